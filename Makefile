@@ -1,0 +1,55 @@
+# A table of contents: every target prepares what it needs, on a machine with Python 3.11+ and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: run test check bench bench-chat bench-edge docs prove format
+
+run: $(VENV)/run.stamp
+	@$(BIN)/svcctl demo $(if $(ONCE),--once)
+
+test: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest
+
+check: $(VENV)/dev.stamp
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m tests.contract.coverage
+
+bench: $(VENV)/dev.stamp
+	$(BIN)/python -m bench.http
+
+bench-chat: $(VENV)/dev.stamp
+	$(BIN)/python -m bench.chat
+
+bench-edge: $(VENV)/dev.stamp
+	$(BIN)/python -m bench.edge
+
+docs: $(VENV)/dev.stamp
+	$(BIN)/sphinx-build -q -W -b html docs docs/_build
+
+prove: $(VENV)/dev.stamp
+	SVC_TEST_PROVE=1 $(BIN)/python -m pytest tests/prove
+
+format: $(VENV)/dev.stamp
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+$(VENV)/bin/python:
+	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is missing; install Python 3.11 or newer"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is too old; install Python 3.11 or newer"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "make: the Python module venv is missing; install it (Debian: apt-get install python3-venv)"; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/run.stamp: requirements/run.lock pyproject.toml setup.cfg | $(VENV)/bin/python
+	@echo "installing the pinned dependencies into $(VENV) (once)"
+	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements/run.lock
+	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
+	@touch $@
+
+$(VENV)/dev.stamp: requirements/dev.lock $(VENV)/run.stamp
+	@echo "installing the pinned development tools into $(VENV) (once)"
+	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	@touch $@

@@ -1,0 +1,1 @@
+"""The backend services of an online co-op monster-hunting game."""

@@ -1,0 +1,1 @@
+"""Keeps the host firewall rule that opens the UDP game ports."""

@@ -1,0 +1,1 @@
+"""Text chat: XMPP over WebSocket, hosted by the metagame."""

@@ -1,0 +1,1 @@
+"""Verified game files, branding and news."""

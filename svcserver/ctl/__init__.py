@@ -1,0 +1,1 @@
+"""svcctl: the owner's command line."""

@@ -1,0 +1,1 @@
+"""The cellar: one way in to the database."""

@@ -1,0 +1,1 @@
+"""The single public HTTPS entry."""

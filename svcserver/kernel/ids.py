@@ -1,0 +1,26 @@
+"""Identifiers: how they are made and what shape they have."""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+ACCOUNT_SHAPE = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
+
+AccountId = str
+CharacterId = str
+
+
+def new_account_id() -> AccountId:
+    """``UID-`` and a random UUID; not a secret. Spec: 1 §2 Account."""
+    return f"UID-{uuid.uuid4()}"
+
+
+def new_id() -> str:
+    """A random UUID as text."""
+    return str(uuid.uuid4())
+
+
+def is_account_shaped(text: object) -> bool:
+    """Whether ``text`` could be an account id; anything else counts as unknown."""
+    return isinstance(text, str) and ACCOUNT_SHAPE.match(text) is not None

@@ -1,0 +1,91 @@
+"""Rates: token buckets and sliding windows over keys, each with a bound on its memory.
+
+Both take ``now`` (seconds, any origin) and neither keeps a timer.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+
+from attrs import define, field, frozen
+
+
+@frozen
+class Rate:
+    """``burst`` tokens at most, refilled at ``per_minute``."""
+
+    burst: float
+    per_minute: float
+
+    @classmethod
+    def read(cls, text: str) -> Rate:
+        """From ``<burst>,<per minute>``; a settings reader."""
+        try:
+            burst, per_minute = (float(part) for part in text.split(","))
+        except ValueError:
+            burst = per_minute = 0.0
+        if not (1 <= burst < 1e9 and 0 < per_minute < 1e9):
+            raise ValueError("must be <burst>,<per minute>, a burst of at least 1 and a rate above 0")
+        return cls(burst, per_minute)
+
+
+@define
+class TokenBuckets:
+    """A bucket per key; a full bucket is the same as none, so old keys cost nothing.
+
+    When more than ``max_keys`` are known the longest unused is forgotten.
+    """
+
+    rate: Rate
+    max_keys: int = 65_536
+    _buckets: OrderedDict[str, tuple[float, float]] = field(factory=OrderedDict, init=False)
+
+    def take(self, key: str, now: float) -> float:
+        """Take one token: 0.0 when there was one, else the seconds until there is."""
+        per_second = self.rate.per_minute / 60
+        tokens, since = self._buckets.pop(key, (self.rate.burst, now))
+        tokens = min(self.rate.burst, tokens + max(0.0, now - since) * per_second)
+        wait = 0.0 if tokens >= 1 else (1 - tokens) / per_second
+        self._buckets[key] = (tokens - 1 if wait == 0.0 else tokens, now)
+        if len(self._buckets) > self.max_keys:
+            self._buckets.popitem(last=False)
+        return wait
+
+    def __len__(self) -> int:
+        return len(self._buckets)
+
+
+@define
+class Windows:
+    """At most ``limit`` events per key in any ``window_s`` seconds."""
+
+    limit: int
+    window_s: float
+    max_keys: int = 65_536
+    _events: OrderedDict[str, deque[float]] = field(factory=OrderedDict, init=False)
+
+    def full(self, key: str, now: float) -> bool:
+        """Whether one more event would be too many."""
+        return len(self._fresh(key, now)) >= self.limit
+
+    def note(self, key: str, now: float) -> None:
+        """Count one event."""
+        events = self._fresh(key, now)
+        events.append(now)
+        self._events[key] = events
+        self._events.move_to_end(key)
+        if len(self._events) > self.max_keys:
+            self._events.popitem(last=False)
+
+    def _fresh(self, key: str, now: float) -> deque[float]:
+        events = self._events.get(key)
+        if events is None:
+            return deque(maxlen=self.limit)
+        while events and events[0] <= now - self.window_s:
+            events.popleft()
+        if not events:
+            del self._events[key]
+        return events
+
+    def __len__(self) -> int:
+        return len(self._events)

@@ -1,0 +1,77 @@
+"""The ways a rule can say no.
+
+A rule raises one of these; the front door (``web.front``) is the only place that
+turns them into a status, and the feature's ``refuse`` words the body.
+"""
+
+from __future__ import annotations
+
+
+class Refusal(Exception):  # noqa: N818 - a refusal is an answer, not an error
+    """A documented no.
+
+    ``message`` is for the caller, ``code`` the machine word some replies carry,
+    ``retry_after_s`` whole seconds for the ``Retry-After`` header.
+    """
+
+    status = 400
+
+    def __init__(
+        self, message: str = "", *, code: str = "", retry_after_s: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.retry_after_s = retry_after_s
+
+
+class Malformed(Refusal):
+    """The request does not have the shape or the values it must have."""
+
+
+class Unauthenticated(Refusal):
+    """No credential, or one that proves nothing."""
+
+    status = 401
+
+
+class Forbidden(Refusal):
+    """The caller is known but may not do this."""
+
+    status = 403
+
+
+class Missing(Refusal):
+    """What the request names does not exist."""
+
+    status = 404
+
+
+class Conflict(Refusal):
+    """The stored state does not allow it now."""
+
+    status = 409
+
+
+class Gone(Refusal):
+    """It existed, and its time is over."""
+
+    status = 410
+
+
+class TooLarge(Refusal):
+    """The body is larger than the route takes."""
+
+    status = 413
+
+
+class TooMany(Refusal):
+    """A rate or a count is used up."""
+
+    status = 429
+
+
+class Unavailable(Refusal):
+    """A part we depend on cannot serve now; trying again later makes sense."""
+
+    status = 503

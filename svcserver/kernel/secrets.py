@@ -1,0 +1,51 @@
+"""Secrets that cannot slip into a log, and the two ways to compare them."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+
+
+class Secret:
+    """A text whose repr shows nothing; ``reveal`` is the one way to the value."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """The value itself, for the one place that must send or sign with it."""
+        return self._value
+
+    def matches(self, offered: str | bytes) -> bool:
+        """Constant-time comparison with what a caller sent."""
+        return same(self._value, offered)
+
+    def __len__(self) -> int:
+        return len(self._value)
+
+    def __repr__(self) -> str:
+        return "<secret>"
+
+    __str__ = __repr__
+
+
+def same(kept: str | bytes, offered: str | bytes) -> bool:
+    """Constant-time equality of two texts."""
+    return hmac.compare_digest(_bytes(kept), _bytes(offered))
+
+
+def fingerprint(text: str | bytes) -> str:
+    """The lowercase hex SHA-256 under which a key or token is stored."""
+    return hashlib.sha256(_bytes(text)).hexdigest()
+
+
+def hex_token(characters: int) -> str:
+    """A fresh random text of ``characters`` lowercase hex characters."""
+    return secrets.token_hex(characters // 2)
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")

@@ -1,0 +1,213 @@
+"""Settings: a frozen attrs class per component, one line per environment variable.
+
+    @frozen
+    class Settings:
+        port: int = env("PORT", whole(1, 65535))
+        chat: bool = env("CHAT", off_unless_1, default=False, bad=Bad.WARN)
+
+``load`` builds it from the environment. What a bad value does is part of the line:
+``Bad.FAIL`` raises ``BadSetting`` (one line: the variable, the fault, the cure, never
+the value, which may be a secret), ``Bad.WARN`` collects the same words as a warning
+and takes the default, ``Bad.IGNORE`` takes the default silently.
+
+The readers below return the value or raise ``ValueError`` with the cure in words,
+as in ``must be a whole number from 1 to 65535``.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any, TypeVar
+
+from attrs import NOTHING, field, fields
+
+from svcserver.kernel.secrets import Secret
+
+S = TypeVar("S")
+Reader = Callable[[str], Any]
+
+
+class BadSetting(Exception):
+    """A variable keeps the component from starting; ``str()`` is the one line to print."""
+
+
+class Bad(Enum):
+    """What a bad value does (the last column of docs/owners/configuration.md)."""
+
+    FAIL = "fail"
+    WARN = "warn"
+    IGNORE = "ignore"
+
+
+def env(
+    name: str,
+    read: Reader = str,
+    *,
+    default: Any = NOTHING,
+    bad: Bad = Bad.FAIL,
+    empty_is_a_value: bool = False,
+) -> Any:
+    """A field of a settings class, read from the variable ``name``.
+
+    Without ``default`` the variable is required. An empty or blank value counts as
+    unset unless ``empty_is_a_value``.
+    """
+    return field(
+        default=default,
+        metadata={"name": name, "read": read, "bad": bad, "empty": empty_is_a_value},
+    )
+
+
+def load(shape: type[S], environ: Mapping[str, str]) -> tuple[S, list[str]]:
+    """``shape`` filled from ``environ``, and the warnings to log once logging is up."""
+    found: dict[str, Any] = {}
+    warnings: list[str] = []
+    for one in fields(shape):  # type: ignore[arg-type]  # attrs types the class, not its instances
+        name = one.metadata["name"]
+        text = environ.get(name)
+        if text is None or (not text.strip() and not one.metadata["empty"]):
+            if one.default is NOTHING:
+                raise BadSetting(f"{name} is not set; give it a value")
+            continue
+        try:
+            found[one.name] = one.metadata["read"](text)
+        except ValueError as why:
+            line = f"{name} {why}"
+            if one.metadata["bad"] is Bad.FAIL or one.default is NOTHING:
+                raise BadSetting(line) from None
+            if one.metadata["bad"] is Bad.WARN:
+                warnings.append(f"{line}; using the default")
+    return shape(**found), warnings
+
+
+def variables(shape: type[Any]) -> Sequence[str]:
+    """The names ``shape`` reads, in order; for documentation and ``svcctl doctor``."""
+    return [one.metadata["name"] for one in fields(shape)]
+
+
+def with_env_file(path: str | None, environ: Mapping[str, str]) -> dict[str, str]:
+    """``environ`` with what the file adds; a variable already set is never replaced."""
+    if path is None:
+        return dict(environ)
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as why:
+        reason = getattr(why, "strerror", None) or "it is not UTF-8 text"
+        raise BadSetting(f"the env file {path} cannot be read: {reason}") from None
+    return {**parse_env_file(text), **environ}
+
+
+def parse_env_file(text: str) -> dict[str, str]:
+    """``KEY=value`` lines; ``#`` comments; one pair of quotes around a value is dropped."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        key, equals, value = line.partition("=")
+        key, value = key.strip().removeprefix("export "), value.strip()
+        if not equals or not key or key.startswith("#"):
+            continue
+        if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
+            value = value[1:-1]
+        found[key] = value
+    return found
+
+
+# -- readers -------------------------------------------------------------------
+
+
+def whole(low: int, high: int | None = None) -> Reader:
+    """A whole number within bounds."""
+
+    def read(text: str) -> int:
+        words = f"from {low} to {high}" if high is not None else f"of at least {low}"
+        plain = text.strip()
+        if not (plain.isascii() and plain.isdigit() and len(plain) <= 15):
+            raise ValueError(f"must be a whole number {words}")
+        value = int(plain)
+        if value < low or (high is not None and value > high):
+            raise ValueError(f"must be a whole number {words}")
+        return value
+
+    return read
+
+
+def number(low: float, high: float | None = None, *, above: bool = False) -> Reader:
+    """A decimal number of at least ``low`` (more than ``low`` with ``above``)."""
+
+    def read(text: str) -> float:
+        words = f"{'above' if above else 'of at least'} {low:g}"
+        words += f" and at most {high:g}" if high is not None else ""
+        try:
+            value = float(text)
+        except ValueError:
+            value = float("nan")
+        inside = value > low if above else value >= low
+        if not inside or value in (float("inf"),) or (high is not None and value > high):
+            raise ValueError(f"must be a number {words}")
+        return value
+
+    return read
+
+
+port = whole(1, 65535)
+
+
+def on_unless_0(text: str) -> bool:
+    """The switches that are on: only ``0`` turns them off."""
+    return text.strip() != "0"
+
+
+def off_unless_1(text: str) -> bool:
+    """The switches that are off: only ``1`` turns them on."""
+    return text.strip() == "1"
+
+
+def one_of(*words: str, any_case: bool = False) -> Reader:
+    """One of the given words."""
+
+    def read(text: str) -> str:
+        value = text.strip().lower() if any_case else text.strip()
+        if value not in words:
+            raise ValueError(f"must be one of {', '.join(words)}")
+        return value
+
+    return read
+
+
+def ip_address(text: str) -> str:
+    """One IPv4 or IPv6 address."""
+    try:
+        return str(ipaddress.ip_address(text.strip()))
+    except ValueError:
+        raise ValueError("must be one IP address") from None
+
+
+def comma_list(text: str) -> tuple[str, ...]:
+    """Trimmed, non-empty entries."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def secret(text: str) -> Secret:
+    """Any text, hidden from every repr."""
+    return Secret(text)
+
+
+def strong_secret(text: str) -> Secret:
+    """32 to 256 printable ASCII characters without blanks."""
+    if not 32 <= len(text) <= 256 or not all("!" <= char <= "~" for char in text):
+        raise ValueError("must be 32 to 256 printable characters without spaces")
+    return Secret(text)
+
+
+def printable(longest: int) -> Reader:
+    """Printable ASCII, trimmed, at most ``longest`` characters."""
+
+    def read(text: str) -> str:
+        value = text.strip()
+        if not 1 <= len(value) <= longest or not all(" " <= char <= "~" for char in value):
+            raise ValueError(f"must be 1 to {longest} printable ASCII characters")
+        return value
+
+    return read

@@ -1,0 +1,94 @@
+"""One-way news between features: the lower one announces, ``service.py`` connects.
+
+    blocked: Signal[Blocked] = Signal()
+    blocked.connect(parties.on_blocked)
+    blocked.send(Blocked(by, whom))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from attrs import define, field, frozen
+
+from svcserver.kernel.ids import AccountId
+
+T = TypeVar("T")
+
+
+@define
+class Signal(Generic[T]):
+    """Calls every listener, in the order of connection, in the sender's turn."""
+
+    _listeners: list[Callable[[T], None]] = field(factory=list, init=False)
+
+    def connect(self, listener: Callable[[T], None]) -> None:
+        """From now on ``listener`` is called with every piece of news."""
+        self._listeners.append(listener)
+
+    def send(self, news: T) -> None:
+        """Tell every listener. A listener that raises is a defect and is not hidden."""
+        for listener in self._listeners:
+            listener(news)
+
+
+@frozen
+class Heard:
+    """A player's client gave a sign of life (heartbeat or poll)."""
+
+    account_id: AccountId
+    map: str = ""
+    state: str = ""
+
+
+@frozen
+class Blocked:
+    """``by`` blocked ``whom``; friendship and invites between the two end."""
+
+    by: AccountId
+    whom: AccountId
+
+
+@frozen
+class Unfriended:
+    """A friendship ended."""
+
+    by: AccountId
+    whom: AccountId
+
+
+@frozen
+class FriendAccepted:
+    """A friend request sent by ``asked`` was accepted by ``accepted_by``.
+
+    ``created`` is the ISO time of the friendship.
+    """
+
+    asked: AccountId
+    accepted_by: AccountId
+    created: str
+
+
+@frozen
+class PartyChanged:
+    """These accounts are no longer in that party."""
+
+    party_id: str
+    left: tuple[AccountId, ...]
+
+
+@frozen
+class GuildChanged:
+    """These accounts are no longer in that guild."""
+
+    guild_id: str
+    left: tuple[AccountId, ...]
+
+
+@frozen
+class Renamed:
+    """An account has a new username."""
+
+    account_id: AccountId
+    name: str

@@ -1,0 +1,1 @@
+"""On each player's PC: plain HTTP from the game to pinned TLS."""

@@ -1,0 +1,1 @@
+"""One process per component from one configuration directory."""
