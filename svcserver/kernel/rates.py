@@ -25,7 +25,9 @@ class Rate:
         except ValueError:
             burst = per_minute = 0.0
         if not (1 <= burst < 1e9 and 0 < per_minute < 1e9):
-            raise ValueError("must be <burst>,<per minute>, a burst of at least 1 and a rate above 0")
+            raise ValueError(
+                "must be <burst>,<per minute>, a burst of at least 1 and a rate above 0"
+            )
         return cls(burst, per_minute)
 
 

@@ -7,7 +7,7 @@ turns them into a status, and the feature's ``refuse`` words the body.
 from __future__ import annotations
 
 
-class Refusal(Exception):  # noqa: N818 - a refusal is an answer, not an error
+class Refusal(Exception):
     """A documented no.
 
     ``message`` is for the caller, ``code`` the machine word some replies carry,

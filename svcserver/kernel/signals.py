@@ -1,8 +1,8 @@
 """One-way news between features: the lower one announces, ``service.py`` connects.
 
-    blocked: Signal[Blocked] = Signal()
-    blocked.connect(parties.on_blocked)
-    blocked.send(Blocked(by, whom))
+blocked: Signal[Blocked] = Signal()
+blocked.connect(parties.on_blocked)
+blocked.send(Blocked(by, whom))
 """
 
 from __future__ import annotations

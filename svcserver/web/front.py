@@ -1,0 +1,200 @@
+"""The front door: the only code that touches Klein, and the only place where an
+exception becomes a status.
+
+Order of refusal: route and switch, ``real only`` 404, declared size, credential, JSON
+syntax, shape, rule.
+"""
+
+from __future__ import annotations
+
+import html
+import time
+from collections.abc import Callable, Sequence
+from types import MethodType
+from typing import Any, Protocol
+
+from attrs import define, field, frozen
+from klein import Klein
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from svcserver.kernel import json
+from svcserver.kernel.refusals import Refusal, TooLarge
+from svcserver.web import bodies
+from svcserver.web.redact import safe_path
+from svcserver.web.request import HttpRequest
+from svcserver.web.routes import NOBODY, Answer, Call, Caller, Feature, Row
+from svcserver.web.table import BadPath, Parameters, RouteTable
+
+log = Logger()
+
+
+class Gate(Protocol):
+    """Turns an access label and a request into a caller, or raises a Refusal."""
+
+    def exists(self, row: Row, parameters: Parameters) -> bool:
+        """False where the row does not exist for this account (``real only``)."""
+
+    async def admit(self, row: Row, request: HttpRequest, parameters: Parameters) -> Caller:
+        """The proven caller."""
+
+    def early(self, row: Row, request: HttpRequest) -> Answer | None:
+        """A refusal that needs no body, before the body is read; None to go on."""
+
+    def address(self, request: HttpRequest) -> str:
+        """The player's address where the gateway's word counts, else empty."""
+
+
+@frozen
+class Done:
+    """What is known when a request has been answered; for the log and the health figures."""
+
+    request: HttpRequest
+    row: Row | None
+    caller: Caller
+    status: int
+    seconds: float
+    address: str = ""  # the player's, when the request came through the gateway
+    aborted: bool = False
+
+
+Observer = Callable[[Done], None]
+
+
+class PageError(Exception):
+    """Wants the framework's HTML error page. Spec: 1 §4 convention 4."""
+
+    def __init__(self, status: int, why: BaseException | None = None) -> None:
+        super().__init__(status)
+        self.status = status
+        self.why = why
+
+
+@define
+class FrontDoor:
+    """All rows of a service on one Klein app, with the gate before them.
+
+    ``traces`` puts the Python traceback on error pages (development only);
+    ``max_json`` bounds a body in bytes.
+    """
+
+    gate: Gate
+    settings: Any = None
+    traces: bool = False
+    max_json: int = 50 * 1024 * 1024
+    observers: Sequence[Observer] = ()
+    unmatched: Callable[[HttpRequest], Answer] = field(default=lambda request: Answer(404))
+    app: Klein = field(factory=Klein, init=False)
+    rows: list[Row] = field(factory=list, init=False)
+    _table: RouteTable = field(factory=RouteTable, init=False)
+
+    def mount(self, *features: Feature) -> FrontDoor:
+        """Bind every row of the features whose switch is on."""
+        for feature in features:
+            for row in feature.routes.rows:
+                if row.when is None or row.when(self.settings):
+                    self._mount(row, feature)
+        return self
+
+    def _mount(self, row: Row, feature: Feature) -> None:
+        self._table.add(row)
+        self.rows.append(row)
+        bind = self.app.route(row.path, methods=[row.method], endpoint=row.name)
+        bind(self._endpoint(row, MethodType(row.handler, feature)))
+
+    def _endpoint(self, row: Row, handler: Callable[..., Any]) -> Callable[..., Any]:
+        gate, shape = self.gate, row.body
+
+        async def answer(request: HttpRequest, seen: dict[str, Any], **parameters: str) -> Answer:
+            seen["caller"] = caller = await gate.admit(row, request, parameters)
+            try:
+                body = bodies.parse(request) if request.body or shape is not None else None
+            except json.BadJson as why:
+                if row.bad_json is not None:
+                    return row.bad_json
+                raise PageError(400, why) from why
+            except TooLarge as why:
+                raise PageError(413, why) from why
+            if shape is not None and shape is not object:
+                body = bodies.structure(body, shape)
+            said: Answer = await handler(Call(caller, body, request), **parameters)
+            return said
+
+        return answer
+
+    def early(self, request: HttpRequest, length: int | None) -> Answer | None:
+        """The refusal that can be given before the body is read, or None."""
+        try:
+            found = self._table.match(request.method, request.path)
+        except BadPath:
+            return None
+        if found is None:
+            return None if length is not None and length <= self.max_json else Answer(404)
+        if length is not None and length > self.max_json:
+            return self.page(413, None)
+        return self.gate.early(found[0], request)
+
+    def answer(self, request: HttpRequest) -> Deferred[Answer]:
+        """Answer one request. Never fails, except with CancelledError."""
+        started = time.perf_counter()
+        seen: dict[str, Any] = {"caller": NOBODY}
+        try:
+            found = self._table.match(request.method, request.path)
+        except BadPath as why:
+            return self._finish(None, request, seen, started, self.page(400, why))
+        if found is None or not self.gate.exists(found[0], found[1]):
+            return self._finish(None, request, seen, started, self.unmatched(request))
+        row, parameters = found
+        execute: Any = self.app.execute_endpoint  # typed for IRequest; ours is the same to it
+        asked: Deferred[Answer] = execute(row.name, request, seen, **parameters)
+        asked.addErrback(self._refused, row, request)
+        asked.addBoth(self._observed, row, request, seen, started)
+        return asked
+
+    def _finish(
+        self, row: Row | None, request: HttpRequest, seen: Any, started: float, said: Answer
+    ) -> Deferred[Answer]:
+        done: Deferred[Answer] = Deferred()
+        done.callback(self._observed(said, row, request, seen, started))
+        return done
+
+    def _refused(self, failure: Failure, row: Row, request: HttpRequest) -> Answer | Failure:
+        why = failure.value
+        if isinstance(why, Refusal):
+            said = row.refuse(why.status, why)
+            if why.retry_after_s is None:
+                return said
+            headers = {**said.headers, "Retry-After": str(why.retry_after_s)}
+            return Answer(said.status, said.body, headers, said.content_type)
+        if isinstance(why, PageError):
+            return self.page(why.status, why.why)
+        if isinstance(why, Exception):
+            log.failure("{path} failed", failure, path=safe_path(request.path, row))
+            return self.page(500, why)
+        return failure
+
+    def _observed(
+        self, said: Any, row: Row | None, request: HttpRequest, seen: Any, started: float
+    ) -> Any:
+        aborted = isinstance(said, Failure)
+        status = 0 if aborted else said.status
+        took, address = time.perf_counter() - started, self.gate.address(request)
+        done = Done(request, row, seen["caller"], status, took, address, aborted)
+        for observe in self.observers:
+            observe(done)
+        return said
+
+    def page(self, status: int, why: BaseException | None) -> Answer:
+        """The HTML error page; with the traceback only where ``traces`` is on."""
+        title = {400: "Bad Request", 413: "Payload Too Large"}.get(status, "Internal Server Error")
+        text = title
+        if self.traces and why is not None:
+            text = Failure(why, type(why), why.__traceback__).getTraceback()
+        body = (
+            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            f"<title>Error</title>\n</head>\n<body>\n<pre>{html.escape(text)}</pre>\n"
+            "</body>\n</html>\n"
+        )
+        headers = {"X-Content-Type-Options": "nosniff"}
+        return Answer(status, body.encode(), headers, "text/html; charset=utf-8")

@@ -1,0 +1,133 @@
+"""Logs for operators: readable lines, or one JSON object a line in production.
+
+Lines are gathered and written at most every ``FLUSH_S``; anything from ``warn`` on is
+written at once, so that the last words of a dying service are not lost.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, TextIO
+
+from attrs import define, field
+from twisted.logger import ILogObserver, LogLevel, formatEvent
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from svcserver.kernel import json
+from svcserver.kernel.times import iso
+
+FLUSH_S = 0.2
+_LEVELS = {
+    "fatal": LogLevel.critical,
+    "error": LogLevel.error,
+    "warn": LogLevel.warn,
+    "info": LogLevel.info,
+    "debug": LogLevel.debug,
+    "trace": LogLevel.debug,
+    "silent": None,
+}
+_RANK = {LogLevel.debug: 0, LogLevel.info: 1, LogLevel.warn: 2, LogLevel.error: 3}
+_PRIVATE = ("log_", "isError", "why", "format")
+_BOUND = 8_192  # characters of one line
+
+
+def level_word(text: str) -> str:
+    """A settings reader for LOG_LEVEL."""
+    word = text.strip().lower()
+    if word not in _LEVELS:
+        raise ValueError(f"must be one of {', '.join(_LEVELS)}")
+    return word
+
+
+@implementer(ILogObserver)
+@define
+class LogLines:
+    """The one observer of a service."""
+
+    out: TextIO
+    as_json: bool = False
+    level: str = "info"
+    _waiting: list[str] = field(factory=list, init=False)
+    _flushing: Any = field(default=None, init=False)
+    clock: Any = None
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        """Format and keep, or write, one event."""
+        level = event.get("log_level", LogLevel.info)
+        threshold = _LEVELS[self.level]
+        if threshold is None or _rank(level) < _rank(threshold):
+            return
+        self._waiting.append(self._json(event) if self.as_json else self._readable(event))
+        if self.clock is None or _rank(level) >= _RANK[LogLevel.warn]:
+            self.flush()
+        elif self._flushing is None:
+            self._flushing = self.clock.callLater(FLUSH_S, self._due)
+
+    def flush(self) -> None:
+        """Write what waits."""
+        if self._flushing is not None:
+            self._flushing.cancel()
+            self._flushing = None
+        if self._waiting:
+            lines, self._waiting = self._waiting, []
+            self.out.write("".join(lines))
+            self.out.flush()
+
+    def _due(self) -> None:
+        self._flushing = None
+        self.flush()
+
+    def _readable(self, event: dict[str, Any]) -> str:
+        space = event.get("log_namespace", "-").removeprefix("svcserver.")
+        level = event.get("log_level", LogLevel.info).name
+        text = _text(event)
+        if not self.level_is_plain(event):
+            text += _trace(event)
+        return f"{iso(event['log_time'])} {level} {space}: {text}\n"
+
+    @staticmethod
+    def level_is_plain(event: dict[str, Any]) -> bool:
+        """Whether the event carries no failure to show."""
+        return event.get("log_failure") is None
+
+    def _json(self, event: dict[str, Any]) -> str:
+        fields: dict[str, Any] = {
+            "time": iso(event["log_time"]),
+            "level": event.get("log_level", LogLevel.info).name,
+            "namespace": event.get("log_namespace", "-"),
+            "message": _text(event),
+        }
+        for name, value in event.items():
+            if not name.startswith(_PRIVATE) and name not in fields:
+                fields[name] = value if isinstance(value, str | int | float | bool) else str(value)
+        if event.get("log_failure") is not None:
+            fields["traceback"] = _trace(event)
+        return json.dump(fields).decode() + "\n"
+
+
+def _rank(level: Any) -> int:
+    return _RANK.get(level, 4)
+
+
+def _text(event: dict[str, Any]) -> str:
+    pattern = event.get("log_format")
+    try:
+        text = pattern.format_map(event) if pattern is not None else formatEvent(event)
+    except (KeyError, IndexError, ValueError, AttributeError, TypeError):
+        text = formatEvent(event)
+    if "\n" in text or "\r" in text or "\x1b" in text:
+        text = text.replace("\r", "\\r").replace("\n", "\\n").replace("\x1b", "\\x1b")
+    return text[:_BOUND]
+
+
+def _trace(event: dict[str, Any]) -> str:
+    failure = event.get("log_failure")
+    if not isinstance(failure, Failure):
+        return ""
+    return "\n" + failure.getTraceback()
+
+
+def standard_lines(*, production: bool, level: str, clock: Any = None) -> LogLines:
+    """The observer of a service started by ``twistd``: standard output."""
+    return LogLines(sys.stdout, as_json=production, level=level, clock=clock)

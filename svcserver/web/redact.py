@@ -1,0 +1,40 @@
+"""What may stand in a log of a stranger's request: never a secret, never a control character."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from svcserver.web.routes import Row
+
+_SECRET = re.compile(
+    r"UUK_[0-9A-Fa-f]+"  # account keys
+    r"|ey[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.?[A-Za-z0-9_-]*"  # player tokens
+    r"|[0-9A-Fa-f]{40,}"  # game-server keys, purchase tokens, hashes
+)
+MAX_PATH = 512  # characters of a path in a log line
+
+
+def redact(text: str) -> str:
+    """``text`` without anything that has the shape of a key or token."""
+    return _SECRET.sub("***", text)
+
+
+def safe_path(path: bytes, row: Row | None = None) -> str:
+    """A request path for a log line: printable ASCII, secrets replaced, bounded."""
+    text = path[: MAX_PATH * 2].decode("latin-1")
+    if not (text.isascii() and text.isprintable()):
+        text = "".join(c if " " < c < "\x7f" else f"%{ord(c):02X}" for c in text)
+    if row is not None and row.secret_path:
+        text = _hide(text, row)
+    return redact(text)[:MAX_PATH]
+
+
+def _hide(text: str, row: Row) -> str:
+    """Replace the segments of the row's secret parameters."""
+    pattern = [segment for segment in row.path.split("/") if segment]
+    sent = [segment for segment in text.split("/") if segment]
+    hidden = {f"<{name}>" for name in row.secret_path}
+    kept = ["***" if p in hidden else s for p, s in zip(pattern, sent, strict=False)]
+    return "/" + "/".join(kept)

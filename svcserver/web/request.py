@@ -1,0 +1,74 @@
+"""What handlers and gates see of an HTTP request, whatever channel carried it."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl
+
+from attrs import define, field
+
+PROXY_HEADERS = (
+    b"x-svc-gateway",
+    b"x-forwarded-for",
+    b"forwarded",
+    b"x-real-ip",
+    b"x-forwarded-host",
+    b"x-forwarded-proto",
+    b"via",
+)
+"""Any of these marks a request as proxied, whatever its value. Spec: 1 §5.9."""
+
+
+@define
+class HttpRequest:
+    """One request: its head, its whole body, and the address of the peer.
+
+    ``method`` is upper case as sent, ``path`` the raw target without the query.
+    """
+
+    method: str
+    path: bytes
+    query: bytes
+    headers: Any  # twisted.web.http_headers.Headers, or whatever offers getRawHeaders
+    peer: str
+    body: bytes = field(default=b"", repr=False)
+    _arguments: list[tuple[str, str]] | None = field(default=None, init=False, repr=False)
+
+    def header(self, name: bytes) -> str | None:
+        """The one value of a header; None when it is missing, empty or repeated."""
+        values = self.headers.getRawHeaders(name)
+        if not values or len(values) != 1 or not values[0]:
+            return None
+        value: bytes = values[0]
+        return value.decode("utf-8", "replace")
+
+    def has_header(self, name: bytes) -> bool:
+        """Whether the header was sent at all, whatever its value."""
+        return bool(self.headers.hasHeader(name))
+
+    @property
+    def proxied(self) -> bool:
+        """Whether any proxy touched the request. Spec: 1 §5.9."""
+        sent = self.headers.hasHeader
+        return any(sent(name) for name in PROXY_HEADERS)
+
+    def argument(self, name: str) -> str | None:
+        """The first query argument of that name, or None."""
+        found = self.arguments(name)
+        return found[0] if found else None
+
+    def arguments(self, name: str) -> list[str]:
+        """Every query argument of that name, in order."""
+        if self._arguments is None:
+            self._arguments = parse_query(self.query)
+        return [value for key, value in self._arguments if key == name]
+
+
+def parse_query(text: bytes) -> list[tuple[str, str]]:
+    """Name and value pairs of a query string or a form; at most 1,000 of them."""
+    try:
+        return parse_qsl(
+            text.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=1000
+        )
+    except ValueError:
+        return []

@@ -1,0 +1,181 @@
+"""A route is data: everything the front door must know of a route hangs on its row.
+
+    class Notes:
+        routes = Routes(coded)
+
+        @routes.row("PUT", "/note", access=Access.PLAYER, body=SaveNote, reply=NoteReply)
+        async def save(self, call: Call) -> Answer: ...
+
+The front door (``web.front``) binds the rows; the gate reads access and marks; HEAD,
+letter case, trailing slash, redaction, the routes page of the docs and the OpenAPI
+file all follow from the row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from enum import StrEnum
+from typing import Any, Protocol, TypeVar
+
+from attrs import define, field, frozen
+
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.json import Json
+from svcserver.kernel.refusals import Forbidden, Refusal
+from svcserver.web.request import HttpRequest
+
+
+class Access(StrEnum):
+    """Who may call a route. Spec: 1 §4 access labels."""
+
+    NONE = "none"
+    TOKEN = "token"  # noqa: S105 - a label, not a secret
+    PLAYER = "player"
+    OPTIONAL_TOKEN = "optional token"  # noqa: S105
+    ACCOUNT_KEY = "account key"
+    ADMIN_KEY = "admin key"
+    REGISTERED = "registered"
+    GAME_SERVER = "game-server key"
+    LOCAL = "local"  # direct loopback callers: deploy server and allowlist helper
+
+
+@frozen
+class Answer:
+    """A status, a body and extra headers.
+
+    ``body`` is None for no body, bytes as they are, anything else as JSON.
+    """
+
+    status: int = 200
+    body: Json | bytes | None = None
+    headers: Mapping[str, str] = field(factory=dict)
+    content_type: str = "application/json; charset=utf-8"
+
+
+@frozen
+class Caller:
+    """Who is calling, as far as the gate could prove it."""
+
+    account: AccountId | None = None
+    game_server: bool = False
+    admin: bool = False
+    bearer: str = field(default="", repr=False)  # the player token as sent
+
+
+NOBODY = Caller()
+
+
+@frozen
+class Call:
+    """What a handler gets: the proven caller, the parsed body and the request."""
+
+    caller: Caller
+    body: Any
+    request: HttpRequest
+
+    @property
+    def player(self) -> AccountId:
+        """The account the caller acts as; a game server alone names none (403)."""
+        if self.caller.account is None:
+            raise Forbidden("this needs a player")
+        return self.caller.account
+
+    def subject(self, user_id: AccountId) -> AccountId:
+        """Whose data is meant: a game server's URL account, else always the caller's own."""
+        return user_id if self.caller.game_server else self.player
+
+
+Handler = Callable[..., Awaitable[Answer]]
+H = TypeVar("H", bound=Handler)
+Refuse = Callable[[int, Refusal], Answer]
+
+
+@frozen
+class Row:
+    """One route.
+
+    ``path`` is a werkzeug rule; ``when`` decides from the settings whether the row is
+    mounted at all (an unmounted row is the empty 404). ``body`` is an attrs class to
+    structure, ``object`` for parsed JSON as it is, None where the body is ignored.
+    """
+
+    method: str
+    path: str
+    access: Access
+    handler: Handler
+    refuse: Refuse
+    body: type[Any] | None = None
+    when: Callable[[Any], bool] | None = None
+    own: bool = False  # a player token reads only its own <user_id>
+    real_only: bool = False  # exists only for accounts with real progression
+    game_server: bool = False  # with real progression only a game server may write
+    reply: Any = None  # the type of the success body, for OpenAPI and the docs
+    bad_json: Answer | None = None  # instead of the HTML 400 page
+    body_log: bool = False  # LOG_BODIES captures it
+    secret_path: tuple[str, ...] = ()  # path parameters replaced in every log
+    public: bool = False  # management routes the gateway lets through
+    quiet: bool = False  # not counted in BackendHealth
+
+    @property
+    def name(self) -> str:
+        """The endpoint name: unique, and what an operator reads."""
+        return f"{self.method} {self.path}"
+
+    @property
+    def parameters(self) -> list[str]:
+        """Names of the path parameters, in order."""
+        return re.findall(r"<(\w+)>", self.path)
+
+
+@define
+class Routes:
+    """The rows of one feature and how that feature words a refusal."""
+
+    refuse: Refuse
+    rows: list[Row] = field(factory=list, init=False)
+
+    def row(
+        self, method: str, path: str, *, access: Access, refuse: Refuse | None = None, **marks: Any
+    ) -> Callable[[H], H]:
+        """Register the decorated method; ``marks`` are further fields of ``Row``."""
+
+        def note(handler: H) -> H:
+            self.rows.append(Row(method, path, access, handler, refuse or self.refuse, **marks))
+            return handler
+
+        return note
+
+
+class Feature(Protocol):
+    """An object with rows; the handlers are its methods."""
+
+    @property
+    def routes(self) -> Routes: ...
+
+
+def bare(status: int, refusal: Refusal) -> Answer:
+    """The most common refusal: a status and an empty body."""
+    return Answer(status)
+
+
+def coded(status: int, refusal: Refusal) -> Answer:
+    """``{code: '<status>', message}``. Spec: 1 §7 Store refusals."""
+    return Answer(status, {"code": str(status), "message": refusal.message})
+
+
+def worded(status: int, refusal: Refusal) -> Answer:
+    """``{error: <code>, message}``: how management routes refuse. Spec: 2 §7."""
+    return Answer(status, {"error": refusal.code, "message": refusal.message})
+
+
+BAD_JSON = Answer(400, {"error": "bad_request", "message": "the body is not JSON"})
+
+
+def enveloped(payload: Json, *, code: Json = None, message: str = "OK") -> Answer:
+    """The envelope many routes answer with. Spec: 1 §4 convention 5."""
+    return Answer(200, {"code": code, "message": message, "payload": payload})
+
+
+NO_CONTENT = Answer(204)
+EMPTY_OBJECT: dict[str, Json] = {}

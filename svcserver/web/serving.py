@@ -1,0 +1,143 @@
+"""What every service does the same way: read its settings, log, listen, say ``ready``, stop.
+
+class Options(usage.Options):
+    optParameters = [ENV_FILE]
+
+    def postOptions(self) -> None:
+        self.settings, self.warnings = read_settings("svc-deploy", Settings, self)
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, TypeVar
+
+from attrs import define, field
+from twisted.application.service import IService, IServiceCollection, MultiService, Service
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.error import CannotListenError
+from twisted.internet.task import LoopingCall
+from twisted.logger import ILogObserver, Logger
+from twisted.python.components import Componentized
+from twisted.python.usage import Options
+from zope.interface import implementer
+
+from svcserver.kernel.settings import BadSetting, load, with_env_file
+from svcserver.web.logs import LogLines, standard_lines
+from svcserver.web.site import FrontFactory
+
+log = Logger()
+S = TypeVar("S")
+
+ENV_FILE = ["env-file", None, None, "KEY=value lines; the environment wins over them."]
+DRAIN_S = 10.0  # how long a stopping service lets running requests finish
+
+
+def read_settings(command: str, shape: type[S], options: Options) -> tuple[S, list[str]]:
+    """Settings and warnings; a bad one ends the start with one line and status 1."""
+    try:
+        return load(shape, with_env_file(options["env-file"], os.environ))
+    except BadSetting as why:
+        raise SystemExit(f"{command}: {why}") from None
+
+
+class House(MultiService):
+    """The top service of a plugin; gives the application our log lines."""
+
+    def __init__(self, lines: LogLines) -> None:
+        super().__init__()
+        self.lines = lines
+
+    def setServiceParent(self, parent: IServiceCollection) -> None:
+        """``twistd`` asks the application for its log observer before it starts us."""
+        if isinstance(parent, Componentized):
+            parent.setComponent(ILogObserver, self.lines)
+        super().setServiceParent(parent)
+
+    def stopService(self) -> Any:
+        """Stop the parts, then write the last lines."""
+        stopped: Any = super().stopService()
+        if isinstance(stopped, Deferred):
+            stopped.addBoth(self._last_words)
+        return stopped
+
+    def _last_words(self, result: Any) -> Any:
+        self.lines.flush()
+        self.lines.clock = None
+        return result
+
+
+def house(reactor: Any, *, production: bool = False, level: str = "info") -> House:
+    """A House that logs to standard output."""
+    return House(standard_lines(production=production, level=level, clock=reactor))
+
+
+def warn_of(lines: list[str]) -> Service:
+    """A part that logs the settings' warnings once logging is up."""
+    return Warnings(lines)
+
+
+@implementer(IService)
+class Warnings(Service):
+    """Logs what ``load`` had to say."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
+
+    def startService(self) -> None:
+        """Say it, once."""
+        super().startService()
+        for line in self.lines:
+            log.warn("{line}", line=line)
+
+
+@define(eq=False, slots=False)
+class Listening(Service):
+    """Listens on TCP from start to stop; a taken port ends the start with one line.
+
+    ``name`` is the component's name in the ``ready`` line. On stop no new connection is
+    taken, running requests may finish for ``DRAIN_S``, then the rest is cut.
+    """
+
+    reactor: Any
+    name: str
+    port: int
+    host: str
+    factory: Any
+    _listening: Any = field(default=None, init=False)
+
+    def startService(self) -> None:
+        """Bind now, so that a failure ends the process."""
+        Service.startService(self)
+        try:
+            self._listening = self.reactor.listenTCP(
+                self.port, self.factory, backlog=511, interface=self.host
+            )
+        except (CannotListenError, OSError) as why:
+            reason = getattr(why, "socketError", why)
+            raise SystemExit(
+                f"svc-{self.name}: Could not listen on {self.host}:{self.port}: {reason}; "
+                "change PORT or BIND_HOST, or end the program that holds it"
+            ) from None
+        log.info("{name} ready on {host}:{port}", name=self.name, host=self.host, port=self.port)
+
+    def stopService(self) -> Any:
+        """Take no new connection; let running requests finish."""
+        Service.stopService(self)
+        if self._listening is None:
+            return succeed(None)
+        closed: Deferred[Any] = Deferred()
+        self._listening.stopListening()
+        if not isinstance(self.factory, FrontFactory):
+            return succeed(None)
+        deadline = self.reactor.seconds() + DRAIN_S
+        poll = LoopingCall(self._drain, deadline, closed)
+        poll.clock = self.reactor
+        closed.addBoth(lambda result: poll.stop() if poll.running else result)
+        poll.start(0.05)
+        return closed
+
+    def _drain(self, deadline: float, closed: Deferred[Any]) -> None:
+        busy = self.factory.close_idle()
+        if (not busy or self.reactor.seconds() >= deadline) and not closed.called:
+            closed.callback(None)

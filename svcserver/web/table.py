@@ -1,0 +1,103 @@
+"""The compiled route table: (method, path) to a row, as the game contract needs it.
+
+werkzeug matches static segments case-sensitively and Klein binds a map adapter per
+request; this table folds the letter case of static segments only, ignores a trailing
+slash and resolves a fixed path with one dictionary look-up. A trie per method, so a
+static segment of another method never hides a parameter of this one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote
+
+from attrs import define, field
+
+from svcserver.web.routes import Row
+
+Parameters = dict[str, str]
+_LEAF = ""
+_ANY = "<>"
+
+
+class BadPath(ValueError):
+    """A parameter that is not percent-encoded UTF-8."""
+
+
+@define
+class RouteTable:
+    """Built once from the mounted rows."""
+
+    _fixed: dict[tuple[str, bytes], Row] = field(factory=dict, init=False)
+    _tries: dict[str, dict[str, Any]] = field(factory=dict, init=False)
+
+    def add(self, row: Row) -> None:
+        """Mount ``row``; a second row of the same shape is a defect."""
+        segments = [segment for segment in row.path.split("/") if segment]
+        if "<" not in row.path:
+            key = (row.method, b"/" + "/".join(segments).lower().encode())
+            if key in self._fixed:
+                raise ValueError(f"{row.name} is mounted twice")
+            self._fixed[key] = row
+        node = self._tries.setdefault(row.method, {})
+        for segment in segments:
+            node = node.setdefault(_ANY if segment.startswith("<") else segment.lower(), {})
+        if _LEAF in node:
+            raise ValueError(f"{row.name} is mounted twice")
+        node[_LEAF] = row
+
+    def match(self, method: str, path: bytes) -> tuple[Row, Parameters] | None:
+        """The row and its decoded parameters; raises BadPath for a broken encoding."""
+        if method == "HEAD":
+            method = "GET"
+        row = self._fixed.get((method, path))
+        if row is not None:
+            return row, {}
+        folded = path.lower()
+        row = self._fixed.get((method, folded[:-1] if folded.endswith(b"/") else folded))
+        if row is not None:
+            return row, {}
+        return self._match_parameters(method, path)
+
+    def _match_parameters(self, method: str, path: bytes) -> tuple[Row, Parameters] | None:
+        trie = self._tries.get(method)
+        if trie is None or not path.startswith(b"/"):
+            return None
+        segments = path[1:].decode("latin-1").split("/")
+        if segments[-1] == "":
+            segments.pop()
+        found = _walk(trie, segments, 0)
+        if found is None:
+            return None
+        row, values = found
+        try:
+            decoded = [_decode(value) for value in values]
+        except UnicodeDecodeError as why:
+            raise BadPath("a path parameter is not UTF-8") from why
+        return row, dict(zip(row.parameters, decoded, strict=True))
+
+
+def _walk(node: dict[str, Any], segments: list[str], at: int) -> tuple[Row, list[str]] | None:
+    if at == len(segments):
+        row = node.get(_LEAF)
+        return None if row is None else (row, [])
+    segment = segments[at]
+    if not segment:
+        return None
+    fixed = node.get(segment.lower())
+    if fixed is not None:
+        found = _walk(fixed, segments, at + 1)
+        if found is not None:
+            return found
+    anything = node.get(_ANY)
+    if anything is None:
+        return None
+    found = _walk(anything, segments, at + 1)
+    return None if found is None else (found[0], [segment, *found[1]])
+
+
+def _decode(segment: str) -> str:
+    text = unquote(segment, encoding="utf-8", errors="strict")
+    if text.isascii():
+        return text
+    return unquote(segment.encode("latin-1"), encoding="utf-8", errors="strict")
