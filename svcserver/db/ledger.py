@@ -1,0 +1,44 @@
+"""The one way into the database: ``read`` and ``write`` of synchronous work, off the reactor.
+
+    version = await ledger.write(lambda tx: rules.save(SqlCharacters(tx), ...))
+
+``work(tx)`` gets a SQLAlchemy Core connection inside a transaction. A write's Deferred
+fires only after the COMMIT that holds it; work that raises rolls back alone.
+
+Stores issue module-level prebuilt statements with bindparams: building a statement per
+call halves the throughput.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+from sqlalchemy import Connection, Engine
+from twisted.internet.defer import Deferred
+
+from svcserver.db.engine import is_sqlite
+
+T = TypeVar("T")
+Work = Callable[[Connection], T]
+
+
+class Ledger(Protocol):
+    """What features need of the database."""
+
+    def read(self, work: Work[T]) -> Deferred[T]:
+        """Run ``work`` on a snapshot; it must not write."""
+
+    def write(self, work: Work[T]) -> Deferred[T]:
+        """Run ``work`` in a transaction; fire after the commit."""
+
+
+def ledger_for(engine: Engine, reactor: Any) -> Any:
+    """The ledger that suits the engine's back-end: a ``Service`` that is a ``Ledger``."""
+    if is_sqlite(engine):
+        from svcserver.db.sqlite import SqliteLedger
+
+        return SqliteLedger(engine, reactor)
+    from svcserver.db.postgres import PostgresLedger
+
+    return PostgresLedger(engine, reactor)

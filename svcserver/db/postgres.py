@@ -1,0 +1,93 @@
+"""PostgreSQL: a few connections in threads; that server groups commits itself.
+
+Writes run SERIALIZABLE, as they do on SQLite's single writer, so a rule that reads and
+then writes holds under concurrency. A transaction the server gives up on is run again.
+"""
+
+from __future__ import annotations
+
+import random
+from threading import Event
+from typing import Any, TypeVar
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError, IntegrityError
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred, fail
+from twisted.internet.threads import deferToThreadPool
+from twisted.python.threadpool import ThreadPool
+
+from svcserver.db.engine import POOL_SIZE
+from svcserver.db.ledger import Work
+from svcserver.kernel.refusals import Unavailable
+
+T = TypeVar("T")
+
+MAX_WAITING = 10_000
+MAX_TRIES = 30
+_TRY_AGAIN = {"40001", "40P01"}  # serialization failure, deadlock
+
+
+class PostgresLedger(Service):
+    """The Ledger on a PostgreSQL server."""
+
+    def __init__(self, engine: Engine, reactor: Any) -> None:
+        self._engine = engine
+        self._serializable = engine.execution_options(isolation_level="SERIALIZABLE")
+        self._reactor = reactor
+        self._pool = ThreadPool(minthreads=1, maxthreads=POOL_SIZE, name="database")
+        self._waiting = 0
+
+    def startService(self) -> None:
+        """Start the threads."""
+        Service.startService(self)
+        self._pool.start()
+
+    def stopService(self) -> None:
+        """Finish what was accepted, then close."""
+        Service.stopService(self)
+        self._pool.stop()
+        self._engine.dispose()
+
+    def read(self, work: Work[T]) -> Deferred[T]:
+        """See ``Ledger.read``."""
+        return self._submit(self._look, work)
+
+    def write(self, work: Work[T]) -> Deferred[T]:
+        """See ``Ledger.write``."""
+        return self._submit(self._transact, work)
+
+    def _submit(self, how: Any, work: Work[T]) -> Deferred[T]:
+        if not self.running or self._waiting >= MAX_WAITING:
+            return fail(Unavailable("the database is busy", retry_after_s=1))
+        self._waiting += 1
+        done: Deferred[T] = deferToThreadPool(self._reactor, self._pool, how, work)
+        return done.addBoth(self._counted)
+
+    def _counted(self, result: Any) -> Any:
+        self._waiting -= 1
+        return result
+
+    def _look(self, work: Work[T]) -> T:
+        with self._engine.connect() as tx:
+            return work(tx)
+
+    def _transact(self, work: Work[T]) -> T:
+        """Run and commit; again when another transaction got in between.
+
+        A broken uniqueness is such a case too: the second run reads the row that won
+        and gives the documented refusal.
+        """
+        for attempt in range(1, MAX_TRIES):
+            try:
+                with self._serializable.begin() as tx:
+                    return work(tx)
+            except DBAPIError as why:
+                state = getattr(why.orig, "sqlstate", None)
+                again = state in _TRY_AGAIN or (isinstance(why, IntegrityError) and attempt < 4)
+                if not again:
+                    raise
+                # S311: spreads the retries, no secret
+                Event().wait(random.random() * min(0.002 * 2**attempt, 0.1))  # noqa: S311
+        with self._serializable.begin() as tx:
+            return work(tx)

@@ -1,0 +1,172 @@
+"""SQLite: one writer thread with group commit, one reader thread, both handing over in batches.
+
+While one COMMIT syncs, the next batch gathers by itself: an idle server keeps its
+latency, a busy one its throughput (docs/performance.md has the figures).
+"""
+
+from __future__ import annotations
+
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred, fail, gatherResults, succeed
+from twisted.python.failure import Failure
+
+from svcserver.db.ledger import Work
+from svcserver.kernel.refusals import Unavailable
+
+T = TypeVar("T")
+Job = tuple[Deferred[Any], Work[Any]]
+Outcome = tuple[Deferred[Any], Any]
+
+MAX_BATCH = 128
+MAX_WAITING = 10_000
+
+
+class Worker:
+    """A thread that owns one connection and runs what is queued, a batch at a time."""
+
+    def __init__(self, name: str, connection: Connection, reactor: Any, *, writes: bool) -> None:
+        self._connection = connection
+        self._raw: Any = connection.connection.dbapi_connection
+        self._reactor = reactor
+        self._writes = writes
+        self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._waiting = 0
+        self._stopped: Deferred[None] | None = None
+        self._thread = Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._thread.start()
+
+    def submit(self, work: Work[T]) -> Deferred[T]:
+        """Queue ``work``; refuses with Unavailable when too much waits already."""
+        if self._stopped is not None or self._waiting >= MAX_WAITING:
+            return fail(Unavailable("the database is busy", retry_after_s=1))
+        done: Deferred[T] = Deferred()
+        self._waiting += 1
+        self._queue.put((done, work))
+        return done
+
+    def stop(self) -> Deferred[None]:
+        """Finish what was accepted, then close; fires when the thread has ended."""
+        if self._stopped is None:
+            self._stopped = Deferred()
+            self._queue.put(None)
+        return self._stopped
+
+    # -- below: the worker's thread ----------------------------------------
+
+    def _run(self) -> None:
+        running = True
+        while running:
+            batch, running = self._drain()
+            if batch:
+                outcomes = self._transact(batch)
+                self._reactor.callFromThread(self._deliver, outcomes)
+        self._connection.close()
+        self._reactor.callFromThread(self._ended)
+
+    def _drain(self) -> tuple[list[Job], bool]:
+        """Wait for one job, then take whatever else is already waiting."""
+        batch: list[Job] = []
+        item = self._queue.get()
+        while item is not None:
+            batch.append(item)
+            if len(batch) == MAX_BATCH:
+                return batch, True
+            try:
+                item = self._queue.get_nowait()
+            except Empty:
+                return batch, True
+        return batch, False
+
+    def _transact(self, batch: list[Job]) -> list[Outcome]:
+        try:
+            self._raw.execute("BEGIN IMMEDIATE" if self._writes else "BEGIN")
+            alone = self._alone if self._writes else self._look
+            outcomes = [(done, alone(work)) for done, work in batch]
+            self._raw.execute("COMMIT")
+        except Exception:
+            # The disk refused the whole batch (full, I/O error, locked): nobody was saved.
+            failure = Failure()
+            if self._raw.in_transaction:
+                self._raw.execute("ROLLBACK")
+            outcomes = [(done, failure) for done, _ in batch]
+        return outcomes
+
+    def _alone(self, work: Work[Any]) -> Any:
+        """Run one job in its own savepoint."""
+        self._raw.execute("SAVEPOINT job")
+        try:
+            result = work(self._connection)
+        except Exception:
+            result = Failure()
+            if not self._raw.in_transaction:
+                raise  # SQLite already rolled everything back (disk full, I/O error)
+            self._raw.execute("ROLLBACK TO job")
+        self._raw.execute("RELEASE job")
+        return result
+
+    def _look(self, work: Work[Any]) -> Any:
+        try:
+            return work(self._connection)
+        except Exception:
+            return Failure()
+
+    # -- below: the reactor's thread ---------------------------------------
+
+    def _deliver(self, outcomes: list[Outcome]) -> None:
+        self._waiting -= len(outcomes)
+        for done, result in outcomes:
+            if not done.called:  # a caller may have cancelled; its write stands
+                done.callback(result)
+
+    def _ended(self) -> None:
+        if self._stopped is not None:
+            self._stopped.callback(None)
+
+
+class SqliteLedger(Service):
+    """The Ledger on a SQLite file."""
+
+    def __init__(self, engine: Engine, reactor: Any) -> None:
+        self._engine = engine
+        self._reactor = reactor
+        self._writer: Worker | None = None
+        self._reader: Worker | None = None
+
+    def startService(self) -> None:
+        """Open both connections now, so that a failure ends the start."""
+        Service.startService(self)
+        self._writer = self._worker("database-writer", writes=True)
+        self._reader = self._worker("database-reader", writes=False)
+        self._writer.start()
+        self._reader.start()
+
+    def stopService(self) -> Deferred[Any]:
+        """Finish what was accepted, then close."""
+        Service.stopService(self)
+        workers = [worker for worker in (self._writer, self._reader) if worker is not None]
+        return gatherResults([worker.stop() for worker in workers]) if workers else succeed(None)
+
+    def read(self, work: Work[T]) -> Deferred[T]:
+        """See ``Ledger.read``."""
+        return self._reader.submit(work) if self._reader is not None else _closed()
+
+    def write(self, work: Work[T]) -> Deferred[T]:
+        """See ``Ledger.write``."""
+        return self._writer.submit(work) if self._writer is not None else _closed()
+
+    def _worker(self, name: str, *, writes: bool) -> Worker:
+        # AUTOCOMMIT: the worker says BEGIN and COMMIT itself, SQLAlchemy must not
+        connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        return Worker(name, connection, self._reactor, writes=writes)
+
+
+def _closed() -> Deferred[Any]:
+    return fail(Unavailable("the database is not open"))

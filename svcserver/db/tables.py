@@ -1,0 +1,15 @@
+"""The one METADATA; every feature declares its tables on it, in its ``store.py``."""
+
+from sqlalchemy import BigInteger, Integer, MetaData
+
+METADATA = MetaData(
+    naming_convention={
+        "ix": "ix_%(column_0_label)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+ROW_ID = BigInteger().with_variant(Integer, "sqlite")
+"""The type of a self-numbering primary key: SQLite numbers only plain INTEGER ones."""
