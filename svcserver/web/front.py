@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from attrs import define, field, frozen
 from klein import Klein
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -39,7 +39,7 @@ class Gate(Protocol):
     async def admit(self, row: Row, request: HttpRequest, parameters: Parameters) -> Caller:
         """The proven caller."""
 
-    def early(self, row: Row, request: HttpRequest) -> Answer | None:
+    def early(self, row: Row, request: HttpRequest, length: int | None) -> Answer | None:
         """A refusal that needs no body, before the body is read; None to go on."""
 
     def address(self, request: HttpRequest) -> str:
@@ -69,6 +69,14 @@ class PageError(Exception):
         super().__init__(status)
         self.status = status
         self.why = why
+
+
+class BareError(Exception):
+    """Wants a status that is not a refusal, with an empty body."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
 
 
 @define
@@ -133,7 +141,7 @@ class FrontDoor:
             return None if length is not None and length <= self.max_json else Answer(404)
         if length is not None and length > self.max_json:
             return self.page(413, None)
-        return self.gate.early(found[0], request)
+        return self.gate.early(found[0], request, length)
 
     def answer(self, request: HttpRequest) -> Deferred[Answer]:
         """Answer one request. Never fails, except with CancelledError."""
@@ -169,7 +177,9 @@ class FrontDoor:
             return Answer(said.status, said.body, headers, said.content_type)
         if isinstance(why, PageError):
             return self.page(why.status, why.why)
-        if isinstance(why, Exception):
+        if isinstance(why, BareError):
+            return Answer(why.status)
+        if isinstance(why, Exception) and not isinstance(why, CancelledError):
             log.failure("{path} failed", failure, path=safe_path(request.path, row))
             return self.page(500, why)
         return failure

@@ -37,6 +37,7 @@ class Access(StrEnum):
     ADMIN_KEY = "admin key"
     REGISTERED = "registered"
     GAME_SERVER = "game-server key"
+    ADMIN_OR_GAME_SERVER = "admin key, or game-server key"
     LOCAL = "local"  # direct loopback callers: deploy server and allowlist helper
 
 

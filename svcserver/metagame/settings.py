@@ -1,0 +1,208 @@
+"""Every switch of the metagame, one line each; docs/owners/configuration.md explains them."""
+
+from __future__ import annotations
+
+import re
+
+from attrs import frozen
+from sqlalchemy.engine import URL
+
+from svcserver.db.engine import DEFAULT_URL, database_url
+from svcserver.kernel.secrets import Secret
+from svcserver.kernel.settings import (
+    Bad,
+    BadSetting,
+    Reader,
+    comma_list,
+    env,
+    ip_address,
+    number,
+    off_unless_1,
+    on_unless_0,
+    one_of,
+    printable,
+    secret,
+    whole,
+)
+from svcserver.kernel.settings import (
+    port as port_number,
+)
+from svcserver.web.logs import level_word
+
+DEFAULT_ENTITLEMENTS = ("season09b_premium", "season_premium_any", "season_free_any")
+
+
+def cut_printable(longest: int) -> Reader:
+    """Printable ASCII, trimmed and cut to ``longest``."""
+
+    def read(text: str) -> str:
+        return str(printable(longest)(text.strip()[:longest]))
+
+    return read
+
+
+def commit(text: str) -> str:
+    """1 to 64 letters, digits, ``. _ + -``."""
+    if not re.fullmatch(r"[0-9A-Za-z._+-]{1,64}", text.strip()):
+        raise ValueError("must be 1 to 64 letters, digits or . _ + -")
+    return text.strip()
+
+
+def on_unless_off(text: str) -> bool:
+    """PROGRESSION_CONFIRM: only ``off`` turns it off."""
+    return text.strip().lower() != "off"
+
+
+def cap(text: str) -> int:
+    """BODY_LOG_PER_PATH: at least 1; 0 is no cap."""
+    return int(whole(0)(text))
+
+
+@frozen
+class Settings:
+    """What ``svc-metagame`` reads from its environment."""
+
+    port: int = env("PORT", port_number)
+    bind_host: str = env("BIND_HOST", ip_address, default="127.0.0.1")
+    node_env: str = env("NODE_ENV", str.strip, default="")
+    auth_mode: str = env("AUTH_MODE", default="")
+    signing_private_key: Secret = env("AUTH_SIGNING_PRIVKEY_B64", secret, empty_is_a_value=True)
+    signing_public_key: str = env("AUTH_SIGNING_PUBKEY_B64")
+    registration_mode: str | None = env("REGISTRATION_MODE", default=None)
+    database_url: URL = env("DATABASE_URL", database_url, default=database_url(DEFAULT_URL))
+    metrics_port: int | None = env("METRICS_PORT", port_number, default=None)
+    gateway_secret: Secret | None = env("GATEWAY_SECRET", secret, default=None)
+    gameserver_allow_from: tuple[str, ...] = env("GAMESERVER_ALLOW_FROM", comma_list, default=())
+    log_level: str = env("LOG_LEVEL", level_word, default="info", bad=Bad.IGNORE)
+    log_requests: bool = env("LOG_REQUESTS", on_unless_0, default=True)
+    log_bodies: bool = env("LOG_BODIES", off_unless_1, default=False)
+    body_log_file: str = env("BODY_LOG_FILE", default="bodies.log")
+    body_log_per_path: int = env("BODY_LOG_PER_PATH", cap, default=20, bad=Bad.IGNORE)
+    verify_stub_account: bool = env("VERIFY_STUB_ACCOUNT", off_unless_1, default=False)
+    backend_health: bool = env("BACKEND_HEALTH", off_unless_1, default=False)
+    misc_routes: bool = env("MISC_ROUTES", on_unless_0, default=True)
+
+    matchmaking_mode: str = env("MATCHMAKING_MODE", str.strip, default="")
+    deployserver_url: str = env("DEPLOYSERVER_URL", str.strip, default="")
+    qos_target_url: str = env("QOS_TARGET_URL", str.strip, default="")
+    target_changelist: str = env("TARGET_CHANGELIST", str.strip, default="239827")
+    matchmaking_cancel: bool = env("MATCHMAKING_CANCEL", off_unless_1, default=False)
+    deploy_timeout_ms: int = env(
+        "MATCHMAKING_DEPLOY_TIMEOUT_MS", whole(1000, 600000), default=30000, bad=Bad.IGNORE
+    )
+    city_map: str = env("CITY_MAP", str.strip, default="")
+    city_title: str = env("CITY_TITLE", printable(64), default="The City", bad=Bad.IGNORE)
+    server_name: str = env("SERVER_NAME", cut_printable(64), default="Game Server", bad=Bad.IGNORE)
+    server_version: str = env("SERVER_VERSION", printable(32), default="", bad=Bad.IGNORE)
+    git_commit: str = env("GIT_COMMIT", commit, default="", bad=Bad.IGNORE)
+    source_url: str = env("SOURCE_URL", printable(256), default="", bad=Bad.IGNORE)
+    content_port: int | None = env("CONTENT_PORT", port_number, default=None, bad=Bad.IGNORE)
+    status_extra: bool = env("STATUS_EXTRA", on_unless_0, default=True)
+
+    progression_mode: str = env(
+        "PROGRESSION_MODE",
+        one_of("real", "stub", any_case=True),
+        default="real",
+        bad=Bad.WARN,
+    )
+    progression_real_accounts: tuple[str, ...] = env(
+        "PROGRESSION_REAL_ACCOUNTS", comma_list, default=()
+    )
+    progression_config_dir: str | None = env("PROGRESSION_CONFIG_DIR", default=None)
+    active_hunt_pass: str = env("ACTIVE_HUNT_PASS", str.strip, default="season09b")
+    progression_grant_cap: int = env(
+        "PROGRESSION_GRANT_CAP", whole(1), default=5000, bad=Bad.IGNORE
+    )
+    progression_replay_window_s: float = env(
+        "PROGRESSION_REPLAY_WINDOW_S", number(0), default=5.0, bad=Bad.IGNORE
+    )
+    progression_confirm: bool = env("PROGRESSION_CONFIRM", on_unless_off, default=True)
+    progression_confirm_entitlements: bool = env(
+        "PROGRESSION_CONFIRM_ENTITLEMENTS", off_unless_1, default=False
+    )
+    progression_allow_delete: bool = env("PROGRESSION_ALLOW_DELETE", off_unless_1, default=False)
+    entitlements_default: tuple[str, ...] = env(
+        "ENTITLEMENTS_DEFAULT", comma_list, default=DEFAULT_ENTITLEMENTS, empty_is_a_value=True
+    )
+    escalation_mode: str = env(
+        "ESCALATION_MODE", one_of("stub", "real"), default="stub", bad=Bad.WARN
+    )
+    escalation_strict: bool = env("ESCALATION_STRICT", off_unless_1, default=False)
+    save_history_keep: int | None = env("SAVE_HISTORY_KEEP", whole(2), default=None, bad=Bad.WARN)
+    save_history_hourly: int = env("SAVE_HISTORY_HOURLY", whole(0), default=48, bad=Bad.IGNORE)
+    save_history_daily: int = env("SAVE_HISTORY_DAILY", whole(0), default=30, bad=Bad.IGNORE)
+    inventory_refuse_overspend: bool = env(
+        "INVENTORY_REFUSE_OVERSPEND", off_unless_1, default=False
+    )
+    inventory_report_removals: bool = env("INVENTORY_REPORT_REMOVALS", on_unless_0, default=True)
+    balance_from_inventory: bool = env("BALANCE_FROM_INVENTORY", on_unless_0, default=True)
+    store: str = env("STORE", one_of("off", "free"), default="off", bad=Bad.WARN)
+    store_repeatable_tokens: bool = env("STORE_REPEATABLE_TOKENS", off_unless_1, default=False)
+
+    account_display_name: bool = env("ACCOUNT_DISPLAY_NAME", on_unless_0, default=True)
+    account_mapping: bool = env("ACCOUNT_MAPPING", on_unless_0, default=True)
+    accountinfo_public_legacy: bool = env("ACCOUNTINFO_PUBLIC_LEGACY", off_unless_1, default=False)
+    guilds: bool = env("GUILDS", on_unless_0, default=True)
+    guild_reserved_names: bool = env("GUILD_RESERVED_NAMES", on_unless_0, default=True)
+    guild_create_activity_fallback: bool = env(
+        "GUILD_CREATE_ACTIVITY_FALLBACK", off_unless_1, default=False
+    )
+    guild_max_members: int = env("GUILD_MAX_MEMBERS", whole(1, 10000), default=100, bad=Bad.IGNORE)
+    guild_invite_ttl_days: float = env(
+        "GUILD_INVITE_TTL_DAYS", number(0, 365, above=True), default=7.0, bad=Bad.IGNORE
+    )
+    guild_name_denylist: tuple[str, ...] = env("GUILD_NAME_DENYLIST", comma_list, default=())
+    slayer_links: bool = env("SLAYER_LINKS", on_unless_0, default=True)
+    party_solo_stub: bool = env("PARTY_SOLO_STUB", on_unless_0, default=True)
+    chat: bool = env("CHAT", off_unless_1, default=False)
+    chat_presence: bool = env("CHAT_PRESENCE", off_unless_1, default=False)
+
+    @property
+    def production(self) -> bool:
+        """NODE_ENV=production: JSON logs, no traceback on any page."""
+        return self.node_env == "production"
+
+    @property
+    def login(self) -> str:
+        """``APIKEY``, ``NONE`` (development only) or empty: no login method. Spec: 1 §5.2-3."""
+        if self.auth_mode == "APIKEY" or (self.auth_mode == "NONE" and not self.production):
+            return self.auth_mode
+        return ""
+
+    @property
+    def matchmaking(self) -> bool:
+        """Whether joins are answered at all."""
+        return self.matchmaking_mode not in ("", "DISABLED")
+
+    def real_progression(self, account_id: str) -> bool:
+        """Whether the account's progression is stored rather than fixed. Spec: 1 §4."""
+        return self.progression_mode == "real" or account_id in self.progression_real_accounts
+
+
+def check(settings: Settings) -> list[str]:
+    """What must hold between settings; warnings, or BadSetting. Spec: 1 §5.8."""
+    warnings = []
+    if settings.login == "" and settings.gateway_secret is None:
+        warnings.append("AUTH_MODE is not APIKEY: No login method configured! set AUTH_MODE=APIKEY")
+    if settings.matchmaking and not settings.qos_target_url:
+        warnings.append("QOS_TARGET_URL is not set; the region list is empty")
+    if settings.chat_presence and not settings.chat:
+        warnings.append("CHAT_PRESENCE has no effect without CHAT=1")
+    if settings.gateway_secret is not None:
+        warnings += _check_public(settings, len(settings.gateway_secret))
+    return warnings
+
+
+def _check_public(settings: Settings, secret_length: int) -> list[str]:
+    if settings.auth_mode != "APIKEY":
+        raise BadSetting("AUTH_MODE must be APIKEY when GATEWAY_SECRET is set (public mode)")
+    warnings = []
+    if secret_length < 16:
+        warnings.append("GATEWAY_SECRET is shorter than 16 characters; use 32 or more")
+    if settings.bind_host not in ("127.0.0.1", "::1") and not settings.bind_host.startswith("127."):
+        warnings.append("BIND_HOST is not loopback: the metagame can be reached past the gateway")
+    if not settings.production:
+        warnings.append("NODE_ENV is not production: error pages show tracebacks")
+    if not re.fullmatch(r"http://127\.0\.0\.1:\d{1,5}/QoS", settings.qos_target_url):
+        warnings.append("QOS_TARGET_URL is not http://127.0.0.1:<port>/QoS, the players' relay")
+    return warnings
