@@ -1,0 +1,1 @@
+"""Accounts: who a player is, how they register and log in."""

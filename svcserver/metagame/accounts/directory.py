@@ -1,0 +1,66 @@
+"""Look-ups of accounts and keys for the gate and for other features.
+
+Edits made beside the running metagame (``svcctl``) show within a second: only the
+game-server key check is remembered, for no longer than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from attrs import define, field
+from twisted.internet.defer import Deferred, succeed
+
+from svcserver.db.ledger import Ledger
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.secrets import fingerprint
+from svcserver.metagame.accounts.rules import Account
+from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
+
+REMEMBER_S = 1.0
+MAX_REMEMBERED = 64
+
+
+@define
+class Directory:
+    """Who is who. ``by_id`` is AUTH_MODE=NONE: a key is taken as the account id itself."""
+
+    ledger: Ledger
+    now: Callable[[], float]
+    by_id: bool = False
+    _game_servers: dict[str, float] = field(factory=dict, init=False, repr=False)
+
+    def account_of_key(self, key: str) -> Deferred[Account | None]:
+        """The holder of an account key."""
+        if self.by_id:
+            return self.account_of_id(key)
+        return self.ledger.read(lambda tx: SqlAccounts(tx).by_key(key))
+
+    def account_of_id(self, account_id: AccountId) -> Deferred[Account | None]:
+        """The account of that id."""
+        return self.ledger.read(lambda tx: SqlAccounts(tx).find(account_id))
+
+    def account_named(self, username: str) -> Deferred[Account | None]:
+        """The account of that name, in any case."""
+        return self.ledger.read(lambda tx: SqlAccounts(tx).named(username))
+
+    def accounts(self, account_ids: Iterable[str]) -> Deferred[dict[AccountId, Account]]:
+        """The existing ones among these ids."""
+        wanted = list(account_ids)
+        return self.ledger.read(lambda tx: SqlAccounts(tx).find_all(wanted))
+
+    def knows_game_server(self, key: str) -> Deferred[bool]:
+        """Whether the game-server key is registered."""
+        hashed = fingerprint(key)
+        if self._game_servers.get(hashed, 0.0) > self.now():
+            return succeed(True)
+        return self.ledger.read(lambda tx: knows_game_server(tx, key)).addCallback(
+            self._remember, hashed
+        )
+
+    def _remember(self, known: bool, hashed: str) -> bool:
+        if known:
+            if len(self._game_servers) >= MAX_REMEMBERED:
+                self._game_servers.clear()
+            self._game_servers[hashed] = self.now() + REMEMBER_S
+        return known

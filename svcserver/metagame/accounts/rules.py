@@ -1,0 +1,155 @@
+"""Who may be called what, and who may register. Spec: 2 §4 Register rules, 1 §2 Account."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from typing import Protocol
+
+from attrs import evolve, field, frozen
+
+from svcserver.kernel.ids import AccountId, new_account_id
+from svcserver.kernel.refusals import Conflict, Malformed, Missing, Refusal, Unauthenticated
+from svcserver.kernel.secrets import hex_token
+
+USERNAME = re.compile(r"[A-Za-z0-9_]{3,16}\Z")
+MODES = ("NONE", "INVITECODE", "OPEN")
+MAX_LOOKUP_NAME = 64
+CODE_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+GENERATED_CODE = re.compile(f"[{CODE_ALPHABET}]{{4}}(-[{CODE_ALPHABET}]{{4}}){{2}}\\Z")
+MAX_CODE = 128
+
+
+class ServerFault(Refusal):
+    """The owner left the registration mode unset or wrong: an empty 500."""
+
+    status = 500
+
+
+@frozen
+class Account:
+    """An account; ``notes`` is the main currency's column, which owners may edit."""
+
+    id: AccountId
+    username: str
+    is_admin: bool = False
+    notes: int = 0
+
+
+@frozen
+class NewAccount:
+    """A just registered account; ``key`` is shown once and never stored."""
+
+    account: Account
+    key: str = field(repr=False)
+
+
+@frozen
+class Invite:
+    """An invite code and what is left of it."""
+
+    code: str = field(repr=False)
+    uses_remaining: int
+    infinite_uses: bool
+
+
+class Roster(Protocol):
+    """What the rules need kept; an instance lives inside one transaction."""
+
+    def named(self, username: str) -> Account | None: ...
+
+    def name_is_taken(self, username: str, but_for: AccountId | None = None) -> bool: ...
+
+    def find(self, account_id: AccountId) -> Account | None: ...
+
+    def add(self, account: Account, key: str, at: float) -> None: ...
+
+    def rename(self, account_id: AccountId, username: str) -> None: ...
+
+    def invite(self, code: str) -> Invite | None: ...
+
+    def spend(self, code: str) -> bool: ...
+
+
+def username(text: object) -> str:
+    """A name for a new account or a rename, trimmed; raises username_invalid."""
+    if not isinstance(text, str):
+        raise Malformed("Username must be a text", code="bad_request")
+    name = text.strip()
+    if not USERNAME.match(name):
+        raise Malformed(
+            "a username has 3 to 16 letters, digits or underscores", code="username_invalid"
+        )
+    return name
+
+
+def open_for(mode: str | None) -> str:
+    """The mode a registration runs under; raises when nobody may register."""
+    if mode not in MODES:
+        raise ServerFault("REGISTRATION_MODE is not set to NONE, INVITECODE or OPEN")
+    if mode == "NONE":
+        raise Malformed("registration is closed", code="registration_closed")
+    return mode
+
+
+def register(
+    roster: Roster, mode: str, name: str, code: str | None, at: float, *, is_admin: bool = False
+) -> NewAccount:
+    """Invite checked, then name-taken, then one use spent and the account written.
+
+    A taken name never costs a use. Runs in one transaction.
+    """
+    spelled = _usable_code(roster, code) if mode == "INVITECODE" else None
+    if roster.name_is_taken(name):
+        raise Conflict("another account has this name", code="username_taken")
+    if spelled is not None and not roster.spend(spelled):
+        raise _invite_invalid()
+    created = NewAccount(Account(new_account_id(), name, is_admin), new_account_key())
+    roster.add(created.account, created.key, at)
+    return created
+
+
+def rename(
+    roster: Roster, account_id: AccountId | None, current: str | None, new: str
+) -> tuple[Account, Account]:
+    """The account before and after; changing the case of the own name is allowed."""
+    before = roster.find(account_id) if account_id is not None else roster.named(current or "")
+    if before is None:
+        raise Missing("no such account", code="not_found")
+    if roster.name_is_taken(new, but_for=before.id):
+        raise Conflict("another account has this name", code="username_taken")
+    roster.rename(before.id, new)
+    return before, evolve(before, username=new)
+
+
+def new_account_key() -> str:
+    """``UUK_`` and 48 lowercase hex characters."""
+    return f"UUK_{hex_token(48)}"
+
+
+def new_invite_code() -> str:
+    """``XXXX-XXXX-XXXX``: 60 random bits."""
+    letters = "".join(secrets.choice(CODE_ALPHABET) for _ in range(12))
+    return "-".join(letters[at : at + 4] for at in (0, 4, 8))
+
+
+def first_group(code: str) -> str:
+    """What a log may show of an invite code."""
+    return f"{code[:4]}-..." if len(code) > 8 else "..."
+
+
+def _usable_code(roster: Roster, code: str | None) -> str:
+    """The stored spelling of a code that still has a use."""
+    offered = (code or "").strip()
+    if not offered or len(offered) > MAX_CODE:
+        raise _invite_invalid()
+    found = roster.invite(offered)
+    if found is None and GENERATED_CODE.match(offered.upper()):
+        found = roster.invite(offered.upper())
+    if found is None or not (found.infinite_uses or found.uses_remaining > 0):
+        raise _invite_invalid()
+    return found.code
+
+
+def _invite_invalid() -> Unauthenticated:
+    return Unauthenticated("the invite code is wrong or used up", code="invite_invalid")

@@ -1,0 +1,260 @@
+"""Accounts, keys and invite codes in the database. Keys are stored as their SHA-256."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from attrs import frozen
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    ForeignKey,
+    Integer,
+    Row,
+    String,
+    Table,
+    UniqueConstraint,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
+
+from svcserver.db.tables import METADATA
+from svcserver.kernel.ids import AccountId, is_account_shaped
+from svcserver.kernel.secrets import fingerprint, same
+from svcserver.metagame.accounts.rules import MAX_LOOKUP_NAME, Account, Invite
+
+ACCOUNTS = Table(
+    "accounts",
+    METADATA,
+    Column("id", String(64), primary_key=True),
+    Column("username", String(64), nullable=False),
+    # lower case; NULL for old accounts whose names differ only in case: they match nothing
+    Column("username_folded", String(64), nullable=True),
+    Column("is_admin", Integer, nullable=False, server_default="0"),
+    Column("notes", BigInteger, nullable=False, server_default="0"),
+    Column("created_at", BigInteger, nullable=False),
+    UniqueConstraint("username_folded"),
+)
+ACCOUNT_KEYS = Table(
+    "account_keys",
+    METADATA,
+    Column("key_hash", String(64), primary_key=True),
+    Column("account_id", String(64), ForeignKey("accounts.id"), nullable=False, index=True),
+)
+INVITE_CODES = Table(
+    "invite_codes",
+    METADATA,
+    Column("code", String(128), primary_key=True),
+    Column("uses_remaining", Integer, nullable=False),
+    Column("infinite_uses", Integer, nullable=False, server_default="0"),
+)
+GAMESERVER_KEYS = Table(
+    "gameserver_keys", METADATA, Column("key_hash", String(64), primary_key=True)
+)
+QUEUED_KEYS = Table(
+    "gameserver_keys_to_register", METADATA, Column("key", String(256), primary_key=True)
+)
+
+_A = (ACCOUNTS.c.id, ACCOUNTS.c.username, ACCOUNTS.c.is_admin, ACCOUNTS.c.notes)
+_BY_ID = select(*_A).where(ACCOUNTS.c.id == bindparam("account_id"))
+_BY_IDS = select(*_A).where(ACCOUNTS.c.id.in_(bindparam("ids", expanding=True)))
+_BY_NAME = select(*_A).where(ACCOUNTS.c.username_folded == bindparam("folded"))
+_BY_LOWER = select(ACCOUNTS.c.id).where(
+    or_(
+        ACCOUNTS.c.username_folded == bindparam("folded"),
+        (ACCOUNTS.c.username_folded.is_(None))
+        & (func.lower(ACCOUNTS.c.username) == bindparam("folded")),
+    )
+)
+_BY_KEY = (
+    select(*_A, ACCOUNT_KEYS.c.key_hash)
+    .join(ACCOUNT_KEYS, ACCOUNT_KEYS.c.account_id == ACCOUNTS.c.id)
+    .where(ACCOUNT_KEYS.c.key_hash == bindparam("key_hash"))
+)
+_ADD = insert(ACCOUNTS)
+_ADD_KEY = insert(ACCOUNT_KEYS)
+_RENAME = (
+    update(ACCOUNTS)
+    .where(ACCOUNTS.c.id == bindparam("account_id"))
+    .values(username=bindparam("name"), username_folded=bindparam("folded"))
+)
+_SET_ADMIN = (
+    update(ACCOUNTS)
+    .where(ACCOUNTS.c.id == bindparam("account_id"))
+    .values(is_admin=bindparam("flag"))
+)
+_ALL = select(*_A).order_by(ACCOUNTS.c.username)
+_PAGE = (
+    select(
+        *_A,
+        select(func.min(ACCOUNT_KEYS.c.key_hash))
+        .where(ACCOUNT_KEYS.c.account_id == ACCOUNTS.c.id)
+        .scalar_subquery()
+        .label("key_hash"),
+    )
+    .order_by(ACCOUNTS.c.id)
+    .limit(bindparam("count"))
+    .offset(bindparam("skip"))
+)
+_INVITE = select(INVITE_CODES).where(INVITE_CODES.c.code == bindparam("wanted"))
+_INVITES = select(INVITE_CODES).order_by(INVITE_CODES.c.code)
+_SPEND = (
+    update(INVITE_CODES)
+    .where(INVITE_CODES.c.code == bindparam("wanted"))
+    .where(or_(INVITE_CODES.c.infinite_uses == 1, INVITE_CODES.c.uses_remaining > 0))
+    .values(uses_remaining=INVITE_CODES.c.uses_remaining - (1 - INVITE_CODES.c.infinite_uses))
+)
+_ADD_INVITE = insert(INVITE_CODES)
+_DROP_INVITE = delete(INVITE_CODES).where(INVITE_CODES.c.code == bindparam("wanted"))
+_GAMESERVER_KEY = select(GAMESERVER_KEYS.c.key_hash).where(
+    GAMESERVER_KEYS.c.key_hash == bindparam("key_hash")
+)
+
+
+@frozen
+class SqlAccounts:
+    """A Roster on an open transaction."""
+
+    tx: Connection
+
+    def find(self, account_id: object) -> Account | None:
+        """By id; a text that no account id looks like is unknown."""
+        if not is_account_shaped(account_id):
+            return None
+        return _account(self.tx.execute(_BY_ID, {"account_id": account_id}).first())
+
+    def find_all(self, account_ids: Iterable[str]) -> dict[AccountId, Account]:
+        """The existing ones among at most a few hundred ids."""
+        wanted = [one for one in dict.fromkeys(account_ids) if is_account_shaped(one)]
+        if not wanted:
+            return {}
+        rows = self.tx.execute(_BY_IDS, {"ids": wanted})
+        return {row.id: _known(row) for row in rows}
+
+    def named(self, username: str) -> Account | None:
+        """By name, trimmed, ignoring (ASCII) case; two old namesakes match neither."""
+        folded = fold(username)
+        if not 1 <= len(folded) <= MAX_LOOKUP_NAME or "\0" in folded:
+            return None
+        return _account(self.tx.execute(_BY_NAME, {"folded": folded}).first())
+
+    def name_is_taken(self, username: str, but_for: AccountId | None = None) -> bool:
+        """Whether another account has the name in any case."""
+        rows = self.tx.execute(_BY_LOWER, {"folded": fold(username)})
+        return any(row.id != but_for for row in rows)
+
+    def by_key(self, key: str) -> Account | None:
+        """The holder of an account key, found by its hash, compared in constant time."""
+        offered = fingerprint(key)
+        row = self.tx.execute(_BY_KEY, {"key_hash": offered}).first()
+        return _known(row) if row is not None and same(row.key_hash, offered) else None
+
+    def add(self, account: Account, key: str, at: float) -> None:
+        """Write a new account and its key's hash."""
+        self.tx.execute(
+            _ADD,
+            {
+                "id": account.id,
+                "username": account.username,
+                "username_folded": fold(account.username),
+                "is_admin": int(account.is_admin),
+                "notes": account.notes,
+                "created_at": int(at),
+            },
+        )
+        self.tx.execute(_ADD_KEY, {"key_hash": fingerprint(key), "account_id": account.id})
+
+    def rename(self, account_id: AccountId, username: str) -> None:
+        """Give the account another name."""
+        self.tx.execute(
+            _RENAME, {"account_id": account_id, "name": username, "folded": fold(username)}
+        )
+
+    def set_admin(self, account_id: AccountId, is_admin: bool) -> None:
+        """Make or unmake an admin; only the owner's command line does."""
+        self.tx.execute(_SET_ADMIN, {"account_id": account_id, "flag": int(is_admin)})
+
+    def everyone(self) -> list[Account]:
+        """All accounts by name; for the admin list."""
+        return [_known(row) for row in self.tx.execute(_ALL)]
+
+    def page(self, skip: int, count: int) -> list[tuple[Account, str | None]]:
+        """Accounts by id with the hash of their key."""
+        rows = self.tx.execute(_PAGE, {"skip": skip, "count": count})
+        return [(_known(row), row.key_hash) for row in rows]
+
+    def invite(self, code: str) -> Invite | None:
+        """An invite code, spelled exactly."""
+        row = self.tx.execute(_INVITE, {"wanted": code}).first()
+        return None if row is None else _invite(row)
+
+    def invites(self) -> list[Invite]:
+        """Every code, used up or not."""
+        return [_invite(row) for row in self.tx.execute(_INVITES)]
+
+    def spend(self, code: str) -> bool:
+        """Take one use; False when none is left."""
+        return self.tx.execute(_SPEND, {"wanted": code}).rowcount == 1
+
+    def put_invite(self, invite: Invite) -> None:
+        """Add a code; an existing one gets the new uses."""
+        self.drop_invite(invite.code)
+        self.tx.execute(
+            _ADD_INVITE,
+            {
+                "code": invite.code,
+                "uses_remaining": invite.uses_remaining,
+                "infinite_uses": int(invite.infinite_uses),
+            },
+        )
+
+    def drop_invite(self, code: str) -> bool:
+        """Revoke a code; whether there was one."""
+        return self.tx.execute(_DROP_INVITE, {"wanted": code}).rowcount == 1
+
+
+def knows_game_server(tx: Connection, key: str) -> bool:
+    """Whether the game-server key is registered."""
+    offered = fingerprint(key)
+    row = tx.execute(_GAMESERVER_KEY, {"key_hash": offered}).first()
+    return row is not None and same(row.key_hash, offered)
+
+
+def add_game_server_key(tx: Connection, key: str) -> None:
+    """Register a game-server key by its hash; a second time changes nothing."""
+    if not knows_game_server(tx, key):
+        tx.execute(insert(GAMESERVER_KEYS), {"key_hash": fingerprint(key)})
+
+
+def move_queued_keys(tx: Connection) -> int:
+    """Hash and move the keys an owner put into the queue table. Spec: 1 §2."""
+    keys = list(tx.execute(select(QUEUED_KEYS.c.key)).scalars())
+    for key in keys:
+        add_game_server_key(tx, key)
+    if keys:
+        tx.execute(delete(QUEUED_KEYS))
+    return len(keys)
+
+
+def fold(username: str) -> str:
+    """How names are compared: trimmed, ASCII letters in lower case."""
+    return "".join(c.lower() if c.isascii() else c for c in username.strip())
+
+
+def _account(row: Row[Any] | None) -> Account | None:
+    return None if row is None else _known(row)
+
+
+def _known(row: Row[Any]) -> Account:
+    return Account(row.id, row.username, bool(row.is_admin), row.notes)
+
+
+def _invite(row: Row[Any]) -> Invite:
+    return Invite(row.code, row.uses_remaining, bool(row.infinite_uses))
