@@ -12,7 +12,6 @@ from sqlalchemy import (
     Connection,
     ForeignKey,
     Integer,
-    Row,
     String,
     Table,
     UniqueConstraint,
@@ -248,13 +247,13 @@ def fold(username: str) -> str:
     return "".join(c.lower() if c.isascii() else c for c in username.strip())
 
 
-def _account(row: Row[Any] | None) -> Account | None:
+def _account(row: Any) -> Account | None:
     return None if row is None else _known(row)
 
 
-def _known(row: Row[Any]) -> Account:
+def _known(row: Any) -> Account:
     return Account(row.id, row.username, bool(row.is_admin), row.notes)
 
 
-def _invite(row: Row[Any]) -> Invite:
+def _invite(row: Any) -> Invite:
     return Invite(row.code, row.uses_remaining, bool(row.infinite_uses))

@@ -1,0 +1,327 @@
+"""The owner's side of accounts: registration, invites, names. Spec: 2 §4 Management API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypedDict
+
+from attrs import define, field, frozen
+from sqlalchemy import Connection
+from twisted.logger import Logger
+
+from svcserver.db.ledger import Ledger
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.json import Json
+from svcserver.kernel.refusals import Malformed, Refusal, TooMany
+from svcserver.kernel.signals import Renamed, Signal
+from svcserver.metagame.accounts import rules
+from svcserver.metagame.accounts.rules import Invite, NewAccount
+from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.metagame.tokens import Tokens
+from svcserver.web.routes import (
+    BAD_JSON,
+    EMPTY_OBJECT,
+    Access,
+    Answer,
+    Call,
+    Routes,
+    bare,
+    worded,
+)
+
+log = Logger()
+
+PAGE = 100
+MAX_OFFSET = 10_000_000
+MAX_USES = 1_000
+
+
+class RegisterReply(TypedDict):
+    """The only copy of the account key."""
+
+    UUK: str
+
+
+class UserInfo(TypedDict):
+    """An account as its holder sees it."""
+
+    UserId: str
+    Username: str
+    IsAdmin: bool
+
+
+@define
+class Registration:
+    """The registration mode, in memory; a restart returns to REGISTRATION_MODE."""
+
+    mode: str | None
+
+
+Also = Callable[[Connection, AccountId, str], None]
+
+
+def register_refusal(status: int, refusal: Refusal) -> Answer:
+    """``{error, message}``, but a bare 500 for the owner's own mistake."""
+    return Answer(status) if isinstance(refusal, rules.ServerFault) else worded(status, refusal)
+
+
+@frozen
+class AccountManagement:
+    """Registration and accounts under ``/svc/api``.
+
+    ``also_rename`` run in the transaction of a rename, with account id and new name.
+    ``busy`` says how long an address must wait before another costly read (seconds, 0 none).
+    """
+
+    routes: ClassVar[Routes] = Routes(bare)
+    ledger: Ledger
+    tokens: Tokens
+    registration: Registration
+    now: Callable[[], float]
+    renamed: Signal[Renamed] = field(factory=Signal)
+    also_rename: Sequence[Also] = ()
+    busy: Callable[[str], float] = field(default=lambda address: 0.0)
+
+    @routes.row("GET", "/svc/api/RegistrationStatus", access=Access.NONE, reply=dict, public=True)
+    async def registration_status(self, call: Call) -> Answer:
+        """The mode; ``{}`` when none is set."""
+        mode = self.registration.mode
+        return Answer(200, EMPTY_OBJECT if mode is None else {"RegistrationMode": mode})
+
+    @routes.row(
+        "POST", "/svc/api/RegistrationStatus", access=Access.ADMIN_KEY, body=object, reply=dict
+    )
+    async def set_registration_status(self, call: Call) -> Answer:
+        """Change the mode until the next restart."""
+        mode = _fields(call.body).get("RegistrationStatus")
+        if mode not in rules.MODES:
+            raise Malformed("unknown registration mode")
+        self.registration.mode = mode
+        log.info("registration is now {mode}", mode=mode)
+        return Answer(200, {"RegistrationMode": mode})
+
+    @routes.row(
+        "POST",
+        "/svc/api/Register",
+        access=Access.NONE,
+        body=object,
+        reply=RegisterReply,
+        refuse=register_refusal,
+        bad_json=BAD_JSON,
+        public=True,
+    )
+    async def register(self, call: Call) -> Answer:
+        """A new account; the reply holds the only copy of its key."""
+        sent = _fields(call.body)
+        code = sent.get("InviteCode")
+        if code is not None and not isinstance(code, str):
+            raise Malformed("InviteCode must be a text", code="bad_request")
+        name = rules.username(sent.get("Username"))
+        mode = rules.open_for(self.registration.mode)
+        at = self.now()
+
+        def work(tx: Connection) -> NewAccount:
+            return rules.register(SqlAccounts(tx), mode, name, code, at)
+
+        created = await self.ledger.write(work)
+        log.info("registered {username}", username=name, account=created.account.id)
+        reply: RegisterReply = {"UUK": created.key}
+        return Answer(200, reply)
+
+    @routes.row("GET", "/svc/api/UsernameAvailable", access=Access.NONE, reply=dict)
+    async def username_available(self, call: Call) -> Answer:
+        """Always 200; rules and existing accounts only."""
+        try:
+            name = rules.username(call.request.argument("Username") or "")
+        except Malformed as why:
+            return Answer(
+                200, {"available": False, "error": "username_invalid", "message": why.message}
+            )
+        if await self.ledger.read(lambda tx: SqlAccounts(tx).name_is_taken(name)):
+            message = "another account has this name"
+            return Answer(200, {"available": False, "error": "username_taken", "message": message})
+        return Answer(200, {"available": True})
+
+    @routes.row(
+        "GET",
+        "/svc/api/GetUserInfo",
+        access=Access.ACCOUNT_KEY,
+        reply=UserInfo,
+        public=True,
+    )
+    async def user_info(self, call: Call) -> Answer:
+        """The account of the key."""
+        account = await self.ledger.read(lambda tx: SqlAccounts(tx).find(call.player))
+        if account is None:
+            return Answer(401)
+        reply: UserInfo = {
+            "UserId": account.id,
+            "Username": account.username,
+            "IsAdmin": account.is_admin,
+        }
+        return Answer(200, reply)
+
+    @routes.row("GET", "/svc/api/GetAllUsers", access=Access.ADMIN_KEY, reply=dict, quiet=True)
+    async def all_users(self, call: Call) -> Answer:
+        """Every account's name and id."""
+        everyone = await self.ledger.read(lambda tx: SqlAccounts(tx).everyone())
+        users = [{"Username": one.username, "UserId": one.id} for one in everyone]
+        return Answer(200, {"Users": users})
+
+    @routes.row(
+        "GET", "/svc/api/DashboardAccounts", access=Access.ADMIN_KEY, reply=dict, quiet=True
+    )
+    async def dashboard_accounts(self, call: Call) -> Answer:
+        """Up to 100 accounts by id, from ``?offset=``; never a whole hash."""
+        wait = self.busy(call.request.peer)
+        if wait > 0:
+            raise TooMany(retry_after_s=max(1, round(wait)))
+        offset = _offset(call.request.argument("offset"))
+        page = await self.ledger.read(lambda tx: SqlAccounts(tx).page(offset, PAGE + 1))
+        accounts = [
+            {
+                "id": one.id,
+                "name": one.username,
+                "admin": one.is_admin,
+                "keyFingerprint": None if key_hash is None else key_hash[:16],
+            }
+            for one, key_hash in page[:PAGE]
+        ]
+        after = offset + PAGE if len(page) > PAGE else None
+        reply = {"accounts": accounts, "nextOffset": after}
+        return Answer(200, reply, {"Cache-Control": "no-store"})
+
+    @routes.row(
+        "POST",
+        "/svc/api/RenameUser",
+        access=Access.ADMIN_KEY,
+        body=object,
+        reply=dict,
+        refuse=worded,
+        bad_json=BAD_JSON,
+    )
+    async def rename(self, call: Call) -> Answer:
+        """Rename an account and its characters together."""
+        sent = _fields(call.body)
+        account_id, current, new = (sent.get(key) for key in ("UserId", "Username", "NewUsername"))
+        if not isinstance(new, str) or not (
+            isinstance(account_id, str) or isinstance(current, str)
+        ):
+            raise Malformed("UserId or Username, and NewUsername", code="bad_request")
+        name = rules.username(new)
+        by_id = account_id if isinstance(account_id, str) else None
+
+        def work(tx: Connection) -> tuple[rules.Account, rules.Account]:
+            before, after = rules.rename(SqlAccounts(tx), by_id, current, name)
+            for also in self.also_rename:
+                also(tx, after.id, after.username)
+            return before, after
+
+        before, after = await self.ledger.write(work)
+        self.renamed.send(Renamed(after.id, after.username))
+        log.info("renamed {old} to {new}", old=before.username, new=name, account=after.id)
+        reply = {"UserId": after.id, "OldUsername": before.username, "Username": name}
+        return Answer(200, reply)
+
+    @routes.row(
+        "POST", "/svc/api/GenerateJWTForUserId", access=Access.ADMIN_KEY, body=object, reply=dict
+    )
+    async def player_token(self, call: Call) -> Answer:
+        """A 24-hour player token for any id; the id is not checked."""
+        account_id = _fields(call.body).get("UserId")
+        if not isinstance(account_id, str) or not account_id:
+            raise Malformed("UserId must be a text")
+        log.warn("an admin took a player token for {account}", account=account_id)
+        return Answer(200, {"JWT": self.tokens.sign(account_id)})
+
+
+@frozen
+class Invites:
+    """Invite codes under ``/svc/api``."""
+
+    routes: ClassVar[Routes] = Routes(bare)
+    ledger: Ledger
+
+    @routes.row("GET", "/svc/api/InviteCodes", access=Access.ADMIN_KEY, reply=dict)
+    async def list_codes(self, call: Call) -> Answer:
+        """Every code, with what is left of it."""
+        invites = await self.ledger.read(lambda tx: SqlAccounts(tx).invites())
+        listed = [
+            {
+                "inviteCode": one.code,
+                "usesRemaining": one.uses_remaining,
+                "infiniteUses": one.infinite_uses,
+            }
+            for one in invites
+        ]
+        return Answer(200, {"InviteCodes": listed})
+
+    @routes.row(
+        "POST",
+        "/svc/api/CreateInvite",
+        access=Access.ADMIN_KEY,
+        body=object,
+        reply=dict,
+        refuse=worded,
+        bad_json=BAD_JSON,
+    )
+    async def create(self, call: Call) -> Answer:
+        """A fresh code; ``name`` is only a note for the log."""
+        sent = _fields(call.body)
+        uses, name = sent.get("uses", 1), sent.get("name", "")
+        if type(uses) is not int or not 1 <= uses <= MAX_USES:
+            raise Malformed("uses must be a whole number from 1 to 1000", code="bad_request")
+        if not isinstance(name, str):
+            raise Malformed("name must be a text", code="bad_request")
+        code = rules.new_invite_code()
+        await self.ledger.write(lambda tx: SqlAccounts(tx).put_invite(Invite(code, uses, False)))
+        shown = rules.first_group(code)
+        log.info("invite {code} created", code=shown, uses=uses, note=name[:64])
+        return Answer(200, {"code": code})
+
+    @routes.row(
+        "POST", "/svc/api/RegisterInviteCode", access=Access.ADMIN_KEY, body=object, reply=dict
+    )
+    async def register_code(self, call: Call) -> Answer:
+        """A code of the owner's own choice; an existing one gets the new uses."""
+        sent = _fields(call.body)
+        code, uses = sent.get("NewInviteCode"), sent.get("Uses")
+        infinite = sent.get("InfiniteUses", False)
+        if not isinstance(code, str) or not 1 <= len(code.strip()) <= rules.MAX_CODE:
+            raise Malformed("NewInviteCode must be a text")
+        if "\0" in code or type(infinite) is not bool:
+            raise Malformed("InfiniteUses must be true or false")
+        if not infinite and (type(uses) is not int or not 1 <= uses <= 2**31 - 1):
+            raise Malformed("Uses must be a whole number of at least 1")
+        count = uses if type(uses) is int and 0 <= uses <= 2**31 - 1 else 0
+        invite = Invite(code.strip(), count, infinite)
+        await self.ledger.write(lambda tx: SqlAccounts(tx).put_invite(invite))
+        return Answer(200, EMPTY_OBJECT)
+
+    @routes.row(
+        "DELETE",
+        "/svc/api/InviteCode/<code>",
+        access=Access.ADMIN_KEY,
+        reply=dict,
+        secret_path=("code",),
+    )
+    async def revoke(self, call: Call, code: str) -> Answer:
+        """Revoke a code; always 200."""
+        wanted = code.strip()
+        if "\0" not in wanted:
+            await self.ledger.write(lambda tx: SqlAccounts(tx).drop_invite(wanted))
+        return Answer(200, EMPTY_OBJECT)
+
+
+def _fields(body: Json) -> dict[str, Any]:
+    if not isinstance(body, dict):
+        raise Malformed("the body must be a JSON object", code="bad_request")
+    return body
+
+
+def _offset(text: str | None) -> int:
+    if text is None:
+        return 0
+    if not (text.isascii() and text.isdigit() and len(text) <= 8) or int(text) > MAX_OFFSET:
+        raise Malformed("offset must be a whole number up to 10000000")
+    return int(text)
