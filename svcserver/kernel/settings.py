@@ -57,6 +57,7 @@ def env(
     """
     return field(
         default=default,
+        kw_only=True,
         metadata={"name": name, "read": read, "bad": bad, "empty": empty_is_a_value},
     )
 

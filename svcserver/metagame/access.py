@@ -13,6 +13,7 @@ from twisted.internet.defer import Deferred
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden, Refusal, Unauthenticated
+from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.settings import Settings
 from svcserver.metagame.tokens import InvalidToken, Tokens
 from svcserver.web.front import BareError, PageError
@@ -23,16 +24,6 @@ KEY = b"x-svc-user-api-key"
 GAME_SERVER_KEY = b"x-svc-gameserver-apikey"
 GATEWAY = b"x-svc-gateway"
 UNPROVEN_BODY = 64 * 1024  # bytes a stranger may send before the credential is looked at
-
-
-class Account(Protocol):
-    """What the gate needs to know of an account."""
-
-    @property
-    def id(self) -> AccountId: ...
-
-    @property
-    def is_admin(self) -> bool: ...
 
 
 class KeyRing(Protocol):

@@ -58,6 +58,8 @@ class LogLines:
         threshold = _LEVELS[self.level]
         if threshold is None or _rank(level) < _rank(threshold):
             return
+        if event.get("log_namespace") == "log_legacy" and not event.get("isError"):
+            return  # Twisted's own "starting on" and "closed"; we say ready ourselves
         self._waiting.append(self._json(event) if self.as_json else self._readable(event))
         if self.clock is None or _rank(level) >= _RANK[LogLevel.warn]:
             self.flush()

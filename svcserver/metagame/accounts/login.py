@@ -1,4 +1,4 @@
-"""Logging in, and what the client's online library asks around it. Spec: 1 §4 Login and accounts."""
+"""Logging in, and what the client's online library asks around it. Spec: 1 §4 Login."""
 
 from __future__ import annotations
 

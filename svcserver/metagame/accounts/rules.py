@@ -141,7 +141,7 @@ def first_group(code: str) -> str:
 def _usable_code(roster: Roster, code: str | None) -> str:
     """The stored spelling of a code that still has a use."""
     offered = (code or "").strip()
-    if not offered or len(offered) > MAX_CODE:
+    if not offered or len(offered) > MAX_CODE or "\0" in offered:
         raise _invite_invalid()
     found = roster.invite(offered)
     if found is None and GENERATED_CODE.match(offered.upper()):

@@ -1,0 +1,1 @@
+"""Characters: versioned documents, every save of them kept."""

@@ -1,0 +1,37 @@
+"""The table of contents of the game: every feature, in the order in which one may use another."""
+
+from __future__ import annotations
+
+from svcserver.metagame.accounts.login import Login
+from svcserver.metagame.accounts.lookups import Lookups
+from svcserver.metagame.accounts.management import AccountManagement, Invites
+from svcserver.metagame.characters.routes import Characters
+from svcserver.metagame.characters.store import rename_characters
+from svcserver.metagame.parts import Parts
+from svcserver.metagame.presence.routes import Presence
+from svcserver.metagame.status.banner import Banner
+from svcserver.metagame.status.build import Build
+from svcserver.metagame.status.fixed import FixedReplies
+from svcserver.web.routes import Feature
+
+
+def build(parts: Parts) -> list[Feature]:
+    """Make every feature of its parts."""
+    settings, ledger, now = parts.settings, parts.ledger, parts.now
+    return [
+        Banner.of(settings, Build.of(settings)),
+        FixedReplies(),
+        Login(settings, parts.directory, parts.tokens),
+        Lookups(settings, parts.directory, now),
+        AccountManagement(
+            ledger,
+            parts.tokens,
+            parts.registration,
+            now,
+            parts.news.renamed,
+            also_rename=(rename_characters,),
+        ),
+        Invites(ledger),
+        Presence(parts.online, parts.news.heard, now),
+        Characters(ledger, now),
+    ]

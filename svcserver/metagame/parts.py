@@ -1,0 +1,80 @@
+"""What features are made of: handed to each in ``features.py``, made in ``service.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.interfaces import IReactorTime
+
+from svcserver.db.ledger import Ledger
+from svcserver.kernel.signals import (
+    Blocked,
+    FriendAccepted,
+    GuildChanged,
+    Heard,
+    PartyChanged,
+    Renamed,
+    Signal,
+    Unfriended,
+)
+from svcserver.metagame.accounts.directory import Directory
+from svcserver.metagame.accounts.management import Registration
+from svcserver.metagame.presence.online import Online, OnlineInMemory
+from svcserver.metagame.settings import Settings
+from svcserver.metagame.tokens import Tokens
+
+
+@define
+class News:
+    """The signals between features."""
+
+    heard: Signal[Heard] = field(factory=Signal)
+    blocked: Signal[Blocked] = field(factory=Signal)
+    unfriended: Signal[Unfriended] = field(factory=Signal)
+    friend_accepted: Signal[FriendAccepted] = field(factory=Signal)
+    party_changed: Signal[PartyChanged] = field(factory=Signal)
+    guild_changed: Signal[GuildChanged] = field(factory=Signal)
+    renamed: Signal[Renamed] = field(factory=Signal)
+
+
+@define
+class Parts:
+    """One of each.
+
+    ``now`` gives epoch seconds, ``clock`` timers; ``http`` is a treq client for the
+    deploy server.
+    """
+
+    settings: Settings
+    ledger: Ledger
+    clock: IReactorTime
+    now: Callable[[], float]
+    http: Any
+    tokens: Tokens
+    directory: Directory
+    registration: Registration
+    online: Online = field(factory=OnlineInMemory)
+    news: News = field(factory=News)
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        ledger: Ledger,
+        clock: IReactorTime,
+        now: Callable[[], float],
+        http: Any,
+    ) -> Parts:
+        """The parts under these settings."""
+        return cls(
+            settings,
+            ledger,
+            clock,
+            now,
+            http,
+            Tokens.from_settings(settings.signing_private_key, settings.signing_public_key, now),
+            Directory(ledger, now, by_id=settings.login == "NONE"),
+            Registration(settings.registration_mode),
+        )

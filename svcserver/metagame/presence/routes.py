@@ -1,0 +1,46 @@
+"""The heartbeat, and the count of players online. Spec: 1 §4 Status; 2 §4 Management API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from attrs import frozen
+
+from svcserver.kernel.json import Json
+from svcserver.kernel.signals import Heard, Signal
+from svcserver.metagame.presence.online import Online
+from svcserver.web.routes import Access, Answer, Call, Routes, bare
+
+NEXT_BEAT = b"20000"  # milliseconds until the client's next heartbeat
+MAX_MAP = 512
+
+
+@frozen
+class Presence:
+    """Heartbeats in, counts out."""
+
+    routes: ClassVar[Routes] = Routes(bare)
+    online: Online
+    heard: Signal[Heard]
+    now: Callable[[], float]
+
+    @routes.row("POST", "/heartbeat", access=Access.TOKEN, body=object, reply=str)
+    async def beat(self, call: Call) -> Answer:
+        """Mark the player online; a game server's own beat records nothing."""
+        account_id = call.caller.account
+        if account_id is not None:
+            map_path, state = _text(call.body, "map"), _text(call.body, "state")
+            self.online.hear(account_id, map_path, state, self.now())
+            self.heard.send(Heard(account_id, map_path, state))
+        return Answer(200, NEXT_BEAT, content_type="text/plain; charset=utf-8")
+
+    @routes.row("GET", "/svc/api/PublicOnlineStats", access=Access.ACCOUNT_KEY, reply=dict)
+    async def count(self, call: Call) -> Answer:
+        """How many players are online."""
+        return Answer(200, {"NumActivePlayers": self.online.count(self.now())})
+
+
+def _text(body: Json, key: str) -> str:
+    value = body.get(key) if isinstance(body, dict) else None
+    return value[:MAX_MAP] if isinstance(value, str) else ""

@@ -1,0 +1,114 @@
+"""``svc-metagame``: makes and joins the parts; the only file that knows them all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define
+from sqlalchemy import Engine
+from treq.client import HTTPClient
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.python import usage
+from twisted.web.client import Agent, HTTPConnectionPool
+
+from svcserver.db import migrations
+from svcserver.db.engine import BadDatabase, SQLAlchemyError, describe, make_engine
+from svcserver.db.ledger import ledger_for
+from svcserver.kernel.settings import BadSetting
+from svcserver.metagame.access import Gate, Origin, is_own_address
+from svcserver.metagame.accounts.store import move_queued_keys
+from svcserver.metagame.features import build
+from svcserver.metagame.parts import Parts
+from svcserver.metagame.settings import Settings, check
+from svcserver.web.front import FrontDoor, Observer
+from svcserver.web.requestlog import RequestLog
+from svcserver.web.serving import ENV_FILE, House, Listening, house, read_settings, warn_of
+from svcserver.web.site import FrontFactory
+
+log = Logger()
+NAME = "svc-metagame"
+
+
+class Options(usage.Options):
+    """One option; the environment says the rest."""
+
+    settings: Settings
+    warnings: list[str]
+    optParameters = [ENV_FILE]  # noqa: RUF012 - usage.Options wants it so
+    longdesc = "The game's main backend. Settings: docs/owners/configuration.md"
+
+    def postOptions(self) -> None:
+        """Read the settings; a bad one ends the start with one line."""
+        self.settings, self.warnings = read_settings(NAME, Settings, self)
+        try:
+            self.warnings += check(self.settings)
+        except BadSetting as why:
+            raise SystemExit(f"{NAME}: {why}") from None
+
+
+def makeService(options: Options, reactor: Any = None) -> House:
+    """The metagame as a service."""
+    if reactor is None:
+        from twisted.internet import reactor  # late: importing it installs it
+    settings = options.settings
+    top = house(reactor, production=settings.production, level=settings.log_level)
+    engine = open_database(settings)
+    ledger = ledger_for(engine, reactor)
+    pool = HTTPConnectionPool(reactor)
+    http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
+    parts = Parts.of(settings, ledger, reactor, time.time, http)
+    door = front_door(parts, RequestLog(settings.log_requests))
+    listening = Listening(
+        reactor, "metagame", settings.port, settings.bind_host, FrontFactory(door, reactor)
+    )
+    for part in (
+        warn_of(options.warnings),
+        ledger,
+        Closing(pool.closeCachedConnections),
+        listening,
+    ):
+        part.setServiceParent(top)  # started in this order, stopped in the other
+    return top
+
+
+def front_door(parts: Parts, *observers: Observer) -> FrontDoor:
+    """Every row of the game behind the gate."""
+    settings = parts.settings
+    origin = Origin(settings, is_own_address)
+    gate = Gate(settings, parts.tokens, parts.directory, origin)
+    door = FrontDoor(gate, settings, traces=not settings.production, observers=observers)
+    return door.mount(*build(parts))
+
+
+def open_database(settings: Settings) -> Engine:
+    """Migrate and prepare the database, before the first request and on purpose blocking."""
+    engine = make_engine(settings.database_url)
+    try:
+        migrations.upgrade(engine)
+        with engine.begin() as tx:
+            moved = move_queued_keys(tx)
+    except BadDatabase as why:
+        raise SystemExit(f"{NAME}: DATABASE_URL: {why}") from None
+    except SQLAlchemyError as why:
+        raise SystemExit(
+            f"{NAME}: DATABASE_URL: the database cannot be used: {describe(why)}"
+        ) from None
+    if moved:
+        log.info("registered {count} queued game-server keys", count=moved)
+    return engine
+
+
+@define(eq=False, slots=False)
+class Closing(Service):
+    """Calls ``close`` when the service stops."""
+
+    close: Callable[[], Deferred[Any]]
+
+    def stopService(self) -> Deferred[Any]:
+        """Close."""
+        Service.stopService(self)
+        return self.close()

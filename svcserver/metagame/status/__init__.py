@@ -1,0 +1,1 @@
+"""The status banner and the replies that never change."""

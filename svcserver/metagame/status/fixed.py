@@ -1,0 +1,108 @@
+"""Routes whose answer never changes. Spec: 1 §4 Status, heartbeat, fixed replies."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from attrs import frozen
+
+from svcserver.web.routes import NO_CONTENT, Access, Answer, Call, Routes, bare
+
+EMPTY = Answer(200, {})
+
+
+def _enveloped(payload: object) -> Answer:
+    return Answer(200, {"code": None, "message": "OK", "payload": payload})
+
+
+MIGRATED = Answer(200, {"migration_failed": False, "migration_finished": True})
+TREATMENTS = Answer(200, {"treatments": ["CohortTreatment.Dojo.B"]})
+NO_STATS = Answer(200, {"stats": []})
+NO_MAIL = _enveloped({"messages": []})
+NO_EVENTS = _enveloped({"ScheduledItems": []})
+HUNT_PASS_XP = _enveloped(
+    {
+        "EventConfigs": [],
+        "GlobalConfig": {"DifficultyBias": 1, "GlobalMultiplier": 1, "MaxXPAwarded": 200},
+    }
+)
+CREATOR = Answer(
+    200, {"expirationDate": "2099-01-01T01:00:00.041Z", "slug": "NONE", "success": True}
+)
+MOVED_ITEMS = Answer(200, {"code": None, "message": ""})
+
+
+def _misc(settings: Any) -> bool:
+    return bool(settings.misc_routes)
+
+
+@frozen
+class FixedReplies:
+    """A method a route, each a constant: the client only wants to be told so."""
+
+    routes: ClassVar[Routes] = Routes(bare)
+
+    @routes.row("POST", "/event", access=Access.NONE, reply=dict)
+    async def event(self, call: Call) -> Answer:
+        """Telemetry sink. Spec: 1 §6.2."""
+        return EMPTY
+
+    @routes.row("POST", "/account/migrate", access=Access.TOKEN, reply=dict)
+    async def migrate(self, call: Call) -> Answer:
+        """There is nothing to migrate; ``{}`` would make the client poll for ever."""
+        return MIGRATED
+
+    @routes.row("POST", "/profile/update", access=Access.TOKEN)
+    async def profile(self, call: Call) -> Answer:
+        """An empty 200."""
+        return Answer(200)
+
+    @routes.row("GET", "/vivox/login", access=Access.TOKEN)
+    async def voice(self, call: Call) -> Answer:
+        """There is no voice chat: a deliberate 404."""
+        return Answer(404)
+
+    @routes.row("POST", "/motd/", access=Access.TOKEN)
+    async def message_of_the_day(self, call: Call) -> Answer:
+        """None."""
+        return NO_CONTENT
+
+    @routes.row("GET", "/motd/trigger", access=Access.NONE, when=_misc)
+    async def message_trigger(self, call: Call) -> Answer:
+        """None either."""
+        return NO_CONTENT
+
+    @routes.row("GET", "/playertreatments/<user_id>", access=Access.TOKEN, reply=dict)
+    async def treatments(self, call: Call, user_id: str) -> Answer:
+        """The cohort everyone is in."""
+        return TREATMENTS
+
+    @routes.row("GET", "/eventstats/", access=Access.TOKEN, reply=dict)
+    async def event_stats(self, call: Call) -> Answer:
+        """No statistics."""
+        return NO_STATS
+
+    @routes.row("GET", "/all/", access=Access.TOKEN, reply=dict)
+    async def mailbox(self, call: Call) -> Answer:
+        """An empty mailbox."""
+        return NO_MAIL
+
+    @routes.row("GET", "/game_tuning/seasonal_event_schedule", access=Access.NONE, reply=dict)
+    async def schedule(self, call: Call) -> Answer:
+        """No scheduled events."""
+        return NO_EVENTS
+
+    @routes.row("GET", "/game_tuning/huntpass_xp_config", access=Access.NONE, reply=dict)
+    async def hunt_pass_xp(self, call: Call) -> Answer:
+        """How much experience a hunt gives the hunt pass."""
+        return HUNT_PASS_XP
+
+    @routes.row("GET", "/creator", access=Access.TOKEN, reply=dict)
+    async def creator(self, call: Call) -> Answer:
+        """Nobody supports a creator."""
+        return CREATOR
+
+    @routes.row("POST", "/inventory/<character_id>/<change_list>", access=Access.TOKEN, reply=dict)
+    async def migrate_items(self, call: Call, character_id: str, change_list: str) -> Answer:
+        """There are no items to migrate."""
+        return MOVED_ITEMS
