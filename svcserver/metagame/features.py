@@ -7,6 +7,7 @@ from svcserver.metagame.accounts.lookups import Lookups
 from svcserver.metagame.accounts.management import AccountManagement, Invites
 from svcserver.metagame.characters.routes import Characters
 from svcserver.metagame.characters.store import rename_characters
+from svcserver.metagame.management.server_status import NoInstances, ServerStatus
 from svcserver.metagame.parts import Parts
 from svcserver.metagame.presence.routes import Presence
 from svcserver.metagame.status.banner import Banner
@@ -18,8 +19,9 @@ from svcserver.web.routes import Feature
 def build(parts: Parts) -> list[Feature]:
     """Make every feature of its parts."""
     settings, ledger, now = parts.settings, parts.ledger, parts.now
+    about = Build.of(settings)
     return [
-        Banner.of(settings, Build.of(settings)),
+        Banner.of(settings, about),
         FixedReplies(),
         Login(settings, parts.directory, parts.tokens),
         Lookups(settings, parts.directory, now),
@@ -34,4 +36,14 @@ def build(parts: Parts) -> list[Feature]:
         Invites(ledger),
         Presence(parts.online, parts.news.heard, now),
         Characters(ledger, now),
+        ServerStatus(
+            settings,
+            about,
+            parts.registration,
+            parts.online,
+            parts.directory,
+            NoInstances(),
+            now,
+            started_at=now(),
+        ),
     ]

@@ -1,0 +1,1 @@
+"""The server status: who is where, for launchers and host scripts."""

@@ -1,0 +1,51 @@
+"""Where a player is, read from the map path and state word of the heartbeat. Spec: 2 §2."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+_CITY = re.compile(r"[a-z]+_\d{2}_persistent\Z", re.IGNORECASE)
+_DOJO = "training_dojo_persistent"
+_TUTORIAL = "dia_moss_triforce"
+
+
+class Place(StrEnum):
+    """The values of ``where``."""
+
+    MENU = "menu"
+    CITY = "city"
+    HUNT = "hunt"
+    DOJO = "dojo"
+    TUTORIAL = "tutorial"
+    UNKNOWN = "unknown"
+
+
+_BY_STATE = {
+    "menu": Place.MENU,
+    "lobby": Place.MENU,
+    "city": Place.CITY,
+    "island": Place.HUNT,
+}
+
+
+def place(map_path: str, state: str, city_map: str) -> Place:
+    """``map_path`` is a full path or a bare name; arena maps are hunts."""
+    name = map_name(map_path)
+    if not name:
+        return _BY_STATE.get(state, Place.UNKNOWN)
+    folded = name.lower()
+    if "loginmenu" in map_path.lower():
+        return Place.MENU
+    if _DOJO in folded:
+        return Place.DOJO
+    if (city_map and folded == map_name(city_map).lower()) or _CITY.match(name):
+        return Place.CITY
+    if folded == _TUTORIAL:
+        return Place.TUTORIAL
+    return Place.HUNT
+
+
+def map_name(map_path: str) -> str:
+    """The last segment of a map path, without options."""
+    return map_path.partition("?")[0].rstrip("/").rpartition("/")[2].strip()
