@@ -1,0 +1,113 @@
+"""Spec: 1 §4 Status, heartbeat, fixed replies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.support.game import Game
+
+NINE = ["show-status", "en", "fr", "it", "es", "de", "pt", "ru", "ja"]
+
+
+class BannerTests(SynchronousTestCase):
+    def test_it_welcomes_in_eight_languages_and_says_what_runs(self) -> None:
+        game = Game(
+            self,
+            SERVER_NAME="My Host",
+            SERVER_VERSION="1.2",
+            GIT_COMMIT="abc",
+            SOURCE_URL="https://x.invalid",
+        )
+        page = game.browse("GET", "/svc-status")
+        self.assertEqual(list(page.json), [*NINE, "name", "version", "commit", "sourceUrl"])
+        self.assertIs(page.json["show-status"], True)
+        for language in NINE[1:]:
+            self.assertIn("My Host", page.json[language])
+        self.assertEqual(
+            [page.json[key] for key in ("name", "version", "commit", "sourceUrl")],
+            ["My Host", "1.2", "abc", "https://x.invalid"],
+        )
+
+    def test_without_the_extras_it_is_nine_fields(self) -> None:
+        self.assertEqual(list(Game(self, STATUS_EXTRA="0").browse("GET", "/svc-status").json), NINE)
+
+    def test_bad_names_fall_back_and_long_ones_are_cut(self) -> None:
+        self.assertEqual(
+            Game(self, SERVER_NAME="x" * 99).browse("GET", "/svc-status").json["name"], "x" * 64
+        )
+        page = Game(self, SERVER_NAME="bad\x07", GIT_COMMIT="a b", SERVER_VERSION="é").browse(
+            "GET", "/svc-status"
+        )
+        self.assertEqual((page.json["name"], page.json["commit"]), ("Game Server", "unknown"))
+        self.assertNotEqual(page.json["version"], "é")
+
+
+FIXED: list[tuple[str, str, bool, int, Any]] = [
+    ("POST", "/event", False, 200, {}),
+    (
+        "POST",
+        "/account/migrate",
+        True,
+        200,
+        {"migration_failed": False, "migration_finished": True},
+    ),
+    ("POST", "/profile/update", True, 200, None),
+    ("GET", "/vivox/login", True, 404, None),
+    ("POST", "/motd/", True, 204, None),
+    ("POST", "/motd", True, 204, None),
+    ("GET", "/motd/trigger?event_name=test", False, 204, None),
+    ("GET", "/playertreatments/UID-x", True, 200, {"treatments": ["CohortTreatment.Dojo.B"]}),
+    ("GET", "/eventstats/", True, 200, {"stats": []}),
+    ("GET", "/all/", True, 200, {"code": None, "message": "OK", "payload": {"messages": []}}),
+    ("GET", "/All", True, 200, {"code": None, "message": "OK", "payload": {"messages": []}}),
+    (
+        "GET",
+        "/game_tuning/seasonal_event_schedule",
+        False,
+        200,
+        {"code": None, "message": "OK", "payload": {"ScheduledItems": []}},
+    ),
+    (
+        "GET",
+        "/game_tuning/huntpass_xp_config",
+        False,
+        200,
+        {
+            "code": None,
+            "message": "OK",
+            "payload": {
+                "EventConfigs": [],
+                "GlobalConfig": {"DifficultyBias": 1, "GlobalMultiplier": 1, "MaxXPAwarded": 200},
+            },
+        },
+    ),
+    (
+        "GET",
+        "/creator",
+        True,
+        200,
+        {"expirationDate": "2099-01-01T01:00:00.041Z", "slug": "NONE", "success": True},
+    ),
+    ("POST", "/inventory/some-character/some-list", True, 200, {"code": None, "message": ""}),
+]
+
+
+class FixedReplyTests(SynchronousTestCase):
+    def test_each_says_what_the_client_wants_to_hear(self) -> None:
+        game = Game(self)
+        ann = game.player("Ann_1")
+        for method, path, needs_token, status, body in FIXED:
+            page = game.browse(method, path, token=ann.token)
+            self.assertEqual(page.status, status, path)
+            if body is None:
+                self.assertEqual(page.body, b"", path)
+            else:
+                self.assertEqual(page.json, body, path)
+            stranger = game.browse(method, path)
+            self.assertEqual(stranger.status, 401 if needs_token else status, path)
+
+    def test_the_misc_switch_hides_the_trigger(self) -> None:
+        page = Game(self, MISC_ROUTES="0").browse("GET", "/motd/trigger")
+        self.assertEqual((page.status, page.body), (404, b""))

@@ -1,0 +1,102 @@
+"""A whole metagame in memory, for feature tests.
+
+game = Game(self, GUILDS="0")
+ann = game.player("Ann_1")
+page = game.browse("GET", "/character", token=ann.token)
+game.clock.advance(90)
+"""
+
+from __future__ import annotations
+
+import base64
+from functools import lru_cache
+from typing import Any
+
+from attrs import frozen
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from twisted.internet.task import Clock
+
+from svcserver.kernel.settings import load
+from svcserver.metagame.accounts import rules
+from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key
+from svcserver.metagame.features import build
+from svcserver.metagame.parts import Parts
+from svcserver.metagame.service import front_door
+from svcserver.metagame.settings import Settings
+from tests.support.browser import Browser
+from tests.support.ledger import InstantLedger
+
+START = 1_790_000_000.0  # some day in September 2026
+GAME_SERVER_KEY = "0123456789abcdef" * 3
+
+
+@frozen
+class Player:
+    """A registered account with its credentials."""
+
+    id: str
+    name: str
+    key: str
+    token: str
+
+
+@lru_cache(maxsize=1)
+def signing_keys() -> tuple[str, str]:
+    """A key pair as the two settings want it, made once a test run."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    public = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    return base64.b64encode(private).decode(), base64.b64encode(public).decode()
+
+
+def settings(**environ: str) -> Settings:
+    """Settings as an owner would start with, changed by ``environ``."""
+    private, public = signing_keys()
+    base = {
+        "PORT": "61000",
+        "AUTH_MODE": "APIKEY",
+        "AUTH_SIGNING_PRIVKEY_B64": private,
+        "AUTH_SIGNING_PUBKEY_B64": public,
+        "REGISTRATION_MODE": "OPEN",
+        "MATCHMAKING_MODE": "DEPLOYSERVER",
+        "DEPLOYSERVER_URL": "127.0.0.1:61001",
+    }
+    return load(Settings, base | environ)[0]
+
+
+class Game:
+    """Every feature over an in-memory database and a clock that stands still.
+
+    ``observers`` see what the front door has done; ``http`` stands for the deploy server.
+    """
+
+    def __init__(self, test: Any, *, http: Any = None, observers: Any = (), **environ: str) -> None:
+        self.test = test
+        self.clock = Clock()
+        self.clock.advance(START)
+        self.settings = settings(**environ)
+        self.ledger = InstantLedger()
+        self.parts = Parts.of(self.settings, self.ledger, self.clock, self.clock.seconds, http)
+        self.door = front_door(self.parts, *observers)
+        self.browse = Browser(test, self.door)
+        self.ledger.now(lambda tx: add_game_server_key(tx, GAME_SERVER_KEY))
+
+    def player(self, name: str, *, admin: bool = False) -> Player:
+        """Register and log in."""
+        made = self.ledger.now(
+            lambda tx: rules.register(
+                SqlAccounts(tx), "OPEN", name, None, self.clock.seconds(), is_admin=admin
+            )
+        )
+        token = self.parts.tokens.sign(made.account.id)
+        return Player(made.account.id, name, made.key, token)
+
+
+__all__ = ["GAME_SERVER_KEY", "START", "Game", "Player", "build", "settings", "signing_keys"]
