@@ -42,15 +42,15 @@ class FrontRequest(Request):
 
     def gotLength(self, length: int | None) -> None:
         """The head is complete: give the refusals that need no body."""
-        super().gotLength(0 if self._refused else length)
-        if length == 0:
-            return
-        channel: Any = self.channel
-        target, _, query = channel._path.partition(b"?")
-        request = HttpRequest(
-            channel._command.decode("latin-1"), target, query, self.requestHeaders, _peer(self)
-        )
-        refusal = channel.factory.front.early(request, length)
+        refusal = None
+        if length != 0:
+            channel: Any = self.channel
+            target, _, query = channel._path.partition(b"?")
+            method = channel._command.decode("latin-1")
+            request = HttpRequest(method, target, query, self.requestHeaders, _peer(self))
+            refusal = channel.factory.front.early(request, length)
+        # a refused body is never kept, so it needs no temporary file
+        super().gotLength(0 if refusal is not None else length)
         if refusal is not None:
             self._refuse(refusal)
 

@@ -1,0 +1,355 @@
+"""The front door: conventions of spec 1 §4, the gate's marks, the order of refusal."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from attrs import frozen
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.logger import capturedLogs
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.refusals import Conflict, TooMany
+from svcserver.web.front import Done, FrontDoor
+from svcserver.web.redact import redact, safe_path
+from svcserver.web.request import HttpRequest
+from svcserver.web.requestlog import RequestLog
+from svcserver.web.routes import NOBODY, Access, Answer, Call, Routes, coded
+from svcserver.web.table import BadPath, RouteTable
+from tests.support.browser import Browser
+from tests.support.game import GAME_SERVER_KEY, Game
+
+
+@frozen
+class Shape:
+    text: str
+    count: int
+    flag: bool = False
+
+
+@frozen
+class Example:
+    """One row of each kind."""
+
+    routes: ClassVar[Routes] = Routes(coded)
+    held: Deferred[None]
+
+    @routes.row("GET", "/Some/Fixed/", access=Access.NONE)
+    async def fixed(self, call: Call) -> Answer:
+        return Answer(200, {"fixed": True})
+
+    @routes.row("GET", "/thing/<first>/all", access=Access.NONE)
+    async def everything(self, call: Call, first: str) -> Answer:
+        return Answer(200, ["all", first])
+
+    @routes.row("GET", "/thing/<first>/<second>", access=Access.NONE, secret_path=("second",))
+    async def one(self, call: Call, first: str, second: str) -> Answer:
+        return Answer(200, [first, second])
+
+    @routes.row("POST", "/thing/<first>/<second>", access=Access.NONE)
+    async def put(self, call: Call, first: str, second: str) -> Answer:
+        return Answer(200, ["put", first, second])
+
+    @routes.row("POST", "/shaped", access=Access.NONE, body=Shape)
+    async def shaped(self, call: Call) -> Answer:
+        return Answer(200, call.body.text * call.body.count)
+
+    @routes.row("POST", "/ignored", access=Access.NONE)
+    async def ignored(self, call: Call) -> Answer:
+        return Answer(204)
+
+    @routes.row("GET", "/conflict", access=Access.NONE)
+    async def conflict(self, call: Call) -> Answer:
+        raise Conflict("not now")
+
+    @routes.row("GET", "/busy", access=Access.NONE)
+    async def busy(self, call: Call) -> Answer:
+        raise TooMany("later", retry_after_s=7)
+
+    @routes.row("GET", "/broken", access=Access.NONE)
+    async def broken(self, call: Call) -> Answer:
+        raise ZeroDivisionError("<b>")
+
+    @routes.row("GET", "/held", access=Access.NONE)
+    async def hold(self, call: Call) -> Answer:
+        await self.held
+        return Answer(200)
+
+    @routes.row("GET", "/off", access=Access.NONE, when=lambda settings: settings["on"])
+    async def off(self, call: Call) -> Answer:
+        return Answer(200)
+
+
+class Open:
+    """A gate that lets everyone in."""
+
+    def exists(self, row: Any, parameters: Any) -> bool:
+        return True
+
+    def early(self, row: Any, request: Any, length: Any) -> None:
+        return None
+
+    def address(self, request: Any) -> str:
+        return ""
+
+    async def admit(self, row: Any, request: Any, parameters: Any) -> Any:
+        return NOBODY
+
+
+class ConventionTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.seen: list[Done] = []
+        self.held: Deferred[None] = Deferred()
+        self.door = FrontDoor(Open(), {"on": False}, observers=[self.seen.append])
+        self.door.mount(Example(self.held))
+        self.browse = Browser(self, self.door)
+
+    def test_static_segments_match_in_any_case_and_parameters_keep_theirs(self) -> None:
+        for path in ("/some/fixed", "/SOME/fixed/", "/Some/Fixed/"):
+            self.assertEqual(self.browse("GET", path).json, {"fixed": True})
+        self.assertEqual(self.browse("GET", "/THING/MiXed/CaSe").json, ["MiXed", "CaSe"])
+        self.assertEqual(self.browse("GET", "/thing/MiXed/ALL/").json, ["all", "MiXed"])
+
+    def test_a_static_segment_of_another_method_hides_no_parameter(self) -> None:
+        self.assertEqual(self.browse("POST", "/thing/a/all").json, ["put", "a", "all"])
+
+    def test_parameters_are_decoded_once(self) -> None:
+        self.assertEqual(self.browse("GET", "/thing/a%20b/%252F").json, ["a b", "%2F"])
+        self.assertEqual(self.browse("GET", "/thing/%C3%A9/x").json, ["é", "x"])
+        self.assertEqual(self.browse("GET", "/thing/%FF/x").status, 400)
+
+    def test_head_works_on_every_get_route(self) -> None:
+        page = self.browse("HEAD", "/some/fixed")
+        self.assertEqual((page.status, page.body, page.headers["content-length"]), (200, b"", "14"))
+
+    def test_no_such_method_path_or_switch_is_an_empty_404(self) -> None:
+        for method, path in (
+            ("GET", "/nope"),
+            ("POST", "/some/fixed"),
+            ("GET", "/off"),
+            ("GET", "/thing//x"),
+            ("GET", "/"),
+            ("GET", "//some/fixed"),
+            ("OPTIONS", "/some/fixed"),
+            ("BREW", "/some/fixed"),
+            ("GET", "/thing/a/b/c"),
+        ):
+            page = self.browse(method, path)
+            self.assertEqual((page.status, page.body), (404, b""), (method, path))
+
+    def test_a_body_has_the_shape_or_is_400(self) -> None:
+        self.assertEqual(self.browse("POST", "/shaped", json={"text": "a", "count": 3}).json, "aaa")
+        for body in (
+            {"text": "a"},
+            {"text": 1, "count": 1},
+            {"text": "a", "count": "1"},
+            {"text": "a", "count": True},
+            {"text": "a", "count": 1.0},
+            {"text": "a", "count": 1, "flag": 1},
+            {"text": "a\x00", "count": 1},
+            [],
+            {},
+        ):
+            page = self.browse("POST", "/shaped", json=body)
+            self.assertEqual((page.status, page.json["code"]), (400, "400"), body)
+
+    def test_hostile_json_is_an_html_400_everywhere_even_where_the_body_is_ignored(self) -> None:
+        for path in ("/shaped", "/ignored"):
+            for data in (
+                b"{",
+                b"nul",
+                b"7",
+                b'"x"',
+                b"\x00",
+                b'{"a":"\xff"}',
+                b"[" * 100_000,
+                b'{"a":NaN}',
+                b'{"a":Infinity}',
+                b'{"a":"\\ud800"}',
+                b"{} {}",
+                b"{'a':1}",
+            ):
+                page = self.browse("POST", path, data=data)
+                self.assertEqual(page.status, 400, data[:20])
+                self.assertIn(b"<!DOCTYPE html>", page.body)
+        self.assertEqual(self.browse("POST", "/ignored", data=b"").status, 204)
+
+    @given(st.binary(max_size=200))
+    def test_no_body_brings_a_500(self, data: bytes) -> None:
+        self.assertIn(self.browse("POST", "/shaped", data=data).status, (200, 400))
+
+    def test_refusals_are_worded_by_the_feature_and_carry_retry_after(self) -> None:
+        page = self.browse("GET", "/conflict")
+        self.assertEqual((page.status, page.json), (409, {"code": "409", "message": "not now"}))
+        self.assertEqual(self.browse("GET", "/busy").headers["retry-after"], "7")
+
+    def test_a_defect_is_an_html_500_and_one_logged_failure(self) -> None:
+        page = self.browse("GET", "/broken")
+        self.assertEqual(page.status, 500)
+        self.assertNotIn(b"ZeroDivisionError", page.body)
+        self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
+
+    def test_the_traceback_is_shown_only_in_development_and_escaped(self) -> None:
+        door = FrontDoor(Open(), {"on": True}, traces=True).mount(Example(self.held))
+        page = Browser(self, door)("GET", "/broken")
+        self.assertIn(b"ZeroDivisionError: &lt;b&gt;", page.body)
+        self.flushLoggedErrors(ZeroDivisionError)
+        self.assertEqual(Browser(self, door)("GET", "/off").status, 200)
+
+    def test_work_is_cancelled_when_the_client_leaves(self) -> None:
+        request = HttpRequest("GET", b"/held", b"", _NoHeaders(), "127.0.0.1")
+        asked = self.door.answer(request)
+        asked.cancel()
+        self.failureResultOf(asked, CancelledError)
+        self.assertTrue(self.seen[-1].aborted)
+
+    def test_every_row_runs_through_its_klein_endpoint(self) -> None:
+        self.assertEqual(set(self.door.app.endpoints), {row.name for row in self.door.rows})
+
+    def test_mounting_the_same_path_twice_is_a_defect(self) -> None:
+        with self.assertRaises(ValueError):
+            self.door.mount(Example(self.held))
+
+
+class _NoHeaders:
+    def getRawHeaders(self, name: bytes) -> None:
+        return None
+
+    def hasHeader(self, name: bytes) -> bool:
+        return False
+
+
+class TableTests(SynchronousTestCase):
+    @given(st.binary(max_size=60))
+    def test_any_path_is_matched_or_not_but_never_an_accident(self, path: bytes) -> None:
+        table = RouteTable()
+        for row in Example.routes.rows:
+            table.add(row)
+        try:
+            table.match("GET", b"/thing/" + path)
+        except BadPath as why:
+            self.assertIn("UTF-8", str(why))
+
+
+class RequestLogTests(SynchronousTestCase):
+    def lines(self, method: str, path: str, game: Game, **sent: Any) -> list[str]:
+        with capturedLogs() as events:
+            game.browse(method, path, **sent)
+        return [e["log_format"].format(**e) for e in events if "requestlog" in e["log_namespace"]]
+
+    def test_one_line_a_request_with_the_game_server_mark(self) -> None:
+        game = Game(self, observers=[RequestLog()])
+        [line] = self.lines("GET", "/svc-status?x=1", game)
+        self.assertTrue(line.startswith("GET /svc-status gs=0 200 "))
+        [line] = self.lines("GET", "/eventstats/", game, game_server=GAME_SERVER_KEY)
+        self.assertTrue(line.startswith("GET /eventstats/ gs=1 "))
+
+    def test_it_can_be_turned_off_but_for_unstubbed_routes(self) -> None:
+        game = Game(self, observers=[RequestLog(on=False)])
+        self.assertEqual(self.lines("GET", "/svc-status", game), [])
+        self.assertEqual(self.lines("GET", "/Nope/x", game), ["unstubbed GET /Nope/x"])
+
+    def test_an_unanswered_progression_request_is_a_warning(self) -> None:
+        game = Game(self, observers=[RequestLog(on=False)])
+        with capturedLogs() as events:
+            game.browse("BREW", "/Progression/x/y/z")
+        self.assertIn(
+            "warn", [e["log_level"].name for e in events if "requestlog" in e["log_namespace"]]
+        )
+
+    def test_secrets_in_paths_are_replaced(self) -> None:
+        game = Game(self, observers=[RequestLog()])
+        ann = game.player("Ann_1")
+        for path in (
+            f"/account/api/oauth/sessions/kill/{ann.token}",
+            f"/nope/{ann.token}",
+            f"/nope/{ann.key}",
+            f"/nope/{GAME_SERVER_KEY}",
+            "/account/api/oauth/sessions/kill/abc",
+        ):
+            for line in self.lines("DELETE", path, game):
+                self.assertNotIn(path.rpartition("/")[2], line)
+                self.assertIn("***", line)
+
+    def test_the_gateways_word_ends_the_line_only_with_the_secret(self) -> None:
+        game = Game(self, observers=[RequestLog()], GATEWAY_SECRET="s" * 32)
+        sent = {"X-Forwarded-For": "9.9.9.9, 203.0.113.7", "X-Svc-Gateway": "s" * 32}
+        [line] = self.lines("GET", "/svc-status", game, headers=sent)
+        self.assertTrue(line.endswith(" via=gateway ip=203.0.113.7"))
+        for bad in (
+            sent | {"X-Svc-Gateway": "s" * 31},
+            {"X-Forwarded-For": "1.2.3.4"},
+            sent | {"X-Forwarded-For": "no\tip"},
+        ):
+            [line] = self.lines("GET", "/svc-status", game, headers=bad)
+            self.assertNotIn("via=gateway", line)
+
+    @given(st.binary(max_size=300))
+    def test_no_path_breaks_a_log_line(self, path: bytes) -> None:
+        text = safe_path(b"/" + path)
+        self.assertTrue(text.isascii() and text.isprintable())
+
+    def test_redaction_spares_plain_words(self) -> None:
+        self.assertEqual(redact("/guild/invite/UID-1234"), "/guild/invite/UID-1234")
+
+
+class MarkTests(SynchronousTestCase):
+    """``own``, ``real only`` and ``game server`` are read by the gate alone."""
+
+    def game(self, **environ: str) -> Game:
+        game = Game(self, **environ)
+        game.door.mount(Marked())
+        return game
+
+    def test_own_lets_a_player_read_only_its_own(self) -> None:
+        game = self.game()
+        ann, bob = game.player("Ann_1"), game.player("Bob_1")
+        self.assertEqual(game.browse("GET", f"/marked/own/{ann.id}", token=ann.token).status, 200)
+        self.assertEqual(game.browse("GET", f"/marked/own/{bob.id}", token=ann.token).status, 403)
+        page = game.browse(
+            "GET", f"/marked/own/{bob.id}", token=ann.token, game_server=GAME_SERVER_KEY
+        )
+        self.assertEqual(page.status, 200)
+
+    def test_with_fixed_progression_neither_own_nor_game_server_refuses(self) -> None:
+        game = self.game(PROGRESSION_MODE="stub")
+        ann = game.player("Ann_1")
+        self.assertEqual(game.browse("GET", "/marked/own/UID-b", token=ann.token).status, 200)
+        self.assertEqual(
+            game.browse("POST", f"/marked/write/{ann.id}", token=ann.token).status, 200
+        )
+
+    def test_only_a_game_server_writes_real_progression(self) -> None:
+        game = self.game()
+        ann = game.player("Ann_1")
+        self.assertEqual(
+            game.browse("POST", f"/marked/write/{ann.id}", token=ann.token).status, 403
+        )
+        self.assertEqual(
+            game.browse("POST", f"/marked/write/{ann.id}", game_server=GAME_SERVER_KEY).status, 200
+        )
+
+    def test_real_only_is_the_empty_404_before_any_credential(self) -> None:
+        game = self.game(PROGRESSION_MODE=" STUB ", PROGRESSION_REAL_ACCOUNTS=" UID-a , UID-b")
+        self.assertEqual(game.browse("GET", "/marked/real/UID-x").status, 404)
+        self.assertEqual(game.browse("GET", "/marked/real/UID-a").status, 401)
+        self.assertEqual(self.game().browse("GET", "/marked/real/UID-x").status, 401)
+
+
+@frozen
+class Marked:
+    routes: ClassVar[Routes] = Routes(coded)
+
+    @routes.row("GET", "/marked/own/<user_id>", access=Access.TOKEN, own=True)
+    async def own(self, call: Call, user_id: str) -> Answer:
+        return Answer(200)
+
+    @routes.row("GET", "/marked/real/<user_id>", access=Access.TOKEN, real_only=True)
+    async def real(self, call: Call, user_id: str) -> Answer:
+        return Answer(200)
+
+    @routes.row("POST", "/marked/write/<user_id>", access=Access.TOKEN, game_server=True)
+    async def write(self, call: Call, user_id: str) -> Answer:
+        return Answer(200)
