@@ -1,0 +1,154 @@
+"""The ledger on real SQLite and PostgreSQL: acknowledged means committed, failures stand alone.
+
+The worker threads are real; the reactor is a queue that the test empties.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from queue import Queue
+from typing import Any
+
+from sqlalchemy import Column, Connection, Engine, Integer, MetaData, String, Table, insert, select
+from sqlalchemy.exc import IntegrityError
+from twisted.internet.defer import Deferred
+from twisted.python.threadpool import ThreadPool
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.db.engine import database_url, make_engine
+from svcserver.db.ledger import ledger_for
+from svcserver.db.sqlite import MAX_WAITING
+from svcserver.kernel.refusals import Conflict, Unavailable
+from tests.support.postgres import fresh_database
+
+THINGS = Table(
+    "things",
+    MetaData(),
+    Column("id", Integer, primary_key=True),
+    Column("name", String(20), unique=True),
+)
+
+
+class QueueReactor:
+    """What a ledger needs of the reactor, run by the test's own thread."""
+
+    def __init__(self) -> None:
+        self.calls: Queue[Any] = Queue()
+
+    def callFromThread(self, call: Any, *args: Any, **kwargs: Any) -> None:
+        self.calls.put((call, args, kwargs))
+
+    def wait_for(self, *results: Deferred[Any]) -> None:
+        while not all(one.called for one in results):
+            call, args, kwargs = self.calls.get(timeout=20)
+            call(*args, **kwargs)
+
+
+def add(number: int, name: str = "") -> Any:
+    return lambda tx: tx.execute(insert(THINGS), {"id": number, "name": name or str(number)})
+
+
+def names(tx: Connection) -> list[str]:
+    return list(tx.execute(select(THINGS.c.name).order_by(THINGS.c.id)).scalars())
+
+
+class SqliteLedgerTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.engine = self.make()
+        THINGS.metadata.create_all(self.engine)
+        self.reactor = QueueReactor()
+        self.ledger = ledger_for(self.engine, self.reactor)
+        self.ledger.startService()
+        self.addCleanup(self.stop)
+
+    def make(self) -> Engine:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        engine = make_engine(database_url(f"sqlite:///{folder.name}/svc.db"))
+        self.addCleanup(engine.dispose)
+        return engine
+
+    def stop(self) -> None:
+        stopped = self.ledger.stopService()
+        if isinstance(stopped, Deferred):
+            self.reactor.wait_for(stopped)
+
+    def wait(self, asked: Deferred[Any]) -> Any:
+        self.reactor.wait_for(asked)
+        return self.successResultOf(asked)
+
+    def test_a_write_is_seen_by_the_next_read_and_by_others(self) -> None:
+        self.wait(self.ledger.write(add(1)))
+        self.assertEqual(self.wait(self.ledger.read(names)), ["1"])
+        with self.engine.connect() as other:
+            self.assertEqual(names(other), ["1"])
+
+    def test_work_that_raises_rolls_back_alone(self) -> None:
+        def fails(tx: Connection) -> None:
+            add(99)(tx)
+            raise Conflict("no")
+
+        asked = [self.ledger.write(add(n) if n % 3 else fails) for n in range(30)]
+        for one in asked:
+            one.addErrback(lambda why: why.trap(Conflict))
+        self.reactor.wait_for(*asked)
+        kept = [str(n) for n in range(30) if n % 3]
+        self.assertEqual(self.wait(self.ledger.read(names)), kept)
+
+    def test_a_broken_uniqueness_costs_the_neighbours_nothing(self) -> None:
+        asked = [self.ledger.write(add(n, "same" if n < 10 else "")) for n in range(20)]
+        refused = []
+        for one in asked:
+            one.addErrback(lambda why: refused.append(why.trap(IntegrityError)))
+        self.reactor.wait_for(*asked)
+        self.assertEqual(len(refused), 9)
+        self.assertEqual(len(self.wait(self.ledger.read(names))), 11)
+
+    def test_read_then_write_holds_under_concurrency(self) -> None:
+        def count(tx: Connection) -> int:
+            number = len(names(tx)) + 1
+            add(number)(tx)
+            return number
+
+        asked = [self.ledger.write(count) for _ in range(40)]
+        self.reactor.wait_for(*asked)
+        self.assertEqual(sorted(self.successResultOf(one) for one in asked), list(range(1, 41)))
+
+    def test_a_cancelled_write_still_stands(self) -> None:
+        asked = self.ledger.write(add(1))
+        asked.addErrback(lambda why: None)
+        asked.cancel()
+        self.wait(self.ledger.write(add(2)))
+        self.assertIn("2", self.wait(self.ledger.read(names)))
+
+    def test_stop_finishes_what_was_accepted_and_refuses_the_rest(self) -> None:
+        asked = [self.ledger.write(add(n)) for n in range(20)]
+        self.stop()
+        self.reactor.wait_for(*asked)
+        self.failureResultOf(self.ledger.write(add(50)), Unavailable)
+        with self.engine.connect() as other:
+            self.assertEqual(len(names(other)), 20)
+
+    def test_the_queue_is_bounded(self) -> None:
+        started = self.ledger.write(lambda tx: self.reactor.calls.put((lambda: None, (), {})))
+        asked = [self.ledger.write(lambda tx: None) for _ in range(MAX_WAITING)]
+        refused = [one for one in asked if one.called]
+        self.assertTrue(refused)
+        for one in refused:
+            self.failureResultOf(one, Unavailable)
+        self.reactor.wait_for(started, *asked)
+
+
+class PostgresLedgerTests(SqliteLedgerTests):
+    def make(self) -> Engine:
+        engine = make_engine(database_url(fresh_database()))
+        self.addCleanup(engine.dispose)
+        return engine
+
+    def stop(self) -> None:
+        if self.ledger.running:
+            self.ledger.stopService()
+
+    def test_the_threads_are_bounded(self) -> None:
+        self.assertIsInstance(self.ledger._pool, ThreadPool)
+        self.assertEqual(self.ledger._pool.max, 8)

@@ -1,0 +1,18 @@
+"""Skips are not passes: what SVC_TEST_REQUIRE names must be there."""
+
+from __future__ import annotations
+
+import os
+import unittest
+
+
+def required(what: str) -> bool:
+    """Whether this run insists on ``what`` (postgres, node, chromium, netns)."""
+    return what in os.environ.get("SVC_TEST_REQUIRE", "").split(",")
+
+
+def skip(what: str, why: str) -> unittest.SkipTest:
+    """Raise the result: a loud skip, or a failure where the run insists."""
+    if required(what):
+        raise AssertionError(f"{what} is required by SVC_TEST_REQUIRE but {why}")
+    return unittest.SkipTest(f"{what}: {why}")
