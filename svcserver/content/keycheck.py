@@ -1,0 +1,177 @@
+"""Is this account key good? The metagame knows; we ask it rarely.
+
+Answers are kept by the key's SHA-256; the key itself is neither kept nor logged.
+Requests that arrive with the same key while it is being asked about share the one
+question. Spec: 2 §4 Content server.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import treq
+from attrs import define, field, frozen
+from treq.client import HTTPClient
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from svcserver.kernel import json
+from svcserver.kernel.refusals import Refusal, Unauthenticated, Unavailable
+from svcserver.kernel.secrets import fingerprint
+
+log = Logger()
+
+TIMEOUT_S = 5.0
+REFUSED_S = 30.0
+MAX_KEPT = 10_000
+MAX_ASKING = 256  # different keys asked about at once
+MAX_REPLY = 64 * 1024  # bytes of the metagame's answer
+RETRY_S = 5
+WARN_EVERY_S = 60.0
+
+
+@frozen
+class Player:
+    """Whom a good key belongs to."""
+
+    account: str
+    name: str
+
+
+class NoAnswer(Exception):
+    """The metagame gave no usable answer; ``str()`` says what happened instead."""
+
+
+@define(eq=False)
+class KeyCheck:
+    """Checks keys against ``base`` (METAGAME_URL), with a cache of both answers."""
+
+    http: HTTPClient
+    clock: IReactorTime
+    base: str
+    accepted_s: float = 300.0
+    _kept: OrderedDict[str, tuple[float, Player | None]] = field(factory=OrderedDict, init=False)
+    _asking: dict[str, list[Deferred[Player]]] = field(factory=dict, init=False)
+    _warned_at: float | None = field(default=None, init=False)
+
+    async def who(self, key: str | None) -> Player:
+        """The key's player; raises Unauthenticated, or Unavailable when nobody can tell."""
+        if key is None or not is_key_shaped(key):
+            raise Unauthenticated(code="unauthorized")
+        mark = fingerprint(key)
+        kept = self._kept.get(mark)
+        if kept is not None:
+            until, player = kept
+            if self.clock.seconds() < until:
+                return _known(player)
+            del self._kept[mark]
+        return await self._join(mark, key)
+
+    def _join(self, mark: str, key: str) -> Deferred[Player]:
+        """Wait for the one question about this key, asking it if nobody has."""
+        waiting = self._asking.get(mark)
+        first = waiting is None
+        if waiting is None:
+            if len(self._asking) >= MAX_ASKING:
+                raise Unavailable(code="auth_unavailable", retry_after_s=RETRY_S)
+            waiting = self._asking[mark] = []
+        mine: Deferred[Player] = Deferred(waiting.remove)
+        waiting.append(mine)
+        if first:
+            asked = Deferred.fromCoroutine(self._ask(key))
+            asked.addBoth(self._answered, mark)
+            asked.addErrback(lambda why: log.failure("a key check broke", why))
+        return mine
+
+    def _answered(self, result: Player | Failure | None, mark: str) -> None:
+        """Keep the answer and hand it to everybody who waits."""
+        refusal: Refusal | None = None
+        if isinstance(result, Failure):
+            self._warn(result)
+            refusal = Unavailable(code="auth_unavailable", retry_after_s=RETRY_S)
+        else:
+            self._keep(mark, result)
+        for waiting in self._asking.pop(mark):
+            if refusal is not None:
+                waiting.errback(refusal)
+            elif isinstance(result, Player):
+                waiting.callback(result)
+            else:
+                waiting.errback(Unauthenticated(code="unauthorized"))
+
+    def _keep(self, mark: str, player: Player | None) -> None:
+        keep_s = REFUSED_S if player is None else self.accepted_s
+        if keep_s <= 0:
+            return
+        self._kept[mark] = (self.clock.seconds() + keep_s, player)
+        self._kept.move_to_end(mark)
+        if len(self._kept) > MAX_KEPT:
+            self._kept.popitem(last=False)
+
+    def _warn(self, why: Failure) -> None:
+        """Once a minute: every request would say the same."""
+        now = self.clock.seconds()
+        if self._warned_at is None or now - self._warned_at >= WARN_EVERY_S:
+            self._warned_at = now
+            log.warn(
+                "the metagame at {base} cannot be asked about keys: {why}; "
+                "is it running, and is METAGAME_URL right?",
+                base=self.base,
+                why=why.getErrorMessage(),
+            )
+        if not why.check(NoAnswer):
+            log.failure("asking about a key broke", why)
+
+    async def _ask(self, key: str) -> Player | None:
+        """The metagame's word; None for a refused key, NoAnswer when there is none."""
+        try:
+            asked = Deferred.fromCoroutine(self._get(key))
+            code, body = await asked.addTimeout(TIMEOUT_S, self.clock)
+        except Exception as why:  # connection, time-out, protocol: all mean "no answer"
+            raise NoAnswer(type(why).__name__) from why
+        if code in (401, 403):
+            return None
+        player = _player(body) if code == 200 else None
+        if player is None:
+            raise NoAnswer(f"status {code} without a UserId")
+        return player
+
+    async def _get(self, key: str) -> tuple[int, bytes]:
+        url = f"{self.base}/svc/api/GetUserInfo"
+        headers = {"x-svc-user-api-key": key}
+        reply = await self.http.get(url, headers=headers, allow_redirects=False, unbuffered=True)
+        parts: list[bytes] = []
+
+        def collect(data: bytes) -> None:
+            if sum(map(len, parts)) + len(data) > MAX_REPLY:
+                raise NoAnswer("the answer is too long")
+            parts.append(data)
+
+        await treq.collect(reply, collect)
+        return int(reply.code), b"".join(parts)
+
+
+def is_key_shaped(key: str) -> bool:
+    """1 to 256 printable ASCII characters without spaces."""
+    return 1 <= len(key) <= 256 and all("!" <= character <= "~" for character in key)
+
+
+def _known(player: Player | None) -> Player:
+    if player is None:
+        raise Unauthenticated(code="unauthorized")
+    return player
+
+
+def _player(body: bytes) -> Player | None:
+    try:
+        value: Any = json.parse(body)
+    except json.BadJson:
+        return None
+    match value:
+        case {"UserId": str(account)} if account:
+            name = value.get("Username")
+            return Player(account, name if isinstance(name, str) else "")
+    return None

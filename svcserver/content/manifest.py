@@ -1,0 +1,123 @@
+"""The manifest: which files the game has, how long they are and what they hash to. Pure.
+
+A manifest that breaks a rule is refused when the server starts, because players trust
+it more than anything else we send. Spec: 2 §2 Content manifest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from attrs import field, frozen
+
+from svcserver.content.paths import is_clean
+from svcserver.kernel import json
+
+MAX_BYTES = 64 * 1024 * 1024  # of the manifest file itself
+_SHA256 = re.compile(r"[0-9a-f]{64}\Z")
+
+
+class BadManifest(ValueError):
+    """A rule is broken; ``str()`` is one line that names the file entry and the fault."""
+
+
+@frozen
+class Entry:
+    """One game file."""
+
+    path: str
+    size: int  # bytes
+    sha256: str  # 64 lower-case hex digits
+
+    @property
+    def etag(self) -> str:
+        """The file's ETag, quotes included."""
+        return f'"{self.sha256}"'
+
+
+@frozen
+class Manifest:
+    """Every file of one build, sorted by the bytes of its path."""
+
+    build: str
+    files: Mapping[str, Entry] = field(repr=False)
+
+    @property
+    def total_bytes(self) -> int:
+        """The sum of all sizes."""
+        return sum(entry.size for entry in self.files.values())
+
+    def dump(self) -> bytes:
+        """The JSON that is served and written to the manifest file."""
+        files = [
+            {"path": entry.path, "size": entry.size, "sha256": entry.sha256}
+            for entry in self.files.values()
+        ]
+        return json.dump({"build": self.build, "totalBytes": self.total_bytes, "files": files})
+
+
+def body_etag(body: bytes) -> str:
+    """The ETag of a body: its quoted SHA-256."""
+    return f'"{hashlib.sha256(body).hexdigest()}"'
+
+
+def make(build: str, entries: Iterable[Entry]) -> Manifest:
+    """A manifest of these files; raises BadManifest when they break a rule."""
+    ordered = sorted(entries, key=lambda entry: entry.path.encode("utf-8", "surrogatepass"))
+    raw = [{"path": e.path, "size": e.size, "sha256": e.sha256} for e in ordered]
+    total = sum(entry.size for entry in ordered)
+    return check({"build": build, "totalBytes": total, "files": raw})
+
+
+def parse(text: bytes) -> Manifest:
+    """The manifest in a file's text; raises BadManifest."""
+    if len(text) > MAX_BYTES:
+        raise BadManifest(f"is larger than {MAX_BYTES} bytes")
+    try:
+        value = json.parse(text.removeprefix(b"\xef\xbb\xbf"))
+    except json.BadJson:
+        raise BadManifest("is not JSON") from None
+    return check(value)
+
+
+def check(value: Any) -> Manifest:
+    """Every rule of the sheet, in one pass; raises BadManifest."""
+    if not isinstance(value, dict):
+        raise BadManifest("is not an object")
+    raw = value.get("files")
+    if not isinstance(raw, list) or not raw:
+        raise BadManifest("has no list of files")
+    files: dict[str, Entry] = {}
+    folded: set[str] = set()
+    before = b""
+    for number, one in enumerate(raw, 1):
+        entry = _entry(one, number)
+        if entry.path.lower() in folded:
+            raise BadManifest(f"names file {number} twice (letter case ignored)")
+        here = entry.path.encode()
+        if here < before:
+            raise BadManifest(f"is not sorted by path at file {number}")
+        folded.add(entry.path.lower())
+        files[entry.path], before = entry, here
+    build = value.get("build")
+    found = Manifest(build if isinstance(build, str) and build else "unknown", files)
+    total = value.get("totalBytes")
+    if type(total) is not int or total != found.total_bytes:
+        raise BadManifest(f"has totalBytes other than the sum of all sizes, {found.total_bytes}")
+    return found
+
+
+def _entry(one: Any, number: int) -> Entry:
+    if not isinstance(one, dict):
+        raise BadManifest(f"has a file {number} that is not an object")
+    path, size, sha256 = one.get("path"), one.get("size"), one.get("sha256")
+    if not isinstance(path, str) or not is_clean(path):
+        raise BadManifest(f"has an unsafe path in file {number}")
+    if type(size) is not int or size < 0:
+        raise BadManifest(f"has a size in file {number} that is not a whole number of bytes")
+    if not isinstance(sha256, str) or not _SHA256.match(sha256):
+        raise BadManifest(f"has a sha256 in file {number} that is not 64 lower-case hex digits")
+    return Entry(path, size, sha256)

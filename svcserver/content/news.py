@@ -1,0 +1,106 @@
+"""The launcher's news, read anew when the file changes. Spec: 2 §4 Content server."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+from twisted.logger import Logger
+
+from svcserver.kernel import json
+from svcserver.kernel.times import iso
+
+log = Logger()
+
+CHECK_S = 2.0  # the file is looked at this often at most; a change shows within 5 s
+MAX_FILE = 4 * 1024 * 1024  # bytes
+MAX_ITEMS = 50
+MAX_TITLE = 200
+MAX_BODY = 10_000
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+class BadNews(ValueError):
+    """The file is neither a list of items nor an object with one."""
+
+
+def parse(text: bytes) -> list[dict[str, str]]:
+    """The good items, newest first; raises BadNews when the file itself is broken."""
+    try:
+        value = json.parse(text.removeprefix(b"\xef\xbb\xbf"))
+    except json.BadJson as why:
+        raise BadNews(str(why)) from None
+    items = value.get("items") if isinstance(value, dict) else value
+    if not isinstance(items, list):
+        raise BadNews("it has no list of items")
+    good = [one for one in map(_item, items) if one is not None]
+    good.sort(key=lambda one: one[0], reverse=True)
+    return [item for _, item in good[:MAX_ITEMS]]
+
+
+def _item(raw: Any) -> tuple[float, dict[str, str]] | None:
+    if not isinstance(raw, dict):
+        return None
+    when, title, body = _moment(raw.get("date")), raw.get("title"), raw.get("body", "")
+    if when is None or not isinstance(title, str) or not isinstance(body, str):
+        return None
+    title = _CONTROL.sub(" ", title).strip()[:MAX_TITLE].strip()
+    if not title:
+        return None
+    body = body.replace("\r\n", "\n")[:MAX_BODY]
+    return when, {"date": iso(when), "title": title, "body": body}
+
+
+def _moment(value: Any) -> float | None:
+    """Epoch seconds of an ISO or mail date; one without a zone is UTC."""
+    if not isinstance(value, str) or not 1 <= len(value.strip()) <= 100:
+        return None
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            moment = read(value.strip())
+            seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+            iso(seconds)
+        except (ValueError, TypeError, OverflowError, IndexError, OSError):
+            continue
+        return seconds
+    return None
+
+
+@define
+class News:
+    """What ``path`` (CONTENT_NEWS_FILE, or None) says."""
+
+    path: Path | None
+    _body: bytes = field(default=b'{"items":[]}', init=False)
+    _seen: tuple[int, int, int] | None = field(default=None, init=False)
+    _looked_at: float | None = field(default=None, init=False)
+
+    def body(self, now: float) -> bytes:
+        """The JSON answer. A broken edit keeps the last good one, with a warning."""
+        if self.path is None:
+            return self._body
+        if self._looked_at is None or not 0 <= now - self._looked_at < CHECK_S:
+            self._looked_at = now
+            self._look(self.path)
+        return self._body
+
+    def _look(self, path: Path) -> None:
+        try:
+            stat = path.stat()
+            mark = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+            if mark == self._seen:
+                return
+            self._seen = mark
+            if stat.st_size > MAX_FILE:
+                raise BadNews("it is too large")
+            items = parse(path.read_bytes())
+        except FileNotFoundError:
+            items, self._seen = [], None
+        except (BadNews, OSError) as why:
+            log.warn("the news file is broken, the last good news stay: {why}", why=str(why))
+            return
+        self._body = json.dump({"items": items})

@@ -1,0 +1,65 @@
+"""Which paths are clean: for requests below ``/content/v1/files/`` and for the manifest.
+
+Pure. A path that is not clean is refused before anything is looked up.
+Spec: 2 §7 Content server errors.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote_to_bytes
+
+_FORBIDDEN = frozenset(':*?"<>|\\')
+_ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
+_BROKEN = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_SEPARATORS = re.compile(rb"%(?:2f|5c|2e|00)", re.IGNORECASE)
+MAX_PATH = 4096  # bytes of a raw path
+
+
+class BadPath(ValueError):
+    """The path is not clean; ``str()`` says why, for the log."""
+
+
+def decode(raw: bytes) -> str:
+    """The one plain reading of a request path (the part after ``files/``).
+
+    Raises BadPath for encoded separators and dots, broken or double percent-encoding,
+    bytes that are not UTF-8, and for everything ``check`` refuses.
+    """
+    if len(raw) > MAX_PATH:
+        raise BadPath("longer than any path")
+    if _BROKEN.search(raw):
+        raise BadPath("broken percent-encoding")
+    if _SEPARATORS.search(raw):
+        raise BadPath("an encoded separator or dot")
+    try:
+        text = unquote_to_bytes(raw).decode("utf-8")
+    except UnicodeDecodeError:
+        raise BadPath("not UTF-8") from None
+    check(text)
+    return text
+
+
+def check(path: str) -> None:
+    """Raise BadPath unless ``path`` is relative, of plain segments, and means one file."""
+    if _ENCODED.search(path):
+        raise BadPath("still percent-encoded after one decoding")
+    for character in path:
+        if character in _FORBIDDEN:
+            raise BadPath('a backslash or one of : * ? " < > |')
+        if character < " " or "\x7f" <= character <= "\x9f" or "\ud800" <= character <= "\udfff":
+            raise BadPath("a control character")
+    for segment in path.split("/"):
+        if segment in ("", ".", ".."):
+            raise BadPath("an empty or dotted segment")
+
+
+def is_clean(path: object) -> bool:
+    """Whether a manifest may hold ``path``."""
+    if not isinstance(path, str):
+        return False
+    try:
+        check(path)
+    except BadPath:
+        return False
+    return True

@@ -1,0 +1,100 @@
+"""The game folder as it was when the server started.
+
+A file that is missing, has the wrong size, or has changed since is not handed out any
+more, for good until a restart: half a build helps nobody. Spec: 2 §7 file_unavailable.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from attrs import define, field
+from twisted.logger import Logger
+
+from svcserver.content.manifest import Entry, Manifest
+from svcserver.kernel.refusals import Unavailable
+
+log = Logger()
+_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_FLAGS |= getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+@define
+class Shelf:
+    """Opens files of the manifest below ``folder``."""
+
+    folder: Path
+    manifest: Manifest
+    _mtimes: dict[str, int] = field(factory=dict, init=False)  # path -> nanoseconds, when good
+    missing: list[str] = field(factory=list, init=False)
+    mismatched: list[str] = field(factory=list, init=False)
+
+    def check(self) -> None:
+        """Look at every file once, and log what is wrong; the rest is served."""
+        for entry in self.manifest.files.values():
+            try:
+                seen = os.lstat(self.folder / entry.path)
+            except OSError:
+                self.missing.append(entry.path)
+                continue
+            if stat.S_ISREG(seen.st_mode) and seen.st_size == entry.size:
+                self._mtimes[entry.path] = seen.st_mtime_ns
+            else:
+                self.mismatched.append(entry.path)
+        log.info(
+            "build {build}: {good} of {all} files are as the manifest says",
+            build=self.manifest.build,
+            good=len(self._mtimes),
+            all=len(self.manifest.files),
+        )
+        for word, paths in (("missing", self.missing), ("mismatched", self.mismatched)):
+            if paths:
+                log.warn(
+                    "{count} files are {word} and not served: {paths}",
+                    count=len(paths),
+                    word=word,
+                    paths=", ".join(paths),
+                )
+
+    def open(self, entry: Entry) -> BinaryIO:
+        """The file, open for reading; raises Unavailable when it is not as it was."""
+        known = self._mtimes.get(entry.path)
+        if known is None:
+            raise Unavailable(code="file_unavailable")
+        try:
+            file = os.fdopen(os.open(self.folder / entry.path, _FLAGS), "rb", buffering=0)
+        except FileNotFoundError:
+            self.spoiled(entry.path, "it is gone")
+            raise Unavailable(code="file_unavailable") from None
+        except OSError as why:
+            log.error("{path} cannot be opened: {why}", path=entry.path, why=why.strerror)
+            if not _passing(why):
+                self.spoiled(entry.path, "it cannot be opened")
+            raise Unavailable(code="file_unavailable") from None
+        seen = os.fstat(file.fileno())
+        same = stat.S_ISREG(seen.st_mode) and (seen.st_size, seen.st_mtime_ns) == (
+            entry.size,
+            known,
+        )
+        if not same:
+            file.close()
+            self.spoiled(entry.path, "its size or time changed")
+            raise Unavailable(code="file_unavailable")
+        return file  # type: ignore[return-value]  # FileIO reads like a BinaryIO
+
+    def spoiled(self, path: str, why: str) -> None:
+        """Never hand out this file again."""
+        if self._mtimes.pop(path, None) is not None:
+            log.error(
+                "{path} is not served any more: {why}; restore it and restart", path=path, why=why
+            )
+
+
+def _passing(why: OSError) -> bool:
+    """Whether the machine, not the file, is at its limit."""
+    import errno
+
+    return why.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)

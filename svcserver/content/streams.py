@@ -1,0 +1,57 @@
+"""How many downloads run: per account and in total. Pure. Spec: 2 §8 Content streams."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from attrs import define, field
+
+from svcserver.kernel.refusals import TooMany, Unavailable
+
+ACCOUNT_RETRY_S = 2
+TOTAL_RETRY_S = 10
+
+
+@define
+class Slots:
+    """Counts running downloads and refuses one too many."""
+
+    per_account: int = 6
+    total: int = 48
+    _running: Counter[str] = field(factory=Counter, init=False)
+    _all: int = field(default=0, init=False)
+
+    def take(self, account: str) -> Slot:
+        """A slot, to be released once; raises TooMany or Unavailable."""
+        if self._running[account] >= self.per_account:
+            raise TooMany(code="too_many_streams", retry_after_s=ACCOUNT_RETRY_S)
+        if self._all >= self.total:
+            raise Unavailable(code="server_busy", retry_after_s=TOTAL_RETRY_S)
+        self._running[account] += 1
+        self._all += 1
+        return Slot(self, account)
+
+    def running(self, account: str | None = None) -> int:
+        """Downloads now, of one account or of all."""
+        return self._all if account is None else self._running.get(account, 0)
+
+    def _free(self, account: str) -> None:
+        self._all -= 1
+        self._running[account] -= 1
+        if self._running[account] <= 0:
+            del self._running[account]
+
+
+@define
+class Slot:
+    """One running download."""
+
+    _slots: Slots
+    _account: str
+    _taken: bool = field(default=True, init=False)
+
+    def release(self) -> None:
+        """Give the slot back; a second call does nothing."""
+        if self._taken:
+            self._taken = False
+            self._slots._free(self._account)
