@@ -10,6 +10,7 @@ from svcserver.metagame.characters.store import rename_characters
 from svcserver.metagame.management.server_status import NoInstances, ServerStatus
 from svcserver.metagame.parts import Parts
 from svcserver.metagame.presence.routes import Presence
+from svcserver.metagame.social import features as social
 from svcserver.metagame.status.banner import Banner
 from svcserver.metagame.status.build import Build
 from svcserver.metagame.status.fixed import FixedReplies
@@ -36,6 +37,7 @@ def build(parts: Parts) -> list[Feature]:
         Invites(ledger),
         Presence(parts.online, parts.news.heard, now),
         Characters(ledger, now),
+        *social(parts),
         ServerStatus(
             settings,
             about,

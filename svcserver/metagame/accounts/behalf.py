@@ -1,0 +1,66 @@
+"""Management routes that act for a player: the key's owner, or ``From`` for an admin.
+
+Spec: 2 §4 Management API (PartyInvite, Friends, GuildInvite), §7.
+"""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from svcserver.kernel.json import Json
+from svcserver.kernel.refusals import Forbidden, Malformed, Missing, Refusal, Unauthenticated
+from svcserver.metagame.accounts.directory import Directory
+from svcserver.metagame.accounts.rules import Account
+from svcserver.web.routes import Answer, Call, worded
+
+
+class Bare(Forbidden):
+    """A 403 without a body: an admin's act that came through a proxy."""
+
+
+@frozen
+class Pair:
+    """Who acts, and on whom; both exist."""
+
+    sender: Account
+    target: Account
+
+
+def refuse(status: int, refusal: Refusal) -> Answer:
+    """``{error, message}``; credential refusals carry no word and have no body."""
+    return worded(status, refusal) if refusal.code else Answer(status)
+
+
+def text_field(body: Json, name: str) -> str:
+    """The text field ``name`` of an object; raises bad_request."""
+    value = body.get(name) if isinstance(body, dict) else None
+    if not isinstance(value, str):
+        raise Malformed(f"{name} must be a text", code="bad_request")
+    return value
+
+
+async def pair(call: Call, directory: Directory) -> Pair:
+    """The two accounts of a body ``{Username, From?}``; raises the documented refusals."""
+    username = text_field(call.body, "Username")
+    sender = await _sender(call, directory)
+    target = await directory.account_named(username)
+    if target is None:
+        raise Missing("no such account", code="not_found")
+    return Pair(sender, target)
+
+
+async def _sender(call: Call, directory: Directory) -> Account:
+    if call.body.get("From") is None:
+        own = await directory.account_of_id(call.player)
+        if own is None:
+            raise Unauthenticated
+        return own
+    if call.request.proxied:
+        raise Bare
+    if not call.caller.admin:
+        raise Forbidden("only an admin acts for another player", code="forbidden")
+    text = text_field(call.body, "From")
+    found = await directory.account_of_id(text) or await directory.account_named(text)
+    if found is None:
+        raise Missing("no such account", code="not_found")
+    return found

@@ -1,0 +1,160 @@
+"""Who is whose friend, and who wants to see nothing of whom. Spec: 1 §4 Friends, §8.
+
+Times are epoch milliseconds.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Protocol
+
+from attrs import frozen
+
+from svcserver.kernel.ids import AccountId, is_account_shaped
+from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing
+
+MAX_FRIENDS = 200  # friends and pending requests together
+MAX_BLOCKS = 200
+MAX_OPEN_REQUESTS = 50
+MAX_NEW_REQUESTS = 20
+NEW_REQUESTS_S = 600.0
+
+PENDING = "PENDING"
+ACCEPTED = "ACCEPTED"
+
+
+class Result(StrEnum):
+    """What a friend request came to; the words of the management route."""
+
+    REQUESTED = "requested"
+    ACCEPTED = "accepted"
+    ALREADY_FRIENDS = "already_friends"
+    ALREADY_REQUESTED = "already_requested"
+
+
+@frozen
+class Friendship:
+    """A request (PENDING) or a friendship (ACCEPTED) between two accounts.
+
+    ``created_at`` is the time of the request and stays when it is accepted.
+    """
+
+    asked_by: AccountId
+    other: AccountId
+    status: str
+    created_at: int
+
+
+@frozen
+class Load:
+    """How much an account has: all rows, accepted ones, unanswered ones it sent."""
+
+    rows: int
+    accepted: int
+    sent: int
+
+
+class Circle(Protocol):
+    """What the rules need kept; an instance lives inside one transaction."""
+
+    def exists(self, account_id: AccountId) -> bool: ...
+
+    def blocked_between(self, one: AccountId, other: AccountId) -> bool: ...
+
+    def between(self, one: AccountId, other: AccountId) -> Friendship | None: ...
+
+    def load(self, account_id: AccountId) -> Load: ...
+
+    def add(self, friendship: Friendship) -> None: ...
+
+    def accept(self, friendship: Friendship) -> None: ...
+
+    def remove(self, one: AccountId, other: AccountId) -> bool: ...
+
+    def blocks(self, blocker: AccountId) -> list[AccountId]: ...
+
+    def block(self, blocker: AccountId, blocked: AccountId, at: int) -> None: ...
+
+    def unblock(self, blocker: AccountId, blocked: AccountId) -> bool: ...
+
+
+def named(friend: str) -> AccountId:
+    """``friend`` as an account id; a text of another shape is unknown (404)."""
+    if not is_account_shaped(friend):
+        raise Missing("no such account", code="not_found")
+    return friend
+
+
+def request(
+    circle: Circle, me: AccountId, friend: AccountId, at: int, *, may_ask: bool
+) -> tuple[Result, Friendship]:
+    """Ask ``friend``, or accept what they asked.
+
+    ``may_ask`` is False when the 20 new requests of ten minutes are used up; it is
+    looked at last. Accepting is never limited by it.
+    """
+    _known_other(circle, me, friend)
+    if circle.blocked_between(me, friend):
+        raise Forbidden("one of you has blocked the other", code="blocked")
+    between = circle.between(me, friend)
+    if between is not None and between.status == ACCEPTED:
+        return Result.ALREADY_FRIENDS, between
+    if between is not None and between.asked_by == me:
+        return Result.ALREADY_REQUESTED, between
+    if between is not None:
+        return Result.ACCEPTED, _accept(circle, me, friend, between)
+    mine = circle.load(me)
+    if mine.rows >= MAX_FRIENDS or circle.load(friend).rows >= MAX_FRIENDS:
+        raise Conflict("a friends list is full", code="limit")
+    if mine.sent >= MAX_OPEN_REQUESTS:
+        raise Conflict("too many unanswered requests", code="pending_limit")
+    if not may_ask:
+        raise Conflict("too many new requests, try again later", code="rate")
+    asked = Friendship(me, friend, PENDING, at)
+    circle.add(asked)
+    return Result.REQUESTED, asked
+
+
+def _accept(circle: Circle, me: AccountId, friend: AccountId, between: Friendship) -> Friendship:
+    if max(circle.load(me).accepted, circle.load(friend).accepted) >= MAX_FRIENDS:
+        raise Conflict("a friends list is full", code="limit")
+    circle.accept(between)
+    return between
+
+
+def block(circle: Circle, me: AccountId, other: AccountId, at: int) -> bool:
+    """Block; what was between the two ends. False when it was blocked already."""
+    _known_other(circle, me, other)
+    blocked = circle.blocks(me)
+    if other in blocked:
+        return False
+    if len(blocked) >= MAX_BLOCKS:
+        raise Conflict("the block list is full", code="limit")
+    circle.block(me, other, at)
+    circle.remove(me, other)
+    return True
+
+
+def unfriend(circle: Circle, me: AccountId, other: AccountId) -> Friendship | None:
+    """Unfriend, withdraw or decline: what was there, or None."""
+    between = circle.between(me, other)
+    if between is not None:
+        circle.remove(me, other)
+    return between
+
+
+def _known_other(circle: Circle, me: AccountId, other: AccountId) -> None:
+    if other == me:
+        raise Malformed("that is yourself", code="self")
+    if not circle.exists(other):
+        raise Missing("no such account", code="not_found")
+
+
+def direction(friendship: Friendship, me: AccountId) -> str:
+    """``OUTBOUND`` where I sent the original request; kept after acceptance."""
+    return "OUTBOUND" if friendship.asked_by == me else "INBOUND"
+
+
+def other_of(friendship: Friendship, me: AccountId) -> AccountId:
+    """The one of the two who is not me."""
+    return friendship.other if friendship.asked_by == me else friendship.asked_by

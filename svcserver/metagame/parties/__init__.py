@@ -1,0 +1,1 @@
+"""Parties: who plays together right now. In memory."""

@@ -1,0 +1,34 @@
+"""Players together: parties, friends, guilds and slayer links, made of their parts."""
+
+from __future__ import annotations
+
+from svcserver.metagame.friends.management import FriendManagement
+from svcserver.metagame.friends.routes import FriendBook, Friends
+from svcserver.metagame.friends.store import Blocks
+from svcserver.metagame.parties.management import PartyManagement
+from svcserver.metagame.parties.routes import Inviting, PartyRoutes
+from svcserver.metagame.parts import Parts
+from svcserver.web.routes import Feature
+
+
+def features(parts: Parts) -> list[Feature]:
+    """The social features, joined by their news."""
+    return [*_parties(parts), *_friends(parts)]
+
+
+def _parties(parts: Parts) -> list[Feature]:
+    parties, news, now = parts.parties, parts.news, parts.now
+    parties.changed.connect(news.party_changed.send)
+    news.heard.connect(lambda one: parties.hear(one.account_id, now()))
+    news.blocked.connect(parties.on_blocked)
+    inviting = Inviting(parties, parts.directory, Blocks(parts.ledger), now)
+    return [
+        PartyRoutes(parts.settings, inviting, news.heard),
+        PartyManagement(inviting),
+    ]
+
+
+def _friends(parts: Parts) -> list[Feature]:
+    news = parts.news
+    book = FriendBook(parts.ledger, parts.now, news.blocked, news.unfriended, news.friend_accepted)
+    return [Friends(parts.ledger, book), FriendManagement(parts.directory, book)]
