@@ -1,0 +1,551 @@
+"""Spec: 1 §3 Party invite, §4 Parties, §7, §8; 2 §4 PartyInvite, §7."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.signals import PartyChanged
+from svcserver.metagame.parties.routes import PartyCandidate, show
+from svcserver.metagame.parties.rules import MAX_SENT, PartiesInMemory, Party
+from tests.support.game import GAME_SERVER_KEY, Game, Player
+
+BLOCKS = "/friends/api/public/blocklist/"
+
+
+class Base(SynchronousTestCase):
+    environ: dict[str, str] = {}  # noqa: RUF012 - a test class's constant
+
+    def setUp(self) -> None:
+        self.game = Game(self, **self.environ)
+        names = ("Ann", "Bob", "Cat", "Dan", "Eve")
+        self.ann, self.bob, self.cat, self.dan, self.eve = (
+            self.game.player(name) for name in names
+        )
+        self.left: list[PartyChanged] = []
+        self.game.parts.news.party_changed.connect(self.left.append)
+
+    def do(self, method: str, path: str, by: Player, body: Any = None) -> Any:
+        sent = {} if body is None else {"json": body}
+        return self.game.browse(method, "/party" + path, token=by.token, **sent)
+
+    def poll(self, who: Player) -> Any:
+        return self.do("POST", "", who, {"buildId": "x", "featureOverrides": []}).json
+
+    def invite(self, by: Player, whom: str, **more: Any) -> int:
+        page = self.do("PUT", "/invite", by, {"recipientPlayerId": whom} | more)
+        self.assertEqual(page.json, {})
+        return int(page.status)
+
+    def accept(self, who: Player, invite_id: str) -> Any:
+        return self.do("PUT", f"/invite/accept/{invite_id}", who, {"partyId": "ignored"})
+
+    def invites(self, who: Player) -> Any:
+        return self.game.browse("GET", "/party/invites", token=who.token).json["invitations"]
+
+    def join(self, leader: Player, *others: Player) -> str:
+        party_id = str(self.poll(leader)["partyId"])
+        for other in others:
+            self.assertEqual(self.invite(leader, other.id), 200)
+            self.assertEqual(self.accept(other, party_id).status, 200)
+        return party_id
+
+    def block(self, by: Player, whom: Player) -> None:
+        path = f"{BLOCKS}{by.id}/{whom.id}"
+        self.assertEqual(self.game.browse("POST", path, token=by.token).status, 204)
+
+    def decline(self, who: Player, **body: Any) -> None:
+        page = self.do("DELETE", "/invite", who, body)
+        self.assertEqual((page.status, page.json), (200, {}))
+
+
+class PollTests(Base):
+    def test_a_party_of_one_has_exactly_the_placeholder_shape(self) -> None:
+        party = self.poll(self.ann)
+        self.assertEqual(
+            party,
+            {
+                "candidateId": "SOLO_CANDIDATE",
+                "candidateState": "QUEUED_FOR_START",
+                "gauntletLevel": None,
+                "leaderPlayerId": self.ann.id,
+                "partyId": party["partyId"],
+                "playerHuntId": None,
+                "playerStates": [
+                    {
+                        "playerId": self.ann.id,
+                        "isMemberOfCandidate": True,
+                        "platform": "win",
+                        "displayName": "Ann",
+                        "consoleSessionId": None,
+                    }
+                ],
+            },
+        )
+        self.assertEqual(self.poll(self.ann), party, "the id is stable")
+
+    def test_a_party_of_two_has_eight_keys_in_join_order(self) -> None:
+        party_id = self.join(self.bob, self.ann)
+        party = self.poll(self.ann)
+        self.assertEqual(
+            list(party),
+            [
+                "partyId",
+                "leaderPlayerId",
+                "playerIds",
+                "playerStates",
+                "candidateState",
+                "candidateId",
+                "playerHuntId",
+                "gauntletLevel",
+            ],
+        )
+        self.assertEqual(party["partyId"], party_id)
+        self.assertEqual(party["leaderPlayerId"], self.bob.id)
+        self.assertEqual(party["playerIds"], [self.bob.id, self.ann.id])
+        names = [one["displayName"] for one in party["playerStates"]]
+        self.assertEqual(names, ["Bob", "Ann"])
+        for key in ("candidateState", "candidateId", "playerHuntId", "gauntletLevel"):
+            self.assertIsNone(party[key])
+        self.assertEqual({one["isMemberOfCandidate"] for one in party["playerStates"]}, {False})
+
+    def test_a_candidate_shows_in_the_party(self) -> None:
+        candidate = PartyCandidate("c", "MATCHING", "hunt", frozenset({"a"}))
+        shown = show(Party("p", "a", ("a", "b")), {"a": "A", "b": "B"}, candidate)
+        self.assertEqual(
+            (shown["candidateId"], shown["candidateState"], shown["playerHuntId"]),
+            ("c", "MATCHING", "hunt"),
+        )
+        members = [one["isMemberOfCandidate"] for one in shown["playerStates"]]
+        self.assertEqual(members, [True, False])
+
+    def test_any_body_will_do_but_a_player_is_needed(self) -> None:
+        for sent in ({}, {"json": []}, {"json": {}}, {"data": b""}):
+            page = self.game.browse("POST", "/party", token=self.ann.token, **sent)
+            self.assertEqual(page.status, 200)
+        rows = (
+            ("POST", ""),
+            ("PUT", "/invite"),
+            ("PUT", "/invite/accept/x"),
+            ("DELETE", "/invite"),
+            ("DELETE", "/member"),
+            ("DELETE", "/member/x"),
+            ("PUT", "/member/promote/x"),
+            ("DELETE", "/leader/x"),
+            ("POST", "/status"),
+        )
+        for method, path in rows:
+            page = self.game.browse(method, "/party" + path)
+            self.assertEqual(page.status, 401, path)
+            page = self.game.browse(method, "/party" + path, game_server=GAME_SERVER_KEY)
+            self.assertEqual(page.status, 403, path)
+
+    def test_a_renamed_member_shows_the_new_name(self) -> None:
+        root = self.game.player("Root", admin=True)
+        self.poll(self.ann)
+        body = {"UserId": self.ann.id, "NewUsername": "Anna"}
+        self.game.browse("POST", "/svc/api/RenameUser", key=root.key, json=body)
+        self.assertEqual(self.poll(self.ann)["playerStates"][0]["displayName"], "Anna")
+
+
+class NoSoloStubTests(Base):
+    environ = {"PARTY_SOLO_STUB": "0", "ACCOUNT_DISPLAY_NAME": "0"}  # noqa: RUF012
+
+    def test_a_party_of_one_has_no_candidate_and_no_name(self) -> None:
+        party = self.poll(self.ann)
+        self.assertEqual((party["candidateId"], party["candidateState"]), (None, None))
+        [state] = party["playerStates"]
+        self.assertEqual((state["isMemberOfCandidate"], state["displayName"]), (False, {}))
+        self.assertEqual(len(party), 7)
+        self.invite(self.ann, self.bob.id)
+        self.assertEqual(self.invites(self.bob)[0]["sendingDisplayName"], {})
+
+
+class InviteTests(Base):
+    def test_an_invite_has_five_keys_and_only_the_invited_sees_it(self) -> None:
+        party_id = self.poll(self.bob)["partyId"]
+        self.assertEqual(self.invite(self.bob, self.ann.id, partyId="wrong"), 200)
+        expected = {
+            "recipientPlayerId": self.ann.id,
+            "sendingPlayerId": self.bob.id,
+            "partyId": party_id,
+            "sendingPlatform": "win",
+            "sendingDisplayName": "Bob",
+        }
+        self.assertEqual(self.invites(self.ann), [expected])
+        self.assertEqual(self.invites(self.bob), [])
+        for sent in ({}, {"token": "bogus"}, {"game_server": GAME_SERVER_KEY}):
+            page = self.game.browse("GET", "/party/invites", **sent)
+            self.assertEqual((page.status, page.json), (200, {"invitations": []}))
+
+    def test_unknown_recipients_are_404(self) -> None:
+        for whom in (None, 7, "", "a b", "x" * 65, "UID-nobody"):
+            page = self.do("PUT", "/invite", self.ann, {"recipientPlayerId": whom})
+            self.assertEqual((page.status, page.json), (404, {}), whom)
+        for body in ({}, []):
+            self.assertEqual(self.do("PUT", "/invite", self.ann, body).status, 404)
+
+    def test_only_the_leader_invites(self) -> None:
+        self.join(self.ann, self.bob)
+        self.assertEqual(self.invite(self.bob, self.cat.id), 403)
+        self.assertEqual(self.invite(self.bob, self.ann.id), 403)
+
+    def test_oneself_a_member_and_the_invited_are_409(self) -> None:
+        self.assertEqual(self.invite(self.ann, self.ann.id), 409)
+        self.join(self.ann, self.bob)
+        self.assertEqual(self.invite(self.ann, self.bob.id), 409)
+        self.assertEqual(self.invite(self.ann, self.cat.id), 200)
+        self.assertEqual(self.invite(self.ann, self.cat.id), 409)
+
+    def test_a_block_either_way_is_403_and_hides_the_invite(self) -> None:
+        self.invite(self.ann, self.bob.id)
+        party_id = self.poll(self.ann)["partyId"]
+        self.block(self.bob, self.ann)
+        self.assertEqual(self.invites(self.bob), [])
+        self.assertEqual(self.accept(self.bob, party_id).status, 404)
+        self.assertEqual(self.invite(self.ann, self.bob.id), 403)
+        self.assertEqual(self.invite(self.bob, self.ann.id), 403)
+        self.game.browse("DELETE", f"{BLOCKS}{self.bob.id}/{self.ann.id}", token=self.bob.token)
+        self.assertEqual(self.invites(self.bob), [], "the invite is gone, not only hidden")
+
+    def test_an_invite_that_slipped_past_a_block_is_neither_listed_nor_accepted(self) -> None:
+        self.block(self.bob, self.ann)
+        now = self.game.clock.seconds()
+        party = self.game.parts.parties.invite(self.ann.id, self.bob.id, now)
+        self.assertEqual(self.invites(self.bob), [])
+        self.assertEqual(self.accept(self.bob, party.id).status, 404)
+        status = self.do("POST", "/status", self.bob, {"playerIds": []}).json
+        self.assertEqual(status["invitations"], [])
+
+    def test_a_block_leaves_the_party(self) -> None:
+        self.join(self.ann, self.bob)
+        self.block(self.ann, self.bob)
+        self.assertEqual(len(self.poll(self.ann)["playerIds"]), 2)
+
+    def test_a_full_party_invites_nobody_and_a_late_accept_is_409(self) -> None:
+        party_id = self.join(self.ann, self.bob, self.cat)
+        self.invite(self.ann, self.dan.id)
+        self.invite(self.ann, self.eve.id)
+        self.assertEqual(self.accept(self.dan, party_id).status, 200)
+        self.assertEqual(len(self.invites(self.eve)), 1, "filling up removes no invite")
+        page = self.accept(self.eve, party_id)
+        self.assertEqual((page.status, page.json), (409, {}))
+        self.assertEqual(self.invite(self.ann, self.game.player("Fay").id), 409)
+        self.do("DELETE", "/member", self.dan)
+        self.assertEqual(self.accept(self.eve, party_id).status, 200)
+
+    def test_eight_open_invites_a_party(self) -> None:
+        others = [self.game.player(f"Other_{number}") for number in range(9)]
+        for other in others[:8]:
+            self.assertEqual(self.invite(self.ann, other.id), 200)
+        self.assertEqual(self.invite(self.ann, others[8].id), 409)
+        self.decline(self.ann, sendingPlayerId=self.ann.id, recipientPlayerId=others[0].id)
+        self.assertEqual(self.invite(self.ann, others[8].id), 200)
+
+    def test_ten_open_invites_a_recipient(self) -> None:
+        others = [self.game.player(f"Other_{number}") for number in range(11)]
+        for other in others[:10]:
+            self.assertEqual(self.invite(other, self.ann.id), 200)
+        self.assertEqual(self.invite(others[10], self.ann.id), 409)
+        self.game.clock.advance(300)
+        self.assertEqual(self.invite(others[10], self.ann.id), 200)
+
+    def test_twenty_sent_in_ten_minutes(self) -> None:
+        for _ in range(MAX_SENT):
+            self.assertEqual(self.invite(self.ann, self.bob.id), 200)
+            self.decline(self.ann, sendingPlayerId=self.ann.id, recipientPlayerId=self.bob.id)
+            self.assertEqual(self.invites(self.bob), [])
+        self.assertEqual(self.invite(self.ann, self.cat.id), 409)
+        self.game.clock.advance(600)
+        self.assertEqual(self.invite(self.ann, self.cat.id), 200)
+
+    def test_an_invite_lives_five_minutes(self) -> None:
+        party_id = self.poll(self.ann)["partyId"]
+        self.invite(self.ann, self.bob.id)
+        self.game.clock.advance(299)
+        self.assertEqual(len(self.invites(self.bob)), 1)
+        self.game.clock.advance(1)
+        self.assertEqual(self.invites(self.bob), [])
+        self.assertEqual(self.accept(self.bob, party_id).status, 404)
+        self.assertEqual(self.invite(self.ann, self.bob.id), 200)
+
+    def test_a_decline_pauses_that_sender_for_two_minutes(self) -> None:
+        for named in ("partyId", "sendingPlayerId"):
+            for value in (self.poll(self.ann)["partyId"], self.ann.id):
+                self.assertEqual(self.invite(self.ann, self.bob.id), 200)
+                self.decline(self.bob, **{named: value}, recipientPlayerId=self.bob.id)
+                self.assertEqual(self.invites(self.bob), [])
+                self.assertEqual(self.invite(self.ann, self.bob.id), 409)
+                self.assertEqual(self.invite(self.cat, self.bob.id), 200)
+                self.decline(self.bob, sendingPlayerId=self.cat.id)
+                self.game.clock.advance(119)
+                self.assertEqual(self.invite(self.ann, self.bob.id), 409)
+                self.game.clock.advance(1)
+
+    def test_withdrawing_pauses_nobody_and_someone_elses_invite_stays(self) -> None:
+        self.invite(self.ann, self.bob.id)
+        self.decline(self.cat, sendingPlayerId=self.ann.id, recipientPlayerId=self.bob.id)
+        self.assertEqual(len(self.invites(self.bob)), 1)
+        self.decline(self.ann, sendingPlayerId=self.ann.id, recipientPlayerId=self.bob.id)
+        self.assertEqual(self.invites(self.bob), [])
+        self.assertEqual(self.invite(self.ann, self.bob.id), 200)
+
+    def test_dropping_nothing_is_200(self) -> None:
+        for body in ({}, [], {"sendingPlayerId": 7, "partyId": [], "recipientPlayerId": {}}):
+            page = self.do("DELETE", "/invite", self.ann, body)
+            self.assertEqual((page.status, page.json), (200, {}))
+
+    def test_the_senders_leaving_ends_their_invites(self) -> None:
+        self.join(self.ann, self.bob)
+        self.invite(self.ann, self.cat.id)
+        self.do("DELETE", "/member", self.ann)
+        self.assertEqual(self.invites(self.cat), [])
+        self.invite(self.bob, self.cat.id)
+        self.do("DELETE", "/member", self.bob)
+        self.assertEqual(self.invites(self.cat), [], "the party has ended")
+
+
+class AcceptTests(Base):
+    def test_by_party_id_or_sender(self) -> None:
+        for name in ("partyId", "sendingPlayerId"):
+            self.invite(self.ann, self.bob.id)
+            [invite] = self.invites(self.bob)
+            page = self.accept(self.bob, invite[name])
+            self.assertEqual(page.status, 200)
+            self.assertEqual(page.json["playerIds"], [self.ann.id, self.bob.id])
+            self.assertEqual(self.invites(self.bob), [])
+            self.do("DELETE", "/member", self.bob)
+
+    def test_it_leaves_the_old_party(self) -> None:
+        old = self.join(self.bob, self.cat)
+        self.left.clear()
+        self.join(self.ann, self.bob)
+        self.assertEqual(self.left, [PartyChanged(old, (self.bob.id,))])
+        self.assertEqual(self.poll(self.cat)["leaderPlayerId"], self.cat.id)
+        self.assertEqual(self.poll(self.cat)["partyId"], old, "the last one keeps it")
+
+    def test_a_repeated_accept_shows_the_party_again(self) -> None:
+        party_id = self.join(self.ann, self.bob)
+        for named in (party_id, self.ann.id):
+            page = self.accept(self.bob, named)
+            self.assertEqual((page.status, page.json["partyId"]), (200, party_id))
+        for named in (self.bob.id, self.cat.id, "x"):
+            page = self.accept(self.bob, named)
+            self.assertEqual((page.status, page.json), (404, {}), named)
+
+    def test_alone_there_is_nothing_to_repeat(self) -> None:
+        party_id = self.poll(self.bob)["partyId"]
+        for named in (party_id, self.bob.id):
+            self.assertEqual(self.accept(self.bob, named).status, 404)
+        self.assertEqual(self.accept(self.cat, party_id).status, 404)
+
+    def test_nobody_accepts_anothers_invite(self) -> None:
+        self.invite(self.ann, self.bob.id)
+        [invite] = self.invites(self.bob)
+        self.assertEqual(self.accept(self.cat, invite["partyId"]).status, 404)
+
+
+class LeaveTests(Base):
+    def test_leaving_is_always_200(self) -> None:
+        for _ in range(2):
+            page = self.do("DELETE", "/member", self.ann)
+            self.assertEqual((page.status, page.json), (200, {}))
+
+    def test_a_leaver_gets_a_new_party_and_the_next_in_order_leads(self) -> None:
+        party_id = self.join(self.ann, self.bob, self.cat)
+        self.left.clear()
+        self.do("DELETE", "/member", self.ann)
+        self.assertEqual(self.left, [PartyChanged(party_id, (self.ann.id,))])
+        self.assertNotEqual(self.poll(self.ann)["partyId"], party_id)
+        self.assertEqual(self.poll(self.cat)["leaderPlayerId"], self.bob.id)
+
+    def test_the_leader_kicks(self) -> None:
+        party_id = self.join(self.ann, self.bob, self.cat)
+        page = self.do("DELETE", f"/member/{self.bob.id}", self.ann)
+        self.assertEqual((page.status, page.json), (200, {}))
+        self.assertNotEqual(self.poll(self.bob)["partyId"], party_id)
+        self.assertEqual(self.poll(self.ann)["playerIds"], [self.ann.id, self.cat.id])
+
+    def test_refusals_of_a_kick(self) -> None:
+        self.join(self.ann, self.bob, self.cat)
+        for by, whom, status in (
+            (self.bob, self.cat.id, 403),
+            (self.bob, self.dan.id, 404),
+            (self.ann, self.dan.id, 404),
+            (self.dan, self.ann.id, 404),
+        ):
+            page = self.do("DELETE", f"/member/{whom}", by)
+            self.assertEqual((page.status, page.json), (status, {}))
+
+    def test_naming_oneself_is_leaving(self) -> None:
+        party_id = self.join(self.ann, self.bob)
+        page = self.do("DELETE", f"/member/{self.bob.id}", self.bob)
+        self.assertEqual(page.status, 200)
+        self.assertNotEqual(self.poll(self.bob)["partyId"], party_id)
+
+    def test_the_leader_hands_over(self) -> None:
+        self.join(self.ann, self.bob)
+        for by, whom, status in (
+            (self.bob, self.ann.id, 403),
+            (self.bob, self.cat.id, 403),
+            (self.ann, self.cat.id, 404),
+            (self.ann, self.bob.id, 200),
+            (self.ann, self.bob.id, 403),
+            (self.bob, self.bob.id, 200),
+            (self.cat, self.ann.id, 404),
+        ):
+            page = self.do("PUT", f"/member/promote/{whom}", by)
+            self.assertEqual((page.status, page.json), (status, {}))
+        self.assertEqual(self.poll(self.ann)["leaderPlayerId"], self.bob.id)
+        self.assertEqual(self.poll(self.ann)["playerIds"], [self.ann.id, self.bob.id])
+
+
+class SilenceTests(Base):
+    def test_a_member_unheard_for_more_than_two_minutes_is_dropped_when_read(self) -> None:
+        self.join(self.ann, self.bob)
+        self.game.clock.advance(120)
+        self.assertEqual(len(self.poll(self.ann)["playerIds"]), 2)
+        self.game.clock.advance(0.5)
+        self.assertNotIn("playerIds", self.poll(self.ann))
+
+    def test_heartbeats_polls_and_actions_keep_a_member(self) -> None:
+        self.join(self.ann, self.bob)
+        signs = [
+            lambda: self.game.browse("POST", "/heartbeat", token=self.bob.token, json={}),
+            lambda: self.poll(self.bob),
+            lambda: self.do("POST", "/status", self.bob, {"playerIds": []}),
+            lambda: self.do("DELETE", "/invite", self.bob, {}),
+            lambda: self.do("DELETE", f"/leader/{self.ann.id}", self.bob),
+            lambda: self.accept(self.bob, "x"),
+            lambda: self.invite(self.bob, self.cat.id),
+        ]
+        for sign in signs:
+            self.game.clock.advance(100)
+            sign()
+            self.assertEqual(len(self.poll(self.ann)["playerIds"]), 2)
+
+    def test_a_silent_leader_is_removed_and_a_lively_one_is_not(self) -> None:
+        self.join(self.ann, self.bob, self.cat)
+        for advance in (60, 60):
+            self.game.clock.advance(advance)
+            self.poll(self.bob)
+            self.poll(self.cat)
+            page = self.do("DELETE", f"/leader/{self.ann.id}", self.bob)
+            self.assertEqual((page.status, page.json), (200, {}))
+            self.assertEqual(self.poll(self.bob)["leaderPlayerId"], self.ann.id)
+        self.game.clock.advance(1)
+        self.do("DELETE", f"/leader/{self.ann.id}", self.bob)
+        self.assertEqual(self.poll(self.cat)["leaderPlayerId"], self.bob.id)
+        self.assertEqual(self.do("DELETE", "/leader/x", self.dan).status, 200)
+
+    def test_the_last_one_is_never_dropped(self) -> None:
+        party_id = self.poll(self.ann)["partyId"]
+        self.game.clock.advance(1000)
+        self.assertEqual(self.poll(self.ann)["partyId"], party_id)
+
+    def test_when_all_are_silent_the_last_heard_keeps_the_party(self) -> None:
+        party_id = self.join(self.ann, self.bob, self.cat)
+        for who in (self.cat, self.ann, self.bob):
+            self.game.clock.advance(1)
+            self.poll(who)
+        self.game.clock.advance(500)
+        status = self.do("POST", "/status", self.dan, {"playerIds": [self.bob.id, self.ann.id]})
+        [party] = status.json["parties"]
+        self.assertEqual((party["partyId"], party["leaderPlayerId"]), (party_id, self.bob.id))
+
+
+class StatusTests(Base):
+    def test_each_party_once_and_the_callers_invites(self) -> None:
+        first = self.join(self.ann, self.bob)
+        second = self.poll(self.cat)["partyId"]
+        self.invite(self.ann, self.dan.id)
+        asked = [self.ann.id, self.bob.id, "UID-nobody", 7, None, self.cat.id, self.eve.id]
+        reply = self.do("POST", "/status", self.dan, {"playerIds": asked}).json
+        self.assertEqual([one["partyId"] for one in reply["parties"]], [first, second])
+        self.assertEqual([one["partyId"] for one in reply["invitations"]], [first])
+
+    def test_only_the_first_16_ids_count(self) -> None:
+        self.poll(self.ann)
+        asked = ["UID-x"] * 15 + [self.ann.id]
+        self.assertEqual(len(self.status_of(asked)["parties"]), 1)
+        asked = ["UID-x"] * 16 + [self.ann.id]
+        self.assertEqual(self.status_of(asked)["parties"], [])
+
+    def test_what_is_no_list_gives_two_empty_ones(self) -> None:
+        self.invite(self.ann, self.dan.id)
+        for asked in (None, "x", {}, 7):
+            self.assertEqual(self.status_of(asked), {"parties": [], "invitations": []})
+        page = self.do("POST", "/status", self.dan, [])
+        self.assertEqual(page.json, {"parties": [], "invitations": []})
+
+    def status_of(self, asked: Any) -> Any:
+        return self.do("POST", "/status", self.dan, {"playerIds": asked}).json
+
+
+class ManagementTests(Base):
+    def ask(self, by: Player, body: Any, **more: Any) -> Any:
+        return self.game.browse("POST", "/svc/api/PartyInvite", key=by.key, json=body, **more)
+
+    def test_it_invites_into_the_key_owners_party(self) -> None:
+        page = self.ask(self.bob, {"Username": "cAT"})
+        self.assertEqual((page.status, page.json), (200, {"From": "Bob", "To": "Cat"}))
+        self.assertEqual(self.invites(self.cat)[0]["sendingPlayerId"], self.bob.id)
+
+    def test_the_partys_refusals_keep_their_status(self) -> None:
+        self.join(self.ann, self.bob)
+        self.block(self.dan, self.ann)
+        for by, to, status in (
+            (self.bob, "Cat", 403),
+            (self.ann, "Bob", 409),
+            (self.ann, "Ann", 409),
+            (self.ann, "Dan", 403),
+        ):
+            page = self.ask(by, {"Username": to})
+            self.assertEqual((page.status, page.json["error"]), (status, "party_invite_refused"))
+            self.assertTrue(page.json["message"])
+
+    def test_other_refusals(self) -> None:
+        for body, status, word in (
+            ({}, 400, "bad_request"),
+            ({"Username": "Nobody"}, 404, "not_found"),
+            ({"Username": "Bob", "From": "Cat"}, 403, "forbidden"),
+        ):
+            page = self.ask(self.ann, body)
+            self.assertEqual((page.status, page.json["error"]), (status, word))
+        page = self.game.browse("POST", "/svc/api/PartyInvite", key=self.ann.key, data=b"nope")
+        self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
+        page = self.game.browse("POST", "/svc/api/PartyInvite", json={"Username": "Bob"})
+        self.assertEqual((page.status, page.body), (401, b""))
+
+    def test_an_admin_invites_for_another(self) -> None:
+        root = self.game.player("Root", admin=True)
+        page = self.ask(root, {"Username": "Cat", "From": "bob"})
+        self.assertEqual(page.json, {"From": "Bob", "To": "Cat"})
+
+
+class BoundTests(SynchronousTestCase):
+    def test_the_oldest_party_gives_way(self) -> None:
+        parties = PartiesInMemory(max_parties=3)
+        for number in range(5):
+            parties.poll(f"p{number}", 0.0)
+        self.assertEqual(len(parties), 3)
+        self.assertIsNone(parties.of("p0", 0.0))
+        self.assertIsNotNone(parties.of("p4", 0.0))
+
+    def test_a_player_long_gone_is_swept(self) -> None:
+        parties = PartiesInMemory()
+        parties.poll("ann", 0.0)
+        parties.poll("bob", 3500.0)
+        parties.invite("bob", "ann", 3500.0)
+        parties.poll("bob", 3602.0)
+        self.assertIsNone(parties.of("ann", 3602.0))
+        parties.poll("bob", 4000.0)
+        self.assertEqual((len(parties), parties._invites, parties._invited), (1, {}, {}))
+
+    def test_declines_are_bounded(self) -> None:
+        parties = PartiesInMemory()
+        for number in range(70):
+            parties.invite(f"s{number}", "ann", float(number))
+            self.assertTrue(parties.decline("ann", [f"s{number}"], float(number)))
+        self.assertLessEqual(len(parties._declined), 65_536)
