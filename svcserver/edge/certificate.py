@@ -1,0 +1,185 @@
+"""The gateway's certificate: made, kept in two files, checked before it is used.
+
+Players pin the fingerprint that their invite carries, so a new certificate breaks
+every invite: nothing here overwrites one unasked. Spec: 2 §4 Gateway routing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from attrs import field, frozen
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+CERT_FILE, KEY_FILE = "gateway-cert.pem", "gateway-key.pem"
+WARN_DAYS = 30
+_LONGEST_NAME = 64  # of a common name
+
+
+class BadCertificate(Exception):
+    """The pair cannot serve; ``str()`` names the fault and the cure."""
+
+    def __init__(self, what: str, fault: str) -> None:
+        super().__init__(fault)
+        self.what = what  # "certificate" or "key": whose file is to blame
+
+
+@frozen
+class Pair:
+    """A certificate and its private key, both PEM."""
+
+    certificate: bytes
+    key: bytes = field(repr=False)
+
+    @property
+    def fingerprint(self) -> str:
+        """What players pin."""
+        return fingerprint(self.certificate)
+
+
+def make_pair(hosts: Sequence[str], *, now: datetime | None = None, years: int = 10) -> Pair:
+    """A fresh self-signed pair (P-256, SHA-256) for host names and addresses.
+
+    Valid from one day back, so that a host whose clock runs ahead does no harm; each
+    host is a subject alternative name; server authentication only.
+    """
+    if not hosts:
+        raise BadCertificate("certificate", "names no host; give at least one host name or address")
+    now = now or datetime.now(UTC)
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0][:_LONGEST_NAME])])
+    try:
+        alternatives = x509.SubjectAlternativeName([_alternative(host) for host in hosts])
+    except ValueError:
+        raise BadCertificate(
+            "certificate", "has a host that is neither a name nor an address"
+        ) from None
+    usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=365 * years + years // 4))
+        .add_extension(alternatives, critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(usage, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    return Pair(
+        certificate.public_bytes(serialization.Encoding.PEM),
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        ),
+    )
+
+
+def _alternative(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def write_pair(pair: Pair, folder: Path, *, force: bool = False) -> tuple[Path, Path]:
+    """Write both files (the key with mode 0600); raises BadCertificate rather than overwrite."""
+    paths = folder / CERT_FILE, folder / KEY_FILE
+    for path in paths:
+        if path.exists() and not force:
+            raise BadCertificate(
+                "certificate",
+                f"exists already as {path}; a new one breaks every invite: "
+                "use --force if you mean it",
+            )
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, content, mode in ((paths[0], pair.certificate, 0o644), (paths[1], pair.key, 0o600)):
+        fresh = path.with_name(path.name + ".new")
+        fresh.unlink(missing_ok=True)
+        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        fresh.replace(path)
+    return paths
+
+
+def fingerprint(certificate: bytes) -> str:
+    """SHA-256 of the DER of the first PEM certificate: 64 lower-case hex characters."""
+    return fingerprint_of_der(_parsed(certificate).public_bytes(serialization.Encoding.DER))
+
+
+def fingerprint_of_der(der: bytes) -> str:
+    """The same, from what a TLS peer presented."""
+    return hashlib.sha256(der).hexdigest()
+
+
+def read_pair(certificate: Path, key: Path) -> Pair:
+    """Both files; raises BadCertificate naming the one that cannot be read."""
+    return Pair(_read(certificate, "certificate"), _read(key, "key"))
+
+
+def check_pair(pair: Pair, now: datetime) -> list[str]:
+    """Warnings; raises BadCertificate for a pair that no client would accept."""
+    certificate = _parsed(pair.certificate)
+    private = _private(pair.key)
+    spki = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    if private.public_key().public_bytes(*spki) != certificate.public_key().public_bytes(*spki):
+        raise BadCertificate("key", "does not belong to the certificate; give the matching pair")
+    if certificate.not_valid_after_utc <= now:
+        raise BadCertificate(
+            "certificate",
+            f"expired on {certificate.not_valid_after_utc:%Y-%m-%d}; "
+            "make a new one (svcctl cert make) and send new invites",
+        )
+    if certificate.not_valid_before_utc > now:
+        raise BadCertificate(
+            "certificate",
+            f"is not valid before {certificate.not_valid_before_utc:%Y-%m-%d}; "
+            "check this host's clock or make a new one",
+        )
+    left = (certificate.not_valid_after_utc - now).days
+    if left < WARN_DAYS:
+        return [
+            f"the certificate expires in {left} days; make a new one with svcctl cert make "
+            "and send players new invites"
+        ]
+    return []
+
+
+def _read(path: Path, what: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as why:
+        raise BadCertificate(
+            what, f"cannot be read from {path}: {why.strerror}; make it with svcctl cert make"
+        ) from None
+
+
+def _parsed(pem: bytes) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificate(pem)
+    except ValueError:
+        raise BadCertificate(
+            "certificate", "is not a PEM certificate; make one with svcctl cert make"
+        ) from None
+
+
+def _private(pem: bytes) -> Any:
+    try:
+        return serialization.load_pem_private_key(pem, password=None)
+    except (ValueError, TypeError):
+        raise BadCertificate(
+            "key", "is not a PEM private key without a password; make one with svcctl cert make"
+        ) from None

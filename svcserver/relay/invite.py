@@ -1,0 +1,231 @@
+"""The invite: one string that tells a launcher which host to trust and how to join.
+
+``svc://join?v=2&mode=public&host=...&port=443&fp=...&code=...&name=...``
+The string is a secret, since it holds the invite code. Spec: 2 §4 Launcher relay.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+import unicodedata
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote_to_bytes, urlsplit
+
+from attrs import field, frozen
+
+SCHEME = "svc"
+LONGEST = 2048  # characters of an invite string
+OVERLAY_DOMAINS = (".ts.net",)  # names inside the usual private overlay network
+OVERLAY_SHARE = ("login.tailscale.com",)  # hosts of its share links
+_OVERLAY_NET = ipaddress.ip_network("100.64.0.0/10")
+_FIELDS = ("v", "mode", "host", "port", "fp", "code", "name", "share")
+_WHOLE = re.compile(r"[1-9][0-9]{0,4}\Z")
+_FP = re.compile(r"[0-9a-f]{64}\Z")
+_CODE = re.compile(r"[A-Za-z0-9-]{4,64}\Z")
+_LABEL = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)\Z")
+_BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_DIRECTION = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+
+
+class BadInvite(ValueError):
+    """Not an invite; ``code`` is the machine word, ``str()`` words for a player."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(_WORDS[code])
+        self.code = code
+
+
+_WORDS = {
+    "empty": "the invite is empty",
+    "too_long": f"the invite is longer than {LONGEST} characters",
+    "not_invite": f"this is not an invite; it must begin with {SCHEME}://join",
+    "params": "the invite is damaged; copy it again as a whole",
+    "version": "the invite is of a version this program does not know",
+    "mode": "the invite's mode does not fit its version",
+    "host": "the invite names no usable host",
+    "port": "the invite's port must be from 1 to 65535",
+    "fp": "the invite's fingerprint must be 64 lower-case hex characters",
+    "code": "the invite code must be 4 to 64 letters, digits or hyphens",
+    "name": "the server's name must be 1 to 64 plain characters",
+    "share": "the invite's share link must be an https link of the overlay network",
+    "unreadable": "the invite file cannot be read",
+    "private": "this invite is for a private network; the relay needs a public one (version 2)",
+}
+
+
+@frozen
+class Invite:
+    """What an invite says; ``fingerprint`` only in public mode, ``share`` only in private."""
+
+    host: str
+    port: int
+    name: str
+    code: str = field(repr=False)
+    fingerprint: str = ""
+    share: str = field(default="", repr=False)
+
+    @property
+    def public(self) -> bool:
+        """Whether players come over the internet, through the gateway."""
+        return bool(self.fingerprint)
+
+
+def encode(invite: Invite) -> str:
+    """The string for ``invite``; raises BadInvite for values that ``decode`` would refuse."""
+    pairs: list[tuple[str, str]] = (
+        [("v", "2"), ("mode", "public")] if invite.public else [("v", "1")]
+    )
+    pairs += [("host", invite.host), ("port", str(invite.port))]
+    if invite.public:
+        pairs.append(("fp", invite.fingerprint))
+    pairs += [("code", invite.code), ("name", invite.name)]
+    if invite.share:
+        pairs.append(("share", invite.share))
+    text = f"{SCHEME}://join?" + "&".join(f"{key}={quote(value, safe='')}" for key, value in pairs)
+    decode(text)
+    return text
+
+
+def decode(text: str) -> Invite:
+    """The invite in ``text``; raises BadInvite."""
+    text = text.strip()
+    if not text:
+        raise BadInvite("empty")
+    if len(text) > LONGEST:
+        raise BadInvite("too_long")
+    head, question, query = text.partition("?")
+    if head.lower().removesuffix("/") != f"{SCHEME}://join":
+        raise BadInvite("not_invite")
+    if not question:
+        raise BadInvite("params")
+    return _checked(_parameters(query))
+
+
+def _parameters(query: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    if "#" in query or _BAD_PERCENT.search(query):
+        raise BadInvite("params")
+    for part in query.split("&"):
+        key, _, value = part.partition("=")
+        try:
+            decoded = unquote_to_bytes(value.replace("+", " ")).decode("utf-8")
+        except UnicodeDecodeError:
+            raise BadInvite("params") from None
+        if key not in _FIELDS or key in found or not decoded:
+            raise BadInvite("params")
+        found[key] = decoded
+    return found
+
+
+def _checked(values: Mapping[str, str]) -> Invite:
+    """The rules of the sheet, in its order."""
+    version = values.get("v")
+    if version not in ("1", "2"):
+        raise BadInvite("version")
+    public = version == "2"
+    if values.get("mode") != ("public" if public else None):
+        raise BadInvite("mode")
+    host = values.get("host", "").lower()
+    if not (_is_public_host(host) if public else _is_private_host(host)):
+        raise BadInvite("host")
+    port = values.get("port", "443" if public else "")
+    if not _WHOLE.match(port) or int(port) > 65535:
+        raise BadInvite("port")
+    fingerprint = values.get("fp", "")
+    if (public and not _FP.match(fingerprint)) or (not public and fingerprint):
+        raise BadInvite("fp")
+    code = values.get("code", "")
+    if not _CODE.match(code):
+        raise BadInvite("code")
+    name = values.get("name", "").strip()
+    if not is_server_name(name):
+        raise BadInvite("name")
+    share = values.get("share", "")
+    if share and (public or not _is_share(share)):
+        raise BadInvite("share")
+    return Invite(host, int(port), name, code, fingerprint, share)
+
+
+def is_server_name(name: str) -> bool:
+    """1 to 64 characters, none of them a control or text-direction character."""
+    return 1 <= len(name) <= 64 and not any(
+        unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp")
+        or unicodedata.bidirectional(char) in _DIRECTION
+        or char in "\u200e\u200f\u061c"
+        for char in name
+    )
+
+
+def _is_public_host(host: str) -> bool:
+    """A plain IPv4 address or a DNS name; nothing else."""
+    labels = host.split(".")
+    if labels[-1].isdigit():
+        try:
+            return str(ipaddress.IPv4Address(host)) == host
+        except ValueError:
+            return False
+    return len(host) <= 253 and all(_LABEL.match(label) for label in labels)
+
+
+def _is_private_host(host: str) -> bool:
+    if not _is_public_host(host):
+        return False
+    if host.split(".")[-1].isdigit():
+        address = ipaddress.IPv4Address(host)
+        return address.is_loopback or address in _OVERLAY_NET
+    return host == "localhost" or host.endswith(OVERLAY_DOMAINS)
+
+
+def _is_share(link: str) -> bool:
+    try:
+        parts = urlsplit(link)
+        return (
+            parts.scheme == "https"
+            and parts.netloc.lower() in OVERLAY_SHARE
+            and link.isascii()
+            and link.isprintable()
+            and " " not in link
+        )
+    except ValueError:
+        return False
+
+
+def read(argument: str) -> Invite:
+    """From an invite string, or from the path of a file that holds one.
+
+    The file has the string on its first line, or is JSON with host, port, fingerprint,
+    name and code.
+    """
+    text = argument.strip()
+    if text.lower().startswith(f"{SCHEME}:") or not text:
+        return decode(text)
+    try:
+        with Path(text).open(encoding="utf-8-sig") as file:
+            content = file.read(4 * LONGEST)
+    except (OSError, ValueError):
+        raise BadInvite("unreadable") from None
+    if content.lstrip().startswith("{"):
+        return _from_json(content)
+    return decode(content.strip().partition("\n")[0])
+
+
+def _from_json(content: str) -> Invite:
+    try:
+        found: Any = json.loads(content)
+    except (ValueError, RecursionError):
+        raise BadInvite("params") from None
+    values = {"v": "2", "mode": "public"}
+    for ours, theirs in (("host", "host"), ("port", "port"), ("fp", "fingerprint")):
+        values[ours] = str(found.get(theirs, ""))
+    values["code"] = str(found.get("code", "")) or "none"
+    values["name"] = str(found.get("name", "")) or values["host"]
+    return _checked(values)
+
+
+def to_file(invite: Invite) -> str:
+    """The text of an invite file."""
+    return encode(invite) + "\n"
