@@ -17,6 +17,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
+from twisted.web.http_headers import Headers
 
 from svcserver.kernel import json
 from svcserver.kernel.refusals import Refusal, Unauthenticated, Unavailable
@@ -141,7 +142,7 @@ class KeyCheck:
 
     async def _get(self, key: str) -> tuple[int, bytes]:
         url = f"{self.base}/svc/api/GetUserInfo"
-        headers = {"x-svc-user-api-key": key}
+        headers = Headers({"x-svc-user-api-key": [key]})
         reply = await self.http.get(url, headers=headers, allow_redirects=False, unbuffered=True)
         parts: list[bytes] = []
 

@@ -6,6 +6,7 @@ more, for good until a restart: half a build helps nobody. Spec: 2 §7 file_unav
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -83,7 +84,7 @@ class Shelf:
             file.close()
             self.spoiled(entry.path, "its size or time changed")
             raise Unavailable(code="file_unavailable")
-        return file  # type: ignore[return-value]  # FileIO reads like a BinaryIO
+        return file
 
     def spoiled(self, path: str, why: str) -> None:
         """Never hand out this file again."""
@@ -95,6 +96,4 @@ class Shelf:
 
 def _passing(why: OSError) -> bool:
     """Whether the machine, not the file, is at its limit."""
-    import errno
-
     return why.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)

@@ -1,0 +1,242 @@
+"""Bytes of a file as the body of an answer, with flat memory and back-pressure.
+
+On plain TCP the kernel moves them (``os.sendfile``), stepping in front of the
+transport's ``doWrite``, the one hook Twisted calls when the socket can take more: a
+third of the CPU of a producer. Elsewhere (TLS, Windows, file systems without sendfile,
+in-memory transports) an ordinary producer reads ``CHUNK`` at a time.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+from attrs import define, field
+from twisted.internet import tcp
+from twisted.internet.interfaces import IPushProducer
+from twisted.internet.main import CONNECTION_LOST
+from twisted.logger import Logger
+from zope.interface import implementer
+
+from svcserver.content.ranges import Span
+
+log = Logger()
+
+CHUNK = 64 * 1024  # bytes read at a time by the producer
+KERNEL_CHUNK = 1024 * 1024  # bytes per sendfile: then the next download has its turn
+AHEAD = 4 * 1024 * 1024  # bytes the kernel is asked to read ahead, so that the reactor never waits
+STALL_S = 120.0
+SWEEP_S = 5.0
+_NO_SENDFILE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOCK)
+
+
+@define(eq=False)
+class Transfer:
+    """One body under way; ``ended(bytes sent, complete)`` is called once, whatever happens.
+
+    ``shrank`` is called when the file ends before the span does: the connection is cut
+    then, because nothing else tells the reader that the rest is missing.
+    """
+
+    request: Any  # twisted.web's; status and headers are set by the caller
+    file: BinaryIO
+    span: Span
+    ended: Callable[[int, bool], None]
+    shrank: Callable[[], None]
+    at: int = field(init=False)
+    _socket: Any = field(default=None, init=False)
+    _moved_at: float = field(default=0.0, init=False)
+    _seen: int = field(default=-1, init=False)
+
+    def begin(self) -> None:
+        """Send; the file is closed at the end."""
+        self.at = self.span.start
+        self.request.notifyFinish().addBoth(self._over)
+        transport = kernel_transport(self.request)
+        if self.span.length == 0:
+            self.request.finish()
+        elif transport is None:
+            _Producer(self).begin()
+        else:
+            self._socket = transport.socket
+            _Kernel(self, transport).begin()
+
+    def stalled(self, now: float) -> bool:
+        """Whether the reader has taken nothing for ``STALL_S``."""
+        position = self.at - _unsent(self._socket)
+        if position != self._seen:
+            self._seen, self._moved_at = position, now
+        return now - self._moved_at >= STALL_S
+
+    def cut(self) -> None:
+        """End the connection now, with the body unfinished."""
+        transport = self.request.channel and self.request.channel.transport
+        if transport is not None:
+            transport.abortConnection()
+
+    def failed(self, why: OSError | None) -> None:
+        """The file ended early (None) or could not be read: this download is over."""
+        if why is None:
+            self.shrank()
+        else:
+            log.error("a file cannot be read: {why}", why=why.strerror)
+
+    def _over(self, _: object) -> None:
+        self.file.close()
+        self.ended(self.at - self.span.start, self.at == self.span.end)
+
+
+@define(eq=False)
+class _Kernel:
+    """The kernel moves the bytes."""
+
+    transfer: Transfer
+    transport: Any
+    _asked_to: int = field(default=0, init=False)
+
+    def begin(self) -> None:
+        self.transport.doWrite = self._do_write
+        self.transfer.request.notifyFinish().addBoth(self._unhook)
+        self.transfer.request.write(b"")  # the head goes through the ordinary buffer
+        self.transport.startWriting()
+
+    def _do_write(self) -> Any:
+        transport, transfer = self.transport, self.transfer
+        if transport.dataBuffer or transport._tempDataBuffer:
+            result = type(transport).doWrite(transport)
+            transport.startWriting()  # an emptied buffer switched writing off
+            return result
+        file = transfer.file.fileno()
+        self._read_ahead(file)
+        count = min(KERNEL_CHUNK, transfer.span.end - transfer.at)
+        try:
+            sent = os.sendfile(transport.socket.fileno(), file, transfer.at, count)
+        except BlockingIOError:
+            return None
+        except OSError as why:
+            return self._refused(why)
+        if sent == 0:
+            transfer.failed(None)
+            return CONNECTION_LOST
+        transfer.at += sent
+        if transfer.at == transfer.span.end:
+            self._unhook(None)
+            if not transport.disconnecting:
+                transport.stopWriting()
+            transfer.request.finish()
+        return None
+
+    def _read_ahead(self, file: int) -> None:
+        at = self.transfer.at
+        if at >= self._asked_to and hasattr(os, "posix_fadvise"):
+            self._asked_to = at + AHEAD
+            os.posix_fadvise(file, at, 2 * AHEAD, os.POSIX_FADV_WILLNEED)
+
+    def _refused(self, why: OSError) -> Any:
+        if why.errno in _NO_SENDFILE:
+            self._unhook(None)
+            self.transport.stopWriting()
+            _Producer(self.transfer).begin()
+            return None
+        if why.errno == errno.EIO:
+            self.transfer.failed(why)
+        return CONNECTION_LOST  # a reader that went away is no news
+
+    def _unhook(self, result: object) -> object:
+        self.transport.__dict__.pop("doWrite", None)
+        return result
+
+
+@implementer(IPushProducer)
+@define(eq=False)
+class _Producer:
+    """We read and write, as fast as the transport takes it."""
+
+    transfer: Transfer
+    _paused: bool = field(default=True, init=False)
+
+    def begin(self) -> None:
+        self.transfer.request.registerProducer(self, True)
+        self.resumeProducing()
+
+    def pauseProducing(self) -> None:
+        """The transport's buffer is full."""
+        self._paused = True
+
+    def stopProducing(self) -> None:
+        """The connection is gone."""
+        self._paused = True
+
+    def resumeProducing(self) -> None:
+        """Fill the transport's buffer."""
+        transfer, self._paused = self.transfer, False
+        while not self._paused and transfer.at < transfer.span.end:
+            try:
+                transfer.file.seek(transfer.at)
+                data = transfer.file.read(min(CHUNK, transfer.span.end - transfer.at))
+            except OSError as why:
+                return self._give_up(why)
+            if not data:
+                return self._give_up(None)
+            transfer.at += len(data)
+            transfer.request.write(data)
+        if transfer.at == transfer.span.end and not transfer.file.closed:
+            transfer.request.unregisterProducer()
+            transfer.request.finish()
+
+    def _give_up(self, why: OSError | None) -> None:
+        self._paused = True
+        self.transfer.failed(why)
+        self.transfer.cut()
+
+
+@define
+class Transfers:
+    """Every transfer under way, so that stalled readers are found."""
+
+    _running: set[Transfer] = field(factory=set, init=False)
+
+    def add(self, transfer: Transfer) -> None:
+        """Watch it from now on."""
+        self._running.add(transfer)
+
+    def discard(self, transfer: Transfer) -> None:
+        """It is over."""
+        self._running.discard(transfer)
+
+    def sweep(self, now: float) -> None:
+        """Cut the stalled ones."""
+        for transfer in [one for one in self._running if one.stalled(now)]:
+            log.info("a reader took nothing for {seconds} s, cut off", seconds=int(STALL_S))
+            transfer.cut()
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+
+def kernel_transport(request: Any) -> Any:
+    """The plain TCP transport under ``request`` where sendfile works, else None."""
+    transport = request.channel.transport
+    plain = isinstance(transport, tcp.Connection) and not transport.TLS
+    return transport if plain and hasattr(os, "sendfile") else None
+
+
+def _unsent(socket: Any) -> int:
+    """Bytes in the kernel that the peer has not acknowledged; 0 where that is unknown.
+
+    Without it, a slow reader behind a large socket buffer would look stalled.
+    """
+    if socket is None:
+        return 0
+    try:
+        import fcntl
+        import termios
+
+        answer = fcntl.ioctl(socket.fileno(), termios.TIOCOUTQ, b"\0\0\0\0")
+    except (ImportError, OSError, ValueError):
+        return 0
+    count: int = struct.unpack("i", answer)[0]
+    return count

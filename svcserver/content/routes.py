@@ -1,0 +1,293 @@
+"""The five routes of the content server. Five paths need no framework: a table does.
+
+Check order: route, method, path, manifest, key, file state, If-None-Match, range,
+slots. Spec: 2 §4 Content server, §7.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, BinaryIO
+
+from attrs import define, field, frozen
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from svcserver.content import paths, ranges
+from svcserver.content.branding import URL as BRANDING
+from svcserver.content.branding import Branding
+from svcserver.content.keycheck import KeyCheck, Player
+from svcserver.content.manifest import Entry, body_etag
+from svcserver.content.news import News
+from svcserver.content.ranges import Span
+from svcserver.content.shelf import Shelf
+from svcserver.content.streams import Slot, Slots
+from svcserver.kernel import json
+from svcserver.kernel.refusals import Malformed, Missing, Refusal
+from svcserver.web.redact import safe_path
+from svcserver.web.request import HttpRequest
+from svcserver.web.routes import Answer
+
+log = Logger()
+
+FILES = b"/content/v1/files/"
+IMAGES = BRANDING.encode()
+ALLOW = {"Allow": "GET, HEAD"}
+NOSNIFF = {"X-Content-Type-Options": "nosniff"}
+PUBLIC = {**NOSNIFF, "Access-Control-Allow-Origin": "*"}
+MAX_IGNORED_BODY = 64 * 1024  # bytes of a body nobody wants, read and dropped
+
+
+@frozen
+class FileAnswer:
+    """An answer whose body is a span of an open file.
+
+    Whoever sends it calls ``ended(bytes, complete)`` once; ``spoiled`` when the file
+    turns out shorter than it was.
+    """
+
+    head: Answer
+    file: BinaryIO
+    span: Span
+    ended: Callable[[int, bool], None]
+    spoiled: Callable[[], None]
+
+
+Said = Answer | FileAnswer
+
+
+Handler = Callable[["Desk", HttpRequest], Coroutine[Any, Any, Said]]
+
+
+class RangeRefused(Refusal):
+    """416, with the size of the file."""
+
+    status = 416
+
+    def __init__(self, size: int) -> None:
+        super().__init__(code="range_not_satisfiable")
+        self.size = size
+
+
+def refuse(status: int, code: str, headers: dict[str, str] | None = None) -> Answer:
+    """``{"error": code}``."""
+    return Answer(status, json.dump({"error": code}), {**NOSNIFF, **(headers or {})})
+
+
+@define(eq=False)
+class Desk:
+    """Answers requests; knows neither sockets nor files in flight."""
+
+    shelf: Shelf
+    keys: KeyCheck
+    slots: Slots
+    branding: Branding
+    news: News
+    clock: IReactorTime
+    max_json: int = MAX_IGNORED_BODY
+    _manifest: bytes = field(init=False)
+    _manifest_etag: str = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._manifest = self.shelf.manifest.dump()
+        self._manifest_etag = body_etag(self._manifest)
+
+    # -- what the channel asks ---------------------------------------------------
+
+    def early(self, request: HttpRequest, length: int | None) -> Answer | None:
+        """A body is on its way: refuse now what we would refuse anyway."""
+        handler, refusal = _find(request)
+        if handler is None:
+            return refusal
+        return self.page(413, None) if length is not None and length > self.max_json else None
+
+    def page(self, status: int, why: BaseException | None) -> Answer:
+        """An error of the channel's own."""
+        return refuse(status, "body_too_large" if status == 413 else "internal_error")
+
+    def answer(self, request: HttpRequest) -> Deferred[Said]:
+        """Answer one request; fails only with CancelledError."""
+        handler, refusal = _find(request)
+        if handler is None:
+            done: Deferred[Said] = Deferred()
+            done.callback(refusal)
+            return done
+        asked: Deferred[Said] = Deferred.fromCoroutine(handler(self, request))
+        asked.addErrback(self._refused, request)
+        return asked
+
+    def _refused(self, failure: Failure, request: HttpRequest) -> Said:
+        why = failure.value
+        public = {} if request.path.startswith(FILES) else {"Access-Control-Allow-Origin": "*"}
+        if isinstance(why, RangeRefused):
+            return refuse(why.status, why.code, {"Content-Range": f"bytes */{why.size}"})
+        if isinstance(why, Refusal):
+            retry = {} if why.retry_after_s is None else {"Retry-After": str(why.retry_after_s)}
+            return refuse(why.status, why.code, {**public, **retry})
+        if isinstance(why, Exception) and not isinstance(why, CancelledError):
+            log.failure("{path} failed", failure, path=safe_path(request.path))
+            return refuse(500, "internal_error", public)
+        failure.raiseException()
+
+    # -- the routes --------------------------------------------------------------
+
+    async def manifest(self, request: HttpRequest) -> Said:
+        """Every file of the build, with sizes and hashes."""
+        headers = {**PUBLIC, "ETag": self._manifest_etag, "Cache-Control": "no-cache"}
+        if ranges.matches(_sent(request, b"if-none-match"), self._manifest_etag):
+            return Answer(304, None, headers)
+        return Answer(200, self._manifest, headers)
+
+    async def backgrounds(self, request: HttpRequest) -> Said:
+        """The launcher's pictures and colour."""
+        body = self.branding.body(self.clock.seconds())
+        return Answer(200, body, {**PUBLIC, "Cache-Control": "no-cache"})
+
+    async def latest(self, request: HttpRequest) -> Said:
+        """The launcher's news."""
+        body = self.news.body(self.clock.seconds())
+        return Answer(200, body, {**PUBLIC, "Cache-Control": "no-cache"})
+
+    async def image(self, request: HttpRequest) -> Said:
+        """One picture."""
+        image = self.branding.open(request.path[len(IMAGES) :].decode("latin-1"))
+        if image is None:
+            raise Missing(code="not_found")
+        headers = {**PUBLIC, "ETag": image.etag, "Cache-Control": "max-age=300"}
+        if ranges.matches(_sent(request, b"if-none-match"), image.etag):
+            image.file.close()
+            return Answer(304, None, headers)
+        headers |= {"Content-Type": image.content_type, "Content-Length": str(image.size)}
+        if request.method == "HEAD":
+            image.file.close()
+            return Answer(200, None, headers)
+        span = Span(0, image.size, image.size)
+        return FileAnswer(Answer(200, None, headers), image.file, span, _ignored, _unnoticed)
+
+    async def game_file(self, request: HttpRequest) -> Said:
+        """One game file, or one range of it."""
+        entry = self._named(request.path[len(FILES) :])
+        player = await self.keys.who(request.header(b"x-svc-user-api-key"))
+        file = self.shelf.open(entry)
+        try:
+            said = self._file_answer(request, entry, player, file)
+        except BaseException:
+            file.close()
+            raise
+        if isinstance(said, Answer):
+            file.close()
+        return said
+
+    def _named(self, raw: bytes) -> Entry:
+        try:
+            entry = self.shelf.manifest.files.get(paths.decode(raw))
+        except paths.BadPath:
+            raise Malformed(code="bad_path") from None
+        if entry is None:
+            raise Missing(code="not_found")
+        return entry
+
+    def _file_answer(
+        self, request: HttpRequest, entry: Entry, player: Player, file: BinaryIO
+    ) -> Said:
+        headers = {**NOSNIFF, "ETag": entry.etag, "Cache-Control": "private"}
+        if ranges.matches(_sent(request, b"if-none-match"), entry.etag):
+            return Answer(304, None, headers)
+        asked, condition = _sent(request, b"range"), _sent(request, b"if-range")
+        try:
+            span, partial = ranges.wanted(asked, condition, entry.etag, entry.size)
+        except ranges.Unsatisfiable:
+            raise RangeRefused(entry.size) from None
+        headers["Content-Type"] = "application/octet-stream"
+        headers["Content-Length"] = str(span.length)
+        headers["Accept-Ranges"] = "bytes"
+        if partial:
+            headers["Content-Range"] = span.content_range
+        head = Answer(206 if partial else 200, None, headers)
+        if request.method == "HEAD":
+            return head
+        slot = self.slots.take(player.account)
+        ended = _Ending(slot, player, entry.path, span, head.status, _address(request))
+
+        def spoiled() -> None:
+            self.shelf.spoiled(entry.path, "it shrank during a download")
+
+        return FileAnswer(head, file, span, ended, spoiled)
+
+
+@define
+class _Ending:
+    """Frees the slot and writes the log line of one download."""
+
+    slot: Slot
+    player: Player
+    path: str
+    span: Span
+    status: int
+    address: str
+    started: float = field(factory=time.perf_counter, init=False)
+
+    def __call__(self, sent: int, complete: bool) -> None:
+        self.slot.release()
+        part = f"{self.span.start}-{self.span.end - 1}" if self.status == 206 else None
+        log.info(
+            "download",
+            account=self.player.account,
+            user=self.player.name,
+            path=self.path,
+            range=part,
+            status=self.status,
+            bytes=sent,
+            complete=complete,
+            ms=round((time.perf_counter() - self.started) * 1000),
+            ip=self.address,
+        )
+
+
+_FIXED: dict[bytes, Handler] = {
+    b"/content/v1/manifest": Desk.manifest,
+    b"/content/v1/branding": Desk.backgrounds,
+    b"/content/v1/news": Desk.latest,
+}
+
+
+def _find(request: HttpRequest) -> tuple[Handler | None, Answer]:
+    """The handler, or None and the refusal: route first, then method."""
+    handler = _FIXED.get(request.path)
+    if handler is None and request.path.startswith(FILES):
+        handler = Desk.game_file
+    elif handler is None and request.path.startswith(IMAGES):
+        handler = Desk.image
+    if handler is None:
+        return None, refuse(404, "not_found")
+    if request.method not in ("GET", "HEAD"):
+        return None, refuse(405, "method_not_allowed", ALLOW)
+    return handler, Answer()
+
+
+def _sent(request: HttpRequest, name: bytes) -> list[bytes]:
+    values: list[bytes] = request.headers.getRawHeaders(name) or []
+    return values
+
+
+def _address(request: HttpRequest) -> str:
+    """The player's address for the log: the gateway's word where a gateway is before us."""
+    said = request.header(b"x-forwarded-for")
+    if said is not None and (request.peer.startswith("127.") or request.peer == "::1"):
+        try:
+            return str(ipaddress.ip_address(said.strip()))
+        except ValueError:
+            return request.peer
+    return request.peer
+
+
+def _ignored(sent: int, complete: bool) -> None:
+    """Pictures are not counted."""
+
+
+def _unnoticed() -> None:
+    """A picture is looked at anew with every request."""

@@ -1,0 +1,137 @@
+"""``svc-content``: game files, branding and news for launchers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import define, field
+from treq.client import HTTPClient
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.internet.task import LoopingCall
+from twisted.logger import Logger
+from twisted.python import usage
+from twisted.web.client import Agent, HTTPConnectionPool
+
+from svcserver.content.branding import Branding
+from svcserver.content.files import SWEEP_S, Transfers
+from svcserver.content.keycheck import KeyCheck
+from svcserver.content.manifest import BadManifest
+from svcserver.content.manifest_builder import load_manifest
+from svcserver.content.news import News
+from svcserver.content.routes import Desk
+from svcserver.content.settings import Settings, check
+from svcserver.content.shelf import Shelf
+from svcserver.content.site import ContentFactory, Sender
+from svcserver.content.streams import Slots
+from svcserver.kernel.settings import BadSetting
+from svcserver.web.jsonlines import json_lines
+from svcserver.web.serving import ENV_FILE, House, Listening, read_settings, warn_of
+
+log = Logger()
+NAME = "svc-content"
+
+
+class Options(usage.Options):
+    """One option; the environment says the rest."""
+
+    settings: Settings
+    warnings: list[str]
+    optParameters = [ENV_FILE]  # noqa: RUF012 - usage.Options wants it so
+    longdesc = "Verified game files and news. Settings: docs/owners/configuration.md"
+
+    def postOptions(self) -> None:
+        """Read the settings; a bad one ends the start with one line."""
+        self.settings, self.warnings = read_settings(NAME, Settings, self)
+        try:
+            check(self.settings)
+        except BadSetting as why:
+            raise SystemExit(f"{NAME}: {why}") from None
+
+
+def makeService(options: Options, reactor: Any = None) -> House:
+    """The content server as a service."""
+    if reactor is None:
+        from twisted.internet import reactor  # late: importing it installs it
+    settings = options.settings
+    shelf = open_shelf(settings)
+    pool = HTTPConnectionPool(reactor)
+    http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
+    desk = make_desk(settings, shelf, http, reactor)
+    transfers = Transfers()
+    factory = ContentFactory(Sender(desk, transfers), reactor)
+    top = House(json_lines(settings.log_level, reactor))
+    warn_of(options.warnings).setServiceParent(top)
+    Checking(shelf, pool).setServiceParent(top)
+    Sweeping(reactor, transfers).setServiceParent(top)
+    for host in settings.bind_hosts:
+        Listening(reactor, "content", settings.port, host, factory).setServiceParent(top)
+    return top
+
+
+def make_desk(settings: Settings, shelf: Shelf, http: HTTPClient, clock: IReactorTime) -> Desk:
+    """The desk behind the five routes."""
+    keys = KeyCheck(http, clock, settings.metagame_url, float(settings.auth_cache_s))
+    slots = Slots(settings.streams_per_account, settings.streams_total)
+    branding, news = Branding(settings.branding_dir), News(settings.news_file)
+    return Desk(shelf, keys, slots, branding, news, clock)
+
+
+def open_shelf(settings: Settings) -> Shelf:
+    """The files of the manifest; a broken manifest ends the start with one line."""
+    path = settings.manifest_file
+    try:
+        return Shelf(settings.game_dir, load_manifest(path))
+    except BadManifest as why:
+        raise SystemExit(
+            f"{NAME}: CONTENT_MANIFEST {path} {why}; make it anew with: "
+            f"svcctl content manifest {settings.game_dir} --out {path}"
+        ) from None
+
+
+@define(eq=False, slots=False)
+class Checking(Service):
+    """Looks at every file once, before the first request."""
+
+    shelf: Shelf
+    pool: HTTPConnectionPool
+
+    def startService(self) -> None:
+        """Check and log."""
+        Service.startService(self)
+        self.shelf.check()
+
+    def stopService(self) -> Deferred[Any]:
+        """Close the connections to the metagame."""
+        Service.stopService(self)
+        closed: Deferred[Any] = self.pool.closeCachedConnections()
+        return closed
+
+
+@define(eq=False, slots=False)
+class Sweeping(Service):
+    """Finds readers that have stalled."""
+
+    clock: IReactorTime
+    transfers: Transfers
+    _round: LoopingCall | None = field(default=None, init=False)
+
+    def startService(self) -> None:
+        """Begin to look."""
+        Service.startService(self)
+        self._round = LoopingCall(self._sweep)
+        self._round.clock = self.clock
+        self._round.start(SWEEP_S, now=False)
+
+    def stopService(self) -> None:
+        """End."""
+        Service.stopService(self)
+        if self._round is not None and self._round.running:
+            self._round.stop()
+
+    def _sweep(self) -> None:
+        try:
+            self.transfers.sweep(self.clock.seconds())
+        except Exception:  # one bad round must not end the looking
+            log.failure("the sweep of stalled downloads failed")

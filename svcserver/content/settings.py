@@ -1,0 +1,108 @@
+"""Every switch of the content server, one line each. Spec: 2 §4, docs/owners/configuration.md."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from attrs import frozen
+
+from svcserver.kernel.settings import (
+    Bad,
+    BadSetting,
+    comma_list,
+    env,
+    off_unless_1,
+    one_of,
+    whole,
+)
+from svcserver.kernel.settings import port as port_number
+
+_PRIVATE_NETWORKS = tuple(
+    ipaddress.ip_network(text)
+    for text in ("127.0.0.0/8", "::1/128", "100.64.0.0/10", "fd7a:115c:a1e0::/48")
+)
+
+
+def bind_hosts(text: str) -> tuple[str, ...]:
+    """A comma list of IP addresses or ``localhost``."""
+    found = []
+    for part in comma_list(text):
+        try:
+            found.append("127.0.0.1" if part == "localhost" else str(ipaddress.ip_address(part)))
+        except ValueError:
+            raise ValueError("must be a comma list of IP addresses or localhost") from None
+    if not found:
+        raise ValueError("must be a comma list of IP addresses or localhost")
+    return tuple(dict.fromkeys(found))
+
+
+def folder(text: str) -> Path:
+    """A folder that is there."""
+    path = Path(text.strip())
+    if not path.is_dir():
+        raise ValueError("must name a folder that exists")
+    return path
+
+
+def not_a_folder(text: str) -> Path:
+    """A file, which may come later."""
+    path = Path(text.strip())
+    if path.is_dir():
+        raise ValueError("must name a file, not a folder")
+    return path
+
+
+def base_url(text: str) -> str:
+    """An http or https URL, trailing slashes dropped."""
+    url = text.strip().rstrip("/")
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good or parts.query or parts.fragment or parts.username is not None or " " in url:
+        raise ValueError("must be an http:// or https:// URL such as http://127.0.0.1:61000")
+    return url
+
+
+@frozen
+class Settings:
+    """What ``svc-content`` reads from its environment."""
+
+    port: int = env("PORT", port_number, default=61002)
+    bind_hosts: tuple[str, ...] = env("BIND_HOST", bind_hosts, default=("127.0.0.1",))
+    allow_any_bind: bool = env("CONTENT_ALLOW_ANY_BIND", off_unless_1, default=False)
+    metagame_url: str = env("METAGAME_URL", base_url, default="http://127.0.0.1:61000")
+    game_dir: Path = env("CONTENT_GAME_DIR", folder)
+    manifest: Path | None = env("CONTENT_MANIFEST", not_a_folder, default=None)
+    branding_dir: Path | None = env("CONTENT_BRANDING_DIR", folder, default=None)
+    news_file: Path | None = env("CONTENT_NEWS_FILE", not_a_folder, default=None)
+    streams_per_account: int = env("CONTENT_MAX_STREAMS_PER_ACCOUNT", whole(1, 64), default=6)
+    streams_total: int = env("CONTENT_MAX_STREAMS_TOTAL", whole(1, 1024), default=48)
+    auth_cache_s: int = env("CONTENT_AUTH_CACHE_SECONDS", whole(0, 3600), default=300)
+    metrics_port: int | None = env("METRICS_PORT", port_number, default=None)
+    log_level: str = env(
+        "LOG_LEVEL",
+        one_of("debug", "info", "warn", "error", any_case=True),
+        default="info",
+        bad=Bad.IGNORE,
+    )
+
+    @property
+    def manifest_file(self) -> Path:
+        """CONTENT_MANIFEST, or ``manifest.json`` beside the game folder."""
+        return self.manifest or self.game_dir.absolute().parent / "manifest.json"
+
+
+def check(settings: Settings) -> None:
+    """What must hold between settings; raises BadSetting."""
+    for host in settings.bind_hosts:
+        address = ipaddress.ip_address(host)
+        inside = any(address in network for network in _PRIVATE_NETWORKS)
+        if not (inside or settings.allow_any_bind):
+            raise BadSetting(
+                f"BIND_HOST {host} is neither loopback nor a private overlay address; "
+                "let the gateway be public, or set CONTENT_ALLOW_ANY_BIND=1"
+            )
