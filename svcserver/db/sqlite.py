@@ -22,7 +22,7 @@ T = TypeVar("T")
 Job = tuple[Deferred[Any], Work[Any]]
 Outcome = tuple[Deferred[Any], Any]
 
-MAX_BATCH = 128
+ENOUGH = 128  # jobs of one transaction; more only make the first wait longer
 MAX_WAITING = 10_000
 
 
@@ -34,7 +34,8 @@ class Worker:
         self._raw: Any = connection.connection.dbapi_connection
         self._reactor = reactor
         self._writes = writes
-        self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._gathered: list[Job] = []
+        self._queue: SimpleQueue[list[Job] | None] = SimpleQueue()
         self._waiting = 0
         self._stopped: Deferred[None] | None = None
         self._thread = Thread(target=self._run, name=name, daemon=True)
@@ -49,15 +50,24 @@ class Worker:
             return fail(Unavailable("the database is busy", retry_after_s=1))
         done: Deferred[T] = Deferred()
         self._waiting += 1
-        self._queue.put((done, work))
+        self._gathered.append((done, work))
+        if len(self._gathered) == 1:
+            self._reactor.callLater(0, self._hand_over)
         return done
 
     def stop(self) -> Deferred[None]:
         """Finish what was accepted, then close; fires when the thread has ended."""
         if self._stopped is None:
             self._stopped = Deferred()
+            self._hand_over()
             self._queue.put(None)
         return self._stopped
+
+    def _hand_over(self) -> None:
+        """Wake the thread once for all the jobs of a reactor turn, not once for each."""
+        if self._gathered:
+            jobs, self._gathered = self._gathered, []
+            self._queue.put(jobs)
 
     # -- below: the worker's thread ----------------------------------------
 
@@ -74,13 +84,13 @@ class Worker:
     def _drain(self) -> tuple[list[Job], bool]:
         """Wait for one job, then take whatever else is already waiting."""
         batch: list[Job] = []
-        item = self._queue.get()
-        while item is not None:
-            batch.append(item)
-            if len(batch) == MAX_BATCH:
+        jobs = self._queue.get()
+        while jobs is not None:
+            batch += jobs
+            if len(batch) >= ENOUGH:
                 return batch, True
             try:
-                item = self._queue.get_nowait()
+                jobs = self._queue.get_nowait()
             except Empty:
                 return batch, True
         return batch, False

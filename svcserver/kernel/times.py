@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 
+DAY_S = 86_400
 FAR_FUTURE = "2085-09-09T01:01:01.703Z"
 
 
 def iso(seconds: float) -> str:
     """``2026-09-21T10:00:00.000Z`` from epoch seconds."""
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+    whole = int(seconds // 1)
+    return f"{_to_the_second(whole)}.{int((seconds - whole) * 1000):03d}Z"
+
+
+@lru_cache(maxsize=64)  # most times asked for are of this very second
+def _to_the_second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -18,5 +25,10 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 def short_date(seconds: float) -> str:
     """``Sep 5, 2026``: the UTC day in the short English form of character dates."""
-    moment = datetime.fromtimestamp(seconds, UTC)
+    return _short_day(int(seconds // DAY_S))
+
+
+@lru_cache(maxsize=1024)
+def _short_day(day: int) -> str:
+    moment = datetime.fromtimestamp(day * DAY_S, UTC)
     return f"{_MONTHS[moment.month - 1]} {moment.day}, {moment.year}"

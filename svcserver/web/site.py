@@ -106,6 +106,8 @@ class FrontChannel(HTTPChannel):
     def connectionMade(self) -> None:
         """Start the clock of the first request."""
         super().connectionMade()
+        # asked for at every request; the stock channel makes a system call of each
+        self._peer, self._host = super().getPeer(), super().getHost()
         self.since = self.factory.clock.seconds()
         self.factory.channels.add(self)
 
@@ -115,6 +117,14 @@ class FrontChannel(HTTPChannel):
         if self._giving_up is not None and self._giving_up.active():
             self._giving_up.cancel()
         super().connectionLost(reason)
+
+    def getPeer(self) -> Any:
+        """The other end."""
+        return self._peer
+
+    def getHost(self) -> Any:
+        """Our end."""
+        return self._host
 
     def requestDone(self, request: Any) -> None:
         """An answer is out; the next request may take its time anew."""

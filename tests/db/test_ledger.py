@@ -38,6 +38,9 @@ class QueueReactor:
     def callFromThread(self, call: Any, *args: Any, **kwargs: Any) -> None:
         self.calls.put((call, args, kwargs))
 
+    def callLater(self, delay: float, call: Any, *args: Any) -> None:
+        self.calls.put((call, args, {}))
+
     def wait_for(self, *results: Deferred[Any]) -> None:
         while not all(one.called for one in results):
             call, args, kwargs = self.calls.get(timeout=20)

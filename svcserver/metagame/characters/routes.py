@@ -9,6 +9,7 @@ from attrs import frozen
 from sqlalchemy import Connection
 
 from svcserver.db.ledger import Ledger
+from svcserver.kernel.json import Fragment
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.times import short_date
 from svcserver.metagame.accounts.store import SqlAccounts
@@ -22,7 +23,7 @@ class CharacterReply(TypedDict):
 
     accountId: str
     createdDate: str
-    data: str
+    data: Fragment
     id: str
     lastModifiedDate: str
     name: str
@@ -85,7 +86,7 @@ def shape(character: rules.Character) -> CharacterReply:
     return {
         "accountId": character.account_id,
         "createdDate": short_date(character.created_at),
-        "data": character.data.decode(),
+        "data": Fragment(character.data.literal),
         "id": character.id,
         "lastModifiedDate": short_date(character.modified_at),
         "name": character.name,

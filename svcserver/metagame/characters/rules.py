@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId, CharacterId, new_id
@@ -14,7 +14,6 @@ MAX_NAME = 64
 MAX_CHARACTERS = 20
 MAX_VERSION = 2**53 - 1  # what a client's number can hold exactly
 MAX_VERSION_DIGITS = 16
-EMPTY = b"{}"
 
 BASELINE = "baseline"
 SAVED_BY_CLIENT = "save:client"
@@ -22,8 +21,23 @@ SAVED_BY_GAME_SERVER = "save:gameserver"
 
 
 @frozen
+class Document:
+    """A character's data: JSON text that only passes through.
+
+    ``literal`` is the text as a JSON string, quotes and all, so that no read has to
+    escape 40 KB again; ``size`` the length of the text itself in bytes.
+    """
+
+    literal: bytes = field(repr=False)
+    size: int
+
+
+EMPTY = Document(b'"{}"', 2)
+
+
+@frozen
 class Character:
-    """A character; ``data`` is JSON text that passes through as it was sent."""
+    """A character with its newest document."""
 
     id: CharacterId
     account_id: AccountId
@@ -31,7 +45,7 @@ class Character:
     update_version: int
     created_at: float  # epoch seconds
     modified_at: float
-    data: bytes
+    data: Document
 
 
 class Stable(Protocol):
@@ -89,17 +103,16 @@ def save(
     return after
 
 
-def document(data: object) -> bytes:
-    """The bytes of a JSON text that holds an object; raises Malformed."""
+def document(data: object) -> Document:
+    """The document of a JSON text that holds an object; raises Malformed."""
     if not isinstance(data, str):
         raise Malformed("data must be a text")
-    text = data.encode()
     try:
-        if not isinstance(json.parse(text), dict) or not text.strip():
+        if not data.strip() or not isinstance(json.parse(data), dict):
             raise Malformed("data must be the JSON text of an object")
     except json.BadJson as why:
         raise Malformed("data must be the JSON text of an object") from why
-    return text
+    return Document(json.dump(data), len(data.encode()))
 
 
 def version(sent: object) -> int:

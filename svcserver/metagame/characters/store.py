@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.kernel.ids import AccountId, CharacterId
-from svcserver.metagame.characters.rules import BASELINE, Character
+from svcserver.metagame.characters.rules import BASELINE, EMPTY, Character, Document
 
 CHARACTERS = Table(
     "characters",
@@ -46,7 +46,7 @@ CHARACTER_SAVES = Table(
     Column("saved_at", BigInteger, nullable=False),  # epoch milliseconds
     Column("reason", String(64), nullable=False),
     Column("size", Integer, nullable=False),
-    Column("data", LargeBinary, nullable=False),
+    Column("data", LargeBinary, nullable=False),  # a JSON string: ``rules.Document.literal``
     Index("ix_character_saves_character_id", "character_id", "id"),
 )
 
@@ -59,6 +59,7 @@ _WHOLE = select(
     _C.created_at,
     _C.modified_at,
     CHARACTER_SAVES.c.data,
+    CHARACTER_SAVES.c.size,
 ).join(CHARACTER_SAVES, CHARACTER_SAVES.c.id == _C.save_id)
 _OF_ACCOUNT = _WHOLE.where(_C.account_id == bindparam("account")).order_by(_C.created_at, _C.id)
 _HEAD = select(
@@ -91,14 +92,14 @@ class SqlCharacters:
     def of_account(self, account_id: AccountId) -> list[Character]:
         """All of them with their data, the oldest first."""
         rows = self.tx.execute(_OF_ACCOUNT, {"account": account_id})
-        return [Character(*row) for row in rows]
+        return [Character(*row[:-2], data=Document(*row[-2:])) for row in rows]
 
     def find(self, character_id: CharacterId) -> Character | None:
         """One character, without its data: what a save needs to know before it writes."""
         if "\0" in character_id:
             return None
         row = self.tx.execute(_HEAD, {"wanted": character_id}).first()
-        return None if row is None else Character(*row, data=b"")
+        return None if row is None else Character(*row, data=EMPTY)
 
     def create(self, character: Character) -> None:
         """Write a new character with its first history row."""
@@ -133,8 +134,8 @@ class SqlCharacters:
             "version": character.update_version,
             "saved_at": int(character.modified_at * 1000),
             "reason": reason,
-            "size": len(character.data),
-            "data": character.data,
+            "size": character.data.size,
+            "data": character.data.literal,
         }
         return self.tx.execute(_ADD_SAVE, row).scalar_one()
 
