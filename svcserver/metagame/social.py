@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from svcserver.metagame.friends.book import FriendBook
 from svcserver.metagame.friends.management import FriendManagement
-from svcserver.metagame.friends.routes import FriendBook, Friends
+from svcserver.metagame.friends.routes import Friends
 from svcserver.metagame.friends.store import Blocks
+from svcserver.metagame.guilds.book import GuildBook
+from svcserver.metagame.guilds.management import GuildManagement
+from svcserver.metagame.guilds.routes import GuildRoutes, GuildStubs
+from svcserver.metagame.guilds.store import drop_invites_between
 from svcserver.metagame.parties.management import PartyManagement
 from svcserver.metagame.parties.routes import Inviting, PartyRoutes
 from svcserver.metagame.parts import Parts
@@ -13,7 +18,7 @@ from svcserver.web.routes import Feature
 
 def features(parts: Parts) -> list[Feature]:
     """The social features, joined by their news."""
-    return [*_parties(parts), *_friends(parts)]
+    return [*_parties(parts), *_friends(parts), *_guilds(parts)]
 
 
 def _parties(parts: Parts) -> list[Feature]:
@@ -30,5 +35,22 @@ def _parties(parts: Parts) -> list[Feature]:
 
 def _friends(parts: Parts) -> list[Feature]:
     news = parts.news
-    book = FriendBook(parts.ledger, parts.now, news.blocked, news.unfriended, news.friend_accepted)
+    book = FriendBook(
+        parts.ledger,
+        parts.now,
+        news.blocked,
+        news.unfriended,
+        news.friend_accepted,
+        also_block=(drop_invites_between,),
+    )
     return [Friends(parts.ledger, book), FriendManagement(parts.directory, book)]
+
+
+def _guilds(parts: Parts) -> list[Feature]:
+    book = GuildBook(parts.settings, parts.ledger, parts.now, parts.news.guild_changed)
+    parts.news.heard.connect(lambda one: book.activity.hear(one.account_id, parts.now()))
+    return [
+        GuildRoutes(parts.ledger, book),
+        GuildStubs(),
+        GuildManagement(parts.directory, parts.ledger, book),
+    ]

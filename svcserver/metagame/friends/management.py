@@ -8,7 +8,7 @@ from attrs import frozen
 
 from svcserver.metagame.accounts import behalf
 from svcserver.metagame.accounts.directory import Directory
-from svcserver.metagame.friends.routes import FriendBook
+from svcserver.metagame.friends.book import FriendBook
 from svcserver.web.routes import BAD_JSON, Access, Answer, Call, Routes
 
 

@@ -1,0 +1,1 @@
+"""Guilds: names, members, ranks, invites."""

@@ -1,0 +1,71 @@
+"""What memory knows of those who want to found a guild. Spec: 1 §4 Guilds, Create."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from typing import Any
+
+from attrs import define, field
+
+from svcserver.kernel.ids import AccountId
+
+VALID_S = 900.0
+MAX_PAIRS = 5
+ACTIVE_S = 60.0
+MAX_PLAYERS = 65_536
+
+
+@define
+class Validated:
+    """The last five pairs of name and nameplate each player has had checked, for 15 minutes."""
+
+    max_players: int = MAX_PLAYERS
+    _pairs: OrderedDict[AccountId, deque[tuple[float, str, str]]] = field(
+        factory=OrderedDict, init=False
+    )
+
+    def note(self, account_id: AccountId, name: str, nameplate: str, now: float) -> None:
+        """The rules allowed this pair."""
+        pairs = self._pairs.setdefault(account_id, deque(maxlen=MAX_PAIRS))
+        pairs.append((now, name.lower(), nameplate.lower()))
+        self._pairs.move_to_end(account_id)
+        if len(self._pairs) > self.max_players:
+            self._pairs.popitem(last=False)
+
+    def holds(self, account_id: AccountId, name: Any, nameplate: Any, now: float) -> bool:
+        """Whether this very pair was checked lately, ignoring case."""
+        plate = "" if nameplate is None else nameplate
+        if not isinstance(name, str) or not isinstance(plate, str):
+            return False
+        wanted = (name.lower(), plate.lower())
+        return any(pair[1:] == wanted for pair in self._fresh(account_id, now))
+
+    def any(self, account_id: AccountId, now: float) -> bool:
+        """Whether the player had any name checked lately."""
+        return bool(self._fresh(account_id, now))
+
+    def clear(self, account_id: AccountId) -> None:
+        """A founded guild consumes them."""
+        self._pairs.pop(account_id, None)
+
+    def _fresh(self, account_id: AccountId, now: float) -> list[tuple[float, str, str]]:
+        return [pair for pair in self._pairs.get(account_id, ()) if now - pair[0] < VALID_S]
+
+
+@define
+class Activity:
+    """Who was heard from in the last minute; for GUILD_CREATE_ACTIVITY_FALLBACK."""
+
+    max_players: int = MAX_PLAYERS
+    _heard: OrderedDict[AccountId, float] = field(factory=OrderedDict, init=False)
+
+    def hear(self, account_id: AccountId, now: float) -> None:
+        """A heartbeat or a party poll."""
+        self._heard[account_id] = now
+        self._heard.move_to_end(account_id)
+        if len(self._heard) > self.max_players:
+            self._heard.popitem(last=False)
+
+    def is_active(self, account_id: AccountId, now: float) -> bool:
+        """Heard from within 60 s."""
+        return now - self._heard.get(account_id, now - ACTIVE_S) < ACTIVE_S
