@@ -1,0 +1,1 @@
+"""Measurements: ratios against yardsticks built and measured in the same run."""

@@ -1,0 +1,41 @@
+"""The yardstick of reads: twisted.web with one resource and a small JSON answer."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from twisted.internet import reactor as installed
+from twisted.web.resource import Resource
+from twisted.web.server import Site
+
+BODY = b'{"show-status":true,"text":"' + b"x" * 360 + b'"}'
+
+
+class Small(Resource):
+    """Answers every path with the same bytes."""
+
+    isLeaf = True
+
+    def render(self, request: Any) -> bytes:
+        """The whole work of the yardstick."""
+        request.setHeader(b"content-type", b"application/json")
+        return BODY
+
+
+class QuietSite(Site):
+    """Without the access line."""
+
+    def log(self, request: Any) -> None:
+        """Nothing."""
+
+
+def main() -> None:
+    """Serve on the port of the first argument."""
+    reactor: Any = installed
+    reactor.listenTCP(int(sys.argv[1]), QuietSite(Small()), interface="127.0.0.1")
+    reactor.run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""Simulated players: each knows what was acknowledged, and reads it back at the end."""
+
+from __future__ import annotations
+
+import json
+import random
+import secrets
+import uuid
+from collections.abc import Awaitable, Callable
+
+from attrs import define, field
+
+from bench.client import Connection, connect, request
+
+DOCUMENT_BYTES = (20_000, 60_000)
+
+
+def document(rng: random.Random) -> str:
+    """A character document as the client keeps it: JSON text in JSON text."""
+    series, size = {}, 0
+    wanted = rng.randint(*DOCUMENT_BYTES)
+    while size < wanted:
+        quest = {"ID": f"serie_{len(series):03d}", "Status": rng.randrange(4)}
+        for _ in range(3):
+            goal = {"Status": 0, "CurrentAmount": rng.randrange(200), "LastUpdateAmount": 0}
+            quest[uuid.UUID(int=rng.getrandbits(128)).hex] = goal
+        text = json.dumps(quest, separators=(",", ":"))
+        series[f"SERIE_{len(series):03d}"] = text
+        size += len(json.dumps(text)) + 16
+    return json.dumps(series, separators=(",", ":"))
+
+
+@define
+class Player:
+    """One simulated player on one connection."""
+
+    port: int
+    rng: random.Random
+    key: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+    account: str = ""
+    character: str = ""
+    version: int = 0
+    stacks: int = 0
+    _document: str = ""
+    _saved: str = ""
+    _wire: Connection | None = field(default=None, init=False)
+    _constant: dict[str, bytes] = field(factory=dict, init=False)
+
+    async def arrive(self) -> None:
+        """Register, log in, and read the first character."""
+        self._wire = await connect(self.port)
+        name = "b" + secrets.token_hex(5)
+        said = await self._ask("POST", "/svc/api/Register", {"Username": name})
+        self.key = said["UUK"]
+        status, body = await self._wire.send(self._login())
+        assert status == 200, body
+        login = json.loads(body)
+        self.token, self.account = login["access_token"], login["account_id"]
+        [character] = await self._ask("GET", "/character")
+        self.character, self.version = character["id"], character["updateVersion"]
+        self._document = document(self.rng)
+        beat = json.dumps({"map": "Map_LoginMenu", "state": "menu"}).encode()
+        self._constant = {
+            "status": request("GET", "/svc-status"),
+            "login": self._login(),
+            "heartbeat": request("POST", "/heartbeat", beat, token=self.token),
+            "character-read": request("GET", "/character", token=self.token),
+            "balance": request("GET", "/balance", token=self.token),
+        }
+
+    def _login(self) -> bytes:
+        body = f"grant_type=exchange_code&exchange_code={self.key}".encode()
+        return request("POST", "/account/api/oauth/token", body, form=True)
+
+    async def _ask(self, method: str, path: str, body: object = None) -> object:
+        assert self._wire is not None
+        data = None if body is None else json.dumps(body).encode()
+        status, said = await self._wire.send(request(method, path, data, token=self.token))
+        assert status == 200, (path, status, said[:200])
+        return json.loads(said)
+
+    def operation(self, scenario: str) -> Callable[[], Awaitable[bool]]:
+        """The scenario's request, sent once per call; True when it was answered well."""
+        return {"save": self.save, "inventory": self.earn}.get(
+            scenario, lambda: self._send(scenario)
+        )
+
+    async def _send(self, scenario: str) -> bool:
+        assert self._wire is not None
+        status, _ = await self._wire.send(self._constant[scenario])
+        return status == 200
+
+    async def save(self) -> bool:
+        """Save the whole document; every save differs from the last."""
+        assert self._wire is not None
+        version = self.version + 1
+        text = self._document[:-1] + f',"SaveCounter":"{version:012d}"}}'
+        body = {"characterId": self.character, "data": text, "updateVersion": version}
+        data = json.dumps(body, separators=(",", ":")).encode()
+        status, _ = await self._wire.send(request("POST", "/character", data, token=self.token))
+        if status == 200:
+            self.version, self._saved = version, text
+        return status == 200
+
+    async def earn(self) -> bool:
+        """Three stacks of loot in one transaction."""
+        assert self._wire is not None
+        loot = [
+            {"catalogId": f"ITEM_BENCH_{self.rng.randrange(120):03d}", "quantity": 1}
+            for _ in range(3)
+        ]
+        body = {
+            "characterId": self.character,
+            "transactionId": str(uuid.uuid4()),
+            "addStackedItems": loot,
+            "source": "bench",
+        }
+        data = json.dumps(body, separators=(",", ":")).encode()
+        status, _ = await self._wire.send(request("POST", "/inventory", data, token=self.token))
+        self.stacks += 3 if status == 200 else 0
+        return status == 200
+
+    async def lost(self) -> int:
+        """How many acknowledged things the server does not hold: 0, or it is a defect."""
+        missing = 0
+        if self._saved:
+            [character] = await self._ask("GET", "/character")
+            missing += character["updateVersion"] != self.version
+            missing += character["data"] != self._saved
+        if self.stacks:
+            held = await self._ask("GET", f"/inventory/{self.account}/{self.character}")
+            items = [one for one in held["stackedItems"] if "BENCH" in one["catalogId"]]
+            missing += sum(one["quantity"] for one in items) != self.stacks
+        return missing
+
+    def leave(self) -> None:
+        """Hang up."""
+        if self._wire is not None:
+            self._wire.close()

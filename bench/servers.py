@@ -1,0 +1,96 @@
+"""The contestants: the metagame as an owner runs it, and the yardsticks beside it."""
+
+from __future__ import annotations
+
+import base64
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+SERVER_CORE = 0
+LOAD_CORE = 1
+START_S = 30.0
+
+
+def free_port() -> int:
+    """A TCP port nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def running(command: list[str], port: int, log: Path, environ: dict[str, str]) -> Iterator[int]:
+    """Start a server pinned to its core; its pid once it listens; end it afterwards."""
+    cores = os.sched_getaffinity(0)
+    pinned = ["taskset", "-c", str(SERVER_CORE), *command] if len(cores) > 1 else command
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            pinned, stdout=out, stderr=subprocess.STDOUT, env={**os.environ, **environ}
+        )
+    try:
+        _wait_for(port, process, log)
+        yield process.pid
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline and process.poll() is None:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+    raise SystemExit(f"{process.args!r} did not start:\n{log.read_text()[-2000:]}")
+
+
+@contextmanager
+def metagame(folder: Path) -> Iterator[tuple[int, int]]:
+    """Port and pid of a metagame on a fresh database, with its request log on."""
+    port = free_port()
+    private, public = _signing_keys()
+    environ = {
+        "PORT": str(port),
+        "AUTH_MODE": "APIKEY",
+        "REGISTRATION_MODE": "OPEN",
+        "NODE_ENV": "production",
+        "DATABASE_URL": f"sqlite:///{folder}/bench.db",
+        "AUTH_SIGNING_PRIVKEY_B64": private,
+        "AUTH_SIGNING_PUBKEY_B64": public,
+    }
+    twistd = str(Path(sys.executable).parent / "twistd")
+    command = [twistd, "--nodaemon", "--pidfile=", "svc-metagame"]
+    with running(command, port, folder / "metagame.log", environ) as pid:
+        yield port, pid
+
+
+@contextmanager
+def bare_twisted(folder: Path) -> Iterator[tuple[int, int]]:
+    """Port and pid of one twisted.web resource: the yardstick of reads."""
+    port = free_port()
+    command = [sys.executable, "-m", "bench.bare_twisted", str(port)]
+    with running(command, port, folder / "bare.log", {}) as pid:
+        yield port, pid
+
+
+def _signing_keys() -> tuple[str, str]:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    public = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    return base64.b64encode(private).decode(), base64.b64encode(public).decode()
