@@ -104,6 +104,7 @@ class Listening(Service):
     port: int
     host: str
     factory: Any
+    variables: str = "PORT or BIND_HOST"  # what an owner changes when the port is taken
     _listening: Any = field(default=None, init=False)
 
     def startService(self) -> None:
@@ -117,7 +118,7 @@ class Listening(Service):
             reason = getattr(why, "socketError", why)
             raise SystemExit(
                 f"svc-{self.name}: Could not listen on {self.host}:{self.port}: {reason}; "
-                "change PORT or BIND_HOST, or end the program that holds it"
+                f"change {self.variables}, or end the program that holds it"
             ) from None
         log.info("{name} ready on {host}:{port}", name=self.name, host=self.host, port=self.port)
 

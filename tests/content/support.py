@@ -90,8 +90,6 @@ async def _read(asked: Any) -> Page:
 class DeskCase(SynchronousTestCase):
     """``self.browse(method, path, key=...)`` over a real folder, without a socket."""
 
-    extra: dict[str, Any] = {}
-
     def setUp(self) -> None:
         self.root = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.folder = self.root / "game"
@@ -115,7 +113,7 @@ class DeskCase(SynchronousTestCase):
         return {name: write(self.folder, name, body) for name, body in names.items()}
 
     def more(self) -> dict[str, Any]:
-        return dict(self.extra)
+        return {}
 
     def ask(
         self, method: str, path: str, *, key: str | None = None, headers: Any = None

@@ -1,0 +1,117 @@
+"""When the firewall is told: serially, coalesced, never faster than asked, until it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from attrs import define, field, frozen
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from svcserver.allowlist.programs import FirewallError
+
+log = Logger()
+
+FIRST_RETRY_S = 3.0
+LAST_RETRY_S = 60.0
+
+Ips = tuple[str, ...]
+
+
+@frozen
+class Applied:
+    """How the last run ended."""
+
+    ok: bool
+    ips: Ips
+    at: float  # seconds of the clock that ``now`` reads
+    error: str = ""
+
+
+@define(eq=False)
+class Applier:
+    """Keeps the firewall at what ``want`` was told last.
+
+    ``run(ips)`` does it; ``now`` gives epoch seconds for ``last``; ``told`` hears of
+    every run that ended.
+    """
+
+    clock: IReactorTime
+    run: Callable[[Ips], Awaitable[None]]
+    now: Callable[[], float]
+    told: Callable[[Applied], None]
+    interval_s: float = 3.0
+    last: Applied | None = field(default=None, init=False)
+    _wanted: Ips | None = field(default=None, init=False)
+    _holds: Ips | None = field(default=None, init=False)
+    _running: bool = field(default=False, init=False)
+    _not_before: float = field(default=0.0, init=False)
+    _retry_s: float = field(default=FIRST_RETRY_S, init=False)
+    _timer: IDelayedCall | None = field(default=None, init=False)
+    _idle: list[Deferred[None]] = field(factory=list, init=False)
+    _stopped: bool = field(default=False, init=False)
+
+    @property
+    def pending(self) -> bool:
+        """Whether a change is not yet in force."""
+        return self._running or (self._wanted is not None and self._wanted != self._holds)
+
+    def want(self, ips: Ips) -> None:
+        """These addresses shall be open: at once after quiet, else as soon as allowed."""
+        self._wanted = ips
+        self._next()
+
+    def stop(self) -> Deferred[None]:
+        """No run begins any more; fires when the one in progress has ended."""
+        self._stopped = True
+        if self._timer is not None and self._timer.active():
+            self._timer.cancel()
+        idle: Deferred[None] = Deferred()
+        if self._running:
+            self._idle.append(idle)
+        else:
+            idle.callback(None)
+        return idle
+
+    def _next(self) -> None:
+        due = self._timer is not None and self._timer.active()
+        if self._stopped or self._running or due or not self.pending:
+            return
+        wait = self._not_before - self.clock.seconds()
+        if wait > 0:
+            self._timer = self.clock.callLater(wait, self._begin)
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
+        if self._stopped or self._wanted is None or self._wanted == self._holds:
+            return  # what was due came back to what holds
+        self._running, ips = True, self._wanted
+        asked = Deferred.fromCoroutine(self._work(ips))
+        asked.addBoth(self._ended, ips)
+        asked.addErrback(lambda why: log.failure("what follows a firewall run broke", why))
+
+    async def _work(self, ips: Ips) -> None:
+        await self.run(ips)
+
+    def _ended(self, result: object, ips: Ips) -> None:
+        self._running = False
+        error = ""
+        if isinstance(result, Failure):
+            error = result.getErrorMessage() or type(result.value).__name__
+            if not result.check(FirewallError):
+                log.failure("applying the firewall rule broke", result)
+        self._holds = None if error else ips
+        wait = self._retry_s if error else self.interval_s
+        self._retry_s = min(self._retry_s * 2, LAST_RETRY_S) if error else FIRST_RETRY_S
+        self._not_before = self.clock.seconds() + max(wait, self.interval_s)
+        self.last = Applied(not error, ips, self.now(), error)
+        try:
+            self.told(self.last)
+        finally:
+            for idle in self._idle:
+                idle.callback(None)
+            self._idle = []
+            self._next()

@@ -1,0 +1,147 @@
+"""Which addresses may reach the game ports, and until when. Pure.
+
+Spec: 2 §4 Allowlist helper, §8 Allowlist.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable, Sequence
+from ipaddress import IPv4Address, IPv6Address
+from typing import Any
+
+from attrs import define, field, frozen
+
+Address = IPv4Address | IPv6Address
+
+_CGN = ipaddress.ip_network("100.64.0.0/10")
+_THIS_NETWORK = ipaddress.ip_network("0.0.0.0/8")
+_RFC_1918 = tuple(map(ipaddress.ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
+_UNIQUE_LOCAL = ipaddress.ip_network("fc00::/7")
+_GLOBAL_6 = ipaddress.ip_network("2000::/3")
+_RANGE = re.compile(r"[/,*-]|\A[A-Za-z]+\Z")
+_LONGEST = 45  # characters of any address
+
+
+class InvalidIp(ValueError):
+    """Not an address we open the ports for; ``reason`` is the word of the answer."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Full(Exception):
+    """A new address, and no room for it."""
+
+
+def canonical(value: Any, *, allow_private: bool = False) -> str:
+    """The one spelling of a public address; raises InvalidIp."""
+    return str(_public(_parse(value), allow_private))
+
+
+def _parse(value: Any) -> Address:
+    if not isinstance(value, str):
+        raise InvalidIp("not_a_string")
+    if _RANGE.search(value) is not None:
+        raise InvalidIp("range_not_allowed")
+    if len(value) > _LONGEST or "%" in value:
+        raise InvalidIp("not_an_ip")
+    try:
+        address = ipaddress.ip_address(value)
+    except ValueError:
+        raise InvalidIp("not_an_ip") from None
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
+
+
+def _public(address: Address, allow_private: bool) -> Address:
+    if address.is_unspecified or address in _THIS_NETWORK:
+        raise InvalidIp("unspecified")
+    if address.is_multicast:
+        raise InvalidIp("multicast")
+    if _is_private(address):
+        if not allow_private:
+            raise InvalidIp("private")
+    elif isinstance(address, IPv4Address):
+        if int(address) >> 28 == 15:  # 240.0.0.0/4, broadcast among it
+            raise InvalidIp("reserved")
+    elif address not in _GLOBAL_6:
+        raise InvalidIp("reserved")
+    return address
+
+
+def _is_private(address: Address) -> bool:
+    if address.is_loopback or address.is_link_local:
+        return True
+    networks = (*_RFC_1918, _CGN) if address.version == 4 else (_UNIQUE_LOCAL,)
+    return any(address in network for network in networks)
+
+
+def order(ip: str) -> tuple[int, int]:
+    """IPv4 before IPv6, then by number; a sort key."""
+    address = ipaddress.ip_address(ip)
+    return address.version, int(address)
+
+
+@frozen
+class Entry:
+    """One open address; ``expires_at`` in epoch seconds."""
+
+    ip: str
+    expires_at: float
+
+
+@define
+class Entries:
+    """The open addresses, at most ``most``, each for ``ttl_s`` after its last report."""
+
+    ttl_s: float = 600.0
+    most: int = 256
+    _until: dict[str, float] = field(factory=dict, init=False)
+
+    def report(self, ip: str, now: float) -> bool:
+        """A player was seen at ``ip`` (canonical): True when it is new; raises Full."""
+        known = ip in self._until
+        if not known and len(self._until) >= self.most:
+            raise Full
+        self._until[ip] = now + self.ttl_s
+        return not known
+
+    def expire(self, now: float) -> list[str]:
+        """Forget and name the addresses whose time is over."""
+        over = [ip for ip, until in self._until.items() if until <= now]
+        for ip in over:
+            del self._until[ip]
+        return sorted(over, key=order)
+
+    def restore(self, saved: Iterable[Entry], now: float, *, allow_private: bool) -> int:
+        """Take over what was saved and is still good; how many that were.
+
+        An entry never lasts longer than one TTL from now, whatever the file says.
+        """
+        for entry in saved:
+            try:
+                ip = canonical(entry.ip, allow_private=allow_private)
+            except InvalidIp:
+                continue
+            until = min(entry.expires_at, now + self.ttl_s)
+            if until > now and (ip in self._until or len(self._until) < self.most):
+                self._until[ip] = until
+        return len(self._until)
+
+    def addresses(self) -> tuple[str, ...]:
+        """Sorted."""
+        return tuple(sorted(self._until, key=order))
+
+    def all(self) -> Sequence[Entry]:
+        """Sorted."""
+        return [Entry(ip, self._until[ip]) for ip in self.addresses()]
+
+    def next_expiry(self) -> float | None:
+        """When the first entry ends; None without entries."""
+        return min(self._until.values(), default=None)
+
+    def __len__(self) -> int:
+        return len(self._until)

@@ -1,0 +1,276 @@
+"""The firewalls we know, behind one interface.
+
+``apply`` makes a Rule hold, ``describe`` shows the exact text that would run. Closing
+is applying a Rule without addresses: the ports are shut then. Spec: 2 §4 Allowlist helper.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Protocol
+
+from attrs import define, field, frozen
+from twisted.logger import Logger
+
+from svcserver.allowlist import scripts
+from svcserver.allowlist.programs import FirewallError, Programs
+from svcserver.allowlist.scripts import NftSet, Rule
+
+log = Logger()
+
+_LINUX_FOLDERS = ("/usr/sbin", "/sbin", "/usr/bin")
+_POWERSHELL = r"C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe"
+_CAP_NET_ADMIN = 12
+
+
+class Firewall(Protocol):
+    """What the helper needs of a firewall."""
+
+    @property
+    def name(self) -> str:
+        """The word of ALLOWLIST_BACKEND."""
+
+    async def apply(self, rule: Rule) -> None:
+        """Make ``rule`` hold; raises FirewallError."""
+
+    def describe(self, rule: Rule) -> str:
+        """The exact text that ``apply`` would run."""
+
+
+@frozen
+class Nftables:
+    """Our own table, replaced atomically."""
+
+    programs: Programs
+    nft: str
+    name: str = "nftables"
+
+    async def apply(self, rule: Rule) -> None:
+        """One script, one transaction of the kernel."""
+        await self.programs.run([self.nft, "-f", "-"], scripts.nftables(rule))
+
+    def describe(self, rule: Rule) -> str:
+        """The script."""
+        return scripts.nftables(rule)
+
+
+@define
+class NftablesSet:
+    """A set of the owner's own table, filled with the addresses of its type."""
+
+    programs: Programs
+    nft: str
+    where: NftSet
+    name: str = "nftables"
+    _family: int | None = field(default=None, init=False)
+
+    async def apply(self, rule: Rule) -> None:
+        """Look once which addresses the set takes, then fill it."""
+        if self._family is None:
+            listing = await self.programs.run([self.nft, "list", "set", *str(self.where).split()])
+            kind = re.search(r"\btype (ipv[46])_addr\b", listing.out)
+            if kind is None:
+                raise FirewallError(f"the set {self.where} is not of type ipv4_addr or ipv6_addr")
+            self._family = 6 if kind[1] == "ipv6" else 4
+        await self.programs.run([self.nft, "-f", "-"], self.describe(rule))
+
+    def describe(self, rule: Rule) -> str:
+        """The script; IPv4 until the set's type is known."""
+        ips = rule.v6 if self._family == 6 else rule.v4
+        return scripts.nftables_fill(self.where, ips)
+
+
+@frozen
+class Iptables:
+    """Two ipsets, and one chain in each of the two IP versions."""
+
+    programs: Programs
+    iptables: str
+    ipset: str
+    name: str = "iptables"
+
+    async def apply(self, rule: Rule) -> None:
+        """Fill the sets, write the chains, then see that INPUT jumps there exactly once."""
+        await self.programs.run([self.ipset, "restore"], scripts.ipset_restore(rule))
+        for program, set_name in self._versions():
+            restore = [f"{program}-restore", "-w", "--noflush"]
+            await self.programs.run(restore, scripts.iptables_restore(set_name))
+            await self._jump(program, scripts.iptables_ports(rule.ports))
+
+    async def _jump(self, program: str, ports: str) -> None:
+        listing = await self.programs.run([program, "-w", "-S", "INPUT"])
+        there = scripts.jumps_in(listing.out)
+        if ports not in there:
+            await self.programs.run([program, *scripts.iptables_jump("-I", ports)])
+        else:
+            there.remove(ports)
+        for stale in there:  # of an earlier run with other ports
+            await self.programs.run([program, *scripts.iptables_jump("-D", stale)])
+
+    def describe(self, rule: Rule) -> str:
+        """Every program with its input."""
+        ports = scripts.iptables_ports(rule.ports)
+        parts = [f"{self.ipset} restore", scripts.ipset_restore(rule)]
+        for program, set_name in self._versions():
+            parts += [f"{program}-restore -w --noflush", scripts.iptables_restore(set_name)]
+            parts.append(" ".join([program, *scripts.iptables_jump("-I", ports)]))
+        return "\n".join(parts)
+
+    def _versions(self) -> list[tuple[str, str]]:
+        path = PurePath(self.iptables)
+        six = str(path.with_name(path.name.replace("iptables", "ip6tables")))
+        return [(self.iptables, scripts.SET_4), (six, scripts.SET_6)]
+
+
+@frozen
+class Netsh:
+    """One rule of the Windows firewall, through PowerShell."""
+
+    programs: Programs
+    powershell: str
+    name: str = "netsh"
+
+    async def apply(self, rule: Rule) -> None:
+        """One line of PowerShell on its standard input."""
+        argv = [self.powershell, "-NoProfile", "-NonInteractive", "-Command", "-"]
+        await self.programs.run(argv, scripts.powershell(rule))
+
+    def describe(self, rule: Rule) -> str:
+        """The line."""
+        return scripts.powershell(rule)
+
+
+@define
+class Remembering:
+    """ALLOWLIST_BACKEND=none, for tests: remembers the calls."""
+
+    calls: list[Rule] = field(factory=list)
+    name: str = "none"
+
+    async def apply(self, rule: Rule) -> None:
+        """Remember, at most the last thousand."""
+        self.calls.append(rule)
+        del self.calls[:-1000]
+
+    def describe(self, rule: Rule) -> str:
+        """As nftables would be told."""
+        return scripts.nftables(rule)
+
+
+@define
+class DryRun:
+    """Describes what another firewall would do, and does nothing."""
+
+    inner: Firewall
+
+    @property
+    def name(self) -> str:
+        """Of the firewall described."""
+        return self.inner.name
+
+    async def apply(self, rule: Rule) -> None:
+        """Nothing privileged is called."""
+
+    def describe(self, rule: Rule) -> str:
+        """The text of the firewall described."""
+        return self.inner.describe(rule)
+
+
+@frozen
+class Paths:
+    """Where the programs are, where the owner says; None is to be found."""
+
+    nft: str | None = None
+    iptables: str | None = None
+    ipset: str | None = None
+    powershell: str | None = None
+
+
+class NoFirewall(Exception):
+    """None of the firewalls is there; ``str()`` is the line to print."""
+
+
+def choose(
+    backend: str,
+    paths: Paths,
+    nft_set: NftSet | None,
+    programs: Programs,
+    *,
+    dry_run: bool,
+    platform: str = sys.platform,
+) -> Firewall:
+    """The firewall ALLOWLIST_BACKEND asks for; raises NoFirewall.
+
+    A dry run needs no program: a missing one is shown under its usual path.
+    """
+    nft = paths.nft or find("nft")
+    iptables, ipset = paths.iptables or find("iptables"), paths.ipset or find("ipset")
+    if backend == "auto":
+        backend = _automatic(platform, nft, iptables, ipset, dry_run)
+    if backend == "none":
+        return Remembering()
+    found: Mapping[str, str | None] = {
+        "nft": nft,
+        "iptables": iptables,
+        "ipset": ipset,
+        "powershell": paths.powershell or (_POWERSHELL if os.path.exists(_POWERSHELL) else None),
+    }
+    needed = {"nftables": ("nft",), "iptables": ("iptables", "ipset"), "netsh": ("powershell",)}
+    for program in needed[backend]:
+        if found[program] is None and not dry_run:
+            raise NoFirewall(
+                f"ALLOWLIST_BACKEND {backend} needs {program}, which is not there; "
+                f"install it or set ALLOWLIST_{program.upper()} to its absolute path"
+            )
+    if backend == "netsh":
+        return Netsh(programs, found["powershell"] or _POWERSHELL)
+    if backend == "iptables":
+        return Iptables(programs, iptables or "/usr/sbin/iptables", ipset or "/usr/sbin/ipset")
+    if nft_set is not None:
+        return NftablesSet(programs, nft or "/usr/sbin/nft", nft_set)
+    return Nftables(programs, nft or "/usr/sbin/nft")
+
+
+def _automatic(
+    platform: str, nft: str | None, iptables: str | None, ipset: str | None, dry_run: bool
+) -> str:
+    if platform == "win32":
+        return "netsh"
+    if nft is not None or dry_run:
+        return "nftables"
+    if platform.startswith("linux") and iptables is not None and ipset is not None:
+        return "iptables"
+    raise NoFirewall(
+        "ALLOWLIST_BACKEND auto found neither nft nor iptables with ipset; "
+        "install nftables, or set ALLOWLIST_DRY_RUN=1 to only log what would be done"
+    )
+
+
+def find(program: str) -> str | None:
+    """The absolute path of a program in the system's own folders."""
+    for folder in _LINUX_FOLDERS:
+        path = f"{folder}/{program}"
+        if os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def may_change_firewall(platform: str = sys.platform) -> bool:
+    """Whether this process has the rights: root, CAP_NET_ADMIN, or administrator."""
+    if platform == "win32":
+        import ctypes
+
+        shell = getattr(ctypes, "windll").shell32  # noqa: B009 - only there on Windows
+        return bool(shell.IsUserAnAdmin())
+    if os.geteuid() == 0:
+        return True
+    try:
+        with open("/proc/self/status", encoding="ascii") as status:
+            found = re.search(r"^CapEff:\s*([0-9a-f]+)$", status.read(), re.MULTILINE)
+    except OSError:
+        return False
+    return found is not None and bool(int(found[1], 16) >> _CAP_NET_ADMIN & 1)

@@ -1,0 +1,177 @@
+"""The helper itself: reports in, firewall rule out, and everything written down.
+
+Spec: 2 §4 Allowlist helper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.interfaces import IReactorTime
+from twisted.internet.task import LoopingCall
+from twisted.logger import Logger
+
+from svcserver.allowlist.applier import Applied, Applier, Ips
+from svcserver.allowlist.entries import Entries, Full, InvalidIp, canonical
+from svcserver.allowlist.firewall import DryRun, Firewall
+from svcserver.allowlist.keeping import Audit, StateFile
+from svcserver.allowlist.programs import FirewallError
+from svcserver.allowlist.scripts import Ports, Rule
+from svcserver.kernel.times import iso
+
+log = Logger()
+
+CHECK_S = 1.0
+SAVE_S = 30.0
+
+
+@define(eq=False)
+class Helper:
+    """Opens the ports for reported addresses; ``now`` gives epoch seconds."""
+
+    clock: IReactorTime
+    now: Callable[[], float]
+    entries: Entries
+    firewall: Firewall
+    ports: Ports
+    audit: Audit
+    state: StateFile
+    allow_private: bool = False
+    interval_s: float = 3.0
+    applier: Applier = field(init=False)
+    _round: LoopingCall | None = field(default=None, init=False)
+    _saved_at: float = field(default=0.0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.applier = Applier(self.clock, self._apply, self.now, self._told, self.interval_s)
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether the firewall stays untouched."""
+        return isinstance(self.firewall, DryRun)
+
+    def start(self) -> None:
+        """Take over what was open before, and make the rule hold at once."""
+        restored = self.entries.restore(
+            self.state.load(), self.now(), allow_private=self.allow_private
+        )
+        self.audit.write(
+            "start",
+            dryRun=self.dry_run,
+            ports=str(self.ports),
+            backend=self.firewall.name,
+            restored=restored,
+        )
+        self.applier.want(self.entries.addresses())
+        self._saved_at = self.now()
+        self._round = LoopingCall(self._look)
+        self._round.clock = self.clock
+        self._round.start(CHECK_S, now=False)
+
+    async def stop(self) -> None:
+        """Wait for a run in progress, shut the ports, save."""
+        if self._round is not None and self._round.running:
+            self._round.stop()
+        await self.applier.stop()
+        try:
+            await self.close()
+        except FirewallError as why:
+            log.error(
+                "the ports could not be shut: {why}; run: svcctl allowlist close-ports",
+                why=str(why),
+            )
+        self._save()
+        self.audit.write("stop")
+
+    async def close(self) -> None:
+        """Shut the ports once; raises FirewallError."""
+        try:
+            await self._apply(())
+        except FirewallError as why:
+            self.audit.write("rule_failed", ips=0, error=str(why))
+            raise
+        self.audit.write("closed_ports")
+
+    def allow(self, value: Any) -> tuple[str, bool]:
+        """The canonical address and whether it is new; raises InvalidIp or Full."""
+        try:
+            ip = canonical(value, allow_private=self.allow_private)
+        except InvalidIp as why:
+            self.audit.refused(why.reason, value)
+            raise
+        self._expire()
+        try:
+            added = self.entries.report(ip, self.now())
+        except Full:
+            self.audit.write("full", ip=ip)
+            raise
+        if added:
+            self.audit.write("added", ip=ip)
+            self._changed()
+        return ip, added
+
+    def status(self) -> dict[str, Any]:
+        """What ``GET /status`` shows."""
+        self._expire()
+        last = self.applier.last
+        return {
+            "dryRun": self.dry_run,
+            "allowPrivate": self.allow_private,
+            "ttlSeconds": int(self.entries.ttl_s),
+            "ports": str(self.ports),
+            "entries": [
+                {"ip": one.ip, "expiresAt": iso(one.expires_at)} for one in self.entries.all()
+            ],
+            "pending": self.applier.pending,
+            "lastApply": None if last is None else _shown(last),
+            "backend": self.firewall.name,
+        }
+
+    def _look(self) -> None:
+        """Every second: what is over? A round that breaks must not end the looking."""
+        try:
+            self._expire()
+            if self.now() - self._saved_at >= SAVE_S:
+                self._save()
+        except Exception:
+            log.failure("the check of expired addresses failed")
+
+    def _expire(self) -> None:
+        over = self.entries.expire(self.now())
+        for ip in over:
+            self.audit.write("expired", ip=ip)
+        if over:
+            self._changed()
+
+    def _changed(self) -> None:
+        self._save()
+        self.applier.want(self.entries.addresses())
+
+    def _save(self) -> None:
+        self._saved_at = self.now()
+        self.state.save(self.entries.all(), self.now())
+
+    async def _apply(self, ips: Ips) -> None:
+        rule = Rule(ips, self.ports)
+        if self.dry_run:
+            self.audit.write("dry_run", script=self.firewall.describe(rule))
+        await self.firewall.apply(rule)
+
+    def _told(self, last: Applied) -> None:
+        if last.ok:
+            self.audit.write("rule_applied", enabled=bool(last.ips), ips=len(last.ips))
+            return
+        self.audit.write("rule_failed", ips=len(last.ips), error=last.error)
+        log.error("the firewall rule could not be applied, trying again: {why}", why=last.error)
+
+
+def _shown(last: Applied) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "ok": last.ok,
+        "enabled": bool(last.ips),
+        "ips": len(last.ips),
+        "at": iso(last.at),
+    }
+    return shown if last.ok else {**shown, "error": last.error}

@@ -1,0 +1,119 @@
+"""What outlives the process: the state file and the audit log, both readable by us alone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+from twisted.logger import Logger
+
+from svcserver.allowlist.entries import Entry
+from svcserver.kernel import json
+from svcserver.kernel.times import iso
+
+log = Logger()
+
+MAX_STATE = 1024 * 1024  # bytes of a state file we read
+MAX_AUDIT = 16 * 1024 * 1024  # bytes; then the log becomes ``.1`` and begins anew
+UNAUTHORIZED_EVERY_S = 60.0
+_SHOWN = 60  # characters of refused input
+
+
+@define
+class StateFile:
+    """The open addresses, saved whole under a temporary name and then renamed."""
+
+    path: Path
+
+    def save(self, entries: Sequence[Entry], now: float) -> None:
+        """Save; a disk that refuses is logged, the ports stay as they are."""
+        rows = [{"ip": one.ip, "expiresAt": round(one.expires_at * 1000)} for one in entries]
+        text = json.dump({"savedAt": iso(now), "entries": rows})
+        fresh = self.path.with_name(self.path.name + ".new")
+        try:
+            fresh.unlink(missing_ok=True)
+            with os.fdopen(os.open(fresh, _CREATE | os.O_EXCL, 0o600), "wb") as file:
+                file.write(text)
+            fresh.replace(self.path)
+        except OSError as why:
+            log.error("the state file {path} cannot be written: {why}", path=self.path, why=why)
+
+    def load(self) -> list[Entry]:
+        """What was saved; a missing file is empty, a broken one is logged and empty."""
+        try:
+            if self.path.stat().st_size > MAX_STATE:
+                raise json.BadJson("it is too large")
+            value = json.parse(self.path.read_bytes())
+            rows = value["entries"]
+            return [entry for entry in map(_entry, rows) if entry is not None]
+        except FileNotFoundError:
+            return []
+        except (OSError, json.BadJson, KeyError, TypeError) as why:
+            log.warn(
+                "the state file {path} is broken and ignored: {why}", path=self.path, why=repr(why)
+            )
+            return []
+
+
+_CREATE = os.O_WRONLY | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+
+
+def _entry(row: Any) -> Entry | None:
+    match row:
+        case {"ip": str(ip), "expiresAt": int(until) | float(until)} if until is not True:
+            return Entry(ip, until / 1000)
+    return None
+
+
+@define
+class Audit:
+    """Who was let in and what the firewall was told, one JSON object a line."""
+
+    path: Path
+    now: Callable[[], float]
+    _unauthorized_at: float | None = field(default=None, init=False)
+
+    def check(self) -> None:
+        """Raise OSError when nothing can be written there."""
+        os.close(self._open())
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Append one line; a disk that refuses is logged."""
+        line = json.dump({"t": iso(self.now()), "event": event, **fields}) + b"\n"
+        try:
+            self._turn()
+            with os.fdopen(self._open(), "wb") as file:
+                file.write(line)
+        except OSError as why:
+            log.error(
+                "the audit log {path} cannot be written: {why}; lost: {event}",
+                path=self.path,
+                why=why,
+                event=event,
+            )
+
+    def refused(self, reason: str, value: Any) -> None:
+        """An address that was not opened, with a harmless piece of what was sent."""
+        text = value if isinstance(value, str) else type(value).__name__
+        shown = "".join(c for c in text[:_SHOWN] if c.isprintable())
+        self.write("refused", reason=reason, input=shown)
+
+    def unauthorized(self) -> None:
+        """A wrong secret; at most one line a minute."""
+        now = self.now()
+        last = self._unauthorized_at
+        if last is None or not 0 <= now - last < UNAUTHORIZED_EVERY_S:
+            self._unauthorized_at = now
+            self.write("unauthorized")
+
+    def _open(self) -> int:
+        return os.open(self.path, _CREATE | os.O_APPEND, 0o600)
+
+    def _turn(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            if self.path.stat().st_size >= MAX_AUDIT:
+                self.path.replace(self.path.with_name(self.path.name + ".1"))

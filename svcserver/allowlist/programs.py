@@ -1,0 +1,112 @@
+"""Running one firewall program: absolute path, script on standard input, never a shell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import define, field, frozen
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall
+from twisted.internet.protocol import ProcessProtocol
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+log = Logger()
+
+TIMEOUT_S = 30.0
+MAX_OUTPUT = 64 * 1024  # bytes kept of what a program prints
+_ENVIRONMENT = {"LANG": "C", "LC_ALL": "C", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+
+
+class FirewallError(Exception):
+    """The firewall did not do as told; ``str()`` is one short line."""
+
+
+@frozen
+class Output:
+    """How a program ended and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+@define(eq=False)
+class Programs:
+    """Starts programs through ``reactor`` and waits for them."""
+
+    reactor: Any  # IReactorProcess and IReactorTime
+    environment: dict[str, str] = field(factory=lambda: dict(_ENVIRONMENT))
+
+    def run(self, argv: Sequence[str], script: str = "", *, may_fail: bool = False) -> Any:
+        """Fires with the Output; fails with FirewallError.
+
+        An exit code other than 0 is a failure unless ``may_fail``.
+        """
+        done: Deferred[Output] = Deferred()
+        run = _Run(argv[0], script, self.reactor, done)
+        try:
+            self.reactor.spawnProcess(run, argv[0], list(argv), self.environment)
+        except OSError as why:
+            run.give_up(f"{argv[0]} cannot be started: {why.strerror or why}")
+        if not may_fail:
+            done.addCallback(_must_succeed, argv[0])
+        return done
+
+
+def _must_succeed(output: Output, program: str) -> Output:
+    if output.code != 0:
+        said = " ".join(output.err.split())[:300]
+        raise FirewallError(f"{program} ended with {output.code}: {said}")
+    return output
+
+
+class _Run(ProcessProtocol):
+    """One program."""
+
+    def __init__(self, program: str, script: str, clock: Any, done: Deferred[Output]) -> None:
+        self._program, self._script = program, script
+        self._done: Deferred[Output] | None = done
+        self._kept: dict[int, bytearray] = {1: bytearray(), 2: bytearray()}
+        self._deadline: IDelayedCall = clock.callLater(TIMEOUT_S, self._late)
+
+    def connectionMade(self) -> None:
+        """It runs: give it the script."""
+        transport: Any = self.transport
+        if self._script:
+            transport.write(self._script.encode("ascii"))
+        transport.closeStdin()
+
+    def childDataReceived(self, childFD: int, data: bytes) -> None:
+        """Keep the beginning of what it prints."""
+        kept = self._kept.get(childFD)
+        if kept is not None:
+            kept += data[: MAX_OUTPUT - len(kept)]
+
+    def processEnded(self, reason: Failure) -> None:
+        """It is over, and so are its pipes."""
+        code = getattr(reason.value, "exitCode", None)
+        out, err = (bytes(self._kept[fd]).decode("utf-8", "replace") for fd in (1, 2))
+        done = self._finish()
+        if done is not None:
+            done.callback(Output(-1 if code is None else code, out, err))
+
+    def give_up(self, why: str) -> None:
+        """Fail now."""
+        done = self._finish()
+        if done is not None:
+            done.errback(FirewallError(why))
+
+    def _late(self) -> None:
+        transport: Any = self.transport
+        log.error("{program} did not end in time, killed", program=self._program)
+        if transport is not None and transport.pid:
+            transport.signalProcess("KILL")
+        self.give_up(f"{self._program} did not end within {TIMEOUT_S:.0f} s")
+
+    def _finish(self) -> Deferred[Output] | None:
+        done, self._done = self._done, None
+        if self._deadline.active():
+            self._deadline.cancel()
+        return done

@@ -1,0 +1,91 @@
+"""The two routes of the allowlist helper.
+
+Check order: loopback 403, path 404, secret 401, method 405, size 413, JSON 400. No
+framework asks in this order, and two paths need none. Spec: 2 §4 Allowlist helper.
+"""
+
+from __future__ import annotations
+
+from attrs import define
+from twisted.internet.defer import Deferred, succeed
+from twisted.logger import Logger
+
+from svcserver.allowlist.entries import Full, InvalidIp
+from svcserver.allowlist.helper import Helper
+from svcserver.kernel import json
+from svcserver.kernel.secrets import Secret
+from svcserver.web.request import HttpRequest
+from svcserver.web.routes import Answer
+
+log = Logger()
+
+MAX_BODY = 1024  # bytes
+METHODS = {b"/allow": ("POST",), b"/status": ("GET", "HEAD")}
+_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+
+def say(status: int, body: json.Json, headers: dict[str, str] | None = None) -> Answer:
+    """A JSON answer; bytes, so that it can go out before a body is read."""
+    return Answer(status, json.dump(body), {**_HEADERS, **(headers or {})})
+
+
+@define(eq=False)
+class Desk:
+    """Answers requests of the gateway on this machine."""
+
+    helper: Helper
+    secret: Secret
+    max_json: int = MAX_BODY
+
+    def early(self, request: HttpRequest, length: int | None) -> Answer | None:
+        """A body is on its way: refuse what can be refused without it."""
+        refusal = self._refusal(request)
+        if refusal is None and length is not None and length > self.max_json:
+            return self.page(413, None)
+        return refusal
+
+    def page(self, status: int, why: BaseException | None) -> Answer:
+        """An error of the channel's own."""
+        return say(status, {"error": "body_too_large" if status == 413 else "internal_error"})
+
+    def answer(self, request: HttpRequest) -> Deferred[Answer]:
+        """Answer one request; never fails."""
+        try:
+            said = self._refusal(request) or self._answer(request)
+        except Exception:
+            log.failure("a request of the gateway failed")
+            said = self.page(500, None)
+        return succeed(said)
+
+    def _refusal(self, request: HttpRequest) -> Answer | None:
+        if not (request.peer.startswith("127.") or request.peer == "::1"):
+            return say(403, {"error": "forbidden"})
+        methods = METHODS.get(request.path)
+        if methods is None:
+            return say(404, {"error": "not_found"})
+        if not self.secret.matches(request.header(b"x-allowlist-secret") or ""):
+            self.helper.audit.unauthorized()
+            return say(401, {"error": "unauthorized"})
+        if request.method not in methods:
+            return say(405, {"error": "method_not_allowed"}, {"Allow": ", ".join(methods)})
+        return None
+
+    def _answer(self, request: HttpRequest) -> Answer:
+        if request.path == b"/status":
+            return say(200, self.helper.status())
+        if len(request.body) > self.max_json:
+            return self.page(413, None)
+        try:
+            body = json.parse(request.body or b"?")
+        except json.BadJson:
+            body = None
+        if not isinstance(body, dict):
+            return say(400, {"error": "bad_request"})
+        try:
+            ip, added = self.helper.allow(body.get("ip"))
+        except InvalidIp as why:
+            return say(400, {"error": "invalid_ip", "reason": why.reason})
+        except Full:
+            return say(503, {"error": "allowlist_full"})
+        ttl = int(self.helper.entries.ttl_s)
+        return say(200, {"ip": ip, "added": added, "ttlSeconds": ttl})

@@ -1,0 +1,156 @@
+"""``svc-allowlist``: opens the UDP game ports for players' addresses, and for nobody else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+from attrs import define
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred
+from twisted.internet.task import react
+from twisted.logger import Logger
+from twisted.python import usage
+
+from svcserver.allowlist import firewall as firewalls
+from svcserver.allowlist.entries import Entries
+from svcserver.allowlist.firewall import DryRun, Firewall, NoFirewall
+from svcserver.allowlist.helper import Helper
+from svcserver.allowlist.keeping import Audit, StateFile
+from svcserver.allowlist.programs import FirewallError, Programs
+from svcserver.allowlist.routes import Desk
+from svcserver.allowlist.settings import Settings
+from svcserver.web.jsonlines import json_lines
+from svcserver.web.serving import ENV_FILE, House, Listening, read_settings, warn_of
+from svcserver.web.site import FrontFactory
+
+log = Logger()
+NAME = "svc-allowlist"
+
+
+class Options(usage.Options):
+    """One option; the environment says the rest."""
+
+    settings: Settings
+    warnings: list[str]
+    optParameters = [ENV_FILE]  # noqa: RUF012 - usage.Options wants it so
+    longdesc = "Opens the game ports for players. Settings: docs/owners/configuration.md"
+
+    def postOptions(self) -> None:
+        """Read the settings; a bad one ends the start with one line."""
+        self.settings, self.warnings = read_settings(NAME, Settings, self)
+
+
+def makeService(options: Options, reactor: Any = None) -> House:
+    """The allowlist helper as a service."""
+    if reactor is None:
+        from twisted.internet import reactor  # late: importing it installs it
+    settings = options.settings
+    helper = make_helper(settings, reactor)
+    desk = Desk(helper, settings.secret)
+    factory = FrontFactory(cast(Any, desk), reactor)  # the desk words the channel's refusals
+    top = House(json_lines(settings.log_level, reactor))
+    listening = Listening(
+        reactor,
+        "allowlist",
+        settings.port,
+        settings.bind_host,
+        factory,
+        variables="ALLOWLIST_PORT or ALLOWLIST_BIND",
+    )
+    for part in (warn_of(options.warnings), Helping(helper), listening):
+        part.setServiceParent(top)  # started in this order
+    return top
+
+
+def make_helper(settings: Settings, reactor: Any, now: Callable[[], float] = time.time) -> Helper:
+    """The helper; missing rights, programs or files end the start with one line."""
+    audit = Audit(Path(settings.audit_log), now)
+    try:
+        audit.check()
+    except OSError as why:
+        raise SystemExit(
+            f"{NAME}: ALLOWLIST_AUDIT_LOG {audit.path} cannot be written: {why.strerror}; "
+            "name a file in a folder that exists and is ours"
+        ) from None
+    if not Path(settings.state_file).absolute().parent.is_dir():
+        raise SystemExit(
+            f"{NAME}: ALLOWLIST_STATE_FILE {settings.state_file} is in no existing folder; make it"
+        )
+    return Helper(
+        reactor,
+        now,
+        Entries(float(settings.ttl_s), settings.max_entries),
+        make_firewall(settings, reactor),
+        settings.ports,
+        audit,
+        StateFile(Path(settings.state_file)),
+        settings.allow_private,
+        settings.min_interval_ms / 1000,
+    )
+
+
+def make_firewall(settings: Settings, reactor: Any) -> Firewall:
+    """The firewall of the settings, with the rights to change it."""
+    try:
+        chosen = firewalls.choose(
+            settings.backend,
+            settings.paths,
+            settings.nft_set,
+            Programs(reactor),
+            dry_run=settings.dry_run,
+        )
+    except NoFirewall as why:
+        raise SystemExit(f"{NAME}: {why}") from None
+    if settings.dry_run:
+        return DryRun(chosen)
+    if settings.backend != "none" and not firewalls.may_change_firewall():
+        raise SystemExit(
+            f"{NAME}: no right to change the firewall; start it as root or administrator "
+            "(Linux: CAP_NET_ADMIN is enough), or set ALLOWLIST_DRY_RUN=1"
+        )
+    return chosen
+
+
+def close_ports(settings: Settings) -> str:
+    """``svcctl allowlist close-ports``: shut the ports once, after a hard kill.
+
+    Runs a reactor of its own and returns one line for the owner; raises SystemExit
+    with one line when the firewall refuses.
+    """
+    said: list[str] = []
+
+    async def work(reactor: Any) -> None:
+        helper = make_helper(settings, reactor)
+        try:
+            await helper.close()
+        except FirewallError as why:
+            raise SystemExit(f"{NAME}: the ports could not be shut: {why}") from None
+        done = "would be shut (dry run, see the audit log)" if helper.dry_run else "are shut"
+        said.append(f"UDP ports {settings.ports} {done}")
+
+    try:
+        react(lambda reactor: Deferred.fromCoroutine(work(reactor)))
+    except SystemExit as why:
+        if why.code not in (0, None):
+            raise
+    return said[0]
+
+
+@define(eq=False, slots=False)
+class Helping(Service):
+    """The helper from start to stop."""
+
+    helper: Helper
+
+    def startService(self) -> None:
+        """Restore and apply."""
+        Service.startService(self)
+        self.helper.start()
+
+    def stopService(self) -> Deferred[None]:
+        """Shut the ports before the process ends."""
+        Service.stopService(self)
+        return Deferred.fromCoroutine(self.helper.stop())

@@ -1,0 +1,73 @@
+"""Every switch of the allowlist helper, one line each. docs/owners/configuration.md."""
+
+from __future__ import annotations
+
+import ntpath
+import posixpath
+
+from attrs import frozen
+
+from svcserver.allowlist.firewall import Paths
+from svcserver.allowlist.scripts import NftSet, Ports
+from svcserver.kernel.secrets import Secret
+from svcserver.kernel.settings import (
+    Bad,
+    env,
+    off_unless_1,
+    one_of,
+    strong_secret,
+    whole,
+)
+from svcserver.kernel.settings import port as port_number
+
+BACKENDS = ("auto", "nftables", "iptables", "netsh", "none")
+
+
+def dry_run(text: str) -> bool:
+    """Exactly 0 or 1: whether the firewall is touched must be said, not guessed."""
+    if text.strip() not in ("0", "1"):
+        raise ValueError("must be 0 (change the firewall) or 1 (only log what would be done)")
+    return text.strip() == "1"
+
+
+def absolute(text: str) -> str:
+    """An absolute path of a program."""
+    path = text.strip()
+    if not (posixpath.isabs(path) or ntpath.isabs(path)) or "\0" in path:
+        raise ValueError("must be an absolute path")
+    return path
+
+
+@frozen
+class Settings:
+    """What ``svc-allowlist`` reads from its environment."""
+
+    dry_run: bool = env("ALLOWLIST_DRY_RUN", dry_run)
+    bind_host: str = env("ALLOWLIST_BIND", one_of("127.0.0.1", "::1"), default="127.0.0.1")
+    port: int = env("ALLOWLIST_PORT", port_number, default=61005)
+    secret: Secret = env("ALLOWLIST_SECRET", strong_secret)
+    ports: Ports = env("ALLOWLIST_PORTS", Ports.read, default=Ports(8770, 8777))
+    ttl_s: int = env("ALLOWLIST_TTL_SECONDS", whole(1, 86400), default=600)
+    min_interval_ms: int = env("ALLOWLIST_MIN_INTERVAL_MS", whole(50, 600000), default=3000)
+    max_entries: int = env("ALLOWLIST_MAX_ENTRIES", whole(1, 1000), default=256)
+    audit_log: str = env("ALLOWLIST_AUDIT_LOG", str.strip, default="allowlist-audit.log")
+    state_file: str = env("ALLOWLIST_STATE_FILE", str.strip, default="allowlist-state.json")
+    allow_private: bool = env("ALLOWLIST_ALLOW_PRIVATE", off_unless_1, default=False)
+    backend: str = env("ALLOWLIST_BACKEND", one_of(*BACKENDS), default="auto")
+    nft: str | None = env("ALLOWLIST_NFT", absolute, default=None)
+    iptables: str | None = env("ALLOWLIST_IPTABLES", absolute, default=None)
+    ipset: str | None = env("ALLOWLIST_IPSET", absolute, default=None)
+    powershell: str | None = env("ALLOWLIST_POWERSHELL", absolute, default=None)
+    nft_set: NftSet | None = env("ALLOWLIST_NFT_SET", NftSet.read, default=None)
+    metrics_port: int | None = env("METRICS_PORT", port_number, default=None)
+    log_level: str = env(
+        "LOG_LEVEL",
+        one_of("debug", "info", "warn", "error", any_case=True),
+        default="info",
+        bad=Bad.IGNORE,
+    )
+
+    @property
+    def paths(self) -> Paths:
+        """Where the owner says the programs are."""
+        return Paths(self.nft, self.iptables, self.ipset, self.powershell)
