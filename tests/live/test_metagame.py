@@ -1,0 +1,225 @@
+"""The metagame as a process: starts, refusals to start, races, kill -9."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.support.postgres import fresh_database
+from tests.support.processes import (
+    Service,
+    bearer,
+    free_port,
+    metagame,
+    metagame_environ,
+    register,
+)
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: Any, tmp_path: Path) -> str:
+    if request.param == "postgres":
+        return fresh_database()
+    return f"sqlite:///{tmp_path}/svc.db"
+
+
+def test_fifty_simultaneous_registrations_of_one_name_or_code_give_one_account(
+    tmp_path: Path, database: str
+) -> None:
+    with metagame(tmp_path, DATABASE_URL=database) as service:
+
+        def register_as(name: str, code: str = "") -> tuple[int, bytes]:
+            return service.ask("POST", "/svc/api/Register", {"Username": name, "InviteCode": code})
+
+        with ThreadPoolExecutor(50) as crowd:
+            said = list(crowd.map(lambda n: register_as("Ann_1" if n % 2 else "aNN_1"), range(50)))
+        assert sorted(status for status, _ in said) == [200] + [409] * 49, said
+    with metagame(tmp_path, DATABASE_URL=database, REGISTRATION_MODE="INVITECODE") as service:
+        _invite(database, "ONE-USE")
+        with ThreadPoolExecutor(50) as crowd:
+            said = list(crowd.map(lambda n: register_as(f"player_{n}", "ONE-USE"), range(50)))
+        assert sorted(status for status, _ in said) == [200] + [401] * 49, said
+
+
+def _invite(database: str, code: str) -> None:
+    from svcserver.db.engine import database_url, make_engine
+    from svcserver.metagame.accounts.rules import Invite
+    from svcserver.metagame.accounts.store import SqlAccounts
+
+    engine = make_engine(database_url(database))
+    with engine.begin() as tx:
+        SqlAccounts(tx).put_invite(Invite(code, 1, False))
+    engine.dispose()
+
+
+def test_kill_9_in_a_storm_of_saves_loses_no_acknowledged_save(
+    tmp_path: Path, database: str
+) -> None:
+    port = free_port()
+    environ = metagame_environ(tmp_path, port, DATABASE_URL=database)
+    service = Service("svc-metagame", tmp_path, environ, port)
+    service.start()
+    players = [register(service, f"storm_{n}") for n in range(8)]
+    acknowledged: dict[str, tuple[int, str]] = {}
+    enough = Event()
+
+    def storm(player: dict[str, str]) -> None:
+        _, body = service.ask("GET", "/character", headers=bearer(player))
+        character = orjson.loads(body)[0]["id"]
+        for version in range(1, 10_000):
+            data = orjson.dumps({"n": str(version), "pad": "x" * 20_000}).decode()
+            sent = {"characterId": character, "data": data, "updateVersion": version}
+            try:
+                status, _ = service.ask("POST", "/character", sent, bearer(player))
+            except OSError:
+                return
+            except Exception as why:  # http.client words a cut connection in many ways
+                assert "closed" in str(why) or "Incomplete" in repr(why), why
+                return
+            if status == 200:
+                acknowledged[player["id"]] = (version, data)
+            if version == 12:
+                enough.set()
+
+    threads = [Thread(target=storm, args=(player,)) for player in players]
+    for thread in threads:
+        thread.start()
+    assert enough.wait(60)
+    service.stop(signal.SIGKILL)
+    for thread in threads:
+        thread.join(60)
+    service.start()
+    try:
+        for player in players:
+            _, body = service.ask("GET", "/character", headers=bearer(player))
+            [held] = orjson.loads(body)
+            version, data = acknowledged[player["id"]]
+            assert held["updateVersion"] >= version
+            if held["updateVersion"] == version:
+                assert held["data"] == data
+    finally:
+        service.stop()
+
+
+def test_queued_game_server_keys_are_hashed_and_moved_at_start(tmp_path: Path) -> None:
+    with metagame(tmp_path):
+        pass
+    with sqlite3.connect(tmp_path / "svc.db") as connection:
+        connection.execute("INSERT INTO gameserver_keys_to_register VALUES ('my own key')")
+    connection.close()
+    with metagame(tmp_path) as service:
+        status, _ = service.ask(
+            "GET", "/eventstats", headers={"x-svc-gameserver-apikey": "my own key"}
+        )
+        assert status == 200
+        assert "my own key" not in service.log
+    with sqlite3.connect(tmp_path / "svc.db") as connection:
+        assert connection.execute("SELECT * FROM gameserver_keys_to_register").fetchall() == []
+        [(kept,)] = connection.execute("SELECT key_hash FROM gameserver_keys").fetchall()
+        assert len(kept) == 64
+    connection.close()
+
+
+def test_sqlite_is_opened_so_that_an_acknowledged_write_is_on_disk(tmp_path: Path) -> None:
+    with metagame(tmp_path):
+        with sqlite3.connect(tmp_path / "svc.db") as connection:
+            assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("environ", "word"),
+    [
+        ({"PORT": ""}, "PORT"),
+        ({"PORT": "70000"}, "PORT"),
+        ({"BIND_HOST": "nowhere"}, "BIND_HOST"),
+        ({"METRICS_PORT": "x"}, "METRICS_PORT"),
+        ({"DATABASE_URL": "mysql://x"}, "DATABASE_URL"),
+        ({"DATABASE_URL": "sqlite:////nowhere/at/all/svc.db"}, "database"),
+        ({"DATABASE_URL": "postgresql+psycopg://svc:hush@127.0.0.1:1/x"}, "database"),
+        ({"GATEWAY_SECRET": "s" * 32, "AUTH_MODE": ""}, "AUTH_MODE"),
+        ({"GATEWAY_SECRET": "s" * 32, "AUTH_MODE": "NONE"}, "AUTH_MODE"),
+        ({"AUTH_SIGNING_PUBKEY_B64": ""}, "AUTH_SIGNING_PUBKEY_B64"),
+    ],
+)
+def test_a_failed_start_is_one_line_and_a_status(
+    tmp_path: Path, environ: dict[str, str], word: str
+) -> None:
+    port = free_port()
+    service = Service("svc-metagame", tmp_path, metagame_environ(tmp_path, port, **environ), port)
+    assert service.launch().wait(30) not in (0, None)
+    lines = service.log.strip().splitlines()
+    assert len(lines) == 1, service.log
+    assert word in lines[0]
+    assert "hush" not in lines[0]
+
+
+def test_a_taken_port_ends_the_start(tmp_path: Path) -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        service = Service("svc-metagame", tmp_path, metagame_environ(tmp_path, port), port)
+        assert service.launch().wait(30) not in (0, None)
+    assert "Could not listen on" in service.log
+
+
+def test_public_mode_warns_by_name_and_still_starts(tmp_path: Path) -> None:
+    with metagame(tmp_path, GATEWAY_SECRET="short", AUTH_MODE="APIKEY") as service:
+        for name in ("GATEWAY_SECRET", "NODE_ENV", "QOS_TARGET_URL"):
+            assert name in service.log
+
+
+def test_production_shows_no_traceback_and_logs_json(tmp_path: Path) -> None:
+    with metagame(tmp_path, NODE_ENV="production") as service:
+        connection = socket.create_connection(("127.0.0.1", service.port), timeout=10)
+        connection.sendall(b"POST /event HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n{")
+        said = connection.recv(65536)
+        connection.close()
+        assert b"400" in said.split(b"\r\n")[0]
+        assert b"Traceback" not in said
+        service.stop()
+        for line in service.log.strip().splitlines():
+            assert orjson.loads(line)["time"]
+
+
+def test_development_shows_the_traceback(tmp_path: Path) -> None:
+    with metagame(tmp_path) as service:
+        connection = socket.create_connection(("127.0.0.1", service.port), timeout=10)
+        connection.sendall(b"POST /event HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n{")
+        said = connection.recv(65536)
+        connection.close()
+        assert b"Traceback" in said
+
+
+def test_the_environment_wins_over_the_env_file(tmp_path: Path) -> None:
+    port, other = free_port(), free_port()
+    environ = metagame_environ(tmp_path, port)
+    file = tmp_path / "metagame.env"
+    file.write_text("# the host\nSERVER_NAME='From the file'\n" + f"PORT={other}\n")
+    service = Service("svc-metagame", tmp_path, environ, port, ["--env-file", str(file)])
+    service.start()
+    try:
+        _, body = service.ask("GET", "/svc-status")
+        assert orjson.loads(body)["name"] == "From the file"
+    finally:
+        service.stop()
+
+
+def test_a_graceful_stop_is_quick_and_clean(tmp_path: Path) -> None:
+    with metagame(tmp_path) as service:
+        idle = socket.create_connection(("127.0.0.1", service.port), timeout=10)
+        register(service, "Ann_1")
+        assert service.stop() == 0
+        idle.close()
+        assert "Traceback" not in service.log

@@ -1,0 +1,16 @@
+"""Accounts by the handful, for tests of rules that need them to exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import Connection
+
+from svcserver.metagame.accounts.rules import Account
+from svcserver.metagame.accounts.store import SqlAccounts
+
+
+def add_accounts(tx: Connection, account_ids: Iterable[str]) -> None:
+    """One account per id, named like it."""
+    for one in account_ids:
+        SqlAccounts(tx).add(Account(one, one), f"key of {one}", 0)

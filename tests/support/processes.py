@@ -1,0 +1,156 @@
+"""Real services on free ports, driven as a client would; ended by pid."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+from attrs import define, field
+
+from tests.support.game import signing_keys
+
+PATIENCE_S = 30.0
+
+
+def free_port() -> int:
+    """A TCP port nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def eventually(what: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
+    """``what()`` once it is true; fails when it never becomes so."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        found = what()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {patience_s} s for {what}")
+        _pause()
+
+
+def _pause() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as nothing:
+        nothing.settimeout(0.02)
+        try:
+            nothing.recv(1)
+        except OSError:
+            return
+
+
+@define
+class Service:
+    """A ``twistd`` service as a child process; its output is kept in ``log``."""
+
+    name: str
+    folder: Path
+    environ: dict[str, str]
+    port: int
+    arguments: list[str] = field(factory=list)
+    process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+
+    @property
+    def log(self) -> str:
+        """Everything it has printed."""
+        return Path(self.folder, f"{self.name}.log").read_text(errors="replace")
+
+    def start(self) -> None:
+        """Start it and wait for its ready line."""
+        self.launch()
+        eventually(self._ready)
+
+    def launch(self) -> subprocess.Popen[bytes]:
+        """Start it without waiting."""
+        twistd = str(Path(sys.executable).parent / "twistd")
+        clean = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
+        with Path(self.folder, f"{self.name}.log").open("ab") as out:
+            self.process = subprocess.Popen(
+                [twistd, "--nodaemon", "--pidfile=", self.name, *self.arguments],
+                cwd=self.folder,
+                env={**clean, **self.environ},
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        return self.process
+
+    def _ready(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, self.log
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def stop(self, how: int = signal.SIGTERM) -> int:
+        """Send the signal and wait; the exit status."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        return self.process.wait(timeout=PATIENCE_S)
+
+    def ask(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, bytes]:
+        """One request on a connection of its own."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        try:
+            data = None if body is None else orjson.dumps(body)
+            sent = {"Content-Type": "application/json"} if data is not None else {}
+            connection.request(method, path, data, {**sent, **(headers or {})})
+            reply = connection.getresponse()
+            return reply.status, reply.read()
+        finally:
+            connection.close()
+
+
+def metagame_environ(folder: Path, port: int, **environ: str) -> dict[str, str]:
+    """What a metagame needs to start."""
+    private, public = signing_keys()
+    return {
+        "PORT": str(port),
+        "AUTH_MODE": "APIKEY",
+        "AUTH_SIGNING_PRIVKEY_B64": private,
+        "AUTH_SIGNING_PUBKEY_B64": public,
+        "REGISTRATION_MODE": "OPEN",
+        "DATABASE_URL": f"sqlite:///{folder}/svc.db",
+    } | environ
+
+
+@contextmanager
+def metagame(folder: Path, **environ: str) -> Iterator[Service]:
+    """A running metagame."""
+    port = free_port()
+    service = Service("svc-metagame", folder, metagame_environ(folder, port, **environ), port)
+    service.start()
+    try:
+        yield service
+    finally:
+        service.stop()
+
+
+def register(service: Service, name: str) -> dict[str, str]:
+    """A player: key, token and account id."""
+    status, body = service.ask("POST", "/svc/api/Register", {"Username": name})
+    assert status == 200, body
+    key = orjson.loads(body)["UUK"]
+    status, body = service.ask("POST", "/account/api/oauth/token", {"exchange_code": key})
+    assert status == 200, body
+    said = orjson.loads(body)
+    return {"key": key, "token": said["access_token"], "id": said["account_id"]}
+
+
+def bearer(player: dict[str, str]) -> dict[str, str]:
+    """The Authorization header of a player."""
+    return {"Authorization": f"Bearer {player['token']}"}
