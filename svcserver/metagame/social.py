@@ -13,12 +13,15 @@ from svcserver.metagame.guilds.store import drop_invites_between
 from svcserver.metagame.parties.management import PartyManagement
 from svcserver.metagame.parties.routes import Inviting, PartyRoutes
 from svcserver.metagame.parts import Parts
+from svcserver.metagame.slayerlinks.routes import SlayerLinks
+from svcserver.metagame.slayerlinks.store import cancel_between
 from svcserver.web.routes import Feature
 
 
 def features(parts: Parts) -> list[Feature]:
     """The social features, joined by their news."""
-    return [*_parties(parts), *_friends(parts), *_guilds(parts)]
+    links = SlayerLinks(parts.ledger, parts.now)
+    return [*_parties(parts), *_friends(parts), *_guilds(parts), links]
 
 
 def _parties(parts: Parts) -> list[Feature]:
@@ -41,7 +44,8 @@ def _friends(parts: Parts) -> list[Feature]:
         news.blocked,
         news.unfriended,
         news.friend_accepted,
-        also_block=(drop_invites_between,),
+        also_block=(drop_invites_between, cancel_between),
+        also_unfriend=(cancel_between,),
     )
     return [Friends(parts.ledger, book), FriendManagement(parts.directory, book)]
 

@@ -79,6 +79,7 @@ class RequestTests(Base):
         self.befriend(self.ann, self.bob)
         for one, other in ((self.ann, self.bob), (self.bob, self.ann)):
             self.assertEqual(self.friend("POST", one, other.id), 204)
+        self.game.clock.advance(1)
         self.assertEqual(self.friend("POST", self.ann, self.cat.id), 204)
         self.assertEqual(self.friend("POST", self.ann, self.cat.id), 204)
         self.assertEqual([one["status"] for one in self.list_of(self.ann)], [ACCEPTED, PENDING])

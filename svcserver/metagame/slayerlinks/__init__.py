@@ -1,0 +1,1 @@
+"""Slayer links: invites and slots between friends."""
