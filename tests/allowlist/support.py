@@ -1,0 +1,67 @@
+"""A reactor that spawns nothing and remembers everything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.error import ProcessDone, ProcessTerminated
+from twisted.internet.task import Clock
+from twisted.python.failure import Failure
+
+SECRET = "s" * 40
+
+
+@define(eq=False)
+class FakeProcess:
+    """One program that a test ends when it likes."""
+
+    protocol: Any
+    argv: list[str]
+    env: dict[str, str]
+    script: str = ""
+    stdin_closed: bool = False
+    killed: bool = False
+    pid: int | None = 4711
+
+    def write(self, data: bytes) -> None:
+        self.script += data.decode()
+
+    def closeStdin(self) -> None:
+        self.stdin_closed = True
+
+    def signalProcess(self, signal: str) -> None:
+        self.killed = signal == "KILL"
+
+    def end(self, code: int = 0, *, out: str = "", err: str = "") -> None:
+        if out:
+            self.protocol.childDataReceived(1, out.encode())
+        if err:
+            self.protocol.childDataReceived(2, err.encode())
+        self.pid = None
+        why = ProcessDone(0) if code == 0 else ProcessTerminated(code)
+        self.protocol.processEnded(Failure(why))
+
+
+@define(eq=False, slots=False)
+class FakeSpawner(Clock):
+    """A clock whose ``spawnProcess`` records; with ``outputs`` programs end by themselves."""
+
+    spawned: list[FakeProcess] = field(factory=list)
+    by_itself: bool = False
+    listings: dict[str, str] = field(factory=dict)
+    refuse: OSError | None = None
+
+    def __attrs_pre_init__(self) -> None:
+        super().__init__()
+
+    def spawnProcess(self, protocol: Any, executable: str, args: Any, env: Any) -> FakeProcess:
+        assert executable == args[0]
+        if self.refuse is not None:
+            raise self.refuse
+        process = FakeProcess(protocol, list(args), env)
+        self.spawned.append(process)
+        protocol.makeConnection(process)
+        if self.by_itself:
+            process.end(out=self.listings.get(" ".join(args), ""))
+        return process

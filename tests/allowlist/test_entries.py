@@ -1,0 +1,164 @@
+"""Which addresses get in: by the table of the sheet, and by hypothesis."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.allowlist.entries import Entries, Entry, Full, InvalidIp, canonical, order
+
+REASONS = {
+    "not_a_string": [None, 7, True, ["203.0.113.7"], {}],
+    "range_not_allowed": [
+        "203.0.113.0/24",
+        "203.0.113.1-203.0.113.9",
+        "203.0.113.1,203.0.113.2",
+        "203.0.113.*",
+        "any",
+        "LocalSubnet",
+        "2001:db8::/32",
+    ],
+    "not_an_ip": [
+        "",
+        " 203.0.113.7",
+        "203.0.113.7 ",
+        "203.0.113.07",
+        "203.0.113",
+        "203.0.113.256",
+        "2001:db8::1%eth0",
+        "[2001:db8::1]",
+        "203.0.113.7; reboot",
+        "203.0.113.7\n",
+        "\u0661.2.3.4",
+        "1" * 5000,
+        "0x7f.1.2.3",
+    ],
+    "unspecified": ["0.0.0.0", "0.1.2.3", "::", "::ffff:0.0.0.0"],
+    "multicast": ["224.0.0.1", "239.255.255.255", "ff02::1"],
+    "reserved": ["240.0.0.1", "255.255.255.255", "64:ff9b::1", "4000::1", "fec0::1"],
+    "private": [
+        "10.0.0.1",
+        "172.16.0.1",
+        "172.31.255.255",
+        "192.168.1.1",
+        "100.64.0.1",
+        "127.0.0.1",
+        "169.254.1.1",
+        "::1",
+        "fe80::1",
+        "fd00::1",
+        "::ffff:192.168.0.1",
+    ],
+}
+
+
+class CanonicalTests(SynchronousTestCase):
+    def test_every_reason_of_the_table(self) -> None:
+        for reason, inputs in REASONS.items():
+            for value in inputs:
+                with self.assertRaises(InvalidIp) as caught:
+                    canonical(value)
+                self.assertEqual(caught.exception.reason, reason, value)
+
+    def test_public_addresses_get_their_one_spelling(self) -> None:
+        for value, spelled in {
+            "203.0.113.7": "203.0.113.7",
+            "::ffff:203.0.113.7": "203.0.113.7",
+            "2001:DB8:0:0::1": "2001:db8::1",
+            "172.32.0.1": "172.32.0.1",
+            "100.128.0.1": "100.128.0.1",
+        }.items():
+            self.assertEqual(canonical(value), spelled)
+
+    def test_private_addresses_pass_where_the_owner_allows_them(self) -> None:
+        for value in REASONS["private"]:
+            canonical(value, allow_private=True)
+        for reason in ("unspecified", "multicast", "reserved"):
+            for value in REASONS[reason]:
+                with self.assertRaises(InvalidIp):
+                    canonical(value, allow_private=True)
+
+    @given(st.text(alphabet="0123456789abcdef.:/-%,*[] xX\n", max_size=60))
+    @settings(max_examples=300, deadline=None)
+    def test_whatever_passes_is_one_canonical_address(self, text: str) -> None:
+        try:
+            said = canonical(text)
+        except InvalidIp:
+            return
+        self.assertEqual(str(ipaddress.ip_address(said)), said)
+        self.assertEqual(canonical(said), said)
+
+    @given(st.ip_addresses())
+    @settings(max_examples=200, deadline=None)
+    def test_no_address_breaks_it(self, address: object) -> None:
+        for allow in (False, True):
+            try:
+                canonical(str(address), allow_private=allow)
+            except InvalidIp as why:
+                self.assertIn(why.reason, REASONS)
+
+
+class EntriesTests(SynchronousTestCase):
+    def test_a_second_report_refreshes_and_is_not_new(self) -> None:
+        entries = Entries(600)
+        self.assertTrue(entries.report("203.0.113.7", 0))
+        self.assertFalse(entries.report("203.0.113.7", 500))
+        self.assertEqual(entries.expire(1099), [])
+        self.assertEqual(entries.expire(1100), ["203.0.113.7"])
+
+    def test_beyond_the_maximum_only_refreshes_work(self) -> None:
+        entries = Entries(600, 2)
+        entries.report("203.0.113.1", 0)
+        entries.report("203.0.113.2", 0)
+        self.assertRaises(Full, entries.report, "203.0.113.3", 1)
+        self.assertFalse(entries.report("203.0.113.1", 1))
+
+    def test_ipv4_comes_before_ipv6_and_by_number(self) -> None:
+        ips = ["2001:db8::2", "203.0.113.10", "203.0.113.9", "2001:db8::1"]
+        entries = Entries()
+        for ip in ips:
+            entries.report(ip, 0)
+        self.assertEqual(
+            entries.addresses(), ("203.0.113.9", "203.0.113.10", "2001:db8::1", "2001:db8::2")
+        )
+
+    def test_what_is_restored_is_valid_unexpired_and_lasts_one_ttl_at_most(self) -> None:
+        saved = [
+            Entry("203.0.113.1", 1_000_000),
+            Entry("203.0.113.2", 100),
+            Entry("10.0.0.1", 1_000_000),
+            Entry("203.0.113.0/24", 1_000_000),
+            Entry("203.0.113.3", 150),
+        ]
+        entries = Entries(600)
+        self.assertEqual(entries.restore(saved, 100, allow_private=False), 2)
+        self.assertEqual(
+            list(entries.all()), [Entry("203.0.113.1", 700), Entry("203.0.113.3", 150)]
+        )
+
+    def test_no_more_than_the_maximum_is_restored(self) -> None:
+        saved = [Entry(f"203.0.113.{n}", 900) for n in range(9)]
+        self.assertEqual(Entries(600, 3).restore(saved, 100, allow_private=False), 3)
+
+    @given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 20), st.booleans()), max_size=40))
+    @settings(max_examples=60, deadline=None)
+    def test_an_entry_is_open_exactly_until_a_ttl_after_its_last_report(
+        self, steps: list[tuple[int, int, bool]]
+    ) -> None:
+        entries, last, now = Entries(10, 4), dict[str, int](), 0
+        for number, wait, sweep in steps:
+            now += wait
+            if sweep:
+                entries.expire(now)
+                last = {ip: at for ip, at in last.items() if at + 10 > now}
+            ip = f"203.0.113.{number}"
+            try:
+                self.assertEqual(entries.report(ip, now), ip not in last)
+                last[ip] = now
+            except Full:
+                self.assertEqual(len(last), 4)
+                self.assertNotIn(ip, last)
+            self.assertEqual(entries.addresses(), tuple(sorted(last, key=order)))
