@@ -1,0 +1,122 @@
+"""Bodies on their way through: counted, or taken out of chunks, never kept."""
+
+from __future__ import annotations
+
+import re
+
+from attrs import define, field
+
+from svcserver.edge.heads import Fault
+
+MAX_LINE = 1_024  # bytes of a chunk's size line
+MAX_TRAILER = 8 * 1_024
+_SIZE = re.compile(rb"([0-9A-Fa-f]{1,12})(?:;[\t\x20-\x7e]*)?")
+_TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*")
+LAST_CHUNK = b"0\r\n\r\n"
+
+
+def chunk(data: bytes) -> bytes:
+    """``data`` as one chunk; it must not be empty, which would end the body."""
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+@define
+class Counted:
+    """A body of a known length."""
+
+    left: int
+
+    @property
+    def done(self) -> bool:
+        """Whether the body is complete."""
+        return self.left == 0
+
+    def feed(self, data: bytes) -> tuple[bytes, bytes]:
+        """The body's part of ``data``, and what follows the body."""
+        part = data[: self.left]
+        self.left -= len(part)
+        return part, data[len(part) :]
+
+
+@define
+class Endless:
+    """A body that lasts as long as the connection."""
+
+    done: bool = False
+
+    def feed(self, data: bytes) -> tuple[bytes, bytes]:
+        """All of it."""
+        return data, b""
+
+
+@define
+class Chunked:
+    """Takes a chunked body apart; trailers are checked and dropped. Raises Fault."""
+
+    done: bool = field(default=False, init=False)
+    _rest: bytes = field(default=b"", init=False)
+    _left: int = field(default=0, init=False)  # bytes of the present chunk still to come
+    _ending: bool = field(default=False, init=False)  # the CRLF after a chunk is due
+    _trailer: int = field(default=-1, init=False)  # bytes of trailers so far, -1 before them
+
+    def feed(self, data: bytes) -> tuple[bytes, bytes]:
+        """The body's part of ``data``, and what follows the body."""
+        data = self._rest + data if self._rest else data
+        found: list[bytes] = []
+        at = 0
+        while at < len(data) and not self.done:
+            if self._left:
+                part = data[at : at + self._left]
+                found.append(part)
+                at += len(part)
+                self._left -= len(part)
+                self._ending = self._left == 0
+                continue
+            line, after = self._line(data, at)
+            if line is None:
+                break
+            at = after
+            self._understand(line)
+        self._rest = b"" if self.done else data[at:]
+        return b"".join(found), data[at:] if self.done else b""
+
+    def _line(self, data: bytes, at: int) -> tuple[bytes | None, int]:
+        end = data.find(b"\n", at, at + MAX_LINE)
+        if end < 0:
+            if len(data) - at >= MAX_LINE:
+                raise Fault("chunk line too long")
+            if self._ending and data[at : at + 2] != b"\r\n"[: len(data) - at]:
+                raise Fault("chunk end")
+            return None, at
+        line = data[at : end + 1]
+        if not line.endswith(b"\r\n"):
+            raise Fault("bare line feed in a chunk")
+        return line[:-2], end + 1
+
+    def _understand(self, line: bytes) -> None:
+        if self._ending:
+            if line:
+                raise Fault("chunk end")
+            self._ending = False
+        elif self._trailer >= 0:
+            self._trailer += len(line)
+            if line and (self._trailer > MAX_TRAILER or not _TRAILER.fullmatch(line)):
+                raise Fault("trailer")
+            self.done = not line
+        else:
+            size = _SIZE.fullmatch(line)
+            if size is None:
+                raise Fault("chunk size")
+            self._left = int(size[1], 16)
+            if self._left == 0:
+                self._trailer = 0
+
+
+Body = Counted | Endless | Chunked
+
+
+def body_of(length: int | None) -> Body:
+    """A reader for a head's ``length``: None is chunked, -1 until the end."""
+    if length is None:
+        return Chunked()
+    return Endless() if length < 0 else Counted(length)

@@ -1,0 +1,410 @@
+"""One request on its way to an upstream, and the answer on its way back.
+
+Bytes are never kept: whoever is too slow holds the other up. Framing is always written
+anew, from what was understood and never from what was sent.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from attrs import define, field
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IPushProducer
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from svcserver.edge.bodies import LAST_CHUNK, Body, body_of, chunk
+from svcserver.edge.heads import (
+    MAX_RESPONSE_HEAD,
+    Fault,
+    RequestHead,
+    ResponseHead,
+    find_end,
+    read_response,
+)
+from svcserver.edge.verdicts import Forward, Keeper, Record, Unreachable
+from svcserver.edge.wording import answer_head, request_head
+
+log = Logger()
+
+_SAFE = (b"GET", b"HEAD")  # may be sent again when a kept connection turns out dead
+
+
+class Client(Protocol):
+    """What an exchange needs of the connection it came in on."""
+
+    keeper: Keeper
+    transport: Any
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the service is on its way out."""
+
+    def now(self) -> float:
+        """The clock."""
+
+    def advance(self) -> None:
+        """Go on with the bytes that wait."""
+
+    def hold(self, reason: str) -> None:
+        """Read no more from the client."""
+
+    def release(self, reason: str) -> None:
+        """Read again."""
+
+    def request_complete(self) -> None:
+        """The whole request has arrived."""
+
+    def over(self, exchange: Exchange, *, close: bool) -> None:
+        """The answer is complete."""
+
+    def fail(self, exchange: Exchange, status: int, code: str, reason: str) -> None:
+        """No answer will come; give our own."""
+
+    def cut(self) -> None:
+        """End the connection in the middle."""
+
+
+@implementer(IPushProducer)
+@define(eq=False, slots=False)
+class Downward:
+    """Paused by the client's transport when the client reads too slowly."""
+
+    exchange: Exchange
+
+    def pauseProducing(self) -> None:
+        """Read no more of the answer."""
+        self.exchange.hold_upstream()
+
+    def resumeProducing(self) -> None:
+        """Read on."""
+        self.exchange.release_upstream()
+
+    def stopProducing(self) -> None:
+        """The client is gone; its channel says so itself."""
+
+
+@implementer(IPushProducer)
+@define(eq=False, slots=False)
+class Upward:
+    """Paused by the upstream's transport when the upstream reads too slowly."""
+
+    client: Client
+
+    def pauseProducing(self) -> None:
+        """Read no more of the request."""
+        self.client.hold("upstream")
+
+    def resumeProducing(self) -> None:
+        """Read on."""
+        self.client.release("upstream")
+
+    def stopProducing(self) -> None:
+        """The upstream is gone; its connection says so itself."""
+
+
+@define(eq=False, slots=False)
+class Exchange:
+    """Couples a client's request with an upstream connection."""
+
+    client: Client
+    head: RequestHead
+    forward: Forward
+    record: Record
+    body: Body = field(init=False)
+    ready: bool = field(default=False, init=False)  # the upstream has the head
+    tunnelling: bool = field(default=False, init=False)
+    answered: bool = field(default=False, init=False)  # the client has a head
+    moved: bool = field(default=True, init=False)  # since the last sweep
+    ended: bool = field(default=False, init=False)
+    connection: Any = field(default=None, init=False)
+    _answer: ResponseHead | None = field(default=None, init=False)
+    _reply: Body | None = field(default=None, init=False)
+    _raw: bytes = field(default=b"", init=False)
+    _framed: bool = field(default=False, init=False)  # chunks towards the client
+    _close: bool = field(default=False, init=False)
+    _retried: bool = field(default=False, init=False)
+    _held: bool = field(default=False, init=False)
+    _down: Downward | None = field(default=None, init=False)
+    _up: Upward | None = field(default=None, init=False)
+    _last: float = field(default=0.0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.body = body_of(self.head.length)
+
+    # -- towards the upstream --------------------------------------------------
+
+    def start(self, *, fresh: bool = False) -> None:
+        """Find a connection and send the head."""
+        got = self.forward.upstream.take(fresh=fresh)
+        if isinstance(got, Deferred):
+            got.addCallbacks(self._connected, self._unreachable)
+            got.addErrback(self._broken)
+        else:
+            self._connected(got)
+
+    def _connected(self, connection: Any) -> None:
+        if self.ended:
+            self.forward.upstream.give_back(connection)
+            return
+        self.connection, connection.user = connection, self
+        connection.transport.write(request_head(self.head, self.forward, self.client.keeper))
+        self.ready = self.moved = True
+        if self.body.done:
+            self.client.request_complete()
+        self.client.advance()
+
+    def _unreachable(self, failure: Failure) -> None:
+        why = failure.value
+        if not isinstance(why, Unreachable):
+            self._broken(failure)
+        elif not self.ended:
+            self.client.fail(self, why.status, why.code, f"upstream_{why.code}")
+
+    def _broken(self, failure: Failure) -> None:
+        log.failure("an exchange broke", failure)
+        self.client.cut()
+
+    def client_body(self, data: bytes) -> bytes:
+        """Send the request's part of ``data`` on; gives what follows it. Raises Fault."""
+        part, rest = self.body.feed(data)
+        self.moved = True
+        self.record.bytes_in += len(part)
+        limit = self.client.keeper.limits.max_body
+        if limit is not None and self.record.bytes_in > limit:
+            raise Fault("body_too_large", 413, "body_too_large")
+        chunked = self.head.length is None
+        if chunked:
+            part = (chunk(part) if part else b"") + (LAST_CHUNK if self.body.done else b"")
+        if part:
+            self.connection.transport.write(part)
+        if self.body.done:
+            self._unregister_up()
+            self.client.request_complete()
+        elif self._up is None:
+            self._register_up()
+        return rest
+
+    def client_tunnel(self, data: bytes) -> None:
+        """Bytes of the tunnel, unread."""
+        self.moved = True
+        self.record.bytes_in += len(data)
+        self.connection.transport.write(data)
+
+    # -- towards the client ----------------------------------------------------
+
+    def upstream_received(self, data: bytes) -> None:
+        """Bytes of the answer."""
+        self.moved = True
+        if self.tunnelling:
+            self.record.bytes_out += len(data)
+            self.client.transport.write(data)
+            return
+        try:
+            if self._reply is None:
+                self._raw += data
+                self._heads()
+            else:
+                self._pass(data, b"")
+        except Fault as fault:
+            log.warn("an upstream's answer cannot be read: {kind}", kind=fault.kind)
+            self.fail("broken")
+
+    def _heads(self) -> None:
+        while self._reply is None and not self.ended:
+            end = find_end(self._raw, MAX_RESPONSE_HEAD)
+            if end < 0:
+                return
+            raw, self._raw = self._raw[:end], self._raw[end:]
+            answer = read_response(raw, self.head.method)
+            if answer.status == 101:
+                self._open_tunnel(answer)
+                return
+            if answer.status >= 200:
+                self._begin(answer)
+
+    def _begin(self, answer: ResponseHead) -> None:
+        self._answer, self._reply = answer, body_of(answer.length)
+        self._framed = self.head.minor == 1 and answer.length in (None, -1)
+        self._close = (
+            not self.head.keep_alive
+            or not self.body.done
+            or self.client.stopping
+            or self.forward.tunnel
+            or (self.head.minor == 0 and answer.length in (None, -1))
+        )
+        self.record.status = answer.status
+        head = answer_head(answer, self.client.keeper, framed=self._framed, close=self._close)
+        self.answered = True
+        rest, self._raw = self._raw, b""
+        self._pass(rest, head)
+        if self.forward.on_answer is not None:
+            self.forward.on_answer(answer.status)
+
+    def _pass(self, data: bytes, head: bytes) -> None:
+        reply = self._reply
+        if reply is None:
+            return
+        part, rest = reply.feed(data)
+        self.record.bytes_out += len(part)
+        self._write(head, part, last=reply.done)
+        if reply.done:
+            self._complete(clean=not rest)
+        elif self._down is None:
+            self._register_down()
+
+    def _write(self, head: bytes, part: bytes, *, last: bool) -> None:
+        if self._framed:
+            part = (chunk(part) if part else b"") + (LAST_CHUNK if last else b"")
+        if head or part:
+            self.client.transport.write(head + part)
+
+    def _complete(self, *, clean: bool) -> None:
+        answer, connection = self._answer, self.connection
+        self._settle()
+        if connection is not None:
+            if clean and self.body.done and answer is not None and answer.keep_alive:
+                self.forward.upstream.give_back(connection)
+            else:
+                connection.abort()
+        self.client.over(self, close=self._close)
+
+    # -- tunnels ---------------------------------------------------------------
+
+    def _open_tunnel(self, answer: ResponseHead) -> None:
+        if not self.forward.tunnel:
+            raise Fault("an upgrade nobody asked for")
+        self.record.status, self.record.tunnel = 101, True
+        self.tunnelling = self.answered = True
+        head = answer_head(answer, self.client.keeper, framed=False, close=False)
+        rest, self._raw = self._raw, b""
+        self.record.bytes_out += len(rest)
+        self.client.transport.write(head + rest)
+        self._register_up()
+        self._register_down()
+        self.client.advance()
+
+    # -- ends ------------------------------------------------------------------
+
+    def upstream_lost(self) -> None:
+        """The upstream's connection is gone."""
+        connection, self.connection = self.connection, None
+        if self.ended:
+            return
+        self._down = self._unregistered(self.client.transport, self._down)
+        if self.tunnelling:
+            self._settle()
+            self.client.over(self, close=True)
+        elif self._reply is not None and self._answer is not None and self._answer.length == -1:
+            self._write(b"", b"", last=True)
+            self._complete(clean=False)
+        elif self._may_retry(connection):
+            self._retried, self.ready, self._up = True, False, None
+            self.start(fresh=True)
+        else:
+            self.fail("reset")
+
+    def _may_retry(self, connection: Any) -> bool:
+        return (
+            connection.used
+            and not self._retried
+            and not self._raw
+            and not self.answered
+            and self.head.method in _SAFE
+            and not self.head.has_body
+        )
+
+    def fail(self, why: str) -> None:
+        """The upstream will not answer: ``reset``, ``silent`` or ``broken``."""
+        status, code, reason = self.client.keeper.lost(why, self.answered)
+        self.record.reason = reason
+        if self.answered:
+            self.abandon(aborted=True)
+            self.client.cut()
+        else:
+            self.client.fail(self, status, code, reason)
+
+    def abandon(self, *, aborted: bool) -> None:
+        """Let go of the upstream; the client is gone or gets another answer."""
+        connection = self.connection
+        self._settle()
+        self.record.aborted = aborted
+        if connection is not None:
+            connection.abort()
+
+    def client_gone(self) -> None:
+        """The client's connection ended; what it wrote into a tunnel still arrives."""
+        connection = self.connection
+        if not self.tunnelling or connection is None:
+            self.abandon(aborted=True)
+            return
+        self._settle()
+        connection.user = None
+        connection.transport.loseConnection()
+
+    def _settle(self) -> None:
+        if self.ended:
+            return
+        self.ended = True
+        self._unregister_up()
+        self._down = self._unregistered(self.client.transport, self._down)
+        if self._held:
+            self.release_upstream()
+        self.connection = None
+        self.client.release("upstream")
+
+    def sweep(self, now: float) -> None:
+        """Notice silence."""
+        limits = self.client.keeper.limits
+        if self.moved or not self.ready:
+            self.moved, self._last = False, now
+            return
+        silence = now - self._last
+        if self.tunnelling:
+            if silence >= limits.tunnel_idle_s:
+                self.record.reason = "idle"
+                self.client.cut()
+        elif self._held:
+            if silence >= limits.idle_s:
+                self.record.reason = "slow_reader"
+                self.client.cut()
+        elif self.body.done and silence >= (
+            limits.headers_s if self.forward.tunnel else limits.upstream_idle_s
+        ):
+            self.fail("silent")
+
+    # -- back-pressure ---------------------------------------------------------
+
+    def hold_upstream(self) -> None:
+        """The client reads too slowly."""
+        if not self._held and self.connection is not None:
+            self._held = True
+            self.connection.transport.pauseProducing()
+
+    def release_upstream(self) -> None:
+        """The client has read what was waiting."""
+        if self._held:
+            self._held, self.moved = False, True
+            if self.connection is not None and self.connection.alive:
+                self.connection.transport.resumeProducing()
+
+    def _register_down(self) -> None:
+        self._down = Downward(self)
+        self.client.transport.registerProducer(self._down, True)
+
+    def _register_up(self) -> None:
+        if self._up is None and self.connection is not None:
+            self._up = Upward(self.client)
+            self.connection.transport.registerProducer(self._up, True)
+
+    def _unregister_up(self) -> None:
+        if self._up is not None and self.connection is not None:
+            self.connection.transport.unregisterProducer()
+        self._up = None
+
+    @staticmethod
+    def _unregistered(transport: Any, producer: Any) -> None:
+        if producer is not None:
+            transport.unregisterProducer()

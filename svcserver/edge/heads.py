@@ -1,0 +1,243 @@
+"""The heads of HTTP/1.1 messages, read so that no two readings are possible.
+
+Our own check of the raw bytes comes first; only what passes it is shown to llhttp, and
+the two must agree. What is stricter than RFC 9112 asks is so because the bytes go on to
+another server, which must never see another message than we did. Spec: 2 §7 Gateway.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import httptools
+from attrs import define, field, frozen
+
+MAX_HEAD = 16 * 1024  # bytes of a request head
+MAX_RESPONSE_HEAD = 64 * 1024
+METHODS = frozenset([b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"PATCH", b"OPTIONS"])
+
+Header = tuple[bytes, bytes, bytes]  # name as sent, name in lower case, value
+
+_TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_REQUEST_LINE = re.compile(rb"(" + _TOKEN + rb") ([^ \r\n]+) HTTP/1\.([01])")
+_CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
+_STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: ([\t\x20-\x7e\x80-\xff]*))?")
+_FIELDS = re.compile(rb"(?:" + _TOKEN + rb":[\t\x20-\x7e\x80-\xff]*\r\n)*")
+_BARE_LF = re.compile(rb"(?<!\r)\n")
+_HOST = re.compile(rb"(?:[A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
+_LENGTH = re.compile(rb"[0-9]{1,15}")
+_SPECIAL = frozenset(
+    [b"content-length", b"transfer-encoding", b"host", b"connection", b"upgrade", b"expect"]
+)
+
+
+class Fault(Exception):
+    """A message that cannot be passed on; the connection ends with the answer.
+
+    ``code`` is the machine word of the refusal, ``kind`` says what is wrong for the log.
+    """
+
+    def __init__(self, kind: str, status: int = 400, code: str = "bad_request") -> None:
+        super().__init__(kind)
+        self.kind, self.status, self.code = kind, status, code
+
+
+@frozen
+class RequestHead:
+    """A request as far as the empty line. ``length`` is None for a chunked body."""
+
+    method: bytes
+    target: bytes
+    minor: int
+    headers: list[Header]
+    length: int | None = 0
+    keep_alive: bool = True
+    expects: bool = False
+    upgrade: bytes = b""  # the Upgrade field, lower case
+    named: frozenset[bytes] = frozenset()  # what the Connection field names
+
+    @property
+    def has_body(self) -> bool:
+        """Whether bytes follow the head."""
+        return self.length != 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the target is a path, and free of control characters; never pass on others."""
+        return self.target.startswith(b"/") and not _CONTROL.search(self.target)
+
+    def values(self, name: bytes) -> list[bytes]:
+        """Every value of the field with that lower-case name."""
+        return [value for _, lower, value in self.headers if lower == name]
+
+
+@frozen
+class ResponseHead:
+    """An answer as far as the empty line; ``length`` None: chunked, -1: until the end."""
+
+    status: int
+    reason: bytes
+    headers: list[Header]
+    length: int | None
+    declared: bytes | None  # the Content-Length field itself, which HEAD answers keep
+    keep_alive: bool
+    named: frozenset[bytes]
+
+
+def find_end(buffer: bytes, limit: int = MAX_HEAD) -> int:
+    """Where the head in ``buffer`` ends, -1 while it is incomplete; raises Fault."""
+    end = buffer.find(b"\r\n\r\n")
+    if end < 0:
+        if len(buffer) > limit:
+            raise Fault("head too large", 431, "headers_too_large")
+        if buffer and buffer[0] in b"\r\n\t ":
+            raise Fault("blank before the request line")
+        if _BARE_LF.search(buffer):
+            raise Fault("bare line feed")
+        return -1
+    if end + 4 > limit:
+        raise Fault("head too large", 431, "headers_too_large")
+    return end + 4
+
+
+def read_request(raw: bytes) -> RequestHead:
+    """The head whose bytes, with the empty line, are ``raw``; raises Fault."""
+    line, _, rest = raw.partition(b"\r\n")
+    start = _REQUEST_LINE.fullmatch(line)
+    if start is None:
+        raise Fault("request line")
+    method, target, minor = start[1], start[2], int(start[3])
+    headers, special = _fields(rest[:-2])
+    if method in METHODS and not _CONTROL.search(target):
+        # the rest is refused on the head alone: see RequestHead.is_plain
+        _second_opinion(raw, method, target, len(headers))
+    hosts = special.get(b"host", ())
+    if len(hosts) != 1 or not _HOST.fullmatch(hosts[0]):
+        raise Fault("host")
+    named = _tokens(special.get(b"connection", ()))
+    return RequestHead(
+        method,
+        target,
+        minor,
+        headers,
+        _request_length(special, minor),
+        keep_alive=minor == 1 and b"close" not in named,
+        expects=_expects(special, minor),
+        upgrade=b",".join(special.get(b"upgrade", ())).strip().lower(),
+        named=named,
+    )
+
+
+def read_response(raw: bytes, method: bytes) -> ResponseHead:
+    """The answer to a ``method`` request; raises Fault."""
+    line, _, rest = raw.partition(b"\r\n")
+    start = _STATUS_LINE.fullmatch(line)
+    if start is None:
+        raise Fault("status line")
+    minor, status = int(start[1]), int(start[2])
+    headers, special = _fields(rest[:-2])
+    named = _tokens(special.get(b"connection", ()))
+    lengths = special.get(b"content-length", [])
+    length: int | None = _response_length(special, minor)
+    bare = method == b"HEAD" or status < 200 or status in (204, 304)
+    keep = b"close" not in named and (minor == 1 or b"keep-alive" in named)
+    return ResponseHead(
+        status,
+        start[3] or b"",
+        headers,
+        0 if bare else length,
+        lengths[0] if lengths and status >= 200 and status != 204 else None,
+        keep and (bare or length != -1),
+        named,
+    )
+
+
+def _fields(raw: bytes) -> tuple[list[Header], dict[bytes, list[bytes]]]:
+    """Header lines, each with its CRLF; and the values of those that steer the framing."""
+    if not _FIELDS.fullmatch(raw):
+        raise Fault("header line")
+    headers: list[Header] = []
+    special: dict[bytes, list[bytes]] = {}
+    for line in raw.split(b"\r\n")[:-1]:
+        name, _, value = line.partition(b":")
+        lower = name.lower()
+        value = value.strip(b" \t")
+        headers.append((name, lower, value))
+        if lower in _SPECIAL:
+            special.setdefault(lower, []).append(value)
+    return headers, special
+
+
+def _request_length(special: dict[bytes, list[bytes]], minor: int) -> int | None:
+    lengths = special.get(b"content-length")
+    codings = special.get(b"transfer-encoding")
+    if codings:
+        if lengths:
+            raise Fault("both lengths")
+        if minor == 0 or len(codings) != 1 or codings[0].lower() != b"chunked":
+            raise Fault("transfer encoding")
+        return None
+    if not lengths:
+        return 0
+    if len(lengths) != 1 or not _LENGTH.fullmatch(lengths[0]):
+        raise Fault("content length")
+    return int(lengths[0])
+
+
+def _response_length(special: dict[bytes, list[bytes]], minor: int) -> int | None:
+    if b"transfer-encoding" not in special and b"content-length" not in special:
+        return -1
+    return _request_length(special, minor)
+
+
+def _expects(special: dict[bytes, list[bytes]], minor: int) -> bool:
+    values = special.get(b"expect")
+    if not values:
+        return False
+    if len(values) != 1 or values[0].lower() != b"100-continue":
+        raise Fault("expectation", 417, "expectation_failed")
+    return minor == 1
+
+
+def _tokens(values: Iterable[bytes]) -> frozenset[bytes]:
+    return frozenset(part.strip().lower() for value in values for part in value.split(b","))
+
+
+@define
+class _Collector:
+    """What llhttp understood."""
+
+    target: bytes = b""
+    count: int = 0
+    complete: bool = field(default=False, init=False)
+
+    def on_url(self, url: bytes) -> None:
+        self.target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.count += 1
+
+    def on_headers_complete(self) -> None:
+        self.complete = True
+
+
+def _second_opinion(raw: bytes, method: bytes, target: bytes, count: int) -> None:
+    """llhttp must read the same head; raises Fault where it does not."""
+    seen = _Collector()
+    parser = httptools.HttpRequestParser(seen)
+    try:
+        parser.feed_data(raw)
+    except httptools.HttpParserUpgrade:
+        pass  # it stops after the head of an upgrade, which is all it was shown
+    except httptools.HttpParserCallbackError:
+        raise
+    except httptools.HttpParserError:
+        raise Fault("second opinion") from None
+    if (seen.complete, seen.target, seen.count, parser.get_method()) != (
+        True,
+        target,
+        count,
+        method,
+    ):
+        raise Fault("second opinion")

@@ -1,0 +1,223 @@
+"""TLS at the edge: one strict context for the gateway, one pinning client for the relay.
+
+TLS 1.2 and newer, forward secrecy and authenticated encryption only, no renegotiation,
+no compression, sessions resumed. The client side trusts no authority and no name: the
+pinned fingerprint is the whole proof.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from OpenSSL import SSL
+from twisted.internet import protocol
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import (
+    IHandshakeListener,
+    IOpenSSLClientConnectionCreator,
+    IOpenSSLServerConnectionCreator,
+)
+from twisted.logger import Logger
+from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from svcserver.edge.certificate import Pair, fingerprint_of_der
+from svcserver.edge.upstream import Connection, Pool
+from svcserver.edge.verdicts import Unreachable
+
+log = Logger()
+
+CIPHERS = b"ECDHE+AESGCM:ECDHE+CHACHA20"
+HTTP_1_1 = b"http/1.1"
+
+
+def _context() -> SSL.Context:
+    context = SSL.Context(SSL.TLS_METHOD)
+    context.set_min_proto_version(SSL.TLS1_2_VERSION)
+    context.set_cipher_list(CIPHERS)
+    context.set_options(
+        SSL.OP_NO_COMPRESSION | SSL.OP_NO_RENEGOTIATION | SSL.OP_CIPHER_SERVER_PREFERENCE
+    )
+    context.set_mode(SSL.MODE_RELEASE_BUFFERS)
+    return context
+
+
+def server_context(pair: Pair) -> SSL.Context:
+    """The gateway's context; OpenSSL makes and renews the session ticket keys."""
+    context = _context()
+    key: Any = serialization.load_pem_private_key(pair.key, password=None)
+    first, *chain = x509.load_pem_x509_certificates(pair.certificate)
+    context.use_certificate(first)
+    for one in chain:
+        context.add_extra_chain_cert(one)
+    context.use_privatekey(key)
+    context.set_session_cache_mode(SSL.SESS_CACHE_SERVER)
+    context.set_session_id(b"svc-gateway")
+    context.set_alpn_select_callback(_choose)
+    return context
+
+
+def _choose(connection: SSL.Connection, offered: list[bytes]) -> Any:
+    """ALPN: HTTP/1.1 where it is offered; else go on without, rather than hang up."""
+    return HTTP_1_1 if HTTP_1_1 in offered else SSL.NO_OVERLAPPING_PROTOCOLS
+
+
+@implementer(IOpenSSLServerConnectionCreator)
+class Serving:
+    """Makes the server's end of a TLS connection."""
+
+    def __init__(self, context: SSL.Context) -> None:
+        self.context = context
+
+    def serverConnectionForTLS(self, tlsProtocol: Any) -> SSL.Connection:
+        """Twisted calls this for every connection."""
+        return SSL.Connection(self.context, None)
+
+
+class Door(TLSMemoryBIOFactory):
+    """TLS in front of a factory; ``admit(address)`` may turn a client away without a word."""
+
+    protocol = TLSMemoryBIOProtocol
+    noisy = False
+
+    def __init__(
+        self, context: SSL.Context, inner: Any, admit: Callable[[Any], bool], clock: Any
+    ) -> None:
+        super().__init__(Serving(context), False, inner, clock)
+        self.admit = admit
+
+    def buildProtocol(self, addr: Any) -> Any:
+        """None closes the connection before the handshake."""
+        return super().buildProtocol(addr) if self.admit(addr) else None
+
+
+# -- the client's side -----------------------------------------------------------
+
+
+@implementer(IOpenSSLClientConnectionCreator)
+class Pinning:
+    """Makes the client's end of a TLS connection; the pin is checked after the handshake."""
+
+    def __init__(self, host: str) -> None:
+        self.context = _context()
+        self.context.set_verify(SSL.VERIFY_NONE)
+        self.context.set_alpn_protos([HTTP_1_1])
+        self.name = None if _is_address(host) else host.encode("idna")
+
+    def clientConnectionForTLS(self, tlsProtocol: Any) -> SSL.Connection:
+        """Twisted calls this for every connection."""
+        connection = SSL.Connection(self.context, None)
+        if self.name is not None:
+            connection.set_tlsext_host_name(self.name)
+        return connection
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+class Mismatch(Unreachable):
+    """The peer's certificate is not the pinned one; ``presented`` is its fingerprint."""
+
+    def __init__(self, presented: str) -> None:
+        super().__init__(502, "certificate_mismatch")
+        self.presented = presented
+
+
+@implementer(IHandshakeListener)
+class _Secure(Connection):
+    """Usable only after the handshake and the pin."""
+
+    def __init__(self, pool: Pool, attempt: _Attempt) -> None:
+        super().__init__(pool)
+        self.attempt = attempt
+
+    def handshakeCompleted(self) -> None:
+        transport: Any = self.transport
+        certificate: Any = transport.getPeerCertificate()
+        der = certificate.to_cryptography().public_bytes(serialization.Encoding.DER)
+        self.attempt.handshaken(self, fingerprint_of_der(der))
+
+    def connectionLost(self, reason: Failure = protocol.connectionDone) -> None:
+        super().connectionLost(reason)
+        self.attempt.lost(reason)
+
+
+class _Attempt(protocol.ClientFactory):
+    """One connection on its way; fires with it, or fails with Unreachable."""
+
+    noisy = False
+
+    def __init__(self, pool: Pool, pin: str, clock: Any, timeout_s: float) -> None:
+        self.pool, self.pin = pool, pin
+        self.result: Deferred[Any] | None = Deferred()
+        self.connection: _Secure | None = None
+        self.timer = clock.callLater(timeout_s, self._late)
+
+    def buildProtocol(self, addr: Any) -> Any:
+        self.connection = _Secure(self.pool, self)
+        return self.connection
+
+    def clientConnectionFailed(self, connector: Any, reason: Failure) -> None:
+        self.lost(reason)
+
+    def handshaken(self, connection: _Secure, presented: str) -> None:
+        """The pin decides, before a byte of ours has left."""
+        if presented == self.pin:
+            self._settle(connection)
+        else:
+            connection.abort()
+            self._settle(Failure(Mismatch(presented)))
+
+    def lost(self, reason: Failure) -> None:
+        log.debug("no TLS connection: {why}", why=reason.getErrorMessage())
+        self._settle(Failure(Unreachable(self.pool.status, self.pool.code)))
+
+    def _late(self) -> None:
+        if self.connection is not None:
+            self.connection.abort()
+        self._settle(Failure(Unreachable(self.pool.status, self.pool.code)))
+
+    def _settle(self, outcome: Any) -> None:
+        result, self.result = self.result, None
+        if self.timer.active():
+            self.timer.cancel()
+        if result is not None:
+            result.callback(outcome)
+        elif isinstance(outcome, _Secure):
+            outcome.abort()
+
+
+class _PinnedTLS(TLSMemoryBIOFactory):
+    protocol = TLSMemoryBIOProtocol
+    noisy = False
+
+
+def pinned(
+    reactor: Any, host: str, port: int, pin: str, *, timeout_s: float, bind: str | None = None
+) -> Any:
+    """A ``connect`` for a Pool: TLS to ``host`` whose certificate has fingerprint ``pin``.
+
+    ``bind`` is the address that outgoing connections come from.
+    """
+    creator = Pinning(host)
+
+    def connect(pool: Pool) -> Deferred[Any]:
+        attempt = _Attempt(pool, pin, reactor, timeout_s)
+        result = attempt.result
+        factory = _PinnedTLS(creator, True, attempt, reactor)
+        reactor.connectTCP(
+            host, port, factory, timeout=timeout_s, bindAddress=(bind, 0) if bind else None
+        )
+        return result  # type: ignore[return-value]  # only _settle clears it
+
+    return connect

@@ -1,0 +1,160 @@
+"""Connections to an upstream, kept alive between requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from attrs import define, field
+from twisted.internet import protocol
+from twisted.internet.defer import Deferred
+from twisted.internet.endpoints import TCP4ClientEndpoint, TCP6ClientEndpoint
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from svcserver.edge.verdicts import Unreachable
+
+log = Logger()
+
+CONNECT_S = 10.0
+IDLE_S = 30.0  # less than any upstream of ours keeps an idle connection
+MAX_IDLE = 256
+
+
+class User(Protocol):
+    """Who uses a connection just now."""
+
+    def upstream_received(self, data: bytes) -> None:
+        """Bytes of the answer."""
+
+    def upstream_lost(self) -> None:
+        """The connection is gone."""
+
+
+class Connection(protocol.Protocol):
+    """One upstream connection; belongs to one user at a time."""
+
+    user: User | None = None
+    used: bool = False  # has carried an exchange before
+    idle_since: float = 0.0
+    alive: bool = False
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+
+    def connectionMade(self) -> None:
+        """Small requests should not wait for each other."""
+        self.alive = True
+        transport: Any = self.transport
+        transport.setTcpNoDelay(True)
+
+    def dataReceived(self, data: bytes) -> None:
+        """Hand on; bytes that nobody asked for end the connection."""
+        if self.user is None:
+            self.abort()
+        else:
+            self.user.upstream_received(data)
+
+    def connectionLost(self, reason: Failure = protocol.connectionDone) -> None:
+        """Tell the user, or leave the pool."""
+        self.alive = False
+        user, self.user = self.user, None
+        self.pool.forget(self)
+        if user is not None:
+            user.upstream_lost()
+
+    def abort(self) -> None:
+        """Cut it, telling nobody."""
+        self.user = None
+        transport: Any = self.transport
+        if self.alive and transport is not None:
+            transport.abortConnection()
+
+
+@define(eq=False, slots=False)
+class Pool:
+    """The connections to one upstream.
+
+    ``connect(factory)`` opens a connection and fires with its Connection, ready for
+    bytes, or fails; failures reach the taker as Unreachable.
+    """
+
+    clock: IReactorTime
+    connect: Callable[[Pool], Deferred[Any]]
+    status: int = 502
+    code: str = "bad_gateway"
+    idle_s: float = IDLE_S
+    _idle: list[Connection] = field(factory=list, init=False)
+    _open: set[Connection] = field(factory=set, init=False)
+    closed: bool = field(default=False, init=False)
+
+    def take(self, *, fresh: bool = False) -> Connection | Deferred[Connection]:
+        """A connection at once, or a Deferred of a new one (fails with Unreachable)."""
+        while self._idle and not fresh:
+            connection = self._idle.pop()
+            if connection.alive:
+                connection.used = True
+                return connection
+        return self.connect(self).addCallbacks(self._opened, self._failed)
+
+    def give_back(self, connection: Connection) -> None:
+        """Keep it for the next request."""
+        connection.user = None
+        if not connection.alive:
+            return
+        if self.closed or len(self._idle) >= MAX_IDLE:
+            connection.abort()
+            return
+        connection.idle_since = self.clock.seconds()
+        self._idle.append(connection)
+
+    def forget(self, connection: Connection) -> None:
+        """It is gone."""
+        self._open.discard(connection)
+        if connection in self._idle:
+            self._idle.remove(connection)
+
+    def sweep(self, now: float) -> None:
+        """End what was idle for too long."""
+        for connection in [one for one in self._idle if now - one.idle_since >= self.idle_s]:
+            self._idle.remove(connection)
+            connection.abort()
+
+    def close(self) -> None:
+        """End every connection; new ones are not kept."""
+        self.closed = True
+        for connection in list(self._open):
+            connection.abort()
+        self._idle.clear()
+
+    def _opened(self, connection: Connection) -> Connection:
+        self._open.add(connection)
+        return connection
+
+    def _failed(self, failure: Failure) -> Connection:
+        if isinstance(failure.value, Unreachable):
+            failure.raiseException()
+        log.debug("no connection to an upstream: {why}", why=failure.getErrorMessage())
+        raise Unreachable(self.status, self.code) from failure.value
+
+
+class _Plain(protocol.Factory):
+    noisy = False
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+
+    def buildProtocol(self, addr: Any) -> Connection:
+        return Connection(self.pool)
+
+
+def plain(reactor: Any, host: str, port: int, timeout_s: float = CONNECT_S) -> Any:
+    """A ``connect`` for plain HTTP on this machine."""
+
+    def connect(pool: Pool) -> Deferred[Any]:
+        kind: Any = TCP6ClientEndpoint if ":" in host else TCP4ClientEndpoint
+        opened: Deferred[Any] = kind(reactor, host, port, timeout=timeout_s).connect(_Plain(pool))
+        return opened
+
+    return connect

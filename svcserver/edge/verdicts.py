@@ -1,0 +1,109 @@
+"""What an edge service decides about a request, and what the core tells it afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from attrs import define, frozen
+
+from svcserver.edge.heads import Fault, RequestHead
+from svcserver.kernel import json
+
+
+@frozen
+class Limits:
+    """Times in seconds, each checked once a second; ``max_body`` in bytes, None: no cap."""
+
+    headers_s: float = 10.0
+    request_s: float = 30.0
+    keep_alive_s: float = 65.0
+    idle_s: float = 120.0
+    upstream_idle_s: float = 120.0
+    tunnel_idle_s: float = 300.0
+    handshake_s: float = 10.0
+    max_body: int | None = None
+
+
+@frozen
+class Refuse:
+    """Answer ``{"error": code}`` ourselves."""
+
+    status: int
+    code: str
+    reason: str = ""  # the log's word
+    retry_after_s: int | None = None
+    close: bool = False
+
+    def body(self) -> bytes:
+        """The answer's body."""
+        return json.dump({"error": self.code})
+
+
+@frozen
+class Forward:
+    """Send the request to ``upstream``; ``added`` are complete header lines."""
+
+    upstream: Upstream
+    route: str
+    added: bytes = b""
+    tunnel: bool = False
+    on_answer: Callable[[int], None] | None = None  # gets the status of the answer
+
+
+Verdict = Refuse | Forward
+
+
+class Unreachable(Exception):
+    """No connection to the upstream; says which answer that is."""
+
+    def __init__(self, status: int, code: str) -> None:
+        super().__init__(code)
+        self.status, self.code = status, code
+
+
+class Upstream(Protocol):
+    """Where requests go: connections that are taken, used alone, and given back."""
+
+    def take(self, *, fresh: bool = False) -> Any:
+        """A free connection at once (never when ``fresh``), or a Deferred of a new one."""
+
+    def give_back(self, connection: Any) -> None:
+        """The connection is idle and clean."""
+
+
+@define
+class Record:
+    """One exchange, for the log."""
+
+    peer: str
+    began: float
+    head: RequestHead | None = None
+    route: str = ""
+    status: int = 0
+    reason: str = ""
+    bytes_in: int = 0
+    bytes_out: int = 0
+    ended: float = 0.0
+    aborted: bool = False
+    tunnel: bool = False
+
+
+class Keeper(Protocol):
+    """The service behind a channel: gateway or relay."""
+
+    limits: Limits
+    dropped: frozenset[bytes]  # request fields, lower case, that never go on
+    hidden: frozenset[bytes]  # answer fields that never go back
+
+    def judge(self, head: RequestHead, peer: str) -> Verdict:
+        """Refuse or forward; takes the request's token where there are any."""
+
+    def wrong(self, fault: Fault) -> Refuse:
+        """The answer to a message that cannot be read."""
+
+    def lost(self, why: str, answered: bool) -> tuple[int, str, str]:
+        """Status, code and log word for an upstream that was ``reset`` or ``silent``."""
+
+    def done(self, record: Record) -> None:
+        """An exchange is over."""

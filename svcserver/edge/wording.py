@@ -1,0 +1,97 @@
+"""Heads as we write them: what must not travel is left out, framing is our own.
+
+Spec: 2 §5 Gateway, sheet "Headers".
+"""
+
+from __future__ import annotations
+
+from svcserver.edge.heads import Header, RequestHead, ResponseHead
+from svcserver.edge.verdicts import Forward, Keeper, Refuse
+
+HOP_BY_HOP = frozenset(
+    [
+        b"connection",
+        b"keep-alive",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+        b"content-length",  # not hop by hop, but always written anew
+    ]
+)
+_KEPT = frozenset([b"host"])  # a Connection field cannot take these away
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_CLOSE = b"Connection: close\r\n"
+_CHUNKED = b"Transfer-Encoding: chunked\r\n"
+_UPGRADE = b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
+_REASONS = {
+    400: b"Bad Request",
+    403: b"Forbidden",
+    405: b"Method Not Allowed",
+    408: b"Request Timeout",
+    413: b"Content Too Large",
+    417: b"Expectation Failed",
+    429: b"Too Many Requests",
+    431: b"Request Header Fields Too Large",
+    501: b"Not Implemented",
+    502: b"Bad Gateway",
+    503: b"Service Unavailable",
+    504: b"Gateway Timeout",
+}
+
+
+def request_head(head: RequestHead, forward: Forward, keeper: Keeper) -> bytes:
+    """The request as the upstream gets it."""
+    parts = [b"%b %b HTTP/1.1\r\n" % (head.method, head.target)]
+    parts += _kept(head.headers, HOP_BY_HOP | keeper.dropped, head.named)
+    parts.append(forward.added)
+    if forward.tunnel:
+        parts.append(_UPGRADE)
+    elif head.length is None:
+        parts.append(_CHUNKED)
+    elif head.length or any(lower == b"content-length" for _, lower, _ in head.headers):
+        parts.append(b"Content-Length: %d\r\n" % head.length)
+    parts.append(b"\r\n")
+    return b"".join(parts)
+
+
+def answer_head(answer: ResponseHead, keeper: Keeper, *, framed: bool, close: bool) -> bytes:
+    """The answer as the client gets it; ``framed``: in chunks."""
+    parts = [b"HTTP/1.1 %d %b\r\n" % (answer.status, answer.reason)]
+    parts += _kept(answer.headers, HOP_BY_HOP | keeper.hidden, answer.named)
+    if answer.status == 101:
+        parts.append(_UPGRADE)
+    elif framed:
+        parts.append(_CHUNKED)
+    elif answer.declared is not None:
+        parts.append(b"Content-Length: %b\r\n" % answer.declared)
+    if close:
+        parts.append(_CLOSE)
+    parts.append(b"\r\n")
+    return b"".join(parts)
+
+
+def refusal(refuse: Refuse, *, with_body: bool, close: bool) -> bytes:
+    """An answer of our own."""
+    body = refuse.body()
+    head = b"HTTP/1.1 %d %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\n" % (
+        refuse.status,
+        _REASONS.get(refuse.status, b"Refused"),
+        len(body),
+    )
+    if refuse.retry_after_s is not None:
+        head += b"Retry-After: %d\r\n" % refuse.retry_after_s
+    if refuse.status == 405:
+        head += b"Allow: GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS\r\n"
+    if close:
+        head += _CLOSE
+    return head + b"\r\n" + (body if with_body else b"")
+
+
+def _kept(headers: list[Header], dropped: frozenset[bytes], named: frozenset[bytes]) -> list[bytes]:
+    gone = dropped | (named - _KEPT) if named else dropped
+    return [
+        b"%b: %b\r\n" % (name, value)
+        for name, lower, value in headers
+        if lower not in gone and not lower.startswith(b"proxy-")
+    ]
