@@ -1,0 +1,342 @@
+"""The two routes and the life of the helper: every answer, the audit log, the state file."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.internet.address import IPv4Address
+from twisted.internet.defer import Deferred
+from twisted.internet.error import ConnectionDone
+from twisted.internet.testing import StringTransport
+from twisted.python.failure import Failure
+from twisted.trial.unittest import SynchronousTestCase
+from twisted.web.http_headers import Headers
+
+from svcserver.allowlist.entries import Entries, Entry
+from svcserver.allowlist.firewall import DryRun, Nftables
+from svcserver.allowlist.helper import Helper
+from svcserver.allowlist.keeping import Audit, StateFile
+from svcserver.allowlist.programs import Programs
+from svcserver.allowlist.routes import Desk
+from svcserver.allowlist.scripts import Ports
+from svcserver.kernel.secrets import Secret
+from svcserver.web.request import HttpRequest
+from svcserver.web.site import FrontFactory
+from tests.allowlist.support import SECRET, FakeSpawner
+
+NOW = 1_790_000_000.0
+
+
+class HelperCase(SynchronousTestCase):
+    dry = False
+
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.reactor = FakeSpawner()
+        self.reactor.advance(NOW)
+        self.helper = self.make()
+
+    def make(self, most: int = 256) -> Helper:
+        now = self.reactor.seconds
+        nft: Any = Nftables(Programs(self.reactor), "/usr/sbin/nft")
+        self.audit_path = self.folder / "audit.log"
+        helper = Helper(
+            self.reactor,
+            now,
+            Entries(600, most),
+            DryRun(nft) if self.dry else nft,
+            Ports(8770, 8777),
+            Audit(self.audit_path, now),
+            StateFile(self.folder / "state.json"),
+        )
+        self.desk = Desk(helper, Secret(SECRET))
+        return helper
+
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.audit_path.read_text().splitlines()]
+
+    def ask(
+        self,
+        method: str = "POST",
+        path: str = "/allow",
+        body: bytes = b'{"ip":"203.0.113.7"}',
+        *,
+        secret: str | None = SECRET,
+        peer: str = "127.0.0.1",
+    ) -> tuple[int, Any]:
+        headers = Headers({} if secret is None else {"x-allowlist-secret": [secret]})
+        request = HttpRequest(method, path.encode(), b"", headers, peer, body)
+        said = self.desk.early(request, len(body)) if body else None
+        if said is None:
+            said = self.successResultOf(self.desk.answer(request))
+        self.said = said
+        assert isinstance(said.body, bytes)
+        return said.status, json.loads(said.body)
+
+
+class AnswerTests(HelperCase):
+    def test_a_new_address_is_added_and_a_known_one_refreshed(self) -> None:
+        body = {"ip": "203.0.113.7", "added": True, "ttlSeconds": 600}
+        self.assertEqual(self.ask(), (200, body))
+        self.assertEqual(self.ask(), (200, {**body, "added": False}))
+        mapped = b'{"ip":"::ffff:203.0.113.7","more":1}'
+        self.assertEqual(self.ask(body=mapped), (200, {**body, "added": False}))
+
+    def test_an_address_that_is_none_of_a_player_is_400_with_the_reason(self) -> None:
+        for text, reason in (
+            ('{"ip":null}', "not_a_string"),
+            ("{}", "not_a_string"),
+            ('{"ip":"any"}', "range_not_allowed"),
+            ('{"ip":"10.0.0.1"}', "private"),
+            ('{"ip":"0.0.0.0"}', "unspecified"),
+        ):
+            said = self.ask(body=text.encode())
+            self.assertEqual(said, (400, {"error": "invalid_ip", "reason": reason}))
+
+    def test_beyond_the_maximum_is_503_and_a_refresh_still_works(self) -> None:
+        self.helper = self.make(most=1)
+        self.ask()
+        said = self.ask(body=b'{"ip":"203.0.113.8"}')
+        self.assertEqual(said, (503, {"error": "allowlist_full"}))
+        self.assertEqual(self.ask()[0], 200)
+        self.assertEqual(self.events()[-1]["event"], "full")
+
+    def test_what_is_not_a_json_object_is_400(self) -> None:
+        for body in (b"", b"x", b"[]", b'"a"', b"{", b"NaN", b"[" * 1000, b'{"ip":"\xff"}'):
+            self.assertEqual(self.ask(body=body), (400, {"error": "bad_request"}))
+
+    def test_a_body_over_1024_bytes_is_413(self) -> None:
+        fits = b'{"ip":"203.0.113.7"' + b" " * (1024 - 20) + b"}"
+        self.assertEqual(len(fits), 1024)
+        self.assertEqual(self.ask(body=fits)[0], 200)
+        self.assertEqual(self.ask(body=fits + b" "), (413, {"error": "body_too_large"}))
+
+    def test_a_wrong_method_is_405_with_allow(self) -> None:
+        for method, path, allow in (
+            ("GET", "/allow", "POST"),
+            ("POST", "/status", "GET, HEAD"),
+            ("DELETE", "/allow", "POST"),
+        ):
+            said = self.ask(method, path, b"")
+            self.assertEqual(said, (405, {"error": "method_not_allowed"}))
+            self.assertEqual(self.said.headers["Allow"], allow)
+
+    def test_a_missing_or_wrong_secret_is_401_and_logged_once_a_minute(self) -> None:
+        for secret in (None, "", "x" * 40, SECRET + "x", SECRET[:-1], "é"):
+            said = self.ask(secret=secret)
+            self.assertEqual(said, (401, {"error": "unauthorized"}))
+        self.reactor.advance(60)
+        self.ask(secret=None)
+        self.assertEqual([one["event"] for one in self.events()], ["unauthorized"] * 2)
+
+    def test_another_path_is_404(self) -> None:
+        for path in ("/", "/allow/", "/ALLOW", "/status/x", "/metrics"):
+            self.assertEqual(self.ask("GET", path, b""), (404, {"error": "not_found"}))
+
+    def test_a_caller_not_on_loopback_is_403_before_everything_else(self) -> None:
+        for peer in ("203.0.113.7", "10.0.0.1", "2001:db8::1", ""):
+            self.assertEqual(self.ask(peer=peer, secret=None), (403, {"error": "forbidden"}))
+            self.assertEqual(self.ask("GET", "/x", b"", peer=peer)[0], 403)
+        self.assertEqual(self.ask(peer="::1")[0], 200)
+
+    def test_the_order_is_path_then_secret_then_method_then_size_then_json(self) -> None:
+        large = b"x" * 2000
+        self.assertEqual(self.ask("PUT", "/x", large, secret=None)[0], 404)
+        self.assertEqual(self.ask("PUT", "/allow", large, secret=None)[0], 401)
+        self.assertEqual(self.ask("PUT", "/allow", large)[0], 405)
+        self.assertEqual(self.ask("POST", "/allow", large)[0], 413)
+        self.assertEqual(self.ask("POST", "/allow", b"x")[0], 400)
+
+    @given(st.binary(max_size=1024))
+    @settings(max_examples=100, deadline=None)
+    def test_no_body_breaks_it(self, body: bytes) -> None:
+        self.assertIn(self.ask(body=body)[0], (200, 400))
+
+    def test_over_the_wire_a_chunked_body_is_cut_at_the_limit(self) -> None:
+        factory = FrontFactory(self.desk, self.reactor)  # type: ignore[arg-type]
+        channel = factory.buildProtocol(None)
+        transport = StringTransport(peerAddress=IPv4Address("TCP", "127.0.0.1", 1))
+        channel.makeConnection(transport)
+        head = f"POST /allow HTTP/1.1\r\nHost: x\r\nX-Allowlist-Secret: {SECRET}\r\n"
+        channel.dataReceived(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+        channel.dataReceived(b"800\r\n" + b"x" * 0x800 + b"\r\n")
+        self.assertIn(b"413", transport.value())
+        self.assertIn(b'{"error":"body_too_large"}', transport.value())
+        channel.connectionLost(Failure(ConnectionDone()))
+
+
+class StatusTests(HelperCase):
+    def test_status_shows_everything_with_its_type(self) -> None:
+        self.helper.start()
+        self.assertIsNone(self.ask("GET", "/status", b"")[1]["lastApply"])
+        self.reactor.spawned[-1].end()
+        self.ask()
+        status, body = self.ask("GET", "/status", b"")
+        self.assertEqual(status, 200)
+        self.assertEqual(
+            body,
+            {
+                "dryRun": False,
+                "allowPrivate": False,
+                "ttlSeconds": 600,
+                "ports": "8770-8777",
+                "entries": [{"ip": "203.0.113.7", "expiresAt": "2026-09-21T14:23:20.000Z"}],
+                "pending": True,
+                "lastApply": {
+                    "ok": True,
+                    "enabled": False,
+                    "ips": 0,
+                    "at": "2026-09-21T14:13:20.000Z",
+                },
+                "backend": "nftables",
+            },
+        )
+
+    def test_a_failed_run_shows_its_error(self) -> None:
+        self.helper.start()
+        self.reactor.spawned[-1].end(1, err="no table")
+        last = self.ask("GET", "/status", b"")[1]["lastApply"]
+        self.assertFalse(last["ok"])
+        self.assertIn("no table", last["error"])
+        self.assertEqual(self.events()[-1]["event"], "rule_failed")
+
+    def test_head_is_answered_like_get(self) -> None:
+        self.assertEqual(self.ask("HEAD", "/status", b"")[0], 200)
+
+
+class LifeTests(HelperCase):
+    def finish(self) -> None:
+        for process in self.reactor.spawned:
+            if process.pid is not None:
+                process.end()
+
+    def test_an_entry_ends_a_ttl_after_its_last_report_and_the_rule_follows(self) -> None:
+        self.helper.start()
+        self.finish()
+        self.reactor.advance(5)
+        self.ask()
+        self.finish()
+        self.assertIn("203.0.113.7", self.reactor.spawned[-1].script)
+        self.reactor.pump([1] * 599)
+        self.assertEqual(len(self.helper.entries), 1)
+        self.reactor.advance(1)
+        self.assertEqual(len(self.helper.entries), 0)
+        self.assertNotIn("203.0.113.7", self.reactor.spawned[-1].script)
+        self.finish()
+        words = [one["event"] for one in self.events()]
+        self.assertEqual(
+            words, ["start", "rule_applied", "added", "rule_applied", "expired", "rule_applied"]
+        )
+
+    def test_a_start_without_state_shuts_the_ports_at_once(self) -> None:
+        self.helper.start()
+        [process] = self.reactor.spawned
+        self.assertIn("drop", process.script)
+        self.assertNotIn("elements", process.script)
+
+    def test_open_addresses_survive_a_restart(self) -> None:
+        self.helper.start()
+        self.finish()
+        self.ask()
+        again = self.make()
+        again.start()
+        self.assertIn("203.0.113.7", self.reactor.spawned[-1].script)
+        self.assertEqual(self.events()[-1]["restored"], 1)
+
+    def test_a_stop_waits_for_the_run_then_shuts_the_ports_and_saves(self) -> None:
+        self.helper.start()
+        self.finish()
+        self.reactor.advance(5)
+        self.ask()
+        stopping = self.helper.stop()
+        done = Deferred.fromCoroutine(stopping)
+        count = len(self.reactor.spawned)
+        self.assertNoResult(done)
+        self.finish()
+        self.assertEqual(len(self.reactor.spawned), count + 1)
+        self.assertNotIn("203.0.113.7", self.reactor.spawned[-1].script)
+        self.finish()
+        self.successResultOf(done)
+        self.assertEqual([one["event"] for one in self.events()][-2:], ["closed_ports", "stop"])
+        saved = json.loads((self.folder / "state.json").read_bytes())
+        self.assertEqual(saved["entries"][0]["ip"], "203.0.113.7")
+        self.assertEqual(self.reactor.getDelayedCalls(), [])
+
+    def test_a_refresh_is_saved_within_half_a_minute(self) -> None:
+        self.helper.start()
+        self.ask()
+        self.reactor.pump([1] * 10)
+        self.ask()
+        self.reactor.pump([1] * 31)
+        [entry] = StateFile(self.folder / "state.json").load()
+        self.assertEqual(entry.expires_at, NOW + 610)
+
+    def test_what_we_keep_is_readable_by_us_alone_and_holds_no_secret(self) -> None:
+        self.helper.start()
+        self.ask()
+        self.ask(secret="wrong" + "x" * 40)
+        for name in ("audit.log", "state.json"):
+            path = self.folder / name
+            self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
+            self.assertNotIn(SECRET, path.read_text())
+
+    def test_refused_input_is_logged_short_and_without_control_characters(self) -> None:
+        self.ask(body=json.dumps({"ip": "a\x1b[31m\n" + "b" * 200}).encode())
+        [event] = self.events()
+        self.assertEqual((event["event"], event["reason"]), ("refused", "not_an_ip"))
+        self.assertTrue(event["input"].isprintable())
+        self.assertLessEqual(len(event["input"]), 60)
+
+
+class DryRunTests(HelperCase):
+    dry = True
+
+    def test_a_dry_run_does_all_but_call_the_firewall(self) -> None:
+        self.helper.start()
+        self.reactor.advance(5)
+        self.ask()
+        body = self.ask("GET", "/status", b"")[1]
+        self.assertTrue(body["dryRun"])
+        self.assertEqual(body["lastApply"]["ok"], True)
+        self.assertEqual(self.reactor.spawned, [])
+        words = [one["event"] for one in self.events()]
+        self.assertEqual(
+            words, ["start", "dry_run", "rule_applied", "added", "dry_run", "rule_applied"]
+        )
+        self.assertIn("203.0.113.7", self.events()[-2]["script"])
+
+
+class KeepingTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.path = Path(self.enterContext(tempfile.TemporaryDirectory())) / "state.json"
+
+    @given(st.binary(max_size=200))
+    @settings(max_examples=50, deadline=None)
+    def test_no_state_file_breaks_the_start(self, text: bytes) -> None:
+        self.path.write_bytes(text)
+        self.assertIsInstance(StateFile(self.path).load(), list)
+
+    def test_odd_rows_are_passed_over(self) -> None:
+        rows: list[Any] = [{"ip": "a", "expiresAt": 5000}, {}, 7, {"ip": 1, "expiresAt": 1}]
+        rows.append({"ip": "b", "expiresAt": True})
+        self.path.write_text(json.dumps({"entries": rows}))
+        self.assertEqual(StateFile(self.path).load(), [Entry("a", 5)])
+
+    def test_a_disk_that_refuses_is_logged_and_nothing_else(self) -> None:
+        nowhere = self.path / "x" / "y"
+        StateFile(nowhere).save([Entry("203.0.113.7", 5)], 0)
+        Audit(nowhere, lambda: 0.0).write("start")
+
+    def test_a_full_audit_log_begins_anew(self) -> None:
+        with open(self.path, "wb") as file:
+            file.truncate(16 * 1024 * 1024)
+        Audit(self.path, lambda: 0.0).write("start")
+        self.assertLess(self.path.stat().st_size, 100)
+        self.assertTrue(self.path.with_name("state.json.1").exists())

@@ -1,0 +1,106 @@
+"""Settings and start: what is wrong ends the start with one line that names it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from twisted.internet.testing import MemoryReactorClock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.allowlist import service
+from svcserver.allowlist.scripts import Ports
+from svcserver.allowlist.settings import Settings
+from svcserver.kernel.settings import BadSetting, load
+from tests.allowlist.support import SECRET
+
+
+class SettingsTests(SynchronousTestCase):
+    good = {"ALLOWLIST_DRY_RUN": "1", "ALLOWLIST_SECRET": SECRET}  # noqa: RUF012
+
+    def test_the_defaults(self) -> None:
+        found, warnings = load(Settings, self.good)
+        self.assertEqual(warnings, [])
+        self.assertEqual((found.bind_host, found.port), ("127.0.0.1", 61005))
+        self.assertEqual((found.ttl_s, found.min_interval_ms, found.max_entries), (600, 3000, 256))
+        self.assertEqual((found.ports, found.backend), (Ports(8770, 8777), "auto"))
+        self.assertEqual(found.audit_log, "allowlist-audit.log")
+        self.assertEqual(found.state_file, "allowlist-state.json")
+        self.assertFalse(found.allow_private)
+        self.assertNotIn(SECRET, repr(found))
+
+    def test_every_bad_value_stops_the_start_and_is_named(self) -> None:
+        for name, values in {
+            "ALLOWLIST_DRY_RUN": ["", "2", "yes", "true"],
+            "ALLOWLIST_BIND": ["0.0.0.0", "localhost", "10.0.0.1"],
+            "ALLOWLIST_PORT": ["0", "65536", "x"],
+            "ALLOWLIST_SECRET": ["", "short", "x" * 257, "x" * 31 + " x"],
+            "ALLOWLIST_PORTS": ["0", "9-8", "1-65536", "8770-", "a"],
+            "ALLOWLIST_TTL_SECONDS": ["0", "86401", "1.5"],
+            "ALLOWLIST_MIN_INTERVAL_MS": ["49", "600001"],
+            "ALLOWLIST_MAX_ENTRIES": ["0", "1001"],
+            "ALLOWLIST_BACKEND": ["ufw"],
+            "ALLOWLIST_NFT": ["nft"],
+            "ALLOWLIST_IPTABLES": ["./iptables"],
+            "ALLOWLIST_NFT_SET": ["players", "inet filter", "inet filter a;b"],
+            "METRICS_PORT": ["0"],
+        }.items():
+            for value in values:
+                with self.assertRaises(BadSetting) as caught:
+                    load(Settings, {**self.good, name: value})
+                self.assertIn(name, str(caught.exception))
+
+    def test_an_unknown_log_level_is_info(self) -> None:
+        self.assertEqual(load(Settings, {**self.good, "LOG_LEVEL": "loud"})[0].log_level, "info")
+        self.assertEqual(load(Settings, {**self.good, "LOG_LEVEL": "WARN"})[0].log_level, "warn")
+
+
+class ServiceTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.environ = {
+            "ALLOWLIST_DRY_RUN": "1",
+            "ALLOWLIST_SECRET": SECRET,
+            "ALLOWLIST_AUDIT_LOG": str(self.folder / "audit.log"),
+            "ALLOWLIST_STATE_FILE": str(self.folder / "state.json"),
+        }
+
+    def options(self, **more: str) -> service.Options:
+        options = service.Options()
+        options.settings, options.warnings = load(Settings, {**self.environ, **more})
+        return options
+
+    def test_it_listens_on_loopback_and_stops_cleanly(self) -> None:
+        reactor = MemoryReactorClock()
+        house = service.makeService(self.options(), reactor)
+        house.startService()
+        [(port, _, _, host)] = reactor.tcpServers
+        self.assertEqual((host, port), ("127.0.0.1", 61005))
+        self.successResultOf(house.stopService())
+        self.assertIn('"event":"stop"', (self.folder / "audit.log").read_text())
+
+    def test_no_rights_without_dry_run_end_the_start_naming_the_switch(self) -> None:
+        self.patch(service.firewalls, "may_change_firewall", lambda: False)
+        self.patch(service.firewalls, "find", lambda name: f"/usr/sbin/{name}")
+        with self.assertRaises(SystemExit) as caught:
+            service.makeService(self.options(ALLOWLIST_DRY_RUN="0"), MemoryReactorClock())
+        self.assertIn("ALLOWLIST_DRY_RUN", str(caught.exception))
+
+    def test_an_audit_log_that_cannot_be_written_ends_the_start(self) -> None:
+        for name in ("ALLOWLIST_AUDIT_LOG", "ALLOWLIST_STATE_FILE"):
+            with self.assertRaises(SystemExit) as caught:
+                options = self.options(**{name: str(self.folder / "none" / "x")})
+                service.makeService(options, MemoryReactorClock())
+            self.assertIn(name, str(caught.exception))
+
+    def test_a_missing_variable_is_one_line(self) -> None:
+        path = self.folder / "allowlist.env"
+        path.write_text("ALLOWLIST_PORT=61005\n")
+        for name in list(os.environ):
+            if name.startswith("ALLOWLIST_"):
+                self.patch(os, "environ", {})
+        with self.assertRaises(SystemExit) as caught:
+            service.Options().parseOptions(["--env-file", str(path)])
+        self.assertIn("ALLOWLIST_DRY_RUN", str(caught.exception))
+        self.assertNotIn("\n", str(caught.exception))

@@ -1,0 +1,269 @@
+"""The allowlist helper as a real process, and nftables for real in a network namespace."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SECRET = "s" * 40
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+def until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        select.select([], [], [], 0.05)
+    raise AssertionError("it did not happen in time")
+
+
+class Helper:
+    """A running ``svc-allowlist``, perhaps inside a network namespace of its own."""
+
+    def __init__(self, folder: Path, prefix: list[str], **more: str) -> None:
+        self.folder, self.port, self.prefix = folder, free_port(), prefix
+        self.environ = {
+            **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
+            "ALLOWLIST_SECRET": SECRET,
+            "ALLOWLIST_PORT": str(self.port),
+            "ALLOWLIST_DRY_RUN": "0",
+            "ALLOWLIST_MIN_INTERVAL_MS": "50",
+            "ALLOWLIST_AUDIT_LOG": str(folder / "audit.log"),
+            "ALLOWLIST_STATE_FILE": str(folder / "state.json"),
+            **more,
+        }
+        self.log = folder / "out.log"
+        twistd = str(Path(sys.executable).with_name("twistd"))
+        command = [*prefix, twistd, "--nodaemon", "--pidfile=", "svc-allowlist"]
+        with open(self.log, "ab") as out:
+            self.process = subprocess.Popen(
+                command, env=self.environ, cwd=folder, stdout=out, stderr=subprocess.STDOUT
+            )
+        until(lambda: b"ready" in self.log.read_bytes() or self.process.poll() is not None)
+        assert self.process.poll() is None, self.log.read_text()
+
+    def ask(self, path: str, ip: str | None = None) -> dict[str, Any]:
+        body = None if ip is None else json.dumps({"ip": ip}).encode()
+        url = f"http://127.0.0.1:{self.port}{path}"
+        if not self.prefix:
+            head = {"x-allowlist-secret": SECRET}
+            asked = urllib.request.Request(url, body, head)  # noqa: S310 - our own URL
+            with urllib.request.urlopen(asked, timeout=10) as reply:  # noqa: S310 - our own URL
+                said: dict[str, Any] = json.loads(reply.read())
+                return said
+        extra = [] if body is None else ["-d", body.decode()]
+        command = ["curl", "-s", "-H", f"x-allowlist-secret: {SECRET}", *extra, url]
+        out = subprocess.run([*self.prefix, *command], capture_output=True, timeout=20, check=True)
+        found: dict[str, Any] = json.loads(out.stdout)
+        return found
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        ended = self.process.wait(30)  # twistd ends by the signal it was sent, after its stop
+        assert ended in (0, -signal.SIGTERM), self.log.read_text()
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(10)
+
+
+def test_a_dry_run_as_a_real_process_restores_its_state(tmp_path: Path) -> None:
+    helper = Helper(tmp_path, [], ALLOWLIST_DRY_RUN="1")
+    try:
+        assert helper.ask("/allow", "203.0.113.7")["added"] is True
+        until(lambda: not helper.ask("/status")["pending"])
+    finally:
+        helper.kill()
+    again = Helper(tmp_path, [], ALLOWLIST_DRY_RUN="1")
+    try:
+        assert [one["ip"] for one in again.ask("/status")["entries"]] == ["203.0.113.7"]
+        again.stop()
+    finally:
+        again.kill()
+    text = (tmp_path / "audit.log").read_text()
+    assert '"event":"dry_run"' in text and '"event":"stop"' in text
+    assert SECRET not in text + (tmp_path / "out.log").read_text()
+
+
+def test_a_taken_port_and_a_missing_secret_end_the_start_with_a_line(tmp_path: Path) -> None:
+    twistd = str(Path(sys.executable).with_name("twistd"))
+    command = [twistd, "--nodaemon", "--pidfile=", "svc-allowlist"]
+    base = {"PATH": os.environ["PATH"], "ALLOWLIST_DRY_RUN": "1"}
+    out = subprocess.run(
+        command, env=base, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert out.returncode != 0
+    assert "ALLOWLIST_SECRET is not set" in out.stderr + out.stdout
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        more = {"ALLOWLIST_SECRET": SECRET, "ALLOWLIST_PORT": str(taken.getsockname()[1])}
+        out = subprocess.run(
+            command,
+            env={**base, **more},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert out.returncode != 0
+    assert "Could not listen" in out.stderr + out.stdout
+
+
+@pytest.fixture
+def namespace() -> Iterator[list[str]]:
+    """The prefix that runs a command in a fresh network namespace with loopback up."""
+    required = "netns" in os.environ.get("SVC_TEST_REQUIRE", "").split(",")
+
+    def missing(why: str) -> None:
+        if required:
+            pytest.fail(f"SVC_TEST_REQUIRE=netns, but {why}")
+        pytest.skip(f"NOT PROVEN HERE: {why}")
+
+    for program in ("unshare", "nsenter", "nft", "ip", "curl"):
+        if shutil.which(program, path="/usr/sbin:/sbin:/usr/bin:/bin") is None:
+            missing(f"{program} is not installed")
+    holder = subprocess.Popen(
+        ["unshare", "--net", "sh", "-c", "ip link set lo up && echo up && exec sleep 600"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert holder.stdout is not None
+    try:
+        up = holder.stdout.readline() == b"up\n"
+        prefix = ["nsenter", f"--net=/proc/{holder.pid}/ns/net", "--"]
+        probe = "add table inet probe\ndelete table inet probe\n"
+        tried = up and subprocess.run(
+            [*prefix, "nft", "-f", "-"], input=probe.encode(), capture_output=True, check=False
+        )
+        if not up or not tried or tried.returncode != 0:
+            missing("this machine allows no network namespace with nftables")
+        yield prefix
+    finally:
+        holder.stdout.close()
+        holder.kill()
+        holder.wait(10)
+
+
+def ruleset(prefix: list[str]) -> str:
+    command = [*prefix, "nft", "list", "ruleset"]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout
+
+
+def test_nftables_opens_for_a_reported_address_and_shuts_on_stop(
+    namespace: list[str], tmp_path: Path
+) -> None:
+    helper = Helper(tmp_path, namespace, ALLOWLIST_TTL_SECONDS="600")
+    try:
+        until(lambda: not helper.ask("/status")["pending"])
+        before = ruleset(namespace)
+        assert "table inet svc_gameports" in before
+        assert "udp dport 8770-8777 drop" in before
+        helper.ask("/allow", "203.0.113.7")
+        helper.ask("/allow", "2001:db8::7")
+        until(lambda: not helper.ask("/status")["pending"])
+        status = helper.ask("/status")
+        assert status["lastApply"]["ok"] is True and status["backend"] == "nftables"
+        opened = ruleset(namespace)
+        assert "203.0.113.7" in opened and "2001:db8::7" in opened
+        helper.stop()
+        shut = ruleset(namespace)
+        assert "203.0.113.7" not in shut and "udp dport 8770-8777 drop" in shut
+    finally:
+        helper.kill()
+
+
+def test_the_kernel_lets_only_the_reported_address_through(
+    namespace: list[str], tmp_path: Path
+) -> None:
+    sender = subprocess.Popen(
+        ["unshare", "--net", "sh", "-c", "ip link set lo up && echo up && exec sleep 600"],
+        stdout=subprocess.PIPE,
+    )
+    assert sender.stdout is not None and sender.stdout.readline() == b"up\n"
+    outside = ["nsenter", f"--net=/proc/{sender.pid}/ns/net", "--"]
+    helper = None
+    try:
+        join(namespace, outside, sender.pid)
+        helper = Helper(tmp_path, namespace)
+        until(lambda: not helper.ask("/status")["pending"])
+        assert not crosses(outside, namespace, "203.0.113.7", 8771)
+        helper.ask("/allow", "203.0.113.7")
+        until(lambda: not helper.ask("/status")["pending"])
+        assert crosses(outside, namespace, "203.0.113.7", 8771)
+        assert not crosses(outside, namespace, "203.0.113.8", 8771)
+        assert crosses(outside, namespace, "203.0.113.8", 9999), "other ports are not ours"
+        helper.stop()
+        assert not crosses(outside, namespace, "203.0.113.7", 8771)
+    finally:
+        if helper is not None:
+            helper.kill()
+        sender.stdout.close()
+        sender.kill()
+        sender.wait(10)
+
+
+def join(inside: list[str], outside: list[str], pid: int) -> None:
+    """A cable between the two namespaces: .1 is the host, .7 and .8 are players."""
+    steps = [
+        [*inside, "ip", "link", "add", "host0", "type", "veth", "peer", "name", "far0"],
+        [*inside, "ip", "link", "set", "far0", "netns", str(pid)],
+        [*inside, "ip", "addr", "add", "203.0.113.1/24", "dev", "host0"],
+        [*inside, "ip", "link", "set", "host0", "up"],
+        [*outside, "ip", "addr", "add", "203.0.113.7/24", "dev", "far0"],
+        [*outside, "ip", "addr", "add", "203.0.113.8/24", "dev", "far0"],
+        [*outside, "ip", "link", "set", "far0", "up"],
+    ]
+    for step in steps:
+        subprocess.run(step, check=True, capture_output=True, timeout=20)
+
+
+def crosses(outside: list[str], inside: list[str], source: str, port: int) -> bool:
+    """Whether a datagram from ``source`` arrives at the host's UDP ``port``."""
+    listen = (
+        "import socket,sys\n"
+        "a=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n"
+        f"a.bind(('203.0.113.1',{port}));a.settimeout(1.5)\n"
+        "print('up',flush=True)\n"
+        "try:\n a.recv(9)\nexcept TimeoutError:\n sys.exit(3)\n"
+    )
+    send = (
+        "import socket\n"
+        "b=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n"
+        f"b.bind(('{source}',0))\n"
+        f"for _ in range(3): b.sendto(b'x',('203.0.113.1',{port}))\n"
+    )
+    receiver = subprocess.Popen(
+        [*inside, sys.executable, "-c", listen], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert receiver.stdout is not None and receiver.stderr is not None
+    assert receiver.stdout.readline() == b"up\n", receiver.stderr.read()
+    subprocess.run([*outside, sys.executable, "-c", send], check=True, timeout=20)
+    code = receiver.wait(20)
+    receiver.stdout.close()
+    receiver.stderr.close()
+    assert code in (0, 3)
+    return code == 0
