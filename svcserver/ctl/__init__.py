@@ -1,1 +1,1 @@
-"""svcctl: the owner's command line."""
+"""svcctl, the owner's command line: it asks the other rooms, and decides nothing."""

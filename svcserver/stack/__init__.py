@@ -1,1 +1,1 @@
-"""One process per component from one configuration directory."""
+"""svc-stack: the whole host from one folder, one child process per component."""

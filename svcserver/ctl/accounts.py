@@ -1,0 +1,176 @@
+"""``svcctl account``, ``gameserver-key`` and ``invite``: what lives in the account tables."""
+
+from __future__ import annotations
+
+import time
+
+import click
+import segno
+
+from svcserver.ctl.database import ledger
+from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.output import Out, fail
+from svcserver.edge.certificate import BadCertificate, fingerprint
+from svcserver.kernel.refusals import Refusal
+from svcserver.kernel.secrets import hex_token
+from svcserver.metagame.accounts import rules
+from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key
+from svcserver.relay.invite import BadInvite, Invite, encode
+
+
+@click.group()
+def account() -> None:
+    """Accounts and who is an admin."""
+
+
+@account.command("create")
+@click.argument("name")
+@click.option("--admin", is_flag=True, help="The account may use the admin routes.")
+@about_a_host
+def create(host: Host, out: Out, name: str, admin: bool) -> None:
+    """Make an account; prints the only copy of its key."""
+    try:
+        with ledger(host) as tx:
+            made = rules.register(
+                SqlAccounts(tx), "OPEN", rules.username(name), None, time.time(), is_admin=admin
+            )
+    except Refusal as why:
+        fail(f"{name}: {why.message}")
+    one = made.account
+    out.data({"id": one.id, "username": one.username, "admin": admin, "key": made.key})
+    out.say(f"account {one.username} ({one.id}){', an admin' if admin else ''}")
+    out.say(f"key     {made.key}", "Keep the key: it is the password, and the only copy.")
+
+
+@account.command("promote")
+@click.argument("name")
+@about_a_host
+def promote(host: Host, out: Out, name: str) -> None:
+    """Make an account an admin."""
+    set_admin(host, out, name, True)
+
+
+@account.command("demote")
+@click.argument("name")
+@about_a_host
+def demote(host: Host, out: Out, name: str) -> None:
+    """Make an account an ordinary player."""
+    set_admin(host, out, name, False)
+
+
+def set_admin(host: Host, out: Out, name: str, is_admin: bool) -> None:
+    """Set or clear the flag; takes effect at the account's next request."""
+    with ledger(host) as tx:
+        accounts = SqlAccounts(tx)
+        found = accounts.named(name) or accounts.find(name)
+        if found is None:
+            fail(f"no account is called {name}; see svcctl account list")
+        accounts.set_admin(found.id, is_admin)
+    out.data({"id": found.id, "username": found.username, "admin": is_admin})
+    out.say(f"{found.username} is now {'an admin' if is_admin else 'an ordinary player'}")
+
+
+@account.command("list")
+@about_a_host
+def list_accounts(host: Host, out: Out) -> None:
+    """Everyone, by name."""
+    with ledger(host) as tx:
+        everyone = SqlAccounts(tx).everyone()
+    out.data(
+        {
+            "accounts": [
+                {"id": one.id, "username": one.username, "admin": one.is_admin} for one in everyone
+            ]
+        }
+    )
+    rows = [[one.username, one.id, "admin" if one.is_admin else ""] for one in everyone]
+    out.table(["name", "id", ""], rows)
+
+
+@click.group("gameserver-key")
+def gameserver_key() -> None:
+    """Keys by which game servers prove themselves."""
+
+
+@gameserver_key.command("add")
+@click.argument("key", required=False)
+@about_a_host
+def add_key(host: Host, out: Out, key: str | None) -> None:
+    """Register KEY; without one, make and print it (METAGAME_API_KEY in deploy.env)."""
+    if key is not None and not (16 <= len(key) <= 256 and key.isascii() and key.isprintable()):
+        fail("the key must be 16 to 256 printable characters; leave it out to have one made")
+    new = key or hex_token(64)
+    with ledger(host) as tx:
+        add_game_server_key(tx, new)
+    out.data({"registered": True, "key": None if key else new})
+    out.say("registered" if key else f"registered; METAGAME_API_KEY={new}")
+
+
+@click.group()
+def invite() -> None:
+    """Invite codes, and the string a player gives to the launcher."""
+
+
+@invite.command("create")
+@click.option("--uses", type=click.IntRange(1, 1000), default=1, help="Accounts it may make.")
+@click.option("--qr", is_flag=True, help="Also draw the string as a QR code.")
+@about_a_host
+def create_invite(host: Host, out: Out, uses: int, qr: bool) -> None:
+    """Make an invite code; send the string to one player, privately."""
+    code = rules.new_invite_code()
+    with ledger(host) as tx:
+        SqlAccounts(tx).put_invite(rules.Invite(code, uses, False))
+    text = join_string(host, code)
+    out.data({"code": code, "uses": uses, "join": text})
+    out.say(f"code  {code} ({uses} {'use' if uses == 1 else 'uses'})")
+    out.say(f"join  {text}" if text else "no gateway here, so no join string; give the code alone")
+    if qr and text and not out.as_json:
+        segno.make(text, error="m").terminal(compact=True)
+
+
+def join_string(host: Host, code: str) -> str | None:
+    """What the launcher and the relay take; None for a host without a gateway."""
+    if host.folder is None or not (host.folder / "gateway.env").is_file():
+        return None
+    relay, gateway = host.variables("relay"), host.variables("gateway")
+    certificate = host.path(gateway.get("GATEWAY_CERT", "gateway-cert.pem"))
+    try:
+        return encode(
+            Invite(
+                host=relay.get("SVC_RELAY_HOST", ""),
+                port=int(gateway.get("GATEWAY_PORT", "") or 443),
+                name=host.variables("metagame").get("SERVER_NAME", "") or "Game Server",
+                code=code,
+                fingerprint=fingerprint(certificate.read_bytes()),
+            )
+        )
+    except (BadInvite, BadCertificate, OSError, ValueError) as why:
+        fail(f"the code {code} is made, but there is no join string: {why}")
+
+
+@invite.command("list")
+@about_a_host
+def list_invites(host: Host, out: Out) -> None:
+    """Every code and what is left of it."""
+    with ledger(host) as tx:
+        found = SqlAccounts(tx).invites()
+    shown = [
+        {"code": one.code, "uses": None if one.infinite_uses else one.uses_remaining}
+        for one in found
+    ]
+    out.data({"invites": shown})
+    rows = [[str(o["code"]), "any" if o["uses"] is None else str(o["uses"])] for o in shown]
+    out.table(["code", "uses left"], rows)
+
+
+@invite.command("revoke")
+@click.argument("code")
+@about_a_host
+def revoke(host: Host, out: Out, code: str) -> None:
+    """Take a code back; accounts made with it stay."""
+    with ledger(host) as tx:
+        gone = SqlAccounts(tx).drop_invite(code) or SqlAccounts(tx).drop_invite(code.upper())
+    if not gone:
+        fail("there is no such code; see svcctl invite list")
+    out.data({"revoked": code})
+    out.say("revoked")

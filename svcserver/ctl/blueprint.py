@@ -1,0 +1,198 @@
+"""A host's folder on paper: which file says what. ``init`` writes it, ``demo`` changes a little."""
+
+from __future__ import annotations
+
+import ipaddress
+import shutil
+import socket
+import sys
+from pathlib import Path
+
+from attrs import field, frozen
+
+from svcserver.ctl.keys import SigningKeys
+from svcserver.kernel.secrets import Secret
+
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - the gateway is the public entry
+CITY_MAP = "/Game/Maps/city/city_persistent"
+
+
+@frozen
+class Ports:
+    """Where a host's components listen; ``hunts`` is the first UDP game port."""
+
+    metagame: int = 61000
+    deploy: int = 61001
+    content: int = 61002
+    allowlist: int = 61005
+    chat: int = 61099
+    gateway: int = 443
+    relay: int = 61010
+    hunts: int = 8770
+    city: int = 8777
+
+
+@frozen
+class Secrets:
+    """What must be the same in two files."""
+
+    gateway: Secret
+    allowlist: Secret
+    game_server: Secret
+    signing: SigningKeys
+
+
+@frozen
+class Plan:
+    """All that the files are written from; ``folder`` is absolute."""
+
+    folder: Path
+    public_host: str
+    secrets: Secrets
+    fingerprint: str
+    ports: Ports = field(factory=Ports)
+    demo: bool = False
+
+
+def program() -> str:
+    """The installed simulator of a game server, until the owner names the real one."""
+    beside = Path(sys.executable).with_name("svc-gameserver-sim")
+    return str(beside) if beside.exists() else shutil.which("svc-gameserver-sim") or str(beside)
+
+
+def address_of(host: str) -> str:
+    """The IPv4 address game servers are handed out with; empty when the name has none yet."""
+    try:
+        return str(ipaddress.IPv4Address(host))
+    except ValueError:
+        pass
+    try:
+        return socket.gethostbyname(host)
+    except OSError:
+        return ""
+
+
+def files(plan: Plan) -> dict[str, str]:
+    """The env files: name to text."""
+    return {
+        "metagame.env": _metagame(plan),
+        "deploy.env": _deploy(plan),
+        "content.env": _content(plan),
+        "gateway.env": _gateway(plan),
+        "allowlist.env": _allowlist(plan),
+        "relay.env": _relay(plan),
+    }
+
+
+def _metagame(plan: Plan) -> str:
+    ports, secrets = plan.ports, plan.secrets
+    text = f"""\
+# The game's main backend. Every setting: docs/owners/configuration.md
+PORT={ports.metagame}
+BIND_HOST=127.0.0.1
+NODE_ENV=production
+AUTH_MODE=APIKEY
+AUTH_SIGNING_PRIVKEY_B64={secrets.signing.private}
+AUTH_SIGNING_PUBKEY_B64={secrets.signing.public}
+# NONE: nobody may register. INVITECODE: with a code (svcctl invite create). OPEN: anybody.
+REGISTRATION_MODE=INVITECODE
+DATABASE_URL=sqlite:///{plan.folder / "svc.db"}
+# the same in gateway.env
+GATEWAY_SECRET={secrets.gateway.reveal()}
+SERVER_NAME=Game Server
+MATCHMAKING_MODE=DEPLOYSERVER
+DEPLOYSERVER_URL=127.0.0.1:{ports.deploy}
+# the players' own relay: it answers for the region list
+QOS_TARGET_URL=http://127.0.0.1:61000/QoS
+# the same in deploy.env; put your game's city here
+CITY_MAP={CITY_MAP}
+CHAT=1
+CHAT_PORT={ports.chat}
+"""
+    if plan.demo:
+        text = text.replace("REGISTRATION_MODE=INVITECODE", "REGISTRATION_MODE=OPEN")
+        text += "BACKEND_HEALTH=1\nCHAT_PRESENCE=1\nSTORE=free\nGUILDS=1\n"
+    return text
+
+
+def _deploy(plan: Plan) -> str:
+    text = f"""\
+# Starts and watches game servers.
+PORT={plan.ports.deploy}
+BIND_HOST=127.0.0.1
+NODE_ENV=production
+# the public IPv4 address that players' games connect to
+MY_IP={address_of(plan.public_host)}
+PORT_RANGE_BEGIN={plan.ports.hunts}
+PORT_RANGE_END={plan.ports.city}
+# a stand-in that answers like a game server; put the path of the real program here
+GAMESERVER_BINARY_PATH={program()}
+# registered with the metagame; another one: svcctl gameserver-key add
+METAGAME_API_KEY={plan.secrets.game_server.reveal()}
+# the same in metagame.env
+CITY_MAP={CITY_MAP}
+"""
+    if plan.demo:
+        # the stand-in finds the metagame here; a real game server has its own setting
+        text += (
+            f"GAMESERVER_MEMORY_GUARD=0\nSVC_METAGAME_URL=http://127.0.0.1:{plan.ports.metagame}\n"
+        )
+    return text
+
+
+def _content(plan: Plan) -> str:
+    return f"""\
+# Verified game files for registered players.
+PORT={plan.ports.content}
+BIND_HOST=127.0.0.1
+METAGAME_URL=http://127.0.0.1:{plan.ports.metagame}
+CONTENT_GAME_DIR={plan.folder / "game"}
+# after every change of the game's files: svcctl content manifest
+CONTENT_MANIFEST={plan.folder / "manifest.json"}
+"""
+
+
+def _gateway(plan: Plan) -> str:
+    ports, secrets = plan.ports, plan.secrets
+    return f"""\
+# The public HTTPS entry; players pin its certificate.
+GATEWAY_BIND={"127.0.0.1" if plan.demo else EVERYWHERE}
+GATEWAY_PORT={ports.gateway}
+GATEWAY_CERT={plan.folder / "gateway-cert.pem"}
+GATEWAY_KEY={plan.folder / "gateway-key.pem"}
+# the same in metagame.env
+GATEWAY_SECRET={secrets.gateway.reveal()}
+GATEWAY_METAGAME_URL=http://127.0.0.1:{ports.metagame}
+GATEWAY_CONTENT_URL=http://127.0.0.1:{ports.content}
+GATEWAY_WS_URL=http://127.0.0.1:{ports.chat}
+ALLOWLIST_URL=http://127.0.0.1:{ports.allowlist}
+# the same in allowlist.env
+ALLOWLIST_SECRET={secrets.allowlist.reveal()}
+"""
+
+
+def _allowlist(plan: Plan) -> str:
+    text = f"""\
+# Opens the UDP game ports for players' addresses.
+# 1: only writes down what it would do. 0: changes the host's firewall, and needs root.
+ALLOWLIST_DRY_RUN=1
+ALLOWLIST_BIND=127.0.0.1
+ALLOWLIST_PORT={plan.ports.allowlist}
+# the same in gateway.env
+ALLOWLIST_SECRET={plan.secrets.allowlist.reveal()}
+ALLOWLIST_PORTS={plan.ports.hunts}-{plan.ports.city}
+ALLOWLIST_AUDIT_LOG={plan.folder / "allowlist-audit.log"}
+ALLOWLIST_STATE_FILE={plan.folder / "allowlist-state.json"}
+"""
+    return text + "ALLOWLIST_ALLOW_PRIVATE=1\n" if plan.demo else text
+
+
+def _relay(plan: Plan) -> str:
+    return f"""\
+# On a player's machine; svc-stack starts it only with --with-relay.
+# Players use port 61000; on this host that is the metagame's.
+SVC_RELAY_PORT={plan.ports.relay}
+SVC_RELAY_HOST={plan.public_host}
+SVC_RELAY_GATEWAY_PORT={plan.ports.gateway}
+SVC_RELAY_FINGERPRINT={plan.fingerprint}
+"""

@@ -1,0 +1,78 @@
+"""The database from beside a running metagame: short transactions that wait their turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.engine import URL
+
+from svcserver.ctl.host import Host
+from svcserver.ctl.output import fail
+from svcserver.db.engine import (
+    DEFAULT_URL,
+    SQLAlchemyError,
+    database_url,
+    describe,
+    is_sqlite,
+    make_engine,
+)
+
+WAIT_MS = 30_000  # how long a command waits for the metagame's writer
+
+
+def url_of(host: Host) -> URL:
+    """DATABASE_URL, with a relative file seen from where the metagame stands."""
+    try:
+        url = database_url(host.variables("metagame").get("DATABASE_URL", "") or DEFAULT_URL)
+    except ValueError as why:
+        fail(f"{host.name_of('metagame')}: DATABASE_URL {why}")
+    file = file_of(url)
+    return url if file is None else url.set(database=str(host.path(str(file))))
+
+
+def file_of(url: URL) -> Path | None:
+    """The file of an SQLite database; None for a server and for one in memory."""
+    if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
+        return None
+    return Path(url.database)
+
+
+def existing(url: URL) -> Engine:
+    """An engine for a database that is there; a typing error must not make an empty one."""
+    file = file_of(url)
+    if file is not None and not file.is_file():
+        fail(f"there is no database {file}; make it with svcctl db upgrade")
+    return make_engine(url)
+
+
+@contextmanager
+def transaction(engine: Engine) -> Iterator[Connection]:
+    """One short transaction; a database error becomes one line."""
+    try:
+        if is_sqlite(engine):
+            with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as tx:
+                tx.exec_driver_sql(f"PRAGMA busy_timeout={WAIT_MS}")
+                tx.exec_driver_sql("BEGIN IMMEDIATE")
+                try:
+                    yield tx
+                except BaseException:
+                    tx.exec_driver_sql("ROLLBACK")
+                    raise
+                tx.exec_driver_sql("COMMIT")
+        else:
+            with engine.begin() as tx:
+                yield tx
+    except SQLAlchemyError as why:
+        fail(f"the database cannot be used: {describe(why)}; look with svcctl db check")
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def ledger(host: Host) -> Iterator[Connection]:
+    """A transaction on the host's database."""
+    with transaction(existing(url_of(host))) as tx:
+        yield tx

@@ -1,0 +1,123 @@
+"""Writing a host's folder: all of it or nothing, and never over what is there."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import time
+from pathlib import Path
+
+from attrs import frozen
+from sqlalchemy.engine import URL
+
+from svcserver.content.manifest_builder import BuildFailed, build_manifest
+from svcserver.ctl import blueprint
+from svcserver.ctl.blueprint import Plan, Ports
+from svcserver.ctl.database import transaction
+from svcserver.ctl.host import OWNER_KEY
+from svcserver.ctl.keys import new_signing_keys
+from svcserver.ctl.output import fail
+from svcserver.db import migrations
+from svcserver.db.engine import BadDatabase, make_engine
+from svcserver.edge.certificate import BadCertificate, make_pair, write_pair
+from svcserver.kernel.refusals import Refusal
+from svcserver.kernel.secrets import Secret, hex_token
+from svcserver.metagame.accounts import rules
+from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key
+
+DATABASE = "svc.db"
+GAME_FILE_BYTES = 256 * 1024
+README = """\
+Put the game's files here, then run: svcctl content manifest . --config ..
+"""
+
+
+@frozen
+class Founded:
+    """A new host."""
+
+    folder: Path
+    owner: str
+    fingerprint: str
+
+
+def found(
+    folder: Path, public_host: str, owner: str, *, ports: Ports | None = None, demo: bool = False
+) -> Founded:
+    """Write a ready-to-run host into ``folder``; fails with one line, leaving nothing behind."""
+    folder = folder.absolute()
+    try:
+        name = rules.username(owner)
+        folder.mkdir(parents=True, exist_ok=True)
+        staged = folder / f".new-{hex_token(8)}"
+        staged.mkdir(mode=0o700)
+    except Refusal as why:
+        fail(f"--owner {owner}: {why.message}")
+    except OSError as why:
+        fail(f"{folder} cannot be written: {why.strerror}")
+    try:
+        fingerprint = _write(staged, folder, public_host, name, ports or Ports(), demo)
+        _move(staged, folder)
+    except (BadCertificate, BadDatabase, BuildFailed) as why:
+        fail(f"{folder}: {why}")
+    except OSError as why:
+        fail(f"{folder} cannot be written: {why.strerror}")
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+    return Founded(folder, name, fingerprint)
+
+
+def _write(
+    staged: Path, folder: Path, public_host: str, owner: str, ports: Ports, demo: bool
+) -> str:
+    """Everything, into the staging folder; the certificate's fingerprint."""
+    hosts = list(dict.fromkeys([public_host, "127.0.0.1", "localhost"]))
+    pair = make_pair(hosts)
+    write_pair(pair, staged)
+    shared = blueprint.Secrets(
+        gateway=Secret(hex_token(64)),
+        allowlist=Secret(hex_token(64)),
+        game_server=Secret(hex_token(64)),
+        signing=new_signing_keys(),
+    )
+    plan = Plan(folder, public_host, shared, pair.fingerprint, ports, demo)
+    for name, text in blueprint.files(plan).items():
+        write_private(staged / name, text)
+    game = staged / "game"
+    game.mkdir()
+    (game / "README.txt").write_text(README, encoding="utf-8")
+    if demo:
+        (game / "data.pak").write_bytes(secrets.token_bytes(GAME_FILE_BYTES))
+    build_manifest(game, "1.4.4", staged / "manifest.json")
+    key = _database(staged / DATABASE, owner, shared.game_server)
+    write_private(staged / OWNER_KEY, key + "\n")
+    return pair.fingerprint
+
+
+def _database(file: Path, owner: str, game_server: Secret) -> str:
+    """A database with the owner's account in it; the account's key."""
+    write_private(file, "")  # SQLite keeps the mode of the file it finds
+    engine = make_engine(URL.create("sqlite", database=str(file)))
+    migrations.upgrade(engine)
+    with transaction(engine) as tx:
+        made = rules.register(SqlAccounts(tx), "OPEN", owner, None, time.time(), is_admin=True)
+        add_game_server_key(tx, game_server.reveal())
+    return made.key
+
+
+def write_private(path: Path, text: str) -> None:
+    """A new file for the owner's eyes alone; an existing one is an error."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def _move(staged: Path, folder: Path) -> None:
+    """Into place, unless anything of that name is there."""
+    names = sorted(one.name for one in staged.iterdir())
+    taken = [name for name in names if os.path.lexists(folder / name)]
+    if taken:
+        fail(f"{folder} already holds {taken[0]}; nothing was changed: choose another folder")
+    for name in names:
+        (staged / name).rename(folder / name)

@@ -1,0 +1,100 @@
+"""The host a command is about: a folder of env files, one env file, or the environment.
+
+``--config DIR`` reads ``DIR/NAME.env`` and nothing else, as ``svc-stack`` does.
+``--env-file FILE`` reads one component's file, and the environment wins, as a service
+started alone does. Without either, the folder one stands in is taken when it holds a
+``metagame.env``, else the environment.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from attrs import field, frozen
+
+from svcserver.ctl.output import Out, fail
+from svcserver.kernel.settings import BadSetting, load, parse_env_file, with_env_file
+
+S = TypeVar("S")
+OWNER_KEY = "owner.key"
+
+
+@frozen
+class Host:
+    """Where settings come from."""
+
+    folder: Path | None = None
+    env_file: Path | None = None
+    environ: Mapping[str, str] = field(factory=dict, repr=False)
+
+    def variables(self, component: str) -> dict[str, str]:
+        """The settings of one component as it will see them; fails with one line."""
+        if self.folder is None:
+            try:
+                return with_env_file(
+                    str(self.env_file) if self.env_file else None, dict(self.environ)
+                )
+            except BadSetting as why:
+                fail(str(why))
+        path = self.folder / f"{component}.env"
+        try:
+            return parse_env_file(path.read_text(encoding="utf-8-sig"))
+        except (OSError, UnicodeDecodeError) as why:
+            reason = getattr(why, "strerror", None) or "it is not UTF-8 text"
+            fail(f"{path} cannot be read: {reason}; make a host with svcctl init DIR")
+
+    def settings(self, component: str, shape: type[S]) -> S:
+        """The same, as the component's settings class."""
+        try:
+            return load(shape, self.variables(component))[0]
+        except BadSetting as why:
+            fail(f"{self.name_of(component)}: {why}")
+
+    def name_of(self, component: str) -> str:
+        """What to call the place of the settings in a message."""
+        if self.folder is not None:
+            return str(self.folder / f"{component}.env")
+        return str(self.env_file) if self.env_file is not None else "the environment"
+
+    def path(self, text: str) -> Path:
+        """A path from a setting; the stack's children stand in the host's folder."""
+        return Path(text) if self.folder is None else self.folder / text
+
+    def owner_key(self) -> str | None:
+        """The owner's account key, where ``init`` left it."""
+        if self.folder is None:
+            return None
+        try:
+            return (self.folder / OWNER_KEY).read_text(encoding="utf-8").strip()
+        except OSError:
+            return None
+
+
+def find(config: str | None, env_file: str | None) -> Host:
+    """The host the options name."""
+    if config is not None and env_file is not None:
+        fail("give --config or --env-file, not both")
+    if env_file is not None:
+        return Host(None, Path(env_file), os.environ)
+    if config is not None:
+        return Host(Path(config))
+    here = Path()
+    return Host(here) if (here / "metagame.env").is_file() else Host(None, None, os.environ)
+
+
+def about_a_host(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A command that takes ``--config``, ``--env-file`` and ``--json``: gets ``host``, ``out``."""
+
+    @click.option("--config", metavar="DIR", help="The host's folder, made by svcctl init.")
+    @click.option("--env-file", metavar="FILE", help="One component's KEY=value lines.")
+    @click.option("--json", "as_json", is_flag=True, help="One JSON object for machines.")
+    @functools.wraps(command)
+    def run(config: str | None, env_file: str | None, as_json: bool, **rest: Any) -> Any:
+        return command(host=find(config, env_file), out=Out(as_json), **rest)
+
+    return run

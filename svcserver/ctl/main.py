@@ -1,0 +1,21 @@
+"""``svcctl``: the table of contents of the owner's command line."""
+
+from __future__ import annotations
+
+import click
+
+from svcserver.ctl.accounts import account, gameserver_key, invite
+from svcserver.ctl.init import init
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Look after a svcserver host."""
+
+
+for command in (init, account, gameserver_key, invite):
+    main.add_command(command)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""What a command says: plain text for people, ``--json`` for machines, one line on failure."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NoReturn
+
+import click
+from attrs import frozen
+
+from svcserver.kernel import json
+
+
+class Failed(click.ClickException):
+    """The command did not do it; the message is one line with the cure, the status 1."""
+
+    def show(self, file: Any = None) -> None:
+        """Print that line."""
+        click.echo(f"svcctl: {' '.join(self.message.split())}", err=True)
+
+
+def fail(line: str) -> NoReturn:
+    """End the command with one line."""
+    raise Failed(line)
+
+
+@frozen
+class Out:
+    """Where a command's findings go."""
+
+    as_json: bool = False
+
+    def say(self, *lines: str) -> None:
+        """Words for a person; left out with ``--json``."""
+        if not self.as_json:
+            for line in lines:
+                click.echo(line)
+
+    def data(self, value: Any) -> None:
+        """The findings, only with ``--json``."""
+        if self.as_json:
+            sys.stdout.write(json.dump(value).decode() + "\n")
+
+    def table(self, heads: list[str], rows: list[list[str]]) -> None:
+        """Columns for a person."""
+        if self.as_json:
+            return
+        widths = [max(len(row[at]) for row in [heads, *rows]) for at in range(len(heads))]
+        for row in [heads, *rows]:
+            click.echo(
+                "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
+            )

@@ -1,0 +1,176 @@
+"""The children: started in order, each after the one before is ready; brought back; stopped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.error import ProcessDone
+from twisted.internet.protocol import ProcessProtocol
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from twisted.runner.procmon import ProcessMonitor
+
+from svcserver.stack.components import Component
+from svcserver.stack.lines import Lines
+
+READY = re.compile(r"\bready\b")
+READY_S = 60.0  # how long the next component waits for this one
+Write = Callable[[str], None]
+
+
+class Child(ProcessProtocol):
+    """Hears one child and tells the monitor."""
+
+    def __init__(self, name: str, monitor: Children) -> None:
+        self.name, self.monitor = name, monitor
+        self.out, self.err = Lines(self._line), Lines(self._line)
+        self.last = ""
+
+    def outReceived(self, data: bytes) -> None:
+        """Standard output."""
+        self.out.feed(data)
+
+    def errReceived(self, data: bytes) -> None:
+        """Standard error."""
+        self.err.feed(data)
+
+    def processEnded(self, reason: Failure) -> None:
+        """The pipes are closed too by now."""
+        self.out.end()
+        self.err.end()
+        self.monitor.ended(self.name, self.last, reason)
+
+    def _line(self, line: str) -> None:
+        self.last = line or self.last
+        self.monitor.heard(self.name, line)
+
+
+class Children(ProcessMonitor):
+    """A process monitor that starts its processes one after the other.
+
+    A child that dies is started again: at once when it had lived ``threshold`` seconds,
+    else after 1, 2, 4 ... 60 seconds. ``write`` gets every line of every child.
+    """
+
+    threshold = 30
+    killTime = 15  # a service lets running requests finish for 10 s
+    minRestartDelay = 1
+    maxRestartDelay = 60
+    log = Logger()
+
+    def __init__(
+        self,
+        reactor: Any,
+        wanted: Sequence[Component],
+        write: Write,
+        environ: Mapping[str, str],
+        folder: str,
+    ) -> None:
+        super().__init__(reactor)
+        self.wanted, self.write, self.environ = list(wanted), write, dict(environ)
+        self.folder = folder
+        self.ready: set[str] = set()
+        self._waiting = list(wanted)
+        self._awaited: str | None = None
+        self._deadline: Any = None
+        self._gone: dict[str, Deferred[None]] = {}
+
+    def startService(self) -> None:
+        """Start the first; the others follow."""
+        super().startService()
+        self._next()
+
+    def stopService(self) -> Any:
+        """Stop the children, the last started first; fires when all are gone."""
+        running = [one.name for one in reversed(self.wanted) if one.name in self.protocols]
+        processes, self._processes = self._processes, {}  # the base class would stop all at once
+        super().stopService()
+        self._processes = processes
+        self._quiet()
+        return Deferred.fromCoroutine(self._stop(running))
+
+    async def _stop(self, names: Sequence[str]) -> None:
+        for name in names:
+            if name in self.protocols:
+                gone = self._gone[name] = Deferred()
+                self.stopProcess(name)
+                await gone
+
+    def startProcess(self, name: str) -> None:
+        """Start, or start again, one child."""
+        if name in self.protocols or not self.running:
+            return
+        process, child = self._processes[name], Child(name, self)
+        self.protocols[name] = child  # type: ignore[assignment]  # the base class wants its own
+        self.timeStarted[name] = self._clock.seconds()
+        try:
+            self._reactor.spawnProcess(
+                child, process.args[0], process.args, env=process.env, path=process.cwd
+            )
+        except OSError as why:
+            self.ended(name, str(why), Failure())
+
+    def heard(self, name: str, line: str) -> None:
+        """A child said something; its first ``ready`` lets the next one start."""
+        self.write(f"[{name}] {line}\n")
+        if name not in self.ready and READY.search(line):
+            self.ready.add(name)
+            if name == self._awaited:
+                self._next()
+
+    def ended(self, name: str, last: str, reason: Failure) -> None:
+        """A child is gone; say so, and start it again unless we are stopping."""
+        was_ready = name in self.ready
+        self.ready.discard(name)
+        self._monitoredProcessExited(name, None)
+        if (gone := self._gone.pop(name, None)) is not None:
+            gone.callback(None)
+        if not self.running:
+            return
+        how = describe(reason)
+        wait = max(0.0, self.restart[name].getTime() - self._clock.seconds())
+        if was_ready:
+            self.log.warn("{name} ended ({how}); again in {wait} s", name=name, how=how, wait=wait)
+        else:
+            self.log.error(
+                "{name} ended before it was ready ({how}): {last}; again in {wait} s",
+                name=name,
+                how=how,
+                last=last,
+                wait=wait,
+            )
+
+    def _next(self) -> None:
+        self._quiet()
+        if not self._waiting:
+            names = ", ".join(one.name for one in self.wanted)
+            self.log.info("stack ready: {names}", names=names)
+            return
+        component = self._waiting.pop(0)
+        self._awaited = component.name
+        self._deadline = self._clock.callLater(READY_S, self._late, component.name)
+        self.addProcess(component.name, component.command, env=dict(self.environ), cwd=self.folder)
+
+    def _late(self, name: str) -> None:
+        self.log.error("{name} is not ready after {wait} s; going on", name=name, wait=READY_S)
+        self._next()
+
+    def _quiet(self) -> None:
+        self._awaited = None
+        if self._deadline is not None and self._deadline.active():
+            self._deadline.cancel()
+        self._deadline = None
+
+
+def describe(reason: Failure) -> str:
+    """``status 1`` or ``signal 9``."""
+    if reason.check(ProcessDone):
+        return "status 0"
+    signal = getattr(reason.value, "signal", None)
+    status = getattr(reason.value, "exitCode", None)
+    if signal is not None:
+        return f"signal {signal}"
+    return f"status {status}" if status is not None else type(reason.value).__name__
