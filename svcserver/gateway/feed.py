@@ -1,0 +1,90 @@
+"""Tells the allowlist helpers which address has a player; no player ever waits for it.
+
+Spec: 2 §6 Events, sheet gateway "Allowlist feed".
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.defer import CancelledError, Deferred, DeferredList
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+from svcserver.gateway.limits import MAX_KEYS, Seldom
+from svcserver.kernel import json
+from svcserver.kernel.secrets import Secret
+
+log = Logger()
+
+TIMEOUT_S = 2.0
+MAX_UNDER_WAY = 256  # reports at once; more are left to the next trigger
+
+
+@define(eq=False, slots=False)
+class Feed:
+    """Reports an address at most once per ``refresh_s``, counted from a success."""
+
+    http: Any  # treq's HTTPClient; StubTreq in tests
+    clock: IReactorTime
+    urls: Sequence[str]
+    secret: Secret
+    refresh_s: float
+    _told: OrderedDict[tuple[str, str], float] = field(factory=OrderedDict, init=False)
+    _under_way: dict[tuple[str, str], Deferred[None]] = field(factory=dict, init=False)
+    _warning: Seldom = field(factory=Seldom, init=False)
+
+    def heard(self, address: str) -> None:
+        """A player has proven itself from ``address``."""
+        now = self.clock.seconds()
+        for url in self.urls:
+            key = (url, address)
+            last = self._told.get(key)
+            if key in self._under_way or len(self._under_way) >= MAX_UNDER_WAY:
+                continue
+            if last is None or now - last >= self.refresh_s:
+                work = self._under_way[key] = Deferred.fromCoroutine(self._tell(key))
+                if work.called:
+                    self._under_way.pop(key, None)
+
+    async def _tell(self, key: tuple[str, str]) -> None:
+        url, address = key
+        try:
+            asked = self.http.post(
+                f"{url}/allow",
+                data=json.dump({"ip": address}),
+                headers={
+                    "x-allowlist-secret": self.secret.reveal(),
+                    "content-type": "application/json",
+                },
+            )
+            reply = await asked.addTimeout(TIMEOUT_S, self.clock)
+            await reply.content().addTimeout(TIMEOUT_S, self.clock)
+            if reply.code != 200:
+                raise ConnectionError(f"status {reply.code}")
+            self._told[key] = self.clock.seconds()
+            self._told.move_to_end(key)
+            if len(self._told) > MAX_KEYS:
+                self._told.popitem(last=False)
+        except CancelledError:
+            log.debug("a report to an allowlist helper was cut short")
+        except Exception as why:  # whatever goes wrong there must not matter to a player
+            if self._warning.now("", self.clock.seconds()):
+                log.warn(
+                    "the allowlist helper at {url} does not answer as it should: {kind} {why}",
+                    url=url,
+                    kind=type(why).__name__,
+                    why=why,
+                )
+        finally:
+            self._under_way.pop(key, None)
+
+    def stop(self) -> Deferred[Any]:
+        """Give up what is under way."""
+        works = list(self._under_way.values())
+        for work in works:
+            work.cancel()
+        return DeferredList(works, consumeErrors=True)

@@ -1,0 +1,126 @@
+"""The gateway's decisions, joined: policy, tokens, upstreams, headers, feed, log line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+from svcserver.edge.heads import Fault, RequestHead
+from svcserver.edge.redaction import shown
+from svcserver.edge.verdicts import Forward, Limits, Record, Refuse, Verdict
+from svcserver.gateway import policy
+from svcserver.gateway.feed import Feed
+from svcserver.gateway.limits import Crowd, Seldom, Spending
+from svcserver.gateway.policy import Route
+from svcserver.kernel.secrets import Secret
+
+log = Logger()
+
+FORWARDING = frozenset(
+    [
+        b"x-forwarded-for",
+        b"x-forwarded-proto",
+        b"x-forwarded-host",
+        b"x-forwarded-port",
+        b"x-forwarded-prefix",
+        b"forwarded",
+        b"x-real-ip",
+        b"x-client-ip",
+        b"true-client-ip",
+        b"cf-connecting-ip",
+        b"x-svc-gateway",
+    ]
+)
+HIDDEN = frozenset([b"x-powered-by", b"x-svc-gateway"])
+
+
+@define(eq=False, slots=False)
+class Gateway:
+    """A Keeper (see edge.verdicts)."""
+
+    clock: IReactorTime
+    limits: Limits
+    spending: Spending
+    crowd: Crowd
+    upstreams: Mapping[Route, Any]
+    secret: Secret
+    feed: Feed | None = None
+    dropped: frozenset[bytes] = FORWARDING | {b"expect"}
+    hidden: frozenset[bytes] = HIDDEN
+    _seldom: Seldom = field(factory=Seldom, init=False)
+
+    def admit(self, peer: str) -> bool:
+        """Count a new connection, or turn it away without an answer."""
+        now = self.clock.seconds()
+        why = self.crowd.enter(peer, now)
+        if why and self._seldom.now(peer, now):
+            log.info("connection refused", ip=peer, reason=why)
+        return not why
+
+    def judge(self, head: RequestHead, peer: str) -> Verdict:
+        """Steps 4 and 5 of the sheet's order of work."""
+        ruling = policy.rule(
+            head.method,
+            head.target,
+            upgrade=head.upgrade,
+            has_body=head.has_body,
+            gameserver_key=bool(head.values(policy.GAMESERVER_KEY)),
+        )
+        wait_s = self.spending.take(ruling.bucket, peer, self.clock.seconds())
+        if wait_s:
+            reason = f"rate_limited:{ruling.bucket.value}"
+            return Refuse(429, "rate_limited", reason, retry_after_s=wait_s)
+        if ruling.no is not None:
+            no = ruling.no
+            return Refuse(no.status, no.code, no.reason, close=no.status == 400)
+        reports = self.feed is not None and policy.earns_ports(
+            ruling, head.method, head.values(b"authorization")
+        )
+        return Forward(
+            self.upstreams[ruling.route],
+            ruling.route.value,
+            b"X-Forwarded-For: %b\r\nX-Forwarded-Proto: https\r\nX-Svc-Gateway: %b\r\n"
+            % (peer.encode("ascii", "replace"), self.secret.reveal().encode("ascii")),
+            tunnel=ruling.route is Route.WS,
+            on_answer=partial(self._answered, peer) if reports else None,
+        )
+
+    def _answered(self, peer: str, status: int) -> None:
+        if self.feed is not None and 200 <= status < 300:
+            self.feed.heard(peer)
+
+    def wrong(self, fault: Fault) -> Refuse:
+        """A message that cannot be read."""
+        return Refuse(fault.status, fault.code, fault.code, close=True)
+
+    def lost(self, why: str, answered: bool) -> tuple[int, str, str]:
+        """An upstream that was reset, silent or not to be understood."""
+        if why == "silent":
+            return 504, "upstream_timeout", "upstream_timeout"
+        return 502, "bad_gateway", f"upstream_{why}"
+
+    def done(self, record: Record) -> None:
+        """The request's line in the log."""
+        head = record.head
+        agents = head.values(b"user-agent") if head is not None else []
+        fields: dict[str, Any] = {
+            "ip": record.peer,
+            "method": head.method[:32].decode("latin-1") if head is not None else "",
+            "target": shown(head.target) if head is not None else "",
+            "route": record.route or "gateway",
+            "status": record.status,
+            "bytesIn": record.bytes_in,
+            "bytesOut": record.bytes_out,
+            "ms": round((record.ended - record.began) * 1000),
+            "ua": shown(agents[0]) if agents else "",
+        }
+        if record.reason:
+            fields["reason"] = record.reason
+        if record.aborted:
+            fields["aborted"] = True
+        log.info("websocket closed" if record.tunnel else "request", **fields)

@@ -1,0 +1,152 @@
+"""Who may pass the gateway: a request's head in, a verdict out. Pure.
+
+The list of public management routes is the gateway's own, so that a management route
+that somebody adds is closed to the internet until it is named here too.
+Spec: 2 §4 Gateway routing, §7 Gateway refusals, §8, §9.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from urllib.parse import unquote_to_bytes
+
+from attrs import frozen
+
+METHODS = frozenset([b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"PATCH", b"OPTIONS"])
+MANAGEMENT = "/svc"
+REGISTER = "/svc/api/register"
+TOKEN = "/account/api/oauth/token"  # noqa: S105 - a path
+HEARTBEAT = "/heartbeat"
+CONTENT = "/content"
+PUBLIC_MANAGEMENT = frozenset(
+    [
+        ("POST", REGISTER),
+        ("GET", "/svc/api/getuserinfo"),
+        ("HEAD", "/svc/api/getuserinfo"),
+        ("GET", "/svc/api/serverstatus"),
+        ("HEAD", "/svc/api/serverstatus"),
+        ("GET", "/svc/api/registrationstatus"),
+        ("HEAD", "/svc/api/registrationstatus"),
+    ]
+)
+GAMESERVER_KEY = b"x-svc-gameserver-apikey"
+_BAD = re.compile(rb"[\\\x00-\x20\x7f]|%(?:2[fFeE]|5[cC]|00)|%(?![0-9A-Fa-f]{2})")
+_SLASHES = re.compile(r"/{2,}")
+
+
+class Bucket(Enum):
+    """Which token bucket pays for a request; the value is the log's word."""
+
+    GENERAL = "general"
+    CONTENT = "content"
+    REGISTER = "register"
+    TOKEN = "token"  # noqa: S105 - a bucket's name
+    WS = "ws"
+
+
+class Route(Enum):
+    """Where a request goes; the value is the log's word."""
+
+    METAGAME = "metagame"
+    CONTENT = "content"
+    WS = "ws"
+
+
+@frozen
+class No:
+    """A refusal: status, code, and the log's word."""
+
+    status: int
+    code: str
+    reason: str
+
+
+@frozen
+class Ruling:
+    """Which bucket pays, where it would go, and whether it may."""
+
+    bucket: Bucket
+    route: Route
+    path: str  # canonical
+    no: No | None = None
+
+
+BAD_REQUEST = No(400, "bad_request", "bad_request")
+BAD_PATH = No(400, "bad_path", "bad_path")
+BAD_METHOD = No(405, "method_not_allowed", "method_not_allowed")
+BAD_HEADER = No(403, "forbidden", "gameserver_key_header")
+ADMIN_ROUTE = No(403, "forbidden", "admin_route")
+
+
+def canonical(path: bytes) -> str:
+    """Decoded once, lower case, repeated slashes folded, trailing ones dropped; root is ``/``."""
+    text = unquote_to_bytes(path).decode("utf-8", "surrogateescape").lower()
+    return _SLASHES.sub("/", text).rstrip("/") or "/"
+
+
+def rule(
+    method: bytes, target: bytes, *, upgrade: bytes, has_body: bool, gameserver_key: bool
+) -> Ruling:
+    """The verdict on a request; ``upgrade`` is its Upgrade field in lower case."""
+    raw = target.partition(b"?")[0]
+    path = canonical(raw)
+    socket = upgrade == b"websocket" and method == b"GET"
+    bucket = _bucket(path, socket=socket)
+    route = Route.WS if socket else Route.CONTENT if is_under(path, CONTENT) else Route.METAGAME
+    return Ruling(
+        bucket, route, path, _refusal(method, raw, path, upgrade, has_body, gameserver_key)
+    )
+
+
+def _bucket(path: str, *, socket: bool) -> Bucket:
+    if socket:
+        return Bucket.WS
+    if path == REGISTER:
+        return Bucket.REGISTER
+    if path == TOKEN:
+        return Bucket.TOKEN
+    return Bucket.CONTENT if is_under(path, CONTENT) else Bucket.GENERAL
+
+
+def _refusal(
+    method: bytes, raw: bytes, path: str, upgrade: bytes, has_body: bool, gameserver_key: bool
+) -> No | None:
+    """The first that applies, in the order of the sheet."""
+    if method not in METHODS:
+        return BAD_METHOD
+    if not raw.startswith(b"/") or b"#" in raw:
+        return BAD_REQUEST
+    if upgrade and (upgrade != b"websocket" or method != b"GET" or has_body):
+        return BAD_REQUEST
+    if not is_clean(raw):
+        return BAD_PATH
+    if gameserver_key:
+        return BAD_HEADER
+    if is_under(path, MANAGEMENT) and (method.decode(), path) not in PUBLIC_MANAGEMENT:
+        return ADMIN_ROUTE
+    return None
+
+
+def is_clean(raw: bytes) -> bool:
+    """Whether a raw path means the same to everybody who decodes it."""
+    if _BAD.search(raw):
+        return False
+    return not any(segment in (b".", b"..") for segment in raw.split(b"/"))
+
+
+def is_under(path: str, root: str) -> bool:
+    """Whether a canonical path is ``root`` or below it."""
+    return path == root or path.startswith(root + "/")
+
+
+def earns_ports(ruling: Ruling, method: bytes, authorization: list[bytes]) -> bool:
+    """Whether a 2xx answer to this request proves a player whose UDP ports may open."""
+    if method != b"POST" or ruling.route is not Route.METAGAME:
+        return False
+    if ruling.path == TOKEN:
+        return True
+    if ruling.path != HEARTBEAT or len(authorization) != 1:
+        return False
+    word, _, rest = authorization[0].partition(b" ")
+    return word.lower() == b"bearer" and bool(rest.strip())

@@ -1,0 +1,198 @@
+"""``svc-gateway``: makes and joins the parts of the one public entry."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from attrs import define, field
+from treq.client import HTTPClient
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred, DeferredList
+from twisted.internet.error import CannotListenError
+from twisted.logger import Logger
+from twisted.python import usage
+from twisted.web.client import Agent, HTTPConnectionPool
+
+from svcserver.edge.certificate import BadCertificate, Pair, check_pair, read_pair
+from svcserver.edge.channel import ChannelFactory, peer_of
+from svcserver.edge.tls import Door, server_context
+from svcserver.edge.upstream import Pool, plain
+from svcserver.gateway.feed import Feed
+from svcserver.gateway.keeper import Gateway
+from svcserver.gateway.limits import MAX_KEYS, Crowd, Spending
+from svcserver.gateway.lines import edge_lines
+from svcserver.gateway.policy import Route
+from svcserver.gateway.settings import AllowlistSettings, Settings
+from svcserver.kernel.rates import TokenBuckets
+from svcserver.web.serving import ENV_FILE, House, read_settings, warn_of
+
+log = Logger()
+NAME = "svc-gateway"
+FIRST_PASSED_FD = 3  # systemd's first socket
+
+
+class Options(usage.Options):
+    """One option; the environment says the rest."""
+
+    settings: Settings
+    allowlist: AllowlistSettings | None
+    pair: Pair
+    warnings: list[str]
+    optParameters = [ENV_FILE]  # noqa: RUF012 - usage.Options wants it so
+    longdesc = "The single public HTTPS entry. Settings: docs/owners/configuration.md"
+
+    def postOptions(self) -> None:
+        """Read settings and certificate; a bad one ends the start with one line."""
+        self.settings, self.warnings = read_settings(NAME, Settings, self)
+        self.allowlist = None
+        if self.settings.allowlist:
+            self.allowlist, more = read_settings(NAME, AllowlistSettings, self)
+            self.warnings += more
+        else:
+            self.warnings.append(
+                "GATEWAY_ALLOWLIST is 0: no UDP game port is opened for any player"
+            )
+        try:
+            self.pair = read_pair(self.settings.certificate, self.settings.key)
+            self.warnings += check_pair(self.pair, datetime.now(UTC))
+        except BadCertificate as why:
+            variable = "GATEWAY_KEY" if why.what == "key" else "GATEWAY_CERT"
+            raise SystemExit(f"{NAME}: {variable}: the {why.what} {why}") from None
+
+
+def makeService(options: Options, reactor: Any = None) -> House:
+    """The gateway as a service."""
+    real = reactor is None
+    if reactor is None:
+        from twisted.internet import reactor  # late: importing it installs it
+    settings = options.settings
+    top = House(edge_lines(settings.log_level, reactor))
+    feed = None
+    if options.allowlist is not None:
+        pool = HTTPConnectionPool(reactor)
+        http = HTTPClient(Agent(reactor, connectTimeout=2, pool=pool))
+        feed = make_feed(options.allowlist, settings.refresh_s, http, reactor)
+    keeper = make_keeper(settings, feed, reactor)
+    entrance = Entrance(reactor, keeper, options.pair, settings, os.environ)
+    warn_of(options.warnings).setServiceParent(top)
+    entrance.setServiceParent(top)
+    if real:
+        Impatience(reactor, entrance).setServiceParent(top)
+    return top
+
+
+def make_feed(settings: AllowlistSettings, refresh_s: float, http: Any, clock: Any) -> Feed:
+    """The feed to every helper."""
+    urls = [address.url() for address in (settings.url, *settings.more)]
+    return Feed(http, clock, urls, settings.secret, refresh_s)
+
+
+def make_keeper(settings: Settings, feed: Feed | None, reactor: Any) -> Gateway:
+    """The gateway's decisions over live upstreams."""
+    addresses = {
+        Route.METAGAME: settings.metagame,
+        Route.CONTENT: settings.content,
+        Route.WS: settings.chat,
+    }
+    return Gateway(
+        reactor,
+        settings.limits(),
+        Spending(settings.rates()),
+        Crowd(
+            settings.max_connections,
+            settings.max_per_address,
+            TokenBuckets(settings.connect, MAX_KEYS),
+        ),
+        {
+            route: Pool(reactor, plain(reactor, address.host, address.port))
+            for route, address in addresses.items()
+        },
+        settings.secret,
+        feed,
+    )
+
+
+@define(eq=False, slots=False)
+class Entrance(Service):
+    """Listens with TLS; on stop lets answers finish for the grace time."""
+
+    reactor: Any
+    keeper: Gateway
+    pair: Pair
+    settings: Settings
+    environ: Mapping[str, str]
+    factory: ChannelFactory = field(init=False)
+    _port: Any = field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.factory = ChannelFactory(self.reactor, self.keeper, secure=True)
+        self.factory.left = self.keeper.crowd.leave
+        self.factory.sweeps += [pool.sweep for pool in self.keeper.upstreams.values()]
+
+    def startService(self) -> None:
+        """Bind now, so that a failure ends the process."""
+        Service.startService(self)
+        door = Door(
+            server_context(self.pair),
+            self.factory,
+            lambda addr: self.keeper.admit(peer_of(addr)),
+            self.reactor,
+        )
+        host, port = self.settings.bind, self.settings.port
+        try:
+            self._port = self._listen(door, host, port)
+        except (CannotListenError, OSError) as why:
+            reason = getattr(why, "socketError", why)
+            raise SystemExit(
+                f"{NAME}: GATEWAY_PORT: cannot listen on {host}:{port}: {reason}; "
+                "choose another GATEWAY_PORT or GATEWAY_BIND, end the program that holds it, or "
+                "grant a port below 1024 with CAP_NET_BIND_SERVICE or a systemd socket"
+            ) from None
+        log.info("gateway ready", address=f"{host}:{port}", fingerprint=self.pair.fingerprint)
+
+    def _listen(self, door: Any, host: str, port: int) -> Any:
+        if self.environ.get("LISTEN_PID") == str(os.getpid()) and (
+            self.environ.get("LISTEN_FDS", "0") != "0"
+        ):
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            return self.reactor.adoptStreamPort(FIRST_PASSED_FD, family, door)
+        return self.reactor.listenTCP(port, door, backlog=1024, interface=host)
+
+    def stopService(self) -> Any:
+        """No new connection, tunnels end, answers finish, then everything is cut."""
+        Service.stopService(self)
+        waits: list[Deferred[Any]] = []
+        if self._port is not None:
+            closed = self._port.stopListening()
+            if isinstance(closed, Deferred):
+                waits.append(closed)
+        waits.append(self.factory.stop(self.settings.grace_s))
+        gone = DeferredList(waits, consumeErrors=True)
+        return gone.addCallback(self._close)
+
+    def _close(self, result: Any) -> Any:
+        for pool in self.keeper.upstreams.values():
+            pool.close()
+        return self.keeper.feed.stop() if self.keeper.feed is not None else None
+
+
+@define(eq=False, slots=False)
+class Impatience(Service):
+    """A second signal while stopping cuts every connection at once."""
+
+    reactor: Any
+    entrance: Entrance
+
+    def stopService(self) -> None:
+        """The first signal has come."""
+        Service.stopService(self)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._again)
+
+    def _again(self, *_: Any) -> None:
+        self.reactor.callFromThread(self.entrance.factory.cut)

@@ -1,0 +1,168 @@
+"""Every switch of the gateway; a bad one ends the start. Spec: sheet configuration."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from attrs import frozen
+
+from svcserver.edge.verdicts import Limits
+from svcserver.gateway.policy import Bucket
+from svcserver.kernel.rates import Rate
+from svcserver.kernel.secrets import Secret
+from svcserver.kernel.settings import (
+    Bad,
+    BadSetting,
+    comma_list,
+    env,
+    ip_address,
+    on_unless_0,
+    one_of,
+    port,
+    strong_secret,
+    whole,
+)
+
+_MOST = 1_000_000
+
+
+@frozen
+class Address:
+    """Host and port of a service on this machine."""
+
+    host: str
+    port: int
+
+    def url(self) -> str:
+        """As the start of a URL."""
+        return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self}"
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+def local_url(text: str) -> Address:
+    """``http://`` a loopback address or localhost, with a port, without a path."""
+    wrong = ValueError("must be http:// with a loopback address and a port, and no path")
+    try:
+        parts = urlsplit(text.strip())
+        host, number = parts.hostname or "", parts.port
+    except ValueError:
+        raise wrong from None
+    if parts.scheme != "http" or parts.path not in ("", "/") or not number:
+        raise wrong
+    if parts.query or parts.fragment or parts.username is not None or parts.password is not None:
+        raise wrong
+    if host == "localhost":
+        return Address("127.0.0.1", number)
+    try:
+        if not ipaddress.ip_address(host).is_loopback:
+            raise wrong
+    except ValueError:
+        raise wrong from None
+    return Address(host, number)
+
+
+def local_urls(text: str) -> tuple[Address, ...]:
+    """A comma list of the same."""
+    return tuple(local_url(part) for part in comma_list(text))
+
+
+def rate(text: str) -> Rate:
+    """``<burst>,<per minute>``: a whole burst, a rate above 0 that may have decimals."""
+    words = f"must be <burst>,<per minute>: 1 to {_MOST}, and above 0 to {_MOST}"
+    burst, comma, per_minute = (part.strip() for part in text.partition(","))
+    plain = per_minute.replace(".", "", 1)
+    if not (comma and burst.isascii() and burst.isdigit() and plain.isascii() and plain.isdigit()):
+        raise ValueError(words)
+    if len(burst) > 15 or len(per_minute) > 30:
+        raise ValueError(words)
+    found = Rate(int(burst), float(per_minute))
+    if not (1 <= found.burst <= _MOST and 0 < found.per_minute <= _MOST):
+        raise ValueError(words)
+    return found
+
+
+def ms(low: int, high: int) -> Callable[[str], float]:
+    """Whole milliseconds, kept as seconds."""
+    read = whole(low, high)
+    return lambda text: read(text) / 1000
+
+
+@frozen
+class Settings:
+    """The gateway's environment."""
+
+    bind: str = env("GATEWAY_BIND", ip_address, default="0.0.0.0")  # noqa: S104 - its purpose
+    port: int = env("GATEWAY_PORT", port, default=443)
+    certificate: Path = env("GATEWAY_CERT", Path)
+    key: Path = env("GATEWAY_KEY", Path)
+    secret: Secret = env("GATEWAY_SECRET", strong_secret)
+    metagame: Address = env("GATEWAY_METAGAME_URL", local_url, default=Address("127.0.0.1", 61000))
+    content: Address = env("GATEWAY_CONTENT_URL", local_url, default=Address("127.0.0.1", 61002))
+    chat: Address = env("GATEWAY_WS_URL", local_url, default=Address("127.0.0.1", 61099))
+    allowlist: bool = env("GATEWAY_ALLOWLIST", on_unless_0, default=True)
+    refresh_s: int = env("GATEWAY_ALLOWLIST_REFRESH_SECONDS", whole(5, 540), default=60)
+    max_body: int = env("GATEWAY_MAX_BODY_BYTES", whole(1024, 67_108_864), default=131_072)
+    max_connections: int = env("GATEWAY_MAX_CONNECTIONS", whole(1, 100_000), default=2048)
+    max_per_address: int = env("GATEWAY_MAX_CONNECTIONS_PER_IP", whole(1, 100_000), default=128)
+    general: Rate = env("GATEWAY_RATE_GENERAL", rate, default=Rate(300, 180))
+    content_rate: Rate = env("GATEWAY_RATE_CONTENT", rate, default=Rate(600, 600))
+    register: Rate = env("GATEWAY_RATE_REGISTER", rate, default=Rate(5, 0.2))
+    token: Rate = env("GATEWAY_RATE_TOKEN", rate, default=Rate(10, 1))
+    connect: Rate = env("GATEWAY_RATE_CONNECT", rate, default=Rate(200, 300))
+    ws: Rate = env("GATEWAY_RATE_WS", rate, default=Rate(20, 12))
+    handshake_s: float = env("GATEWAY_HANDSHAKE_TIMEOUT_MS", ms(1000, 120_000), default=10.0)
+    headers_s: float = env("GATEWAY_HEADERS_TIMEOUT_MS", ms(1000, 120_000), default=10.0)
+    request_s: float = env("GATEWAY_REQUEST_TIMEOUT_MS", ms(1000, 600_000), default=30.0)
+    keep_alive_s: float = env("GATEWAY_KEEPALIVE_TIMEOUT_MS", ms(1000, 600_000), default=65.0)
+    idle_s: float = env("GATEWAY_IDLE_TIMEOUT_MS", ms(1000, 3_600_000), default=120.0)
+    upstream_idle_s: float = env(
+        "GATEWAY_UPSTREAM_IDLE_TIMEOUT_MS", ms(1000, 3_600_000), default=120.0
+    )
+    ws_idle_s: float = env("GATEWAY_WS_IDLE_TIMEOUT_MS", ms(1000, 86_400_000), default=300.0)
+    grace_s: float = env("GATEWAY_SHUTDOWN_GRACE_MS", ms(0, 300_000), default=10.0)
+    log_level: str = env(
+        "LOG_LEVEL",
+        one_of("debug", "info", "warn", "error", any_case=True),
+        default="info",
+        bad=Bad.IGNORE,
+    )
+
+    def limits(self) -> Limits:
+        """The core's share of it."""
+        return Limits(
+            headers_s=self.headers_s,
+            request_s=self.request_s,
+            keep_alive_s=self.keep_alive_s,
+            idle_s=self.idle_s,
+            upstream_idle_s=self.upstream_idle_s,
+            tunnel_idle_s=self.ws_idle_s,
+            handshake_s=self.handshake_s,
+            max_body=self.max_body,
+        )
+
+    def rates(self) -> dict[Bucket, Rate]:
+        """Who pays from what."""
+        return {
+            Bucket.GENERAL: self.general,
+            Bucket.CONTENT: self.content_rate,
+            Bucket.REGISTER: self.register,
+            Bucket.TOKEN: self.token,
+            Bucket.WS: self.ws,
+        }
+
+
+@frozen
+class AllowlistSettings:
+    """Read only while GATEWAY_ALLOWLIST is on."""
+
+    url: Address = env("ALLOWLIST_URL", local_url, default=Address("127.0.0.1", 61005))
+    more: tuple[Address, ...] = env("ALLOWLIST_ADDITIONAL_URLS", local_urls, default=())
+    secret: Secret = env("ALLOWLIST_SECRET", strong_secret)
+
+
+__all__ = ["Address", "AllowlistSettings", "BadSetting", "Settings", "local_url", "rate"]
