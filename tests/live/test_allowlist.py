@@ -53,7 +53,7 @@ class Helper:
             "ALLOWLIST_STATE_FILE": str(folder / "state.json"),
             **more,
         }
-        self.log = folder / "out.log"
+        self.log = folder / f"out-{self.port}.log"
         twistd = str(Path(sys.executable).with_name("twistd"))
         command = [*prefix, twistd, "--nodaemon", "--pidfile=", "svc-allowlist"]
         with open(self.log, "ab") as out:
@@ -68,7 +68,7 @@ class Helper:
         url = f"http://127.0.0.1:{self.port}{path}"
         if not self.prefix:
             head = {"x-allowlist-secret": SECRET}
-            asked = urllib.request.Request(url, body, head)  # noqa: S310 - our own URL
+            asked = urllib.request.Request(url, body, head)
             with urllib.request.urlopen(asked, timeout=10) as reply:  # noqa: S310 - our own URL
                 said: dict[str, Any] = json.loads(reply.read())
                 return said
@@ -104,7 +104,7 @@ def test_a_dry_run_as_a_real_process_restores_its_state(tmp_path: Path) -> None:
         again.kill()
     text = (tmp_path / "audit.log").read_text()
     assert '"event":"dry_run"' in text and '"event":"stop"' in text
-    assert SECRET not in text + (tmp_path / "out.log").read_text()
+    assert SECRET not in text + helper.log.read_text() + again.log.read_text()
 
 
 def test_a_taken_port_and_a_missing_secret_end_the_start_with_a_line(tmp_path: Path) -> None:
