@@ -1,0 +1,60 @@
+"""Only the local game may use the relay: a request's head in, a refusal or nothing out. Pure.
+
+A web page open on the same PC can reach the relay's port too; what gives it away is the
+Host, the Origin or a ``Sec-Fetch`` header. Spec: 2 §4 Launcher relay.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Sequence
+
+from attrs import frozen
+
+_LOCAL_HOST = re.compile(rb"(?:127\.0\.0\.1|localhost|\[::1\])(?::[0-9]{1,5})?", re.I)
+_LOCAL_ORIGIN = re.compile(rb"https?://" + _LOCAL_HOST.pattern, re.I)
+
+
+@frozen
+class No:
+    """A refusal: status, code, and the log's word."""
+
+    status: int
+    code: str
+    reason: str
+
+
+def refusal(
+    peer: str,
+    target: bytes,
+    *,
+    upgrade: bytes,
+    method: bytes,
+    headers: Sequence[tuple[bytes, bytes, bytes]],
+) -> No | None:
+    """Why a request is refused, or None; ``headers`` as (sent name, lower name, value)."""
+    if not is_loopback(peer):
+        return No(403, "forbidden", "peer")
+    hosts = [value for _, name, value in headers if name == b"host"]
+    if len(hosts) != 1 or not _LOCAL_HOST.fullmatch(hosts[0]):
+        return No(403, "forbidden", "host")
+    if any(name == b"origin" and not _LOCAL_ORIGIN.fullmatch(value) for _, name, value in headers):
+        return No(403, "forbidden", "origin")
+    if not upgrade and any(name.startswith(b"sec-fetch-") for _, name, _ in headers):
+        return No(403, "forbidden", "sec_fetch")
+    if not target.startswith(b"/"):
+        return No(400, "bad_request", "target")
+    if upgrade and (upgrade != b"websocket" or method != b"GET"):
+        return No(400, "bad_request", "upgrade")
+    return None
+
+
+def is_loopback(peer: str) -> bool:
+    """Whether a caller is on this machine."""
+    try:
+        address = ipaddress.ip_address(peer.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return bool((mapped or address).is_loopback)

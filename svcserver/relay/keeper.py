@@ -1,0 +1,65 @@
+"""The relay's decisions, joined: guard, the one upstream, the log line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import define
+from twisted.logger import Logger
+
+from svcserver.edge.heads import Fault, RequestHead
+from svcserver.edge.redaction import shown
+from svcserver.edge.verdicts import Forward, Limits, Record, Refuse, Verdict
+from svcserver.relay import guard
+
+log = Logger()
+
+LIMITS = Limits(request_s=86_400.0, upstream_idle_s=600.0, idle_s=600.0, tunnel_idle_s=3_600.0)
+
+
+@define(eq=False, slots=False)
+class Relay:
+    """A Keeper (see edge.verdicts): everything local goes to the gateway, unchanged."""
+
+    upstream: Any
+    limits: Limits = LIMITS
+    dropped: frozenset[bytes] = frozenset([b"expect"])  # answered here
+    hidden: frozenset[bytes] = frozenset()
+
+    def judge(self, head: RequestHead, peer: str) -> Verdict:
+        """The guard decides."""
+        no = guard.refusal(
+            peer, head.target, upgrade=head.upgrade, method=head.method, headers=head.headers
+        )
+        if no is None and not head.is_plain:
+            no = guard.No(400, "bad_request", "target")
+        if no is None and head.upgrade and head.has_body:
+            no = guard.No(400, "bad_request", "upgrade")
+        if no is not None:
+            return Refuse(no.status, no.code, no.reason, close=no.status == 400)
+        return Forward(self.upstream, "gateway", tunnel=bool(head.upgrade))
+
+    def wrong(self, fault: Fault) -> Refuse:
+        """A message that cannot be read."""
+        if fault.kind == "transfer encoding":
+            return Refuse(501, "unsupported_transfer_encoding", fault.kind, close=True)
+        if fault.kind == "host":
+            return Refuse(403, "forbidden", fault.kind, close=True)
+        return Refuse(fault.status, fault.code, fault.kind, close=True)
+
+    def lost(self, why: str, answered: bool) -> tuple[int, str, str]:
+        """The gateway hung up, or said something that is no answer."""
+        return 502, "upstream_unreachable", why
+
+    def done(self, record: Record) -> None:
+        """The request's line in the log."""
+        head = record.head
+        log.info(
+            "request",
+            method=head.method[:32].decode("latin-1") if head is not None else "",
+            target=shown(head.target) if head is not None else "",
+            status=record.status,
+            ms=round((record.ended - record.began) * 1000),
+            reason=record.reason,
+            aborted=record.aborted,
+        )

@@ -1,0 +1,129 @@
+"""The relay itself, for ``svc-relay`` and for whoever wants one in its own process.
+
+relay = RelayService(reactor, Target("203.0.113.10", 443, fingerprint), bind="127.1.2.3")
+relay.startService()
+print(relay.port)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import define, field, frozen
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred, DeferredList
+from twisted.internet.error import CannotListenError
+from twisted.logger import Logger
+
+from svcserver.edge.channel import ChannelFactory
+from svcserver.edge.tls import Mismatch, pinned
+from svcserver.edge.upstream import Pool
+from svcserver.relay.keeper import Relay
+
+log = Logger()
+
+HOST = "127.0.0.1"
+DEFAULT_PORT = 61000
+CONNECT_TIMEOUT_S = 10.0
+
+
+class PortBusy(Exception):
+    """Another program holds the relay's port; ``code`` is the machine word."""
+
+    code = "port_busy"
+
+
+@frozen
+class Target:
+    """The gateway a relay forwards to, and the fingerprint that proves it."""
+
+    host: str
+    port: int
+    fingerprint: str
+
+
+def make_pool(
+    reactor: Any,
+    target: Target,
+    *,
+    bind: str | None = None,
+    connect_timeout_s: float = CONNECT_TIMEOUT_S,
+) -> Pool:
+    """Pinned connections to ``target``; outgoing ones come from the address ``bind``."""
+    connect = pinned(
+        reactor,
+        target.host,
+        target.port,
+        target.fingerprint,
+        timeout_s=connect_timeout_s,
+        bind=bind,
+    )
+    said: set[str] = set()
+
+    def watched(pool: Pool) -> Deferred[Any]:
+        opened: Deferred[Any] = connect(pool)
+        return opened.addErrback(_report_once, said)
+
+    return Pool(reactor, watched, 502, "upstream_unreachable")
+
+
+def _report_once(failure: Any, said: set[str]) -> Any:
+    why = failure.value
+    if isinstance(why, Mismatch) and why.presented not in said and len(said) < 16:
+        said.add(why.presented)
+        log.error(
+            "the server's certificate is not the one the invite names; nothing was sent to it. "
+            "Ask the owner for a new invite. It presented the fingerprint {presented}",
+            presented=why.presented,
+        )
+    return failure
+
+
+@define(eq=False, slots=False)
+class RelayService(Service):
+    """Listens on ``host:port`` (0: any free port, then in ``port``), forwards to ``target``."""
+
+    reactor: Any
+    target: Target
+    port: int = 0
+    host: str = HOST
+    bind: str | None = None
+    connect_timeout_s: float = CONNECT_TIMEOUT_S
+    pool: Pool = field(init=False)
+    factory: ChannelFactory = field(init=False)
+    _listening: Any = field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.pool = make_pool(
+            self.reactor,
+            self.target,
+            bind=self.bind,
+            connect_timeout_s=self.connect_timeout_s,
+        )
+        self.factory = ChannelFactory(self.reactor, Relay(self.pool), secure=False)
+        self.factory.sweeps.append(self.pool.sweep)
+
+    def startService(self) -> None:
+        """Bind; raises PortBusy."""
+        Service.startService(self)
+        try:
+            self._listening = self.reactor.listenTCP(
+                self.port, self.factory, backlog=128, interface=self.host
+            )
+        except CannotListenError as why:
+            raise PortBusy(f"{self.host}:{self.port}: {why.socketError}") from None
+        self.port = self._listening.getHost().port or self.port
+        log.info("relay ready", address=f"{self.host}:{self.port}")
+
+    def stopService(self) -> Any:
+        """Free the port and cut every connection."""
+        Service.stopService(self)
+        waits: list[Deferred[Any]] = []
+        if self._listening is not None:
+            closed = self._listening.stopListening()
+            if isinstance(closed, Deferred):
+                waits.append(closed)
+        self.factory.cut()
+        waits.append(self.factory.stop(0))
+        self.pool.close()
+        return DeferredList(waits, consumeErrors=True)

@@ -1,0 +1,84 @@
+"""``svc-relay``: on a player's PC, the game's way to TLS."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import define
+from twisted.application.service import Service
+from twisted.python import usage
+
+from svcserver.kernel.settings import BadSetting
+from svcserver.relay.checking import verdict
+from svcserver.relay.relaying import PortBusy, RelayService, Target
+from svcserver.relay.settings import Settings, target_of
+from svcserver.web.logs import standard_lines
+from svcserver.web.serving import ENV_FILE, House, read_settings, warn_of
+
+NAME = "svc-relay"
+
+
+class Options(usage.Options):
+    """The invite may stand on the command line; it wins over the environment."""
+
+    settings: Settings
+    target: Target
+    warnings: list[str]
+    optParameters = [  # noqa: RUF012 - usage.Options wants it so
+        ENV_FILE,
+        ["invite", None, None, "An invite string, or the path of an invite file."],
+    ]
+    optFlags = [["check", None, "Connect once, compare the certificate, say so and end."]]  # noqa: RUF012
+    longdesc = "Forwards the local game to the server of an invite. Settings: docs/owners/relay.md"
+
+    def postOptions(self) -> None:
+        """Read the settings; a bad one ends the start with one line."""
+        self.settings, self.warnings = read_settings(NAME, Settings, self)
+        try:
+            self.target = target_of(self.settings, self["invite"])
+        except BadSetting as why:
+            raise SystemExit(f"{NAME}: {why}") from None
+        if self["check"]:
+            good, line = verdict(self.target, self.settings.connect_timeout_s)
+            print(line)
+            raise SystemExit(0 if good else 1)
+
+
+@define(eq=False, slots=False)
+class Guarded(Service):
+    """A RelayService whose busy port ends the start with one line."""
+
+    relay: RelayService
+
+    def startService(self) -> None:
+        """Start it."""
+        Service.startService(self)
+        try:
+            self.relay.startService()
+        except PortBusy as why:
+            raise SystemExit(
+                f"{NAME}: {why.code}: {why}; end the program that holds the port "
+                "(another launcher?) and start again"
+            ) from None
+
+    def stopService(self) -> Any:
+        """Stop it."""
+        Service.stopService(self)
+        return self.relay.stopService()
+
+
+def makeService(options: Options, reactor: Any = None) -> House:
+    """The relay as a service."""
+    if reactor is None:
+        from twisted.internet import reactor  # late: importing it installs it
+    settings = options.settings
+    top = House(standard_lines(production=False, level=settings.log_level, clock=reactor))
+    warn_of(options.warnings).setServiceParent(top)
+    relay = RelayService(
+        reactor,
+        options.target,
+        port=settings.port,
+        connect_timeout_s=settings.connect_timeout_s,
+    )
+    Guarded(relay).setServiceParent(top)
+    return top

@@ -1,0 +1,79 @@
+"""Every switch of the relay. Spec: sheet launcher-relay."""
+
+from __future__ import annotations
+
+import re
+
+from attrs import frozen
+
+from svcserver.kernel.secrets import Secret
+from svcserver.kernel.settings import Bad, BadSetting, env, one_of, secret, whole
+from svcserver.relay import invite
+from svcserver.relay.invite import BadInvite
+from svcserver.relay.relaying import DEFAULT_PORT, Target
+
+_HEX = re.compile(r"[0-9a-f]{64}\Z")
+
+
+def own_port(text: str) -> int:
+    """Whole, 1024 to 65535, without leading zeros."""
+    if text != str(int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0):
+        raise ValueError("must be a whole number from 1024 to 65535 without leading zeros")
+    return int(whole(1024, 65535)(text))
+
+
+def fingerprint(text: str) -> str:
+    """64 lower-case hex characters."""
+    if not _HEX.match(text.strip()):
+        raise ValueError("must be 64 lower-case hex characters, as svcctl cert fingerprint prints")
+    return text.strip()
+
+
+def milliseconds(text: str) -> float:
+    """1000 to 60000 milliseconds, kept as seconds."""
+    return float(whole(1000, 60_000)(text)) / 1000
+
+
+@frozen
+class Settings:
+    """The relay's environment."""
+
+    port: int = env("SVC_RELAY_PORT", own_port, default=DEFAULT_PORT, bad=Bad.WARN)
+    invite: Secret | None = env("SVC_RELAY_INVITE", secret, default=None)
+    host: str = env("SVC_RELAY_HOST", str.strip, default="")
+    gateway_port: int = env("SVC_RELAY_GATEWAY_PORT", whole(1, 65535), default=0)
+    fingerprint: str = env("SVC_RELAY_FINGERPRINT", fingerprint, default="")
+    connect_timeout_s: float = env("SVC_RELAY_CONNECT_TIMEOUT_MS", milliseconds, default=10.0)
+    log_level: str = env(
+        "LOG_LEVEL",
+        one_of("debug", "info", "warn", "error", any_case=True),
+        default="info",
+        bad=Bad.IGNORE,
+    )
+
+
+def target_of(settings: Settings, argument: str | None) -> Target:
+    """Where to relay to: the three overrides, else the invite; raises BadSetting.
+
+    Of the invite only host, port and fingerprint are kept, never the code.
+    """
+    three = (settings.host, settings.gateway_port, settings.fingerprint)
+    if any(three):
+        if not all(three):
+            raise BadSetting(
+                "SVC_RELAY_HOST, SVC_RELAY_GATEWAY_PORT and SVC_RELAY_FINGERPRINT go together; "
+                "set all three or none"
+            )
+        return Target(*three)
+    text = argument or (settings.invite.reveal() if settings.invite is not None else "")
+    if not text:
+        raise BadSetting(
+            "SVC_RELAY_INVITE is not set; give it an invite string or the path of an invite file"
+        )
+    try:
+        found = invite.read(text)
+        if not found.public:
+            raise BadInvite("private")
+    except BadInvite as why:
+        raise BadSetting(f"SVC_RELAY_INVITE is not usable ({why.code}): {why}") from None
+    return Target(found.host, found.port, found.fingerprint)
