@@ -11,27 +11,27 @@ from svcserver.metagame.guilds.management import GuildManagement
 from svcserver.metagame.guilds.routes import GuildRoutes, GuildStubs
 from svcserver.metagame.guilds.store import drop_invites_between
 from svcserver.metagame.parties.management import PartyManagement
-from svcserver.metagame.parties.routes import Inviting, PartyRoutes
+from svcserver.metagame.parties.routes import NO_CANDIDATES, Candidates, Inviting, PartyRoutes
 from svcserver.metagame.parts import Parts
 from svcserver.metagame.slayerlinks.routes import SlayerLinks
 from svcserver.metagame.slayerlinks.store import cancel_between
 from svcserver.web.routes import Feature
 
 
-def features(parts: Parts) -> list[Feature]:
-    """The social features, joined by their news."""
+def features(parts: Parts, candidates: Candidates = NO_CANDIDATES) -> list[Feature]:
+    """The social features, joined by their news; ``candidates`` show in the party poll."""
     links = SlayerLinks(parts.ledger, parts.now)
-    return [*_parties(parts), *_friends(parts), *_guilds(parts), links]
+    return [*_parties(parts, candidates), *_friends(parts), *_guilds(parts), links]
 
 
-def _parties(parts: Parts) -> list[Feature]:
+def _parties(parts: Parts, candidates: Candidates) -> list[Feature]:
     parties, news, now = parts.parties, parts.news, parts.now
     parties.changed.connect(news.party_changed.send)
     news.heard.connect(lambda one: parties.hear(one.account_id, now()))
     news.blocked.connect(parties.on_blocked)
     inviting = Inviting(parties, parts.directory, Blocks(parts.ledger), now)
     return [
-        PartyRoutes(parts.settings, inviting, news.heard),
+        PartyRoutes(parts.settings, inviting, news.heard, candidates),
         PartyManagement(inviting),
     ]
 

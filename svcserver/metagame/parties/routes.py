@@ -81,6 +81,9 @@ class NoCandidates:
         return None
 
 
+NO_CANDIDATES = NoCandidates()
+
+
 def refuse(status: int, refusal: Refusal) -> Answer:
     """Every refusal here has the body ``{}``."""
     return Answer(status, EMPTY_OBJECT)
@@ -113,7 +116,7 @@ class PartyRoutes:
     settings: Settings
     inviting: Inviting
     heard: Signal[Heard]
-    candidates: Candidates = NoCandidates()
+    candidates: Candidates = NO_CANDIDATES
 
     @property
     def parties(self) -> Parties:
