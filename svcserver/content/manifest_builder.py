@@ -164,7 +164,9 @@ def walk(folder: Path) -> Iterator[Found]:
 
 
 def _walk(folder: Path, prefix: str) -> Iterator[Found]:
-    for one in os.scandir(folder):
+    with os.scandir(folder) as names:
+        found = list(names)
+    for one in found:
         if one.name.startswith(".") or one.is_symlink():
             continue
         path = prefix + one.name
