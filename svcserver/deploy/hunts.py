@@ -1,0 +1,203 @@
+"""From a hunt id to what is launched. The table is data/hunts.json. Spec: 2 §4 Deploy server."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from enum import StrEnum
+from importlib.resources import files
+from typing import Any
+
+from attrs import field, frozen
+
+from svcserver.kernel import json
+from svcserver.kernel.launch_requests import DOJO_HUNT, ISLAND, SHARED, LaunchRequest
+
+TRIALS_MAP = "$TRIALS_MAP"
+DOJO_MAP = "/Game/Maps/islands/dojo/training_dojo_persistent"
+DOJO_MODE = "/Game/Blueprints/GameMode/BPGM_ArchonTrainingGrounds.BPGM_ArchonTrainingGrounds_C"
+DOJO_MATCHMAKER_HUNT = "CR19_MatchmakerHunt_ShatteredIsles_TrainingDojo"
+TUTORIAL_MAP = "/Game/Maps/islands/1705/dia_moss_triforce"
+NO_BEHEMOTH = "NO_BEHEMOTH"
+NO_HUNT = "NO_MM_HUNTID"
+NO_PLAYERS = "NO_EXPECTED_PLAYERS"
+ELITE, HARD = "Elite", "Hard"
+TRIALS = 88
+
+
+class Kind(StrEnum):
+    """What a game server is for."""
+
+    CITY = "city"
+    HUNT = "hunt"
+    DOJO = "dojo"
+    TUTORIAL = "tutorial"
+
+
+class Unlaunchable(Exception):
+    """Nothing can be launched for this wish: 500 ``no_game_server``."""
+
+
+@frozen
+class Launch:
+    """One launch: map path and options apart; None where there is none."""
+
+    kind: Kind
+    map: str
+    options: str = ""
+    game_mode: str | None = None
+    behemoth: str | None = None
+    behemoth_word: str = NO_BEHEMOTH
+    matchmaker_hunt: str | None = None
+    hunt_id: str | None = None
+    players: tuple[str, ...] = ()
+    max_players: int | None = None
+
+    def arguments(self, port: int, host: str) -> list[str]:
+        """Arguments 2 to 7 of the launch command line."""
+        expected = ",".join(f"{player}:{self.hunt_id}" for player in self.players)
+        return [
+            str(port),
+            self.map + self.options,
+            self.behemoth_word,
+            self.matchmaker_hunt or NO_HUNT,
+            expected or NO_PLAYERS,
+            f"{host}:{port}",
+        ]
+
+
+@frozen
+class HuntTable:
+    """The hunts; ``choose`` picks by weight and is a seam for tests."""
+
+    player_hunts: Mapping[str, Any]
+    matchmaker_hunts: Mapping[str, Any]
+    city_map: str = ""
+    trials_map: str = ""
+    random: random.Random = field(factory=random.Random)
+
+    @classmethod
+    def load(cls, city_map: str = "", trials_map: str = "") -> HuntTable:
+        """The built-in table, checked; raises ValueError naming what is wrong."""
+        text = files("svcserver.deploy").joinpath("data/hunts.json").read_bytes()
+        data = json.parse(text)
+        table = cls(data["playerHunts"], data["matchmakerHunts"], city_map, trials_map)
+        table._check()
+        return table
+
+    def _check(self) -> None:
+        for hunt_id, hunt in self.player_hunts.items():
+            for wanted in hunt["mm"]:
+                if wanted not in self.matchmaker_hunts and "Arena" not in hunt_id:
+                    raise ValueError(f"hunts.json: {hunt_id} names the unknown hunt {wanted}")
+        for wanted, row in self.matchmaker_hunts.items():
+            if not row["maps"]:
+                raise ValueError(f"hunts.json: {wanted} has no map")
+
+    def launch(self, wish: LaunchRequest) -> Launch:
+        """What a checked wish launches; raises Unlaunchable."""
+        if wish.names_a_map:
+            return self.tutorial(wish)
+        if wish.game_mode == ISLAND and wish.hunt_id and wish.players:
+            return self.hunt(wish.hunt_id, wish.players)
+        if wish.game_mode == SHARED and wish.hunt_id == DOJO_HUNT:
+            return self.dojo()
+        return self.city()
+
+    def city(self) -> Launch:
+        """The city, on CITY_MAP."""
+        if not self.city_map:
+            raise Unlaunchable("CITY_MAP is not set")
+        return Launch(Kind.CITY, self.city_map)
+
+    def dojo(self) -> Launch:
+        """The training dojo."""
+        return Launch(
+            Kind.DOJO,
+            DOJO_MAP,
+            f"?game={DOJO_MODE}?MaxPlayers=12",
+            DOJO_MODE,
+            matchmaker_hunt=DOJO_MATCHMAKER_HUNT,
+            max_players=12,
+        )
+
+    def tutorial(self, wish: LaunchRequest) -> Launch:
+        """The map that the arguments name."""
+        behemoth = wish.behemoth
+        base = behemoth.rpartition("/")[2]
+        tutorial = "_tutorial_bp" in base or wish.map_path.endswith("/dia_moss_triforce")
+        return Launch(
+            Kind.TUTORIAL if tutorial else Kind.HUNT,
+            wish.map_path,
+            behemoth=behemoth or None,
+            behemoth_word=behemoth or NO_BEHEMOTH,
+            max_players=1 if tutorial else None,
+        )
+
+    def hunt(self, hunt_id: str, players: tuple[str, ...]) -> Launch:
+        """A hunt by its id: one of its matchmaker hunts, one of that one's maps."""
+        known = self.player_hunts.get(hunt_id)
+        if known is None:
+            raise Unlaunchable(f"unknown hunt {hunt_id}")
+        if "Arena" in hunt_id:
+            return self._trial(hunt_id, players)
+        if not known["mm"]:
+            raise Unlaunchable(f"hunt {hunt_id} has no entry")
+        wanted = self.random.choice(known["mm"])
+        row = self.matchmaker_hunts[wanted]
+        behemoth, mode = row.get("behemoth"), row.get("gameMode")
+        return Launch(
+            Kind.HUNT,
+            self._map(wanted, row["maps"]),
+            f"?game={mode}" if mode else "",
+            mode,
+            behemoth,
+            behemoth or "None",
+            wanted,
+            hunt_id,
+            players,
+            row.get("maxPlayers"),
+        )
+
+    def _map(self, hunt: str, maps: list[list[Any]]) -> str:
+        usable = [
+            (self.trials_map if path == TRIALS_MAP else path, weight)
+            for path, weight in maps
+            if path != TRIALS_MAP or self.trials_map
+        ]
+        if not usable:
+            raise Unlaunchable(f"hunt {hunt} needs TRIALS_MAP")
+        weights = [weight for _, weight in usable]
+        if not any(weights):
+            weights = [1.0] * len(usable)
+        [(path, _)] = self.random.choices(usable, weights)
+        return str(path)
+
+    def _trial(self, hunt_id: str, players: tuple[str, ...]) -> Launch:
+        if not self.trials_map:
+            raise Unlaunchable("TRIALS_MAP is not set")
+        grade = ELITE if ELITE in hunt_id else HARD
+        number = self.random.randint(1, TRIALS)
+        behemoth = self._trial_behemoth(grade)
+        return Launch(
+            Kind.HUNT,
+            self.trials_map,
+            behemoth=behemoth,
+            behemoth_word=behemoth or "None",
+            matchmaker_hunt=f"Arena_MatchmakerHunt_{grade}_{number:03d}",
+            hunt_id=hunt_id,
+            players=players,
+            max_players=4,
+        )
+
+    def _trial_behemoth(self, grade: str) -> str | None:
+        """The trial tables are lost: any behemoth of a pursuit of the same grade."""
+        ending = "_Heroic" if grade == ELITE else "_Alpha"
+        found = [
+            self.matchmaker_hunts[wanted].get("behemoth")
+            for hunt_id, hunt in self.player_hunts.items()
+            if hunt.get("kind") == "pursuit" and hunt_id.endswith(ending)
+            for wanted in hunt["mm"]
+        ]
+        usable = sorted({one for one in found if one})
+        return self.random.choice(usable) if usable else None

@@ -1,0 +1,107 @@
+"""Every switch of the deploy server; docs/owners/configuration.md explains them."""
+
+from __future__ import annotations
+
+import re
+
+from attrs import frozen
+
+from svcserver.kernel.launch_requests import MAP_PATH
+from svcserver.kernel.secrets import Secret
+from svcserver.kernel.settings import (
+    Bad,
+    env,
+    ip_address,
+    number,
+    off_unless_1,
+    on_unless_0,
+    secret,
+    whole,
+)
+from svcserver.kernel.settings import port as port_number
+from svcserver.web.logs import level_word
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Words separated by blanks."""
+    return tuple(text.split())
+
+
+def map_path(text: str) -> str:
+    """A ``/Game/...`` path."""
+    if not MAP_PATH.match(text.strip()):
+        raise ValueError("must be a map path such as /Game/Maps/city/name")
+    return text.strip()
+
+
+def host_handed_out(text: str) -> str:
+    """The IPv4 address players connect to."""
+    if not re.fullmatch(r"\d{1,3}(\.\d{1,3}){3}", text.strip()):
+        raise ValueError("must be an IPv4 address")
+    return ip_address(text)
+
+
+@frozen
+class Settings:
+    """What ``svc-deploy`` reads from its environment."""
+
+    port: int = env("PORT", port_number)
+    bind_host: str = env("BIND_HOST", ip_address, default="127.0.0.1")
+    node_env: str = env("NODE_ENV", str.strip, default="")
+    log_level: str = env("LOG_LEVEL", level_word, default="info", bad=Bad.IGNORE)
+    metrics_port: int | None = env("METRICS_PORT", port_number, default=None)
+    my_ip: str = env("MY_IP", host_handed_out, default="", bad=Bad.WARN)
+    first_port: int = env("PORT_RANGE_BEGIN", port_number, default=0, bad=Bad.WARN)
+    last_port: int = env("PORT_RANGE_END", port_number, default=0, bad=Bad.WARN)
+    binary: str = env("GAMESERVER_BINARY_PATH", str.strip, default="")
+    launcher: tuple[str, ...] = env("GAMESERVER_LAUNCHER", words, default=())
+    arguments: tuple[str, ...] = env(
+        "GAMESERVER_ARGS", words, default=("-server", "-nullrhi"), empty_is_a_value=True
+    )
+    key: Secret | None = env("METAGAME_API_KEY", secret, default=None)
+    city_map: str = env("CITY_MAP", map_path, default="", bad=Bad.WARN)
+    trials_map: str = env("TRIALS_MAP", map_path, default="", bad=Bad.WARN)
+    spacing_s: float = env(
+        "SECONDS_TO_WAIT_BETWEEN_GAMESERVER_STARTUP", number(0), default=0.0, bad=Bad.IGNORE
+    )
+    dojo_at_boot: bool = env("ENABLE_DOJO", off_unless_1, default=False)
+    liveness: bool = env("PERSISTENT_WORLD_LIVENESS", on_unless_0, default=True)
+    hunt_worker: bool = env("HUNT_WORKER", off_unless_1, default=False)
+    memory_guard: bool = env("GAMESERVER_MEMORY_GUARD", on_unless_0, default=True)
+    # these are read when a launch needs them: a bad one makes that launch fail, not the start
+    min_free_mb: str = env("GAMESERVER_MIN_FREE_MB", default="3072")
+    startup_mb: str = env("GAMESERVER_STARTUP_MB", default="1536")
+    hunt_startup_mb: str = env("GAMESERVER_HUNT_STARTUP_MB", default="")
+    reservation_seconds: str = env("GAMESERVER_RESERVATION_SECONDS", default="60")
+    startup_grace_ms: str = env("GAMESERVER_STARTUP_GRACE_MS", default="0")
+    ready_dir: str = env("GAMESERVER_READY_DIR", str.strip, default="")
+
+    @property
+    def production(self) -> bool:
+        """JSON logs, no traceback on any page."""
+        return self.node_env == "production"
+
+    @property
+    def has_ports(self) -> bool:
+        """Whether there is a range at all: END is at least BEGIN + 1."""
+        return 0 < self.first_port < self.last_port
+
+
+def check(settings: Settings) -> list[str]:
+    """What an owner should mend; the server runs all the same."""
+    found = []
+    if not settings.has_ports:
+        found.append("PORT_RANGE_BEGIN and PORT_RANGE_END name no ports; no game server can start")
+    if not settings.my_ip:
+        found.append("MY_IP is not set; no game server can be handed out")
+    if not settings.binary:
+        found.append("GAMESERVER_BINARY_PATH is not set; no game server can start")
+    if not settings.city_map and not settings.hunt_worker:
+        found.append("CITY_MAP is not set; the city cannot start")
+    if settings.key is None:
+        found.append("METAGAME_API_KEY is not set; game servers cannot write to the metagame")
+    return found
+
+
+numbers = whole(1)
+"""The reader of the memory guard's figures."""

@@ -1,0 +1,108 @@
+"""What a player's game may ask to be launched; checked by the metagame and again by the deploy
+server, since each must be safe alone. Spec: 2 §4 Deploy server; 1 §4 Matchmaking.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import frozen
+
+from svcserver.kernel.refusals import Malformed
+
+HUNT_ID = re.compile(r"[A-Za-z0-9_+]{1,128}\Z")
+PLAYER_ID = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
+GAME_ARGS = re.compile(r"[A-Za-z0-9_/.?=+-]{1,2048}\Z")
+MAP_PATH = re.compile(r"/Game(/[A-Za-z0-9_]+)+(\.[A-Za-z0-9_]+)?\Z")
+ASSET_PATH = re.compile(r"/Game(/[A-Za-z0-9_]+)+\.[A-Za-z0-9_]+\Z")
+MAX_PLAYERS = 16
+MAX_MODE = 64
+
+CITY = "CITY"
+SHARED = "SHARED"
+ISLAND = "ISLAND"
+CITY_PREFIX = "ShatteredIsles_ReturnTo"
+DOJO_HUNT = "ShatteredIsles_TrainingDojo"
+
+
+@frozen
+class LaunchRequest:
+    """A checked wish. ``game_args`` blank means none; ``players`` are account ids."""
+
+    game_mode: str
+    game_args: str
+    hunt_id: str
+    players: tuple[str, ...] = ()
+
+    @property
+    def names_a_map(self) -> bool:
+        """The tutorial: its map is named in the arguments."""
+        return self.game_mode == ISLAND and bool(self.game_args.strip())
+
+    @property
+    def map_path(self) -> str:
+        """Part 0 of the arguments."""
+        return self.game_args.partition("?")[0]
+
+    @property
+    def behemoth(self) -> str:
+        """The value of part 2 of the arguments; may be empty."""
+        return self.game_args.split("?")[2].partition("=")[2]
+
+
+def check(
+    game_mode: object, game_args: object, hunt_id: object, players: object = None
+) -> LaunchRequest:
+    """The wish in checked form; raises Malformed in words for the log."""
+    mode = _text(game_mode, "GameMode")
+    if len(mode) > MAX_MODE:
+        raise Malformed("GameMode is too long")
+    wish = LaunchRequest(mode, _text(game_args, "GameArgs"), _hunt(hunt_id), _players(players))
+    if wish.names_a_map:
+        _check_args(wish.game_args)
+    return wish
+
+
+def check_body(body: Mapping[str, Any]) -> LaunchRequest:
+    """The same from the deploy server's request body."""
+    return check(
+        body.get("GameMode"), body.get("GameArgs"), body.get("HuntId"), body.get("ExpectedPlayers")
+    )
+
+
+def _text(value: object, name: str) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise Malformed(f"{name} must be a text")
+    return value
+
+
+def _hunt(value: object) -> str:
+    hunt = _text(value, "HuntId")
+    if hunt and not HUNT_ID.match(hunt):
+        raise Malformed("HuntId has 1 to 128 letters, digits, _ or +")
+    return hunt
+
+
+def _players(value: object) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list) or len(value) > MAX_PLAYERS:
+        raise Malformed(f"ExpectedPlayers is a list of at most {MAX_PLAYERS}")
+    if not all(isinstance(one, str) and PLAYER_ID.match(one) for one in value):
+        raise Malformed("ExpectedPlayers holds account ids")
+    return tuple(value)
+
+
+def _check_args(args: str) -> None:
+    if not GAME_ARGS.match(args) or ".." in args or args.startswith("-"):
+        raise Malformed("GameArgs holds other characters than a map and its options have")
+    parts = args.split("?")
+    if not MAP_PATH.match(parts[0]):
+        raise Malformed("GameArgs starts with a map path")
+    key, equals, value = parts[2].partition("=") if len(parts) > 2 else ("", "", "")
+    if not equals or not key or (value and not ASSET_PATH.match(value)):
+        raise Malformed("GameArgs names a behemoth in its third part")
