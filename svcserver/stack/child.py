@@ -17,6 +17,7 @@ PR_SET_PDEATHSIG = 1
 
 def main() -> None:
     """Replace this process by ``twistd --nodaemon --pidfile= ARGUMENTS``."""
+    os.setsid()  # Ctrl-C is for the stack, which stops its children in order
     end_with_parent()
     twistd = Path(sys.executable).with_name("twistd")
     os.execv(  # noqa: S606 - an argument list, no shell

@@ -133,10 +133,12 @@ class Children(ProcessMonitor):
         how = describe(reason)
         wait = max(0.0, self.restart[name].getTime() - self._clock.seconds())
         if was_ready:
-            self.log.warn("{name} ended ({how}); again in {wait} s", name=name, how=how, wait=wait)
+            self.log.warn(
+                "{name} ended ({how}); again in {wait:.0f} s", name=name, how=how, wait=wait
+            )
         else:
             self.log.error(
-                "{name} ended before it was ready ({how}): {last}; again in {wait} s",
+                "{name} ended before it was ready ({how}): {last}; again in {wait:.0f} s",
                 name=name,
                 how=how,
                 last=last,

@@ -49,5 +49,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
 
 def say(text: str) -> None:
     """A child's line, at once, so that an owner sees things in their order."""
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    out = sys.__stdout__  # twistd puts its log in the place of sys.stdout
+    if out is not None:
+        out.write(text)
+        out.flush()

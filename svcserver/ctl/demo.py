@@ -1,0 +1,110 @@
+"""``svcctl demo``: what ``make run`` calls. A host of its own, an evening on it, and the keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from twisted.internet.defer import Deferred
+from twisted.internet.task import react
+from twisted.logger import globalLogBeginner
+
+from svcserver.ctl.blueprint import Ports
+from svcserver.ctl.founding import found
+from svcserver.ctl.host import OWNER_KEY, Host, find
+from svcserver.ctl.output import Out, fail
+from svcserver.ctl.play.broken import Broken
+from svcserver.ctl.play.evening import MAX_PLAYERS, Wishes
+from svcserver.ctl.playing import live
+from svcserver.ctl.stacking import Stack
+
+FOLDER = "demo-host"
+PORTS = Ports(gateway=61443, relay=61010)
+
+
+@click.command("demo")
+@click.option("--config", metavar="DIR", default=FOLDER, help="The demo host's folder.")
+@click.option("--once", is_flag=True, help="Stop after the evening; 0 when all worked.")
+@click.option("--players", type=click.IntRange(1, MAX_PLAYERS), default=4, help="How many come.")
+@click.option("--hunts", type=click.IntRange(0, 20), default=1, help="Hunts they go on.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for machines.")
+def demo(config: str, once: bool, players: int, hunts: int, as_json: bool) -> None:
+    """Start a whole host, let simulated players live an evening on it, and keep it running."""
+    out, folder = Out(as_json), Path(config)
+    if not (folder / "metagame.env").is_file():
+        found(folder, "127.0.0.1", "owner", ports=PORTS, demo=True)
+        out.say(f"a demo host was made in {folder.absolute()}")
+    host = find(str(folder.absolute()), None)
+    why = run(host, out, players, hunts, once=once)
+    if why is not None:
+        out.data({"ok": False, "link": why.link, "reason": why.seen})
+        fail(f"the evening failed at the {why}; the services' log is {folder / 'stack.log'}")
+    out.data({"ok": True, "players": players})
+
+
+def run(host: Host, out: Out, players: int, hunts: int, *, once: bool) -> Broken | None:
+    """Start the stack, live the evening, and stop or stay; what broke, if anything."""
+    globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
+    ended: list[Broken | None] = []
+
+    async def work(reactor: Any) -> None:
+        assert host.folder is not None  # noqa: S101 - found by --config
+        stack = Stack(reactor, host.folder)
+        reactor.addSystemEventTrigger(
+            "before", "shutdown", lambda: Deferred.fromCoroutine(stack.stop())
+        )
+        why = await evening(reactor, stack, host, out, players, hunts)
+        ended.append(why)
+        if why is None and not once:
+            tell(host, out)
+            await stack.gone  # until Ctrl-C, or the stack's own end
+            ended[0] = Broken("stack", "ended by itself")
+
+    try:
+        react(lambda reactor: Deferred.fromCoroutine(work(reactor)))
+    except SystemExit as why:
+        if why.code not in (0, None):
+            raise
+    return ended[0] if ended else None
+
+
+async def evening(
+    reactor: Any, stack: Stack, host: Host, out: Out, players: int, hunts: int
+) -> Broken | None:
+    """From the start of the stack to the last check."""
+    try:
+        stack.start()
+        names = await stack.ready
+    except Broken as why:
+        return why
+    except OSError as why:
+        return Broken("stack", f"cannot be started: {why.strerror}")
+    out.say(f"the stack runs: {names}")
+    return await live(reactor, host, out, Wishes(players, hunts, relay_port=relay_port(host)))
+
+
+def relay_port(host: Host) -> int:
+    """The first port for the players' relays."""
+    text = host.variables("relay").get("SVC_RELAY_PORT", "")
+    return int(text) if text.isdigit() else PORTS.relay
+
+
+def tell(host: Host, out: Out) -> None:
+    """Addresses and next steps."""
+    gateway, metagame = host.variables("gateway"), host.variables("metagame")
+    out.say(
+        "",
+        f"gateway    https://127.0.0.1:{gateway.get('GATEWAY_PORT', '443')} (what players reach)",
+        f"metagame   http://127.0.0.1:{metagame.get('PORT', '')} (this machine only)",
+        f"settings   {host.folder}",
+        f"owner      key in {host.path(OWNER_KEY)}",
+        "",
+        "Next, in another terminal:",
+        f"  svcctl status --config {host.folder}",
+        f"  svcctl play --config {host.folder}",
+        f"  svcctl invite create --config {host.folder}",
+        "A host of your own: svcctl init DIR --public-host YOUR.ADDRESS",
+        "",
+        "Ctrl-C stops everything.",
+    )

@@ -1,0 +1,123 @@
+"""The links of a host's chain, looked at one by one: which of them is broken."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Any
+
+from attrs import frozen
+from twisted.internet.threads import deferToThreadPool
+
+from svcserver.ctl.host import Host
+from svcserver.ctl.play.broken import Broken
+from svcserver.ctl.play.wire import Wire
+from svcserver.edge.certificate import BadCertificate, fingerprint
+from svcserver.relay.checking import verdict
+from svcserver.relay.relaying import Target
+
+TLS_S = 5.0
+GAME_SERVER_KEY = "x-svc-gameserver-apikey"
+
+
+@frozen
+class Chain:
+    """A whole host on this machine, by its folder."""
+
+    host: Host
+    metagame: str
+    deploy: str
+    content: str
+    allowlist: str
+    gateway: Target
+    game_server_key: str
+    program: str
+    allowlist_secret: str
+    chat: bool
+
+    @classmethod
+    def of(cls, host: Host) -> Chain:
+        """Read the folder; fails with one line."""
+        metagame, deploy = host.variables("metagame"), host.variables("deploy")
+        gateway, allowlist = host.variables("gateway"), host.variables("allowlist")
+        certificate = host.path(gateway.get("GATEWAY_CERT", ""))
+        try:
+            pinned = fingerprint(certificate.read_bytes())
+        except (OSError, BadCertificate):
+            raise Broken("gateway", f"the certificate {certificate} cannot be read") from None
+        return cls(
+            host,
+            _local(metagame, "PORT", 61000),
+            _local(deploy, "PORT", 61001),
+            _local(host.variables("content"), "PORT", 61002),
+            _local(allowlist, "ALLOWLIST_PORT", 61005),
+            Target("127.0.0.1", _port(gateway, "GATEWAY_PORT", 443), pinned),
+            deploy.get("METAGAME_API_KEY", ""),
+            deploy.get("GAMESERVER_BINARY_PATH", ""),
+            allowlist.get("ALLOWLIST_SECRET", ""),
+            metagame.get("CHAT", "").strip() == "1",
+        )
+
+    async def look(self, reactor: Any) -> None:
+        """Each link directly, in their order; raises Broken for the first that fails."""
+        metagame = Wire(reactor, self.metagame)
+        deploy = Wire(reactor, self.deploy, link="deploy")
+        content = Wire(reactor, self.content, link="content")
+        allowlist = Wire(reactor, self.allowlist, link="allowlist")
+        try:
+            await metagame.ask("GET", "/svc-status")
+            await self._key(metagame)
+            self._program()
+            await deploy.ask("GET", "/gameservers")
+            await content.ask("GET", "/content/v1/manifest")
+            secret = {"x-allowlist-secret": self.allowlist_secret}
+            await allowlist.ask("GET", "/status", headers=secret)
+            await self._gateway(reactor)
+        finally:
+            for wire in (metagame, deploy, content, allowlist):
+                await wire.close()
+
+    async def _key(self, metagame: Wire) -> None:
+        """The key that game servers will use: known is 403 here (no player), unknown 401."""
+        heard = await metagame.ask(
+            "GET", "/character", headers={GAME_SERVER_KEY: self.game_server_key}, want=()
+        )
+        if heard.status == 401:
+            raise Broken(
+                "game-server key",
+                "the metagame does not know METAGAME_API_KEY of deploy.env; "
+                "register it with svcctl gameserver-key add",
+            )
+
+    def _program(self) -> None:
+        if not self.program:
+            raise Broken("game server", "GAMESERVER_BINARY_PATH of deploy.env is not set")
+        if not os.path.isfile(self.program) or not os.access(self.program, os.X_OK):
+            raise Broken("game server", f"the program {self.program} is missing or not executable")
+
+    async def _gateway(self, reactor: Any) -> None:
+        good, said = await deferToThreadPool(
+            reactor, reactor.getThreadPool(), verdict, self.gateway, TLS_S
+        )
+        if not good:
+            raise Broken("gateway", said)
+
+
+def _local(variables: dict[str, str], name: str, default: int) -> str:
+    return f"http://127.0.0.1:{_port(variables, name, default)}"
+
+
+def _port(variables: dict[str, str], name: str, default: int) -> int:
+    text = variables.get(name, "").strip()
+    return int(text) if text.isdigit() else default
+
+
+def is_free(port: int) -> bool:
+    """Whether we could listen there."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

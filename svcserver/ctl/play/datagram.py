@@ -1,0 +1,56 @@
+"""Knocking at a game server's UDP port until it answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.protocol import DatagramProtocol
+from twisted.internet.task import LoopingCall
+
+from svcserver.ctl.play.broken import Broken
+
+KNOCK_S = 0.25
+GIVE_UP_S = 20.0
+HELLO = b"svc hello"
+
+
+class Knock(DatagramProtocol):
+    """Sends ``HELLO`` again and again; ``answer`` fires with the first reply."""
+
+    def __init__(self, reactor: Any, host: str, port: int) -> None:
+        self.address = host, port
+        self.answer: Deferred[bytes] = Deferred()
+        self._knocking = LoopingCall(self._knock)
+        self._knocking.clock = reactor
+
+    def startProtocol(self) -> None:
+        """Begin."""
+        self._knocking.start(KNOCK_S)
+
+    def stopProtocol(self) -> None:
+        """End."""
+        if self._knocking.running:
+            self._knocking.stop()
+
+    def datagramReceived(self, data: bytes, address: tuple[str, int]) -> None:
+        """Only what comes from the server itself counts."""
+        if address == self.address and not self.answer.called:
+            self.answer.callback(data)
+
+    def _knock(self) -> None:
+        if self.transport is not None:
+            self.transport.write(HELLO, self.address)
+
+
+async def answer_of(reactor: Any, host: str, port: int, source: str) -> bytes:
+    """What the game server says; raises Broken when it stays silent."""
+    knock = Knock(reactor, host, port)
+    listening = reactor.listenUDP(0, knock, interface=source)
+    try:
+        return await knock.answer.addTimeout(GIVE_UP_S, reactor)
+    except Exception:
+        seen = f"no UDP answer from {host}:{port} within {GIVE_UP_S:.0f} s"
+        raise Broken("game server", seen) from None
+    finally:
+        await listening.stopListening()

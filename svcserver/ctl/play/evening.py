@@ -1,0 +1,169 @@
+"""An evening: players arrive side by side, meet, play, save, and go. Then the checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from attrs import define, field, frozen
+from twisted.internet.defer import Deferred, FirstError, gatherResults
+
+from svcserver.ctl.host import Host
+from svcserver.ctl.play import checks, datagram
+from svcserver.ctl.play.broken import Broken
+from svcserver.ctl.play.chain import Chain
+from svcserver.ctl.play.player import Player
+from svcserver.ctl.play.story import Story
+from svcserver.ctl.play.wire import Wire
+from svcserver.kernel.secrets import hex_token
+from svcserver.relay.relaying import PortBusy, RelayService
+
+NAMES = ("Ada", "Bo", "Cleo", "Dag", "Edda", "Finn", "Gro", "Hal")
+SAVES = 3
+MAX_PLAYERS = 64
+
+
+@frozen
+class Wishes:
+    """How the evening shall be. ``url``: the metagame alone, without relay and gateway."""
+
+    players: int = 4
+    hunts: int = 1
+    url: str | None = None
+    relay_port: int = 61010
+    invite: str | None = None
+
+
+@define(eq=False)
+class Evening:
+    """Lives one; ``live`` raises Broken, naming the link that broke."""
+
+    reactor: Any
+    wishes: Wishes
+    story: Story
+    host: Host | None = None
+    chain: Chain | None = None
+    players: list[Player] = field(factory=list)
+    relays: list[RelayService] = field(factory=list)
+
+    async def live(self) -> None:
+        """All of it."""
+        try:
+            if self.chain is not None:
+                await self.chain.look(self.reactor)
+                self.story.say("every component of the host answers")
+            self._arrive()
+            await self._settle_in()
+            await self._city()
+            await self._save()
+            await self._check()
+        finally:
+            await self._leave()
+
+    def _arrive(self) -> None:
+        """Each player at an address of their own, behind a relay of their own."""
+        tail = hex_token(4)
+        for at in range(self.wishes.players):
+            source = source_of(at)
+            base = self.wishes.url or self._relay(at, source)
+            name = f"{NAMES[at % len(NAMES)]}{at // len(NAMES) or ''}_{tail}"
+            wire = Wire(self.reactor, base, source if self.wishes.url else "127.0.0.1")
+            self.players.append(Player(self.reactor, wire, name, self.wishes.invite))
+        names = ", ".join(one.name for one in self.players)
+        self.story.say(f"{len(self.players)} players come: {names}")
+
+    def _relay(self, at: int, source: str) -> str:
+        assert self.chain is not None  # noqa: S101 - the command gives one without --url
+        relay = RelayService(
+            self.reactor, self.chain.gateway, port=self.wishes.relay_port + at, bind=source
+        )
+        try:
+            relay.startService()
+        except PortBusy as why:
+            raise Broken(
+                "relay", f"port {why} is taken; choose another with --relay-port"
+            ) from None
+        self.relays.append(relay)
+        return f"http://127.0.0.1:{relay.port}"
+
+    async def _settle_in(self) -> None:
+        await self._each(Player.register)
+        self.story.say("all have registered; each got an account key")
+        await self._each(Player.log_in)
+        await self._each(Player.load)
+        self.story.say("all have logged in and loaded their character")
+
+    async def _city(self) -> None:
+        await self._each(_to_the_city)
+        where = self.players[0].place
+        assert where is not None  # noqa: S101 - _to_the_city sets it or raises
+        if {one.place for one in self.players} != {where}:
+            raise Broken("deploy", "the players were sent to different cities")
+        await self._each(self._knock)
+        self.story.say(f"all were matched into the city, which answers on UDP port {where.port}")
+
+    async def _knock(self, player: Player) -> None:
+        place = player.place
+        assert place is not None  # noqa: S101 - set by the caller
+        source = source_of(self.players.index(player))
+        source = source if place.host.startswith("127.") else ""
+        await datagram.answer_of(self.reactor, place.host, place.port, source)
+
+    async def _save(self) -> None:
+        for _ in range(SAVES):
+            await self._each(Player.save)
+        count = sum(one.saves for one in self.players)
+        self.story.say(f"{count} saves of 40 KB were acknowledged, {SAVES} a player")
+
+    async def _check(self) -> None:
+        reactor, chain = self.reactor, self.chain
+        base = self.wishes.url or (chain.metagame if chain is not None else "")
+        await gather(
+            [
+                checks.read_again(reactor, base, one, source_of(200 + at))
+                for at, one in enumerate(self.players)
+            ]
+        )
+        self.story.say("a second login reads every document byte for byte")
+        if self.host is not None:
+            saves = checks.stored(self.host, self.players)
+            self.story.say(f"the database holds {len(self.players)} accounts and {saves} saves")
+            if (key := self.host.owner_key()) is not None:
+                await checks.online(reactor, base, self.players, key)
+                self.story.say("the owner's status page lists every player and the city")
+        if chain is not None:
+            ports = {one.place.port for one in self.players if one.place is not None}
+            await checks.running(reactor, chain.deploy, ports)
+
+    async def _leave(self) -> None:
+        for one in self.players:
+            await one.wire.close()
+        for relay in self.relays:
+            await relay.stopService()
+
+    async def _each(self, act: Callable[[Player], Coroutine[Any, Any, None]]) -> None:
+        """Everybody at the same time."""
+        await gather([act(one) for one in self.players])
+
+
+async def _to_the_city(player: Player) -> None:
+    await player.join("CITY")
+    await player.wait_for_server()
+    await player.beat("/Game/Maps/city")
+
+
+def source_of(at: int) -> str:
+    """An address of 127.0.0.0/8 that only this player has."""
+    return f"127.77.{at // 200 + 1}.{at % 200 + 11}"
+
+
+async def gather(work: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
+    """Side by side; the first fault ends it, as itself."""
+    running: list[Deferred[Any]] = [Deferred.fromCoroutine(one) for one in work]
+    try:
+        return list(await gatherResults(running, consumeErrors=True))
+    except FirstError as first:
+        for one in running:
+            one.cancel()
+        why = first.subFailure.value
+        raise Broken("player", repr(why)) if why is None else why from None

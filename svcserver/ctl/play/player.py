@@ -1,0 +1,117 @@
+"""One simulated game client: it speaks as the game does, and remembers what was acknowledged."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from attrs import define, field, frozen
+from twisted.internet.defer import Deferred
+
+from svcserver.ctl.play.broken import Broken
+from svcserver.ctl.play.wire import Wire
+
+SAVE_BYTES = 40_000  # what a character of many evenings weighs
+POLL_S = 1.0  # the client polls every 10 s; nobody wants to watch that
+MATCH_S = 60.0
+
+
+@frozen
+class Place:
+    """A game server as the client was told it."""
+
+    host: str
+    port: int
+
+
+@define(eq=False)
+class Player:
+    """Registers, logs in, loads, saves, is matched."""
+
+    reactor: Any
+    wire: Wire
+    name: str
+    invite: str | None = None
+    key: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+    account: str = ""
+    character: str = ""
+    version: int = 0
+    data: str = field(default="{}", repr=False)  # as last acknowledged
+    saves: int = 0  # acknowledged
+    place: Place | None = None
+
+    async def register(self) -> None:
+        """Get an account; the key is shown once."""
+        wish = {"Username": self.name}
+        if self.invite is not None:
+            wish["InviteCode"] = self.invite
+        heard = await self.wire.ask("POST", "/svc/api/Register", json=wish)
+        self.key = str(heard.json["UUK"])
+
+    async def log_in(self) -> None:
+        """Change the key for a token, as the game does at its start."""
+        form = {"grant_type": "exchange_code", "exchange_code": self.key, "token_type": "eg1"}
+        said = (await self.wire.ask("POST", "/account/api/oauth/token", data=form)).json
+        self.token, self.account = str(said["access_token"]), str(said["account_id"])
+        self.wire.headers["Authorization"] = f"Bearer {self.token}"
+        verified = (await self.wire.ask("GET", "/account/api/oauth/verify")).json
+        if verified.get("account_id") != self.account:
+            raise Broken("metagame", "does not accept its own token (AUTH_SIGNING_*_B64)")
+        wish = {"email": self.account, "env": "prod", "lang": "en"}
+        said = (await self.wire.ask("POST", "/login", json=wish)).json
+        if said.get("state") != "OPEN":
+            raise Broken("metagame", "the login queue did not open")
+
+    async def load(self) -> None:
+        """Read the character; the first one is made on the first read."""
+        found = (await self.wire.ask("GET", "/character")).json
+        if len(found) != 1 or found[0]["accountId"] != self.account:
+            raise Broken("metagame", f"{self.name} has {len(found)} characters instead of one")
+        self.character, self.data = str(found[0]["id"]), str(found[0]["data"])
+        self.version = int(found[0]["updateVersion"])
+
+    async def save(self, size: int = SAVE_BYTES) -> None:
+        """Save a document of about ``size`` characters; it counts once it is acknowledged."""
+        body = secrets.token_urlsafe(size * 3 // 4)[:size]
+        data = '{"LoginTime":"2026.09.21-09.36.26","Words":"é ☃ \\u0041","Body":"' + body + '"}'
+        wish = {"characterId": self.character, "data": data, "updateVersion": self.version + 1}
+        said = (await self.wire.ask("POST", "/character", json=wish)).json
+        if said.get("data") != data or said.get("updateVersion") != self.version + 1:
+            raise Broken("metagame", f"{self.name}'s save came back changed")
+        self.version, self.data, self.saves = self.version + 1, data, self.saves + 1
+
+    async def beat(self, where: str, state: str = "") -> None:
+        """Say where one is."""
+        await self.wire.ask("POST", "/heartbeat", json={"map": where, "state": state})
+
+    async def join(self, mode: str, hunt: str = "", arguments: str = "") -> str:
+        """Ask to be matched; the candidate's id."""
+        wish = {"gameMode": mode, "gameArgs": arguments, "playerHuntId": hunt}
+        wish["buildId"] = "239827_rel-1.4.4_shipping"
+        heard = await self.wire.ask("POST", "/candidate/join", json=wish, want=(200, 400))
+        if heard.status == 400:
+            raise Broken("metagame", "matchmaking refused the join (MATCHMAKING_MODE)")
+        return str(heard.json["candidateId"])
+
+    async def wait_for_server(self) -> Place:
+        """Poll until the game server's address comes; raises Broken("deploy", ...)."""
+        waited = 0.0
+        while waited < MATCH_S:
+            said = (await self.wire.ask("GET", "/candidate/status")).json
+            if said["status"] == "IN_PROGRESS":
+                server = said["serverInfo"]
+                self.place = Place(str(server["host"]), int(server["port"]))
+                return self.place
+            if said["status"] == "FAILED":
+                raise Broken("deploy", "no game server could be started")
+            await pause(self.reactor, POLL_S)
+            waited += POLL_S
+        raise Broken("deploy", f"no game server within {MATCH_S:.0f} s")
+
+
+async def pause(reactor: Any, seconds: float) -> None:
+    """Let time pass."""
+    waited: Deferred[None] = Deferred()
+    reactor.callLater(seconds, waited.callback, None)
+    await waited

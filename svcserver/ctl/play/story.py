@@ -1,0 +1,26 @@
+"""The evening in words: short lines, with the time since it began."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import define, field
+
+
+@define
+class Story:
+    """Tells and keeps the lines."""
+
+    tell: Callable[[str], None]
+    now: Callable[[], float]
+    lines: list[str] = field(factory=list)
+    _began: float = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._began = self.now()
+
+    def say(self, line: str) -> None:
+        """One more line."""
+        text = f"{self.now() - self._began:6.1f} s  {line}"
+        self.lines.append(line)
+        self.tell(text)

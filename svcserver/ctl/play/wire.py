@@ -1,0 +1,109 @@
+"""HTTP from one source address, with a limit on everything, and faults that name their link."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import define, field, frozen
+from treq.client import HTTPClient
+from twisted.internet.defer import Deferred
+from twisted.internet.error import ConnectError, ConnectionRefusedError
+from twisted.web.client import Agent, HTTPConnectionPool, ResponseNeverReceived
+
+from svcserver.ctl.play.broken import Broken
+from svcserver.kernel import json
+
+ANSWER_S = 30.0
+MAX_ANSWER = 16 * 1024 * 1024  # bytes
+_FROM_THE_EDGE = {
+    "upstream_unreachable": ("gateway", "the relay cannot reach it"),
+    "certificate_mismatch": ("gateway", "it presents another certificate than the invite names"),
+}
+_BEHIND_THE_GATEWAY = ("bad_gateway", "upstream_timeout")
+
+
+@frozen
+class Heard:
+    """An answer."""
+
+    status: int
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body as JSON; raises Broken."""
+        try:
+            return json.parse(self.body)
+        except json.BadJson:
+            raise Broken("metagame", "answered something that is not JSON") from None
+
+
+@define(eq=False)
+class Wire:
+    """Asks ``base``; ``source`` is the address of ours it comes from."""
+
+    reactor: Any
+    base: str
+    source: str = "127.0.0.1"
+    link: str = "metagame"  # what stands behind ``base``
+    headers: dict[str, str] = field(factory=dict, repr=False)
+    _pool: Any = field(init=False)
+    _http: HTTPClient = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._pool = HTTPConnectionPool(self.reactor)
+        agent = Agent(
+            self.reactor, connectTimeout=10, bindAddress=(self.source, 0), pool=self._pool
+        )
+        self._http = HTTPClient(agent)
+
+    def close(self) -> Deferred[None]:
+        """Give up the kept-alive connections."""
+        closed: Deferred[None] = self._pool.closeCachedConnections()
+        return closed
+
+    async def ask(
+        self, method: str, path: str, *, want: tuple[int, ...] = (200,), **sent: Any
+    ) -> Heard:
+        """Send; a status that is not in ``want`` (empty: any) raises Broken."""
+        headers = {**self.headers, **sent.pop("headers", {})}
+        if "json" in sent:
+            sent["data"] = json.dump(sent.pop("json"))
+            headers["Content-Type"] = "application/json"
+        asked: Deferred[Any] = self._http.request(method, self.base + path, headers=headers, **sent)
+        try:
+            reply = await asked.addTimeout(ANSWER_S, self.reactor)
+            body = await reply.content().addTimeout(ANSWER_S, self.reactor)
+        except (ConnectionRefusedError, ConnectError):
+            raise Broken(self.link, f"nothing listens on {self.base}") from None
+        except ResponseNeverReceived:
+            raise Broken(self.link, f"{method} {path} got no answer from {self.base}") from None
+        except Exception as why:
+            seen = f"{method} {path} failed: {type(why).__name__}"
+            raise Broken(self.link, seen) from why
+        heard = Heard(reply.code, body[:MAX_ANSWER])
+        if want and heard.status not in want:
+            raise self._refused(method, path, heard)
+        return heard
+
+    def _refused(self, method: str, path: str, heard: Heard) -> Broken:
+        """Who is to blame for an answer nobody wanted."""
+        word = _error_word(heard.body)
+        if word in _FROM_THE_EDGE:
+            return Broken(*_FROM_THE_EDGE[word])
+        link = "content" if path.startswith("/content") else self.link
+        if word in _BEHIND_THE_GATEWAY:
+            return Broken(link, "the gateway gets no answer from it")
+        if word == "rate_limited":
+            return Broken("gateway", f"{method} {path} met the rate limit")
+        said = f" ({word})" if word else ""
+        return Broken(link, f"{method} {path} answered {heard.status}{said}")
+
+
+def _error_word(body: bytes) -> str:
+    try:
+        said = json.parse(body)
+    except json.BadJson:
+        return ""
+    word = said.get("error") if isinstance(said, dict) else None
+    return word if isinstance(word, str) else ""

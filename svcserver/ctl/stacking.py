@@ -1,0 +1,119 @@
+"""The stack as a child of a command: started, listened to, stopped."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.defer import Deferred
+from twisted.internet.error import ProcessExitedAlready
+from twisted.internet.protocol import ProcessProtocol
+from twisted.python.failure import Failure
+
+from svcserver.ctl.play.broken import Broken
+from svcserver.kernel import json
+from svcserver.stack.components import environment
+from svcserver.stack.lines import Lines
+
+START_S = 120.0
+STOP_S = 60.0
+READY = re.compile(r"\bstack ready: (.*)")
+ENDED = re.compile(r": (\w+) ended before it was ready \((.*?)\): (.*); again in")
+LOG = "stack.log"
+
+
+@define(eq=False)
+class Stack:
+    """``svc-stack`` for ``folder``; its output goes to ``stack.log`` there."""
+
+    reactor: Any
+    folder: Path
+    ready: Deferred[str] = field(factory=Deferred)  # the components' names, or Broken
+    gone: Deferred[None] = field(factory=Deferred)
+    running: bool = False
+    _process: Any = None
+    _log: Any = None
+
+    def start(self) -> None:
+        """Spawn it; ``ready`` fires later."""
+        self._log = (self.folder / LOG).open("a", encoding="utf-8")
+        command = ["-m", "svcserver.stack.child", "svc-stack", "--config", str(self.folder)]
+        self.running = True
+        self._process = self.reactor.spawnProcess(
+            _Listening(self),
+            sys.executable,
+            [sys.executable, *command],
+            env=environment(os.environ),
+        )
+        self.ready.addTimeout(START_S, self.reactor, onTimeoutCancel=_too_slow)
+
+    async def stop(self) -> None:
+        """Ask it to stop its children in order; then insist."""
+        if self.running:
+            self._signal("TERM")
+            insist = self.reactor.callLater(STOP_S, self._signal, "KILL")
+            await self.gone
+            if insist.active():
+                insist.cancel()
+        if self._log is not None:
+            self._log.close()
+
+    def heard(self, line: str) -> None:
+        """One line of the stack or of one of its children."""
+        self._log.write(line + "\n")
+        self._log.flush()
+        if self.ready.called:
+            return
+        if (found := READY.search(line)) is not None:
+            self.ready.callback(found[1])
+        elif (found := ENDED.search(line)) is not None:
+            self.ready.errback(Broken(found[1], plain(found[3]) or found[2]))
+
+    def ended(self, reason: Failure) -> None:
+        """The stack itself is gone."""
+        self.running = False
+        if not self.ready.called:
+            self.ready.errback(Broken("stack", f"ended at its start; see {self.folder / LOG}"))
+        self.gone.callback(None)
+
+    def _signal(self, name: str) -> None:
+        try:
+            self._process.signalProcess(name)
+        except ProcessExitedAlready:
+            self.running = False
+
+
+class _Listening(ProcessProtocol):
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+        self._out, self._err = Lines(stack.heard), Lines(stack.heard)
+
+    def outReceived(self, data: bytes) -> None:
+        self._out.feed(data)
+
+    def errReceived(self, data: bytes) -> None:
+        self._err.feed(data)
+
+    def processEnded(self, reason: Failure) -> None:
+        self._out.end()
+        self._err.end()
+        self._stack.ended(reason)
+
+
+def plain(line: str) -> str:
+    """The words of a log line, which may be JSON."""
+    try:
+        said = json.parse(line)
+    except json.BadJson:
+        return line
+    if not isinstance(said, dict):
+        return line
+    return str(said.get("message") or said.get("msg") or line)
+
+
+def _too_slow(result: Any, timeout: float | None) -> Any:
+    raise Broken("stack", f"was not ready after {timeout:.0f} s")
