@@ -1,0 +1,78 @@
+"""Waiting for a game server to be ready: optional, off by default. Sheet: Lifecycle."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from svcserver.deploy.hunts import Kind, Unlaunchable
+from svcserver.deploy.process import GameProcess
+from svcserver.kernel.pauses import pause
+
+POLL_S = 0.2
+PATIENCE_S = 90.0
+VARIABLE = "SVC_SERVER_READY_FILE"
+
+
+@frozen
+class Readiness:
+    """``folder``: children prove that they listen by a file; ``grace_s``: hunts must live so long.
+
+    ``grace`` reads the setting when a launch needs it: a bad one makes that launch fail.
+    """
+
+    clock: Any
+    folder: Path | None = None
+    grace: Callable[[], float] = lambda: 0.0
+
+    def prepare(self) -> tuple[Path | None, dict[str, str]]:
+        """The file a child is to write, and the variable that names it."""
+        if self.folder is None:
+            return None, {}
+        proof = self.folder / secrets.token_hex(16)
+        return proof, {VARIABLE: str(proof)}
+
+    async def wait(self, process: GameProcess, port: int, kind: Kind, proof: Path | None) -> None:
+        """Return when the server may be handed out; raises Unlaunchable."""
+        if proof is not None:
+            await self._proven(process, port, proof)
+        elif kind is Kind.HUNT:
+            await self._survived(process)
+
+    async def _proven(self, process: GameProcess, port: int, proof: Path) -> None:
+        deadline = self.clock.seconds() + PATIENCE_S
+        expected = f"{process.pid}:{port}"
+        try:
+            while _content(proof) != expected:
+                if not process.alive:
+                    raise Unlaunchable("the game server ended while it started")
+                if self.clock.seconds() >= deadline:
+                    raise Unlaunchable("the game server was not ready in 90 s")
+                await pause(self.clock, POLL_S)
+        finally:
+            _forget(proof)
+
+    async def _survived(self, process: GameProcess) -> None:
+        try:
+            wait = self.grace()
+        except ValueError as why:
+            raise Unlaunchable(f"GAMESERVER_STARTUP_GRACE_MS {why}") from why
+        if wait > 0:
+            await pause(self.clock, wait)
+            if not process.alive:
+                raise Unlaunchable("the game server ended while it started")
+
+
+def _content(proof: Path) -> str:
+    try:
+        return proof.read_text()[:64]
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _forget(proof: Path) -> None:
+    proof.unlink(missing_ok=True)

@@ -1,0 +1,183 @@
+"""``svc-deploy``: makes and joins the parts."""
+
+from __future__ import annotations
+
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred
+from twisted.internet.task import LoopingCall
+from twisted.logger import Logger
+from twisted.python import usage
+
+from svcserver.deploy.fleet import Fleet, MemoryGuard
+from svcserver.deploy.hunts import HuntTable, Kind
+from svcserver.deploy.process import Spawner
+from svcserver.deploy.readiness import Readiness
+from svcserver.deploy.routes import MAX_JSON, Deploy
+from svcserver.deploy.settings import Settings, check, numbers
+from svcserver.deploy.supervisor import WATCHDOG_S, Program, Supervisor
+from svcserver.kernel.settings import whole
+from svcserver.web.front import FrontDoor
+from svcserver.web.local import LocalGate
+from svcserver.web.request import HttpRequest
+from svcserver.web.routes import Answer
+from svcserver.web.serving import ENV_FILE, House, Listening, house, read_settings, warn_of
+from svcserver.web.site import FrontFactory
+
+log = Logger()
+NAME = "svc-deploy"
+OUTPUT = Path("gameserver-logs")
+
+
+class Options(usage.Options):
+    """One option; the environment says the rest."""
+
+    settings: Settings
+    warnings: list[str]
+    optParameters = [ENV_FILE]  # noqa: RUF012 - usage.Options wants it so
+    longdesc = "Starts and watches game servers. Settings: docs/owners/configuration.md"
+
+    def postOptions(self) -> None:
+        """Read the settings; a bad one ends the start with one line."""
+        self.settings, self.warnings = read_settings(NAME, Settings, self)
+        self.warnings += check(self.settings)
+
+
+def makeService(options: Options, reactor: Any = None) -> House:
+    """The deploy server as a service."""
+    if reactor is None:
+        from twisted.internet import reactor  # late: importing it installs it
+    settings = options.settings
+    top = house(reactor, production=settings.production, level=settings.log_level)
+    supervisor = supervise(settings, reactor)
+    door = front_door(supervisor, traces=not settings.production)
+    listening = Listening(
+        reactor, "deploy", settings.port, settings.bind_host, FrontFactory(door, reactor)
+    )
+    watch = Watch(reactor, supervisor, _at_boot(settings))
+    for part in (warn_of(options.warnings), watch, listening):
+        part.setServiceParent(top)
+    return top
+
+
+def front_door(supervisor: Supervisor, *, traces: bool = False) -> FrontDoor:
+    """Both routes behind the loopback rule; an unknown path is the framework's HTML 404."""
+    door = FrontDoor(LocalGate(), traces=traces, max_json=MAX_JSON, unmatched=_unknown)
+    return door.mount(Deploy(supervisor))
+
+
+def _unknown(request: HttpRequest) -> Answer:
+    text = f"<!DOCTYPE html>\n<html><body><pre>Cannot {request.method}</pre></body></html>\n"
+    return Answer(404, text.encode(), content_type="text/html; charset=utf-8")
+
+
+def supervise(settings: Settings, reactor: Any) -> Supervisor:
+    """The supervisor under these settings."""
+    guard, broken = _guard(settings)
+    ready = Path(settings.ready_dir) if settings.ready_dir else None
+    program = Program(
+        settings.binary, settings.launcher, settings.arguments, settings.key, OUTPUT.resolve()
+    )
+    return Supervisor(
+        clock=reactor,
+        now=time.time,
+        starter=Spawner(reactor),
+        program=program,
+        table=HuntTable.load(settings.city_map, settings.trials_map),
+        fleet=Fleet(settings.first_port, settings.last_port, settings.hunt_worker),
+        host=settings.my_ip,
+        is_bound=is_bound,
+        readiness=Readiness(reactor, ready, lambda: _grace_s(settings)),
+        guard=guard,
+        broken_guard=broken,
+        spacing_s=settings.spacing_s,
+        liveness=settings.liveness,
+    )
+
+
+def _grace_s(settings: Settings) -> float:
+    return float(whole(0, 60_000)(settings.startup_grace_ms)) / 1000
+
+
+def _guard(settings: Settings) -> tuple[MemoryGuard | None, str]:
+    """The guard, or in words why launches must fail: a bad figure fails launches, not the start."""
+    if not settings.memory_guard:
+        return None, ""
+    figures = {
+        "GAMESERVER_MIN_FREE_MB": settings.min_free_mb,
+        "GAMESERVER_STARTUP_MB": settings.startup_mb,
+        "GAMESERVER_HUNT_STARTUP_MB": settings.hunt_startup_mb or settings.startup_mb,
+        "GAMESERVER_RESERVATION_SECONDS": settings.reservation_seconds,
+    }
+    read: list[int] = []
+    for name, text in figures.items():
+        try:
+            read.append(numbers(text))
+        except ValueError as why:
+            return None, f"{name} {why}"
+    floor, cost, hunt_cost, seconds = read
+    return MemoryGuard(floor, cost, hunt_cost, seconds, free_mb), ""
+
+
+def free_mb() -> float:
+    """MemAvailable; endless where the system does not say."""
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) / 1024
+    except (OSError, ValueError, IndexError):
+        log.warn("free memory cannot be read; the memory guard lets every launch pass")
+    return float("inf")
+
+
+def is_bound(port: int) -> bool:
+    """Whether somebody else holds the UDP port."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind(("0.0.0.0", port))  # noqa: S104 - where game servers listen
+        except OSError:
+            return True
+    return False
+
+
+def _at_boot(settings: Settings) -> list[Kind]:
+    if settings.hunt_worker:
+        return []
+    return [Kind.CITY, *([Kind.DOJO] if settings.dojo_at_boot else [])]
+
+
+@define(eq=False, slots=False)
+class Watch(Service):
+    """Starts the persistent worlds, looks after the fleet every minute, ends it on stop."""
+
+    clock: Any
+    supervisor: Supervisor
+    at_boot: list[Kind]
+    _loop: LoopingCall = field(init=False)
+
+    def startService(self) -> None:
+        """Boot, then watch."""
+        Service.startService(self)
+        for kind in self.at_boot:
+            self.supervisor.boot(kind)
+        self._loop = LoopingCall(self._round)
+        self._loop.clock = self.clock
+        self._loop.start(WATCHDOG_S, now=False)
+
+    def _round(self) -> None:
+        try:
+            self.supervisor.watch()
+        except Exception:  # one exception would end the watchdog for good
+            log.failure("the watchdog's round failed")
+
+    def stopService(self) -> Deferred[Any]:
+        """End every game server."""
+        Service.stopService(self)
+        if self._loop.running:
+            self._loop.stop()
+        return self.supervisor.stop()

@@ -1,0 +1,120 @@
+"""``svc-gameserver-sim``: stands in for the real game server.
+
+Takes the launch command line of a game server, binds its UDP port, answers every datagram,
+calls the metagame with its key, writes the ready file, and ends when nobody comes.
+
+    svc-gameserver-sim KEY PORT MAP BEHEMOTH MM_HUNT EXPECTED HOST:PORT [EXTRA...]
+
+For tests, among the extra arguments: ``-sim-exit=CODE`` ends at once, ``-sim-hang`` never
+listens, ``-sim-crash-after=S`` ends with status 1, ``-sim-idle=S`` changes the idle time,
+``-sim-deaf`` ignores SIGTERM. SVC_METAGAME_URL says where the metagame is.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from attrs import field, frozen
+
+DEFAULT_METAGAME = "http://127.0.0.1:61000"
+READY_FILE = "SVC_SERVER_READY_FILE"
+IDLE_S = 50.0
+PERSISTENT_FROM = 8776  # such ports never end for want of players
+TICK_S = 0.25
+CALL_S = 5.0
+
+
+@frozen
+class CommandLine:
+    """The launch command line, by position."""
+
+    key: str = field(repr=False)
+    port: int
+    map: str
+    behemoth: str
+    matchmaker_hunt: str
+    expected: str
+    address: str
+    extra: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, words: list[str]) -> CommandLine:
+        """Raises SystemExit with one line when it is not a launch command line."""
+        if len(words) < 7 or not words[1].isdigit():
+            raise SystemExit("svc-gameserver-sim: KEY PORT MAP BEHEMOTH MM_HUNT EXPECTED HOST:PORT")
+        key, port, map_path, behemoth, hunt, expected, address, *extra = words
+        return cls(key, int(port), map_path, behemoth, hunt, expected, address, tuple(extra))
+
+    def number(self, name: str) -> float | None:
+        """The value of ``-sim-NAME=NUMBER``."""
+        start = f"-sim-{name}="
+        found = [word.removeprefix(start) for word in self.extra if word.startswith(start)]
+        return float(found[0]) if found else None
+
+    def has(self, name: str) -> bool:
+        """Whether ``-sim-NAME`` is there."""
+        return f"-sim-{name}" in self.extra
+
+
+def call_metagame(key: str, base: str) -> int:
+    """One call with the game-server key; the status, or 0 when nobody answers."""
+    url = urlsplit(base)
+    connection = http.client.HTTPConnection(url.hostname or "", url.port or 80, timeout=CALL_S)
+    try:
+        connection.request("POST", "/heartbeat", b"{}", {"x-svc-gameserver-apikey": key})
+        return connection.getresponse().status
+    except OSError:
+        return 0
+    finally:
+        connection.close()
+
+
+def serve(line: CommandLine, wire: socket.socket) -> None:
+    """Answer datagrams until nobody has come for the idle time."""
+    idle_s = line.number("idle")
+    if idle_s is None:
+        idle_s = float("inf") if line.port >= PERSISTENT_FROM else IDLE_S
+    crash_s = line.number("crash-after")
+    began = heard = time.monotonic()
+    wire.settimeout(TICK_S)
+    while time.monotonic() - heard < idle_s:
+        if crash_s is not None and time.monotonic() - began > crash_s:
+            raise SystemExit(1)
+        try:
+            said, who = wire.recvfrom(2048)
+        except TimeoutError:
+            continue
+        heard = time.monotonic()
+        name = line.map.partition("?")[0].rpartition("/")[2]
+        wire.sendto(b"svc-gameserver-sim " + name.encode() + b" " + said[:64], who)
+
+
+def main() -> None:
+    """Run until idle or told to stop."""
+    line = CommandLine.parse(sys.argv[1:])
+    ignore = signal.SIG_IGN if line.has("deaf") else lambda number, frame: sys.exit(0)
+    signal.signal(signal.SIGTERM, ignore)
+    at_once = line.number("exit")
+    if at_once is not None:
+        raise SystemExit(int(at_once))
+    if line.has("hang"):
+        signal.pause()
+    wire = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    wire.bind(("0.0.0.0", line.port))  # noqa: S104 - players come from anywhere
+    status = call_metagame(line.key, os.environ.get("SVC_METAGAME_URL", DEFAULT_METAGAME))
+    print(f"listening on UDP {line.port}, map {line.map}, metagame said {status}", flush=True)
+    if READY_FILE in os.environ:
+        Path(os.environ[READY_FILE]).write_text(f"{os.getpid()}:{line.port}")
+    serve(line, wire)
+    print("nobody came; ending", flush=True)
+
+
+if __name__ == "__main__":
+    main()

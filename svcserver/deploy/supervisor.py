@@ -1,0 +1,257 @@
+"""Starts, watches and hands out game servers. Spec: 2 §3 Game server process, §4 Deploy server.
+
+One queue of launches, spaced; city and dojo started once for all who ask; a dead one
+noticed on hand-out, by its exit and by the watchdog.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from attrs import define, field, frozen
+from twisted.internet.defer import Deferred, DeferredLock, gatherResults
+from twisted.logger import Logger
+
+from svcserver.deploy.fleet import Fleet, GameServer, GameServerRecord, MemoryGuard, NoCapacity
+from svcserver.deploy.hunts import HuntTable, Kind, Launch, Unlaunchable
+from svcserver.deploy.process import GameProcess, Output
+from svcserver.deploy.readiness import Readiness
+from svcserver.kernel.launch_requests import LaunchRequest
+from svcserver.kernel.pauses import pause
+from svcserver.kernel.secrets import Secret
+
+log = Logger()
+
+KILL_AFTER_S = 10.0
+WATCHDOG_S = 60.0
+KEYLESS = "NO_KEY"
+
+
+class Starter(Protocol):
+    """What the supervisor needs of ``process.Spawner``."""
+
+    def spawn(self, process: GameProcess, command: list[str], extra: dict[str, str]) -> int: ...
+
+
+@frozen
+class Program:
+    """The game-server program and what every launch gives it."""
+
+    binary: str
+    launcher: tuple[str, ...] = ()
+    extra: tuple[str, ...] = ("-server", "-nullrhi")
+    key: Secret | None = None
+    output: Path | None = None  # folder of the output files
+
+    def command(self, launch: Launch, port: int, host: str) -> list[str]:
+        """The launch command line; the key is its first argument."""
+        key = self.key.reveal() if self.key is not None else KEYLESS
+        return [*self.launcher, self.binary, key, *launch.arguments(port, host), *self.extra]
+
+
+@define(eq=False)
+class Supervisor:
+    """The fleet's processes.
+
+    ``now`` gives epoch seconds; ``is_bound`` says whether a stranger holds a UDP port;
+    ``guard`` makes the memory guard or raises ValueError for a bad setting.
+    """
+
+    clock: Any
+    now: Callable[[], float]
+    starter: Starter
+    program: Program
+    table: HuntTable
+    fleet: Fleet
+    host: str
+    is_bound: Callable[[int], bool]
+    readiness: Readiness
+    guard: MemoryGuard | None = None
+    broken_guard: str = ""
+    spacing_s: float = 0.0
+    liveness: bool = True
+    _processes: dict[str, GameProcess] = field(factory=dict, init=False)
+    _starting: dict[Kind, list[Deferred[GameServer]]] = field(factory=dict, init=False)
+    _queue: DeferredLock = field(factory=DeferredLock, init=False)
+    _next_launch: float = field(default=0.0, init=False)
+    _wanted: set[Kind] = field(factory=set, init=False)
+    _stopping: bool = field(default=False, init=False)
+
+    async def hand_out(self, wish: LaunchRequest) -> GameServer:
+        """A game server for a checked wish; raises Unlaunchable or NoCapacity."""
+        if not self.host:
+            raise Unlaunchable("MY_IP is not set")
+        launch = self.table.launch(wish)
+        if launch.kind in (Kind.CITY, Kind.DOJO):
+            return await self.persistent(launch)
+        return await self._launch(launch)
+
+    def persistent(self, launch: Launch) -> Deferred[GameServer]:
+        """The city or the dojo; everyone who asks while it starts shares the one launch."""
+        self._wanted.add(launch.kind)
+        mine: Deferred[GameServer] = Deferred()
+        server = self.fleet.of_kind(launch.kind)
+        if server is not None and (not self.liveness or self._is_alive(server)):
+            mine.callback(server)
+            return mine
+        waiting = self._starting.get(launch.kind)
+        if waiting is not None:
+            waiting.append(mine)
+            return mine
+        self._starting[launch.kind] = [mine]
+        if server is not None:
+            self._forget(server, "found dead")
+        Deferred.fromCoroutine(self._launch(launch)).addBoth(self._started, launch.kind)
+        return mine
+
+    def _started(self, result: Any, kind: Kind) -> None:
+        for one in self._starting.pop(kind):
+            if not one.called:  # an asker may have left
+                one.callback(result)
+
+    async def _launch(self, launch: Launch) -> GameServer:
+        """One launch through the queue, ready when it returns where readiness is asked for."""
+        await self._queue.acquire()
+        try:
+            wait = self._next_launch - self.clock.seconds()
+            if wait > 0:
+                await pause(self.clock, wait)
+            server, process, proof = self._spawn(launch)
+            self._next_launch = self.clock.seconds() + self.spacing_s
+        finally:
+            self._queue.release()
+        try:
+            await self.readiness.wait(process, server.port, launch.kind, proof)
+        except Unlaunchable:
+            process.kill(signal.SIGKILL)
+            raise
+        return server
+
+    def _spawn(self, launch: Launch) -> tuple[GameServer, GameProcess, Path | None]:
+        if self._stopping:
+            raise Unlaunchable("the deploy server is stopping")
+        if self.broken_guard:
+            raise Unlaunchable(self.broken_guard)
+        reservation = None
+        if self.guard is not None:
+            reservation = self.guard.reserve(launch.kind, self.clock.seconds())
+        port = 0
+        try:
+            port = self._hold(launch.kind)
+            server, process, proof = self._fork(launch, port)
+        except (OSError, Unlaunchable, NoCapacity) as why:
+            self.fleet.release(port)
+            if self.guard is not None and reservation is not None:
+                self.guard.release(reservation)
+            if isinstance(why, OSError):
+                log.error(
+                    "could not start {binary}: {why}", binary=self.program.binary, why=str(why)
+                )
+                raise Unlaunchable("the game server could not be started") from why
+            raise
+        log.info(
+            "started {kind} {id} pid {pid} on port {port} with {map}",
+            kind=launch.kind.value,
+            id=server.id,
+            pid=server.pid,
+            port=port,
+            map=launch.map,
+        )
+        return server, process, proof
+
+    def _hold(self, kind: Kind) -> int:
+        if not 0 < self.fleet.first_port < self.fleet.last_port:
+            raise Unlaunchable("PORT_RANGE_BEGIN and PORT_RANGE_END name no ports")
+        if self.fleet.hunt_worker and kind in (Kind.CITY, Kind.DOJO):
+            raise Unlaunchable("this is a hunt worker: no city and no dojo")
+        return self.fleet.hold(kind, self.is_bound)
+
+    def _fork(self, launch: Launch, port: int) -> tuple[GameServer, GameProcess, Path | None]:
+        command = self.program.command(launch, port, self.host)
+        folder = self.program.output
+        output = None
+        if folder is not None:
+            output = Output(folder / f"{launch.kind.value}-{port}.log")
+        proof, extra = self.readiness.prepare()
+        process = GameProcess(output, lambda how: self._on_end(process, how))
+        pid = self.starter.spawn(process, command, extra)
+        server = self.fleet.started(launch, port, pid, self.now())
+        self._processes[server.id] = process
+        return server, process, proof
+
+    def _on_end(self, process: GameProcess, how: str) -> None:
+        for server_id, known in list(self._processes.items()):
+            if known is process:
+                server = self.fleet.servers.get(server_id)
+                if server is not None:
+                    self._forget(server, how)
+
+    def _forget(self, server: GameServer, how: str) -> None:
+        self.fleet.ended(server.id)
+        self._processes.pop(server.id, None)
+        tell = log.info if self._stopping or server.launch.kind is Kind.HUNT else log.warn
+        tell(
+            "{kind} {id} on port {port} ended: {how}",
+            kind=server.launch.kind.value,
+            id=server.id,
+            port=server.port,
+            how=how,
+        )
+
+    def _is_alive(self, server: GameServer) -> bool:
+        process = self._processes.get(server.id)
+        return process is not None and process.alive
+
+    def records(self) -> list[GameServerRecord]:
+        """The game servers alive at this moment."""
+        alive = [one.id for one in self.fleet.servers.values() if self._is_alive(one)]
+        return self.fleet.records(alive)
+
+    def watch(self) -> None:
+        """The watchdog's round: dead hunts are forgotten, dead persistent worlds restarted."""
+        for server in list(self.fleet.servers.values()):
+            if not self._is_alive(server):
+                self._forget(server, "found dead")
+        for kind in self._wanted:
+            if self.fleet.of_kind(kind) is None:
+                self.boot(kind)
+
+    def boot(self, kind: Kind) -> Deferred[None]:
+        """Start the city or the dojo; a failure is one log line. Fires when it is decided."""
+
+        def failed(why: Any) -> None:
+            why.trap(Unlaunchable, NoCapacity)
+            log.critical("the {kind} did not start: {why}", kind=kind.value, why=str(why.value))
+
+        self._wanted.add(kind)
+        try:
+            launch = self.table.city() if kind is Kind.CITY else self.table.dojo()
+        except Unlaunchable as why:
+            log.critical("the {kind} did not start: {why}", kind=kind.value, why=str(why))
+            done: Deferred[None] = Deferred()
+            done.callback(None)
+            return done
+        return self.persistent(launch).addCallbacks(lambda server: None, failed)
+
+    def stop(self) -> Deferred[Any]:
+        """TERM to every group, KILL to what is left after ten seconds."""
+        self._stopping = True
+        processes = list(self._processes.values())
+        for process in processes:
+            process.kill(signal.SIGTERM)
+        late = self.clock.callLater(KILL_AFTER_S, self._kill_all, processes)
+
+        def done(result: Any) -> Any:
+            if late.active():
+                late.cancel()
+            return result
+
+        return gatherResults([process.when_over() for process in processes]).addBoth(done)
+
+    @staticmethod
+    def _kill_all(processes: list[GameProcess]) -> None:
+        for process in processes:
+            process.kill(signal.SIGKILL)
