@@ -6,7 +6,7 @@ from typing import Any
 
 from attrs import define, field
 from treq.client import HTTPClient
-from twisted.application.service import Service
+from twisted.application.service import MultiService, Service
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall
@@ -66,7 +66,9 @@ def makeService(options: Options, reactor: Any = None) -> House:
     Checking(shelf, pool).setServiceParent(top)
     Sweeping(reactor, transfers).setServiceParent(top)
     for host in settings.bind_hosts:
-        Listening(reactor, "content", settings.port, host, factory).setServiceParent(top)
+        address = MultiService()  # two parts of one name need a parent each
+        Listening(reactor, "content", settings.port, host, factory).setServiceParent(address)
+        address.setServiceParent(top)
     return top
 
 

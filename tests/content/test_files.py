@@ -1,0 +1,257 @@
+"""Sending: the kernel path, its fallback, stalled readers, files that shrink."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.defer import Deferred
+from twisted.internet.main import CONNECTION_LOST
+from twisted.python.failure import Failure
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.content import files
+from svcserver.content.files import STALL_S, Transfer, Transfers
+from svcserver.content.ranges import Span
+
+BODY = os.urandom(3 * 1024 * 1024)
+
+
+class Wire:
+    """A transport over a real socket pair, as ``_Kernel`` sees it; a test turns the wheel."""
+
+    def __init__(self) -> None:
+        self.socket, self.far = socket.socketpair()
+        self.socket.setblocking(False)
+        self.far.setblocking(False)
+        self.dataBuffer = b"HEAD"
+        self._tempDataBuffer: list[bytes] = []
+        self.disconnecting = False
+        self.writing = False
+        self.aborted = False
+
+    def doWrite(self) -> None:
+        self.socket.send(self.dataBuffer)
+        self.dataBuffer = b""
+        self.writing = False
+
+    def startWriting(self) -> None:
+        self.writing = True
+
+    def stopWriting(self) -> None:
+        self.writing = False
+
+    def abortConnection(self) -> None:
+        self.aborted = True
+
+    def turn(self, *, read: bool = True) -> tuple[Any, bytes]:
+        """Write while the socket takes it; what the far end got."""
+        said, got = None, b""
+        for _ in range(500):
+            if not self.writing or said is not None:
+                break
+            said = self.doWrite()
+            if read:
+                got += self.receive()
+        return said, got
+
+    def receive(self) -> bytes:
+        got = b""
+        while True:
+            try:
+                data = self.far.recv(1 << 20)
+            except BlockingIOError:
+                return got
+            if not data:
+                return got
+            got += data
+
+    def close(self) -> None:
+        self.socket.close()
+        self.far.close()
+
+
+@define(eq=False)
+class Asked:
+    """A request of twisted.web, as far as a transfer needs it."""
+
+    wire: Wire
+    written: bytes = b""
+    finished: bool = False
+    producer: Any = None
+    pause_after: int = 1 << 30
+    _gone: list[Deferred[None]] = field(factory=list)
+
+    @property
+    def channel(self) -> Any:
+        return self
+
+    @property
+    def transport(self) -> Wire:
+        return self.wire
+
+    def notifyFinish(self) -> Deferred[None]:
+        self._gone.append(Deferred())
+        return self._gone[-1]
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+        if self.producer is not None and len(self.written) >= self.pause_after:
+            self.producer.pauseProducing()
+
+    def registerProducer(self, producer: Any, streaming: bool) -> None:
+        assert streaming
+        self.producer = producer
+
+    def unregisterProducer(self) -> None:
+        self.producer = None
+
+    def finish(self) -> None:
+        self.finished = True
+        self.over(None)
+
+    def over(self, result: Any) -> None:
+        gone, self._gone = self._gone, []
+        for one in gone:
+            one.callback(result)
+
+
+class TransferCase(SynchronousTestCase):
+    kernel = True
+
+    def setUp(self) -> None:
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.path = folder / "a.pak"
+        self.path.write_bytes(BODY)
+        self.wire = Wire()
+        self.addCleanup(self.wire.close)
+        self.asked = Asked(self.wire)
+        self.ends: list[tuple[int, bool]] = []
+        self.shrunk: list[bool] = []
+        chosen: Callable[[Any], Any] = lambda _: self.wire if self.kernel else None  # noqa: E731
+        self.patch(files, "kernel_transport", chosen)
+
+    def begin(self, start: int = 0, end: int = len(BODY)) -> Transfer:
+        file = open(self.path, "rb", buffering=0)  # noqa: SIM115 - the transfer closes it
+        span = Span(start, end, len(BODY))
+        transfer = Transfer(
+            self.asked,
+            file,  # type: ignore[arg-type]
+            span,
+            lambda sent, complete: self.ends.append((sent, complete)),
+            lambda: self.shrunk.append(True),
+        )
+        transfer.begin()
+        return transfer
+
+
+class KernelTests(TransferCase):
+    def test_the_head_goes_first_then_the_span_and_the_hook_is_put_back(self) -> None:
+        self.begin(1000, 2_500_000)
+        said, got = self.wire.turn()
+        self.assertIsNone(said)
+        self.assertEqual(got, b"HEAD" + BODY[1000:2_500_000])
+        self.assertTrue(self.asked.finished)
+        self.assertEqual(self.ends, [(2_499_000, True)])
+        self.assertNotIn("doWrite", self.wire.__dict__)
+        self.assertFalse(self.wire.writing)
+
+    def test_a_reader_that_does_not_read_is_not_buffered_for(self) -> None:
+        transfer = self.begin()
+        self.wire.turn(read=False)
+        self.assertLess(transfer.at, len(BODY))
+        self.assertEqual(self.asked.written, b"")
+        self.asked.over(Failure(ConnectionError()))
+        self.assertEqual(self.ends, [(transfer.at, False)])
+        self.assertTrue(transfer.file.closed)
+        self.assertNotIn("doWrite", self.wire.__dict__)
+
+    def test_a_file_that_shrank_cuts_the_connection(self) -> None:
+        self.begin()
+        os.truncate(self.path, 100_000)
+        said, got = self.wire.turn()
+        self.assertEqual((said, len(got)), (CONNECTION_LOST, 4 + 100_000))
+        self.assertEqual(self.shrunk, [True])
+
+    def test_where_sendfile_does_not_work_the_producer_goes_on_from_there(self) -> None:
+        real, calls = os.sendfile, list[int]()
+
+        def broken(out: int, source: int, at: int, count: int) -> int:
+            calls.append(at)
+            if len(calls) > 2:
+                raise OSError(errno.EINVAL, "not here")
+            return real(out, source, at, min(count, 1000))
+
+        self.patch(os, "sendfile", broken)
+        self.begin()
+        _, got = self.wire.turn()
+        self.assertEqual(got + self.asked.written, b"HEAD" + BODY)
+        self.assertEqual(self.ends, [(len(BODY), True)])
+
+    def test_a_reader_that_went_away_or_a_broken_disk_end_only_this_one(self) -> None:
+        for number in (errno.EPIPE, errno.ECONNRESET, errno.EIO):
+
+            def broken(*_: int, number: int = number) -> int:
+                raise OSError(number, "gone")
+
+            self.patch(os, "sendfile", broken)
+            transfer = self.begin()
+            self.wire.dataBuffer = b""
+            self.assertIs(self.wire.doWrite(), CONNECTION_LOST)
+            self.asked.over(Failure(ConnectionError()))
+            self.assertTrue(transfer.file.closed)
+            self.assertEqual(self.shrunk, [])
+
+    def test_a_reader_is_stalled_only_after_two_minutes_without_progress(self) -> None:
+        watched = Transfers()
+        transfer = self.begin()
+        watched.add(transfer)
+        self.wire.turn(read=False)
+        watched.sweep(0)
+        watched.sweep(STALL_S - 1)
+        self.assertFalse(self.wire.aborted)
+        self.wire.far.recv(500_000)
+        self.wire.turn(read=False)
+        watched.sweep(STALL_S + 1)
+        self.assertFalse(self.wire.aborted)
+        watched.sweep(2 * STALL_S + 1)
+        self.assertTrue(self.wire.aborted)
+        self.asked.over(Failure(ConnectionError()))
+
+
+class ProducerTests(TransferCase):
+    kernel = False
+
+    def test_the_span_is_written_and_the_file_closed(self) -> None:
+        transfer = self.begin(10, 200_000)
+        self.assertEqual(self.asked.written, BODY[10:200_000])
+        self.assertEqual(self.ends, [(199_990, True)])
+        self.assertTrue(transfer.file.closed and self.asked.producer is None)
+
+    def test_it_stops_when_the_transport_is_full_and_goes_on_when_asked(self) -> None:
+        self.asked.pause_after = 100_000
+        self.begin()
+        self.assertLess(len(self.asked.written), 200_000)
+        self.asked.pause_after = 1 << 30
+        self.asked.producer.resumeProducing()
+        self.assertEqual(self.asked.written, BODY)
+
+    def test_a_connection_that_is_lost_ends_it(self) -> None:
+        self.asked.pause_after = 1
+        transfer = self.begin()
+        self.asked.producer.stopProducing()
+        self.asked.over(Failure(ConnectionError()))
+        self.assertEqual(self.ends, [(transfer.at, False)])
+
+    def test_a_file_that_shrank_cuts_the_connection(self) -> None:
+        os.truncate(self.path, 100_000)
+        self.begin()
+        self.assertEqual((len(self.asked.written), self.shrunk), (100_000, [True]))
+        self.assertTrue(self.wire.aborted)
+        self.asked.over(Failure(ConnectionError()))

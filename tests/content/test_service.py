@@ -1,0 +1,129 @@
+"""Settings and start-up checks of the content server."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+from twisted.internet.testing import MemoryReactorClock
+from twisted.logger import LogLevel, capturedLogs
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.content import service
+from svcserver.content.manifest import make
+from svcserver.content.settings import Settings, check
+from svcserver.kernel.settings import BadSetting, load
+from tests.content.support import write
+
+
+class ServiceCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.root = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.folder = self.root / "game"
+        self.folder.mkdir()
+        self.good = {"CONTENT_GAME_DIR": str(self.folder)}
+        entries = [write(self.folder, name, b"x") for name in ("a", "b", "c")]
+        (self.root / "manifest.json").write_bytes(make("1", entries).dump())
+
+    def options(self, **more: str) -> service.Options:
+        options = service.Options()
+        options.settings, options.warnings = load(Settings, {**self.good, **more})
+        check(options.settings)
+        return options
+
+
+class SettingsTests(ServiceCase):
+    def test_the_defaults(self) -> None:
+        found, warnings = load(Settings, self.good)
+        self.assertEqual(warnings, [])
+        self.assertEqual((found.port, found.bind_hosts), (61002, ("127.0.0.1",)))
+        self.assertEqual(found.metagame_url, "http://127.0.0.1:61000")
+        self.assertEqual(found.manifest_file, self.root / "manifest.json")
+        self.assertEqual((found.streams_per_account, found.streams_total), (6, 48))
+        self.assertEqual(found.auth_cache_s, 300)
+        self.assertIsNone(found.branding_dir)
+        self.assertIsNone(found.news_file)
+
+    def test_every_bad_value_stops_the_start_and_is_named(self) -> None:
+        for name, values in {
+            "PORT": ["0", "x", "65536"],
+            "BIND_HOST": ["example.org", "127.0.0.1,,x", ",", "1.2.3"],
+            "METAGAME_URL": [
+                "127.0.0.1:61000",
+                "ftp://x",
+                "http://",
+                "http://a b",
+                "http://x:99999",
+            ],
+            "CONTENT_GAME_DIR": ["", "/no/such/folder"],
+            "CONTENT_MANIFEST": [str(self.folder)],
+            "CONTENT_BRANDING_DIR": ["/no/such/folder"],
+            "CONTENT_NEWS_FILE": [str(self.folder)],
+            "CONTENT_MAX_STREAMS_PER_ACCOUNT": ["0", "65"],
+            "CONTENT_MAX_STREAMS_TOTAL": ["0", "1025"],
+            "CONTENT_AUTH_CACHE_SECONDS": ["-1", "3601", "x"],
+            "METRICS_PORT": ["0"],
+        }.items():
+            for value in values:
+                with self.assertRaises(BadSetting) as caught:
+                    self.options(**{name: value})
+                self.assertIn(name, str(caught.exception))
+
+    def test_only_private_addresses_are_bound_without_the_switch(self) -> None:
+        hosts = "127.0.0.1,localhost,::1,100.64.0.9,fd7a:115c:a1e0::9"
+        found = self.options(BIND_HOST=hosts).settings.bind_hosts
+        self.assertEqual(found, ("127.0.0.1", "::1", "100.64.0.9", "fd7a:115c:a1e0::9"))
+        for host in ("0.0.0.0", "::", "10.0.0.1", "203.0.113.1", "127.0.0.1,192.168.0.1"):
+            with self.assertRaises(BadSetting) as caught:
+                self.options(BIND_HOST=host)
+            self.assertIn("CONTENT_ALLOW_ANY_BIND", str(caught.exception))
+            self.options(BIND_HOST=host, CONTENT_ALLOW_ANY_BIND="1")
+
+    def test_trailing_slashes_of_the_metagame_url_are_dropped(self) -> None:
+        found = self.options(METAGAME_URL="https://game.example:1234//").settings
+        self.assertEqual(found.metagame_url, "https://game.example:1234")
+
+
+class StartTests(ServiceCase):
+    def test_it_listens_everywhere_it_is_told(self) -> None:
+        reactor = MemoryReactorClock()
+        house = service.makeService(self.options(BIND_HOST="127.0.0.1,100.64.0.9"), reactor)
+        house.startService()
+        self.assertEqual([one[3] for one in reactor.tcpServers], ["127.0.0.1", "100.64.0.9"])
+        self.successResultOf(house.stopService())
+
+    def test_a_broken_manifest_ends_the_start_with_one_line(self) -> None:
+        path = self.root / "manifest.json"
+        for broken in (b"", b"{}", b'{"files":[]}', None):
+            if broken is None:
+                path.unlink()
+            else:
+                path.write_bytes(broken)
+            with self.assertRaises(SystemExit) as caught:
+                service.makeService(self.options(), MemoryReactorClock())
+            line = str(caught.exception)
+            self.assertIn("CONTENT_MANIFEST", line)
+            self.assertIn("svcctl content manifest", line)
+            self.assertNotIn("\n", line)
+
+    def test_missing_and_mismatched_files_are_counted_and_listed_and_the_rest_is_served(
+        self,
+    ) -> None:
+        (self.folder / "a").unlink()
+        (self.folder / "b").write_bytes(b"longer")
+        shelf = service.open_shelf(self.options().settings)
+        with capturedLogs() as events:
+            shelf.check()
+        self.assertEqual((shelf.missing, shelf.mismatched), (["a"], ["b"]))
+        warnings = [one for one in events if one["log_level"] is LogLevel.warn]
+        self.assertEqual([(one["count"], one["paths"]) for one in warnings], [(1, "a"), (1, "b")])
+        self.assertEqual((events[0]["good"], events[0]["all"]), (1, 3))
+        shelf.open(shelf.manifest.files["c"]).close()
+
+    def test_a_manifest_of_its_own_place_is_read_there(self) -> None:
+        target = self.root / "other.json"
+        os.rename(self.root / "manifest.json", target)
+        shelf = service.open_shelf(self.options(CONTENT_MANIFEST=str(target)).settings)
+        self.assertEqual(json.loads(shelf.manifest.dump())["totalBytes"], 3)

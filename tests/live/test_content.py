@@ -1,0 +1,286 @@
+"""The content server as a real process, with real sockets and a metagame that comes and goes."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from svcserver.content.manifest_builder import build_manifest
+
+MB = 1024 * 1024
+BIG = 24 * MB
+FILES = "/content/v1/files/"
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+def until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        select.select([], [], [], 0.05)
+    raise AssertionError("it did not happen in time")
+
+
+class Metagame:
+    """Knows every key ``UUK_<name>``; can be stopped and started again."""
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self.asked = 0
+        self.start()
+
+    def start(self) -> None:
+        outer, self.links = self, list[socket.socket]()
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def setup(self) -> None:
+                super().setup()
+                outer.links.append(self.connection)
+
+            def do_GET(self) -> None:
+                outer.asked += 1
+                key = self.headers.get("x-svc-user-api-key", "")
+                name = key.removeprefix("UUK_")
+                known = name != key
+                body = json.dumps({"UserId": f"UID-{name}", "Username": name}).encode()
+                self.send_response(200 if known else 401)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """No lines."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
+        self.server.daemon_threads = True
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,))
+        self.thread.start()
+
+    def stop(self) -> None:
+        self.server.shutdown()
+        for link in self.links:  # kept-alive ones too: a dead process answers nobody
+            with suppress(OSError):
+                link.shutdown(socket.SHUT_RDWR)
+        self.server.server_close()
+        self.thread.join()
+
+
+class Content:
+    """A running ``svc-content`` over a folder of its own."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.port, self.metagame = root, free_port(), Metagame()
+        folder = root / "game"
+        folder.mkdir()
+        self.big = os.urandom(MB) * (BIG // MB)
+        (folder / "big.pak").write_bytes(self.big)
+        (folder / "other.pak").write_bytes(self.big)
+        (folder / "small.bin").write_bytes(b"small")
+        self.manifest = build_manifest(folder, "1.4.4", root / "manifest.json")
+        self.log = root / "out.log"
+        environ = {
+            "PATH": os.environ["PATH"],
+            "PORT": str(self.port),
+            "CONTENT_GAME_DIR": str(folder),
+            "METAGAME_URL": f"http://127.0.0.1:{self.metagame.port}",
+        }
+        twistd = str(Path(sys.executable).with_name("twistd"))
+        command = [twistd, "--nodaemon", "--pidfile=", "svc-content"]
+        with open(self.log, "wb") as out:
+            self.process = subprocess.Popen(
+                command, env=environ, cwd=root, stdout=out, stderr=subprocess.STDOUT
+            )
+        until(lambda: b"content ready" in self.log.read_bytes() or self.process.poll() is not None)
+        assert self.process.poll() is None, self.log.read_text()
+
+    def ask(self, path: str, key: str = "UUK_ann", **headers: str) -> http.client.HTTPResponse:
+        link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        head = {name.replace("_", "-"): value for name, value in headers.items()}
+        head |= {"x-svc-user-api-key": key, "Connection": "close"}
+        link.request("GET", path, headers=head)
+        return link.getresponse()
+
+    def read(self, path: str, key: str = "UUK_ann", **headers: str) -> tuple[int, bytes]:
+        reply = self.ask(path, key, **headers)
+        with reply:
+            return reply.status, reply.read()
+
+    def rss(self) -> int:
+        text = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(text.partition("VmRSS:")[2].split()[0]) * 1024
+
+    def downloads(self) -> list[dict[str, Any]]:
+        lines = [json.loads(line) for line in self.log.read_text().splitlines() if line[:1] == "{"]
+        return [line for line in lines if line.get("msg") == "download"]
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(20)
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(10)
+        with suppress(OSError):
+            self.metagame.stop()
+
+
+@pytest.fixture
+def content(tmp_path: Path) -> Iterator[Content]:
+    running = Content(tmp_path)
+    try:
+        yield running
+    finally:
+        running.stop()
+
+
+def slow_reader(port: int, key: str, path: str = FILES + "big.pak") -> socket.socket:
+    """A client that asks and then reads nothing."""
+    link = socket.socket()
+    link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    link.connect(("127.0.0.1", port))
+    head = f"GET {path} HTTP/1.1\r\nHost: x\r\nx-svc-user-api-key: {key}\r\n\r\n"
+    link.sendall(head.encode())
+    return link
+
+
+def test_an_interrupted_download_is_resumed_and_the_hash_matches(
+    content: Content, tmp_path: Path
+) -> None:
+    curl = shutil.which("curl")
+    target = tmp_path / "big.part"
+    url = f"http://127.0.0.1:{content.port}{FILES}big.pak"
+    if curl is not None:
+        command = [curl, "-s", "-f", "-H", "x-svc-user-api-key: UUK_ann", "-o", str(target), url]
+        started = subprocess.Popen([*command, "--limit-rate", "20M"])
+        until(lambda: target.exists() and target.stat().st_size > MB)
+        started.kill()
+        started.wait(10)
+        assert 0 < target.stat().st_size < BIG
+        subprocess.run([*command, "-C", "-"], check=True, timeout=60)
+    else:
+        target.write_bytes(content.read(FILES + "big.pak", Range=f"bytes=0-{MB}")[1])
+        rest = content.read(FILES + "big.pak", Range=f"bytes={MB + 1}-")[1]
+        target.write_bytes(target.read_bytes() + rest)
+    found = hashlib.sha256(target.read_bytes()).hexdigest()
+    assert found == content.manifest.files["big.pak"].sha256
+    until(lambda: len(content.downloads()) >= 2)
+    first, second = content.downloads()[:2]
+    assert first["complete"] is False and second["complete"] is True
+    assert second["status"] == 206 and second["range"].endswith(f"-{BIG - 1}")
+    assert "UUK_" not in content.log.read_text()
+
+
+def test_forty_eight_downloads_run_the_next_waits_and_memory_stays_flat(content: Content) -> None:
+    before = content.rss()
+    links = [slow_reader(content.port, f"UUK_{n // 6}") for n in range(48)]
+    try:
+        for link in links:
+            assert link.recv(12) == b"HTTP/1.1 200"
+        status, body = content.read(FILES + "small.bin", "UUK_late")
+        assert (status, json.loads(body)) == (503, {"error": "server_busy"})
+        status, body = content.read(FILES + "small.bin", "UUK_0")
+        assert (status, json.loads(body)) == (429, {"error": "too_many_streams"})
+        assert content.rss() - before < 48 * MB // 2
+        for link in links[:6]:
+            link.close()
+        until(lambda: content.read(FILES + "small.bin", "UUK_late")[0] == 200)
+    finally:
+        for link in links:
+            link.close()
+
+    def whole(number: int) -> str:
+        reply = content.ask(FILES + "big.pak", f"UUK_{number // 6}")
+        digest = hashlib.sha256()
+        with reply:
+            while chunk := reply.read(MB):
+                digest.update(chunk)
+        return digest.hexdigest()
+
+    until(lambda: content.read(FILES + "small.bin", "UUK_0")[0] == 200)
+    until(lambda: sum(not one["complete"] for one in content.downloads()) >= 48)
+    with ThreadPoolExecutor(48) as pool:
+        hashes = set(pool.map(whole, range(48)))
+    assert hashes == {content.manifest.files["big.pak"].sha256}
+    assert content.rss() - before < 48 * MB
+
+
+def test_a_truncated_file_ends_its_download_and_no_other(content: Content) -> None:
+    stalled = slow_reader(content.port, "UUK_ann")
+    other = slow_reader(content.port, "UUK_bob", FILES + "other.pak")
+    with stalled, other:
+        assert stalled.recv(12) == other.recv(12) == b"HTTP/1.1 200"
+        os.truncate(content.root / "game/big.pak", 12 * MB)
+        received = 12
+        stalled.settimeout(20)
+        with suppress(ConnectionResetError):
+            while data := stalled.recv(MB):
+                received += len(data)
+        assert received < BIG, "a cut file must not look whole"
+        other.settimeout(20)
+        received = 12
+        while received < BIG:
+            received += len(other.recv(MB))
+    assert content.read(FILES + "big.pak")[0] == 503
+    assert content.read(FILES + "other.pak")[1] == content.big
+
+
+def test_a_restart_of_the_metagame_disturbs_no_download(content: Content) -> None:
+    running = slow_reader(content.port, "UUK_ann")
+    with running:
+        assert running.recv(12) == b"HTTP/1.1 200"
+        content.metagame.stop()
+        assert content.read(FILES + "small.bin") == (200, b"small"), "a kept key still opens"
+        reply = content.ask(FILES + "small.bin", "UUK_new")
+        with reply:
+            assert reply.status == 503 and reply.headers["Retry-After"] == "5"
+            assert json.loads(reply.read()) == {"error": "auth_unavailable"}
+        content.metagame.start()
+        assert content.read(FILES + "small.bin", "UUK_new") == (200, b"small")
+        running.settimeout(20)
+        received = 12
+        while received < BIG:
+            received += len(running.recv(MB))
+
+
+def test_requests_on_one_connection_follow_each_other(content: Content) -> None:
+    link = http.client.HTTPConnection("127.0.0.1", content.port, timeout=30)
+    for first in range(0, 20 * MB, 5 * MB):
+        headers = {"x-svc-user-api-key": "UUK_ann", "Range": f"bytes={first}-{first + MB - 1}"}
+        link.request("GET", FILES + "big.pak", headers=headers)
+        reply = link.getresponse()
+        assert (reply.status, reply.read()) == (206, content.big[first : first + MB])
+        link.request("GET", "/content/v1/manifest")
+        assert link.getresponse().read() == content.manifest.dump()
+        link.request("HEAD", FILES + "big.pak", headers=headers)
+        assert link.getresponse().read() == b""
+    link.close()
+    assert content.metagame.asked == 1
