@@ -145,9 +145,8 @@ class _Kernel:
             self.transfer.failed(why)
         return CONNECTION_LOST  # a reader that went away is no news
 
-    def _unhook(self, result: object) -> object:
+    def _unhook(self, _: object) -> None:
         self.transport.__dict__.pop("doWrite", None)
-        return result
 
 
 @implementer(IPushProducer)

@@ -177,6 +177,7 @@ class KernelTests(TransferCase):
         os.truncate(self.path, 100_000)
         said, got = self.wire.turn()
         self.assertEqual((said, len(got)), (CONNECTION_LOST, 4 + 100_000))
+        self.asked.over(Failure(ConnectionError()))
         self.assertEqual(self.shrunk, [True])
 
     def test_where_sendfile_does_not_work_the_producer_goes_on_from_there(self) -> None:
