@@ -109,19 +109,20 @@ def read_request(raw: bytes) -> RequestHead:
         raise Fault("request line")
     method, target, minor = start[1], start[2], int(start[3])
     headers, special = _fields(rest[:-2])
-    if method in METHODS and not _CONTROL.search(target):
-        # the rest is refused on the head alone: see RequestHead.is_plain
-        _second_opinion(raw, method, target, len(headers))
     hosts = special.get(b"host", ())
     if len(hosts) != 1 or not _HOST.fullmatch(hosts[0]):
         raise Fault("host")
     named = _tokens(special.get(b"connection", ()))
+    length = _request_length(special, minor)
+    if method in METHODS and not _CONTROL.search(target):
+        # the rest is refused on the head alone: see RequestHead.is_plain
+        _second_opinion(raw, method, target, len(headers))
     return RequestHead(
         method,
         target,
         minor,
         headers,
-        _request_length(special, minor),
+        length,
         keep_alive=minor == 1 and b"close" not in named,
         expects=_expects(special, minor),
         upgrade=b",".join(special.get(b"upgrade", ())).strip().lower(),

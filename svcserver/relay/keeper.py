@@ -55,7 +55,7 @@ class Relay:
         """The request's line in the log."""
         head = record.head
         log.info(
-            "request",
+            "{method} {target} {status} {ms} ms {reason}",
             method=head.method[:32].decode("latin-1") if head is not None else "",
             target=shown(head.target) if head is not None else "",
             status=record.status,

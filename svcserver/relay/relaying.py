@@ -113,7 +113,7 @@ class RelayService(Service):
         except CannotListenError as why:
             raise PortBusy(f"{self.host}:{self.port}: {why.socketError}") from None
         self.port = self._listening.getHost().port or self.port
-        log.info("relay ready", address=f"{self.host}:{self.port}")
+        log.info("relay ready on {address}", address=f"{self.host}:{self.port}")
 
     def stopService(self) -> Any:
         """Free the port and cut every connection."""

@@ -1,0 +1,94 @@
+"""Gateway and relay never disagree with their upstream on where a request ends."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+from twisted.internet.testing import MemoryReactorClock
+from twisted.trial.unittest import SynchronousTestCase
+from twisted.web.server import Request, Site
+
+from tests.edge.desync import CASES, SMUGGLED, Case
+from tests.edge.wires import OK, Edge, Wire, gateway, relay
+
+
+def lapse(case: Case, edge: Edge, verdict: int, pieces: int) -> str:
+    """What went wrong, or nothing."""
+    wire = edge.connect()
+    data = case.data + SMUGGLED
+    cuts = [len(data) * n // pieces for n in range(pieces + 1)]
+    for begin, end in pairwise(cuts):
+        if not wire.ended:
+            wire.protocol.dataReceived(data[begin:end])
+        edge.upstream.serve()
+    seen = edge.upstream.seen()
+    said = wire.value()
+    if verdict > 0:
+        if [one.target for one in seen if one.complete]:
+            return f"{len(seen)} requests arrived"
+        if not said.startswith(b"HTTP/1.1 %d " % verdict) or said.count(b"HTTP/1.1 ") != 1:
+            return f"answered {said[:60]!r}"
+        return "" if wire.over else "the connection goes on"
+    targets = [one.target for one in seen]
+    if len(seen) != -verdict or targets[-1] != b"/smuggled" or seen[0].body != case.body:
+        return f"arrived: {seen}"
+    return "" if said.count(b"HTTP/1.1 200 ") == 2 else f"answered {said!r}"
+
+
+class DesyncTests(SynchronousTestCase):
+    def test_the_corpus_has_twelve_families_of_eight(self) -> None:
+        counts = Counter(case.family for case in CASES)
+        self.assertGreaterEqual(len(counts), 12)
+        self.assertGreaterEqual(min(counts.values()), 8)
+
+    def test_the_gateway_gives_every_verdict(self) -> None:
+        for case in CASES:
+            for pieces in (1, 2, 7, len(case.data)):
+                with self.subTest(family=case.family, data=case.data, pieces=pieces):
+                    self.assertEqual(lapse(case, gateway(), case.gateway, pieces), "")
+
+    def test_the_relay_gives_every_verdict(self) -> None:
+        for case in CASES:
+            for pieces in (1, 2, 7, len(case.data)):
+                with self.subTest(family=case.family, data=case.data, pieces=pieces):
+                    self.assertEqual(lapse(case, relay(), case.relay, pieces), "")
+
+    def test_the_corpus_catches_the_stock_reverse_proxy(self) -> None:
+        lapses = [case for case in CASES if case.gateway > 0 and arrives_through_stock(case)]
+        self.flushLoggedErrors()
+        self.assertGreaterEqual(len(lapses), 10)
+
+
+def arrives_through_stock(case: Case) -> bool:
+    """Whether twisted.web's own proxy passes on something of a forbidden message."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # it stands on a deprecated client
+        from twisted.web.proxy import ReverseProxyResource
+    reactor = MemoryReactorClock()
+    requests: list[Request] = []
+
+    class Kept(Request):
+        def __init__(self, *args: Any, **how: Any) -> None:
+            super().__init__(*args, **how)
+            requests.append(self)
+
+    root = ReverseProxyResource("127.0.0.1", 80, b"", reactor)
+    site = Site(root, requestFactory=Kept, reactor=reactor)
+    channel: Any = site.buildProtocol(None)
+    wire = Wire(channel)
+    channel.makeConnection(wire)
+    channel.dataReceived(case.data)
+    arrived = False
+    for _, _, factory, _, _ in reactor.tcpClients:
+        client = factory.buildProtocol(None)
+        upstream = Wire(client)
+        client.makeConnection(upstream)
+        arrived = arrived or bool(upstream.take())
+        client.dataReceived(OK)
+    for request in requests:
+        if request.content is not None:
+            request.content.close()
+    return arrived

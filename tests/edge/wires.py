@@ -1,0 +1,248 @@
+"""Gateway and relay with both ends in memory: no socket, no time, every byte seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import httptools
+from attrs import define, field
+from twisted.internet.address import IPv4Address
+from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.error import ConnectionAborted, ConnectionDone
+from twisted.internet.task import Clock
+from twisted.internet.testing import StringTransport
+from twisted.python.failure import Failure
+
+from svcserver.edge.channel import Channel, ChannelFactory
+from svcserver.edge.upstream import Connection, Pool
+from svcserver.gateway.keeper import Gateway
+from svcserver.gateway.limits import Crowd, Spending
+from svcserver.gateway.policy import Bucket, Route
+from svcserver.kernel.rates import Rate, TokenBuckets
+from svcserver.kernel.secrets import Secret
+from svcserver.relay.keeper import Relay
+
+SECRET = "s3cret-s3cret-s3cret-s3cret-s3cret"
+PLENTY = Rate(1_000_000, 1_000_000)
+
+
+class Wire(StringTransport):
+    """A transport that tells its protocol when it is closed, and records how."""
+
+    ended = ""
+    half_closed = False
+    paused = False
+
+    def __init__(self, protocol: Any, peer: str = "127.0.0.1") -> None:
+        super().__init__(peerAddress=IPv4Address("TCP", peer, 4444))
+        self.protocol = protocol
+
+    def _end(self, how: str, reason: Exception) -> None:
+        if not self.ended:
+            self.ended = how
+            self.disconnecting = True
+            self.protocol.connectionLost(Failure(reason))
+
+    def loseConnection(self, *_: Any) -> None:
+        self._end("closed", ConnectionDone())
+
+    def abortConnection(self) -> None:
+        self._end("cut", ConnectionAborted())
+
+    def loseWriteConnection(self) -> None:
+        self.half_closed = True
+
+    def setTcpNoDelay(self, enabled: bool) -> None:
+        """Nothing to set."""
+
+    def pauseProducing(self) -> None:
+        self.paused = True
+
+    def resumeProducing(self) -> None:
+        self.paused = False
+
+    def registerProducer(self, producer: Any, streaming: bool) -> None:
+        assert self.producer is None, "one producer at a time"
+        assert streaming
+        self.producer = producer
+
+    def unregisterProducer(self) -> None:
+        self.producer = None
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more can be said on it."""
+        return bool(self.ended) or self.half_closed
+
+    def take(self) -> bytes:
+        """What was written since the last look."""
+        said = self.value()
+        self.clear()
+        return said
+
+
+@define
+class Seen:
+    """One request as llhttp understood it at the upstream."""
+
+    method: bytes = b""
+    target: bytes = b""
+    headers: list[tuple[bytes, bytes]] = field(factory=list)
+    body: bytes = b""
+    complete: bool = False
+
+    def value(self, name: bytes) -> bytes:
+        """The one value of a field."""
+        [value] = [value for key, value in self.headers if key.lower() == name]
+        return value
+
+
+class Reader:
+    """Understands the bytes that reach an upstream."""
+
+    def __init__(self) -> None:
+        self.seen: list[Seen] = []
+        self.parser = httptools.HttpRequestParser(self)
+
+    def on_message_begin(self) -> None:
+        self.seen.append(Seen())
+
+    def on_url(self, url: bytes) -> None:
+        self.seen[-1].target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.seen[-1].headers.append((name, value))
+
+    def on_body(self, data: bytes) -> None:
+        self.seen[-1].body += data
+
+    def on_headers_complete(self) -> None:
+        self.seen[-1].method = self.parser.get_method()
+
+    def on_message_complete(self) -> None:
+        self.seen[-1].complete = True
+
+    def feed(self, data: bytes) -> None:
+        """Read on; what is no HTTP is the finding."""
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self.seen[-1].complete = True
+
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+@define(eq=False)
+class Upstream:
+    """A recording upstream; answers only when told, or to everything with ``always``."""
+
+    clock: Clock
+    always: bytes = b""
+    down: bool = False
+    silent: bool = False  # connections never come up
+    wires: list[Wire] = field(factory=list)
+    readers: list[Reader] = field(factory=list)
+    answered: int = 0
+    pool: Pool = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.pool = Pool(self.clock, self._connect)
+
+    def _connect(self, pool: Pool) -> Deferred[Any]:
+        if self.silent:
+            return Deferred()
+        if self.down:
+            return fail(ConnectionRefusedError())
+        connection = Connection(pool)
+        wire = Wire(connection)
+        connection.makeConnection(wire)
+        self.wires.append(wire)
+        self.readers.append(Reader())
+        return succeed(connection)
+
+    def seen(self) -> list[Seen]:
+        """Every request so far, on any connection."""
+        for wire, reader in zip(self.wires, self.readers, strict=True):
+            reader.feed(wire.take())
+        return [one for reader in self.readers for one in reader.seen]
+
+    def say(self, data: bytes, wire: int = -1) -> None:
+        """Bytes from the upstream."""
+        self.wires[wire].protocol.dataReceived(data)
+
+    def serve(self) -> None:
+        """Answer what is complete, until nothing more comes."""
+        while self.answered < sum(one.complete for one in self.seen()):
+            self.answered += 1
+            for wire, reader in zip(self.wires, self.readers, strict=True):
+                if reader.seen and reader.seen[-1].complete and not wire.ended:
+                    wire.protocol.dataReceived(self.always or OK)
+
+
+@define(eq=False)
+class Edge:
+    """An edge service and its upstreams."""
+
+    clock: Clock
+    keeper: Any
+    upstreams: Mapping[Route, Upstream]
+    factory: ChannelFactory = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.factory = ChannelFactory(self.clock, self.keeper, secure=False)
+        self.factory.startFactory()
+
+    @property
+    def upstream(self) -> Upstream:
+        """The metagame, or the relay's gateway."""
+        return self.upstreams[Route.METAGAME]
+
+    def connect(self, peer: str = "127.0.0.1") -> Wire:
+        """A client."""
+        channel = Channel(self.factory, peer)
+        wire = Wire(channel, peer)
+        channel.makeConnection(wire)
+        return wire
+
+    def ask(self, data: bytes, peer: str = "127.0.0.1") -> tuple[bytes, Wire]:
+        """Send on a fresh connection, let the upstream answer, and give what comes back."""
+        wire = self.connect(peer)
+        wire.protocol.dataReceived(data)
+        for upstream in self.upstreams.values():
+            upstream.serve()
+        return wire.take(), wire
+
+
+def gateway(clock: Clock | None = None, **how: Any) -> Edge:
+    """A gateway; ``rates`` and ``limits`` as wanted."""
+    clock = clock or Clock()
+    upstreams = {route: Upstream(clock) for route in Route}
+    rates = dict.fromkeys(Bucket, PLENTY) | how.pop("rates", {})
+    from svcserver.edge.verdicts import Limits
+
+    keeper = Gateway(
+        clock,
+        how.pop("limits", Limits(max_body=131_072)),
+        Spending(rates),
+        Crowd(2048, 128, TokenBuckets(PLENTY)),
+        {route: upstream.pool for route, upstream in upstreams.items()},
+        Secret(SECRET),
+        **how,
+    )
+    return Edge(clock, keeper, upstreams)
+
+
+def relay(clock: Clock | None = None) -> Edge:
+    """A relay."""
+    clock = clock or Clock()
+    upstream = Upstream(clock)
+    upstream.pool.code = "upstream_unreachable"
+    return Edge(clock, Relay(upstream.pool), dict.fromkeys(Route, upstream))
+
+
+def run(clock: Clock, seconds: float) -> None:
+    """Time passes, second by second, as the rounds do."""
+    for _ in range(int(seconds)):
+        clock.advance(1)
