@@ -5,9 +5,29 @@ from __future__ import annotations
 import click
 
 from svcserver.ctl.accounts import account, gameserver_key, invite
+from svcserver.ctl.certificates import cert
+from svcserver.ctl.contents import content
+from svcserver.ctl.databases import db
 from svcserver.ctl.demo import demo
+from svcserver.ctl.edges import allowlist, relay
 from svcserver.ctl.init import init
 from svcserver.ctl.playing import play
+from svcserver.ctl.statuses import status
+
+COMMANDS: tuple[click.Command, ...] = (
+    init,
+    account,
+    gameserver_key,
+    invite,
+    db,
+    content,
+    cert,
+    status,
+    relay,
+    allowlist,
+    play,
+    demo,
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -15,7 +35,7 @@ def main() -> None:
     """Look after a svcserver host."""
 
 
-for command in (init, demo, play, account, gameserver_key, invite):
+for command in COMMANDS:
     main.add_command(command)
 
 

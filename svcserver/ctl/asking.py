@@ -1,0 +1,33 @@
+"""One blocking request to a service of this host, for commands that need no reactor."""
+
+from __future__ import annotations
+
+import http.client
+from typing import Any
+from urllib.parse import urlsplit
+
+from svcserver.ctl.output import fail
+from svcserver.kernel import json
+
+ANSWER_S = 5.0
+MAX_ANSWER = 16 * 1024 * 1024
+
+
+def get(base: str, path: str, headers: dict[str, str], what: str) -> Any:
+    """The JSON of a 200 answer; fails with one line naming ``what``."""
+    url = urlsplit(base)
+    connection = http.client.HTTPConnection(url.hostname or "", url.port or 80, timeout=ANSWER_S)
+    try:
+        connection.request("GET", path, headers=headers)
+        reply = connection.getresponse()
+        body = reply.read(MAX_ANSWER)
+    except (OSError, http.client.HTTPException) as why:
+        fail(f"{what} does not answer on {base}: {why or type(why).__name__}; is it running?")
+    finally:
+        connection.close()
+    if reply.status != 200:
+        fail(f"{what} answered {reply.status} to {path}")
+    try:
+        return json.parse(body)
+    except json.BadJson:
+        fail(f"{what} answered something that is not JSON")

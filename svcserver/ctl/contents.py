@@ -1,0 +1,104 @@
+"""``svcctl content``: the list of game files that players may download."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import Progress as Bar
+
+from svcserver.content.manifest import BadManifest
+from svcserver.content.manifest_builder import (
+    BuildFailed,
+    Progress,
+    Report,
+    build_manifest,
+    load_manifest,
+    verify_manifest,
+)
+from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.output import Out, fail
+
+BUILD = "1.4.4"
+
+
+@click.group()
+def content() -> None:
+    """The game files and their manifest."""
+
+
+@content.command("manifest")
+@click.argument("folder", metavar="DIR", required=False, type=click.Path(path_type=Path))
+@click.option("--build", default=BUILD, help="The game's build, shown to launchers.")
+@click.option("--out", "output", type=click.Path(path_type=Path), help="The manifest file.")
+@about_a_host
+def manifest(host: Host, out: Out, folder: Path | None, build: str, output: Path | None) -> None:
+    """Hash every file below DIR (default: CONTENT_GAME_DIR) and write the manifest."""
+    game, target = places(host, folder, output)
+    try:
+        with progress_bar(out) as report:
+            made = build_manifest(game, build, target, progress=report)
+    except BuildFailed as why:
+        fail(str(why))
+    count, size = len(made.files), sum(one.size for one in made.files.values())
+    out.data({"manifest": str(target), "build": build, "files": count, "bytes": size})
+    out.say(f"{target}: {count} files, {size} bytes; restart svc-content to hand them out")
+
+
+@content.command("verify")
+@click.argument("folder", metavar="DIR", required=False, type=click.Path(path_type=Path))
+@click.option("--manifest", "listed", type=click.Path(path_type=Path), help="The manifest file.")
+@about_a_host
+def verify(host: Host, out: Out, folder: Path | None, listed: Path | None) -> None:
+    """Hash every file of the manifest below DIR and compare."""
+    game, source = places(host, folder, listed)
+    try:
+        with progress_bar(out) as report:
+            found = verify_manifest(game, load_manifest(source), progress=report)
+    except BadManifest as why:
+        fail(f"the manifest {source} {why}")
+    except BuildFailed as why:
+        fail(str(why))
+    bad = {"missing": found.missing, "size": found.size, "hash": found.hash}
+    out.data({"good": found.good, "ok": len(found.ok), **bad})
+    for word, paths in bad.items():
+        for path in paths:
+            out.say(f"{word:8} {path}")
+    if not found.good:
+        count = sum(len(paths) for paths in bad.values())
+        fail(f"{count} files are not as the manifest says; put them back or build a new manifest")
+    out.say(f"{len(found.ok)} files are as the manifest says")
+
+
+def places(host: Host, folder: Path | None, manifest: Path | None) -> tuple[Path, Path]:
+    """The game's folder and the manifest, from the command line or the settings."""
+    variables = host.variables("content") if folder is None or host.folder is not None else {}
+    game = folder or host.path(variables.get("CONTENT_GAME_DIR", ""))
+    if folder is None and not variables.get("CONTENT_GAME_DIR"):
+        fail("name the game's folder, or set CONTENT_GAME_DIR")
+    if not game.is_dir():
+        fail(f"{game} is no folder; name the game's folder")
+    if manifest is not None:
+        return game, manifest
+    if folder is None and variables.get("CONTENT_MANIFEST"):
+        return game, host.path(variables["CONTENT_MANIFEST"])
+    return game, game.absolute().parent / "manifest.json"
+
+
+@contextmanager
+def progress_bar(out: Out) -> Iterator[Report | None]:
+    """A bar on a terminal, nothing elsewhere."""
+    console = Console(stderr=True)
+    if out.as_json or not console.is_terminal:
+        yield None
+        return
+    with Bar(console=console, transient=True) as bar:
+        task = bar.add_task("hashing", total=None)
+
+        def report(now: Progress) -> None:
+            bar.update(task, total=now.bytes_total, completed=now.bytes_done)
+
+        yield report

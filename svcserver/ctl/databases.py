@@ -1,0 +1,194 @@
+"""``svcctl db``: the database's own care. All of it works while the metagame runs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import time
+from contextlib import closing
+from pathlib import Path
+
+import click
+from sqlalchemy.engine import URL
+
+from svcserver.ctl import database
+from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.output import Out, fail
+from svcserver.db import migrations
+from svcserver.db.engine import BadDatabase, make_engine
+
+DUMP_S = 3600  # how long pg_dump and pg_restore may take
+
+
+@click.group()
+def db() -> None:
+    """Upgrade, check, back up and restore the database."""
+
+
+@db.command("upgrade")
+@about_a_host
+def upgrade(host: Host, out: Out) -> None:
+    """Bring the database to this version; the metagame does the same at its start."""
+    migrate(database.url_of(host))
+    out.data({"upgraded": True})
+    out.say("the database is up to date")
+
+
+def migrate(url: URL) -> None:
+    """Run the migrations; an SQLite file that is made has mode 0600."""
+    file = database.file_of(url)
+    engine = make_engine(url)
+    try:
+        if file is not None and not file.exists():
+            os.close(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600))
+        migrations.upgrade(engine)
+    except BadDatabase as why:
+        fail(str(why))
+    except OSError as why:
+        fail(f"the database {file} cannot be made: {why.strerror}")
+    finally:
+        engine.dispose()
+
+
+@db.command("check")
+@about_a_host
+def check(host: Host, out: Out) -> None:
+    """Read every page and every reference; fails when anything is wrong."""
+    url = database.url_of(host)
+    faults = sqlite_faults(database.file_of(url))
+    with database.transaction(database.existing(url)) as tx:
+        row = tx.exec_driver_sql("SELECT version_num FROM alembic_version").first()
+        accounts = tx.exec_driver_sql("SELECT count(*) FROM accounts").scalar_one()
+        saves = tx.exec_driver_sql("SELECT count(*) FROM character_saves").scalar_one()
+    if faults:
+        fail(f"the database is damaged: {faults[0]}; restore a backup with svcctl db restore")
+    revision = str(row[0]) if row is not None else "none"
+    out.data({"ok": True, "revision": revision, "accounts": accounts, "saves": saves})
+    out.say(f"the database is sound: revision {revision}, {accounts} accounts, {saves} saves")
+
+
+def sqlite_faults(file: Path | None) -> list[str]:
+    """What SQLite finds wrong; nothing for a server."""
+    if file is None:
+        return []
+    if not file.is_file():
+        fail(f"there is no database {file}; make it with svcctl db upgrade")
+    try:
+        with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=30)) as one:
+            said = [str(row[0]) for row in one.execute("PRAGMA integrity_check")]
+            broken = one.execute("PRAGMA foreign_key_check").fetchall()
+    except sqlite3.Error as why:
+        return [str(why)]
+    return [line for line in said if line != "ok"] + [f"{row[0]} row {row[1]}" for row in broken]
+
+
+@db.command("backup")
+@click.argument("target", metavar="FILE", type=click.Path(path_type=Path))
+@about_a_host
+def backup(host: Host, out: Out, target: Path) -> None:
+    """Copy the whole database into FILE, as of one moment, and check the copy."""
+    if target.exists():
+        fail(f"{target} exists already; a backup never overwrites: choose another name")
+    url = database.url_of(host)
+    fresh = target.with_name(target.name + ".new")
+    try:
+        os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        file = database.file_of(url)
+        if file is None:
+            postgres("pg_dump", url, "--format=custom", f"--file={fresh}")
+        else:
+            copy_sqlite(existing_file(file), fresh)
+            if faults := sqlite_faults(fresh):
+                fail(f"the copy is damaged: {faults[0]}; look with svcctl db check")
+        fresh.rename(target)
+    except OSError as why:
+        fail(f"{target} cannot be written: {why.strerror}")
+    finally:
+        fresh.unlink(missing_ok=True)
+    out.data({"file": str(target), "bytes": target.stat().st_size})
+    out.say(f"{target}: {target.stat().st_size} bytes, checked")
+
+
+@db.command("restore")
+@click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
+@about_a_host
+def restore(host: Host, out: Out, source: Path) -> None:
+    """Put FILE in the place of the database; what was there is kept beside it."""
+    url = database.url_of(host)
+    file = database.file_of(url)
+    if not source.is_file():
+        fail(f"there is no backup {source}")
+    if file is None:
+        postgres("pg_restore", url, "--clean", "--if-exists", "--single-transaction", str(source))
+        kept = None
+    else:
+        if faults := sqlite_faults(source):
+            fail(f"{source} is no sound backup ({faults[0]}); the database was not touched")
+        if not _has_accounts(source):
+            fail(f"{source} is no backup of a host; the database was not touched")
+        kept = _put_back(source, file)
+    migrate(url)
+    out.data({"restored": str(source), "kept": str(kept) if kept else None})
+    out.say(f"restored from {source}" + (f"; what was there is in {kept}" if kept else ""))
+
+
+def _has_accounts(source: Path) -> bool:
+    with closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True)) as one:
+        found = one.execute("SELECT count(*) FROM sqlite_master WHERE name = 'accounts'")
+        return bool(found.fetchone()[0])
+
+
+def _put_back(source: Path, file: Path) -> Path | None:
+    kept = None
+    if file.exists():
+        kept = file.with_name(f"{file.name}.before-restore-{time.strftime('%Y%m%d-%H%M%S')}")
+        if kept.exists():
+            fail(f"{kept} exists already; wait a second and try again")
+        os.close(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        copy_sqlite(file, kept)
+    else:
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    copy_sqlite(source, file)
+    return kept
+
+
+def copy_sqlite(source: Path, target: Path) -> None:
+    """SQLite's own online copy: one moment of ``source``, in one transaction of ``target``."""
+    try:
+        with (
+            closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True, timeout=30)) as one,
+            closing(sqlite3.connect(target, timeout=30)) as other,
+        ):
+            other.execute("PRAGMA busy_timeout=30000")
+            one.backup(other)
+    except sqlite3.Error as why:
+        fail(f"{source} cannot be copied to {target}: {why}")
+
+
+def existing_file(file: Path) -> Path:
+    """The file, which must be there."""
+    if not file.is_file():
+        fail(f"there is no database {file}; make it with svcctl db upgrade")
+    return file
+
+
+def postgres(program: str, url: URL, *arguments: str) -> None:
+    """Run one of PostgreSQL's own programs; the password goes by the environment."""
+    found = shutil.which(program)
+    if found is None:
+        fail(f"{program} is missing; install PostgreSQL's client programs (postgresql-client)")
+    plain = url.set(drivername="postgresql", password=None).render_as_string()
+    environ = {**os.environ, **({"PGPASSWORD": str(url.password)} if url.password else {})}
+    done = subprocess.run(
+        [found, f"--dbname={plain}", *arguments],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=DUMP_S,
+        check=False,
+    )
+    if done.returncode:
+        said = done.stderr.strip().splitlines()
+        fail(f"{program}: {said[-1] if said else f'status {done.returncode}'}")

@@ -1,0 +1,54 @@
+"""``svcctl relay`` and ``svcctl allowlist``: the players' way in."""
+
+from __future__ import annotations
+
+import click
+
+from svcserver.allowlist.service import close_ports
+from svcserver.allowlist.settings import Settings as AllowlistSettings
+from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.output import Out, fail
+from svcserver.kernel.settings import BadSetting
+from svcserver.relay.checking import verdict
+from svcserver.relay.settings import Settings as RelaySettings
+from svcserver.relay.settings import target_of
+
+
+@click.group()
+def relay() -> None:
+    """The relay on a player's machine."""
+
+
+@relay.command("check")
+@click.option("--invite", metavar="STRING|FILE", help="The invite; default: the relay's settings.")
+@about_a_host
+def check(host: Host, out: Out, invite: str | None) -> None:
+    """Connect to the gateway and compare its certificate with the pin."""
+    settings = host.settings("relay", RelaySettings) if invite is None else RelaySettings()
+    try:
+        target = target_of(settings, invite)
+    except BadSetting as why:
+        fail(str(why))
+    good, said = verdict(target, settings.connect_timeout_s)
+    out.data({"ok": good, "host": target.host, "port": target.port, "said": said})
+    if not good:
+        fail(said)
+    out.say(said)
+
+
+@click.group()
+def allowlist() -> None:
+    """The firewall rule for the UDP game ports."""
+
+
+@allowlist.command("close-ports")
+@about_a_host
+def close(host: Host, out: Out) -> None:
+    """Shut the game ports once, after svc-allowlist was killed hard."""
+    settings = host.settings("allowlist", AllowlistSettings)
+    try:
+        said = close_ports(settings)
+    except SystemExit as why:
+        fail(str(why.code))
+    out.data({"closed": True, "said": said})
+    out.say(said)

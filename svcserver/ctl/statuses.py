@@ -1,0 +1,106 @@
+"""``svcctl status``: who is online, which instances run, and how the metagame feels."""
+
+from __future__ import annotations
+
+from threading import Event
+from typing import Any
+
+import click
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from svcserver.ctl.asking import get
+from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.output import Out, fail
+
+EVERY_S = 2.0
+KEY = "x-svc-user-api-key"
+
+
+@click.command("status")
+@click.option("--watch", is_flag=True, help="A live table; Ctrl-C ends it.")
+@click.option("--key", help="An account key; default: owner.key of the host's folder.")
+@about_a_host
+def status(host: Host, out: Out, watch: bool, key: str | None) -> None:
+    """Who is online, the running instances and the metagame's health."""
+    known = key or host.owner_key()
+    if known is None:
+        fail("players are shown only to the registered; give --key, or --config with owner.key")
+    if not watch:
+        show(out, *look(host, known))
+        return
+    stop = Event()
+    with Live(console=Console(), screen=False) as live:
+        try:
+            while not stop.wait(EVERY_S if live.is_started and live.renderable else 0):
+                live.update(drawn(*look(host, known)), refresh=True)
+        except KeyboardInterrupt:
+            stop.set()
+
+
+def look(host: Host, key: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The server status, and the health where BACKEND_HEALTH is on and the key an admin's."""
+    variables = host.variables("metagame")
+    base = f"http://{variables.get('BIND_HOST') or '127.0.0.1'}:{variables.get('PORT', '61000')}"
+    said = get(base, "/svc/api/ServerStatus", {KEY: key}, "the metagame")
+    if said.get("limited"):
+        fail("the metagame does not know the key; give --key with an account key")
+    health = None
+    if variables.get("BACKEND_HEALTH", "").strip() == "1":
+        health = get(base, "/svc/api/BackendHealth", {KEY: key}, "the metagame")
+    return said, health
+
+
+def show(out: Out, said: dict[str, Any], health: dict[str, Any] | None) -> None:
+    """Once, in plain text."""
+    out.data({"status": said, "health": health})
+    out.say(headline(said))
+    rows = [[one["name"], one["where"]] for one in said["players"]]
+    if rows:
+        out.table(["player", "where"], rows)
+    rows = [instance(one) for one in said["instances"]]
+    if rows:
+        out.table(["instance", "map", "players", "since"], rows)
+    for name, value in flat(health):
+        out.say(f"{name}: {value}")
+
+
+def headline(said: dict[str, Any]) -> str:
+    """The server in one line."""
+    return (
+        f"{said['name']} {said['version']}: {said['playersOnline']} online, "
+        f"{len(said['instances'])} instances, registration {said['registration']}, "
+        f"up {said['uptimeSeconds']} s"
+    )
+
+
+def instance(one: dict[str, Any]) -> list[str]:
+    """One instance as a row."""
+    most = one.get("maxPlayers")
+    count = f"{one.get('players', 0)}/{most}" if most else str(one.get("players", 0))
+    return [
+        f"{one['kind']} {one.get('title') or ''}".strip(),
+        *map(str, (one.get("map") or "", count, one.get("startedAt") or "")),
+    ]
+
+
+def flat(value: Any, name: str = "") -> list[tuple[str, str]]:
+    """Nested health figures as ``a.b: 1``."""
+    if not isinstance(value, dict):
+        return [] if value is None and not name else [(name, str(value))]
+    return [
+        pair for key, one in value.items() for pair in flat(one, f"{name}.{key}" if name else key)
+    ]
+
+
+def drawn(said: dict[str, Any], health: dict[str, Any] | None) -> Group:
+    """The live table."""
+    players, instances = Table("player", "where"), Table("instance", "map", "players", "since")
+    for one in said["players"]:
+        players.add_row(Text(one["name"]), Text(one["where"]))
+    for one in said["instances"]:
+        instances.add_row(*(Text(cell) for cell in instance(one)))
+    figures = Text("  ".join(f"{name} {value}" for name, value in flat(health)))
+    return Group(Text(headline(said)), players, instances, figures)
