@@ -21,7 +21,7 @@ from svcserver.kernel.signals import (
 )
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.management import Registration
-from svcserver.metagame.parties.rules import PartiesInMemory
+from svcserver.metagame.parties.rules import Parties, PartiesInMemory
 from svcserver.metagame.presence.online import Online, OnlineInMemory
 from svcserver.metagame.settings import Settings
 from svcserver.metagame.tokens import Tokens
@@ -57,7 +57,7 @@ class Parts:
     directory: Directory
     registration: Registration
     online: Online = field(factory=OnlineInMemory)
-    parties: PartiesInMemory = field(factory=PartiesInMemory)
+    parties: Parties = field(factory=PartiesInMemory)
     news: News = field(factory=News)
 
     @classmethod

@@ -59,6 +59,12 @@ class Invite:
 class Parties(Protocol):
     """What the rest of the metagame asks; a shared store can stand behind it later."""
 
+    @property
+    def changed(self) -> Signal[PartyChanged]:
+        """Who has left which party."""
+
+    def on_blocked(self, news: Blocked) -> None: ...
+
     def hear(self, account_id: AccountId, now: float) -> None: ...
 
     def poll(self, account_id: AccountId, now: float) -> Party: ...
@@ -94,6 +100,7 @@ class PartiesInMemory:
 
     changed: Signal[PartyChanged] = field(factory=Signal)
     max_parties: int = MAX_PARTIES
+    max_declines: int = MAX_DECLINES
     _parties: OrderedDict[str, Party] = field(factory=OrderedDict, init=False)
     _party_of: dict[AccountId, str] = field(factory=dict, init=False)
     _heard: dict[AccountId, float] = field(factory=dict, init=False)
@@ -158,7 +165,6 @@ class PartiesInMemory:
         self, sender: AccountId, recipient: AccountId, now: float, *, blocked: bool = False
     ) -> Party:
         """Invite an existing account into the sender's party, or refuse."""
-        self.hear(sender, now)
         if sender == recipient:
             raise Conflict("that is yourself")
         if blocked:
@@ -171,11 +177,10 @@ class PartiesInMemory:
         if len(party.members) >= MAX_MEMBERS:
             raise Conflict("the party is full")
         self._check_counts(party, recipient, now)
+        if now - self._declined.get((sender, recipient), now - DECLINE_PAUSE_S) < DECLINE_PAUSE_S:
+            raise Conflict("that player has just declined")
         if not self._sent.take(sender, now):
             raise Conflict("too many invites, try again later")
-        if now - self._declined.get((sender, recipient), -DECLINE_PAUSE_S) < DECLINE_PAUSE_S:
-            self._sent.give_back(sender, now)
-            raise Conflict("that player has just declined")
         self._keep(Invite(party.id, sender, recipient, now))
         return party
 
@@ -223,7 +228,7 @@ class PartiesInMemory:
             self._drop(one)
             self._declined[one.sender, recipient] = now
             self._declined.move_to_end((one.sender, recipient))
-        while len(self._declined) > MAX_DECLINES:
+        while len(self._declined) > self.max_declines:
             self._declined.popitem(last=False)
         return bool(found)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.refusals import Conflict, Missing
 from svcserver.kernel.signals import PartyChanged
 from svcserver.metagame.parties.routes import PartyCandidate, show
 from svcserver.metagame.parties.rules import MAX_SENT, PartiesInMemory, Party
@@ -209,6 +210,13 @@ class InviteTests(Base):
         self.game.browse("DELETE", f"{BLOCKS}{self.bob.id}/{self.ann.id}", token=self.bob.token)
         self.assertEqual(self.invites(self.bob), [], "the invite is gone, not only hidden")
 
+    def test_whoever_blocks_the_invites_between_the_two_are_gone(self) -> None:
+        for by, other in ((self.ann, self.bob), (self.bob, self.ann)):
+            self.assertEqual(self.invite(self.ann, self.bob.id), 200)
+            self.block(by, other)
+            self.game.browse("DELETE", f"{BLOCKS}{by.id}/{other.id}", token=by.token)
+            self.assertEqual(self.invites(self.bob), [])
+
     def test_an_invite_that_slipped_past_a_block_is_neither_listed_nor_accepted(self) -> None:
         self.block(self.bob, self.ann)
         now = self.game.clock.seconds()
@@ -344,6 +352,18 @@ class AcceptTests(Base):
         self.invite(self.ann, self.bob.id)
         [invite] = self.invites(self.bob)
         self.assertEqual(self.accept(self.cat, invite["partyId"]).status, 404)
+
+    def test_an_invite_that_ended_meanwhile_is_missing(self) -> None:
+        parties = PartiesInMemory()
+        parties.invite("ann", "bob", 0.0)
+        [invite] = parties.invites_to("bob", 0.0)
+        parties.withdraw("ann", "bob")
+        self.assertRaises(Missing, parties.accept, invite, 0.0)
+        parties.invite("ann", "bob", 1.0)
+        self.assertRaises(Missing, parties.accept, invite, 1.0)
+        [invite] = parties.invites_to("bob", 1.0)
+        parties.leave("ann", 1.0)
+        self.assertRaises(Missing, parties.accept, invite, 1.0)
 
 
 class LeaveTests(Base):
@@ -543,9 +563,11 @@ class BoundTests(SynchronousTestCase):
         parties.poll("bob", 4000.0)
         self.assertEqual((len(parties), parties._invites, parties._invited), (1, {}, {}))
 
-    def test_declines_are_bounded(self) -> None:
-        parties = PartiesInMemory()
-        for number in range(70):
-            parties.invite(f"s{number}", "ann", float(number))
-            self.assertTrue(parties.decline("ann", [f"s{number}"], float(number)))
-        self.assertLessEqual(len(parties._declined), 65_536)
+    def test_the_oldest_decline_is_forgotten(self) -> None:
+        parties = PartiesInMemory(max_declines=2)
+        for sender in ("s0", "s1", "s2"):
+            parties.invite(sender, "ann", 0.0)
+            self.assertTrue(parties.decline("ann", [sender], 0.0))
+        parties.invite("s0", "ann", 1.0)
+        for sender in ("s1", "s2"):
+            self.assertRaises(Conflict, parties.invite, sender, "ann", 1.0)
