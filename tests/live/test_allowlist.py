@@ -133,16 +133,28 @@ def test_a_taken_port_and_a_missing_secret_end_the_start_with_a_line(tmp_path: P
     assert "Could not listen" in out.stderr + out.stdout
 
 
+def missing(why: str) -> None:
+    """Skip, loudly; or fail where the machine is expected to prove it."""
+    if "netns" in os.environ.get("SVC_TEST_REQUIRE", "").split(","):
+        pytest.fail(f"SVC_TEST_REQUIRE=netns, but {why}")
+    pytest.skip(f"NOT PROVEN HERE: {why}")
+
+
+def need_iptables(prefix: list[str]) -> None:
+    """ipset and the kernel's part of it; other machines have only nftables."""
+    probe = "create svc-probe hash:ip\ndestroy svc-probe\n"
+    tried = None
+    if shutil.which("ipset", path="/usr/sbin:/sbin") and shutil.which("iptables", path="/usr/sbin"):
+        tried = subprocess.run(
+            [*prefix, "ipset", "restore"], input=probe.encode(), capture_output=True, check=False
+        )
+    if tried is None or tried.returncode != 0:
+        pytest.skip("NOT PROVEN HERE: this machine has no iptables with ipset")
+
+
 @pytest.fixture
 def namespace() -> Iterator[list[str]]:
     """The prefix that runs a command in a fresh network namespace with loopback up."""
-    required = "netns" in os.environ.get("SVC_TEST_REQUIRE", "").split(",")
-
-    def missing(why: str) -> None:
-        if required:
-            pytest.fail(f"SVC_TEST_REQUIRE=netns, but {why}")
-        pytest.skip(f"NOT PROVEN HERE: {why}")
-
     for program in ("unshare", "nsenter", "nft", "ip", "curl"):
         if shutil.which(program, path="/usr/sbin:/sbin:/usr/bin:/bin") is None:
             missing(f"{program} is not installed")
@@ -196,9 +208,12 @@ def test_nftables_opens_for_a_reported_address_and_shuts_on_stop(
         helper.kill()
 
 
+@pytest.mark.parametrize("backend", ["nftables", "iptables"])
 def test_the_kernel_lets_only_the_reported_address_through(
-    namespace: list[str], tmp_path: Path
+    backend: str, namespace: list[str], tmp_path: Path
 ) -> None:
+    if backend == "iptables":
+        need_iptables(namespace)
     sender = subprocess.Popen(
         ["unshare", "--net", "sh", "-c", "ip link set lo up && echo up && exec sleep 600"],
         stdout=subprocess.PIPE,
@@ -208,7 +223,7 @@ def test_the_kernel_lets_only_the_reported_address_through(
     helper = None
     try:
         join(namespace, outside, sender.pid)
-        helper = Helper(tmp_path, namespace)
+        helper = Helper(tmp_path, namespace, ALLOWLIST_BACKEND=backend)
         until(lambda: not helper.ask("/status")["pending"])
         assert not crosses(outside, namespace, "203.0.113.7", 8771)
         helper.ask("/allow", "203.0.113.7")
@@ -267,3 +282,36 @@ def crosses(outside: list[str], inside: list[str], source: str, port: int) -> bo
     receiver.stderr.close()
     assert code in (0, 3)
     return code == 0
+
+
+def test_after_a_hard_kill_the_owner_can_shut_the_ports(
+    namespace: list[str], tmp_path: Path
+) -> None:
+    helper = Helper(tmp_path, namespace)
+    try:
+        helper.ask("/allow", "203.0.113.7")
+        until(lambda: not helper.ask("/status")["pending"])
+        helper.kill()
+        assert "203.0.113.7" in ruleset(namespace)
+        script = (
+            "import os\n"
+            "from svcserver.allowlist.service import close_ports\n"
+            "from svcserver.allowlist.settings import Settings\n"
+            "from svcserver.kernel.settings import load\n"
+            "print(close_ports(load(Settings, os.environ)[0]))\n"
+        )
+        ended = subprocess.run(
+            [*namespace, sys.executable, "-c", script],
+            env=helper.environ,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert ended.stdout == "UDP ports 8770-8777 are shut\n"
+        assert "203.0.113.7" not in ruleset(namespace)
+        assert '"event":"closed_ports"' in (tmp_path / "audit.log").read_text()
+    finally:
+        helper.kill()
