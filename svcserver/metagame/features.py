@@ -7,7 +7,12 @@ from svcserver.metagame.accounts.lookups import Lookups
 from svcserver.metagame.accounts.management import AccountManagement, Invites
 from svcserver.metagame.characters.routes import Characters
 from svcserver.metagame.characters.store import rename_characters
-from svcserver.metagame.management.server_status import NoInstances, ServerStatus
+from svcserver.metagame.management.server_status import ServerStatus
+from svcserver.metagame.matchmaking.deploy_client import DeployClient
+from svcserver.metagame.matchmaking.instances import DeployedInstances, Titles
+from svcserver.metagame.matchmaking.launching import Launching
+from svcserver.metagame.matchmaking.routes import Matchmaking
+from svcserver.metagame.matchmaking.rules import Matchmaker
 from svcserver.metagame.parts import Parts
 from svcserver.metagame.presence.routes import Presence
 from svcserver.metagame.social import features as social
@@ -21,6 +26,10 @@ def build(parts: Parts) -> list[Feature]:
     """Make every feature of its parts."""
     settings, ledger, now = parts.settings, parts.ledger, parts.now
     about = Build.of(settings)
+    matchmaker = Matchmaker()
+    timeout_s = settings.deploy_timeout_ms / 1000
+    deploy = DeployClient(parts.http, parts.clock, settings.deployserver_url, timeout_s)
+    parts.news.party_changed.connect(lambda one: matchmaker.left_party(one.party_id, one.left))
     return [
         Banner.of(settings, about),
         FixedReplies(),
@@ -37,14 +46,22 @@ def build(parts: Parts) -> list[Feature]:
         Invites(ledger),
         Presence(parts.online, parts.news.heard, now),
         Characters(ledger, now),
-        *social(parts),
+        *social(parts, matchmaker),
+        Matchmaking(
+            settings,
+            matchmaker,
+            Launching(matchmaker, deploy, parts.clock, now),
+            parts.parties,
+            parts.news.heard,
+            now,
+        ),
         ServerStatus(
             settings,
             about,
             parts.registration,
             parts.online,
             parts.directory,
-            NoInstances(),
+            DeployedInstances(deploy, matchmaker, Titles.load(), settings.city_title),
             now,
             started_at=now(),
         ),

@@ -14,7 +14,7 @@ from svcserver.kernel.json import Json
 from svcserver.kernel.refusals import Missing, Refusal
 from svcserver.kernel.signals import Heard, Signal
 from svcserver.metagame.accounts.directory import Directory
-from svcserver.metagame.parties.rules import Invite, Parties, Party
+from svcserver.metagame.parties.rules import Invite, Parties, Party, PartyCandidate
 from svcserver.metagame.settings import Settings
 from svcserver.web.routes import EMPTY_OBJECT, Access, Answer, Call, Routes
 
@@ -48,16 +48,6 @@ class PartyReply(TypedDict, total=False):
     candidateId: str | None
     playerHuntId: str | None
     gauntletLevel: None
-
-
-@frozen
-class PartyCandidate:
-    """What a party is waiting for or was sent to: MATCHING or IN_PROGRESS."""
-
-    id: str
-    state: str
-    hunt_id: str
-    members: frozenset[AccountId]
 
 
 class Candidates(Protocol):

@@ -56,6 +56,16 @@ class Invite:
     at: float
 
 
+@frozen
+class PartyCandidate:
+    """What a party is waiting for or was sent to: MATCHING or IN_PROGRESS."""
+
+    id: str
+    state: str
+    hunt_id: str
+    members: frozenset[AccountId]
+
+
 class Parties(Protocol):
     """What the rest of the metagame asks; a shared store can stand behind it later."""
 

@@ -1,0 +1,1 @@
+"""From a wish to hunt to a game server's address."""

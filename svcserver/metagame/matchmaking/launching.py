@@ -1,0 +1,74 @@
+"""Launches in the background: they outlive the player's request, and end in the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+from svcserver.metagame.matchmaking.deploy_client import Busy, DeployClient, Failed
+from svcserver.metagame.matchmaking.rules import Match, Matchmaker
+
+log = Logger()
+
+
+@define
+class Launching:
+    """Asks the deploy server once for each match that is due."""
+
+    matchmaker: Matchmaker
+    deploy: DeployClient
+    clock: IReactorTime
+    now: Callable[[], float]
+    _running: dict[str, list[Deferred[None]]] = field(factory=dict, init=False)
+
+    def wait(self, match: Match, seconds: float) -> Deferred[None]:
+        """Start the match if it is due; fires when it is decided or ``seconds`` have passed."""
+        if self.matchmaker.due(match, self.now()):
+            self._start(match)
+        done: Deferred[None] = Deferred()
+        waiting = self._running.get(match.id)
+        if waiting is None:
+            done.callback(None)
+            return done
+        waiting.append(done)
+        late = self.clock.callLater(seconds, _fire, done)
+        done.addBoth(lambda result: _stop(late, result))
+        return done
+
+    def _start(self, match: Match) -> None:
+        self._running[match.id] = []
+        work = Deferred.fromCoroutine(self._launch(match))
+        work.addErrback(lambda why: log.failure("a launch failed", why))
+        work.addBoth(lambda _: self._decided(match))
+
+    def _decided(self, match: Match) -> None:
+        for one in self._running.pop(match.id, []):
+            _fire(one)
+
+    async def _launch(self, match: Match) -> None:
+        wish = self.matchmaker.asking(match, self.now())
+        try:
+            server = await self.deploy.launch(wish)
+        except Busy:
+            self.matchmaker.busy(match, self.now())
+        except Failed as why:
+            log.warn("no game server for {hunt}: {why}", hunt=match.hunt_id, why=str(why))
+            self.matchmaker.failed(match)
+        else:
+            self.matchmaker.ready(match, server)
+
+
+def _fire(done: Deferred[None]) -> None:
+    if not done.called:
+        done.callback(None)
+
+
+def _stop(late: Any, result: Any) -> Any:
+    if late.active():
+        late.cancel()
+    return result
