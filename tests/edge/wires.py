@@ -16,6 +16,7 @@ from twisted.python.failure import Failure
 
 from svcserver.edge.channel import Channel, ChannelFactory
 from svcserver.edge.upstream import Connection, Pool
+from svcserver.edge.verdicts import Limits
 from svcserver.gateway.keeper import Gateway
 from svcserver.gateway.limits import Crowd, Spending
 from svcserver.gateway.policy import Bucket, Route
@@ -220,8 +221,6 @@ def gateway(clock: Clock | None = None, **how: Any) -> Edge:
     clock = clock or Clock()
     upstreams = {route: Upstream(clock) for route in Route}
     rates = dict.fromkeys(Bucket, PLENTY) | how.pop("rates", {})
-    from svcserver.edge.verdicts import Limits
-
     keeper = Gateway(
         clock,
         how.pop("limits", Limits(max_body=131_072)),

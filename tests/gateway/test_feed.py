@@ -1,0 +1,129 @@
+"""The allowlist feed: told once, never waited for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from treq.testing import StubTreq
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.logger import capturedLogs
+from twisted.trial.unittest import SynchronousTestCase
+from twisted.web.resource import Resource
+from twisted.web.server import NOT_DONE_YET
+
+from svcserver.gateway.feed import TIMEOUT_S, Feed
+from svcserver.kernel.secrets import Secret
+from tests.edge.wires import gateway
+
+SECRET = "helper-secret-helper-secret-helper"
+HEARTBEAT = (
+    b"POST /heartbeat HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer x\r\n"
+    b"Content-Length: 2\r\n\r\n{}"
+)
+
+
+class Helper(Resource):
+    """An allowlist helper that records; status None is silence."""
+
+    isLeaf = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.status: int | None = 200
+        self.told: list[tuple[bytes, bytes, bytes]] = []
+
+    def render_POST(self, request: Any) -> Any:
+        secret = request.getHeader(b"x-allowlist-secret")
+        self.told.append((request.path, request.content.read(), secret))
+        if self.status is None:
+            return NOT_DONE_YET
+        request.setResponseCode(self.status)
+        return b"{}"
+
+
+class FeedTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.clock.advance(1000)
+        self.helper = Helper()
+        self.http = StubTreq(self.helper)
+        self.feed = self.make(["http://127.0.0.1:61005"])
+
+    def make(self, urls: list[str]) -> Feed:
+        return Feed(self.http, self.clock, urls, Secret(SECRET), 60)
+
+    def heard(self, address: str = "203.0.113.9") -> None:
+        self.feed.heard(address)
+        self.http.flush()
+
+    def test_a_2xx_answer_is_reported_with_the_secret(self) -> None:
+        edge = gateway(self.clock, feed=self.feed)
+        said, _ = edge.ask(HEARTBEAT, "203.0.113.9")
+        self.http.flush()
+        self.assertIn(b"200 OK", said)
+        self.assertEqual(self.helper.told, [(b"/allow", b'{"ip":"203.0.113.9"}', SECRET.encode())])
+
+    def test_other_answers_are_not(self) -> None:
+        edge = gateway(self.clock, feed=self.feed)
+        for status in (b"401 No", b"500 No"):
+            edge.upstream.always = b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n"
+            edge.ask(HEARTBEAT)
+        self.http.flush()
+        self.assertEqual(self.helper.told, [])
+
+    def test_a_silent_helper_delays_nobody(self) -> None:
+        self.helper.status = None
+        edge = gateway(self.clock, feed=self.feed)
+        self.assertIn(b"200 OK", edge.ask(HEARTBEAT)[0])
+        self.http.flush()
+        self.assertEqual(len(self.helper.told), 1)
+
+    def test_once_per_period_counted_from_a_success(self) -> None:
+        self.heard()
+        self.heard()
+        self.clock.advance(59)
+        self.heard()
+        self.assertEqual(len(self.helper.told), 1)
+        self.clock.advance(1)
+        self.heard()
+        self.heard("203.0.113.10")
+        self.assertEqual(len(self.helper.told), 3)
+
+    def test_a_failed_report_is_tried_at_the_next_trigger_and_warned_of_once_a_minute(self) -> None:
+        self.helper.status = 500
+        with capturedLogs() as events:
+            for _ in range(3):
+                self.heard()
+        self.assertEqual(len(self.helper.told), 3)
+        self.assertEqual([event["log_level"].name for event in events], ["warn"])
+        self.assertNotIn(SECRET, str(events))
+
+    def test_a_silent_helper_is_given_up(self) -> None:
+        self.helper.status = None
+        self.heard()
+        self.heard()
+        self.assertEqual(len(self.helper.told), 1)
+        with capturedLogs() as events:
+            self.clock.advance(TIMEOUT_S)
+            self.http.flush()
+        self.assertEqual(len(events), 1)
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+        self.heard()
+        self.assertEqual(len(self.helper.told), 2)
+        self.feed.stop()
+        self.http.flush()
+
+    def test_every_helper_is_told(self) -> None:
+        self.feed = self.make(["http://127.0.0.1:61005", "http://127.0.0.1:61006"])
+        self.heard()
+        self.assertEqual(len(self.helper.told), 2)
+
+    def test_stopping_gives_up_what_is_under_way(self) -> None:
+        self.helper.status = None
+        self.heard()
+        stopped = self.feed.stop()
+        self.assertIsInstance(stopped, Deferred)
+        self.http.flush()
+        self.successResultOf(stopped)
+        self.assertEqual(self.clock.getDelayedCalls(), [])

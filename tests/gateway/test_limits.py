@@ -1,0 +1,101 @@
+"""Buckets, addresses, connections: how much one address may take."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.gateway.limits import Crowd, Seldom, Spending, key_of
+from svcserver.gateway.policy import Bucket
+from svcserver.kernel.rates import Rate, TokenBuckets
+from tests.edge.wires import gateway
+
+H = b"Host: localhost\r\n"
+
+
+def spending(burst: float, per_minute: float) -> Spending:
+    return Spending(dict.fromkeys(Bucket, Rate(burst, per_minute)))
+
+
+class BucketTests(SynchronousTestCase):
+    def test_retry_after_is_the_time_to_the_next_token(self) -> None:
+        for per_minute, seconds in ((60, 1), (1, 60), (0.2, 300), (180, 1)):
+            some = spending(2, per_minute)
+            self.assertEqual([some.take(Bucket.GENERAL, "1.2.3.4", 0.0) for _ in range(2)], [0, 0])
+            self.assertEqual(some.take(Bucket.GENERAL, "1.2.3.4", 0.0), seconds)
+            self.assertEqual(some.take(Bucket.GENERAL, "1.2.3.4", float(seconds)), 0)
+
+    @settings(max_examples=50, deadline=None)
+    @given(st.lists(st.floats(0, 30), max_size=60), st.integers(1, 8), st.floats(1, 600))
+    def test_never_more_than_burst_and_refill(
+        self, gaps: list[float], burst: int, per_minute: float
+    ) -> None:
+        some, now, passed = spending(burst, per_minute), 0.0, 0
+        for gap in gaps:
+            now += gap
+            passed += some.take(Bucket.WS, "a", now) == 0
+        self.assertLessEqual(passed, burst + now * per_minute / 60 + 1e-6)
+
+    def test_addresses_and_buckets_pay_apart(self) -> None:
+        some = spending(1, 1)
+        self.assertEqual(some.take(Bucket.GENERAL, "1.2.3.4", 0), 0)
+        self.assertEqual(some.take(Bucket.GENERAL, "1.2.3.5", 0), 0)
+        self.assertEqual(some.take(Bucket.TOKEN, "1.2.3.4", 0), 0)
+        self.assertTrue(some.take(Bucket.GENERAL, "1.2.3.4", 0))
+
+    def test_an_ipv6_network_is_one_address(self) -> None:
+        self.assertEqual(key_of("2001:db8:1:2::1"), key_of("2001:db8:1:2:ffff::9"))
+        self.assertNotEqual(key_of("2001:db8:1:2::1"), key_of("2001:db8:1:3::1"))
+        self.assertEqual(key_of("::ffff:203.0.113.9"), "203.0.113.9")
+        self.assertEqual(key_of("fe80::1%eth0"), key_of("fe80::2%eth0"))
+
+    def test_memory_is_bounded(self) -> None:
+        some = TokenBuckets(Rate(1, 1), 100)
+        for n in range(1000):
+            some.take(str(n), 0)
+        self.assertEqual(len(some), 100)
+        seldom = Seldom()
+        self.assertTrue(seldom.now("a", 0))
+        self.assertFalse(seldom.now("a", 59))
+        self.assertTrue(seldom.now("a", 60))
+
+
+class CrowdTests(SynchronousTestCase):
+    def test_connections_are_counted_and_forgotten(self) -> None:
+        crowd = Crowd(3, 2, TokenBuckets(Rate(100, 100)))
+        self.assertEqual([crowd.enter("a", 0) for _ in range(2)], ["", ""])
+        self.assertEqual(crowd.enter("a", 0), "max_connections_per_ip")
+        self.assertEqual(crowd.enter("b", 0), "")
+        self.assertEqual(crowd.enter("c", 0), "max_connections")
+        crowd.leave("a")
+        self.assertEqual(crowd.enter("c", 0), "")
+        for who in ("a", "b", "c"):
+            crowd.leave(who)
+        self.assertEqual((crowd.total, len(crowd)), (0, 0))
+
+    def test_connects_have_a_rate(self) -> None:
+        crowd = Crowd(100, 100, TokenBuckets(Rate(2, 60)))
+        self.assertEqual([crowd.enter("a", 0) for _ in range(3)], ["", "", "connect_rate"])
+        self.assertEqual(crowd.enter("a", 1), "")
+
+
+class RefusedTests(SynchronousTestCase):
+    def test_an_empty_bucket_is_429_with_retry_after(self) -> None:
+        edge = gateway(Clock(), rates={Bucket.REGISTER: Rate(5, 0.2)})
+        ask = b"POST /svc/api/Register HTTP/1.1\r\n" + H + b"Content-Length: 0\r\n\r\n"
+        for _ in range(5):
+            self.assertIn(b"200 OK", edge.ask(ask)[0])
+        said, wire = edge.ask(ask)
+        self.assertTrue(said.startswith(b"HTTP/1.1 429 Too Many Requests\r\n"))
+        self.assertIn(b"Retry-After: 300\r\n", said)
+        self.assertTrue(said.endswith(b'{"error":"rate_limited"}'))
+        self.assertFalse(wire.over)
+        self.assertIn(b"200 OK", edge.ask(ask, "203.0.113.9")[0])
+
+    def test_refused_requests_pay_too_and_429_comes_first(self) -> None:
+        edge = gateway(Clock(), rates={Bucket.GENERAL: Rate(2, 1)})
+        ask = b"GET /svc/api/InviteCodes HTTP/1.1\r\n" + H + b"\r\n"
+        found = [edge.ask(ask)[0][9:12] for _ in range(3)]
+        self.assertEqual(found, [b"403", b"403", b"429"])

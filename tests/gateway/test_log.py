@@ -1,0 +1,92 @@
+"""What the gateway's log shows of a request, and what it never shows."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.logger import Logger, LogLevel, capturedLogs
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.edge.redaction import LONGEST, shown
+from svcserver.gateway.lines import EdgeLines
+from tests.edge.wires import gateway
+
+H = b"Host: localhost\r\n"
+JWT = b"eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl"
+ACCOUNT = b"UID-0b9f6f0e-1f5b-4a3e-9d7e-0123456789ab"
+
+
+class RedactionTests(SynchronousTestCase):
+    def test_secrets_are_replaced(self) -> None:
+        for raw, text in (
+            (b"/a/" + JWT, "/a/<token>"),
+            (b"/a/" + JWT.replace(b".", b"%2E"), "/a/<token>"),
+            (b"/k/UUK_" + b"0a" * 20, "/k/<key>"),
+            (b"/h/" + b"0a" * 16, "/h/<redacted>"),
+            (b"/h/" + b"aB3-" * 10, "/h/<redacted>"),
+            (b"/account/" + ACCOUNT, "/account/" + ACCOUNT.decode()),
+            (b"/x?token=a&b=c&MyKey=d", "/x?token=<redacted>&b=c&MyKey=<redacted>"),
+            (b"/x?inviteCode=a&t%6Fken=b", "/x?inviteCode=<redacted>&t%6Fken=<redacted>"),
+            (b"/a\x1b[0m\xff", "/a?[0m?"),
+            (b"/plain/path-with.words", "/plain/path-with.words"),
+        ):
+            self.assertEqual(shown(raw), text)
+
+    def test_long_ones_are_cut(self) -> None:
+        self.assertEqual(shown(b"/" + b"a/" * 9_999), ("/" + "a/" * 200)[:LONGEST] + "...")
+
+    @settings(max_examples=50, deadline=None)
+    @given(st.binary(max_size=900), st.booleans())
+    def test_no_byte_breaks_the_log(self, noise: bytes, question: bool) -> None:
+        text = shown(noise + (b"?" if question else b"/") + JWT + noise)
+        self.assertTrue(text.isascii() and text.isprintable())
+        self.assertLessEqual(len(text), LONGEST + 3)
+        self.assertNotIn("c2lnbmF0dXJl", text)
+
+
+class LineTests(SynchronousTestCase):
+    def events(self, data: bytes, **how: Any) -> list[dict[str, Any]]:
+        with capturedLogs() as events:
+            gateway(**how).ask(data, "203.0.113.9")
+        return [event for event in events if event["log_format"] == "request"]
+
+    def test_a_request_has_one_line_with_every_field(self) -> None:
+        head = b"POST /heartbeat?token=x HTTP/1.1\r\nUser-Agent: g UUK_abcd\r\nAuthorization: a\r\n"
+        [event] = self.events(head + H + b"Content-Length: 3\r\n\r\nabc")
+        wanted = {"ip": "203.0.113.9", "method": "POST", "target": "/heartbeat?token=<redacted>"}
+        wanted |= {"route": "metagame", "status": 200, "bytesIn": 3, "bytesOut": 2, "ms": 0}
+        wanted |= {"ua": "g <key>"}
+        self.assertEqual({name: event[name] for name in wanted}, wanted)
+        self.assertNotIn("reason", event)
+        self.assertNotIn("Authorization", str(event))
+
+    def test_refusals_say_why(self) -> None:
+        for data, reason in (
+            (b"GET /svc/api/x HTTP/1.1\r\n" + H + b"\r\n", "admin_route"),
+            (
+                b"GET /x HTTP/1.1\r\nX-Svc-GameServer-ApiKey: k\r\n" + H + b"\r\n",
+                "gameserver_key_header",
+            ),
+            (b"GET /.. HTTP/1.1\r\n" + H + b"\r\n", "bad_path"),
+            (b"GET * HTTP/1.1\r\n" + H + b"\r\n", "bad_request"),
+            (b"TRACE / HTTP/1.1\r\n" + H + b"\r\n", "method_not_allowed"),
+            (b"POST / HTTP/1.1\r\nContent-Length: 999999\r\n" + H + b"\r\n", "body_too_large"),
+        ):
+            [event] = self.events(data)
+            self.assertEqual((event["reason"], event["route"]), (reason, event["route"]))
+
+    def test_lines_are_json_and_warnings_go_to_the_other_stream(self) -> None:
+        out, errors = io.StringIO(), io.StringIO()
+        lines = EdgeLines(out, as_json=True, level="info", errors=errors)
+        log = Logger(observer=lines, namespace="x")
+        log.info("request", ip="a", status=200)
+        log.warn("careful")
+        log.debug("never")
+        found = json.loads(out.getvalue())
+        self.assertEqual((found["level"], found["msg"], found["ip"]), ("info", "request", "a"))
+        self.assertIn("t", found)
+        self.assertEqual(json.loads(errors.getvalue())["level"], LogLevel.warn.name)
