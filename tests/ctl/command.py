@@ -1,0 +1,47 @@
+"""``svcctl`` in this process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+from click.testing import CliRunner
+
+from svcserver.ctl.main import main
+
+
+@frozen
+class Ran:
+    """What a command did."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def data(self) -> Any:
+        """Its ``--json``."""
+        return json.loads(self.out)
+
+    @property
+    def line(self) -> str:
+        """Its one line of failure."""
+        [line] = self.err.splitlines()
+        return line
+
+
+def svcctl(*words: object) -> Ran:
+    """Run it; an exception of ours is the test's."""
+    ran = CliRunner().invoke(main, [str(word) for word in words])
+    if ran.exception is not None and not isinstance(ran.exception, SystemExit):
+        raise ran.exception
+    return Ran(ran.exit_code, ran.stdout, ran.stderr)
+
+
+def new_host(folder: Path) -> Path:
+    """A host's folder."""
+    ran = svcctl("init", folder, "--public-host", "203.0.113.10", "--owner", "Olga")
+    assert ran.status == 0, ran.err
+    return folder

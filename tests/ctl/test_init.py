@@ -1,0 +1,135 @@
+"""``svcctl init``. Spec: design §2."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from unittest import mock
+
+import jwt
+from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.allowlist.settings import Settings as AllowlistSettings
+from svcserver.content.settings import Settings as ContentSettings
+from svcserver.ctl import founding
+from svcserver.ctl.database import ledger
+from svcserver.ctl.host import find
+from svcserver.deploy.settings import Settings as DeploySettings
+from svcserver.edge.certificate import check_pair, read_pair
+from svcserver.gateway.settings import Settings as GatewaySettings
+from svcserver.kernel.settings import load, parse_env_file
+from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
+from svcserver.metagame.settings import Settings as MetagameSettings
+from svcserver.metagame.settings import check as check_metagame
+from svcserver.relay.settings import Settings as RelaySettings
+from svcserver.relay.settings import target_of
+from tests.ctl.command import new_host, svcctl
+
+SHAPES = {
+    "metagame": MetagameSettings,
+    "deploy": DeploySettings,
+    "content": ContentSettings,
+    "gateway": GatewaySettings,
+    "allowlist": AllowlistSettings,
+    "relay": RelaySettings,
+}
+PUBLIC = {"game", "gateway-cert.pem", "manifest.json"}
+
+
+class InitTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.folder = new_host(Path(self.mktemp()).absolute())
+
+    def values(self, name: str) -> dict[str, str]:
+        return parse_env_file((self.folder / f"{name}.env").read_text())
+
+    def test_every_component_takes_its_file_without_a_warning(self) -> None:
+        for name, shape in SHAPES.items():
+            _, warnings = load(shape, self.values(name))
+            self.assertEqual(warnings, [], name)
+        settings, _ = load(MetagameSettings, self.values("metagame"))
+        self.assertEqual(check_metagame(settings), [])
+
+    def test_secrets_are_for_the_owner_alone(self) -> None:
+        for one in self.folder.iterdir():
+            mode = one.stat().st_mode & 0o777
+            self.assertTrue(one.name in PUBLIC or mode == 0o600, f"{one.name} has mode {mode:o}")
+
+    def test_what_must_match_matches(self) -> None:
+        metagame, gateway = self.values("metagame"), self.values("gateway")
+        self.assertEqual(metagame["GATEWAY_SECRET"], gateway["GATEWAY_SECRET"])
+        self.assertEqual(self.values("allowlist")["ALLOWLIST_SECRET"], gateway["ALLOWLIST_SECRET"])
+        self.assertEqual(self.values("deploy")["CITY_MAP"], metagame["CITY_MAP"])
+        self.assertEqual(self.values("deploy")["MY_IP"], "203.0.113.10")
+
+    def test_the_signing_keys_are_a_pair_in_the_documented_form(self) -> None:
+        metagame = self.values("metagame")
+        private = base64.b64decode(metagame["AUTH_SIGNING_PRIVKEY_B64"], validate=True)
+        public = base64.b64decode(metagame["AUTH_SIGNING_PUBKEY_B64"], validate=True)
+        self.assertTrue(private.startswith(b"-----BEGIN PRIVATE KEY-----"))
+        self.assertTrue(public.startswith(b"-----BEGIN PUBLIC KEY-----"))
+        key = load_pem_private_key(private, None)
+        self.assertEqual(key.key_size, 2048)  # type: ignore[union-attr]
+        token = jwt.encode({"a": 1}, key, "RS256")  # type: ignore[arg-type]
+        self.assertEqual(jwt.decode(token, load_pem_public_key(public), ["RS256"]), {"a": 1})  # type: ignore[arg-type]
+
+    def test_the_certificate_is_the_one_the_relay_pins(self) -> None:
+        pair = read_pair(self.folder / "gateway-cert.pem", self.folder / "gateway-key.pem")
+        from datetime import UTC, datetime
+
+        self.assertEqual(check_pair(pair, datetime.now(UTC)), [])
+        settings, _ = load(RelaySettings, self.values("relay"))
+        target = target_of(settings, None)
+        self.assertEqual((target.host, target.port), ("203.0.113.10", 443))
+        self.assertEqual(target.fingerprint, pair.fingerprint)
+
+    def test_the_owner_and_the_game_servers_are_registered(self) -> None:
+        key = (self.folder / "owner.key").read_text().strip()
+        self.assertRegex(key, r"^UUK_[0-9a-f]{48}$")
+        with ledger(find(str(self.folder), None)) as tx:
+            owner = SqlAccounts(tx).by_key(key)
+            known = knows_game_server(tx, self.values("deploy")["METAGAME_API_KEY"])
+        assert owner is not None
+        self.assertEqual((owner.username, owner.is_admin, known), ("Olga", True, True))
+
+    def test_a_second_one_changes_nothing(self) -> None:
+        before = {one.name: one.read_bytes() for one in self.folder.iterdir() if one.is_file()}
+        ran = svcctl("init", self.folder)
+        self.assertEqual(ran.status, 1)
+        self.assertIn("nothing was changed", ran.line)
+        after = {one.name: one.read_bytes() for one in self.folder.iterdir() if one.is_file()}
+        self.assertEqual(after, before)
+
+    def test_one_file_of_a_host_is_enough_to_refuse(self) -> None:
+        folder = Path(self.mktemp())
+        folder.mkdir(parents=True)
+        (folder / "svc.db").write_text("mine")
+        self.assertEqual(svcctl("init", folder).status, 1)
+        self.assertEqual([one.name for one in folder.iterdir()], ["svc.db"])
+        self.assertEqual((folder / "svc.db").read_text(), "mine")
+
+    def test_two_hosts_share_no_secret(self) -> None:
+        first = set(self.values("metagame").values())
+        self.folder = new_host(Path(self.mktemp()).absolute())
+        second = self.values("metagame")
+        for name in ("GATEWAY_SECRET", "AUTH_SIGNING_PRIVKEY_B64", "AUTH_SIGNING_PUBKEY_B64"):
+            self.assertNotIn(second[name], first)
+
+    def test_nothing_secret_is_printed(self) -> None:
+        ran = svcctl("init", Path(self.mktemp()), "--json")
+        self.assertEqual(sorted(ran.data), ["fingerprint", "folder", "owner"])
+        self.assertNotIn("UUK_", ran.out)
+
+    def test_a_failure_halfway_leaves_nothing_behind(self) -> None:
+        folder = Path(self.mktemp())
+        with mock.patch.object(founding, "build_manifest", side_effect=OSError(28, "disk full")):
+            ran = svcctl("init", folder)
+        self.assertEqual((ran.status, list(folder.iterdir())), (1, []))
+        self.assertIn("disk full", ran.line)
+
+    def test_a_bad_owner_name_is_one_line(self) -> None:
+        folder = Path(self.mktemp())
+        ran = svcctl("init", folder, "--owner", "no blanks please")
+        self.assertEqual((ran.status, folder.exists()), (1, False))
+        self.assertIn("3 to 16", ran.line)

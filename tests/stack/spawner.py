@@ -1,0 +1,80 @@
+"""A reactor that notes what would be spawned, and lets tests end it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.error import ProcessDone, ProcessExitedAlready, ProcessTerminated
+from twisted.internet.interfaces import IReactorProcess
+from twisted.internet.task import Clock
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+
+@define(eq=False)
+class Spawned:
+    """One process that never was."""
+
+    protocol: Any
+    arguments: list[str]
+    environment: dict[str, str]
+    folder: str | None
+    obedient: bool = True
+    signals: list[str] = field(factory=list)
+    gone: bool = False
+
+    @property
+    def name(self) -> str:
+        """The component."""
+        return self.protocol.name
+
+    def says(self, text: str) -> None:
+        """A line on its standard output."""
+        self.protocol.outReceived(text.encode() + b"\n")
+
+    def signalProcess(self, signal: str) -> None:
+        """TERM ends an obedient one, KILL any."""
+        if self.gone:
+            raise ProcessExitedAlready
+        self.signals.append(signal)
+        if self.obedient or signal == "KILL":
+            self.ends()
+
+    def ends(self, status: int = 0, signal: int | None = None) -> None:
+        """It is over."""
+        self.gone = True
+        why = ProcessTerminated(status, signal) if status or signal else ProcessDone(0)
+        self.protocol.processEnded(Failure(why))
+
+
+@implementer(IReactorProcess)
+class Spawner(Clock):
+    """Time in our hands, and processes on paper."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spawned: list[Spawned] = []
+        self.missing = False
+
+    def spawnProcess(
+        self,
+        processProtocol: Any,
+        executable: Any,
+        args: Any = (),
+        env: Any = None,
+        path: Any = None,
+        **rest: Any,
+    ) -> Any:
+        """Note it."""
+        if self.missing:
+            raise FileNotFoundError(2, "No such file or directory")
+        process = Spawned(processProtocol, list(args), dict(env), path)
+        processProtocol.makeConnection(process)
+        self.spawned.append(process)
+        return process
+
+    @property
+    def names(self) -> list[str]:
+        """Which components were started, in their order."""
+        return [one.name for one in self.spawned]

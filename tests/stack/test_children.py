@@ -1,0 +1,123 @@
+"""The stack's children. Spec: design §2 whole host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from twisted.logger import capturedLogs, formatEvent
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.stack.children import READY_S, Children
+from svcserver.stack.components import Component
+from tests.stack.spawner import Spawned, Spawner
+
+NAMES = ("metagame", "deploy", "gateway")
+
+
+class ChildrenTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.reactor = Spawner()
+        self.written: list[str] = []
+        wanted = [Component(name, Path(f"/host/{name}.env")) for name in NAMES]
+        self.children = Children(
+            self.reactor, wanted, self.written.append, {"PATH": "/bin"}, "/host"
+        )
+        self.children.startService()
+
+    def start_all(self) -> list[Spawned]:
+        for at in range(len(NAMES)):
+            self.reactor.spawned[at].says(f"{NAMES[at]} ready on 127.0.0.1:{at}")
+        return list(self.reactor.spawned)
+
+    def test_each_waits_for_the_one_before_to_be_ready(self) -> None:
+        self.assertEqual(self.reactor.names, ["metagame"])
+        self.reactor.spawned[0].says("already starting; not yet")
+        self.assertEqual(self.reactor.names, ["metagame"])
+        self.reactor.spawned[0].says("metagame ready on 127.0.0.1:61000")
+        self.assertEqual(self.reactor.names, ["metagame", "deploy"])
+        with capturedLogs() as events:
+            self.reactor.spawned[1].says('{"msg":"deploy ready"}')
+            self.reactor.spawned[2].says("gateway ready")
+        self.assertEqual(self.reactor.names, list(NAMES))
+        said = [formatEvent(event) for event in events]
+        self.assertIn("stack ready: metagame, deploy, gateway", said)
+
+    def test_one_that_is_never_ready_does_not_hold_the_others_for_ever(self) -> None:
+        self.reactor.advance(READY_S - 1)
+        self.assertEqual(self.reactor.names, ["metagame"])
+        self.reactor.advance(1)
+        self.assertEqual(self.reactor.names, ["metagame", "deploy"])
+
+    def test_a_child_gets_only_its_own_file_and_what_we_hand_on(self) -> None:
+        first = self.reactor.spawned[0]
+        self.assertEqual(first.environment, {"PATH": "/bin"})
+        self.assertEqual(first.folder, "/host")
+        self.assertEqual(first.arguments[-3:], ["svc-metagame", "--env-file", "/host/metagame.env"])
+
+    def test_every_line_has_the_name_of_its_component(self) -> None:
+        first = self.reactor.spawned[0]
+        first.protocol.outReceived(b"one\nt")
+        first.protocol.errReceived(b"oh\n")
+        first.protocol.outReceived(b"wo\n\xff\nlast")
+        first.ends(1)
+        wanted = ["[metagame] one\n", "[metagame] oh\n", "[metagame] two\n"]
+        self.assertEqual(self.written, [*wanted, "[metagame] \ufffd\n", "[metagame] last\n"])
+
+    def test_a_dead_child_comes_back_later_and_later(self) -> None:
+        self.start_all()
+        for wait in (1, 2, 4, 8, 16, 32, 60, 60):
+            count = len(self.reactor.spawned)
+            self.reactor.spawned[-1].ends(1)
+            self.reactor.advance(wait - 0.1)
+            self.assertEqual(len(self.reactor.spawned), count)
+            self.reactor.advance(0.1)
+            self.assertEqual(self.reactor.names[-1], "gateway")
+            self.assertEqual(len(self.reactor.spawned), count + 1)
+
+    def test_one_that_had_lived_long_comes_back_at_once(self) -> None:
+        first = self.start_all()[0]
+        self.reactor.advance(3600)
+        with capturedLogs() as events:
+            first.ends(signal=9)
+        self.reactor.advance(0)
+        self.assertEqual(self.reactor.names[-1], "metagame")
+        self.assertEqual(formatEvent(events[-1]), "metagame ended (signal 9); again in 0 s")
+
+    def test_an_end_before_ready_is_told_with_the_last_words(self) -> None:
+        with capturedLogs() as events:
+            self.reactor.spawned[0].says("svc-metagame: PORT is not set; give it a value")
+            self.reactor.spawned[0].ends(1)
+        said = [formatEvent(event) for event in events]
+        self.assertIn(
+            "metagame ended before it was ready (status 1): "
+            "svc-metagame: PORT is not set; give it a value; again in 1 s",
+            said,
+        )
+
+    def test_a_program_that_cannot_be_started_is_tried_again(self) -> None:
+        self.reactor.missing = True
+        self.reactor.spawned[0].ends(1)
+        self.reactor.advance(1)
+        self.reactor.missing = False
+        self.reactor.advance(2)
+        self.assertEqual(self.reactor.names, ["metagame", "metagame"])
+
+    def test_the_stop_goes_backwards_and_waits_for_each(self) -> None:
+        metagame, deploy, gateway = self.start_all()
+        gateway.obedient = False
+        stopped = self.children.stopService()
+        self.assertEqual((gateway.signals, deploy.signals), (["TERM"], []))
+        self.reactor.advance(self.children.killTime)
+        self.assertEqual(gateway.signals, ["TERM", "KILL"])
+        self.assertEqual((deploy.signals, metagame.signals), (["TERM"], ["TERM"]))
+        self.assertIsNone(self.successResultOf(stopped))
+        self.reactor.advance(120)
+        self.assertEqual(len(self.reactor.spawned), 3)
+        self.assertEqual(self.reactor.getDelayedCalls(), [])
+
+    def test_a_stop_in_the_middle_of_a_restart_leaves_nothing(self) -> None:
+        self.start_all()[1].ends(1)
+        self.successResultOf(self.children.stopService())
+        self.reactor.advance(120)
+        self.assertEqual(len(self.reactor.spawned), 3)
+        self.assertEqual(self.reactor.getDelayedCalls(), [])

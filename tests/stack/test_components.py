@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.stack.components import BadHost, components, environment
+from svcserver.stack.lines import LONGEST, Lines
+from svcserver.stack.service import Options
+
+
+class ComponentTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.folder = Path(self.mktemp())
+        self.folder.mkdir(parents=True)
+
+    def host(self, *names: str) -> None:
+        for name in names:
+            (self.folder / f"{name}.env").write_text("")
+
+    def test_they_start_in_the_order_in_which_they_need_each_other(self) -> None:
+        self.host("gateway", "relay", "metagame", "allowlist", "content", "deploy")
+        names = [one.name for one in components(self.folder)]
+        self.assertEqual(names, ["metagame", "deploy", "content", "allowlist", "gateway"])
+
+    def test_the_relay_belongs_on_players_machines(self) -> None:
+        self.host("metagame", "relay")
+        self.assertEqual([one.name for one in components(self.folder)], ["metagame"])
+        both = components(self.folder, with_relay=True)
+        self.assertEqual([one.name for one in both], ["metagame", "relay"])
+
+    def test_a_component_without_a_file_is_left_out(self) -> None:
+        self.host("metagame", "deploy")
+        self.assertEqual([one.name for one in components(self.folder)], ["metagame", "deploy"])
+
+    def test_a_folder_without_a_metagame_is_no_host(self) -> None:
+        self.host("deploy")
+        self.assertRaises(BadHost, components, self.folder)
+        options = Options()
+        why = self.assertRaises(SystemExit, options.parseOptions, ["--config", str(self.folder)])
+        self.assertIn("svcctl init", str(why))
+        self.assertNotIn("\n", str(why))
+
+    def test_a_child_sees_four_variables_and_no_more(self) -> None:
+        kept = {"PATH": "/bin", "HOME": "/h", "LANG": "C", "TZ": "UTC"}
+        self.assertEqual(environment({**kept, "PORT": "1", "DATABASE_URL": "x"}), kept)
+        self.assertEqual(environment({"PORT": "1"}), {})
+
+
+class LinesTests(SynchronousTestCase):
+    @given(st.binary(max_size=300), st.lists(st.integers(1, 40), max_size=20))
+    @settings(max_examples=50, deadline=None)
+    def test_the_pieces_never_change_the_lines(self, data: bytes, cuts: list[int]) -> None:
+        whole: list[str] = []
+        lines = Lines(whole.append)
+        lines.feed(data)
+        lines.end()
+        cut: list[str] = []
+        pieces, rest = Lines(cut.append), data
+        for size in cuts:
+            pieces.feed(rest[:size])
+            rest = rest[size:]
+        pieces.feed(rest)
+        pieces.end()
+        self.assertEqual(cut, whole)
+
+    def test_a_line_without_an_end_does_not_fill_the_memory(self) -> None:
+        said: list[str] = []
+        lines = Lines(said.append)
+        lines.feed(b"x" * (LONGEST * 2 + 5))
+        self.assertEqual([len(one) for one in said], [LONGEST, LONGEST])
+        lines.end()
+        self.assertEqual(said[-1], "x" * 5)
