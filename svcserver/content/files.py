@@ -133,7 +133,8 @@ class _Kernel:
         at = self.transfer.at
         if at >= self._asked_to and hasattr(os, "posix_fadvise"):
             self._asked_to = at + AHEAD
-            os.posix_fadvise(file, at, 2 * AHEAD, os.POSIX_FADV_WILLNEED)
+            ahead = min(2 * AHEAD, self.transfer.span.end - at)
+            os.posix_fadvise(file, at, ahead, os.POSIX_FADV_WILLNEED)
 
     def _refused(self, why: OSError) -> Any:
         if why.errno in _NO_SENDFILE:
