@@ -23,6 +23,7 @@ from svcserver.allowlist.programs import FirewallError, Programs
 from svcserver.allowlist.routes import Desk
 from svcserver.allowlist.settings import Settings
 from svcserver.web.jsonlines import json_lines
+from svcserver.web.metrics import Figure, metrics
 from svcserver.web.serving import ENV_FILE, House, Listening, read_settings, warn_of
 from svcserver.web.site import FrontFactory
 
@@ -62,7 +63,23 @@ def makeService(options: Options, reactor: Any = None) -> House:
     )
     for part in (warn_of(options.warnings), Helping(helper), listening):
         part.setServiceParent(top)  # started in this order
+    if settings.metrics_port is not None:
+        metrics(reactor, "allowlist", settings.metrics_port, figures(helper)).setServiceParent(top)
     return top
+
+
+def figures(helper: Helper) -> dict[str, Figure]:
+    """What Prometheus may know of us."""
+    return {
+        "svc_allowlist_open_addresses": Figure("Addresses open now.", lambda: len(helper.entries)),
+        "svc_allowlist_pending": Figure(
+            "1 while a change is not in force.", lambda: int(helper.applier.pending)
+        ),
+        "svc_allowlist_last_run_failed": Figure(
+            "1 when the firewall refused last.",
+            lambda: int(helper.applier.last is not None and not helper.applier.last.ok),
+        ),
+    }
 
 
 def make_helper(settings: Settings, reactor: Any, now: Callable[[], float] = time.time) -> Helper:

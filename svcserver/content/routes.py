@@ -78,6 +78,15 @@ def refuse(status: int, code: str, headers: dict[str, str] | None = None) -> Ans
     return Answer(status, json.dump({"error": code}), {**NOSNIFF, **(headers or {})})
 
 
+@define
+class Totals:
+    """Downloads since the start, for the metrics."""
+
+    complete: int = 0
+    cut: int = 0
+    bytes: int = 0
+
+
 @define(eq=False)
 class Desk:
     """Answers requests; knows neither sockets nor files in flight."""
@@ -89,6 +98,7 @@ class Desk:
     news: News
     clock: IReactorTime
     max_json: int = MAX_IGNORED_BODY
+    totals: Totals = field(factory=Totals, init=False)
     _manifest: bytes = field(init=False)
     _manifest_etag: str = field(init=False)
 
@@ -211,7 +221,7 @@ class Desk:
         if request.method == "HEAD":
             return head
         slot = self.slots.take(player.account)
-        ended = _Ending(slot, player, entry.path, span, head.status, _address(request))
+        ended = _Ending(self.totals, slot, player, entry.path, span, head.status, _address(request))
 
         def spoiled() -> None:
             self.shelf.spoiled(entry.path, "it shrank during a download")
@@ -223,6 +233,7 @@ class Desk:
 class _Ending:
     """Frees the slot and writes the log line of one download."""
 
+    totals: Totals
     slot: Slot
     player: Player
     path: str
@@ -233,6 +244,9 @@ class _Ending:
 
     def __call__(self, sent: int, complete: bool) -> None:
         self.slot.release()
+        self.totals.bytes += sent
+        self.totals.complete += complete
+        self.totals.cut += not complete
         part = f"{self.span.start}-{self.span.end - 1}" if self.status == 206 else None
         log.info(
             "download",

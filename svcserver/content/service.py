@@ -27,6 +27,7 @@ from svcserver.content.site import ContentFactory, Sender
 from svcserver.content.streams import Slots
 from svcserver.kernel.settings import BadSetting
 from svcserver.web.jsonlines import json_lines
+from svcserver.web.metrics import Figure, metrics
 from svcserver.web.serving import ENV_FILE, House, Listening, read_settings, warn_of
 
 log = Logger()
@@ -69,7 +70,24 @@ def makeService(options: Options, reactor: Any = None) -> House:
         address = MultiService()  # two parts of one name need a parent each
         Listening(reactor, "content", settings.port, host, factory).setServiceParent(address)
         address.setServiceParent(top)
+    if settings.metrics_port is not None:
+        metrics(reactor, "content", settings.metrics_port, figures(desk)).setServiceParent(top)
     return top
+
+
+def figures(desk: Desk) -> dict[str, Figure]:
+    """What Prometheus may know of us."""
+    totals = desk.totals
+    return {
+        "svc_content_downloads_running": Figure("Downloads now.", desk.slots.running),
+        "svc_content_downloads_complete": Figure(
+            "Downloads that reached their end.", lambda: totals.complete, counts=True
+        ),
+        "svc_content_downloads_cut": Figure(
+            "Downloads that ended early.", lambda: totals.cut, counts=True
+        ),
+        "svc_content_bytes_sent": Figure("Bytes of files.", lambda: totals.bytes, counts=True),
+    }
 
 
 def make_desk(settings: Settings, shelf: Shelf, http: HTTPClient, clock: IReactorTime) -> Desk:

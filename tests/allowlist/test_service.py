@@ -6,6 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
+from treq.testing import StubTreq
 from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -79,6 +80,18 @@ class ServiceTests(SynchronousTestCase):
         self.assertEqual((host, port), ("127.0.0.1", 61005))
         self.successResultOf(house.stopService())
         self.assertIn('"event":"stop"', (self.folder / "audit.log").read_text())
+
+    def test_metrics_listen_on_loopback_where_they_are_wanted(self) -> None:
+        reactor = MemoryReactorClock()
+        house = service.makeService(self.options(METRICS_PORT="61905"), reactor)
+        house.startService()
+        port, site, _, host = reactor.tcpServers[-1]
+        self.assertEqual((host, port), ("127.0.0.1", 61905))
+        page = self.successResultOf(StubTreq(site.resource).get("http://127.0.0.1/metrics"))
+        text = self.successResultOf(page.text())
+        self.assertIn("svc_allowlist_open_addresses 0.0", text)
+        self.assertIn("svc_allowlist_last_run_failed 0.0", text)
+        self.successResultOf(house.stopService())
 
     def test_no_rights_without_dry_run_end_the_start_naming_the_switch(self) -> None:
         self.patch(service.firewalls, "may_change_firewall", lambda: False)

@@ -7,6 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
+from treq.testing import StubTreq
 from twisted.internet.testing import MemoryReactorClock
 from twisted.logger import LogLevel, capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
@@ -127,3 +128,17 @@ class StartTests(ServiceCase):
         os.rename(self.root / "manifest.json", target)
         shelf = service.open_shelf(self.options(CONTENT_MANIFEST=str(target)).settings)
         self.assertEqual(json.loads(shelf.manifest.dump())["totalBytes"], 3)
+
+    def test_metrics_listen_on_loopback_where_they_are_wanted(self) -> None:
+        reactor = MemoryReactorClock()
+        house = service.makeService(self.options(METRICS_PORT="61902"), reactor)
+        house.startService()
+        port, site, _, host = reactor.tcpServers[-1]
+        self.assertEqual((host, port), ("127.0.0.1", 61902))
+        stub = StubTreq(site.resource)
+        page = self.successResultOf(stub.get("http://127.0.0.1:61902/metrics"))
+        text = self.successResultOf(page.text())
+        self.assertIn("svc_content_downloads_running 0.0", text)
+        self.assertIn("svc_content_bytes_sent_total 0.0", text)
+        self.assertEqual(self.successResultOf(stub.get("http://127.0.0.1/x")).code, 404)
+        self.successResultOf(house.stopService())

@@ -1,0 +1,86 @@
+"""Figures for Prometheus, on loopback only (METRICS_PORT).
+
+    top = metrics(reactor, "content", settings.metrics_port, {
+        "svc_content_downloads_running": Figure("Downloads now.", slots.running),
+    })
+
+Every figure is read when it is asked for; nothing is kept for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from attrs import define, frozen
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from twisted.application.service import IService
+from twisted.web.resource import Resource
+from twisted.web.server import Site
+
+from svcserver.web.serving import Listening
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@frozen
+class Figure:
+    """One number: what it means and how to read it; ``counts`` when it only grows."""
+
+    meaning: str
+    read: Callable[[], float]
+    counts: bool = False
+
+
+@define(eq=False, slots=False)
+class Figures(Collector):
+    """Reads every figure for one scrape."""
+
+    figures: Mapping[str, Figure]
+
+    def collect(self) -> Iterable[Metric]:
+        """One sample each."""
+        for name, figure in self.figures.items():
+            kind = CounterMetricFamily if figure.counts else GaugeMetricFamily
+            yield kind(name, figure.meaning, value=figure.read())
+
+
+class MetricsPage(Resource):
+    """``GET /metrics``."""
+
+    isLeaf = True
+
+    def __init__(self, figures: Mapping[str, Figure]) -> None:
+        super().__init__()
+        self._registry = CollectorRegistry()
+        self._registry.register(Figures(figures))
+        ProcessCollector(registry=self._registry)
+
+    def render_GET(self, request: Any) -> bytes:
+        """The text format."""
+        if request.path != b"/metrics":
+            request.setResponseCode(404)
+            return b""
+        request.setHeader("content-type", CONTENT_TYPE)
+        return generate_latest(self._registry)
+
+
+class _QuietSite(Site):
+    """Without an access line per scrape."""
+
+    noisy = False
+
+    def log(self, request: Any) -> None:
+        """Nothing."""
+
+
+def metrics(reactor: Any, name: str, port: int, figures: Mapping[str, Figure]) -> IService:
+    """The part that listens on METRICS_PORT; add it after the service's own listener."""
+    site = _QuietSite(MetricsPage(figures), reactor=reactor)
+    site.displayTracebacks = False
+    listening: IService = Listening(
+        reactor, f"{name}-metrics", port, "127.0.0.1", site, variables="METRICS_PORT"
+    )
+    return listening
