@@ -5,6 +5,8 @@ from __future__ import annotations
 from svcserver.metagame.accounts.login import Login
 from svcserver.metagame.accounts.lookups import Lookups
 from svcserver.metagame.accounts.management import AccountManagement, Invites
+from svcserver.metagame.belongings import features as belongings
+from svcserver.metagame.belongings import thinning_of
 from svcserver.metagame.characters.routes import Characters
 from svcserver.metagame.characters.store import rename_characters
 from svcserver.metagame.management.server_status import ServerStatus
@@ -26,6 +28,7 @@ def build(parts: Parts) -> list[Feature]:
     """Make every feature of its parts."""
     settings, ledger, now = parts.settings, parts.ledger, parts.now
     about = Build.of(settings)
+    thinning = thinning_of(settings)
     matchmaker = Matchmaker()
     timeout_s = settings.deploy_timeout_ms / 1000
     deploy = DeployClient(parts.http, parts.clock, settings.deployserver_url, timeout_s)
@@ -45,7 +48,8 @@ def build(parts: Parts) -> list[Feature]:
         ),
         Invites(ledger),
         Presence(parts.online, parts.news.heard, now),
-        Characters(ledger, now),
+        Characters(ledger, now, thinning.characters if thinning is not None else None),
+        *belongings(parts),
         *social(parts, matchmaker),
         Matchmaking(
             settings,

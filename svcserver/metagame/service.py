@@ -21,6 +21,7 @@ from svcserver.db.ledger import ledger_for
 from svcserver.kernel.settings import BadSetting
 from svcserver.metagame.access import Gate, Origin, is_own_address
 from svcserver.metagame.accounts.store import move_queued_keys
+from svcserver.metagame.belongings import Housekeeping
 from svcserver.metagame.features import build
 from svcserver.metagame.parts import Parts
 from svcserver.metagame.settings import Settings, check
@@ -68,6 +69,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
     for part in (
         warn_of(options.warnings),
         ledger,
+        Housekeeping(ledger, reactor, time.time),
         Closing(pool.closeCachedConnections),
         listening,
     ):

@@ -32,11 +32,15 @@ class CharacterReply(TypedDict):
 
 @frozen
 class Characters:
-    """Read, create and save characters."""
+    """Read, create and save characters.
+
+    ``after_save`` runs in the transaction of every save, with character id and time.
+    """
 
     routes: ClassVar[Routes] = Routes(bare)
     ledger: Ledger
     now: Callable[[], float]
+    after_save: Callable[[Connection, str, float], None] | None = None
 
     @routes.row("GET", "/character", access=Access.TOKEN, reply=list[CharacterReply])
     async def read(self, call: Call) -> Answer:
@@ -73,12 +77,17 @@ class Characters:
         version = rules.version(call.body.get("updateVersion"))
         character_id, data = call.body.get("characterId"), call.body.get("data")
         reason = rules.SAVED_BY_GAME_SERVER if call.caller.game_server else rules.SAVED_BY_CLIENT
-        saved = await self.ledger.write(
-            lambda tx: rules.save(
+        after_save = self.after_save
+
+        def work(tx: Connection) -> rules.Character:
+            saved = rules.save(
                 SqlCharacters(tx), account_id, character_id, version, data, now, reason
             )
-        )
-        return Answer(200, shape(saved))
+            if after_save is not None:
+                after_save(tx, saved.id, now)
+            return saved
+
+        return Answer(200, shape(await self.ledger.write(work)))
 
 
 def shape(character: rules.Character) -> CharacterReply:

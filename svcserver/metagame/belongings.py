@@ -1,0 +1,143 @@
+"""What players own: inventory, currency, store, loadouts and the history of saves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import define, field, frozen
+from sqlalchemy import Connection
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.internet.task import LoopingCall
+from twisted.logger import Logger
+
+from svcserver.db.ledger import Ledger
+from svcserver.kernel.datafiles import BadData
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.refusals import Conflict
+from svcserver.metagame.currency.routes import Currency
+from svcserver.metagame.inventory.routes import Inventory
+from svcserver.metagame.inventory.rules import Policy
+from svcserver.metagame.inventory.store import forget_old
+from svcserver.metagame.loadouts.routes import Loadouts
+from svcserver.metagame.loadouts.rules import load as load_loadout_defaults
+from svcserver.metagame.parts import Parts
+from svcserver.metagame.relayed import Relayed
+from svcserver.metagame.savehistory.routes import SaveHistory
+from svcserver.metagame.savehistory.rules import Retention
+from svcserver.metagame.savehistory.store import Thinning
+from svcserver.metagame.settings import Settings
+from svcserver.metagame.shop.catalogue import load as load_catalogue
+from svcserver.metagame.shop.routes import ClosedStore, Store
+from svcserver.metagame.shop.rules import Entitlements
+from svcserver.metagame.shop.store import forget_purchases
+from svcserver.web.routes import Feature
+
+log = Logger()
+HOUR_S = 3600.0
+
+Rights = Callable[[Connection], Entitlements]
+
+
+@frozen
+class NoEntitlements:
+    """Nobody has any and none can be granted: an offer of entitlements is refused."""
+
+    tx: Connection
+
+    def active(self, account_id: AccountId, now: float) -> set[str]:
+        """None."""
+        return set()
+
+    def grant(
+        self, account_id: AccountId, entitlement: str, duration: float, source: str, now: float
+    ) -> None:
+        """Refuse, so that a purchase is not redeemed without its grant."""
+        raise Conflict("entitlements are not kept here")
+
+
+def features(parts: Parts, rights: Rights = NoEntitlements) -> list[Feature]:
+    """The features of belongings; ``rights`` makes the entitlements of a transaction.
+
+    A data file that cannot be used ends the start.
+    """
+    try:
+        return _features(parts, rights)
+    except BadData as why:
+        raise SystemExit(f"svc-metagame: {why}") from None
+
+
+def _features(parts: Parts, rights: Rights) -> list[Feature]:
+    settings, ledger, now = parts.settings, parts.ledger, parts.now
+    policy = Policy(settings.inventory_refuse_overspend, settings.inventory_report_removals)
+    relayed, thinning = Relayed(now), thinning_of(settings)
+    catalogue = load_catalogue(repeatable=settings.store_repeatable_tokens)
+    return [
+        Inventory(policy, ledger, now, relayed),
+        Currency.of(ledger, from_inventory=settings.balance_from_inventory),
+        ClosedStore(),
+        Store(catalogue, policy, rights, ledger, now),
+        Loadouts(
+            load_loadout_defaults(),
+            settings.real_progression,
+            ledger,
+            now,
+            relayed,
+            thinning.loadouts if thinning is not None else None,
+        ),
+        SaveHistory(ledger, now),
+    ]
+
+
+def thinning_of(settings: Settings) -> Thinning | None:
+    """The thinning of save histories, or None while SAVE_HISTORY_KEEP is not set."""
+    if settings.save_history_keep is None:
+        return None
+    return Thinning(
+        Retention(
+            settings.save_history_keep, settings.save_history_hourly, settings.save_history_daily
+        )
+    )
+
+
+@define(eq=False, slots=False)
+class Housekeeping(Service):
+    """At start and hourly: forgets expired purchases and old answers of transactions."""
+
+    ledger: Ledger
+    clock: IReactorTime
+    now: Callable[[], float]
+    _loop: LoopingCall = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._loop = LoopingCall(self.tidy)
+        self._loop.clock = self.clock
+
+    def startService(self) -> None:
+        """Tidy now and every hour."""
+        Service.startService(self)
+        self._loop.start(HOUR_S)
+
+    def stopService(self) -> None:
+        """Stop tidying."""
+        Service.stopService(self)
+        if self._loop.running:
+            self._loop.stop()
+
+    def tidy(self) -> Deferred[None]:
+        """One round; a failure is logged and the next round tries again."""
+        now = self.now()
+
+        def work(tx: Connection) -> tuple[int, int]:
+            return forget_purchases(tx, now), forget_old(tx, now)
+
+        def said(counts: tuple[int, int]) -> None:
+            log.debug(
+                "forgot {purchases} purchases and {answers} answers",
+                purchases=counts[0],
+                answers=counts[1],
+            )
+
+        done = self.ledger.write(work).addCallback(said)
+        return done.addErrback(lambda why: log.failure("tidying of belongings failed", why))

@@ -1,0 +1,1 @@
+"""The currency sheet, laid over the stacks of the active character."""

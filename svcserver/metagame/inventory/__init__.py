@@ -1,0 +1,1 @@
+"""What a character holds: stacks and single items, changed only by transactions."""

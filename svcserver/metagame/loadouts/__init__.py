@@ -1,0 +1,1 @@
+"""Loadout slots, the persistent part, and their history."""

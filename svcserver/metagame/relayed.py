@@ -1,0 +1,53 @@
+"""A game server that names one account and forwards another's token. Spec: 1 §5.6.
+
+The write is kept for the account it names; an owner reads about it once a minute per pair.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+from attrs import define, field
+from twisted.logger import Logger
+
+from svcserver.kernel.ids import AccountId
+from svcserver.web.routes import Call
+
+log = Logger()
+
+EVERY_S = 60.0
+MAX_PAIRS = 1024
+
+
+@define
+class Relayed:
+    """Whose data a request means, and the log of game servers that forward another's token."""
+
+    now: Callable[[], float]
+    _said: OrderedDict[tuple[AccountId, AccountId], float] = field(
+        factory=OrderedDict, init=False, repr=False
+    )
+
+    def subject(self, call: Call, named: AccountId) -> AccountId:
+        """The named account for a game server, else the caller's own; mismatches are logged."""
+        subject = call.subject(named)
+        forwarded = call.caller.account
+        if call.caller.game_server and forwarded is not None and forwarded != subject:
+            self._say(subject, forwarded)
+        return subject
+
+    def _say(self, named: AccountId, forwarded: AccountId) -> None:
+        pair, now = (named, forwarded), self.now()
+        if now - self._said.get(pair, -EVERY_S) < EVERY_S:
+            return
+        self._said[pair] = now
+        self._said.move_to_end(pair)
+        if len(self._said) > MAX_PAIRS:
+            self._said.popitem(last=False)
+        log.warn(
+            "a game server writes for {named} and forwards the token of {forwarded};"
+            " kept for {named}",
+            named=named,
+            forwarded=forwarded,
+        )

@@ -1,0 +1,1 @@
+"""Reading, thinning and rolling back the history of saves."""

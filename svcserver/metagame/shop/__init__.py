@@ -1,0 +1,1 @@
+"""The free store: catalogue, purchase tokens, redemption."""
