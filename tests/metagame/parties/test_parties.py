@@ -313,6 +313,14 @@ class InviteTests(Base):
         self.do("DELETE", "/member", self.bob)
         self.assertEqual(self.invites(self.cat), [], "the party has ended")
 
+    def test_a_sender_who_comes_back_does_not_bring_old_invites_back(self) -> None:
+        party_id = self.join(self.ann, self.bob)
+        self.invite(self.ann, self.cat.id)
+        self.do("DELETE", "/member", self.ann)
+        self.invite(self.bob, self.ann.id)
+        self.assertEqual(self.accept(self.ann, party_id).status, 200)
+        self.assertEqual(self.invites(self.cat), [])
+
 
 class AcceptTests(Base):
     def test_by_party_id_or_sender(self) -> None:

@@ -1,0 +1,41 @@
+"""What a hunt that a party waits for looks like in the party poll. Spec: 1 §4 Parties."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.support.game import Game
+
+HUNT = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": "ShatteredIsles_Hunt"}
+
+
+class SilentDeployServer:
+    """Takes every request and never answers."""
+
+    def request(self, method: str, url: str, **sent: Any) -> Deferred[Any]:
+        """An answer that never comes."""
+        return Deferred()
+
+
+class CandidateTests(SynchronousTestCase):
+    def test_the_leaders_hunt_shows_in_every_members_poll(self) -> None:
+        game = Game(self, http=SilentDeployServer())
+        ann, bob = game.player("Ann"), game.player("Bob")
+        party_id = game.browse("POST", "/party", token=ann.token, json={}).json["partyId"]
+        body = {"recipientPlayerId": bob.id}
+        game.browse("PUT", "/party/invite", token=ann.token, json=body)
+        game.browse("PUT", f"/party/invite/accept/{party_id}", token=bob.token, json={})
+        joining = game.browse.ask("POST", "/candidate/join", token=ann.token, json=HUNT)
+        for who in (ann, bob):
+            party = game.browse("POST", "/party", token=who.token, json={}).json
+            self.assertEqual(party["candidateState"], "MATCHING")
+            self.assertEqual(party["playerHuntId"], HUNT["playerHuntId"])
+            self.assertIsInstance(party["candidateId"], str)
+            states = [one["isMemberOfCandidate"] for one in party["playerStates"]]
+            self.assertEqual(states, [True, True])
+        game.clock.advance(2.5)
+        joining.cancel()
+        joining.addErrback(lambda why: None)
