@@ -96,12 +96,15 @@ class Metagame:
 class Content:
     """A running ``svc-content`` over a folder of its own."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, size: int = BIG) -> None:
         self.root, self.port, self.metagame = root, free_port(), Metagame()
         folder = root / "game"
         folder.mkdir()
         self.big = os.urandom(MB) * (BIG // MB)
-        (folder / "big.pak").write_bytes(self.big)
+        with open(folder / "big.pak", "wb") as file:
+            for _ in range(size // BIG):
+                file.write(self.big)
+            file.write(self.big[: size % BIG])
         (folder / "other.pak").write_bytes(self.big)
         (folder / "small.bin").write_bytes(b"small")
         self.manifest = build_manifest(folder, "1.4.4", root / "manifest.json")
