@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-import socket
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from attrs import frozen
@@ -33,7 +34,8 @@ class Chain:
     game_server_key: str
     program: str
     allowlist_secret: str
-    chat: bool
+    game_folder: Path
+    features: frozenset[str]
 
     @classmethod
     def of(cls, host: Host) -> Chain:
@@ -55,7 +57,8 @@ class Chain:
             deploy.get("METAGAME_API_KEY", ""),
             deploy.get("GAMESERVER_BINARY_PATH", ""),
             allowlist.get("ALLOWLIST_SECRET", ""),
-            metagame.get("CHAT", "").strip() == "1",
+            host.path(host.variables("content").get("CONTENT_GAME_DIR", "")),
+            _features(metagame),
         )
 
     async def look(self, reactor: Any) -> None:
@@ -103,6 +106,17 @@ class Chain:
             raise Broken("gateway", said)
 
 
+def _features(metagame: dict[str, str]) -> frozenset[str]:
+    """What players can do here."""
+    switches = {
+        "chat": metagame.get("CHAT", "").strip() == "1" and find_spec("svcserver.chat.adapter"),
+        "store": metagame.get("STORE", "").strip().lower() == "free",
+        "guild": metagame.get("GUILDS", "").strip() != "0",
+        "content": True,
+    }
+    return frozenset(name for name, on in switches.items() if on)
+
+
 def _local(variables: dict[str, str], name: str, default: int) -> str:
     return f"http://127.0.0.1:{_port(variables, name, default)}"
 
@@ -110,14 +124,3 @@ def _local(variables: dict[str, str], name: str, default: int) -> str:
 def _port(variables: dict[str, str], name: str, default: int) -> int:
     text = variables.get(name, "").strip()
     return int(text) if text.isdigit() else default
-
-
-def is_free(port: int) -> bool:
-    """Whether we could listen there."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True

@@ -7,6 +7,7 @@ host's folder the same is read over HTTP by a fresh login from another address.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, text
@@ -15,6 +16,7 @@ from svcserver.ctl import database
 from svcserver.ctl.host import Host
 from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.player import Player
+from svcserver.ctl.play.together import Downloaded
 from svcserver.ctl.play.wire import Wire
 from svcserver.kernel import json
 
@@ -105,3 +107,11 @@ async def running(reactor: Any, deploy: str, ports: set[int]) -> list[dict[str, 
     if missing:
         raise Broken("deploy", f"lists no game server on port {min(missing)}")
     return [one for one in servers if int(one["port"]) in ports]
+
+
+def same_files(folder: Path, downloads: Sequence[Sequence[Downloaded]]) -> None:
+    """Every player's files are those on the owner's disk."""
+    for got in downloads:
+        for one in got:
+            if (folder / one.path).read_bytes() != one.body:
+                raise Broken("content", f"{one.path} is not the file in {folder}")

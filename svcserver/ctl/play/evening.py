@@ -9,7 +9,7 @@ from attrs import define, field, frozen
 from twisted.internet.defer import Deferred, FirstError, gatherResults
 
 from svcserver.ctl.host import Host
-from svcserver.ctl.play import checks, datagram
+from svcserver.ctl.play import chatting, checks, datagram, together
 from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.chain import Chain
 from svcserver.ctl.play.player import Player
@@ -55,6 +55,9 @@ class Evening:
             self._arrive()
             await self._settle_in()
             await self._city()
+            await self._meet()
+            await self._hunts()
+            await self._trade()
             await self._save()
             await self._check()
         finally:
@@ -100,7 +103,60 @@ class Evening:
         if {one.place for one in self.players} != {where}:
             raise Broken("deploy", "the players were sent to different cities")
         await self._each(self._knock)
+        await self._listed({where.port})
         self.story.say(f"all were matched into the city, which answers on UDP port {where.port}")
+
+    async def _meet(self) -> None:
+        """Friends, a guild, and talk in the city."""
+        first, *others = self.players
+        if others:
+            await together.befriend(first, others[0])
+            self.story.say(f"{first.name} and {others[0].name} became friends")
+        if self._has("guild") and self.chain is not None:
+            direct = Wire(self.reactor, self.chain.metagame)
+            try:
+                key = self.chain.game_server_key
+                name = await together.found_guild(first, others, direct, key)
+            finally:
+                await direct.close()
+            self.story.say(f"they founded the guild {name}")
+        if self._has("chat"):
+            heard = await chatting.talk(self.reactor, self.players, "City-evening", gather)
+            self.story.say(f"everyone said hello in the chat; {heard} lines were heard, each once")
+
+    async def _hunts(self) -> None:
+        """In parties of four."""
+        size = together.PARTY
+        parties = [self.players[at : at + size] for at in range(0, len(self.players), size)]
+        if self.wishes.hunts == 0:
+            return
+        await gather([together.party_up(members[0], members[1:]) for members in parties])
+        self.story.say(f"{len(parties)} {'party' if len(parties) == 1 else 'parties'} met")
+        for number in range(self.wishes.hunts):
+            hunt_id = together.HUNTS[number % len(together.HUNTS)]
+            places = await gather([together.hunt(members, hunt_id) for members in parties])
+            await self._each(self._knock)
+            await self._listed({place.port for place in places})
+            ports = ", ".join(str(place.port) for place in sorted(places, key=lambda p: p.port))
+            self.story.say(f"hunt {number + 1}: their own game server answers on UDP port {ports}")
+        await gather([together.disband(members) for members in parties])
+
+    async def _listed(self, ports: set[int]) -> None:
+        if self.chain is not None:
+            await checks.running(self.reactor, self.chain.deploy, ports)
+
+    async def _trade(self) -> None:
+        """The shop and the files."""
+        if self._has("store"):
+            items = await gather([together.shop(one) for one in self.players])
+            self.story.say(f"each took {items[0]} from the store, and has it once")
+        if self._has("content") and self.chain is not None:
+            downloads = await gather([together.download(one) for one in self.players])
+            checks.same_files(self.chain.game_folder, downloads)
+            self.story.say(f"each downloaded the game's {len(downloads[0])} files, byte for byte")
+
+    def _has(self, feature: str) -> bool:
+        return self.chain is not None and feature in self.chain.features
 
     async def _knock(self, player: Player) -> None:
         place = player.place
@@ -131,9 +187,6 @@ class Evening:
             if (key := self.host.owner_key()) is not None:
                 await checks.online(reactor, base, self.players, key)
                 self.story.say("the owner's status page lists every player and the city")
-        if chain is not None:
-            ports = {one.place.port for one in self.players if one.place is not None}
-            await checks.running(reactor, chain.deploy, ports)
 
     async def _leave(self) -> None:
         for one in self.players:

@@ -1,0 +1,138 @@
+"""What players do with each other, and with the owner's shop and files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from attrs import frozen
+
+from svcserver.ctl.play.broken import Broken
+from svcserver.ctl.play.player import Place, Player
+from svcserver.ctl.play.wire import Wire
+from svcserver.kernel.secrets import hex_token
+
+HUNTS = (
+    "CR19_PlayerHunt_Patrol_Flame",
+    "CR19_PlayerHunt_FTUE_Pursuit_Rock",
+    "CR19_PlayerHunt_Patrol_Alpha_Gem",
+)
+PARTY = 4  # players of a party at most
+GAME_SERVER_KEY = "x-svc-gameserver-apikey"
+ACCOUNT_KEY = "x-svc-user-api-key"
+
+
+async def befriend(one: Player, other: Player) -> None:
+    """Ask, accept, and see each other in the list."""
+    path = "/friends/api/public/friends"
+    await one.wire.ask("POST", f"{path}/{one.account}/{other.account}", want=(204,))
+    await other.wire.ask("POST", f"{path}/{other.account}/{one.account}", want=(204,))
+    for me, them in ((one, other), (other, one)):
+        listed = (await me.wire.ask("GET", f"{path}/{me.account}")).json
+        if {"ACCEPTED"} != {x["status"] for x in listed if x["accountId"] == them.account}:
+            raise Broken("metagame", f"{me.name} does not have {them.name} as a friend")
+
+
+async def party_up(leader: Player, others: Sequence[Player]) -> str:
+    """Invite and accept; every member sees the same party. Its id."""
+    party = str((await leader.wire.ask("POST", "/party", json={})).json["partyId"])
+    for one in others:
+        await one.wire.ask("POST", "/party", json={})
+        wish = {"recipientPlayerId": one.account, "partyId": party}
+        await leader.wire.ask("PUT", "/party/invite", json=wish)
+        invites = (await one.wire.ask("GET", "/party/invites")).json["invitations"]
+        if party not in [invite["partyId"] for invite in invites]:
+            raise Broken("metagame", f"{one.name} did not get the party invite")
+        await one.wire.ask("PUT", f"/party/invite/accept/{party}", json={"partyId": party})
+    if not others:
+        return party
+    wanted = sorted(one.account for one in (leader, *others))
+    for one in (leader, *others):
+        seen = (await one.wire.ask("POST", "/party", json={})).json
+        if seen["partyId"] != party or sorted(seen["playerIds"]) != wanted:
+            raise Broken("metagame", f"{one.name} sees another party")
+    return party
+
+
+async def hunt(members: Sequence[Player], hunt_id: str) -> Place:
+    """The leader starts, the others follow; all are sent to one game server."""
+    leader, *others = members
+    candidate = await leader.join("ISLAND", hunt_id)
+    for one in others:
+        if await one.join("ISLAND", hunt_id) != candidate:
+            raise Broken("metagame", f"{one.name} was matched without their party")
+    places = {await one.wait_for_server() for one in members}
+    if len(places) != 1:
+        raise Broken("deploy", "one party was sent to several game servers")
+    for one in members:
+        await one.beat(f"/Game/Maps/islands/{hunt_id}")
+    return places.pop()
+
+
+async def disband(members: Sequence[Player]) -> None:
+    """Everybody leaves the party."""
+    for one in members:
+        await one.wire.ask("DELETE", "/party/member")
+
+
+async def found_guild(leader: Player, others: Sequence[Player], direct: Wire, key: str) -> str:
+    """As the game does: the client checks the name, its game server makes the guild."""
+    name = f"Evening{hex_token(4)}"
+    await leader.wire.ask("POST", "/guild/validate", json={"name": name, "nameplate": ""})
+    wish = {"leader_account_id": leader.account, "name": name, "nameplate": ""}
+    await direct.ask("POST", "/guild", json=wish, headers={GAME_SERVER_KEY: key})
+    for one in others:
+        await leader.wire.ask("PUT", f"/guild/invite/{one.account}", json={})
+        [invite] = (await one.wire.ask("GET", "/guild/invite/player")).json["invites"]
+        await one.wire.ask("POST", f"/guild/invite/accept/{invite['id']}", json={})
+    wanted = {one.account for one in (leader, *others)}
+    for one in (leader, *others):
+        guild = (await one.wire.ask("GET", "/guild")).json
+        if guild["name"] != name or len(guild["members"]) != len(wanted):
+            raise Broken("metagame", f"{one.name} is not in the guild {name}")
+    return name
+
+
+async def shop(player: Player) -> str:
+    """Take a free thing, twice over the wire, and find it once in the inventory."""
+    offers = (await player.wire.ask("GET", "/product/skus/public?requiredTags=webstore")).json
+    fitting = [one for one in offers if one["remaining"] == 1 and len(one["items"] or []) == 1]
+    if not fitting:
+        raise Broken("metagame", "the store (STORE=free) offers nothing")
+    sku = str(fitting[0]["id"])
+    item = str(fitting[0]["items"][0]["catalogId"])
+    said = (await player.wire.ask("GET", f"/token/platinum/{sku}")).json
+    bought = f"/notification/platinum?token={said['purchaseToken']}"
+    for _ in range(2):
+        await player.wire.ask("POST", bought, json={}, want=(204,))
+    path = f"/inventory/{player.account}/{player.character}"
+    held = (await player.wire.ask("GET", path)).json
+    stacks = sum(one["quantity"] for one in held["stackedItems"] if one["catalogId"] == item)
+    count = stacks + [one["catalogId"] for one in held["instancedItems"]].count(item)
+    if count != 1:
+        raise Broken("metagame", f"{player.name} bought {item} once and holds {count}")
+    return item
+
+
+@frozen
+class Downloaded:
+    """One file of the game as a player got it."""
+
+    path: str
+    body: bytes
+
+
+async def download(player: Player) -> list[Downloaded]:
+    """Every file of the manifest, whole, checked against its hash."""
+    listed = (await player.wire.ask("GET", "/content/v1/manifest")).json["files"]
+    got = []
+    for one in listed:
+        path = f"/content/v1/files/{quote(one['path'])}"
+        heard = await player.wire.ask("GET", path, headers={ACCOUNT_KEY: player.key})
+        if hashlib.sha256(heard.body).hexdigest() != one["sha256"]:
+            raise Broken("content", f"{one['path']} came with other bytes than the manifest says")
+        got.append(Downloaded(str(one["path"]), heard.body))
+    if not got:
+        raise Broken("content", "the manifest lists no file")
+    return got
