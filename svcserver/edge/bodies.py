@@ -99,7 +99,7 @@ class Chunked:
                 raise Fault("chunk end")
             self._ending = False
         elif self._trailer >= 0:
-            self._trailer += len(line)
+            self._trailer += len(line) + 2
             if line and (self._trailer > MAX_TRAILER or not _TRAILER.fullmatch(line)):
                 raise Fault("trailer")
             self.done = not line

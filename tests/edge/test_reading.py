@@ -1,0 +1,123 @@
+"""Heads and bodies under noise: either one reading, or a Fault."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+
+import httptools
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.edge.bodies import LAST_CHUNK, Chunked, Counted, chunk
+from svcserver.edge.heads import Fault, find_end, read_request, read_response
+
+GOOD = (
+    b"POST /a?b HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nConnection: close\r\n"
+    b"Upgrade: x\r\nA: \xff\r\n\r\n"
+)
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    """A good head with a few bytes changed, inserted or taken out."""
+    data = bytearray(GOOD)
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, len(data) - 1))
+        how = draw(st.integers(0, 2))
+        byte = draw(st.sampled_from(b"\r\n \t:,;\x00\x7f\xffaA0/.+-"))
+        if how == 0:
+            data[at] = byte
+        elif how == 1:
+            data.insert(at, byte)
+        else:
+            del data[at]
+    return bytes(data)
+
+
+class Count:
+    def __init__(self) -> None:
+        self.names: list[bytes] = []
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.names.append(name.lower())
+
+
+class HeadTests(SynchronousTestCase):
+    @settings(max_examples=300, deadline=None)
+    @given(damaged())
+    def test_what_is_taken_llhttp_takes_too(self, data: bytes) -> None:
+        try:
+            end = find_end(data)
+            if end < 0:
+                return
+            head = read_request(data[:end])
+        except Fault as fault:
+            self.assertIn(fault.status, (400, 417, 431))
+            return
+        if not head.is_plain or head.method != b"POST":
+            return
+        count = Count()
+        parser = httptools.HttpRequestParser(count)
+        with contextlib.suppress(httptools.HttpParserUpgrade):
+            parser.feed_data(data[:end])
+        self.assertEqual(count.names, [lower for _, lower, _ in head.headers])
+        self.assertLessEqual(len(head.values(b"content-length")), 1)
+
+    @settings(max_examples=200, deadline=None)
+    @given(st.binary(max_size=200), st.sampled_from([b"GET", b"HEAD"]))
+    def test_noise_is_no_answer(self, data: bytes, method: bytes) -> None:
+        with self.assertRaises(Fault):
+            read_response(data.replace(b"HTTP", b"") + b"\r\n\r\n", method)
+
+    def test_a_good_head(self) -> None:
+        head = read_request(GOOD)
+        self.assertEqual((head.method, head.target, head.length), (b"POST", b"/a?b", 5))
+        self.assertFalse(head.keep_alive)
+        self.assertEqual((head.upgrade, head.named), (b"x", frozenset([b"close"])))
+
+
+class BodyTests(SynchronousTestCase):
+    @settings(max_examples=100, deadline=None)
+    @given(
+        st.lists(st.binary(min_size=1, max_size=40), max_size=8),
+        st.binary(max_size=20),
+        st.lists(st.integers(0, 400), max_size=6),
+    )
+    def test_chunks_come_out_whole_however_they_are_cut(
+        self, parts: list[bytes], after: bytes, cuts: list[int]
+    ) -> None:
+        data = b"".join(chunk(part) for part in parts) + LAST_CHUNK + after
+        body, found, rest = Chunked(), b"", b""
+        edges = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
+        for begin, end in itertools.pairwise(edges):
+            if body.done:
+                rest += data[begin:end]
+                continue
+            part, rest = body.feed(data[begin:end])
+            found += part
+        self.assertTrue(body.done)
+        self.assertEqual((found, rest), (b"".join(parts), after))
+
+    @settings(max_examples=200, deadline=None)
+    @given(st.binary(max_size=80))
+    def test_noise_never_hangs_or_breaks(self, data: bytes) -> None:
+        body = Chunked()
+        try:
+            for at in range(len(data)):
+                if not body.done:
+                    body.feed(data[at : at + 1])
+        except Fault as fault:
+            self.assertEqual(fault.status, 400)
+
+    def test_endless_size_lines_and_trailers_are_refused(self) -> None:
+        for data in (b"1;" + b"x" * 2_000, b"0\r\n" + b"A: b\r\n" * 2_000):
+            with self.assertRaises(Fault):
+                Chunked().feed(data)
+
+    def test_a_counted_body_leaves_the_rest(self) -> None:
+        body = Counted(3)
+        self.assertEqual(body.feed(b"ab"), (b"ab", b""))
+        self.assertEqual(body.feed(b"cd"), (b"c", b"d"))
+        self.assertTrue(body.done)

@@ -1,0 +1,192 @@
+"""Starting the gateway: every setting, the certificate, the secrets."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from twisted.internet.testing import MemoryReactorClock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.edge.certificate import make_pair, write_pair
+from svcserver.gateway.service import Options, makeService
+from svcserver.gateway.settings import Address
+from svcserver.web.serving import House
+
+SECRET = "0123456789abcdef0123456789abcdef"
+
+
+class StartTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        folder = Path(tempfile.mkdtemp())
+        certificate, key = write_pair(make_pair(["127.0.0.1"]), folder)
+        self.environ = {
+            "GATEWAY_CERT": str(certificate),
+            "GATEWAY_KEY": str(key),
+            "GATEWAY_SECRET": SECRET,
+            "ALLOWLIST_SECRET": SECRET,
+        }
+        self.folder = folder
+
+    def options(self, **changes: str) -> Options:
+        environ = {**self.environ, **changes}
+        self.patch(os, "environ", {k: v for k, v in environ.items() if v != "-"})
+        options = Options()
+        options.parseOptions([])
+        return options
+
+    def refused(self, **changes: str) -> str:
+        with self.assertRaises(SystemExit) as caught:
+            self.options(**changes)
+        line = str(caught.exception)
+        self.assertNotIn("\n", line)
+        self.assertNotIn(SECRET, line)
+        return line
+
+    def test_defaults_are_the_sheets(self) -> None:
+        settings = self.options().settings
+        self.assertEqual((settings.bind, settings.port), ("0.0.0.0", 443))
+        self.assertEqual(settings.metagame, Address("127.0.0.1", 61000))
+        self.assertEqual(settings.content, Address("127.0.0.1", 61002))
+        self.assertEqual(settings.chat, Address("127.0.0.1", 61099))
+        rates = {bucket.value: (r.burst, r.per_minute) for bucket, r in settings.rates().items()}
+        self.assertEqual(
+            rates,
+            {
+                "general": (300, 180),
+                "content": (600, 600),
+                "register": (5, 0.2),
+                "token": (10, 1),
+                "ws": (20, 12),
+            },
+        )
+        self.assertEqual((settings.connect.burst, settings.connect.per_minute), (200, 300))
+        self.assertEqual((settings.max_connections, settings.max_per_address), (2048, 128))
+        limits = settings.limits()
+        self.assertEqual(
+            (limits.handshake_s, limits.headers_s, limits.request_s, limits.keep_alive_s),
+            (10, 10, 30, 65),
+        )
+        self.assertEqual(
+            (limits.idle_s, limits.upstream_idle_s, limits.tunnel_idle_s, limits.max_body),
+            (120, 120, 300, 131_072),
+        )
+        self.assertEqual((settings.grace_s, settings.refresh_s), (10, 60))
+
+    def test_bad_values_end_the_start_naming_the_variable(self) -> None:
+        for name, values in {
+            "GATEWAY_BIND": ["x", "300.0.0.1"],
+            "GATEWAY_PORT": ["0", "65536", "x"],
+            "GATEWAY_SECRET": ["-", "short", "a b" * 20, "x" * 257, "\u00e9" * 40],
+            "ALLOWLIST_SECRET": ["-", "short"],
+            "GATEWAY_METAGAME_URL": [
+                "https://127.0.0.1:1",
+                "http://10.0.0.1:1",
+                "http://127.0.0.1",
+                "http://127.0.0.1:1/x",
+                "http://u@127.0.0.1:1",
+                "http://example.org:1",
+                "127.0.0.1:1",
+                "http://127.0.0.1:99999",
+            ],
+            "GATEWAY_CONTENT_URL": ["x"],
+            "GATEWAY_WS_URL": ["ws://127.0.0.1:1"],
+            "ALLOWLIST_URL": ["http://8.8.8.8:1"],
+            "ALLOWLIST_ADDITIONAL_URLS": ["http://127.0.0.1:1,x"],
+            "GATEWAY_ALLOWLIST_REFRESH_SECONDS": ["4", "541"],
+            "GATEWAY_MAX_BODY_BYTES": ["1023", "67108865"],
+            "GATEWAY_MAX_CONNECTIONS": ["0"],
+            "GATEWAY_MAX_CONNECTIONS_PER_IP": ["100001"],
+            "GATEWAY_RATE_GENERAL": ["5", "0,1", "1.5,1", "1,0", "5,-1", "5,1e3", "5,x", "1,1,1"],
+            "GATEWAY_RATE_CONTENT": ["1000001,1"],
+            "GATEWAY_RATE_REGISTER": ["1,1000001"],
+            "GATEWAY_RATE_TOKEN": ["nan,nan"],
+            "GATEWAY_RATE_CONNECT": [","],
+            "GATEWAY_RATE_WS": ["1,inf"],
+            "GATEWAY_HANDSHAKE_TIMEOUT_MS": ["999"],
+            "GATEWAY_HEADERS_TIMEOUT_MS": ["120001"],
+            "GATEWAY_REQUEST_TIMEOUT_MS": ["600001"],
+            "GATEWAY_KEEPALIVE_TIMEOUT_MS": ["1"],
+            "GATEWAY_IDLE_TIMEOUT_MS": ["3600001"],
+            "GATEWAY_UPSTREAM_IDLE_TIMEOUT_MS": ["x"],
+            "GATEWAY_WS_IDLE_TIMEOUT_MS": ["86400001"],
+            "GATEWAY_SHUTDOWN_GRACE_MS": ["-1"],
+        }.items():
+            for value in values:
+                with self.subTest(name=name, value=value):
+                    self.assertIn(name, self.refused(**{name: value}))
+
+    def test_good_values_in_odd_clothes(self) -> None:
+        settings = self.options(
+            GATEWAY_RATE_REGISTER=" 5 , 0.25 ",
+            GATEWAY_METAGAME_URL="http://localhost:5/",
+            GATEWAY_CONTENT_URL="http://[::1]:6",
+            LOG_LEVEL="LOUD",
+            GATEWAY_PORT=" ",
+        ).settings
+        self.assertEqual(settings.register.per_minute, 0.25)
+        self.assertEqual(settings.metagame, Address("127.0.0.1", 5))
+        self.assertEqual(settings.content.url(), "http://[::1]:6")
+        self.assertEqual((settings.log_level, settings.port), ("info", 443))
+
+    def test_the_allowlist_may_be_off_and_then_needs_nothing(self) -> None:
+        options = self.options(GATEWAY_ALLOWLIST="0", ALLOWLIST_SECRET="-", ALLOWLIST_URL="x")
+        self.assertIsNone(options.allowlist)
+        self.assertIn("GATEWAY_ALLOWLIST", options.warnings[0])
+
+    def test_the_certificate_is_checked_before_anything_listens(self) -> None:
+        other = self.folder / "other"
+        write_pair(make_pair(["a"]), other)
+        old = self.folder / "old"
+        write_pair(make_pair(["a"], now=datetime(2000, 1, 1, tzinfo=UTC)), old)
+        for changes, name, words in (
+            ({"GATEWAY_CERT": "-"}, "GATEWAY_CERT", "not set"),
+            ({"GATEWAY_CERT": "/nowhere"}, "GATEWAY_CERT", "cannot be read"),
+            ({"GATEWAY_KEY": str(other / "gateway-key.pem")}, "GATEWAY_KEY", "does not belong"),
+            (
+                {
+                    "GATEWAY_CERT": str(old / "gateway-cert.pem"),
+                    "GATEWAY_KEY": str(old / "gateway-key.pem"),
+                },
+                "GATEWAY_CERT",
+                "expired",
+            ),
+        ):
+            line = self.refused(**changes)
+            self.assertIn(name, line)
+            self.assertIn(words, line)
+
+    def start(self, reactor: Any, **changes: str) -> House:
+        house = makeService(self.options(**changes), reactor)
+        house.startService()
+        return house
+
+    def test_it_listens_where_it_is_told_and_stops(self) -> None:
+        reactor = MemoryReactorClock()
+        house = self.start(reactor, GATEWAY_BIND="127.0.0.1", GATEWAY_PORT="8443")
+        [(port, *_, host)] = reactor.tcpServers
+        self.assertEqual((host, port), ("127.0.0.1", 8443))
+        self.successResultOf(house.stopService())
+        self.assertEqual(reactor.getDelayedCalls(), [])
+
+    def test_a_socket_handed_over_is_used_instead(self) -> None:
+        reactor, adopted = MemoryReactorClock(), []
+        reactor.adoptStreamPort = lambda *args: adopted.append(args)  # type: ignore[assignment]
+        self.start(reactor, LISTEN_PID=str(os.getpid()), LISTEN_FDS="1")
+        self.assertEqual(adopted[0][0], 3)
+        self.assertEqual(reactor.tcpServers, [])
+
+    def test_the_caps_hold_before_tls(self) -> None:
+        reactor = MemoryReactorClock()
+        self.start(reactor, GATEWAY_MAX_CONNECTIONS_PER_IP="2")
+        door = reactor.tcpServers[0][1]
+
+        class Address:
+            host = "203.0.113.9"
+
+        self.assertIsNotNone(door.buildProtocol(Address()))
+        self.assertIsNotNone(door.buildProtocol(Address()))
+        self.assertIsNone(door.buildProtocol(Address()))

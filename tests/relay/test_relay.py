@@ -1,0 +1,175 @@
+"""The relay: who may use it, what it answers, how it starts."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.internet.error import CannotListenError
+from twisted.internet.testing import MemoryReactorClock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.edge.tls import Mismatch
+from svcserver.kernel.settings import BadSetting, load
+from svcserver.relay import guard
+from svcserver.relay.relaying import DEFAULT_PORT, HOST, PortBusy, RelayService, Target
+from svcserver.relay.service import Guarded, Options, makeService
+from svcserver.relay.settings import Settings, target_of
+from tests.edge.wires import relay
+
+FP = "0a" * 32
+TARGET = Target("203.0.113.10", 443, FP)
+
+
+def ask(*lines: bytes, peer: str = "127.0.0.1", upgrade: bool = False) -> bytes:
+    extra = b"Connection: Upgrade\r\nUpgrade: websocket\r\n" if upgrade else b""
+    edge = relay()
+    wire = edge.connect(peer)
+    wire.protocol.dataReceived(
+        b"GET /x HTTP/1.1\r\n" + b"".join(line + b"\r\n" for line in lines) + extra + b"\r\n"
+    )
+    if not wire.value():
+        assert edge.upstream.wires
+        return b"forwarded"
+    assert not edge.upstream.wires
+    return wire.value()
+
+
+class GuardTests(SynchronousTestCase):
+    def refused(self, said: bytes) -> None:
+        self.assertTrue(said.startswith(b"HTTP/1.1 403 Forbidden\r\n"), said)
+        self.assertTrue(said.endswith(b'{"error":"forbidden"}'))
+
+    def test_only_local_callers(self) -> None:
+        for peer in ("203.0.113.9", "10.0.0.1", "::2", "::ffff:10.0.0.1", "junk"):
+            self.refused(ask(b"Host: localhost", peer=peer))
+        for peer in ("127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"):
+            self.assertEqual(ask(b"Host: localhost", peer=peer), b"forwarded")
+
+    def test_only_local_hosts(self) -> None:
+        for host in (
+            b"127.0.0.1",
+            b"localhost:1",
+            b"LOCALHOST",
+            b"[::1]:61000",
+            b"127.0.0.1:61000",
+        ):
+            self.assertEqual(ask(b"Host: " + host), b"forwarded")
+        for host in (b"evil.example", b"127.0.0.1.evil", b"localhost.", b"127.0.0.2", b"[::2]"):
+            self.refused(ask(b"Host: " + host))
+        self.refused(ask())
+        self.refused(ask(b"Host: localhost", b"Host: localhost"))
+
+    def test_only_local_origins_also_for_upgrades(self) -> None:
+        for origin in (b"http://localhost", b"https://127.0.0.1:61000", b"http://[::1]:5"):
+            self.assertEqual(ask(b"Host: localhost", b"Origin: " + origin), b"forwarded")
+        for origin in (b"http://evil.example", b"null", b"file://", b"http://localhost.evil", b""):
+            for upgrade in (False, True):
+                self.refused(ask(b"Host: localhost", b"Origin: " + origin, upgrade=upgrade))
+
+    def test_sec_fetch_marks_a_browser_unless_it_upgrades(self) -> None:
+        for name in (b"Sec-Fetch-Site", b"sec-fetch-mode", b"SEC-FETCH-X"):
+            self.refused(ask(b"Host: localhost", name + b": none"))
+            self.assertEqual(ask(b"Host: localhost", name + b": none", upgrade=True), b"forwarded")
+
+    @settings(max_examples=100, deadline=None)
+    @given(st.text(max_size=40))
+    def test_noise_is_never_loopback(self, noise: str) -> None:
+        if guard.is_loopback(noise):
+            self.assertTrue(noise.startswith(("127.", "::")) or "1" in noise)
+
+    def test_other_transfer_encodings_are_501(self) -> None:
+        said = ask(b"Host: localhost", b"Transfer-Encoding: gzip")
+        self.assertTrue(said.startswith(b"HTTP/1.1 501 "))
+        self.assertTrue(said.endswith(b'{"error":"unsupported_transfer_encoding"}'))
+
+
+class StartTests(SynchronousTestCase):
+    def settings(self, **environ: str) -> Settings:
+        return load(Settings, environ)[0]
+
+    def test_it_listens_on_its_fixed_address(self) -> None:
+        reactor = MemoryReactorClock()
+        service = RelayService(reactor, TARGET, DEFAULT_PORT)
+        service.startService()
+        [(port, *_, host)] = reactor.tcpServers
+        self.assertEqual((host, port), ("127.0.0.1", 61000))
+        self.successResultOf(service.stopService())
+        self.assertEqual(reactor.getDelayedCalls(), [])
+
+    def test_outgoing_connections_may_have_an_address_of_their_own(self) -> None:
+        reactor = MemoryReactorClock()
+        service = RelayService(reactor, TARGET, bind="127.1.2.3")
+        service.pool.take()
+        [(host, port, _, timeout, bind)] = reactor.tcpClients
+        self.assertEqual((host, port, timeout, bind), ("203.0.113.10", 443, 10.0, ("127.1.2.3", 0)))
+
+    def test_no_connection_in_time_is_given_up(self) -> None:
+        reactor = MemoryReactorClock()
+        taken = RelayService(reactor, TARGET).pool.take()
+        reactor.advance(10)
+        self.assertEqual(self.failureResultOf(taken).value.code, "upstream_unreachable")
+
+    def test_a_wrong_certificate_is_reported_once_with_its_fingerprint(self) -> None:
+        reactor = MemoryReactorClock()
+        pool = RelayService(reactor, TARGET).pool
+        for _ in range(2):
+            taken = pool.take()
+            attempt = reactor.tcpClients[-1][2].wrappedFactory
+            connection = attempt.buildProtocol(None)
+            attempt.handshaken(connection, "ff" * 32)
+            failure = self.failureResultOf(taken, Mismatch)
+            self.assertEqual(
+                (failure.value.status, failure.value.code), (502, "certificate_mismatch")
+            )
+        self.assertEqual(reactor.getDelayedCalls(), [])
+
+    def test_a_taken_port_is_port_busy(self) -> None:
+        class Busy(MemoryReactorClock):
+            def listenTCP(self, port: int, *_: object, **__: object) -> None:  # type: ignore[override]
+                raise CannotListenError(HOST, port, OSError(98, "in use"))
+
+        service = RelayService(Busy(), TARGET, DEFAULT_PORT)
+        with self.assertRaises(PortBusy) as caught:
+            service.startService()
+        self.assertEqual(caught.exception.code, "port_busy")
+        with self.assertRaisesRegex(SystemExit, "port_busy"):
+            Guarded(service).startService()
+
+    def test_the_port_setting_is_for_tests_and_else_ignored(self) -> None:
+        self.assertEqual(self.settings(SVC_RELAY_PORT="61010").port, 61010)
+        for bad in ("80", "065000", "70000", "x", "1e4", "-1", "99999999"):
+            found, warnings = load(Settings, {"SVC_RELAY_PORT": bad})
+            self.assertEqual(found.port, 61000)
+            self.assertEqual(len(warnings), 1)
+
+    def test_the_target_comes_from_the_invite_or_from_all_three_overrides(self) -> None:
+        invite = f"svc://join?v=2&mode=public&host=a.example&fp={FP}&code=ABCD&name=n"
+        found = target_of(self.settings(SVC_RELAY_INVITE=invite), None)
+        self.assertEqual(found, Target("a.example", 443, FP))
+        three = {"SVC_RELAY_HOST": "b", "SVC_RELAY_GATEWAY_PORT": "5", "SVC_RELAY_FINGERPRINT": FP}
+        found = target_of(self.settings(SVC_RELAY_INVITE=invite, **three), None)
+        self.assertEqual(found, Target("b", 5, FP))
+        self.assertEqual(target_of(self.settings(), invite).host, "a.example")
+        for some in ({}, {"SVC_RELAY_HOST": "b"}, {"SVC_RELAY_INVITE": "svc://join?v=1"}):
+            with self.assertRaises(BadSetting) as caught:
+                target_of(self.settings(**some), None)
+            self.assertIn("SVC_RELAY_", str(caught.exception))
+
+    def test_bad_settings_name_the_variable(self) -> None:
+        for name, value in (
+            ("SVC_RELAY_FINGERPRINT", "x"),
+            ("SVC_RELAY_GATEWAY_PORT", "0"),
+            ("SVC_RELAY_CONNECT_TIMEOUT_MS", "999"),
+        ):
+            with self.assertRaisesRegex(BadSetting, name):
+                self.settings(**{name: value})
+
+    def test_the_service_is_made_of_its_options(self) -> None:
+        options = Options()
+        options.settings, options.warnings = self.settings(SVC_RELAY_PORT="61011"), []
+        options.target = TARGET
+        reactor = MemoryReactorClock()
+        house = makeService(options, reactor)
+        house.startService()
+        self.assertEqual(reactor.tcpServers[0][0], 61011)
+        self.successResultOf(house.stopService())
