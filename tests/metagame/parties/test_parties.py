@@ -571,6 +571,14 @@ class BoundTests(SynchronousTestCase):
         parties.poll("bob", 4000.0)
         self.assertEqual((len(parties), parties._invites, parties._invited), (1, {}, {}))
 
+    def test_it_sweeps_once_a_minute_who_has_been_silent_for_more_than_an_hour(self) -> None:
+        parties = PartiesInMemory()
+        parties.poll("ann", 0.0)
+        parties.poll("bob", 0.0)
+        for now, left in ((3600.0, 2), (3659.0, 2), (3660.0, 1), (9000.0, 1)):
+            parties.hear("bob", now)
+            self.assertEqual(len(parties), left, now)
+
     def test_the_oldest_decline_is_forgotten(self) -> None:
         parties = PartiesInMemory(max_declines=2)
         for sender in ("s0", "s1", "s2"):
