@@ -1,0 +1,140 @@
+"""Ports and memory never leak, whatever happens in whatever order."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.deploy.fleet import Fleet, MemoryGuard, NoCapacity
+from svcserver.deploy.hunts import Kind, Launch
+
+FREE = lambda port: False  # noqa: E731
+
+
+class FleetTests(SynchronousTestCase):
+    def test_city_and_dojo_have_their_ports_and_hunts_the_rest_highest_first(self) -> None:
+        fleet = Fleet(8770, 8777)
+        self.assertEqual(fleet.hold(Kind.CITY, FREE), 8777)
+        self.assertEqual(fleet.hold(Kind.DOJO, FREE), 8776)
+        self.assertEqual(
+            [fleet.hold(Kind.HUNT, FREE) for _ in range(6)], [8775, 8774, 8773, 8772, 8771, 8770]
+        )
+        with self.assertRaises(NoCapacity) as caught:
+            fleet.hold(Kind.TUTORIAL, FREE)
+        self.assertEqual(caught.exception.reason, "ports")
+
+    def test_a_port_a_stranger_holds_is_skipped(self) -> None:
+        self.assertEqual(Fleet(8770, 8777).hold(Kind.HUNT, lambda port: port > 8772), 8772)
+
+    def test_a_hunt_worker_leaves_the_top_two_unused(self) -> None:
+        fleet = Fleet(8770, 8777, hunt_worker=True)
+        self.assertEqual(fleet.hold(Kind.HUNT, FREE), 8775)
+        with self.assertRaises(NoCapacity):
+            fleet.hold(Kind.CITY, FREE)
+
+    def test_the_record_is_the_sheets(self) -> None:
+        fleet = Fleet(8770, 8777)
+        launch = Launch(
+            Kind.HUNT, "/Game/a", "?game=g", "g", None, "None", "mm", "hunt", ("UID-a",), 4
+        )
+        server = fleet.started(launch, 8775, 42, 1_790_000_000.0)
+        self.assertEqual(
+            server.record(),
+            {
+                "id": server.id,
+                "port": 8775,
+                "kind": "hunt",
+                "map": "/Game/a",
+                "gameMode": "g",
+                "behemoth": None,
+                "huntId": "hunt",
+                "matchmakerHuntId": "mm",
+                "expectedPlayers": ["UID-a"],
+                "maxPlayers": 4,
+                "startedAt": "2026-09-21T14:13:20.000Z",
+            },
+        )
+        self.assertEqual(fleet.records([]), [])
+
+
+class GuardTests(SynchronousTestCase):
+    def test_reservations_count_until_they_end_or_fail(self) -> None:
+        guard = MemoryGuard(3072, 1536, 1000, 60.0, lambda: 6000.0)
+        first = guard.reserve(Kind.CITY, 0.0)
+        with self.assertRaises(NoCapacity) as caught:
+            guard.reserve(Kind.CITY, 59.0)
+        self.assertEqual(caught.exception.reason, "memory")
+        guard.release(first)
+        guard.reserve(Kind.CITY, 59.0)
+        guard.reserve(Kind.CITY, 200.0)
+
+    def test_hunts_have_their_own_cost(self) -> None:
+        guard = MemoryGuard(100, 50, 10, 60.0, lambda: 112.0)
+        guard.reserve(Kind.HUNT, 0.0)
+        with self.assertRaises(NoCapacity):
+            guard.reserve(Kind.HUNT, 0.0)
+
+
+class FleetMachine(RuleBasedStateMachine):
+    """Launches, failures and ends at random."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fleet = Fleet(9000, 9007)
+        self.held: dict[int, Kind] = {}
+        self.running: dict[str, int] = {}
+
+    @rule(kind=st.sampled_from(Kind), strangers=st.sets(st.integers(9000, 9007), max_size=3))
+    def hold(self, kind: Kind, strangers: set[int]) -> None:
+        try:
+            port = self.fleet.hold(kind, lambda port: port in strangers)
+        except NoCapacity:
+            return
+        assert port not in strangers
+        assert port not in self.held and port not in self.running.values()
+        self.held[port] = kind
+
+    @rule(choice=st.integers(0, 7))
+    def start(self, choice: int) -> None:
+        if self.held:
+            port = sorted(self.held)[choice % len(self.held)]
+            server = self.fleet.started(Launch(self.held.pop(port), "/Game/a"), port, 1, 0.0)
+            self.running[server.id] = port
+
+    @rule(choice=st.integers(0, 7))
+    def fail(self, choice: int) -> None:
+        if self.held:
+            port = sorted(self.held)[choice % len(self.held)]
+            del self.held[port]
+            self.fleet.release(port)
+
+    @rule(choice=st.integers(0, 7), twice=st.booleans())
+    def end(self, choice: int, twice: bool) -> None:
+        if self.running:
+            server_id = sorted(self.running)[choice % len(self.running)]
+            del self.running[server_id]
+            for _ in range(1 + twice):
+                self.fleet.ended(server_id)
+
+    @invariant()
+    def one_port_one_server(self) -> None:
+        ports = [one.port for one in self.fleet.servers.values()]
+        assert sorted(ports) == sorted(self.running.values())
+        assert len(ports) == len(set(ports))
+
+    def teardown(self) -> None:
+        for port in list(self.held):
+            self.fleet.release(port)
+        for server_id in list(self.running):
+            self.fleet.ended(server_id)
+        taken = 0
+        for kind in (Kind.CITY, Kind.DOJO, *[Kind.HUNT] * 6):
+            self.fleet.hold(kind, FREE)
+            taken += 1
+        assert taken == 8
+
+
+FleetMachineTests = FleetMachine.TestCase
+FleetMachineTests.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

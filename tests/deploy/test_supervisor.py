@@ -1,0 +1,344 @@
+"""Launching, sharing, watching, ending: with a fake spawner and a clock that stands still."""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.error import ProcessDone, ProcessTerminated
+from twisted.internet.task import Clock
+from twisted.logger import capturedLogs
+from twisted.python.failure import Failure
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.deploy.fleet import Fleet, GameServer, MemoryGuard, NoCapacity
+from svcserver.deploy.hunts import HuntTable, Kind, Unlaunchable
+from svcserver.deploy.process import GameProcess, check_program
+from svcserver.deploy.readiness import VARIABLE, Readiness
+from svcserver.deploy.service import front_door
+from svcserver.deploy.supervisor import Program, Supervisor
+from svcserver.kernel.launch_requests import LaunchRequest
+from svcserver.kernel.secrets import Secret
+from tests.support.browser import Browser
+
+CITY = LaunchRequest("CITY", "", "")
+HUNT = LaunchRequest("ISLAND", "", "CR19_PlayerHunt_Escalation_Randall_Easy", ("UID-a",))
+DOJO = LaunchRequest("SHARED", "", "ShatteredIsles_TrainingDojo")
+PATH = "/api/matchmaker/handle-matchmaking-for-player"
+
+
+class FakeTransport:
+    """A child that does what it is told."""
+
+    def __init__(self, process: GameProcess, pid: int) -> None:
+        self.process, self.pid = process, pid
+
+    def loseConnection(self) -> None:
+        """Pipes are closed by ``end``."""
+
+    def end(self, code: int = 0, by: int | None = None) -> None:
+        why: Exception = (
+            ProcessDone(0) if code == 0 and by is None else ProcessTerminated(code or None, by)
+        )
+        self.process.processExited(Failure(why))
+        self.process.processEnded(Failure(why))
+
+
+class FakeSpawner:
+    """Records what was started; ``kills`` what was signalled."""
+
+    def __init__(self) -> None:
+        self.children: list[FakeTransport] = []
+        self.commands: list[list[str]] = []
+        self.extra: list[dict[str, str]] = []
+        self.broken: OSError | None = None
+        self.kills: list[int] = []
+
+    def spawn(self, process: GameProcess, command: list[str], extra: dict[str, str]) -> int:
+        if self.broken is not None:
+            raise self.broken
+        child = FakeTransport(process, 1000 + len(self.children))
+        process.makeConnection(child)
+        process.kill = lambda how: self._kill(child, how)  # type: ignore[method-assign]
+        self.children.append(child)
+        self.commands.append(command)
+        self.extra.append(extra)
+        return child.pid
+
+    def _kill(self, child: FakeTransport, how: int) -> None:
+        self.kills.append(how)
+        if not child.process.over and (how == signal.SIGKILL or not getattr(child, "deaf", False)):
+            child.end(by=how)
+
+
+class SupervisorCase(SynchronousTestCase):
+    def make(self, **changes: Any) -> Supervisor:
+        self.clock, self.spawner = Clock(), FakeSpawner()
+        parts: dict[str, Any] = {
+            "clock": self.clock,
+            "now": self.clock.seconds,
+            "starter": self.spawner,
+            "program": Program("/srv/game", key=Secret("hush")),
+            "table": HuntTable.load("/Game/Maps/city/a_01_persistent"),
+            "fleet": Fleet(8770, 8777),
+            "host": "203.0.113.9",
+            "is_bound": lambda port: False,
+            "readiness": Readiness(self.clock),
+        }
+        supervisor = Supervisor(**(parts | changes))
+        # a fake child has no /proc entry: what its protocol says decides
+        self.patch(GameProcess, "alive", property(lambda process: not process.over))
+        return supervisor
+
+    def ask(self, supervisor: Supervisor, wish: LaunchRequest) -> Deferred[GameServer]:
+        return Deferred.fromCoroutine(supervisor.hand_out(wish))
+
+
+class LaunchTests(SupervisorCase):
+    def test_the_city_is_started_once_for_all_who_ask_at_once(self) -> None:
+        supervisor = self.make(spacing_s=10.0)
+        self.successResultOf(self.ask(supervisor, HUNT))
+        asked = [self.ask(supervisor, CITY) for _ in range(5)]
+        for one in asked:
+            self.assertNoResult(one)
+        self.clock.advance(10)
+        self.assertEqual({self.successResultOf(one).port for one in asked}, {8777})
+        self.assertEqual(len(self.spawner.children), 2)
+
+    def test_an_asker_who_leaves_does_not_end_the_others_launch(self) -> None:
+        supervisor = self.make(spacing_s=10.0)
+        self.successResultOf(self.ask(supervisor, HUNT))
+        first, second = self.ask(supervisor, CITY), self.ask(supervisor, CITY)
+        first.addErrback(lambda why: None)
+        first.cancel()
+        self.clock.advance(10)
+        self.assertEqual(self.successResultOf(second).port, 8777)
+
+    def test_launches_are_spaced_and_a_failed_one_adds_no_gap(self) -> None:
+        supervisor = self.make(spacing_s=10.0)
+        self.successResultOf(self.ask(supervisor, HUNT))
+        self.clock.advance(10)
+        self.spawner.broken = FileNotFoundError("gone")
+        self.failureResultOf(self.ask(supervisor, HUNT), Unlaunchable)
+        self.spawner.broken = None
+        self.successResultOf(self.ask(supervisor, HUNT))
+        waiting = self.ask(supervisor, HUNT)
+        self.clock.advance(9.9)
+        self.assertNoResult(waiting)
+        self.clock.advance(0.1)
+        self.successResultOf(waiting)
+
+    def test_a_dead_city_is_started_again_before_it_is_handed_out(self) -> None:
+        supervisor = self.make()
+        first = self.successResultOf(self.ask(supervisor, CITY))
+        for _ in range(20):
+            self.spawner.children[-1].end(by=9)
+            again = self.successResultOf(self.ask(supervisor, CITY))
+            self.assertEqual(again.port, 8777)
+            self.assertNotEqual(again.id, first.id)
+        self.assertEqual(len(supervisor.records()), 1)
+
+    def test_a_hunts_exit_frees_its_port_at_once(self) -> None:
+        supervisor = self.make()
+        for _ in range(100):
+            self.assertEqual(self.successResultOf(self.ask(supervisor, HUNT)).port, 8775)
+            self.spawner.children[-1].end()
+        self.assertEqual(supervisor.records(), [])
+        self.assertEqual(supervisor._processes, {})
+
+    def test_the_pool_runs_out_and_says_so(self) -> None:
+        supervisor = self.make()
+        for _ in range(6):
+            self.successResultOf(self.ask(supervisor, HUNT))
+        why = self.failureResultOf(self.ask(supervisor, HUNT), NoCapacity)
+        self.assertEqual(why.value.reason, "ports")
+
+    def test_a_failed_spawn_gives_port_and_memory_back_and_names_the_error_not_the_key(
+        self,
+    ) -> None:
+        guard = MemoryGuard(0, 100, 100, 60.0, lambda: 150.0)
+        supervisor = self.make(guard=guard)
+        self.spawner.broken = PermissionError("not executable")
+        with capturedLogs() as events:
+            for _ in range(10):
+                self.failureResultOf(self.ask(supervisor, HUNT), Unlaunchable)
+        self.assertTrue(any("/srv/game" in str(event) for event in events))
+        self.assertFalse(any("hush" in str(event) for event in events))
+        self.spawner.broken = None
+        self.assertEqual(self.successResultOf(self.ask(supervisor, HUNT)).port, 8775)
+        self.failureResultOf(self.ask(supervisor, HUNT), NoCapacity)
+
+    def test_missing_settings_fail_launches_not_the_server(self) -> None:
+        for changes in (
+            {"host": ""},
+            {"fleet": Fleet(0, 0)},
+            {"table": HuntTable.load()},
+            {"broken_guard": "X must be"},
+        ):
+            self.failureResultOf(self.ask(self.make(**changes), CITY), Unlaunchable)
+
+    def test_a_hunt_worker_has_no_city(self) -> None:
+        supervisor = self.make(fleet=Fleet(8770, 8777, hunt_worker=True))
+        self.failureResultOf(self.ask(supervisor, CITY), Unlaunchable)
+        self.assertEqual(self.successResultOf(self.ask(supervisor, HUNT)).port, 8775)
+
+
+class WatchTests(SupervisorCase):
+    def test_the_watchdog_restarts_dead_worlds_and_forgets_dead_hunts(self) -> None:
+        supervisor = self.make(liveness=False)
+        for wish in (CITY, HUNT):
+            self.successResultOf(self.ask(supervisor, wish))
+        for child in list(self.spawner.children):
+            child.process.over = True  # dead, and its exit went unnoticed
+        supervisor.watch()
+        self.assertEqual([one["kind"] for one in supervisor.records()], ["city"])
+
+    def test_the_dojo_is_watched_only_once_it_was_asked_for(self) -> None:
+        supervisor = self.make()
+        supervisor.boot(Kind.CITY)
+        supervisor.watch()
+        self.assertEqual([one["kind"] for one in supervisor.records()], ["city"])
+        self.successResultOf(self.ask(supervisor, DOJO))
+        self.spawner.children[-1].end(1)
+        supervisor.watch()
+        self.assertEqual([one["kind"] for one in supervisor.records()], ["city", "dojo"])
+
+    def test_a_city_that_cannot_boot_is_one_fatal_line(self) -> None:
+        supervisor = self.make(table=HuntTable.load())
+        with capturedLogs() as events:
+            self.successResultOf(supervisor.boot(Kind.CITY))
+        self.assertEqual([event["log_level"].name for event in events], ["critical"])
+
+    def test_stop_terminates_then_kills_and_leaves_no_timer(self) -> None:
+        supervisor = self.make()
+        for wish in (CITY, HUNT):
+            self.successResultOf(self.ask(supervisor, wish))
+        self.spawner.children[1].deaf = True  # type: ignore[attr-defined]
+        stopped = supervisor.stop()
+        self.assertNoResult(stopped)
+        self.clock.advance(10)
+        self.successResultOf(stopped)
+        self.assertEqual(
+            self.spawner.kills, [signal.SIGTERM, signal.SIGTERM, signal.SIGKILL, signal.SIGKILL]
+        )
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+        self.failureResultOf(self.ask(supervisor, HUNT), Unlaunchable)
+
+
+class ReadinessTests(SupervisorCase):
+    def test_a_hunt_that_ends_in_its_grace_is_a_failure(self) -> None:
+        supervisor = self.make()
+        supervisor.readiness = Readiness(self.clock, None, lambda: 5.0)
+        asked = self.ask(supervisor, HUNT)
+        self.spawner.children[-1].end(1)
+        self.clock.advance(5)
+        self.failureResultOf(asked, Unlaunchable)
+
+    def test_the_ready_file_is_waited_for_and_removed(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        supervisor = self.make()
+        supervisor.readiness = Readiness(self.clock, Path(folder.name))
+        asked = self.ask(supervisor, HUNT)
+        proof = Path(self.spawner.extra[-1][VARIABLE])
+        proof.write_text("wrong")
+        self.clock.advance(0.2)
+        self.assertNoResult(asked)
+        proof.write_text(f"{self.spawner.children[-1].pid}:8775")
+        self.clock.advance(0.2)
+        self.assertEqual(self.successResultOf(asked).port, 8775)
+        self.assertFalse(proof.exists())
+
+    def test_ninety_seconds_without_proof_are_too_long(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        supervisor = self.make()
+        supervisor.readiness = Readiness(self.clock, Path(folder.name))
+        asked = self.ask(supervisor, HUNT)
+        self.clock.pump([0.2] * 460)
+        self.failureResultOf(asked, Unlaunchable)
+        self.assertIn(signal.SIGKILL, self.spawner.kills)
+
+    def test_a_bad_grace_fails_the_launch(self) -> None:
+        supervisor = self.make()
+
+        def bad() -> float:
+            raise ValueError("must be a whole number")
+
+        supervisor.readiness = Readiness(self.clock, None, bad)
+        self.failureResultOf(self.ask(supervisor, HUNT), Unlaunchable)
+
+
+class RouteTests(SupervisorCase):
+    def setUp(self) -> None:
+        self.supervisor = self.make()
+        self.browse = Browser(self, front_door(self.supervisor))
+
+    def post(self, body: Any, **sent: Any) -> Any:
+        return self.browse("POST", PATH, json=body, **sent)
+
+    def test_the_city_is_handed_out_with_a_number_for_a_port(self) -> None:
+        for body in ({"GameMode": "CITY"}, {}, {"GameMode": "ISLAND", "GameArgs": " "}):
+            self.assertEqual(self.post(body).json, {"host": "203.0.113.9", "port": 8777})
+
+    def test_bad_input_is_400_in_words(self) -> None:
+        for body in ({"HuntId": "a b"}, {"ExpectedPlayers": ["a:b"]}, [], {"GameMode": 7}):
+            page = self.post(body)
+            self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
+            self.assertTrue(page.json["message"])
+        self.assertEqual(self.browse("POST", PATH, data=b"{").status, 400)
+
+    def test_no_server_is_500_and_no_room_503(self) -> None:
+        page = self.post({"GameMode": "ISLAND", "HuntId": "Nope", "ExpectedPlayers": ["UID-a"]})
+        self.assertEqual((page.status, page.json), (500, {"error": "no_game_server"}))
+        self.supervisor.guard = MemoryGuard(10, 1, 1, 60.0, lambda: 5.0)
+        page = self.post({"GameMode": "CITY"})
+        self.assertEqual(
+            (page.status, page.json), (503, {"error": "capacity_unavailable", "reason": "memory"})
+        )
+        self.assertEqual(page.headers["retry-after"], "10")
+
+    def test_any_proxy_header_is_403(self) -> None:
+        for name in (
+            "X-Svc-Gateway",
+            "X-Forwarded-For",
+            "X-Forwarded-Host",
+            "X-Forwarded-Proto",
+            "Forwarded",
+            "X-Real-IP",
+            "Via",
+        ):
+            for method, path in (("POST", PATH), ("GET", "/gameservers")):
+                page = self.browse(method, path, headers={name: "x"})
+                self.assertEqual((page.status, page.body), (403, b""))
+
+    def test_game_servers_are_listed_while_they_live(self) -> None:
+        self.post({"GameMode": "CITY"})
+        [record] = self.browse("GET", "/gameservers").json["servers"]
+        self.assertEqual((record["kind"], record["port"]), ("city", 8777))
+        self.spawner.children[-1].end(by=9)
+        self.assertEqual(self.browse("GET", "/gameservers").json, {"servers": []})
+
+    def test_an_unknown_path_is_an_html_404(self) -> None:
+        page = self.browse("GET", "/nope")
+        self.assertEqual(page.status, 404)
+        self.assertTrue(page.headers["content-type"].startswith("text/html"))
+
+
+class ProgramTests(SynchronousTestCase):
+    def test_a_missing_plain_or_folder_program_is_found_before_the_fork(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        plain = Path(folder.name, "plain")
+        plain.write_text("x")
+        for path, error in (
+            (folder.name, IsADirectoryError),
+            (str(plain), PermissionError),
+            ("/nope", FileNotFoundError),
+            ("", OSError),
+        ):
+            with self.assertRaises(error):
+                check_program(path)
