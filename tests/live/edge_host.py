@@ -1,0 +1,202 @@
+"""A small host in real processes: relay -> gateway -> a tiny upstream."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import orjson
+from attrs import define, field
+
+from svcserver.edge.certificate import Pair, make_pair, write_pair
+
+SECRET = "live-secret-live-secret-live-secret"
+DEADLINE_S = 20.0
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Tiny(BaseHTTPRequestHandler):
+    """Says what it heard; grants upgrades and echoes; ``/big`` is 64 MB."""
+
+    protocol_version = "HTTP/1.1"
+
+    def answer(self) -> None:
+        if self.headers.get("Upgrade"):
+            self.echo()
+            return
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if self.path == "/big":
+            self.send_response(200)
+            self.send_header("Content-Length", str(64 << 20))
+            self.end_headers()
+            for _ in range(1024):
+                self.wfile.write(b"x" * 65536)
+            return
+        said = {"method": self.command, "path": self.path, "headers": self.headers.items()}
+        told: list[Any] = self.server.told  # type: ignore[attr-defined]
+        told.append({**said, "body": body.decode()})
+        out = orjson.dumps(told[-1])
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(out)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(out)
+
+    do_GET = do_POST = do_PUT = do_HEAD = do_DELETE = do_PATCH = do_OPTIONS = answer
+
+    def echo(self) -> None:
+        self.wfile.write(
+            b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
+        )
+        self.wfile.flush()
+        while data := self.connection.recv(4096):
+            self.connection.sendall(data.upper())
+        self.close_connection = True
+
+    def log_message(self, *_: Any) -> None:
+        """Silent."""
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, *_: Any) -> None:
+        """Clients come and go."""
+
+
+def free_port() -> int:
+    """A port nobody holds just now."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@define(eq=False)
+class Host:
+    """Addresses and ways to ask."""
+
+    gateway_port: int
+    relay_port: int
+    pair: Pair
+    told: list[Any]
+    gateway: Any = None
+    relay: Any = None
+    logs: list[Path] = field(factory=list)
+
+    def ask(self, method: str, path: str, body: str | None = None, **headers: str) -> Any:
+        """Through the relay: status, headers, body."""
+        connection = HTTPConnection("127.0.0.1", self.relay_port, timeout=DEADLINE_S)
+        try:
+            connection.request(method, path, body, headers)
+            reply = connection.getresponse()
+            return reply.status, dict(reply.getheaders()), reply.read()
+        finally:
+            connection.close()
+
+    def secure(self, **how: Any) -> ssl.SSLSocket:
+        """Straight to the gateway."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        for name, value in how.pop("context", {}).items():
+            setattr(context, name, value)
+        if alpn := how.pop("alpn", None):
+            context.set_alpn_protocols(alpn)
+        raw = socket.create_connection(("127.0.0.1", self.gateway_port), DEADLINE_S)
+        try:
+            return context.wrap_socket(raw, **how)
+        except BaseException:
+            raw.close()
+            raise
+
+
+def start(command: str, environ: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
+    """A twistd command; its output goes to ``log``."""
+    with log.open("wb") as out:
+        return subprocess.Popen(
+            [str(Path(sys.executable).parent / "twistd"), "--nodaemon", "--pidfile=", command],
+            env={"PATH": os.environ["PATH"], "HOME": "/tmp", **environ},
+            cwd=ROOT,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+
+
+def await_ready(process: subprocess.Popen[bytes], log: Path) -> None:
+    """Until it says so, or has died."""
+    deadline = time.monotonic() + DEADLINE_S
+    while b"ready" not in log.read_bytes():
+        assert process.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
+        threading.Event().wait(0.05)
+
+
+@contextmanager
+def running(folder: Path, pin: str = "", **more: str) -> Iterator[Host]:
+    """The host, up; torn down afterwards."""
+    certificate, key = write_pair(pair := make_pair(["127.0.0.1"]), folder)
+    tiny = Server(("127.0.0.1", 0), Tiny)
+    tiny.told = []  # type: ignore[attr-defined]
+    thread = threading.Thread(target=tiny.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    host = Host(free_port(), free_port(), pair, tiny.told)  # type: ignore[attr-defined]
+    url = f"http://127.0.0.1:{tiny.server_port}"
+    environ = {
+        "GATEWAY_BIND": "127.0.0.1",
+        "GATEWAY_PORT": str(host.gateway_port),
+        "GATEWAY_CERT": str(certificate),
+        "GATEWAY_KEY": str(key),
+        "GATEWAY_SECRET": SECRET,
+        "GATEWAY_METAGAME_URL": url,
+        "GATEWAY_CONTENT_URL": url,
+        "GATEWAY_WS_URL": url,
+        "GATEWAY_ALLOWLIST": "1",
+        "ALLOWLIST_URL": url,
+        "ALLOWLIST_SECRET": SECRET,
+        **more,
+    }
+    relaying = {
+        "SVC_RELAY_PORT": str(host.relay_port),
+        "SVC_RELAY_HOST": "127.0.0.1",
+        "SVC_RELAY_GATEWAY_PORT": str(host.gateway_port),
+        "SVC_RELAY_FINGERPRINT": pin or pair.fingerprint,
+    }
+    host.logs = [folder / "gateway.log", folder / "relay.log"]
+    host.gateway = start("svc-gateway", environ, host.logs[0])
+    host.relay = start("svc-relay", relaying, host.logs[1])
+    try:
+        await_ready(host.gateway, host.logs[0])
+        await_ready(host.relay, host.logs[1])
+        yield host
+    finally:
+        for process in (host.relay, host.gateway):
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+                process.wait(DEADLINE_S)
+        tiny.shutdown()
+        tiny.server_close()
+        thread.join(DEADLINE_S)
+
+
+def memory_of(process: subprocess.Popen[bytes]) -> int:
+    """Resident bytes."""
+    pages = Path(f"/proc/{process.pid}/statm").read_text().split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def fingerprint_of(connection: ssl.SSLSocket) -> str:
+    """Of what the peer presented."""
+    return hashlib.sha256(connection.getpeercert(binary_form=True) or b"").hexdigest()

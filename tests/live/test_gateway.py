@@ -1,0 +1,209 @@
+"""Relay and gateway as real processes in front of a tiny upstream."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.live.edge_host import (
+    DEADLINE_S,
+    ROOT,
+    SECRET,
+    Host,
+    fingerprint_of,
+    memory_of,
+    running,
+)
+
+pytestmark = pytest.mark.live
+GET = b"GET /g HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    plenty = {"GATEWAY_RATE_REGISTER": "3,0.2", "GATEWAY_HEADERS_TIMEOUT_MS": "1000"}
+    with running(tmp_path_factory.mktemp("edge"), **plenty) as up:
+        yield up
+
+
+def read_all(connection: socket.socket) -> bytes:
+    connection.settimeout(DEADLINE_S)
+    found = b""
+    while data := connection.recv(65536):
+        found += data
+    return found
+
+
+def eventually(what: object) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not what():  # type: ignore[operator]
+        assert time.monotonic() < deadline
+
+
+def test_a_request_passes_relay_and_gateway_with_the_gateways_headers(host: Host) -> None:
+    status, _, body = host.ask("POST", "/a?b=%20c", "hello", **{"X-Forwarded-For": "6.6.6.6"})
+    said = orjson.loads(body)
+    headers = dict(said["headers"])
+    assert (status, said["path"], said["body"]) == (200, "/a?b=%20c", "hello")
+    assert headers["X-Forwarded-For"] == "127.0.0.1"
+    assert headers["X-Svc-Gateway"] == SECRET
+    assert headers["X-Forwarded-Proto"] == "https"
+
+
+def test_the_gateways_refusals_reach_the_game(host: Host) -> None:
+    for method, path, status in (
+        ("GET", "/svc/api/InviteCodes", 403),
+        ("GET", "/a/../b", 400),
+        ("POST", "/%2e", 400),
+    ):
+        assert host.ask(method, path)[0] == status
+    assert host.ask("GET", "/x", **{"X-Svc-GameServer-ApiKey": "k"})[0] == 403
+    assert host.ask("POST", "/x", "x" * 131_073)[0] == 413
+
+
+def test_one_address_that_floods_is_limited(host: Host) -> None:
+    found = [host.ask("POST", "/svc/api/Register", "{}") for _ in range(4)]
+    assert [status for status, _, _ in found] == [200, 200, 200, 429]
+    assert int(found[-1][1]["Retry-After"]) in (299, 300)
+
+
+def test_a_heartbeat_is_reported_to_the_helper(host: Host) -> None:
+    host.ask("POST", "/heartbeat", "{}", Authorization="Bearer x")
+    eventually(lambda: [one for one in host.told if one["path"] == "/allow"])
+    [report] = [one for one in host.told if one["path"] == "/allow"]
+    assert report["body"] == '{"ip":"127.0.0.1"}'
+    assert dict(report["headers"])["X-Allowlist-Secret"] == SECRET
+
+
+def test_a_websocket_goes_through_both(host: Host) -> None:
+    with socket.create_connection(("127.0.0.1", host.relay_port), DEADLINE_S) as game:
+        game.sendall(
+            b"GET // HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n"
+            b"Connection: Upgrade\r\nSec-Fetch-Mode: websocket\r\n\r\n"
+        )
+        assert b" 101 " in game.recv(4096)
+        game.sendall(b"hello")
+        assert game.recv(4096) == b"HELLO"
+
+
+def test_the_certificate_is_the_pinned_one_over_tls_1_2_and_1_3(host: Host) -> None:
+    for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        bounds = {"minimum_version": version, "maximum_version": version}
+        with host.secure(context=bounds) as connection:
+            assert fingerprint_of(connection) == host.pair.fingerprint
+            connection.sendall(GET)
+            assert read_all(connection).startswith(b"HTTP/1.1 200")
+
+
+def test_a_client_that_offers_alpn_is_served(host: Host) -> None:
+    for offered, chosen in ((["h2", "http/1.1"], "http/1.1"), (["h2"], None)):
+        with host.secure(alpn=offered) as connection:
+            assert connection.selected_alpn_protocol() == chosen
+            connection.sendall(GET)
+            assert read_all(connection).startswith(b"HTTP/1.1 200")
+
+
+def test_sessions_are_resumed(host: Host) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    session, reused = None, []
+    for _ in range(2):
+        raw = socket.create_connection(("127.0.0.1", host.gateway_port), DEADLINE_S)
+        with context.wrap_socket(raw, session=session) as connection:
+            connection.sendall(GET)
+            read_all(connection)
+            session = connection.session
+            reused.append(connection.session_reused)
+    assert reused == [False, True]
+
+
+def test_garbage_and_plain_http_are_dropped_and_others_served(host: Host) -> None:
+    for garbage in (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"\x00" * 500, b"\x16\x03\x01\xff\xff"):
+        with socket.create_connection(("127.0.0.1", host.gateway_port), DEADLINE_S) as one:
+            one.sendall(garbage)
+            one.shutdown(socket.SHUT_WR)
+            try:
+                assert b"HTTP" not in read_all(one)
+            except ConnectionResetError:
+                continue
+    assert host.ask("GET", "/still")[0] == 200
+
+
+def test_slow_heads_are_dropped_while_others_are_served(host: Host) -> None:
+    slow = [host.secure() for _ in range(20)]
+    for one in slow:
+        one.sendall(b"GET /slow HT")
+    assert host.ask("GET", "/meanwhile")[0] == 200
+    for one in slow:
+        with one:
+            assert read_all(one).startswith(b"HTTP/1.1 408 ")
+
+
+def test_an_unread_answer_does_not_fill_the_memory(host: Host) -> None:
+    before = memory_of(host.gateway), memory_of(host.relay)
+    with socket.create_connection(("127.0.0.1", host.relay_port), DEADLINE_S) as game:
+        game.sendall(b"GET /big HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        game.recv(100)
+        deadline = time.monotonic() + 2
+        while time.monotonic() < deadline:
+            assert host.ask("GET", "/meanwhile")[0] == 200
+        after = memory_of(host.gateway), memory_of(host.relay)
+        assert max(new - old for old, new in zip(before, after, strict=True)) < 16 << 20
+        count = 100
+        while data := game.recv(1 << 20):
+            count += len(data)
+        assert count > 64 << 20
+
+
+def test_the_log_has_a_line_for_every_request_and_no_secret(host: Host) -> None:
+    host.ask("GET", "/logged?token=hush", **{"User-Agent": "tester"})
+
+    def lines() -> list[dict[str, object]]:
+        text = host.logs[0].read_bytes()
+        return [orjson.loads(line) for line in text.splitlines() if line.startswith(b"{")]
+
+    def logged() -> list[dict[str, object]]:
+        return [one for one in lines() if str(one.get("target", "")).startswith("/logged")]
+
+    eventually(logged)
+    [line] = logged()
+    assert (line["msg"], line["status"], line["ua"]) == ("request", 200, "tester")
+    assert line["target"] == "/logged?token=<redacted>"
+    text = host.logs[0].read_text() + host.logs[1].read_text()
+    assert SECRET not in text
+    assert "hush" not in text
+    [ready] = [one for one in lines() if one["msg"] == "gateway ready"]
+    assert ready["fingerprint"] == host.pair.fingerprint
+
+
+def test_a_stopping_gateway_finishes_and_frees_its_port(tmp_path: Path) -> None:
+    with running(tmp_path) as up:
+        assert up.ask("GET", "/x")[0] == 200
+        up.gateway.terminate()
+        up.gateway.wait(DEADLINE_S)
+        status, _, body = up.ask("GET", "/x")
+        assert (status, body) == (502, b'{"error":"upstream_unreachable"}')
+
+
+def test_a_failed_start_is_one_line_and_a_status(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [str(Path(sys.executable).parent / "twistd"), "--nodaemon", "--pidfile=", "svc-gateway"],
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "GATEWAY_CERT": "x"},
+        cwd=ROOT,
+        capture_output=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode != 0
+    said = (done.stdout + done.stderr).decode().strip()
+    assert said.startswith("svc-gateway: GATEWAY_")
+    assert "\n" not in said
