@@ -1,0 +1,63 @@
+"""What the tests of belongings share: a player with a character, items in and out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import define
+
+from tests.support.browser import Page
+from tests.support.game import GAME_SERVER_KEY, Game, Player
+
+
+@define
+class Owner:
+    """A player and one character of theirs, seen through the front door."""
+
+    game: Game
+    player: Player
+    character: str
+
+    @classmethod
+    def of(cls, game: Game, name: str) -> Owner:
+        """Register, and read the first character into being."""
+        player = game.player(name)
+        page = game.browse("GET", "/character", token=player.token)
+        return cls(game, player, page.json[0]["id"])
+
+    def transact(self, **sent: Any) -> Page:
+        """POST /inventory for the character; ``characterId`` may be overruled."""
+        body = {"characterId": self.character, **sent}
+        return self.game.browse("POST", "/inventory", json=body, token=self.player.token)
+
+    def add(self, catalog_id: str, quantity: int, **sent: Any) -> Page:
+        """One stack more."""
+        item = {"catalogId": catalog_id, "quantity": quantity}
+        return self.transact(addStackedItems=[item], **sent)
+
+    def take(self, catalog_id: str, quantity: int, **sent: Any) -> Page:
+        """One stack less."""
+        item = {"catalogId": catalog_id, "quantity": quantity}
+        return self.transact(removeStackedItems=[item], **sent)
+
+    def inventory(self) -> dict[str, Any]:
+        """Everything held."""
+        path = f"/inventory/{self.player.id}/{self.character}"
+        page = self.game.browse("GET", path, token=self.player.token)
+        assert page.status == 200
+        held: dict[str, Any] = page.json
+        return held
+
+    def stacks(self) -> dict[str, int]:
+        """Quantities by catalogue id."""
+        return {one["catalogId"]: one["quantity"] for one in self.inventory()["stackedItems"]}
+
+    def instances(self) -> dict[str, Any]:
+        """Single items by instance id."""
+        return {one["instanceId"]: one for one in self.inventory()["instancedItems"]}
+
+    def by_server(self, method: str, path: str, body: Any = None, **sent: Any) -> Page:
+        """As a game server, without a player's token unless given."""
+        if body is not None:
+            sent["json"] = body
+        return self.game.browse(method, path, game_server=GAME_SERVER_KEY, **sent)
