@@ -147,7 +147,9 @@ class _Kernel:
         return CONNECTION_LOST  # a reader that went away is no news
 
     def _unhook(self, _: object) -> None:
-        self.transport.__dict__.pop("doWrite", None)
+        """Put the hook back; a pipelined request may have set its own by now."""
+        if self.transport.__dict__.get("doWrite") == self._do_write:
+            del self.transport.doWrite
 
 
 @implementer(IPushProducer)

@@ -287,3 +287,23 @@ def test_requests_on_one_connection_follow_each_other(content: Content) -> None:
         assert link.getresponse().read() == b""
     link.close()
     assert content.metagame.asked == 1
+
+
+def test_pipelined_requests_are_answered_in_order(content: Content) -> None:
+    head = " HTTP/1.1\r\nHost: x\r\nx-svc-user-api-key: UUK_ann\r\n"
+    small = f"GET {FILES}small.bin{head}\r\n"
+    part = f"GET {FILES}big.pak{head}Range: bytes=0-{3 * MB - 1}\r\n\r\n"
+    manifest = f"GET /content/v1/manifest{head}\r\n"
+    received = b""
+    with socket.create_connection(("127.0.0.1", content.port), timeout=20) as link:
+        last = manifest.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")
+        link.sendall(((small + part + manifest) * 10 + last).encode())
+        while data := link.recv(MB):
+            received += data
+    for _ in range(10):
+        for body in (b"small", content.big[: 3 * MB], content.manifest.dump()):
+            head_end = received.index(b"\r\n\r\n") + 4
+            assert received.startswith(b"HTTP/1.1 20")
+            assert received[head_end : head_end + len(body)] == body
+            received = received[head_end + len(body) :]
+    assert received.endswith(content.manifest.dump())
