@@ -25,6 +25,11 @@ class JsonLines(LogLines):
 
     err: TextIO = sys.stderr
 
+    def __call__(self, event: dict[str, Any]) -> None:
+        """Every event but Twisted's note of each connection it opens."""
+        if event.get("log_namespace") != "twisted.internet.protocol.Factory":
+            LogLines.__call__(self, event)
+
     def _json(self, event: dict[str, Any]) -> str:
         level = event.get("log_level", LogLevel.info)
         line: dict[str, Any] = {
