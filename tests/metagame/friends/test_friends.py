@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.signals import Blocked, FriendAccepted, Unfriended
 from svcserver.kernel.times import iso
+from svcserver.metagame.friends.book import FriendBook
 from svcserver.metagame.friends.rules import ACCEPTED, PENDING, Friendship
 from svcserver.metagame.friends.store import SqlFriends
 from tests.support.game import GAME_SERVER_KEY, START, Game, Player
@@ -259,6 +261,24 @@ class BlockTests(Base):
         self.block("DELETE", self.ann, self.bob.id)
         self.assertEqual(self.list_of(self.ann), [])
         self.assertEqual(self.friend("POST", self.bob, self.ann.id), 204)
+
+    def test_block_friendship_and_invites_go_in_one_transaction_or_not_at_all(self) -> None:
+        self.befriend(self.ann, self.bob)
+        self.news.clear()
+
+        def broken(tx: Any, one: str, other: str) -> None:
+            raise ZeroDivisionError
+
+        parts = self.game.parts
+        book = FriendBook(
+            parts.ledger, parts.now, parts.news.blocked, also_block=[broken], also_unfriend=[broken]
+        )
+        for act in (book.block, book.unfriend):
+            asked = Deferred.fromCoroutine(act(self.ann.id, self.bob.id))
+            self.failureResultOf(asked, ZeroDivisionError)
+        self.assertEqual(self.blocked(self.ann), [])
+        self.assertEqual(len(self.list_of(self.ann, pending=False)), 1)
+        self.assertEqual(self.news, [])
 
 
 class ManagementTests(Base):

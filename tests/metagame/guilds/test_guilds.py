@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from sqlalchemy import func, select
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.signals import GuildChanged
 from svcserver.metagame.guilds.founding import Activity, Validated
+from svcserver.metagame.guilds.store import GUILD_INVITES, SqlGuilds
 from tests.metagame.guilds.base import DAY, Base
 from tests.support.game import GAME_SERVER_KEY, Game
 
@@ -460,6 +462,21 @@ class InviteTests(Base):
             self.game.clock.advance(1)
         names = [one["guild_name"] for one in self.invites(self.cat)]
         self.assertEqual(names, [f"Guild{number}" for number in range(20, 0, -1)])
+
+    def test_old_invites_and_old_refusals_are_swept(self) -> None:
+        self.ack(self.invite(self.ann, self.bob))
+        [invite] = self.invites(self.bob)
+        self.ack(self.do("DELETE", f"/invite/{invite['id']}", self.bob))
+        self.ack(self.invite(self.ann, self.cat))
+        rows = select(func.count()).select_from(GUILD_INVITES)
+        for later, kept in ((0, 2), (DAY - 1, 2), (1, 1), (6 * DAY, 0)):
+            self.game.clock.advance(later)
+            other = self.game.player(f"Other_{later}")
+            self.ack(self.invite(self.ann, other))
+            [fresh] = self.invites(other)
+            self.game.ledger.now(lambda tx, one=fresh: SqlGuilds(tx).drop_invite(one["id"]))
+            found = self.game.ledger.now(lambda tx: tx.execute(rows).scalar_one())
+            self.assertEqual(found, kept, later)
 
 
 class SmallGuildTests(Base):

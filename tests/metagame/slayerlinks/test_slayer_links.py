@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from sqlalchemy import func, select
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.times import iso
 from svcserver.metagame.slayerlinks.rules import slot_of
+from svcserver.metagame.slayerlinks.store import SLAYER_INVITES, SLAYER_LINKS
 from tests.support.game import GAME_SERVER_KEY, START, Game, Player
 
 ROWS = (
@@ -373,6 +375,20 @@ class EndTests(Base):
         path = f"/links?account_id={self.bob.id}&slot=2&delete_pair=true"
         self.assertEqual(self.ok(self.do("DELETE", path, self.ann)), {})
         self.assertEqual(self.links(self.bob), [])
+
+    def test_what_has_ended_is_swept(self) -> None:
+        self.link(self.ann, self.bob, 1)
+        for later, links, invites in ((168 * HOUR, 0, 2), (24 * HOUR, 0, 2)):
+            self.game.clock.advance(later)
+            self.invite(self.ann, self.cat, 2)
+            self.ok(self.post(self.ann, "cancel", self.cat))
+            self.assertEqual(
+                (self.count(SLAYER_LINKS), self.count(SLAYER_INVITES)), (links, invites)
+            )
+
+    def count(self, table: Any) -> int:
+        rows = select(func.count()).select_from(table)
+        return int(self.game.ledger.now(lambda tx: tx.execute(rows).scalar_one()))
 
 
 class AvailabilityTests(Base):
