@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,19 @@ from twisted.internet.threads import deferToThreadPool
 
 from svcserver.ctl.host import Host
 from svcserver.ctl.play.broken import Broken
+from svcserver.ctl.play.player import pause
 from svcserver.ctl.play.wire import Wire
 from svcserver.edge.certificate import BadCertificate, fingerprint
 from svcserver.relay.checking import verdict
 from svcserver.relay.relaying import Target
 
 TLS_S = 5.0
+REPORT_S = 5.0  # the gateway reports players without making them wait
+SHARED = (
+    ("GATEWAY_SECRET", "gateway", "metagame"),
+    ("ALLOWLIST_SECRET", "gateway", "allowlist"),
+    ("CITY_MAP", "deploy", "metagame"),
+)
 GAME_SERVER_KEY = "x-svc-gameserver-apikey"
 
 
@@ -63,6 +71,9 @@ class Chain:
 
     async def look(self, reactor: Any) -> None:
         """Each link directly, in their order; raises Broken for the first that fails."""
+        for name, one, other in SHARED:
+            if self.host.variables(one).get(name) != self.host.variables(other).get(name):
+                raise Broken(one, f"{name} differs between {one}.env and {other}.env")
         metagame = Wire(reactor, self.metagame)
         deploy = Wire(reactor, self.deploy, link="deploy")
         content = Wire(reactor, self.content, link="content")
@@ -79,6 +90,24 @@ class Chain:
         finally:
             for wire in (metagame, deploy, content, allowlist):
                 await wire.close()
+
+    async def let_in(self, reactor: Any, addresses: Sequence[str]) -> None:
+        """The allowlist helper was told of each address."""
+        wire = Wire(reactor, self.allowlist, link="allowlist")
+        secret = {"x-allowlist-secret": self.allowlist_secret}
+        deadline = reactor.seconds() + REPORT_S
+        try:
+            while True:
+                entries = (await wire.ask("GET", "/status", headers=secret)).json["entries"]
+                missing = set(addresses) - {one["ip"] for one in entries}
+                if not missing:
+                    return
+                if reactor.seconds() > deadline:
+                    seen = f"the gateway did not report the player at {min(missing)}"
+                    raise Broken("allowlist", seen)
+                await pause(reactor, 0.1)
+        finally:
+            await wire.close()
 
     async def _key(self, metagame: Wire) -> None:
         """The key that game servers will use: known is 403 here (no player), unknown 401."""

@@ -52,16 +52,23 @@ class Evening:
             if self.chain is not None:
                 await self.chain.look(self.reactor)
                 self.story.say("every component of the host answers")
-            self._arrive()
-            await self._settle_in()
-            await self._city()
-            await self._meet()
-            await self._hunts()
-            await self._trade()
-            await self._save()
-            await self._check()
+            await self._play()
+        except Broken:
+            if self.chain is not None and self.players:
+                await self.chain.look(self.reactor)  # a broken link explains more than its effect
+            raise
         finally:
             await self._leave()
+
+    async def _play(self) -> None:
+        self._arrive()
+        await self._settle_in()
+        await self._city()
+        await self._meet()
+        await self._hunts()
+        await self._trade()
+        await self._save()
+        await self._check()
 
     def _arrive(self) -> None:
         """Each player at an address of their own, behind a relay of their own."""
@@ -125,11 +132,11 @@ class Evening:
             self.story.say(f"everyone said hello in the chat; {heard} lines were heard, each once")
 
     async def _hunts(self) -> None:
-        """In parties of four."""
-        size = together.PARTY
-        parties = [self.players[at : at + size] for at in range(0, len(self.players), size)]
+        """In parties of up to four, none alone where it can be helped."""
         if self.wishes.hunts == 0:
             return
+        count = -(-len(self.players) // together.PARTY)
+        parties = [self.players[at::count] for at in range(count)]
         await gather([together.party_up(members[0], members[1:]) for members in parties])
         self.story.say(f"{len(parties)} {'party' if len(parties) == 1 else 'parties'} met")
         for number in range(self.wishes.hunts):
@@ -181,6 +188,9 @@ class Evening:
             ]
         )
         self.story.say("a second login reads every document byte for byte")
+        if chain is not None:
+            await chain.let_in(reactor, [source_of(at) for at in range(len(self.players))])
+            self.story.say("the allowlist helper let in every player's address")
         if self.host is not None:
             saves = checks.stored(self.host, self.players)
             self.story.say(f"the database holds {len(self.players)} accounts and {saves} saves")

@@ -60,8 +60,11 @@ async def hunt(members: Sequence[Player], hunt_id: str) -> Place:
     leader, *others = members
     candidate = await leader.join("ISLAND", hunt_id)
     for one in others:
-        if await one.join("ISLAND", hunt_id) != candidate:
-            raise Broken("metagame", f"{one.name} was matched without their party")
+        seen = (await one.wire.ask("POST", "/party", json={})).json
+        if (seen["candidateId"], seen["playerHuntId"]) != (candidate, hunt_id):
+            raise Broken("metagame", f"{one.name} does not see their party's hunt")
+        build = {"buildId": "239827_rel-1.4.4_shipping"}
+        await one.wire.ask("POST", f"/candidate/join/{candidate}", json=build)
     places = {await one.wait_for_server() for one in members}
     if len(places) != 1:
         raise Broken("deploy", "one party was sent to several game servers")

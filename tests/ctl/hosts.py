@@ -1,0 +1,103 @@
+"""Demo hosts on free ports, for live tests."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from svcserver.ctl.blueprint import Ports
+from svcserver.ctl.founding import found
+
+PATIENCE_S = 90
+SVCCTL = str(Path(sys.executable).with_name("svcctl"))
+
+
+def _row(first: int, count: int, kind: int) -> bool:
+    """Whether ``count`` ports from ``first`` on are free."""
+    with ExitStack() as held:
+        for port in range(first, first + count):
+            one = held.enter_context(closing(socket.socket(socket.AF_INET, kind)))
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:
+                return False
+    return True
+
+
+def row_of(count: int, kind: int) -> int:
+    """The first of some free ports in a row, below the ones the kernel hands out."""
+    start = 20_000 + os.getpid() * 37 % 8_000
+    for first in range(start, start + 4_000, count):
+        if _row(first, count, kind):
+            return first
+    raise AssertionError("no free ports in a row")
+
+
+def demo_host(folder: Path) -> Path:
+    """A demo host that disturbs no other."""
+    tcp = row_of(14, socket.SOCK_STREAM)
+    udp = row_of(8, socket.SOCK_DGRAM)
+    ports = Ports(tcp, tcp + 1, tcp + 2, tcp + 3, tcp + 4, tcp + 5, tcp + 6, udp, udp + 7)
+    found(folder, "127.0.0.1", "owner", ports=ports, demo=True)
+    return folder
+
+
+def value(folder: Path, component: str, name: str) -> str:
+    """A setting of the host."""
+    found = re.search(rf"(?m)^{name}=(.*)$", (folder / f"{component}.env").read_text())
+    assert found, name
+    return found[1]
+
+
+def change(folder: Path, component: str, name: str, new: str) -> None:
+    """Another value for a setting."""
+    path = folder / f"{component}.env"
+    lines = [one for one in path.read_text().splitlines() if not one.startswith(f"{name}=")]
+    path.write_text("\n".join([*lines, f"{name}={new}", ""]))
+
+
+def run(*words: object) -> subprocess.CompletedProcess[str]:
+    """``svcctl`` as a process of its own."""
+    return subprocess.run(
+        [SVCCTL, *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
+def demo_once(folder: Path) -> subprocess.CompletedProcess[str]:
+    """What ``make run ONCE=1`` does, with two players."""
+    return run("demo", "--once", "--config", folder, "--players", 2)
+
+
+@contextmanager
+def stack(folder: Path) -> Iterator[subprocess.Popen[Any]]:
+    """A running ``svc-stack``; its output is in ``out.log``."""
+    twistd = str(Path(sys.executable).with_name("twistd"))
+    command = [twistd, "--nodaemon", "--pidfile=", "svc-stack", "--config", str(folder)]
+    environ = {**os.environ, "PORT": "1", "DATABASE_URL": "sqlite:///of-the-stack.db"}
+    with (folder / "out.log").open("wb") as out:
+        process = subprocess.Popen(
+            command, stdout=out, stderr=subprocess.STDOUT, env=environ, cwd=folder
+        )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            process.wait(PATIENCE_S)
+
+
+def said(folder: Path) -> str:
+    """What the stack and its children have said."""
+    return (folder / "out.log").read_text(errors="replace")

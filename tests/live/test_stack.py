@@ -1,0 +1,85 @@
+"""``svc-stack`` with real children: brought back after kill -9, stopped in order."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.ctl.hosts import demo_host, said, stack, value
+from tests.support.processes import eventually
+
+ALL = ("metagame", "deploy", "content", "allowlist", "gateway")
+
+
+def pid_of(folder: Path, component: str) -> int | None:
+    """The child that runs with the component's env file."""
+    wanted = [f"svc-{component}", "--env-file", str(folder / f"{component}.env")]
+    for one in Path("/proc").iterdir():
+        if not one.name.isdigit():
+            continue
+        try:
+            words = (one / "cmdline").read_bytes().decode().split("\0")[:-1]
+        except OSError:
+            continue
+        if words[-3:] == wanted:
+            return int(one.name)
+    return None
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return demo_host(tmp_path / "host")
+
+
+def test_killed_children_come_back_and_a_stop_leaves_none(folder: Path) -> None:
+    with stack(folder) as process:
+        eventually(lambda: "stack ready: " + ", ".join(ALL) in said(folder))
+        for component in ALL:
+            before = pid_of(folder, component)
+            assert before is not None, component
+            ready = len(re.findall(rf"\[{component}\].*\bready\b", said(folder)))
+            os.kill(before, signal.SIGKILL)
+            eventually(
+                lambda component=component, ready=ready: (
+                    len(re.findall(rf"\[{component}\].*\bready\b", said(folder))) > ready
+                )
+            )
+            assert pid_of(folder, component) not in (None, before)
+            assert f"{component} ended (signal 9)" in said(folder)
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+    assert [pid_of(folder, one) for one in ALL] == [None] * len(ALL)
+    ends = re.findall(r"\[(\w+)\].*Server Shut Down", said(folder))
+    assert ends == list(reversed(ALL))
+
+
+def test_a_child_sees_nothing_of_the_stacks_environment(folder: Path) -> None:
+    with stack(folder):  # started with PORT=1 and a DATABASE_URL
+        eventually(lambda: "[metagame]" in said(folder))
+        eventually(lambda: pid_of(folder, "metagame"))
+        pid = pid_of(folder, "metagame")
+        seen = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
+        names = {one.partition("=")[0] for one in seen if one}
+        assert names <= {"PATH", "HOME", "LANG", "TZ"} and "PATH" in names
+        eventually(lambda: f"metagame ready on 127.0.0.1:{value(folder, 'metagame', 'PORT')}"
+                   in said(folder))  # fmt: skip
+    assert not (folder / "of-the-stack.db").exists()
+
+
+def test_children_do_not_outlive_a_killed_stack(folder: Path) -> None:
+    with stack(folder) as process:
+        eventually(lambda: "stack ready" in said(folder))
+        process.kill()
+        process.wait(30)
+        eventually(lambda: all(pid_of(folder, one) is None for one in ALL))
+
+
+def test_a_folder_without_a_host_ends_the_start_with_one_line(tmp_path: Path) -> None:
+    with stack(tmp_path) as process:
+        assert process.wait(30) == 1
+    [line] = said(tmp_path).splitlines()
+    assert line.startswith("svc-stack: --config ") and "svcctl init" in line
