@@ -93,13 +93,13 @@ class Supervisor:
         """The city or the dojo; everyone who asks while it starts shares the one launch."""
         self._wanted.add(launch.kind)
         mine: Deferred[GameServer] = Deferred()
+        waiting = self._starting.get(launch.kind)
+        if waiting is not None:  # spawned perhaps, but not ready to be handed out
+            waiting.append(mine)
+            return mine
         server = self.fleet.of_kind(launch.kind)
         if server is not None and (not self.liveness or self._is_alive(server)):
             mine.callback(server)
-            return mine
-        waiting = self._starting.get(launch.kind)
-        if waiting is not None:
-            waiting.append(mine)
             return mine
         self._starting[launch.kind] = [mine]
         if server is not None:

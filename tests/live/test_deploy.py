@@ -1,0 +1,248 @@
+"""The deploy server as a process, with simulated game servers: no port, process or file leaks.
+
+Spec: 2 §3 Game server process, §4 Deploy server.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.support.game import GAME_SERVER_KEY
+from tests.support.processes import (
+    Service,
+    bearer,
+    eventually,
+    free_port,
+    metagame_environ,
+    register,
+)
+
+pytestmark = pytest.mark.live
+
+PATH = "/api/matchmaker/handle-matchmaking-for-player"
+CITY = {"GameMode": "CITY", "GameArgs": "", "HuntId": ""}
+HUNT = {
+    "GameMode": "ISLAND",
+    "GameArgs": "",
+    "HuntId": "CR19_PlayerHunt_Escalation_Randall_Easy",
+    "ExpectedPlayers": ["UID-a"],
+}
+SIMULATOR = str(Path(__file__).parents[2] / ".venv" / "bin" / "svc-gameserver-sim")
+
+
+def udp_block(size: int = 8) -> int:
+    """The last port of ``size`` free UDP ports in a row."""
+    for _ in range(100):
+        last = random.randint(40_000, 59_000)
+        if all(not is_bound(port) for port in range(last - size + 1, last + 1)):
+            return last
+    raise AssertionError("no free block of UDP ports")
+
+
+def is_bound(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind(("0.0.0.0", port))  # noqa: S104 - where game servers listen
+        except OSError:
+            return True
+    return False
+
+
+@contextmanager
+def deploy(folder: Path, **environ: str) -> Iterator[Service]:
+    port, last = free_port(), udp_block()
+    service = Service(
+        "svc-deploy",
+        folder,
+        {
+            "PORT": str(port),
+            "MY_IP": "127.0.0.1",
+            "PORT_RANGE_BEGIN": str(last - 7),
+            "PORT_RANGE_END": str(last),
+            "GAMESERVER_BINARY_PATH": SIMULATOR,
+            "GAMESERVER_MEMORY_GUARD": "0",
+            "CITY_MAP": "/Game/Maps/city/a_01_persistent",
+            "METAGAME_API_KEY": GAME_SERVER_KEY,
+            "SVC_METAGAME_URL": f"http://127.0.0.1:{free_port()}",
+            **environ,
+        },
+        port,
+    )
+    service.start()
+    try:
+        yield service
+    finally:
+        service.stop()
+
+
+def hand_out(service: Service, body: dict[str, Any], **headers: str) -> tuple[int, Any]:
+    status, said = service.ask("POST", PATH, body, headers)
+    return status, orjson.loads(said) if said else None
+
+
+def servers(service: Service) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = orjson.loads(service.ask("GET", "/gameservers")[1])["servers"]
+    return found
+
+
+def children(service: Service) -> list[int]:
+    assert service.process is not None
+    pid = service.process.pid
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def open_files(service: Service) -> int:
+    assert service.process is not None
+    return len(os.listdir(f"/proc/{service.process.pid}/fd"))
+
+
+def answered(port: int) -> bytes:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as player:
+        player.settimeout(0.2)
+        try:
+            player.sendto(b"hello", ("127.0.0.1", port))
+            return player.recv(2048)
+        except OSError:
+            return b""
+
+
+def test_the_city_of_the_boot_is_handed_out_and_answers_players(tmp_path: Path) -> None:
+    with deploy(tmp_path) as service:
+        status, said = hand_out(service, CITY)
+        assert (status, said["host"]) == (200, "127.0.0.1")
+        assert said["port"] == int(service.environ["PORT_RANGE_END"])
+        assert b"a_01_persistent hello" in eventually(lambda: answered(said["port"]))
+        [record] = servers(service)
+        assert (record["kind"], record["map"], record["maxPlayers"]) == (
+            "city",
+            "/Game/Maps/city/a_01_persistent",
+            None,
+        )
+        assert "ready on 127.0.0.1" in service.log
+        assert GAME_SERVER_KEY not in service.log
+        for name in ("Via", "Forwarded", "X-Forwarded-For", "X-Svc-Gateway"):
+            assert service.ask("POST", PATH, CITY, {name: "x"}) == (403, b"")
+            assert service.ask("GET", "/gameservers", None, {name: "x"}) == (403, b"")
+
+
+def test_a_city_killed_twenty_times_comes_back_each_time(tmp_path: Path) -> None:
+    with deploy(tmp_path) as service:
+        seen = set()
+        for _ in range(20):
+            status, said = hand_out(service, CITY)
+            assert (status, said["port"]) == (200, int(service.environ["PORT_RANGE_END"]))
+            [record] = servers(service)
+            seen.add(record["id"])
+            [pid] = children(service)
+            os.kill(pid, signal.SIGKILL)
+        assert len(seen) == 20
+        assert hand_out(service, CITY)[0] == 200
+        assert len(children(service)) == 1
+
+
+def test_a_hundred_hunts_come_and_go_and_leave_nothing(tmp_path: Path) -> None:
+    with deploy(tmp_path, HUNT_WORKER="1", GAMESERVER_ARGS="-sim-idle=0.1") as service:
+        before = open_files(service)
+        started = 0
+        while started < 100:
+            status, said = hand_out(service, HUNT)
+            if status == 200:
+                started += 1
+                continue
+            assert (status, said) == (503, {"error": "capacity_unavailable", "reason": "ports"})
+            eventually(lambda: len(servers(service)) < 6)
+        eventually(lambda: not servers(service) and not children(service), 60)
+        eventually(lambda: open_files(service) <= before)
+        last = int(service.environ["PORT_RANGE_END"])
+        assert not any(is_bound(port) for port in range(last - 7, last + 1))
+
+
+def test_no_orphan_outlives_a_hard_kill_of_the_deploy_server(tmp_path: Path) -> None:
+    with deploy(tmp_path) as service:
+        port = hand_out(service, CITY)[1]["port"]
+        hunt = hand_out(service, HUNT)[1]["port"]
+        eventually(lambda: answered(port) and answered(hunt))
+        service.stop(signal.SIGKILL)
+        eventually(lambda: not is_bound(port) and not is_bound(hunt))
+        service.start()
+        assert hand_out(service, CITY) == (200, {"host": "127.0.0.1", "port": port})
+        assert b"hello" in eventually(lambda: answered(port))
+
+
+def test_a_stop_ends_every_game_server(tmp_path: Path) -> None:
+    with deploy(tmp_path) as service:
+        ports = [hand_out(service, body)[1]["port"] for body in (CITY, HUNT, HUNT)]
+        eventually(lambda: all(answered(port) for port in ports))
+        assert service.stop() == 0
+        assert not any(is_bound(port) for port in ports)
+
+
+def test_a_server_that_ends_or_hangs_before_it_is_ready_is_not_handed_out(tmp_path: Path) -> None:
+    proofs = tmp_path / "proofs"
+    proofs.mkdir(mode=0o700)
+    environ = {"HUNT_WORKER": "1", "GAMESERVER_READY_DIR": str(proofs)}
+    with deploy(tmp_path, **environ, GAMESERVER_ARGS="-sim-exit=3") as service:
+        assert hand_out(service, HUNT) == (500, {"error": "no_game_server"})
+        eventually(lambda: not servers(service))
+        assert list(proofs.iterdir()) == []
+        assert "code 3" in service.log
+    with deploy(tmp_path, **environ) as service:
+        status, said = hand_out(service, HUNT)
+        assert status == 200
+        assert b"hello" in answered(said["port"])  # at once: it was ready
+        assert list(proofs.iterdir()) == []
+
+
+def test_a_program_that_cannot_run_leaves_the_server_up(tmp_path: Path) -> None:
+    with deploy(tmp_path, GAMESERVER_BINARY_PATH="/no/such/program") as service:
+        for body in (CITY, HUNT, CITY):
+            assert hand_out(service, body) == (500, {"error": "no_game_server"})
+        assert "/no/such/program" in service.log
+        assert servers(service) == []
+
+
+def test_a_player_joins_and_reaches_the_city_through_the_metagame(tmp_path: Path) -> None:
+    proofs = tmp_path / "proofs"
+    proofs.mkdir(mode=0o700)
+    port = free_port()
+    address = {"SVC_METAGAME_URL": f"http://127.0.0.1:{port}"}
+    with deploy(tmp_path, GAMESERVER_READY_DIR=str(proofs), **address) as service:
+        environ = metagame_environ(
+            tmp_path,
+            port,
+            MATCHMAKING_MODE="DEPLOYSERVER",
+            DEPLOYSERVER_URL=f"127.0.0.1:{service.port}",
+        )
+        metagame = Service("svc-metagame", tmp_path, environ, port)
+        metagame.start()
+        try:
+            player = register(metagame, "joiner")
+            body = {"gameMode": "CITY", "gameArgs": "", "playerHuntId": ""}
+            status, said = metagame.ask("POST", "/candidate/join", body, bearer(player))
+            assert (status, orjson.loads(said)["status"]) == (200, "MATCHING")
+            found = eventually(lambda: _in_progress(metagame, player))
+            assert b"hello" in answered(found["serverInfo"]["port"])
+        finally:
+            metagame.stop()
+
+
+def _in_progress(metagame: Service, player: dict[str, str]) -> Any:
+    said = orjson.loads(metagame.ask("GET", "/candidate/status", None, bearer(player))[1])
+    return said if said["status"] == "IN_PROGRESS" else None
+
+
+def test_the_simulator_explains_its_command_line() -> None:
+    done = subprocess.run([SIMULATOR, "key"], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 1
+    assert done.stderr.startswith("svc-gameserver-sim: KEY PORT MAP")
