@@ -165,12 +165,11 @@ class Channel(protocol.Protocol):
         """The answer has left; the next request may come."""
         self.exchange = None
         self._report(exchange.record)
-        if close or self._half_closed or self.stopping:
+        if close or self.stopping:
             self._end(linger=not exchange.body.done)
             return
         self._idle()
-        self.release("backlog")
-        self.advance()
+        self._go_on()
 
     def fail(self, exchange: Exchange, status: int, code: str, reason: str) -> None:
         """Give our own answer in place of the upstream's."""
@@ -178,8 +177,14 @@ class Channel(protocol.Protocol):
         exchange.abandon(aborted=False)
         refuse = Refuse(status, code, reason, close=not exchange.body.done)
         self._refuse(refuse, exchange.record, body_seen=True)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """The next request, if it is here; after a half-close nothing else will come."""
         self.release("backlog")
         self.advance()
+        if self._half_closed and self.exchange is None and not self._advancing:
+            self._end(linger=False)
 
     def hold(self, reason: str) -> None:
         """Read no more until every reason is gone."""
@@ -214,7 +219,7 @@ class Channel(protocol.Protocol):
     def _refuse(self, refuse: Refuse, record: Record, *, body_seen: bool = False) -> None:
         head = record.head
         linger = refuse.close
-        close = refuse.close or self.stopping or self._half_closed
+        close = refuse.close or self.stopping
         close = close or head is None or not head.keep_alive
         if head is not None and not body_seen and head.has_body and not close:
             if head.length is not None and head.length <= MAX_DISCARD and not head.expects:
@@ -298,11 +303,10 @@ class Channel(protocol.Protocol):
 
     def stop(self) -> None:
         """The service stops: tunnels and idle connections end, answers may finish."""
-        if self.exchange is None:
-            if not self._closing:
-                self._end(linger=False)
-        elif self.exchange.tunnelling:
-            self._end(linger=False)
+        if self._closing or (self.exchange is not None and not self.exchange.tunnelling):
+            return
+        self._end(linger=False)
+        self._within(LINGER_S, self.cut)
 
 
 class ChannelFactory(protocol.Factory):

@@ -193,6 +193,17 @@ class FramingTests(SynchronousTestCase):
         self.assertTrue(wire.take().endswith(b"ok"))
         self.assertEqual(wire.ended, "closed")
 
+    def test_half_closed_clients_get_every_answer_they_asked_for(self) -> None:
+        edge = relay()
+        wire = edge.connect()
+        wire.protocol.dataReceived(GET + GET + b"GET /half")
+        wire.protocol.readConnectionLost()
+        edge.upstream.say(OK)
+        self.assertFalse(wire.over)
+        edge.upstream.say(OK)
+        self.assertEqual(wire.take(), OK + OK)
+        self.assertEqual(wire.ended, "closed")
+
     def test_expect_is_answered_here_and_goes_no_further(self) -> None:
         edge = gateway()
         wire = edge.connect()
@@ -341,6 +352,13 @@ class WaitTests(SynchronousTestCase):
         self.assertIn(b"Connection: close", busy.take())
         self.successResultOf(stopped)
         self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_idle_connections_get_little_time_to_say_goodbye(self) -> None:
+        wire = self.edge.connect()
+        wire.loseConnection = lambda: None  # type: ignore[method-assign]  # a deaf TLS peer
+        self.edge.factory.stop(10)
+        run(self.clock, 4)
+        self.assertEqual(wire.ended, "cut")
 
     def test_the_grace_time_ends(self) -> None:
         busy = self.edge.connect()

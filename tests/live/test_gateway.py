@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import ssl
 import subprocess
@@ -30,6 +31,7 @@ GET = b"GET /g HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     plenty = {"GATEWAY_RATE_REGISTER": "3,0.2", "GATEWAY_HEADERS_TIMEOUT_MS": "1000"}
+    plenty["GATEWAY_HANDSHAKE_TIMEOUT_MS"] = "1000"
     with running(tmp_path_factory.mktemp("edge"), **plenty) as up:
         yield up
 
@@ -136,6 +138,27 @@ def test_garbage_and_plain_http_are_dropped_and_others_served(host: Host) -> Non
             except ConnectionResetError:
                 continue
     assert host.ask("GET", "/still")[0] == 200
+
+
+def test_a_handshake_that_never_comes_is_cut(host: Host) -> None:
+    with socket.create_connection(("127.0.0.1", host.gateway_port), DEADLINE_S) as one:
+        try:
+            assert read_all(one) == b""
+        except ConnectionResetError:
+            return
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl program")
+def test_renegotiation_is_refused(host: Host) -> None:
+    talk = subprocess.run(
+        ["openssl", "s_client", "-tls1_2", "-connect", f"127.0.0.1:{host.gateway_port}"],
+        input=b"R\n",
+        capture_output=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert b"renegotiation" in talk.stderr.lower()
+    assert b"CONNECTED" in talk.stdout
 
 
 def test_slow_heads_are_dropped_while_others_are_served(host: Host) -> None:
