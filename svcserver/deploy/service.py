@@ -24,6 +24,7 @@ from svcserver.deploy.supervisor import WATCHDOG_S, Program, Supervisor
 from svcserver.kernel.settings import whole
 from svcserver.web.front import FrontDoor
 from svcserver.web.local import LocalGate
+from svcserver.web.metrics import Figure, metrics
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
 from svcserver.web.serving import ENV_FILE, House, Listening, house, read_settings, warn_of
@@ -62,7 +63,19 @@ def makeService(options: Options, reactor: Any = None) -> House:
     watch = Watch(reactor, supervisor, _at_boot(settings))
     for part in (warn_of(options.warnings), watch, listening):
         part.setServiceParent(top)
+    if settings.metrics_port is not None:
+        metrics(reactor, "deploy", settings.metrics_port, figures(supervisor)).setServiceParent(top)
     return top
+
+
+def figures(supervisor: Supervisor) -> dict[str, Figure]:
+    """What Prometheus may know of us."""
+    return {
+        "svc_deploy_game_servers_running": Figure(
+            "Game servers alive now.", lambda: len(supervisor.records())
+        ),
+        "svc_deploy_launches_waiting": Figure("Launches that wait their turn.", supervisor.queued),
+    }
 
 
 def front_door(supervisor: Supervisor, *, traces: bool = False) -> FrontDoor:

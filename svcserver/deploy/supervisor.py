@@ -28,6 +28,7 @@ log = Logger()
 KILL_AFTER_S = 10.0
 WATCHDOG_S = 60.0
 KEYLESS = "NO_KEY"
+MAX_QUEUED = 64  # launches that may wait their turn
 
 
 class Starter(Protocol):
@@ -114,6 +115,8 @@ class Supervisor:
 
     async def _launch(self, launch: Launch) -> GameServer:
         """One launch through the queue, ready when it returns where readiness is asked for."""
+        if self.queued() >= MAX_QUEUED:
+            raise NoCapacity("ports")  # there are never so many ports to hand out
         await self._queue.acquire()
         try:
             wait = self._next_launch - self.clock.seconds()
@@ -204,6 +207,10 @@ class Supervisor:
     def _is_alive(self, server: GameServer) -> bool:
         process = self._processes.get(server.id)
         return process is not None and process.alive
+
+    def queued(self) -> int:
+        """How many launches wait their turn."""
+        return len(self._queue.waiting)
 
     def records(self) -> list[GameServerRecord]:
         """The game servers alive at this moment."""

@@ -19,7 +19,7 @@ from svcserver.deploy.hunts import HuntTable, Kind, Unlaunchable
 from svcserver.deploy.process import GameProcess, check_program
 from svcserver.deploy.readiness import VARIABLE, Readiness
 from svcserver.deploy.service import front_door
-from svcserver.deploy.supervisor import Program, Supervisor
+from svcserver.deploy.supervisor import MAX_QUEUED, Program, Supervisor
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.secrets import Secret
 from tests.support.browser import Browser
@@ -148,6 +148,18 @@ class LaunchTests(SupervisorCase):
             self.spawner.children[-1].end()
         self.assertEqual(supervisor.records(), [])
         self.assertEqual(supervisor._processes, {})
+
+    def test_only_so_many_launches_wait_their_turn(self) -> None:
+        supervisor = self.make(spacing_s=10.0)
+        self.successResultOf(self.ask(supervisor, HUNT))
+        waiting = [self.ask(supervisor, HUNT) for _ in range(1 + MAX_QUEUED)]
+        self.failureResultOf(self.ask(supervisor, HUNT), NoCapacity)
+        for one in waiting:
+            self.assertNoResult(one)
+            one.addErrback(lambda why: None)
+            one.cancel()
+        self.clock.advance(10)
+        self.successResultOf(self.ask(supervisor, HUNT))
 
     def test_the_pool_runs_out_and_says_so(self) -> None:
         supervisor = self.make()
