@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 LONGEST = 400
+_SHORT = 128  # bytes; longer ones are rare, and would make remembering costly
 _SENSITIVE = re.compile(r"key|token|secret|pass|auth|code|session|jwt|sig|cred", re.I)
 _DOT = r"(?:\.|%2[eE])"
 _JWT = re.compile(rf"eyJ[A-Za-z0-9_-]*{_DOT}[A-Za-z0-9_-]+{_DOT}[A-Za-z0-9_-]*")
@@ -18,6 +20,10 @@ _SCAN = 4 * LONGEST  # enough to judge what is shown
 
 def shown(raw: bytes) -> str:
     """A request target or user agent for a log line."""
+    return _shown_before(raw) if len(raw) <= _SHORT else _shown(raw)
+
+
+def _shown(raw: bytes) -> str:
     text = raw[:_SCAN].decode("latin-1")
     cut = len(raw) > _SCAN
     path, question, query = text.partition("?")
@@ -28,6 +34,9 @@ def shown(raw: bytes) -> str:
     text = _LONG.sub(_if_mixed, text)
     text = _CONTROL.sub("?", text)
     return text[:LONGEST] + "..." if cut or len(text) > LONGEST else text
+
+
+_shown_before = lru_cache(maxsize=2048)(_shown)  # the same few come again and again
 
 
 def _parameter(part: str) -> str:

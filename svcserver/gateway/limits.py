@@ -10,6 +10,7 @@ import ipaddress
 import math
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
 
 from attrs import define, field
 
@@ -19,6 +20,7 @@ from svcserver.kernel.rates import Rate, TokenBuckets
 MAX_KEYS = 20_000  # addresses remembered per bucket; the longest unused is forgotten
 
 
+@lru_cache(maxsize=4096)
 def key_of(peer: str) -> str:
     """Under which key an address is counted."""
     try:

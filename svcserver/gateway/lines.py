@@ -16,6 +16,7 @@ from svcserver.kernel.times import iso
 from svcserver.web.logs import LogLines, _text, _trace
 
 _PRIVATE = ("log_", "isError", "why", "format")
+_PLAIN = frozenset([str, int, float, bool])
 
 
 @define
@@ -44,7 +45,7 @@ class EdgeLines(LogLines):
         }
         for name, value in event.items():
             if not name.startswith(_PRIVATE) and name not in fields:
-                fields[name] = value if isinstance(value, str | int | float | bool) else str(value)
+                fields[name] = value if type(value) in _PLAIN else str(value)
         if event.get("log_failure") is not None:
             fields["traceback"] = _trace(event)
         return json.dump(fields).decode() + "\n"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from functools import lru_cache
 from urllib.parse import unquote_to_bytes
 
 from attrs import frozen
@@ -32,6 +33,7 @@ PUBLIC_MANAGEMENT = frozenset(
 )
 GAMESERVER_KEY = b"x-svc-gameserver-apikey"
 _BAD = re.compile(rb"[\\\x00-\x20\x7f]|%(?:2[fFeE]|5[cC]|00)|%(?![0-9A-Fa-f]{2})")
+_SHORT = 128  # bytes of a target; longer ones are rare, and would make remembering costly
 _SLASHES = re.compile(r"/{2,}")
 
 
@@ -89,6 +91,13 @@ def rule(
     method: bytes, target: bytes, *, upgrade: bytes, has_body: bool, gameserver_key: bool
 ) -> Ruling:
     """The verdict on a request; ``upgrade`` is its Upgrade field in lower case."""
+    asked = (method, target, upgrade, has_body, gameserver_key)
+    return _ruled_before(*asked) if len(target) <= _SHORT else _rule(*asked)
+
+
+def _rule(
+    method: bytes, target: bytes, upgrade: bytes, has_body: bool, gameserver_key: bool
+) -> Ruling:
     raw = target.partition(b"?")[0]
     path = canonical(raw)
     socket = upgrade == b"websocket" and method == b"GET"
@@ -97,6 +106,9 @@ def rule(
     return Ruling(
         bucket, route, path, _refusal(method, raw, path, upgrade, has_body, gameserver_key)
     )
+
+
+_ruled_before = lru_cache(maxsize=4096)(_rule)  # the same few come again and again
 
 
 def _bucket(path: str, *, socket: bool) -> Bucket:
