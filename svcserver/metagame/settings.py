@@ -136,7 +136,7 @@ class Settings:
     )
     inventory_report_removals: bool = env("INVENTORY_REPORT_REMOVALS", on_unless_0, default=True)
     balance_from_inventory: bool = env("BALANCE_FROM_INVENTORY", on_unless_0, default=True)
-    store: str = env("STORE", one_of("off", "free"), default="off", bad=Bad.WARN)
+    store: str = env("STORE", one_of("off", "free", any_case=True), default="off", bad=Bad.WARN)
     store_repeatable_tokens: bool = env("STORE_REPEATABLE_TOKENS", off_unless_1, default=False)
 
     account_display_name: bool = env("ACCOUNT_DISPLAY_NAME", on_unless_0, default=True)

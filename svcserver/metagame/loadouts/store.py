@@ -141,7 +141,8 @@ class SqlRack:
         held = self._held(loadout.character_id)
         if not held:
             return {}
-        found = dict(self.tx.execute(_ELEMENTS, {"ids": list(held.values())}).tuples())
+        rows = self.tx.execute(_ELEMENTS, {"ids": list(held.values())})
+        found = {element_id: data for element_id, data in rows}
         return {name: found[one] for name, one in held.items()}
 
     def saved(self, character_id: CharacterId, version: int) -> str | None:

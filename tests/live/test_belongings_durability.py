@@ -1,0 +1,151 @@
+"""kill -9 in a storm of inventory transactions and purchases: everything exactly once."""
+
+from __future__ import annotations
+
+import http.client
+import signal
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import orjson
+import pytest
+from attrs import define, field
+
+from tests.support.postgres import fresh_database
+from tests.support.processes import Service, bearer, free_port, metagame_environ, register
+
+pytestmark = pytest.mark.live
+
+BUNDLE, ITEM = "bundle_currency_bounty_small", "TOKEN_BOUNTY_DRAFT_PREMIUM"
+SIZE = 20
+CUT = (OSError, http.client.HTTPException)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: Any, tmp_path: Path) -> str:
+    if request.param == "postgres":
+        return fresh_database()
+    return f"sqlite:///{tmp_path}/svc.db"
+
+
+@define
+class Storm:
+    """One player who loots and buys as fast as it is answered, and keeps every answer."""
+
+    service: Service
+    player: dict[str, str]
+    character: str = ""
+    looted: list[str] = field(factory=list)  # acknowledged transaction ids
+    asked: str = ""  # the one in flight
+    bought: list[str] = field(factory=list)
+    buying: str = ""
+    enough: Event = field(factory=Event)
+
+    def ask(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
+        return self.service.ask(method, path, body, bearer(self.player))
+
+    def run(self) -> None:
+        """Until the connection is cut."""
+        try:
+            _, body = self.ask("GET", "/character")
+            self.character = orjson.loads(body)[0]["id"]
+            for number in range(1, 50):
+                self.loot(f"{self.player['id']}:{number}")
+                self.buy()
+                if number == 8:
+                    self.enough.set()
+        except CUT:
+            self.enough.set()
+
+    def loot(self, transaction_id: str) -> None:
+        self.asked = transaction_id
+        status, _ = self.transact(transaction_id)
+        assert status == 200
+        self.looted.append(transaction_id)
+
+    def transact(self, transaction_id: str) -> tuple[int, bytes]:
+        sent = {
+            "characterId": self.character,
+            "transactionId": transaction_id,
+            "addStackedItems": [{"catalogId": "ORE", "quantity": 3}],
+            "addInstancedItems": [
+                {
+                    "catalogId": "W",
+                    "instanceId": transaction_id,
+                    "itemData": "{}",
+                    "updateVersion": 1,
+                }
+            ],
+        }
+        return self.ask("POST", "/inventory", sent)
+
+    def buy(self) -> None:
+        status, body = self.ask("GET", f"/token/platinum/{BUNDLE}")
+        assert status == 200
+        self.buying = orjson.loads(body)["purchaseToken"]
+        assert self.redeem(self.buying) == 204
+        self.bought.append(self.buying)
+
+    def redeem(self, token: str) -> int:
+        return self.ask("POST", f"/notification/platinum?token={token}")[0]
+
+    def held(self) -> tuple[dict[str, int], set[str]]:
+        status, body = self.ask("GET", f"/inventory/{self.player['id']}/{self.character}")
+        assert status == 200
+        found = orjson.loads(body)
+        stacks = {one["catalogId"]: one["quantity"] for one in found["stackedItems"]}
+        return stacks, {one["instanceId"] for one in found["instancedItems"]}
+
+    def check(self) -> None:
+        """What was acknowledged is there; repeating everything adds what was in flight alone."""
+        stacks, instances = self.held()
+        assert instances >= set(self.looted)
+        assert instances <= {*self.looted, self.asked}
+        assert stacks["ORE"] == 3 * len(instances)
+        assert stacks.get(ITEM, 0) >= SIZE * len(self.bought)
+        looted, bought = {*self.looted, self.asked}, {*self.bought, self.buying} - {""}
+        for _ in range(2):
+            assert {self.transact(one)[0] for one in looted} == {200}
+            assert {self.redeem(one) for one in bought} <= {204}
+        stacks, instances = self.held()
+        assert (stacks["ORE"], instances) == (3 * len(looted), looted)
+        assert stacks.get(ITEM, 0) == SIZE * len(bought)
+
+
+def test_kill_9_in_a_storm_of_loot_and_purchases_keeps_everything_exactly_once(
+    tmp_path: Path, database: str
+) -> None:
+    port = free_port()
+    environ = metagame_environ(
+        tmp_path, port, DATABASE_URL=database, STORE="free", STORE_REPEATABLE_TOKENS="1"
+    )
+    service = Service("svc-metagame", tmp_path, environ, port)
+    service.start()
+    storms = [Storm(service, register(service, f"storm_{n}")) for n in range(6)]
+    threads = [Thread(target=storm.run) for storm in storms]
+    for thread in threads:
+        thread.start()
+    assert all(storm.enough.wait(60) for storm in storms)
+    service.stop(signal.SIGKILL)
+    for thread in threads:
+        thread.join(60)
+    service.start()
+    try:
+        for storm in storms:
+            storm.check()
+        one = storms[0]
+        said: list[int] = []
+        token = orjson.loads(one.ask("GET", f"/token/platinum/{BUNDLE}")[1])["purchaseToken"]
+        before = one.held()[0]
+        crowd = [Thread(target=lambda: said.append(one.redeem(token))) for _ in range(10)]
+        crowd += [Thread(target=lambda: said.append(one.transact("once")[0])) for _ in range(10)]
+        for thread in crowd:
+            thread.start()
+        for thread in crowd:
+            thread.join(60)
+        assert sorted(said) == [200] * 10 + [204] * 10
+        after = one.held()[0]
+        assert (after["ORE"] - before["ORE"], after[ITEM] - before[ITEM]) == (3, SIZE)
+    finally:
+        service.stop()
