@@ -52,6 +52,8 @@ class Gateway:
     feed: Feed | None = None
     dropped: frozenset[bytes] = FORWARDING | {b"expect"}
     hidden: frozenset[bytes] = HIDDEN
+    answered: int = field(default=0, init=False)
+    refused: int = field(default=0, init=False)
     _seldom: Seldom = field(factory=Seldom, init=False)
 
     def admit(self, peer: str) -> bool:
@@ -106,6 +108,8 @@ class Gateway:
 
     def done(self, record: Record) -> None:
         """The request's line in the log."""
+        self.answered += 1
+        self.refused += bool(record.reason) and not record.route
         head = record.head
         agents = head.values(b"user-agent") if head is not None else []
         fields: dict[str, Any] = {

@@ -25,10 +25,11 @@ from svcserver.edge.upstream import Pool, plain
 from svcserver.gateway.feed import Feed
 from svcserver.gateway.keeper import Gateway
 from svcserver.gateway.limits import MAX_KEYS, Crowd, Spending
-from svcserver.gateway.lines import edge_lines
 from svcserver.gateway.policy import Route
 from svcserver.gateway.settings import AllowlistSettings, Settings
 from svcserver.kernel.rates import TokenBuckets
+from svcserver.web.jsonlines import json_lines
+from svcserver.web.metrics import Figure, metrics
 from svcserver.web.serving import ENV_FILE, House, read_settings, warn_of
 
 log = Logger()
@@ -71,7 +72,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
     if reactor is None:
         from twisted.internet import reactor  # late: importing it installs it
     settings = options.settings
-    top = House(edge_lines(settings.log_level, reactor))
+    top = House(json_lines(settings.log_level, reactor))
     feed = None
     if options.allowlist is not None:
         pool = HTTPConnectionPool(reactor)
@@ -81,9 +82,27 @@ def makeService(options: Options, reactor: Any = None) -> House:
     entrance = Entrance(reactor, keeper, options.pair, settings, os.environ)
     warn_of(options.warnings).setServiceParent(top)
     entrance.setServiceParent(top)
+    if settings.metrics_port is not None:
+        shown = figures(keeper)
+        metrics(reactor, "gateway", settings.metrics_port, shown).setServiceParent(top)
     if real:
         Impatience(reactor, entrance).setServiceParent(top)
     return top
+
+
+def figures(keeper: Gateway) -> dict[str, Figure]:
+    """What an owner may watch."""
+    return {
+        "svc_gateway_connections": Figure(
+            "Open client connections.", lambda: float(keeper.crowd.total)
+        ),
+        "svc_gateway_requests": Figure(
+            "Requests that got an answer.", lambda: float(keeper.answered), counts=True
+        ),
+        "svc_gateway_refusals": Figure(
+            "Requests that the gateway itself refused.", lambda: float(keeper.refused), counts=True
+        ),
+    }
 
 
 def make_feed(settings: AllowlistSettings, refresh_s: float, http: Any, clock: Any) -> Feed:

@@ -125,6 +125,7 @@ class Settings:
     )
     ws_idle_s: float = env("GATEWAY_WS_IDLE_TIMEOUT_MS", ms(1000, 86_400_000), default=300.0)
     grace_s: float = env("GATEWAY_SHUTDOWN_GRACE_MS", ms(0, 300_000), default=10.0)
+    metrics_port: int | None = env("METRICS_PORT", whole(1, 65535), default=None)
     log_level: str = env(
         "LOG_LEVEL",
         one_of("debug", "info", "warn", "error", any_case=True),

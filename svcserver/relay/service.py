@@ -13,6 +13,7 @@ from svcserver.relay.checking import verdict
 from svcserver.relay.relaying import PortBusy, RelayService, Target
 from svcserver.relay.settings import Settings, target_of
 from svcserver.web.logs import standard_lines
+from svcserver.web.metrics import Figure, metrics
 from svcserver.web.serving import ENV_FILE, House, read_settings, warn_of
 
 NAME = "svc-relay"
@@ -81,4 +82,11 @@ def makeService(options: Options, reactor: Any = None) -> House:
         connect_timeout_s=settings.connect_timeout_s,
     )
     Guarded(relay).setServiceParent(top)
+    if settings.metrics_port is not None:
+        shown = {
+            "svc_relay_connections": Figure(
+                "Open connections of the game.", lambda: float(len(relay.factory.channels))
+            )
+        }
+        metrics(reactor, "relay", settings.metrics_port, shown).setServiceParent(top)
     return top

@@ -44,6 +44,7 @@ class Settings:
     gateway_port: int = env("SVC_RELAY_GATEWAY_PORT", whole(1, 65535), default=0)
     fingerprint: str = env("SVC_RELAY_FINGERPRINT", fingerprint, default="")
     connect_timeout_s: float = env("SVC_RELAY_CONNECT_TIMEOUT_MS", milliseconds, default=10.0)
+    metrics_port: int | None = env("METRICS_PORT", whole(1, 65535), default=None)
     log_level: str = env(
         "LOG_LEVEL",
         one_of("debug", "info", "warn", "error", any_case=True),

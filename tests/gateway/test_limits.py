@@ -9,6 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.gateway.limits import Crowd, Seldom, Spending, key_of
 from svcserver.gateway.policy import Bucket
+from svcserver.gateway.service import figures
 from svcserver.kernel.rates import Rate, TokenBuckets
 from tests.edge.wires import gateway
 
@@ -99,3 +100,6 @@ class RefusedTests(SynchronousTestCase):
         ask = b"GET /svc/api/InviteCodes HTTP/1.1\r\n" + H + b"\r\n"
         found = [edge.ask(ask)[0][9:12] for _ in range(3)]
         self.assertEqual(found, [b"403", b"403", b"429"])
+        self.assertEqual((edge.keeper.answered, edge.keeper.refused), (3, 3))
+        names = {name: figure.read() for name, figure in figures(edge.keeper).items()}
+        self.assertEqual(names["svc_gateway_refusals"], 3.0)

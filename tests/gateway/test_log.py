@@ -12,7 +12,7 @@ from twisted.logger import Logger, LogLevel, capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.edge.redaction import LONGEST, shown
-from svcserver.gateway.lines import EdgeLines
+from svcserver.web.jsonlines import JsonLines
 from tests.edge.wires import gateway
 
 H = b"Host: localhost\r\n"
@@ -81,7 +81,7 @@ class LineTests(SynchronousTestCase):
 
     def test_lines_are_json_and_warnings_go_to_the_other_stream(self) -> None:
         out, errors = io.StringIO(), io.StringIO()
-        lines = EdgeLines(out, as_json=True, level="info", errors=errors)
+        lines = JsonLines(out, as_json=True, level="info", err=errors)
         log = Logger(observer=lines, namespace="x")
         log.info("request", ip="a", status=200)
         log.warn("careful")

@@ -172,6 +172,13 @@ class StartTests(SynchronousTestCase):
         self.successResultOf(house.stopService())
         self.assertEqual(reactor.getDelayedCalls(), [])
 
+    def test_figures_are_shown_where_the_owner_wants_them(self) -> None:
+        reactor = MemoryReactorClock()
+        self.start(reactor, METRICS_PORT="9400")
+        self.assertEqual([one[0] for one in reactor.tcpServers], [443, 9400])
+        self.assertEqual(reactor.tcpServers[1][3], "127.0.0.1")
+        self.assertIn("METRICS_PORT", self.refused(METRICS_PORT="0"))
+
     def test_a_socket_handed_over_is_used_instead(self) -> None:
         reactor, adopted = MemoryReactorClock(), []
         reactor.adoptStreamPort = lambda *args: adopted.append(args)  # type: ignore[assignment]
