@@ -59,7 +59,7 @@ class DeployClient:
             return []
         match status, said:
             case 200, {"servers": list(servers)}:
-                return [one for one in servers if isinstance(one, dict)]
+                return [one for one in servers if _is_record(one)]
         return []
 
     async def _ask(
@@ -76,6 +76,14 @@ class DeployClient:
             log.debug("no answer from the deploy server: {why}", why=repr(why))
             raise Failed("no usable answer") from why
         return int(reply.code), said
+
+
+def _is_record(one: object) -> bool:
+    """Whether it has what ``instances`` reads without asking."""
+    match one:
+        case {"id": str(), "map": str(), "expectedPlayers": list()}:
+            return True
+    return False
 
 
 def _is_port(port: int) -> bool:
