@@ -19,8 +19,8 @@ def get(base: str, path: str, headers: dict[str, str], what: str) -> Any:
     connection = http.client.HTTPConnection(url.hostname or "", url.port or 80, timeout=ANSWER_S)
     try:
         connection.request("GET", path, headers=headers)
-        reply = connection.getresponse()
-        body = reply.read(MAX_ANSWER)
+        with connection.getresponse() as reply:
+            body = reply.read(MAX_ANSWER)
     except (OSError, http.client.HTTPException) as why:
         fail(f"{what} does not answer on {base}: {why or type(why).__name__}; is it running?")
     finally:

@@ -1,0 +1,166 @@
+"""``svcctl account``, ``gameserver-key`` and ``invite``. Spec: design §2."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from functools import lru_cache
+from pathlib import Path
+from tempfile import mkdtemp
+from urllib.parse import parse_qs, urlsplit
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.ctl.database import ledger
+from svcserver.ctl.host import find
+from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
+from svcserver.relay.invite import decode
+from tests.ctl.command import Ran, new_host, svcctl
+
+
+@lru_cache(maxsize=1)
+def pattern() -> Path:
+    return new_host(Path(mkdtemp()) / "host")
+
+
+class HostCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.folder = Path(self.mktemp()).absolute()
+        shutil.copytree(pattern(), self.folder)
+        for path in self.folder.glob("*.env"):
+            path.write_text(path.read_text().replace(str(pattern()), str(self.folder)))
+
+    def ctl(self, *words: object) -> Ran:
+        return svcctl(*words, "--config", self.folder)
+
+    def accounts(self) -> dict[str, bool]:
+        with ledger(find(str(self.folder), None)) as tx:
+            return {one.username: one.is_admin for one in SqlAccounts(tx).everyone()}
+
+
+class AccountTests(HostCase):
+    def test_create_prints_the_only_key(self) -> None:
+        ran = self.ctl("account", "create", "Alpha")
+        self.assertEqual(ran.status, 0)
+        [key] = re.findall(r"UUK_[0-9a-f]{48}", ran.out)
+        with ledger(find(str(self.folder), None)) as tx:
+            found = SqlAccounts(tx).by_key(key)
+        assert found is not None
+        self.assertEqual((found.username, found.is_admin), ("Alpha", False))
+        self.assertNotIn(key.encode(), (self.folder / "svc.db").read_bytes())
+
+    def test_create_an_admin_for_a_machine(self) -> None:
+        ran = self.ctl("account", "create", "Boss", "--admin", "--json")
+        self.assertEqual(sorted(ran.data), ["admin", "id", "key", "username"])
+        self.assertEqual(self.accounts(), {"Olga": True, "Boss": True})
+
+    def test_a_taken_or_bad_name_is_one_line(self) -> None:
+        for name in ("OLGA", "ab", "with blank", "x" * 17):
+            ran = self.ctl("account", "create", name)
+            self.assertEqual((ran.status, ran.out), (1, ""))
+            self.assertTrue(ran.line.startswith(f"svcctl: {name}: "))
+        self.assertEqual(self.accounts(), {"Olga": True})
+
+    def test_promote_and_demote_by_name_in_any_case(self) -> None:
+        self.ctl("account", "create", "Alpha")
+        self.assertEqual(self.ctl("account", "promote", "alpha").status, 0)
+        self.assertEqual(self.accounts(), {"Olga": True, "Alpha": True})
+        self.assertEqual(self.ctl("account", "demote", "OLGA").status, 0)
+        self.assertEqual(self.accounts(), {"Olga": False, "Alpha": True})
+
+    def test_nobody_of_that_name(self) -> None:
+        ran = self.ctl("account", "promote", "Nobody")
+        self.assertEqual(ran.status, 1)
+        self.assertIn("no account is called Nobody", ran.line)
+
+    def test_list_names_everyone_and_no_key(self) -> None:
+        self.ctl("account", "create", "Alpha")
+        ran = self.ctl("account", "list")
+        self.assertIn("Alpha", ran.out)
+        self.assertRegex(ran.out, r"Olga +UID-\S+ +admin")
+        listed = self.ctl("account", "list", "--json").data["accounts"]
+        self.assertEqual([one["username"] for one in listed], ["Alpha", "Olga"])
+        self.assertNotIn("UUK_", ran.out)
+
+
+class GameServerKeyTests(HostCase):
+    def known(self, key: str) -> bool:
+        with ledger(find(str(self.folder), None)) as tx:
+            return knows_game_server(tx, key)
+
+    def test_without_a_key_one_is_made(self) -> None:
+        made = self.ctl("gameserver-key", "add", "--json").data["key"]
+        self.assertRegex(made, r"^[0-9a-f]{64}$")
+        self.assertTrue(self.known(made))
+
+    def test_a_key_of_ones_own_twice(self) -> None:
+        for _ in range(2):
+            ran = self.ctl("gameserver-key", "add", "my-own-game-server-key")
+            self.assertEqual((ran.status, ran.out), (0, "registered\n"))
+        self.assertTrue(self.known("my-own-game-server-key"))
+
+    def test_a_weak_key_is_refused(self) -> None:
+        ran = self.ctl("gameserver-key", "add", "short")
+        self.assertEqual(ran.status, 1)
+        self.assertIn("16 to 256", ran.line)
+        self.assertFalse(self.known("short"))
+
+
+class InviteTests(HostCase):
+    def test_the_join_string_is_what_the_relay_reads(self) -> None:
+        made = self.ctl("invite", "create", "--uses", 3, "--json").data
+        invite = decode(made["join"])
+        self.assertEqual((invite.host, invite.port), ("203.0.113.10", 443))
+        self.assertEqual((invite.code, invite.name), (made["code"], "Game Server"))
+        shown = self.ctl("cert", "fingerprint").out.strip()
+        self.assertEqual(invite.fingerprint, shown)
+        self.assertEqual(parse_qs(urlsplit(made["join"]).query)["fp"], [shown])
+        listed = self.ctl("invite", "list", "--json").data["invites"]
+        self.assertEqual(listed, [{"code": made["code"], "uses": 3}])
+
+    def test_a_qr_code_for_the_eye(self) -> None:
+        self.assertIn("█", self.ctl("invite", "create", "--qr").out)
+
+    def test_without_a_gateway_there_is_a_code_alone(self) -> None:
+        (self.folder / "gateway.env").unlink()
+        ran = self.ctl("invite", "create")
+        self.assertEqual(ran.status, 0)
+        self.assertNotIn("svc://", ran.out)
+
+    def test_revoke(self) -> None:
+        code = self.ctl("invite", "create", "--json").data["code"]
+        self.assertEqual(self.ctl("invite", "revoke", code.lower()).status, 0)
+        self.assertEqual(self.ctl("invite", "list", "--json").data["invites"], [])
+        self.assertEqual(self.ctl("invite", "revoke", code).status, 1)
+
+    def test_uses_are_from_1_to_1000(self) -> None:
+        for uses in (0, 1001, "many"):
+            self.assertNotEqual(self.ctl("invite", "create", "--uses", uses).status, 0)
+
+
+class PlaceTests(HostCase):
+    def test_env_file_and_config_exclude_each_other(self) -> None:
+        ran = self.ctl("account", "list", "--env-file", self.folder / "metagame.env")
+        self.assertEqual((ran.status, ran.line[:8]), (1, "svcctl: "))
+
+    def test_an_env_file_alone_will_do(self) -> None:
+        ran = svcctl("account", "list", "--json", "--env-file", self.folder / "metagame.env")
+        self.assertEqual([one["username"] for one in ran.data["accounts"]], ["Olga"])
+
+    def test_a_missing_database_is_not_made_by_accident(self) -> None:
+        (self.folder / "svc.db").unlink()
+        ran = self.ctl("account", "list")
+        self.assertEqual(ran.status, 1)
+        self.assertIn("svcctl db upgrade", ran.line)
+        self.assertFalse((self.folder / "svc.db").exists())
+
+    def test_a_folder_that_is_no_host(self) -> None:
+        ran = svcctl("account", "list", "--config", self.folder / "nowhere")
+        self.assertEqual(ran.status, 1)
+        self.assertIn("svcctl init", ran.line)
+
+    def test_a_bad_database_url_names_the_variable(self) -> None:
+        (self.folder / "metagame.env").write_text("DATABASE_URL=mysql://x\n")
+        ran = self.ctl("account", "list")
+        self.assertEqual(ran.status, 1)
+        self.assertIn("DATABASE_URL", ran.line)

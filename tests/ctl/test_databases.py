@@ -1,0 +1,86 @@
+"""``svcctl db``. Spec: design §2."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from unittest import mock
+
+from svcserver.ctl import databases
+from tests.ctl.test_accounts import HostCase
+
+
+class DatabaseTests(HostCase):
+    def test_check_reads_a_sound_one(self) -> None:
+        found = self.ctl("db", "check", "--json").data
+        self.assertEqual((found["ok"], found["accounts"], found["saves"]), (True, 1, 0))
+
+    def test_check_finds_damage(self) -> None:
+        path = self.folder / "svc.db"
+        data = bytearray(path.read_bytes())
+        for at in range(16384 * 3, len(data) - 100, 1024):
+            data[at : at + 64] = b"\xff" * 64
+        path.write_bytes(bytes(data))
+        self.assertEqual(self.ctl("db", "check").status, 1)
+
+    def test_backup_and_restore_bring_everything_back(self) -> None:
+        copy = self.folder / "copy.db"
+        self.ctl("account", "create", "Alpha")
+        self.assertEqual(self.ctl("db", "backup", copy).status, 0)
+        self.assertEqual(copy.stat().st_mode & 0o777, 0o600)
+        self.ctl("account", "create", "Later")
+        ran = self.ctl("db", "restore", copy, "--json")
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertEqual(self.accounts(), {"Olga": True, "Alpha": False})
+        with closing(sqlite3.connect(ran.data["kept"])) as kept:
+            names = {row[0] for row in kept.execute("SELECT username FROM accounts")}
+        self.assertEqual(names, {"Olga", "Alpha", "Later"})
+
+    def test_backup_never_overwrites(self) -> None:
+        copy = self.folder / "copy.db"
+        copy.write_text("mine")
+        self.assertEqual(self.ctl("db", "backup", copy).status, 1)
+        self.assertEqual(copy.read_text(), "mine")
+
+    def test_backup_while_a_writer_is_in_the_middle(self) -> None:
+        copy = self.folder / "copy.db"
+        with closing(sqlite3.connect(self.folder / "svc.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            other.execute("UPDATE accounts SET notes = 77")
+            self.assertEqual(self.ctl("db", "backup", copy).status, 0)
+            other.execute("COMMIT")
+        with closing(sqlite3.connect(copy)) as kept:
+            self.assertEqual(kept.execute("SELECT notes FROM accounts").fetchall(), [(0,)])
+
+    def test_restore_refuses_what_is_no_backup(self) -> None:
+        before = self.accounts()
+        text, other = self.folder / "text", self.folder / "other.db"
+        text.write_text("not a database, and longer than a header would be" * 9)
+        with closing(sqlite3.connect(other)) as db:
+            db.execute("CREATE TABLE cats(name)")
+        for path in (text, other, self.folder / "missing"):
+            self.assertEqual(self.ctl("db", "restore", path).status, 1)
+        self.assertEqual(self.accounts(), before)
+
+    def test_upgrade_makes_a_private_file(self) -> None:
+        (self.folder / "svc.db").unlink()
+        self.assertEqual(self.ctl("db", "upgrade").status, 0)
+        self.assertEqual((self.folder / "svc.db").stat().st_mode & 0o777, 0o600)
+        self.assertEqual(self.accounts(), {})
+        self.assertEqual(self.ctl("db", "upgrade").status, 0)
+
+    def test_a_missing_postgres_program_is_named(self) -> None:
+        path = self.folder / "metagame.env"
+        path.write_text("DATABASE_URL=postgresql://u:hush@127.0.0.1:1/x\n")
+        with mock.patch.object(databases.shutil, "which", return_value=None):
+            ran = self.ctl("db", "backup", self.folder / "copy")
+        self.assertEqual(ran.status, 1)
+        self.assertIn("pg_dump is missing", ran.line)
+        self.assertNotIn("hush", ran.line)
+
+    def test_a_database_that_is_not_there_leaks_no_password(self) -> None:
+        path = self.folder / "metagame.env"
+        path.write_text("DATABASE_URL=postgresql://u:hush@127.0.0.1:1/x\n")
+        ran = self.ctl("account", "list")
+        self.assertEqual(ran.status, 1)
+        self.assertNotIn("hush", ran.line)

@@ -1,0 +1,178 @@
+"""The thin commands: cert, content, relay, allowlist, status. Spec: design §2."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.ctl.main import main
+from tests.ctl.command import svcctl
+from tests.ctl.test_accounts import HostCase
+
+
+class CertificateTests(HostCase):
+    def test_make_prints_what_fingerprint_reads(self) -> None:
+        folder = self.folder / "new"
+        made = svcctl("cert", "make", "--host", "h.example", "--out", folder, "--json")
+        self.assertEqual(made.status, 0, made.err)
+        read = svcctl("cert", "fingerprint", folder / "gateway-cert.pem")
+        self.assertEqual(read.out.strip(), made.data["fingerprint"])
+
+    def test_make_never_overwrites_unasked(self) -> None:
+        before = self.ctl("cert", "fingerprint").out
+        self.assertEqual(self.ctl("cert", "make", "--host", "h.example").status, 1)
+        self.assertEqual(self.ctl("cert", "fingerprint").out, before)
+        self.assertEqual(self.ctl("cert", "make", "--host", "h.example", "--force").status, 0)
+        self.assertNotEqual(self.ctl("cert", "fingerprint").out, before)
+
+    def test_a_file_that_is_no_certificate(self) -> None:
+        ran = svcctl("cert", "fingerprint", self.folder / "metagame.env")
+        self.assertEqual(ran.status, 1)
+        self.assertIn("not a PEM certificate", ran.line)
+        self.assertEqual(svcctl("cert", "fingerprint", self.folder / "none").status, 1)
+
+
+class ContentTests(HostCase):
+    def test_manifest_and_verify(self) -> None:
+        game, listed = self.folder / "files", self.folder / "list.json"
+        game.mkdir()
+        (game / "a.pak").write_bytes(b"abc")
+        ran = svcctl("content", "manifest", game, "--out", listed, "--json")
+        self.assertEqual((ran.data["files"], ran.data["bytes"]), (1, 3))
+        good = svcctl("content", "verify", game, "--manifest", listed)
+        self.assertEqual(good.status, 0, good.err)
+        (game / "a.pak").write_bytes(b"abd")
+        bad = svcctl("content", "verify", game, "--manifest", listed)
+        self.assertEqual(bad.status, 1)
+        self.assertIn("hash", bad.out)
+        self.assertIn("1 files are not as the manifest says", bad.line)
+
+    def test_the_hosts_own_folder(self) -> None:
+        self.assertEqual(self.ctl("content", "verify").status, 0)
+
+    def test_no_folder_and_no_manifest_are_one_line(self) -> None:
+        self.assertEqual(svcctl("content", "manifest", self.folder / "none").status, 1)
+        ran = svcctl("content", "verify", self.folder / "game", "--manifest", "none.json")
+        self.assertIn("none.json", ran.line)
+
+
+class EdgeTests(HostCase):
+    def test_relay_check_says_when_nobody_is_there(self) -> None:
+        fingerprint = "0" * 64
+        invite = (
+            f"svc://join?v=2&mode=public&host=127.0.0.1&port=1&fp={fingerprint}&code=ABCD&name=N"
+        )
+        ran = svcctl("relay", "check", "--invite", invite)
+        self.assertEqual(ran.status, 1)
+        self.assertIn("upstream_unreachable", ran.line)
+        self.assertNotIn("ABCD", ran.line)
+
+    def test_relay_check_refuses_what_is_no_invite(self) -> None:
+        ran = svcctl("relay", "check", "--invite", "svc://nonsense")
+        self.assertEqual(ran.status, 1)
+        self.assertIn("SVC_RELAY_INVITE", ran.line)
+
+
+STATUS = {
+    "name": "Game Server",
+    "version": "1",
+    "registration": "OPEN",
+    "playersOnline": 1,
+    "uptimeSeconds": 5,
+    "limited": False,
+    "players": [{"name": "Alpha", "where": "city", "instance": None}],
+    "instances": [
+        {"kind": "city", "title": "The City", "map": "m", "players": 1, "maxPlayers": None}
+    ],
+}
+
+
+class StatusTests(HostCase):
+    @contextmanager
+    def metagame(self, reply: Any, status: int = 200) -> Iterator[list[str]]:
+        keys: list[str] = []
+
+        class Answer(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                keys.append(self.headers["x-svc-user-api-key"])
+                self.send_response(status)
+                self.end_headers()
+                self.wfile.write(json.dumps(reply).encode())
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Quiet."""
+
+        with HTTPServer(("127.0.0.1", 0), Answer) as server:
+            path = self.folder / "metagame.env"
+            port = server.server_address[1]
+            path.write_text(path.read_text().replace("PORT=61000\n", f"PORT={port}\n"))
+            thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+            thread.start()
+            try:
+                yield keys
+            finally:
+                server.shutdown()
+                thread.join()
+
+    def test_players_and_instances_are_shown(self) -> None:
+        with self.metagame(STATUS) as keys:
+            ran = self.ctl("status")
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertRegex(ran.out, r"Alpha +city")
+        self.assertIn("city The City", ran.out)
+        self.assertEqual(keys, [(self.folder / "owner.key").read_text().strip()])
+
+    def test_for_machines_it_is_the_reply_itself(self) -> None:
+        with self.metagame(STATUS):
+            self.assertEqual(self.ctl("status", "--json").data, {"status": STATUS, "health": None})
+
+    def test_an_unknown_key_is_said(self) -> None:
+        with self.metagame({**STATUS, "limited": True}):
+            ran = self.ctl("status", "--key", "UUK_x")
+        self.assertEqual(ran.status, 1)
+        self.assertIn("does not know the key", ran.line)
+
+    def test_a_metagame_that_is_down_or_odd(self) -> None:
+        with self.metagame([], 500):
+            self.assertIn("answered 500", self.ctl("status").line)
+        self.assertIn("is it running?", self.ctl("status").line)
+
+
+class EveryCommandTests(SynchronousTestCase):
+    def test_every_command_takes_the_hosts_options_and_json(self) -> None:
+        for path, command in commands():
+            names = {option for one in command.params for option in one.opts}
+            self.assertIn("--json", names, path)
+            if path not in ("init", "demo"):
+                self.assertLessEqual({"--config", "--env-file"}, names, path)
+
+    def test_every_command_says_what_it_does(self) -> None:
+        for path, _ in commands():
+            ran = svcctl(*path.split(), "--help")
+            self.assertEqual(ran.status, 0, path)
+
+    def test_the_fixed_commands_are_there(self) -> None:
+        wanted = {
+            "init", "account create", "account promote", "account demote", "account list",
+            "gameserver-key add", "invite create", "invite list", "invite revoke", "db upgrade",
+            "db check", "db backup", "db restore", "content manifest", "content verify",
+            "cert make", "cert fingerprint", "status", "relay check", "allowlist close-ports",
+            "play", "demo",
+        }  # fmt: skip
+        self.assertLessEqual(wanted, {path for path, _ in commands()})
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    """Every command with its path."""
+    for name, one in main.commands.items():
+        inner = getattr(one, "commands", None)
+        if inner is None:
+            yield name, one
+        else:
+            yield from ((f"{name} {child}", command) for child, command in inner.items())

@@ -1,0 +1,138 @@
+"""``svcctl demo --once``, which ``make run ONCE=1`` calls: 0 when all worked, else the link."""
+
+from __future__ import annotations
+
+import socket
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.ctl.hosts import change, demo_host, demo_once, value
+
+
+def test_an_evening_on_a_fresh_host_goes_well(tmp_path: Path) -> None:
+    folder = demo_host(tmp_path / "host")
+    ran = demo_once(folder)
+    assert ran.returncode == 0, ran.stderr + ran.stdout
+    for word in ("registered", "loaded", "city", "saves", "byte for byte", "all went well"):
+        assert word in ran.stdout
+    with closing(sqlite3.connect(folder / "svc.db")) as db:
+        [(accounts,)] = db.execute("SELECT count(*) FROM accounts").fetchall()
+        [(saves,)] = db.execute(
+            "SELECT count(*) FROM character_saves WHERE reason = 'save:client'"
+        ).fetchall()
+    assert (accounts, saves) == (3, 6)
+    log = (folder / "stack.log").read_text()
+    assert "UUK_" not in log
+    assert value(folder, "deploy", "METAGAME_API_KEY") not in log
+
+
+def other_key(folder: Path) -> None:
+    change(folder, "deploy", "METAGAME_API_KEY", "k" * 64)
+
+
+def no_program(folder: Path) -> None:
+    change(folder, "deploy", "GAMESERVER_BINARY_PATH", str(folder / "nothing-here"))
+
+
+def silent_program(folder: Path) -> None:
+    change(folder, "deploy", "GAMESERVER_ARGS", "-server -sim-hang")
+
+
+def dying_program(folder: Path) -> None:
+    change(folder, "deploy", "GAMESERVER_ARGS", "-server -sim-exit=3")
+
+
+def other_signing_key(folder: Path) -> None:
+    other = demo_host(folder.with_name("other"))
+    public = value(other, "metagame", "AUTH_SIGNING_PUBKEY_B64")
+    change(folder, "metagame", "AUTH_SIGNING_PUBKEY_B64", public)
+
+
+def no_matchmaking(folder: Path) -> None:
+    change(folder, "metagame", "MATCHMAKING_MODE", "DISABLED")
+
+
+def no_registration(folder: Path) -> None:
+    change(folder, "metagame", "REGISTRATION_MODE", "NONE")
+
+
+def broken_database(folder: Path) -> None:
+    (folder / "svc.db").write_bytes(b"this was a database once" * 1000)
+
+
+def other_gateway_secret(folder: Path) -> None:
+    change(folder, "gateway", "GATEWAY_SECRET", "g" * 40)
+
+
+def other_allowlist_secret(folder: Path) -> None:
+    change(folder, "allowlist", "ALLOWLIST_SECRET", "a" * 40)
+
+
+def other_gateway_key(folder: Path) -> None:
+    other = demo_host(folder.with_name("other"))
+    (other / "gateway-key.pem").replace(folder / "gateway-key.pem")
+
+
+def lost_file(folder: Path) -> None:
+    (folder / "game" / "data.pak").unlink()
+
+
+def changed_file(folder: Path) -> None:
+    path = folder / "game" / "data.pak"
+    path.write_bytes(b"x" * path.stat().st_size)
+
+
+BREAKS: list[tuple[Callable[[Path], None], str]] = [
+    (other_key, "game-server key"),
+    (no_program, "game server"),
+    (silent_program, "game server"),
+    (dying_program, "game server"),
+    (other_signing_key, "metagame"),
+    (no_matchmaking, "metagame"),
+    (no_registration, "metagame"),
+    (broken_database, "metagame"),
+    (other_gateway_secret, "gateway"),
+    (other_allowlist_secret, "gateway"),
+    (other_gateway_key, "gateway"),
+    (lost_file, "content"),
+    (changed_file, "content"),
+]
+
+
+@pytest.mark.parametrize(("damage", "link"), BREAKS, ids=[one.__name__ for one, _ in BREAKS])
+def test_a_broken_link_is_named(tmp_path: Path, damage: Callable[[Path], None], link: str) -> None:
+    folder = demo_host(tmp_path / "host")
+    damage(folder)
+    ran = demo_once(folder)
+    assert ran.returncode == 1, ran.stdout
+    [line] = ran.stderr.splitlines()
+    assert line.startswith(f"svcctl: the evening failed at the {link}: "), line
+    assert "all went well" not in ran.stdout
+
+
+TAKEN = [
+    ("metagame", "PORT"),
+    ("deploy", "PORT"),
+    ("content", "PORT"),
+    ("allowlist", "ALLOWLIST_PORT"),
+    ("gateway", "GATEWAY_PORT"),
+    ("relay", "SVC_RELAY_PORT"),
+]
+
+
+@pytest.mark.parametrize(("component", "variable"), TAKEN)
+def test_a_component_that_cannot_run_is_named(
+    tmp_path: Path, component: str, variable: str
+) -> None:
+    folder = demo_host(tmp_path / "host")
+    with closing(socket.socket()) as other:
+        other.bind(("127.0.0.1", int(value(folder, component, variable))))
+        other.listen()
+        ran = demo_once(folder)
+    assert ran.returncode == 1, ran.stdout
+    [line] = ran.stderr.splitlines()
+    assert line.startswith(f"svcctl: the evening failed at the {component}: "), line
