@@ -5,6 +5,7 @@ from __future__ import annotations
 from svcserver.metagame.accounts.login import Login
 from svcserver.metagame.accounts.lookups import Lookups
 from svcserver.metagame.accounts.management import AccountManagement, Invites
+from svcserver.metagame.achievements import features as achievements
 from svcserver.metagame.belongings import features as belongings
 from svcserver.metagame.belongings import thinning_of
 from svcserver.metagame.characters.routes import Characters
@@ -50,6 +51,7 @@ def build(parts: Parts) -> list[Feature]:
         Presence(parts.online, parts.news.heard, now),
         Characters(ledger, now, thinning.characters if thinning is not None else None),
         *belongings(parts),
+        *achievements(parts),
         *social(parts, matchmaker),
         Matchmaking(
             settings,

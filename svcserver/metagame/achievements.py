@@ -1,0 +1,42 @@
+"""What players achieve: progression, entitlements, cooldowns, bounties, discoveries."""
+
+from __future__ import annotations
+
+from svcserver.kernel.datafiles import BadData
+from svcserver.metagame.bounties.routes import Bounties, load_game_data
+from svcserver.metagame.breadcrumbs.routes import Breadcrumbs
+from svcserver.metagame.cooldowns.routes import Cooldowns
+from svcserver.metagame.encounters.routes import Encounters
+from svcserver.metagame.entitlements.routes import Entitlements
+from svcserver.metagame.escalation import registry
+from svcserver.metagame.escalation.routes import Escalation, EscalationStub
+from svcserver.metagame.eventlog import EventLog
+from svcserver.metagame.parts import Parts
+from svcserver.metagame.progression import config
+from svcserver.metagame.progression.management import ProgressionManagement
+from svcserver.metagame.progression.routes import HuntPass, Progression
+from svcserver.metagame.relayed import Relayed
+from svcserver.web.routes import Feature
+
+
+def features(parts: Parts) -> list[Feature]:
+    """These features; a broken data or season file ends the start with one line."""
+    settings, ledger, now = parts.settings, parts.ledger, parts.now
+    log = EventLog(ledger, now, Relayed(now))
+    try:
+        tracks = config.load(settings.progression_config_dir, settings.active_hunt_pass)
+        seasons, game_data = registry.load(), load_game_data()
+    except BadData as why:
+        raise SystemExit(f"svc-metagame: {why}") from None
+    return [
+        Entitlements(settings, ledger, now, log),
+        Progression(settings, tracks, ledger, now, log),
+        HuntPass(settings, tracks, ledger, log),
+        ProgressionManagement(settings, tracks, ledger, now, log),
+        EscalationStub(),
+        Escalation(settings, seasons, ledger, log),
+        Cooldowns(settings, ledger, now, log),
+        Bounties(settings, game_data, ledger, now, log),
+        Encounters(ledger),
+        Breadcrumbs(ledger),
+    ]

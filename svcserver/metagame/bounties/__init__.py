@@ -1,0 +1,1 @@
+"""Bounties of a player. Spec: 1 §4 Progression."""

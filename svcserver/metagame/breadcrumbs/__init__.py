@@ -1,0 +1,1 @@
+"""Breadcrumbs of a player. Spec: 1 §4 Progression."""

@@ -1,0 +1,50 @@
+"""Breadcrumbs in the database; the list is kept as sent."""
+
+from __future__ import annotations
+
+from attrs import frozen
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    LargeBinary,
+    String,
+    Table,
+    bindparam,
+    delete,
+    insert,
+    select,
+)
+
+from svcserver.db.tables import METADATA
+from svcserver.kernel.ids import CharacterId
+
+BREADCRUMBS = Table(
+    "breadcrumbs",
+    METADATA,
+    Column("character_id", String(64), primary_key=True),
+    Column("version", BigInteger, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+)
+_B = BREADCRUMBS.c
+_FIND = select(_B.version, _B.data).where(_B.character_id == bindparam("character"))
+_DROP = delete(BREADCRUMBS).where(_B.character_id == bindparam("character"))
+_ADD = insert(BREADCRUMBS)
+
+
+@frozen
+class SqlBreadcrumbs:
+    """Breadcrumbs on an open transaction."""
+
+    tx: Connection
+
+    def find(self, character_id: CharacterId) -> tuple[int, bytes] | None:
+        """The version and the JSON text of the list."""
+        row = self.tx.execute(_FIND, {"character": character_id}).first()
+        return None if row is None else (row.version, bytes(row.data))
+
+    def keep(self, character_id: CharacterId, version: int, data: bytes) -> None:
+        """Replace the list."""
+        self.tx.execute(_DROP, {"character": character_id})
+        row = {"character_id": character_id, "version": version, "data": data}
+        self.tx.execute(_ADD, row)

@@ -1,0 +1,1 @@
+"""Cooldowns of a player. Spec: 1 §4 Progression."""

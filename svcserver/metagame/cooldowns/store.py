@@ -1,0 +1,51 @@
+"""Cooldowns in the database; dates are kept exactly as sent."""
+
+from __future__ import annotations
+
+from attrs import frozen
+from sqlalchemy import Column, Connection, String, Table, bindparam, delete, insert, select
+
+from svcserver.db.tables import METADATA
+from svcserver.kernel.ids import AccountId
+
+COOLDOWNS = Table(
+    "cooldowns",
+    METADATA,
+    Column("account_id", String(64), primary_key=True),
+    Column("cooldown_id", String(128), primary_key=True),
+    Column("started", String(64), nullable=False),  # ISO text
+)
+_C = COOLDOWNS.c
+_ALL = select(_C.cooldown_id, _C.started).where(_C.account_id == bindparam("account"))
+_DROP = delete(COOLDOWNS).where(
+    _C.account_id == bindparam("account"), _C.cooldown_id == bindparam("wanted")
+)
+_ADD = insert(COOLDOWNS)
+
+
+@frozen
+class SqlCooldowns:
+    """Cooldowns on an open transaction."""
+
+    tx: Connection
+
+    def all(self, account_id: AccountId) -> dict[str, str]:
+        """Start times by id."""
+        rows = self.tx.execute(_ALL, {"account": account_id})
+        return dict(sorted((row.cooldown_id, row.started) for row in rows))
+
+    def keep(self, account_id: AccountId, started: dict[str, str]) -> None:
+        """Start, or start again."""
+        if not started:
+            return
+        self.drop(account_id, list(started))
+        rows = [
+            {"account_id": account_id, "cooldown_id": name, "started": date}
+            for name, date in started.items()
+        ]
+        self.tx.execute(_ADD, rows)
+
+    def drop(self, account_id: AccountId, names: list[str]) -> None:
+        """Forget these."""
+        if names:
+            self.tx.execute(_DROP, [{"account": account_id, "wanted": one} for one in names])

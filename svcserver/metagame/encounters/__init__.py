@@ -1,0 +1,1 @@
+"""Encountered content of a player. Spec: 1 §4 Progression."""

@@ -1,0 +1,1 @@
+"""Entitlements of a player. Spec: 1 §4 Progression."""

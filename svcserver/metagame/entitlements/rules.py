@@ -1,0 +1,98 @@
+"""When an entitlement holds, and what a grant makes of an older one. Spec: 1 §2 Entitlement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from attrs import evolve, frozen
+
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.json import Json
+from svcserver.kernel.refusals import Malformed
+
+HOUR_MS = 3_600_000
+MAX_HOURS = 1e9
+DEFAULT = "default"
+
+
+@frozen
+class Entitlement:
+    """A right; ``duration`` in hours, 0 for ever, ``activated_at`` in epoch milliseconds."""
+
+    name: str
+    duration: float
+    activated_at: int
+    source: str
+    revoked: bool = False
+
+    def holds(self, at: int) -> bool:
+        """Whether it is in force."""
+        if self.revoked:
+            return False
+        return self.duration <= 0 or self.activated_at + self.duration * HOUR_MS > at
+
+
+class Rights(Protocol):
+    """What the rules need kept, inside one transaction."""
+
+    def all(self, account_id: AccountId) -> Mapping[str, Entitlement]: ...
+
+    def keep(self, account_id: AccountId, one: Entitlement) -> None: ...
+
+
+def hours(value: Json) -> float:
+    """A duration as sent; absent is 0.  Raises Malformed."""
+    if value is None:
+        return 0.0
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Malformed("the duration must be a number of hours", code="bad_request")
+    if not 0 <= value <= MAX_HOURS or not math.isfinite(value):
+        raise Malformed("the duration must be 0 hours or more", code="bad_request")
+    return float(value)
+
+
+def granted(before: Entitlement | None, fresh: Entitlement) -> Entitlement:
+    """What stands after ``fresh`` is granted over ``before``.
+
+    While active: permanent stays, 0 makes permanent, hours are added.  Else it starts now.
+    """
+    if before is None or not before.holds(fresh.activated_at):
+        return fresh
+    if before.duration <= 0:
+        return before
+    if fresh.duration <= 0:
+        return evolve(before, duration=0.0, source=fresh.source)
+    longer = min(before.duration + fresh.duration, MAX_HOURS)
+    return evolve(before, duration=longer, source=fresh.source)
+
+
+def missing_defaults(held: Mapping[str, Entitlement], defaults: Iterable[str]) -> list[str]:
+    """Defaults an account never had; a revoked one keeps its row and is not among them."""
+    return [one for one in defaults if one not in held]
+
+
+def add_defaults(
+    rights: Rights, account_id: AccountId, defaults: Iterable[str], at: int
+) -> dict[str, Entitlement]:
+    """Every row of the account after its first use."""
+    held = dict(rights.all(account_id))
+    for name in missing_defaults(held, defaults):
+        held[name] = Entitlement(name, 0.0, at, DEFAULT)
+        rights.keep(account_id, held[name])
+    return held
+
+
+def active(held: Mapping[str, Entitlement], at: int) -> list[Entitlement]:
+    """Those in force, by name."""
+    return [held[name] for name in sorted(held) if held[name].holds(at)]
+
+
+def revoke(rights: Rights, account_id: AccountId, held: Entitlement | None, at: int) -> bool:
+    """End one; the row stays. Whether it was in force."""
+    if held is None:
+        return False
+    was = held.holds(at)
+    rights.keep(account_id, evolve(held, revoked=True))
+    return was

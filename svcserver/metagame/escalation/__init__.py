@@ -1,0 +1,1 @@
+"""Escalation of a player. Spec: 1 §4 Progression."""

@@ -1,0 +1,1 @@
+"""Progression of a player. Spec: 1 §4 Progression."""
