@@ -46,8 +46,8 @@ class Relayed:
         if len(self._said) > MAX_PAIRS:
             self._said.popitem(last=False)
         log.warn(
-            "a game server writes for {named} and forwards the token of {forwarded};"
-            " kept for {named}",
+            "a game server writes for {named!r} and forwards the token of {forwarded};"
+            " the write is kept for {named!r}",
             named=named,
             forwarded=forwarded,
         )

@@ -95,7 +95,7 @@ class Inventory:
             )
         )
         for oddity in done.oddities[:MAX_SHOWN]:
-            log.warn("inventory of {character}: {oddity}", character=character_id, oddity=oddity)
+            log.warn("inventory of {character}: {oddity!r}", character=character_id, oddity=oddity)
         return Answer(200, done.answer)
 
     @routes.row(

@@ -103,7 +103,7 @@ class Store:
             raise Malformed("missing requiredTags query parameter")
         offers = self.catalogue.by_tag.get(asked[0])
         if offers is None:
-            log.warn("unknown store tag {tag}", tag=asked[0][:64])
+            log.warn("unknown store tag {tag!r}", tag=asked[0][:64])
         if not offers:
             return Answer(200, [])
         held, entitled = await self._owned(account_id)
