@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from attrs import define, field, frozen
+from attrs import define, field
 from sqlalchemy import Connection
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred
@@ -14,9 +14,8 @@ from twisted.logger import Logger
 
 from svcserver.db.ledger import Ledger
 from svcserver.kernel.datafiles import BadData
-from svcserver.kernel.ids import AccountId
-from svcserver.kernel.refusals import Conflict
 from svcserver.metagame.currency.routes import Currency
+from svcserver.metagame.entitlements.store import SqlEntitlements
 from svcserver.metagame.inventory.routes import Inventory
 from svcserver.metagame.inventory.rules import Policy
 from svcserver.metagame.inventory.store import forget_old
@@ -30,45 +29,25 @@ from svcserver.metagame.savehistory.store import Thinning
 from svcserver.metagame.settings import Settings
 from svcserver.metagame.shop.catalogue import load as load_catalogue
 from svcserver.metagame.shop.routes import ClosedStore, Store
-from svcserver.metagame.shop.rules import Entitlements
 from svcserver.metagame.shop.store import forget_purchases
 from svcserver.web.routes import Feature
 
 log = Logger()
 HOUR_S = 3600.0
 
-Rights = Callable[[Connection], Entitlements]
 
-
-@frozen
-class NoEntitlements:
-    """Nobody has any and none can be granted: an offer of entitlements is refused."""
-
-    tx: Connection
-
-    def active(self, account_id: AccountId, now: float) -> set[str]:
-        """None."""
-        return set()
-
-    def grant(
-        self, account_id: AccountId, entitlement: str, duration: float, source: str, now: float
-    ) -> None:
-        """Refuse, so that a purchase is not redeemed without its grant."""
-        raise Conflict("entitlements are not kept here")
-
-
-def features(parts: Parts, rights: Rights = NoEntitlements) -> list[Feature]:
-    """The features of belongings; ``rights`` makes the entitlements of a transaction.
+def features(parts: Parts) -> list[Feature]:
+    """The features of belongings.
 
     A data file that cannot be used ends the start.
     """
     try:
-        return _features(parts, rights)
+        return _features(parts)
     except BadData as why:
         raise SystemExit(f"svc-metagame: {why}") from None
 
 
-def _features(parts: Parts, rights: Rights) -> list[Feature]:
+def _features(parts: Parts) -> list[Feature]:
     settings, ledger, now = parts.settings, parts.ledger, parts.now
     policy = Policy(settings.inventory_refuse_overspend, settings.inventory_report_removals)
     relayed, thinning = Relayed(now), thinning_of(settings)
@@ -77,7 +56,13 @@ def _features(parts: Parts, rights: Rights) -> list[Feature]:
         Inventory(policy, ledger, now, relayed),
         Currency.of(ledger, from_inventory=settings.balance_from_inventory),
         ClosedStore(),
-        Store(catalogue, policy, rights, ledger, now),
+        Store(
+            catalogue,
+            policy,
+            lambda tx: SqlEntitlements(tx, settings.entitlements_default),
+            ledger,
+            now,
+        ),
         Loadouts(
             load_loadout_defaults(),
             settings.real_progression,
