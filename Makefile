@@ -43,10 +43,11 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "make: the Python module venv is missing; install it (Debian: apt-get install python3-venv)"; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/run.stamp: requirements/run.lock pyproject.toml setup.cfg | $(VENV)/bin/python
+$(VENV)/run.stamp: requirements/build.lock requirements/run.lock pyproject.toml setup.cfg | $(VENV)/bin/python
 	@echo "installing the pinned dependencies into $(VENV) (once)"
-	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements/run.lock
-	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
+	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements/build.lock -r requirements/run.lock
+	@PYTHONWARNINGS=ignore $(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation \
+	  --config-settings editable_mode=compat -e . 2>$(VENV)/install.log || { cat $(VENV)/install.log; exit 1; }
 	@touch $@
 
 $(VENV)/dev.stamp: requirements/dev.lock $(VENV)/run.stamp
