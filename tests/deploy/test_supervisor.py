@@ -274,6 +274,20 @@ class ReadinessTests(SupervisorCase):
         self.failureResultOf(asked, Unlaunchable)
         self.assertIn(signal.SIGKILL, self.spawner.kills)
 
+    def test_a_city_that_runs_but_is_not_ready_is_waited_for(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        supervisor = self.make()
+        supervisor.readiness = Readiness(self.clock, Path(folder.name))
+        first = self.ask(supervisor, CITY)
+        self.clock.advance(5)
+        second = self.ask(supervisor, CITY)
+        self.assertNoResult(second)
+        proof = Path(self.spawner.extra[-1][VARIABLE])
+        proof.write_text(f"{self.spawner.children[-1].pid}:8777")
+        self.clock.advance(0.2)
+        self.assertIs(self.successResultOf(first), self.successResultOf(second))
+
     def test_a_bad_grace_fails_the_launch(self) -> None:
         supervisor = self.make()
 

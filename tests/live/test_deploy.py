@@ -212,6 +212,13 @@ def test_a_server_that_ends_or_hangs_before_it_is_ready_is_not_handed_out(tmp_pa
         assert list(proofs.iterdir()) == []
 
 
+def test_bodies_above_100_kb_are_413_and_start_nothing(tmp_path: Path) -> None:
+    with deploy(tmp_path, HUNT_WORKER="1") as service:
+        assert service.ask("POST", PATH, HUNT | {"x": "y" * 102_400})[0] == 413
+        assert servers(service) == []
+        assert service.ask("POST", PATH, HUNT | {"x": "y" * 100_000})[0] == 200
+
+
 def test_a_program_that_cannot_run_leaves_the_server_up(tmp_path: Path) -> None:
     with deploy(tmp_path, GAMESERVER_BINARY_PATH="/no/such/program") as service:
         for body in (CITY, HUNT, CITY):
