@@ -13,8 +13,10 @@ ANSWER_S = 5.0
 MAX_ANSWER = 16 * 1024 * 1024
 
 
-def get(base: str, path: str, headers: dict[str, str], what: str) -> Any:
-    """The JSON of a 200 answer; fails with one line naming ``what``."""
+def get(
+    base: str, path: str, headers: dict[str, str], what: str, nothing: tuple[int, ...] = ()
+) -> Any:
+    """The JSON of a 200 answer, None for a status in ``nothing``; else one line on ``what``."""
     url = urlsplit(base)
     connection = http.client.HTTPConnection(url.hostname or "", url.port or 80, timeout=ANSWER_S)
     try:
@@ -25,6 +27,8 @@ def get(base: str, path: str, headers: dict[str, str], what: str) -> Any:
         fail(f"{what} does not answer on {base}: {why or type(why).__name__}; is it running?")
     finally:
         connection.close()
+    if reply.status in nothing:
+        return None
     if reply.status != 200:
         fail(f"{what} answered {reply.status} to {path}")
     try:

@@ -59,7 +59,8 @@ def run(host: Host, out: Out, players: int, hunts: int, *, once: bool) -> Broken
         if why is None and not once:
             tell(host, out)
             await stack.gone  # until Ctrl-C, or the stack's own end
-            ended[0] = Broken("stack", "ended by itself")
+            if not stack.told_to_stop:
+                ended[0] = Broken("stack", "ended by itself")
 
     try:
         react(lambda reactor: Deferred.fromCoroutine(work(reactor)))

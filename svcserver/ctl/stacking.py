@@ -35,6 +35,7 @@ class Stack:
     ready: Deferred[str] = field(factory=Deferred)  # the components' names, or Broken
     gone: Deferred[None] = field(factory=Deferred)
     running: bool = False
+    told_to_stop: bool = False
     _process: Any = None
     _log: Any = None
 
@@ -53,6 +54,7 @@ class Stack:
 
     async def stop(self) -> None:
         """Ask it to stop its children in order; then insist."""
+        self.told_to_stop = True
         if self.running:
             self._signal("TERM")
             insist = self.reactor.callLater(STOP_S, self._signal, "KILL")

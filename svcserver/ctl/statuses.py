@@ -17,6 +17,7 @@ from svcserver.ctl.output import Out, fail
 
 EVERY_S = 2.0
 KEY = "x-svc-user-api-key"
+HEALTH = "/svc/api/BackendHealth"  # 404 unless BACKEND_HEALTH=1, 403 for players
 
 
 @click.command("status")
@@ -47,9 +48,7 @@ def look(host: Host, key: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
     said = get(base, "/svc/api/ServerStatus", {KEY: key}, "the metagame")
     if said.get("limited"):
         fail("the metagame does not know the key; give --key with an account key")
-    health = None
-    if variables.get("BACKEND_HEALTH", "").strip() == "1":
-        health = get(base, "/svc/api/BackendHealth", {KEY: key}, "the metagame")
+    health = get(base, HEALTH, {KEY: key}, "the metagame", nothing=(401, 403, 404))
     return said, health
 
 

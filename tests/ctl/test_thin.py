@@ -101,7 +101,7 @@ class StatusTests(HostCase):
         class Answer(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 keys.append(self.headers["x-svc-user-api-key"])
-                self.send_response(status)
+                self.send_response(404 if self.path.endswith("BackendHealth") else status)
                 self.end_headers()
                 self.wfile.write(json.dumps(reply).encode())
 
@@ -126,7 +126,7 @@ class StatusTests(HostCase):
         self.assertEqual(ran.status, 0, ran.err)
         self.assertRegex(ran.out, r"Alpha +city")
         self.assertIn("city The City", ran.out)
-        self.assertEqual(keys, [(self.folder / "owner.key").read_text().strip()])
+        self.assertEqual(set(keys), {(self.folder / "owner.key").read_text().strip()})
 
     def test_for_machines_it_is_the_reply_itself(self) -> None:
         with self.metagame(STATUS):

@@ -15,11 +15,12 @@ from sqlalchemy import Connection, bindparam, text
 from svcserver.ctl import database
 from svcserver.ctl.host import Host
 from svcserver.ctl.play.broken import Broken
-from svcserver.ctl.play.player import Player
+from svcserver.ctl.play.player import Player, pause
 from svcserver.ctl.play.together import Downloaded
 from svcserver.ctl.play.wire import Wire
 from svcserver.kernel import json
 
+STATUS_S = 8.0  # the status page is remembered for 5 s
 _ACCOUNTS = text("SELECT id, username FROM accounts WHERE id IN :ids").bindparams(
     bindparam("ids", expanding=True)
 )
@@ -81,17 +82,20 @@ async def read_again(reactor: Any, base: str, player: Player, source: str) -> No
 async def online(reactor: Any, base: str, players: Sequence[Player], owner_key: str) -> None:
     """The owner's server status names every player, and a city."""
     wire = Wire(reactor, base)
+    deadline = reactor.seconds() + STATUS_S
     try:
-        heard = await wire.ask(
-            "GET", "/svc/api/ServerStatus", headers={"x-svc-user-api-key": owner_key}
-        )
+        while True:
+            headers = {"x-svc-user-api-key": owner_key}
+            said = (await wire.ask("GET", "/svc/api/ServerStatus", headers=headers)).json
+            names = {one["name"] for one in said["players"]}
+            missing = [one.name for one in players if one.name not in names]
+            if not missing:
+                break
+            if reactor.seconds() > deadline:
+                raise Broken("metagame", f"ServerStatus does not list {missing[0]} as online")
+            await pause(reactor, 0.5)
     finally:
         await wire.close()
-    said = heard.json
-    names = {one["name"] for one in said["players"]}
-    missing = [one.name for one in players if one.name not in names]
-    if missing:
-        raise Broken("metagame", f"ServerStatus does not list {missing[0]} as online")
     if not any(one["kind"] == "city" for one in said["instances"]):
         raise Broken("deploy", "ServerStatus lists no city")
 

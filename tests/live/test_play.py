@@ -1,0 +1,120 @@
+"""``svcctl play`` and its neighbours beside a running host."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.ctl.hosts import PATIENCE_S, SVCCTL, change, demo_host, run, said, stack, value
+from tests.support.processes import eventually
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    host = demo_host(tmp_path_factory.mktemp("play") / "host")
+    change(host, "metagame", "REGISTRATION_MODE", "INVITECODE")
+    with stack(host):
+        eventually(lambda: "stack ready" in said(host))
+        yield host
+
+
+def metagame(folder: Path) -> str:
+    return f"http://127.0.0.1:{value(folder, 'metagame', 'PORT')}"
+
+
+def test_an_evening_with_invites_leaves_no_code_behind(folder: Path) -> None:
+    ran = run("play", "--config", folder, "--players", 3, "--relay-port", relay_port(folder))
+    assert ran.returncode == 0, ran.stderr + ran.stdout
+    assert json.loads(run("invite", "list", "--json", "--config", folder).stdout) == {"invites": []}
+
+
+def relay_port(folder: Path) -> str:
+    return value(folder, "relay", "SVC_RELAY_PORT")
+
+
+def test_a_url_alone_is_played_past_relay_and_gateway(folder: Path) -> None:
+    words = ("play", "--config", folder, "--url", metagame(folder), "--players", 2, "--json")
+    ran = run(*words)
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout) == {"ok": True, "players": 2}
+
+
+def test_without_a_host_or_a_url_there_is_one_line(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [SVCCTL, "play"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ran.returncode == 1
+    assert ran.stderr == (
+        "svcctl: the evening failed at the host: unknown; "
+        "give --config DIR, or --url of a metagame\n"
+    )
+
+
+def test_a_dead_url_is_named() -> None:
+    ran = run("play", "--url", "http://127.0.0.1:9", "--players", 1)
+    assert ran.returncode == 1
+    assert "at the metagame: nothing listens on http://127.0.0.1:9" in ran.stderr
+
+
+def test_a_busy_relay_port_is_named(folder: Path) -> None:
+    port = value(folder, "gateway", "GATEWAY_PORT")
+    ran = run("play", "--config", folder, "--relay-port", port)
+    assert ran.returncode == 1
+    assert "at the relay: port " in ran.stderr
+
+
+def test_the_database_commands_work_beside_the_running_metagame(folder: Path) -> None:
+    key = json.loads(run("account", "create", "Live_1", "--json", "--config", folder).stdout)["key"]
+    shown = run("status", "--json", "--key", key, "--config", folder)
+    assert shown.returncode == 0, shown.stderr
+    copy = folder / "copy.db"
+    assert run("db", "backup", copy, "--config", folder).returncode == 0
+    with closing(sqlite3.connect(copy)) as db:
+        names = {row[0] for row in db.execute("SELECT username FROM accounts")}
+    assert "Live_1" in names
+    run("account", "create", "Gone_1", "--config", folder)
+    assert run("db", "restore", copy, "--config", folder).returncode == 0
+    assert run("db", "check", "--config", folder).returncode == 0
+    listed = json.loads(run("account", "list", "--json", "--config", folder).stdout)["accounts"]
+    found = {one["username"] for one in listed}
+    assert "Live_1" in found and "Gone_1" not in found
+    again = run("status", "--key", key, "--config", folder)
+    assert again.returncode == 0, again.stderr
+
+
+def test_relay_check_tells_the_pinned_certificate_from_another(folder: Path) -> None:
+    good = run("relay", "check", "--config", folder)
+    assert good.returncode == 0, good.stderr
+    join = json.loads(run("invite", "create", "--json", "--config", folder).stdout)["join"]
+    pinned = run("cert", "fingerprint", "--config", folder).stdout.strip()
+    bad = run("relay", "check", "--invite", join.replace(pinned, "0" * 64))
+    assert bad.returncode == 1 and pinned in bad.stderr
+
+
+def test_the_demo_stays_until_it_is_told_to_end(tmp_path: Path) -> None:
+    host = demo_host(tmp_path / "host")
+    words = [SVCCTL, "demo", "--config", str(host), "--players", "1", "--hunts", "0"]
+    with (tmp_path / "out").open("wb") as out:
+        process = subprocess.Popen(words, stdout=out, stderr=subprocess.STDOUT)
+    try:
+        eventually(lambda: "Ctrl-C stops everything" in (tmp_path / "out").read_text(), PATIENCE_S)
+        key = (host / "owner.key").read_text().strip()
+        assert run("status", "--key", key, "--config", host).returncode == 0
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait(30)
+    assert run("status", "--config", host).returncode == 1
+    text = (tmp_path / "out").read_text()
+    assert (
+        "Traceback" not in text
+        and f"https://127.0.0.1:{value(host, 'gateway', 'GATEWAY_PORT')}" in text
+    )
