@@ -225,8 +225,10 @@ def confirm(
     new = max(old, min(ask.rank, path.rank(track.progress)))
     if new == old:
         return track, []
-    field = {"confirmed_premium": new} if premium else {"confirmed_free": new}
-    track = evolve(track, confirmed_at=at, **field)
+    if premium:
+        track = evolve(track, confirmed_premium=new, confirmed_at=at)
+    else:
+        track = evolve(track, confirmed_free=new, confirmed_at=at)
     book.keep_track(account_id, track)
     return track, [f"{rank}:{name}" for rank, name in path.permanent[ask.kind] if old < rank <= new]
 
