@@ -77,6 +77,7 @@ class Match:
     asked_at: float = float("-inf")
     refused_at: float | None = None
     sent_at: float | None = None
+    told: set[AccountId] = field(factory=set)  # who has learned the server's address
 
     def request(self) -> LaunchRequest:
         """What the deploy server is asked."""
@@ -188,11 +189,8 @@ class Matchmaker:
         if player not in match.players:
             self._leave(player)
             match.players.append(player)
-        before = self._entries.get(player)
-        was_sent = before is not None and before.match is match and match.server is not None
-        entry = Entry(
-            match.id, match.mode, match.hunt_id, match, now, now + SENT_AGAIN_S if was_sent else 0.0
-        )
+        hold_until = now + SENT_AGAIN_S if player in match.told else 0.0
+        entry = Entry(match.id, match.mode, match.hunt_id, match, now, hold_until)
         self._entries[player] = entry
         return entry
 
@@ -292,6 +290,10 @@ class Matchmaker:
         match.asking = False
         if match.refused_at is None:
             match.refused_at = now
+        for player in list(match.players):  # who left meanwhile is not expected again
+            entry = self._entries.get(player)
+            if entry is None or entry.match is not match:
+                self._drop(player, match)
 
     def failed(self, match: Match) -> None:
         """Anything else: FAILED, asked once."""
@@ -305,13 +307,11 @@ class Matchmaker:
 
     def sent(self, player: AccountId, entry: Entry, now: float) -> None:
         """The player was told the server's address."""
-        server = entry.match.server
-        if server is None:
-            return
-        before = self._sent.get(player)
-        if before is None or before.server != server or before.hunt_id != entry.hunt_id:
-            self._sent[player] = Sent(server, entry.hunt_id, now)
-            entry.match.sent_at = now
+        match = entry.match
+        if match.server is not None and player not in match.told:
+            match.told.add(player)
+            self._sent[player] = Sent(match.server, entry.hunt_id, now)
+            match.sent_at = now
 
     def last_sent(self, player: AccountId) -> Sent | None:
         """Where the player was last sent."""
@@ -353,6 +353,9 @@ class Matchmaker:
         match = entry.match
         if match.state is State.IN_PROGRESS or match.asking:
             return  # the launch under way goes on for whoever is expected
+        self._drop(player, match)
+
+    def _drop(self, player: AccountId, match: Match) -> None:
         if player in match.players:
             match.players.remove(player)
         if not match.players:

@@ -258,6 +258,22 @@ class QueueTests(MatchmakingCase):
         self.status(self.bob)
         self.assertEqual(self.deploy.asked[-1]["ExpectedPlayers"], [self.bob.id])
 
+    def test_who_leaves_while_it_is_asked_is_not_expected_when_it_is_asked_again(self) -> None:
+        self.deploy.hold = True
+        for player in (self.ann, self.bob):
+            self.join(player, **HUNT)
+        self.game.clock.advance(21)
+        self.game.browse.ask("GET", "/candidate/status", token=self.bob.token)
+        self.join(self.ann, **(HUNT | {"playerHuntId": "Hunt_B"}))
+        self.deploy.hold = False
+        self.deploy.held[0].callback(
+            Reply(503, {"error": "capacity_unavailable", "reason": "ports"})
+        )
+        self.game.clock.advance(10)
+        self.assertEqual(self.status(self.bob).json["status"], "IN_PROGRESS")
+        asked = [one["ExpectedPlayers"] for one in self.deploy.asked]
+        self.assertEqual(asked, [[self.ann.id, self.bob.id], [self.bob.id]])
+
     def test_a_queue_that_is_launching_takes_nobody_more(self) -> None:
         self.deploy.hold = True
         self.join(self.ann, **HUNT)
@@ -318,6 +334,20 @@ class PartyTests(MatchmakingCase):
         self.game.clock.advance(20)
         self.assertEqual(self.status(self.ann).json["serverInfo"]["port"], 8775)
         self.assertEqual(len(self.deploy.asked), 1)
+
+    def test_who_was_not_sent_yet_is_sent_at_once_after_joining_again(self) -> None:
+        self.join(self.ann, **HUNT)
+        self.join(self.ann, **HUNT)  # the game joins twice while it loads
+        self.assertEqual(self.status(self.ann).json["status"], "IN_PROGRESS")
+
+    def test_a_second_hunt_on_the_same_port_leaves_the_party_poll_too(self) -> None:
+        for hunt in ("Hunt_A", "Hunt_B", "Hunt_A"):
+            candidate = self.join(self.ann, **(HUNT | {"playerHuntId": hunt})).json["candidateId"]
+            for player in self.all:
+                self.status(player)
+            self.game.clock.advance(60)
+            page = self.game.browse("POST", "/party", json={}, token=self.bob.token)
+            self.assertNotIn(candidate, json.dumps(page.json))
 
     def test_a_member_choosing_another_hunt_is_400_and_the_city_is_alone(self) -> None:
         self.assertEqual(self.join(self.bob, **HUNT).status, 400)
