@@ -10,6 +10,7 @@ import random
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,7 +39,7 @@ HUNT = {
     "HuntId": "CR19_PlayerHunt_Escalation_Randall_Easy",
     "ExpectedPlayers": ["UID-a"],
 }
-SIMULATOR = str(Path(__file__).parents[2] / ".venv" / "bin" / "svc-gameserver-sim")
+SIMULATOR = str(Path(sys.executable).parent / "svc-gameserver-sim")
 
 
 def udp_block(size: int = 8) -> int:
