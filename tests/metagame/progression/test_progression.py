@@ -282,3 +282,35 @@ class HuntPassTests(Achieving):
             self.assertEqual(self.server("POST", path, json=body).status, 400)
         page = self.server("POST", "/huntpass/UID-no", json={"progression_id": LEVEL})
         self.assertEqual(page.status, 404)
+
+
+class GuardOffTests(Achieving):
+    environ = {"PROGRESSION_REPLAY_WINDOW_S": "0", "PROGRESSION_GRANT_CAP": "30"}  # noqa: RUF012
+
+    def test_every_grant_counts(self) -> None:
+        body = {"progress_tracks": [{"progression_id": SEASON, "progress": 40}]}
+        for total in (30, 60):
+            page = self.server("POST", f"/progression/{self.ann.id}", json=body).json
+            self.assertEqual(page["payload"]["progress_tracks"][0]["progress"], total)
+
+
+class HostileTests(Achieving):
+    def test_ten_thousand_entries_are_one_answer(self) -> None:
+        entries = [{"progression_id": SEASON, "progress": 1}] * 10_000
+        objectives = [{"objective_id": "O", "value": one} for one in range(10_000)]
+        body = {"progress_tracks": entries, "objectives": objectives}
+        page = self.server("POST", f"/progression/{self.ann.id}", json=body).json["payload"]
+        self.assertEqual(page["progress_tracks"][0]["progress"], 5000)
+        self.assertEqual(page["objectives"][0]["progress"], 9999)
+
+    def test_huge_numbers_stay_in_the_clients_range(self) -> None:
+        body = {"objectives": [{"objective_id": "O", "value": 2**60, "completed_count": 2**60}]}
+        page = self.server("POST", f"/progression/{self.ann.id}", json=body).json["payload"]
+        one = page["objectives"][0]
+        self.assertEqual((one["progress"], one["completed_count"]), (2**31 - 1, 2**31 - 1))
+
+    def test_odd_ids_in_the_path_are_refused(self) -> None:
+        for track in ("a" * 200, "%00", "%0A"):
+            path = f"/progression/{self.ann.id}/{track}/5"
+            self.assertIn(self.server("POST", path).status, (400, 404))
+        self.assertIn(self.server("POST", "/progression/%00", json={}).status, (400, 404))
