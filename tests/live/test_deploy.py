@@ -19,12 +19,16 @@ from typing import Any
 import orjson
 import pytest
 
+from svcserver.db import migrations
+from svcserver.db.engine import database_url, make_engine
+from svcserver.metagame.accounts.store import add_game_server_key
 from tests.support.game import GAME_SERVER_KEY
 from tests.support.processes import (
     Service,
     bearer,
     eventually,
     free_port,
+    metagame,
     metagame_environ,
     register,
 )
@@ -240,22 +244,39 @@ def test_a_player_joins_and_reaches_the_city_through_the_metagame(tmp_path: Path
             MATCHMAKING_MODE="DEPLOYSERVER",
             DEPLOYSERVER_URL=f"127.0.0.1:{service.port}",
         )
-        metagame = Service("svc-metagame", tmp_path, environ, port)
-        metagame.start()
+        players = Service("svc-metagame", tmp_path, environ, port)
+        players.start()
         try:
-            player = register(metagame, "joiner")
+            player = register(players, "joiner")
             body = {"gameMode": "CITY", "gameArgs": "", "playerHuntId": ""}
-            status, said = metagame.ask("POST", "/candidate/join", body, bearer(player))
+            status, said = players.ask("POST", "/candidate/join", body, bearer(player))
             assert (status, orjson.loads(said)["status"]) == (200, "MATCHING")
-            found = eventually(lambda: _in_progress(metagame, player))
+            found = eventually(lambda: _in_progress(players, player))
             assert b"hello" in answered(found["serverInfo"]["port"])
         finally:
-            metagame.stop()
+            players.stop()
 
 
-def _in_progress(metagame: Service, player: dict[str, str]) -> Any:
-    said = orjson.loads(metagame.ask("GET", "/candidate/status", None, bearer(player))[1])
+def _in_progress(players: Service, player: dict[str, str]) -> Any:
+    said = orjson.loads(players.ask("GET", "/candidate/status", None, bearer(player))[1])
     return said if said["status"] == "IN_PROGRESS" else None
+
+
+def test_a_game_server_reaches_the_metagame_with_its_key(tmp_path: Path) -> None:
+    environ = {"DATABASE_URL": f"sqlite:///{tmp_path}/svc.db"}
+    engine = make_engine(database_url(environ["DATABASE_URL"]))
+    migrations.upgrade(engine)
+    with engine.begin() as tx:
+        add_game_server_key(tx, GAME_SERVER_KEY)
+    engine.dispose()
+    with (
+        metagame(tmp_path, **environ) as service,
+        deploy(tmp_path, SVC_METAGAME_URL=f"http://127.0.0.1:{service.port}") as games,
+    ):
+        port = hand_out(games, CITY)[1]["port"]
+        said = tmp_path / "gameserver-logs" / f"city-{port}.log"
+        eventually(lambda: said.exists() and "metagame said 200" in said.read_text())
+        assert GAME_SERVER_KEY not in said.read_text()
 
 
 def test_the_simulator_explains_its_command_line() -> None:
