@@ -12,6 +12,7 @@ from twisted.logger import Logger
 from svcserver.db.ledger import Ledger
 from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId
+from svcserver.kernel.names import is_name
 from svcserver.kernel.refusals import Forbidden, Malformed, Missing
 from svcserver.kernel.secrets import fingerprint
 from svcserver.metagame.entitlements.store import SqlEntitlements, grant
@@ -71,7 +72,9 @@ class Progression:
         """One objective; zeros when none is stored."""
         if not self.settings.real_progression(user_id):
             return enveloped(wire.stub_objective(user_id, objective_id), code="OK")
-        found = await self.ledger.read(lambda tx: SqlBook(tx).objective(user_id, objective_id))
+        found = None
+        if is_name(objective_id):
+            found = await self.ledger.read(lambda tx: SqlBook(tx).objective(user_id, objective_id))
         at = self._at()
         shown = found or Objective(objective_id, 0, 0, at, at)
         return enveloped(wire.objective_record(user_id, shown), code="OK")
