@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 from attrs import frozen
@@ -38,6 +40,13 @@ def svcctl(*words: object) -> Ran:
     if ran.exception is not None and not isinstance(ran.exception, SystemExit):
         raise ran.exception
     return Ran(ran.exit_code, ran.stdout, ran.stderr)
+
+
+def nowhere(test: Any) -> Path:
+    """A path that is not there yet, and gone after ``test`` (mktemp would litter the checkout)."""
+    above = Path(mkdtemp())
+    test.addCleanup(shutil.rmtree, above)
+    return above / "folder"
 
 
 def new_host(folder: Path) -> Path:

@@ -15,7 +15,7 @@ from svcserver.ctl.database import ledger
 from svcserver.ctl.host import find
 from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
 from svcserver.relay.invite import decode
-from tests.ctl.command import Ran, new_host, svcctl
+from tests.ctl.command import Ran, new_host, nowhere, svcctl
 
 
 @lru_cache(maxsize=1)
@@ -25,7 +25,7 @@ def pattern() -> Path:
 
 class HostCase(SynchronousTestCase):
     def setUp(self) -> None:
-        self.folder = Path(self.mktemp()).absolute()
+        self.folder = nowhere(self)
         shutil.copytree(pattern(), self.folder)
         for path in self.folder.glob("*.env"):
             path.write_text(path.read_text().replace(str(pattern()), str(self.folder)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from pathlib import Path
 from unittest import mock
 
 import jwt
@@ -24,7 +23,7 @@ from svcserver.metagame.settings import Settings as MetagameSettings
 from svcserver.metagame.settings import check as check_metagame
 from svcserver.relay.settings import Settings as RelaySettings
 from svcserver.relay.settings import target_of
-from tests.ctl.command import new_host, svcctl
+from tests.ctl.command import new_host, nowhere, svcctl
 
 SHAPES = {
     "metagame": MetagameSettings,
@@ -39,7 +38,7 @@ PUBLIC = {"game", "gateway-cert.pem", "manifest.json"}
 
 class InitTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.folder = new_host(Path(self.mktemp()).absolute())
+        self.folder = new_host(nowhere(self))
 
     def values(self, name: str) -> dict[str, str]:
         return parse_env_file((self.folder / f"{name}.env").read_text())
@@ -102,7 +101,7 @@ class InitTests(SynchronousTestCase):
         self.assertEqual(after, before)
 
     def test_one_file_of_a_host_is_enough_to_refuse(self) -> None:
-        folder = Path(self.mktemp())
+        folder = nowhere(self)
         folder.mkdir(parents=True)
         (folder / "svc.db").write_text("mine")
         self.assertEqual(svcctl("init", folder).status, 1)
@@ -111,25 +110,25 @@ class InitTests(SynchronousTestCase):
 
     def test_two_hosts_share_no_secret(self) -> None:
         first = set(self.values("metagame").values())
-        self.folder = new_host(Path(self.mktemp()).absolute())
+        self.folder = new_host(nowhere(self))
         second = self.values("metagame")
         for name in ("GATEWAY_SECRET", "AUTH_SIGNING_PRIVKEY_B64", "AUTH_SIGNING_PUBKEY_B64"):
             self.assertNotIn(second[name], first)
 
     def test_nothing_secret_is_printed(self) -> None:
-        ran = svcctl("init", Path(self.mktemp()), "--json")
+        ran = svcctl("init", nowhere(self), "--json")
         self.assertEqual(sorted(ran.data), ["fingerprint", "folder", "owner"])
         self.assertNotIn("UUK_", ran.out)
 
     def test_a_failure_halfway_leaves_nothing_behind(self) -> None:
-        folder = Path(self.mktemp())
+        folder = nowhere(self)
         with mock.patch.object(founding, "build_manifest", side_effect=OSError(28, "disk full")):
             ran = svcctl("init", folder)
         self.assertEqual((ran.status, list(folder.iterdir())), (1, []))
         self.assertIn("disk full", ran.line)
 
     def test_a_bad_owner_name_is_one_line(self) -> None:
-        folder = Path(self.mktemp())
+        folder = nowhere(self)
         ran = svcctl("init", folder, "--owner", "no blanks please")
         self.assertEqual((ran.status, folder.exists()), (1, False))
         self.assertIn("3 to 16", ran.line)

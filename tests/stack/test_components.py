@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
@@ -9,11 +7,12 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.stack.components import BadHost, components, environment
 from svcserver.stack.lines import LONGEST, Lines
 from svcserver.stack.service import Options
+from tests.ctl.command import nowhere
 
 
 class ComponentTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.folder = Path(self.mktemp())
+        self.folder = nowhere(self)
         self.folder.mkdir(parents=True)
 
     def host(self, *names: str) -> None:
