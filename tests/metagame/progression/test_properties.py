@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -103,10 +106,8 @@ class FolderTests(SynchronousTestCase):
     GOOD = {"progression_id": "new", "requirements": [{"rank_id": 1, "xp_required": 5}]}  # noqa: RUF012
 
     def folder(self, *contents: Any) -> str:
-        name = self.mktemp()
-        from pathlib import Path
-
-        Path(name).mkdir()
+        name = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, name)
         for number, one in enumerate(contents):
             text = one if isinstance(one, bytes) else orjson.dumps(one)
             (Path(name) / f"{number}.json").write_bytes(text)
