@@ -1,0 +1,176 @@
+"""The simulated client's parts: whom it blames, and what it takes for an answer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from klein import Klein
+from treq.testing import StubTreq
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.ctl.play.broken import Broken
+from svcserver.ctl.play.datagram import GIVE_UP_S, HELLO, answer_of
+from svcserver.ctl.play.evening import source_of
+from svcserver.ctl.play.player import Player
+from svcserver.ctl.play.story import Story
+from svcserver.ctl.play.wire import ANSWER_S, Wire
+from svcserver.ctl.stacking import ENDED, READY, plain
+
+
+def answering(status: int, body: bytes) -> Any:
+    app = Klein()
+
+    @app.route("/", branch=True)
+    def anything(request: Any) -> bytes:
+        request.setResponseCode(status)
+        return body
+
+    return StubTreq(app.resource())
+
+
+class WireTests(SynchronousTestCase):
+    def wire(self, status: int, body: bytes) -> Wire:
+        wire = Wire(Clock(), "http://svc.invalid")
+        wire._http = answering(status, body)
+        return wire
+
+    def broken(self, status: int, body: bytes, path: str = "/character") -> Broken:
+        asked = Deferred.fromCoroutine(self.wire(status, body).ask("GET", path))
+        return self.failureResultOf(asked, Broken).value
+
+    def test_an_answer_as_wanted(self) -> None:
+        heard = self.successResultOf(
+            Deferred.fromCoroutine(self.wire(200, b'{"a":1}').ask("GET", "/x"))
+        )
+        self.assertEqual((heard.status, heard.json), (200, {"a": 1}))
+
+    def test_whom_to_blame(self) -> None:
+        rows = [
+            (401, b"", "/character", "metagame"),
+            (502, b'{"error":"bad_gateway"}', "/character", "metagame"),
+            (502, b'{"error":"bad_gateway"}', "/content/v1/news", "content"),
+            (504, b'{"error":"upstream_timeout"}', "/character", "metagame"),
+            (502, b'{"error":"upstream_unreachable"}', "/character", "gateway"),
+            (502, b'{"error":"certificate_mismatch"}', "/content/v1/news", "gateway"),
+            (429, b'{"error":"rate_limited"}', "/character", "gateway"),
+        ]
+        for status, body, path, link in rows:
+            self.assertEqual(self.broken(status, body, path).link, link, body)
+
+    @given(st.binary(max_size=60), st.sampled_from([400, 404, 500, 502]))
+    @settings(max_examples=50, deadline=None)
+    def test_no_refusal_breaks_it(self, body: bytes, status: int) -> None:
+        self.assertIn(str(status), str(self.broken(status, body)))
+
+    def test_an_answer_that_is_not_json(self) -> None:
+        heard = self.successResultOf(
+            Deferred.fromCoroutine(self.wire(200, b"<html>").ask("GET", "/x"))
+        )
+        self.assertRaises(Broken, lambda: heard.json)
+
+    def test_silence_ends(self) -> None:
+        app = Klein()
+        app.route("/", branch=True)(lambda request: Deferred())
+        clock = Clock()
+        wire = Wire(clock, "http://svc.invalid")
+        wire._http = StubTreq(app.resource())  # type: ignore[assignment]
+        asked = Deferred.fromCoroutine(wire.ask("GET", "/x"))
+        clock.advance(ANSWER_S)
+        self.assertEqual(self.failureResultOf(asked, Broken).value.link, "metagame")
+        self.assertEqual(clock.getDelayedCalls(), [])
+
+
+class PlayerTests(SynchronousTestCase):
+    def test_a_save_that_comes_back_changed_is_noticed(self) -> None:
+        wire = Wire(Clock(), "http://svc.invalid")
+        said = json.dumps({"data": "{}", "updateVersion": 1}).encode()
+        wire._http = answering(200, said)
+        player = Player(wire.reactor, wire, "Ada")
+        why = self.failureResultOf(Deferred.fromCoroutine(player.save()), Broken).value
+        self.assertIn("came back changed", str(why))
+        self.assertEqual((player.saves, player.version), (0, 0))
+
+    def test_a_failed_launch_names_the_deploy_server(self) -> None:
+        wire = Wire(Clock(), "http://svc.invalid")
+        wire._http = answering(200, b'{"status":"FAILED"}')
+        player = Player(wire.reactor, wire, "Ada")
+        waited = Deferred.fromCoroutine(player.wait_for_server())
+        self.assertEqual(self.failureResultOf(waited, Broken).value.link, "deploy")
+
+    def test_no_two_players_share_an_address(self) -> None:
+        found = [source_of(at) for at in range(600)]
+        self.assertEqual(len(set(found)), 600)
+        for one in found:
+            parts = [int(part) for part in one.split(".")]
+            self.assertEqual((parts[0], max(parts) < 256), (127, True))
+
+
+class Datagrams(Clock):
+    """A reactor with UDP on paper."""
+
+    def listenUDP(self, port: int, protocol: Any, interface: str = "") -> Any:
+        self.protocol, self.sent, self.interface = protocol, [], interface
+        protocol.makeConnection(self)
+        return self
+
+    def write(self, data: bytes, address: tuple[str, int]) -> None:
+        self.sent.append((data, address))
+
+    def stopListening(self) -> Deferred[None]:
+        self.protocol.doStop()
+        done: Deferred[None] = Deferred()
+        done.callback(None)
+        return done
+
+
+class DatagramTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.reactor = Datagrams()
+        self.answer = Deferred.fromCoroutine(
+            answer_of(self.reactor, "127.0.0.1", 8777, "127.1.2.3")
+        )
+
+    def test_it_knocks_until_the_server_answers(self) -> None:
+        self.reactor.pump([0.25] * 4)
+        self.assertEqual(set(self.reactor.sent), {(HELLO, ("127.0.0.1", 8777))})
+        self.assertGreater(len(self.reactor.sent), 3)
+        self.reactor.protocol.datagramReceived(b"from elsewhere", ("127.0.0.1", 1))
+        self.assertNoResult(self.answer)
+        self.reactor.protocol.datagramReceived(b"yes", ("127.0.0.1", 8777))
+        self.assertEqual(self.successResultOf(self.answer), b"yes")
+        self.assertEqual(self.reactor.getDelayedCalls(), [])
+
+    def test_silence_names_the_game_server(self) -> None:
+        self.reactor.pump([0.25] * int(GIVE_UP_S * 4))
+        self.assertEqual(self.failureResultOf(self.answer, Broken).value.link, "game server")
+        self.assertEqual(self.reactor.getDelayedCalls(), [])
+
+
+class TellingTests(SynchronousTestCase):
+    def test_the_story_has_the_time_since_it_began(self) -> None:
+        clock, told = Clock(), list[str]()
+        story = Story(told.append, clock.seconds)
+        clock.advance(2.5)
+        story.say("they came")
+        self.assertEqual(told, ["   2.5 s  they came"])
+
+    def test_the_stacks_words_are_understood(self) -> None:
+        found = READY.search("t info x: stack ready: metagame, deploy")
+        assert found is not None
+        self.assertEqual(found[1], "metagame, deploy")
+        found = ENDED.search(
+            "t error x: deploy ended before it was ready (status 1): svc-deploy: no; again in 1 s"
+        )
+        assert found is not None
+        self.assertEqual(found.groups(), ("deploy", "status 1", "svc-deploy: no"))
+
+    def test_a_log_line_is_told_in_plain_words(self) -> None:
+        self.assertEqual(plain('{"message":"no port"}'), "no port")
+        self.assertEqual(plain('{"msg":"no key"}'), "no key")
+        for odd in ("plain", '{"a":1}', "[1]", "", "{"):
+            self.assertEqual(plain(odd), odd)
