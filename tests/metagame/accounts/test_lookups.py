@@ -48,7 +48,7 @@ class RecordTests(SynchronousTestCase):
         seen = self.game.browse("GET", path, token=self.ann.token)
         self.assertEqual(seen.json["displayName"], "Bob_1")
         self.assertEqual(self.game.browse("GET", path).json, {})
-        for other in ("UID-none", "a%2Fb", "x" * 300):
+        for other in ("UID-none", "%00", "a%2Fb", "x" * 300):
             page = self.game.browse("GET", f"{PUBLIC}/{other}", token=self.ann.token)
             self.assertEqual((page.status, page.json), (200, {}))
 
@@ -58,6 +58,7 @@ class RecordTests(SynchronousTestCase):
         for path, token in (
             (f"{PUBLIC}/displayName/bob_1", None),
             (f"{PUBLIC}/displayName/Nobody", self.ann.token),
+            (f"{PUBLIC}/displayName/%00", self.ann.token),
             (f"{PUBLIC}/displayName/{'x' * 65}", self.ann.token),
         ):
             page = self.game.browse("GET", path, token=token)
