@@ -1,0 +1,92 @@
+"""Domains, resources, rooms and nicknames: what the client may call things. Spec: 2 §4 Chat."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote_to_bytes
+
+from attrs import frozen
+
+from svcserver.kernel.ids import AccountId
+
+MAX_RESOURCE = 256  # characters
+MAX_NICKNAME = 1023  # bytes
+NAMELESS = "InvalidMCPUser"  # what the client calls itself before it knows its name
+
+_HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62})(?:\.[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}))*\.?)"
+_DOMAIN = re.compile(rf"(?:{_HOST}|\[[0-9A-Fa-f:.]{{2,45}}\])(?::[0-9]{{1,5}})?\Z")
+_ROOM = re.compile(
+    r"(?:(?P<kind>City|Hunt|Party|Guild)-(?P<id>[A-Za-z0-9-]{1,64})|(?P<general>General)"
+    r"[A-Za-z0-9-]{0,64})\Z"
+)
+_NAME = re.compile(r"(?:[A-Za-z0-9\-_.~]|%[0-9A-Fa-f]{2})*\Z")
+_OTHER_ID = re.compile(r"UID-[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+
+
+@frozen
+class Room:
+    """A room's address as sent: ``local@host``; ``kind`` says who may enter, ``id`` of what."""
+
+    address: str
+    kind: str
+    id: str
+
+
+def is_domain(text: str) -> bool:
+    """A host name or IP, with or without a port."""
+    return len(text) <= 253 and _DOMAIN.match(text) is not None
+
+
+def is_resource(text: str) -> bool:
+    """What a client may call its session."""
+    return 0 < len(text) <= MAX_RESOURCE and text.isprintable()
+
+
+def split_address(text: str) -> tuple[str, str, str]:
+    """``local@domain/resource`` as three texts, any of which may be empty."""
+    bare, _, resource = text.partition("/")
+    local, at, domain = bare.rpartition("@")
+    return (local, domain, resource) if at else ("", bare, resource)
+
+
+def is_room_host(host: str, domain: str) -> bool:
+    """``muc.`` or ``conference.`` of the session's domain, in any case."""
+    wanted = domain.lower()
+    return host.lower() in (f"muc.{wanted}", f"conference.{wanted}")
+
+
+def room_of(local: str, host: str, domain: str) -> Room | None:
+    """The room, or None when the client never builds such a name."""
+    if not is_room_host(host, domain):
+        return None
+    found = _ROOM.match(local)
+    if found is None:
+        return None
+    return Room(f"{local}@{host}", found["kind"] or "General", found["id"] or "")
+
+
+def nickname_fault(
+    nickname: str, account: AccountId, resource: str, names: frozenset[str]
+) -> str | None:
+    """Why this is not the player's nickname (a reason word), or None.
+
+    ``<name>:<account>:<resource>``, split at the first two colons, since a resource
+    contains colons itself. ``names`` are the names the account may go by.
+    """
+    name, _, rest = nickname.partition(":")
+    held_by, _, held_resource = rest.partition(":")
+    if held_by.lower() != account.lower():
+        return "nick-account"
+    if any(one.lower() != account.lower() for one in _OTHER_ID.findall(nickname)):
+        return "nick-account"
+    if held_resource != resource:
+        return "nick-resource"
+    if not _NAME.match(name):
+        return "nick-format"
+    try:
+        decoded = unquote_to_bytes(name).decode("utf-8")
+    except UnicodeDecodeError:
+        return "nick-format"
+    if decoded not in names and decoded != NAMELESS:
+        return "nick-name"
+    return None

@@ -1,0 +1,94 @@
+"""What rooms, nicknames, domains and resources may be called."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.chat.names import is_domain, is_resource, nickname_fault, room_of, split_address
+
+ME = "UID-00000000-0000-4000-8000-000000000001"
+OTHER = "UID-00000000-0000-4000-8000-000000000002"
+RESOURCE = "V2:Word:WIN::0123456789abcdef0123456789abcdef"
+
+
+def fault(nickname: str, *names: str) -> str | None:
+    return nickname_fault(nickname, ME, RESOURCE, frozenset(names or ("Alpha",)))
+
+
+class NicknameTests(SynchronousTestCase):
+    def test_name_account_and_resource_make_a_nickname(self) -> None:
+        self.assertIsNone(fault(f"Alpha:{ME}:{RESOURCE}"))
+
+    def test_escapes_in_either_case_are_the_same_name(self) -> None:
+        self.assertIsNone(fault(f"%41lpha:{ME}:{RESOURCE}"))
+        self.assertIsNone(fault(f"%c3%a9:{ME}:{RESOURCE}", "é"))
+        self.assertIsNone(fault(f"%C3%A9:{ME}:{RESOURCE}", "é"))
+
+    def test_the_stand_in_name_is_allowed(self) -> None:
+        self.assertIsNone(fault(f"InvalidMCPUser:{ME}:{RESOURCE}"))
+
+    def test_another_account_is_nick_account(self) -> None:
+        for nick in ("", "Alpha", f"Alpha:{OTHER}:{RESOURCE}", f"{OTHER}:{ME}:{RESOURCE}"):
+            self.assertEqual(fault(nick), "nick-account")
+
+    def test_another_resource_is_nick_resource(self) -> None:
+        for end in ("", ":", f":{RESOURCE}x", f":{RESOURCE[:-1]}"):
+            self.assertEqual(fault(f"Alpha:{ME}{end}"), "nick-resource")
+
+    def test_other_characters_are_nick_format(self) -> None:
+        for name in ("Al pha", "é", "Al%4", "%ff", "a/b", "<a>", "Al@x", "%ZZ"):
+            self.assertEqual(fault(f"{name}:{ME}:{RESOURCE}"), "nick-format")
+
+    def test_another_name_is_nick_name(self) -> None:
+        for name in ("alpha", "Beta", "", "Alpha%20"):
+            self.assertEqual(fault(f"{name}:{ME}:{RESOURCE}"), "nick-name")
+
+    @settings(max_examples=100, deadline=None)
+    @given(st.text(max_size=80))
+    def test_no_nickname_raises(self, text: str) -> None:
+        self.assertIn(
+            fault(f"{text}:{ME}:{RESOURCE}"),
+            (None, "nick-account", "nick-resource", "nick-format", "nick-name"),
+        )
+
+
+class RoomTests(SynchronousTestCase):
+    def test_the_five_kinds_on_both_hosts(self) -> None:
+        for local, kind, room_id in (
+            ("City-1", "City", "1"),
+            ("Hunt-a-b", "Hunt", "a-b"),
+            ("Party-" + "x" * 64, "Party", "x" * 64),
+            ("Guild-9", "Guild", "9"),
+            ("General", "General", ""),
+            ("General7", "General", ""),
+        ):
+            for host in ("muc.h:1", "conference.h:1", "MUC.H:1"):
+                room = room_of(local, host, "h:1")
+                assert room is not None
+                self.assertEqual((room.kind, room.id), (kind, room_id))
+                self.assertEqual(room.address, f"{local}@{host}")
+
+    def test_what_the_client_never_builds_is_no_room(self) -> None:
+        for local in ("", "city-1", "City-", "City", "City-a_b", "Party-" + "x" * 65, "Gen", "X-1"):
+            self.assertIsNone(room_of(local, "muc.h", "h"), local)
+        for host in ("h", "muc.other", "chat.h", "muc.h:1", ""):
+            self.assertIsNone(room_of("City-1", host, "h"), host)
+
+
+class AddressTests(SynchronousTestCase):
+    def test_addresses_split_at_the_first_slash_and_last_at(self) -> None:
+        self.assertEqual(split_address("a@b:1/c/d@e"), ("a", "b:1", "c/d@e"))
+        self.assertEqual(split_address("b"), ("", "b", ""))
+
+    def test_host_names_and_addresses_with_a_port_are_domains(self) -> None:
+        for good in ("svc.local", "127.0.0.1:61000", "a", "[::1]:1", "x-y.example.org"):
+            self.assertTrue(is_domain(good), good)
+        for bad in ("", "a b", "a/b", "a@b", "a:", "a:123456", '"', "<a>", "a" * 254, ".a", "a\n"):
+            self.assertFalse(is_domain(bad), bad)
+
+    def test_resources_are_printable_and_bounded(self) -> None:
+        self.assertTrue(is_resource("x" * 256))
+        for bad in ("", "x" * 257, "a\nb", "a\x7f"):
+            self.assertFalse(is_resource(bad))

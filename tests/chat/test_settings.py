@@ -1,0 +1,60 @@
+"""What each switch does with good and bad values."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.chat.settings import Settings, check
+from svcserver.kernel.rates import Rate
+from svcserver.kernel.settings import BadSetting, load
+
+
+class SettingsTests(SynchronousTestCase):
+    def test_the_defaults(self) -> None:
+        found, warnings = load(Settings, {})
+        self.assertEqual(
+            (found.chat, found.port, found.host, found.nick_check, found.presence),
+            (False, 61099, "127.0.0.1", "enforce", False),
+        )
+        self.assertEqual(
+            (found.message_rate, found.max_connections, found.trace, found.domain),
+            (Rate(8, 60), 2048, False, "svc.local"),
+        )
+        self.assertEqual(warnings, [])
+
+    def test_a_bad_port_or_host_keeps_chat_from_starting(self) -> None:
+        for bad in (
+            {"CHAT_PORT": "0"},
+            {"CHAT_PORT": "x"},
+            {"CHAT_BIND_HOST": "0.0.0.0"},
+        ):
+            self.assertRaises(BadSetting, load, Settings, bad)
+
+    def test_public_mode_binds_only_the_usual_loopback(self) -> None:
+        found, _ = load(Settings, {"CHAT_BIND_HOST": "::1"})
+        check(found)
+        found, _ = load(Settings, {"CHAT_BIND_HOST": "::1", "GATEWAY_SECRET": "s" * 32})
+        self.assertRaises(BadSetting, check, found)
+
+    def test_other_bad_values_warn_and_take_the_default(self) -> None:
+        for name, bad in (
+            ("CHAT", "yes"),
+            ("CHAT_NICK_CHECK", "off"),
+            ("CHAT_MESSAGE_RATE", "8"),
+            ("CHAT_MESSAGE_RATE", "0,1"),
+            ("CHAT_MESSAGE_RATE", "8,nan"),
+            ("CHAT_MAX_CONNECTIONS", "0"),
+        ):
+            found, warnings = load(Settings, {name: bad})
+            self.assertEqual(found, Settings())
+            self.assertEqual([line.split()[0] for line in warnings], [name])
+
+    def test_a_bad_domain_takes_the_default_silently(self) -> None:
+        found, warnings = load(Settings, {"CHAT_DOMAIN": "a b"})
+        self.assertEqual((found.domain, warnings), ("svc.local", []))
+        found, _ = load(Settings, {"CHAT_DOMAIN": "chat.example.org:5"})
+        self.assertEqual(found.domain, "chat.example.org:5")
+
+    def test_a_good_rate_is_per_second(self) -> None:
+        found, _ = load(Settings, {"CHAT_MESSAGE_RATE": "5,2.5"})
+        self.assertEqual(found.message_rate, Rate(5, 150))

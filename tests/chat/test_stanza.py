@@ -1,0 +1,112 @@
+"""Reading and writing stanzas, hostile ones above all."""
+
+from __future__ import annotations
+
+import contextlib
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.chat import stanza
+from svcserver.chat.stanza import Restricted, Unparseable, parse
+
+BOMB = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]><a>&b;</a>'
+# what XML 1.0 can carry
+XML_TEXT = st.text(
+    st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff"), max_size=60
+)
+
+
+class ParsingTests(SynchronousTestCase):
+    def test_a_stanza_keeps_names_namespaces_attributes_and_text(self) -> None:
+        found = parse('<iq id="1" xml:lang="en"><bind xmlns="urn:b"><r>a&lt;b</r></bind></iq>')
+        bind = found.child("bind", "urn:b")
+        assert bind is not None
+        self.assertEqual((found.name, found.namespace, found.get("id")), ("iq", "", "1"))
+        self.assertEqual(bind.children[0].text, "a<b")
+        self.assertIsNone(found.child("bind", "urn:other"))
+        self.assertEqual(found.get("missing"), "")
+
+    def test_an_xml_declaration_cannot_change_the_encoding(self) -> None:
+        found = parse('<?xml version="1.0" encoding="utf-16"?><a>é</a>')
+        self.assertEqual(found.text, "é")
+
+    def test_dtd_entities_comments_and_instructions_are_restricted(self) -> None:
+        for hostile in (
+            BOMB,
+            "<!DOCTYPE a><a/>",
+            '<!DOCTYPE a SYSTEM "file:///etc/passwd"><a/>',
+            "<a><!-- x --></a>",
+            "<!-- x --><a/>",
+            "<a><?php x?></a>",
+            '<?xml-stylesheet href="x"?><a/>',
+        ):
+            with self.subTest(hostile):
+                self.assertRaises(Restricted, parse, hostile)
+
+    def test_what_is_not_one_element_is_unparseable(self) -> None:
+        for hostile in (
+            "",
+            " ",
+            "text",
+            "<a>",
+            "<a/><b/>",
+            "<a/>b",
+            "<a b=1/>",
+            "<a b='1' b='2'/>",
+            "<x:a/>",
+            "<a>&nbsp;</a>",
+            "<a>\x00</a>",
+            "<a>&#0;</a>",
+            "<a>\uffff</a>",
+            "<a>\ud800</a>",
+        ):
+            with self.subTest(hostile):
+                self.assertRaises(Unparseable, parse, hostile)
+
+    def test_depth_attributes_elements_and_size_are_bounded(self) -> None:
+        for hostile in (
+            "<a>" * 17 + "</a>" * 17,
+            "<a>" * 9000,
+            "<a " + " ".join(f'b{n}="1"' for n in range(33)) + "/>",
+            "<a>" + "<b/>" * 256 + "</a>",
+            "<a>" + "x" * stanza.MAX_BYTES + "</a>",
+        ):
+            with self.subTest(hostile[:20]):
+                self.assertRaises(Unparseable, parse, hostile)
+        parse("<a>" * 16 + "</a>" * 16)
+
+    @settings(max_examples=200, deadline=None)
+    @given(st.text(alphabet="<>/ab=\"'!?&;#-[] x:\n\0é", max_size=60))
+    def test_no_text_raises_anything_else(self, hostile: str) -> None:
+        with contextlib.suppress(Unparseable):
+            parse(hostile)
+
+
+class WritingTests(SynchronousTestCase):
+    @settings(max_examples=100, deadline=None)
+    @given(XML_TEXT, XML_TEXT)
+    def test_whatever_is_written_is_read_back_unchanged(self, value: str, body: str) -> None:
+        written = stanza.element("a", stanza.text(body), id=value, from_=value)
+        found = parse(written)
+        self.assertEqual((found.get("id"), found.get("from")), (value, value))
+        self.assertEqual((found.text, found.children), (body, []))
+
+    def test_white_space_survives_in_attributes(self) -> None:
+        self.assertEqual(parse(stanza.element("a", id="\t\r\n'\"<>&")).get("id"), "\t\r\n'\"<>&")
+
+    def test_errors_have_their_usual_type_or_the_given_one(self) -> None:
+        self.assertEqual(
+            stanza.failed("1", "not-authorized"),
+            '<iq xmlns="jabber:client" type="error" id="1"><error type="auth">'
+            '<not-authorized xmlns="urn:ietf:params:xml:ns:xmpp-stanzas"/></error></iq>',
+        )
+        self.assertTrue(
+            stanza.error("service-unavailable", "wait").startswith('<error type="wait">')
+        )
+
+    def test_results_carry_the_id(self) -> None:
+        self.assertEqual(
+            stanza.result("a&b"), '<iq xmlns="jabber:client" type="result" id="a&amp;b"/>'
+        )
