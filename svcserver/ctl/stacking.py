@@ -41,7 +41,8 @@ class Stack:
 
     def start(self) -> None:
         """Spawn it; ``ready`` fires later."""
-        self._log = (self.folder / LOG).open("a", encoding="utf-8")
+        handle = os.open(self.folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        self._log = os.fdopen(handle, "w", encoding="utf-8")
         command = ["-m", "svcserver.stack.child", "svc-stack", "--config", str(self.folder)]
         self.running = True
         self._process = self.reactor.spawnProcess(

@@ -32,13 +32,14 @@ def status(host: Host, out: Out, watch: bool, key: str | None) -> None:
     if not watch:
         show(out, *look(host, known))
         return
-    stop = Event()
-    with Live(console=Console(), screen=False) as live:
-        try:
-            while not stop.wait(EVERY_S if live.is_started and live.renderable else 0):
+    pause = Event()
+    try:
+        with Live(console=Console(), auto_refresh=False) as live:
+            while not pause.is_set():
                 live.update(drawn(*look(host, known)), refresh=True)
-        except KeyboardInterrupt:
-            stop.set()
+                pause.wait(EVERY_S)
+    except KeyboardInterrupt:
+        pause.set()
 
 
 def look(host: Host, key: str) -> tuple[dict[str, Any], dict[str, Any] | None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 
 from attrs import frozen
@@ -42,12 +41,7 @@ def components(folder: Path, *, with_relay: bool = False) -> list[Component]:
         raise BadHost(f"{folder} holds no metagame.env; make a host with svcctl init {folder}")
     wanted = [name for name in ORDER if with_relay or name != RELAY]
     found = [Component(name, (folder / f"{name}.env").absolute()) for name in wanted]
-    return [one for one in found if one.env_file.is_file() and is_built(one.name)]
-
-
-def is_built(name: str) -> bool:
-    """Whether this version of svcserver has the component."""
-    return find_spec(f"svcserver.{name}.service") is not None
+    return [one for one in found if one.env_file.is_file()]
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:

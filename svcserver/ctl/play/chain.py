@@ -43,6 +43,7 @@ class Chain:
     program: str
     allowlist_secret: str
     game_folder: Path
+    city_map: str
     features: frozenset[str]
 
     @classmethod
@@ -66,6 +67,7 @@ class Chain:
             deploy.get("GAMESERVER_BINARY_PATH", ""),
             allowlist.get("ALLOWLIST_SECRET", ""),
             host.path(host.variables("content").get("CONTENT_GAME_DIR", "")),
+            metagame.get("CITY_MAP", ""),
             _features(metagame),
         )
 

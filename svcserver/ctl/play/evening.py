@@ -78,7 +78,10 @@ class Evening:
             base = self.wishes.url or self._relay(at, source)
             name = f"{NAMES[at % len(NAMES)]}{at // len(NAMES) or ''}_{tail}"
             wire = Wire(self.reactor, base, source if self.wishes.url else "127.0.0.1")
-            self.players.append(Player(self.reactor, wire, name, self.wishes.invite))
+            player = Player(self.reactor, wire, name, self.wishes.invite)
+            if self.chain is not None:
+                player.city = self.chain.city_map
+            self.players.append(player)
         names = ", ".join(one.name for one in self.players)
         self.story.say(f"{len(self.players)} players come: {names}")
 
@@ -212,7 +215,7 @@ class Evening:
 async def _to_the_city(player: Player) -> None:
     await player.join("CITY")
     await player.wait_for_server()
-    await player.beat("/Game/Maps/city")
+    await player.beat(player.city)
 
 
 def source_of(at: int) -> str:

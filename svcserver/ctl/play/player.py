@@ -32,6 +32,7 @@ class Player:
     wire: Wire
     name: str
     invite: str | None = None
+    city: str = "/Game/Maps/city"
     key: str = field(default="", repr=False)
     token: str = field(default="", repr=False)
     account: str = ""
