@@ -19,16 +19,20 @@ TABLE = ROOT / "docs" / "contributors" / "spec-coverage.tsv"
 
 @cache
 def tests_of(file: str) -> frozenset[str]:
-    """``Class::test`` and ``test`` names that a file defines, inherited ones left out."""
+    """``Class::test`` and ``test`` names that a file defines, those of its own mixins too."""
     path = ROOT / file
     if not path.is_file():
         return frozenset()
-    found = set()
+    found: set[str] = set()
+    methods: dict[str, set[str]] = {}
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             found.add(node.name)
         if isinstance(node, ast.ClassDef):
             names = {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
+            for base in node.bases:
+                names |= methods.get(getattr(base, "id", ""), set())
+            methods[node.name] = names
             found |= {node.name} | {f"{node.name}::{name}" for name in names}
         if isinstance(node, ast.Assign):  # a stateful machine's TestCase
             found |= {target.id for target in node.targets if isinstance(target, ast.Name)}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
@@ -19,17 +21,15 @@ from tests.support.filling import fill
 from tests.support.postgres import fresh_database
 
 
-class SqliteMigrationTests(SynchronousTestCase):
-    def engine(self) -> Engine:
-        folder = tempfile.mkdtemp(dir=self.mktemp_folder())
-        engine = make_engine(database_url(f"sqlite:///{folder}/svc.db"))
-        self.addCleanup(engine.dispose)
-        return engine
+class Migrations:
+    """What holds on both back-ends."""
 
-    def mktemp_folder(self) -> str:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        return folder.name
+    make: Callable[[Any], Engine]
+
+    def engine(self) -> Engine:
+        engine = self.make()
+        self.addCleanup(engine.dispose)  # type: ignore[attr-defined]
+        return engine
 
     def test_an_empty_database_becomes_what_the_stores_declare(self) -> None:
         engine = self.engine()
@@ -49,8 +49,29 @@ class SqliteMigrationTests(SynchronousTestCase):
             migrations.upgrade(engine)
             self.assertEqual(contents(engine, list(before)), before, step)
 
+
+class Folders:
+    """Temporary folders that go with the test."""
+
+    def folder(self) -> str:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)  # type: ignore[attr-defined]
+        return folder.name
+
+
+class SqliteMigrationTests(Migrations, Folders, SynchronousTestCase):
+    def make(self) -> Engine:
+        return make_engine(database_url(f"sqlite:///{self.folder()}/svc.db"))
+
+
+class PostgresMigrationTests(Migrations, SynchronousTestCase):
+    def make(self) -> Engine:
+        return make_engine(database_url(fresh_database()))
+
+
+class UnusableDatabaseTests(Folders, SynchronousTestCase):
     def test_a_file_that_is_no_database_is_named_and_left_untouched(self) -> None:
-        path = Path(self.mktemp_folder(), "svc.db")
+        path = Path(self.folder(), "svc.db")
         for garbage in (b"not a database at all " * 400, b"SQLite format 3\x00" + b"\xff" * 9000):
             path.write_bytes(garbage)
             engine = make_engine(database_url(f"sqlite:///{path}"))
@@ -63,16 +84,6 @@ class SqliteMigrationTests(SynchronousTestCase):
     def test_a_folder_that_does_not_exist_is_named(self) -> None:
         with self.assertRaises(BadDatabase):
             migrations.upgrade(make_engine(database_url("sqlite:////nowhere/at/all/svc.db")))
-
-
-class PostgresMigrationTests(SqliteMigrationTests):
-    def engine(self) -> Engine:
-        engine = make_engine(database_url(fresh_database()))
-        self.addCleanup(engine.dispose)
-        return engine
-
-    test_a_file_that_is_no_database_is_named_and_left_untouched = None  # type: ignore[assignment]
-    test_a_folder_that_does_not_exist_is_named = None  # type: ignore[assignment]
 
 
 def contents(engine: Engine, tables: list[str]) -> dict[str, list[tuple[object, ...]]]:
