@@ -70,6 +70,11 @@ class Windows:
         """Whether one more event would be too many."""
         return len(self._fresh(key, now)) >= self.limit
 
+    def wait(self, key: str, now: float) -> float:
+        """Seconds until one more event is not too many; 0.0 when it is not."""
+        events = self._fresh(key, now)
+        return 0.0 if len(events) < self.limit else events[0] + self.window_s - now
+
     def note(self, key: str, now: float) -> None:
         """Count one event."""
         events = self._fresh(key, now)

@@ -10,6 +10,8 @@ from svcserver.metagame.belongings import features as belongings
 from svcserver.metagame.belongings import thinning_of
 from svcserver.metagame.characters.routes import Characters
 from svcserver.metagame.characters.store import rename_characters
+from svcserver.metagame.health.routes import BackendHealth
+from svcserver.metagame.health.watching import ReadLimit
 from svcserver.metagame.management.server_status import ServerStatus
 from svcserver.metagame.matchmaking.deploy_client import DeployClient
 from svcserver.metagame.matchmaking.instances import DeployedInstances, Titles
@@ -31,6 +33,7 @@ def build(parts: Parts) -> list[Feature]:
     about = Build.of(settings)
     thinning = thinning_of(settings)
     matchmaker = Matchmaker()
+    reads = ReadLimit(now)
     timeout_s = settings.deploy_timeout_ms / 1000
     deploy = DeployClient(parts.http, parts.clock, settings.deployserver_url, timeout_s)
     parts.news.party_changed.connect(lambda one: matchmaker.left_party(one.party_id, one.left))
@@ -46,6 +49,7 @@ def build(parts: Parts) -> list[Feature]:
             now,
             parts.news.renamed,
             also_rename=(rename_characters,),
+            busy=reads.busy,
         ),
         Invites(ledger),
         Presence(parts.online, parts.news.heard, now),
@@ -71,4 +75,5 @@ def build(parts: Parts) -> list[Feature]:
             now,
             started_at=now(),
         ),
+        BackendHealth(parts.health, reads.busy, now, started_at=now()),
     ]

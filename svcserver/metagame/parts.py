@@ -21,6 +21,7 @@ from svcserver.kernel.signals import (
 )
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.management import Registration
+from svcserver.metagame.health.rules import Health
 from svcserver.metagame.parties.rules import Parties, PartiesInMemory
 from svcserver.metagame.presence.online import Online, OnlineInMemory
 from svcserver.metagame.settings import Settings
@@ -59,6 +60,7 @@ class Parts:
     online: Online = field(factory=OnlineInMemory)
     parties: Parties = field(factory=PartiesInMemory)
     news: News = field(factory=News)
+    health: Health = field(factory=Health)
 
     @classmethod
     def of(

@@ -23,6 +23,7 @@ from svcserver.metagame.access import Gate, Origin, is_own_address
 from svcserver.metagame.accounts.store import move_queued_keys
 from svcserver.metagame.belongings import Housekeeping
 from svcserver.metagame.features import build
+from svcserver.metagame.health.watching import Counting, LoopWatch
 from svcserver.metagame.parts import Parts
 from svcserver.metagame.settings import Settings, check
 from svcserver.web.front import FrontDoor, Observer
@@ -74,12 +75,16 @@ def makeService(options: Options, reactor: Any = None) -> House:
         listening,
     ):
         part.setServiceParent(top)  # started in this order, stopped in the other
+    if settings.backend_health:
+        LoopWatch(reactor, parts.health.loop).setServiceParent(top)
     return top
 
 
 def front_door(parts: Parts, *observers: Observer) -> FrontDoor:
     """Every row of the game behind the gate."""
     settings = parts.settings
+    if settings.backend_health:
+        observers = (*observers, Counting(parts.health.requests, parts.now))
     origin = Origin(settings, is_own_address)
     gate = Gate(settings, parts.tokens, parts.directory, origin)
     door = FrontDoor(gate, settings, traces=not settings.production, observers=observers)

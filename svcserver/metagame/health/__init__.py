@@ -1,0 +1,1 @@
+"""How the metagame feels: figures for the owner, kept only in memory."""
