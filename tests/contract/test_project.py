@@ -1,0 +1,80 @@
+"""The project as it is packed and documented."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from importlib import import_module
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.settings import variables
+
+ROOT = Path(__file__).parents[2]
+COMPONENTS = ("metagame", "deploy", "content", "gateway", "allowlist", "relay")
+
+
+class LockTests(SynchronousTestCase):
+    def test_no_lock_names_a_registry_and_every_line_is_hashed(self) -> None:
+        for lock in (ROOT / "requirements").glob("*.lock"):
+            text = lock.read_text()
+            self.assertIsNone(re.search(r"https?://|index-url|find-links", text), lock.name)
+            pins = re.findall(r"^[a-z0-9][^\n]*==[^\n]*$", text, re.MULTILINE)
+            self.assertTrue(pins)
+            self.assertTrue(all(pin.endswith("\\") for pin in pins), lock.name)
+
+
+class DocumentationTests(SynchronousTestCase):
+    def test_every_setting_of_every_component_is_documented(self) -> None:
+        page = (ROOT / "docs" / "owners" / "configuration.md").read_text()
+        known = set(re.findall(r"[A-Z][A-Z0-9_]+", page))
+        for prefix in ("GATEWAY_RATE", "ALLOWLIST"):
+            known |= {f"{prefix}{one}" for one in re.findall(r"_[A-Z]+", page)}
+        for component in COMPONENTS:
+            shape = import_module(f"svcserver.{component}.settings").Settings
+            missing = [name for name in variables(shape) if name not in known]
+            self.assertEqual(missing, [], component)
+
+    def test_every_link_of_the_readme_leads_somewhere(self) -> None:
+        for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text()):
+            self.assertTrue((ROOT / target).exists(), target)
+
+    def test_every_dependency_is_explained(self) -> None:
+        project = (ROOT / "pyproject.toml").read_text()
+        page = (ROOT / "docs" / "dependencies.md").read_text()
+        for name in re.findall(r'^    "([a-z-]+)(?:\[[a-z]+\])?>=', project, re.MULTILINE):
+            self.assertIn(name, page)
+
+
+class PackageTests(SynchronousTestCase):
+    def test_a_wheel_holds_plugins_data_and_migrations(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            source = Path(folder, "source")
+            source.mkdir()
+            for name in ("svcserver", "twisted"):
+                ignored = shutil.ignore_patterns("__pycache__")
+                shutil.copytree(ROOT / name, source / name, ignore=ignored)
+            for name in ("pyproject.toml", "setup.cfg", "README.md", "LICENSE"):
+                shutil.copy(ROOT / name, source)
+            command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder]
+            subprocess.run(
+                [*command, "--no-build-isolation", str(source)],
+                check=True,
+                capture_output=True,
+                timeout=120,
+            )
+            [wheel] = Path(folder).glob("*.whl")
+            with zipfile.ZipFile(wheel) as packed:
+                names = set(packed.namelist())
+        for wanted in ("twisted/plugins/svcserver_plugins.py", "svcserver/py.typed"):
+            self.assertIn(wanted, names)
+        for kind in ("svcserver/**/data/*.json", "svcserver/db/migrations/versions/*.py"):
+            files = {str(path.relative_to(ROOT)) for path in ROOT.glob(kind)}
+            self.assertTrue(files)
+            self.assertEqual(files - names, set())
+        self.assertEqual([name for name in names if name == "twisted/__init__.py"], [])
