@@ -12,6 +12,7 @@ from svcserver.metagame.characters.routes import Characters
 from svcserver.metagame.characters.store import rename_characters
 from svcserver.metagame.health.routes import BackendHealth
 from svcserver.metagame.health.watching import ReadLimit
+from svcserver.metagame.management.online_list import OnlineList
 from svcserver.metagame.management.server_status import ServerStatus
 from svcserver.metagame.matchmaking.deploy_client import DeployClient
 from svcserver.metagame.matchmaking.instances import DeployedInstances, Titles
@@ -75,5 +76,6 @@ def build(parts: Parts) -> list[Feature]:
             now,
             started_at=now(),
         ),
+        OnlineList(settings, parts.online, matchmaker, now),
         BackendHealth(parts.health, reads.busy, now, started_at=now()),
     ]
