@@ -30,6 +30,7 @@ class Room:
     address: str
     kind: str
     id: str
+    key: str  # the same for everyone: players reach one room under different domains
 
 
 def is_domain(text: str) -> bool:
@@ -40,6 +41,11 @@ def is_domain(text: str) -> bool:
 def is_resource(text: str) -> bool:
     """What a client may call its session."""
     return 0 < len(text) <= MAX_RESOURCE and text.isprintable()
+
+
+def shown(text: str) -> str:
+    """What a stranger sent, as a log line may hold it."""
+    return "".join(one if one.isprintable() else "?" for one in text[:80])
 
 
 def split_address(text: str) -> tuple[str, str, str]:
@@ -62,7 +68,10 @@ def room_of(local: str, host: str, domain: str) -> Room | None:
     found = _ROOM.match(local)
     if found is None:
         return None
-    return Room(f"{local}@{host}", found["kind"] or "General", found["id"] or "")
+    alias = host.partition(".")[0].lower()
+    return Room(
+        f"{local}@{host}", found["kind"] or "General", found["id"] or "", f"{local}@{alias}"
+    )
 
 
 def nickname_fault(
@@ -73,6 +82,8 @@ def nickname_fault(
     ``<name>:<account>:<resource>``, split at the first two colons, since a resource
     contains colons itself. ``names`` are the names the account may go by.
     """
+    if not nickname or len(nickname.encode()) > MAX_NICKNAME:
+        return "nick-format"
     name, _, rest = nickname.partition(":")
     held_by, _, held_resource = rest.partition(":")
     if held_by.lower() != account.lower():

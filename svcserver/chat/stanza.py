@@ -178,8 +178,8 @@ def element(name: str, inner: str = "", /, **attributes: str | None) -> str:
 
 def error(condition: str, kind: str | None = None) -> str:
     """``<error>`` with a defined condition; its usual type unless ``kind`` is given."""
-    usual: str = STANZA_CONDITIONS[condition]["type"]
-    return element("error", element(condition, xmlns=STANZAS), type=kind or usual)
+    usual: Any = STANZA_CONDITIONS[condition]
+    return element("error", element(condition, xmlns=STANZAS), type=kind or usual["type"])
 
 
 def result(stanza_id: str, inner: str = "") -> str:

@@ -30,7 +30,7 @@ class NicknameTests(SynchronousTestCase):
         self.assertIsNone(fault(f"InvalidMCPUser:{ME}:{RESOURCE}"))
 
     def test_another_account_is_nick_account(self) -> None:
-        for nick in ("", "Alpha", f"Alpha:{OTHER}:{RESOURCE}", f"{OTHER}:{ME}:{RESOURCE}"):
+        for nick in ("Alpha", f"Alpha:{OTHER}:{RESOURCE}", f"{OTHER}:{ME}:{RESOURCE}"):
             self.assertEqual(fault(nick), "nick-account")
 
     def test_another_resource_is_nick_resource(self) -> None:
@@ -38,8 +38,11 @@ class NicknameTests(SynchronousTestCase):
             self.assertEqual(fault(f"Alpha:{ME}{end}"), "nick-resource")
 
     def test_other_characters_are_nick_format(self) -> None:
-        for name in ("Al pha", "é", "Al%4", "%ff", "a/b", "<a>", "Al@x", "%ZZ"):
+        for name in ("x" * 1023, "Al pha", "é", "Al%4", "%ff", "a/b", "<a>", "Al@x", "%ZZ"):
             self.assertEqual(fault(f"{name}:{ME}:{RESOURCE}"), "nick-format")
+
+    def test_no_nickname_at_all_is_nick_format(self) -> None:
+        self.assertEqual(fault(""), "nick-format")
 
     def test_another_name_is_nick_name(self) -> None:
         for name in ("alpha", "Beta", "", "Alpha%20"):

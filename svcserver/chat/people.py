@@ -1,0 +1,87 @@
+"""The accounts that are here: their sessions and what we last read about them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import define, field
+
+from svcserver.chat.names import Room
+from svcserver.chat.ports import About, Game
+from svcserver.kernel.ids import AccountId
+
+if TYPE_CHECKING:
+    from svcserver.chat.session import Session
+
+
+@define(eq=False)
+class Person:
+    """An account with at least one connection that has logged in.
+
+    ``about`` was read at ``read_at`` (clock seconds); ``version`` counts the news heard
+    since, so that an answer that was under way meanwhile is not taken for the newest.
+    """
+
+    account: AccountId
+    about: About
+    read_at: float
+    sessions: list[Session] = field(factory=list)
+    version: int = 0
+
+    @property
+    def bound(self) -> list[Session]:
+        """The sessions that can get stanzas, oldest first."""
+        return [one for one in self.sessions if one.bound]
+
+    def change(self, about: About) -> None:
+        """News: hold this until the next reading."""
+        self.about = about
+        self.version += 1
+
+
+@define
+class People:
+    """Everyone who is here. Client libraries lower-case accounts: ``find`` takes any case."""
+
+    game: Game
+    _people: dict[AccountId, Person] = field(factory=dict, init=False)
+    _lower: dict[str, Person] = field(factory=dict, init=False)
+
+    def get(self, account: AccountId) -> Person | None:
+        """By the exact id."""
+        return self._people.get(account)
+
+    def find(self, account: str) -> Person | None:
+        """By the id as a client sent it."""
+        return self._people.get(account) or self._lower.get(account.lower())
+
+    def arrive(self, account: AccountId, about: About, now: float) -> Person:
+        """The account's person, with what was just read."""
+        person = self._people.get(account)
+        if person is None:
+            person = self._people[account] = Person(account, about, now)
+            self._lower[account.lower()] = person
+        person.about, person.read_at = about, now
+        return person
+
+    def drop(self, person: Person) -> None:
+        """Forget an account without connections."""
+        if not person.sessions and self._people.get(person.account) is person:
+            del self._people[person.account]
+            if self._lower.get(person.account.lower()) is person:
+                del self._lower[person.account.lower()]
+
+    def all(self) -> list[Person]:
+        """Everyone."""
+        return list(self._people.values())
+
+    def member(self, person: Person, room: Room) -> bool:
+        """Whether the account may be in the room. Spec: 2 §4 Chat, rooms."""
+        if room.kind == "Party":
+            return self.game.party_of(person.account) == room.id
+        if room.kind == "Guild":
+            return person.about.guild == room.id
+        return True
+
+    def __len__(self) -> int:
+        return len(self._people)

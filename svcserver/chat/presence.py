@@ -1,0 +1,157 @@
+"""Presence outside rooms: friends see each other's status. Spec: 2 §4 Chat, §6."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import orjson
+from attrs import define, frozen
+
+from svcserver.chat import stanza
+from svcserver.chat.frames import text_frame
+from svcserver.chat.people import People, Person
+from svcserver.chat.stanza import Stanza
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.signals import FriendAccepted
+
+if TYPE_CHECKING:
+    from svcserver.chat.session import Session
+
+MAX_STATUS = 4_096  # characters
+SHOWS = ("away", "chat", "dnd", "xa")
+FRIEND = "com.epicgames.friends.core.apiobjects.Friend"
+
+
+@frozen
+class Status:
+    """What a session last said about itself."""
+
+    show: str = ""
+    text: str = ""
+
+    def stanza(self, sender: str, receiver: str) -> str:
+        """As told to a friend."""
+        inner = stanza.element("show", self.show) if self.show else ""
+        if self.text:
+            inner += stanza.element("status", stanza.text(self.text))
+        return stanza.element("presence", inner, xmlns=stanza.CLIENT, from_=sender, to=receiver)
+
+
+def status_of(said: Stanza) -> Status:
+    """What is kept of a presence stanza."""
+    show, text = said.child("show"), said.child("status")
+    word = show.text.strip() if show is not None else ""
+    line = text.text if text is not None and len(text.text) <= MAX_STATUS else ""
+    return Status(word if word in SHOWS else "", line)
+
+
+def gone(sender: str, receiver: str) -> str:
+    """That a session is no longer there."""
+    return stanza.element(
+        "presence", xmlns=stanza.CLIENT, type="unavailable", from_=sender, to=receiver
+    )
+
+
+@define
+class Presences:
+    """Relays between sessions of friends; does nothing unless CHAT_PRESENCE=1."""
+
+    people: People
+    enabled: bool
+
+    def announce(self, session: Session, status: Status) -> None:
+        """A session says how it is; the first time it hears how its friends are."""
+        if not self.enabled or session.status == status:
+            return
+        first, session.status = session.status is None, status
+        for other in self._audience(session):
+            other.deliver(text_frame(status.stanza(session.jid, other.jid)))
+        if first:
+            for other in self._audience(session):
+                assert other.status is not None  # noqa: S101 - the audience has announced itself
+                session.deliver(text_frame(other.status.stanza(other.jid, session.jid)))
+
+    def withdraw(self, session: Session) -> None:
+        """A session goes; friends hear so, then of the account's other session."""
+        if not self.enabled or session.status is None:
+            return
+        session.status, session.waiting_status = None, None
+        audience = self._audience(session)
+        for other in audience:
+            other.deliver(text_frame(gone(session.jid, other.jid)))
+        assert session.person is not None  # noqa: S101 - only a bound session has a status
+        for mine in session.person.bound:
+            if mine is not session and mine.status is not None:
+                for other in audience:
+                    other.deliver(text_frame(mine.status.stanza(mine.jid, other.jid)))
+
+    def befriend(self, news: FriendAccepted, stamp: str) -> None:
+        """Tell both of an accepted request, then show them to each other."""
+        if not self.enabled:
+            return
+        asked, accepted = self.people.get(news.asked), self.people.get(news.accepted_by)
+        if accepted is not None:
+            _push(accepted, news.asked, "INBOUND", news.created, stamp)
+        if asked is not None:
+            _push(asked, news.accepted_by, "OUTBOUND", news.created, stamp)
+        if asked is not None and accepted is not None:
+            if asked.about.apart_from(accepted.account):
+                return
+            _show(asked, accepted)
+            _show(accepted, asked)
+
+    def part(self, one: AccountId, other: AccountId) -> None:
+        """Two who were friends are no longer: each sees the other go."""
+        mine, theirs = self.people.get(one), self.people.get(other)
+        if self.enabled and mine is not None and theirs is not None:
+            _hide(mine, theirs)
+            _hide(theirs, mine)
+
+    def _audience(self, session: Session) -> list[Session]:
+        """The announced sessions of accepted, unblocked friends."""
+        person = session.person
+        assert person is not None  # noqa: S101 - only a bound session announces
+        found: list[Session] = []
+        for account in person.about.friends:
+            friend = self.people.get(account)
+            if friend is None or account.lower() == person.account.lower():
+                continue
+            if not person.about.apart_from(account):
+                found += _announced(friend)
+        return found
+
+
+def _announced(person: Person) -> list[Session]:
+    return [one for one in person.bound if one.status is not None]
+
+
+def _show(sender: Person, receiver: Person) -> None:
+    for mine in _announced(sender):
+        for other in _announced(receiver):
+            assert mine.status is not None  # noqa: S101 - announced
+            other.deliver(text_frame(mine.status.stanza(mine.jid, other.jid)))
+
+
+def _hide(sender: Person, receiver: Person) -> None:
+    for mine in _announced(sender):
+        for other in _announced(receiver):
+            other.deliver(text_frame(gone(mine.jid, other.jid)))
+
+
+def _push(person: Person, other: AccountId, direction: str, created: str, stamp: str) -> None:
+    payload = {
+        "accountId": other,
+        "status": "ACCEPTED",
+        "direction": direction,
+        "created": created,
+    }
+    body = orjson.dumps({"type": FRIEND, "payload": payload, "timestamp": stamp}).decode()
+    for session in person.bound:
+        said = stanza.element(
+            "message",
+            stanza.element("body", stanza.text(body)),
+            xmlns=stanza.CLIENT,
+            from_=f"xmpp-admin@{session.domain}",
+            to=session.jid,
+        )
+        session.deliver(text_frame(said))

@@ -1,0 +1,182 @@
+"""Rooms: who sits where, and what everyone in a room is sent, in which order.
+
+No rule of who may enter is here, only the order and the bounds. Spec: 2 §4 Chat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from attrs import define, field
+
+from svcserver.chat import stanza
+from svcserver.chat.frames import text_frame
+from svcserver.chat.names import Room
+from svcserver.kernel.ids import AccountId
+
+MAX_ROOMS = 1_000
+MAX_OCCUPANTS = 256
+MAX_ROOMS_PER_SESSION = 30
+
+
+class Sitter(Protocol):
+    """A session as a room sees it."""
+
+    @property
+    def account(self) -> AccountId:
+        """Whose it is."""
+
+    @property
+    def jid(self) -> str:
+        """Its full address."""
+
+    @property
+    def seats(self) -> dict[str, Seat]:
+        """Where it sits, by room key; the rooms keep this up to date."""
+
+    def deliver(self, frame: bytes) -> None:
+        """Send it a finished frame."""
+
+
+@define(eq=False)
+class Seat:
+    """One session in one room, under the nickname and address as it sent them."""
+
+    sitter: Sitter
+    room: Room
+    nick: str
+
+    def presence(self, address: str, to: str, *codes: str, gone: bool = False) -> str:
+        """This occupant, as told to ``to``, who knows the room as ``address``."""
+        marks = "".join(stanza.element("status", code=code) for code in codes)
+        item = stanza.element(
+            "item",
+            affiliation="none",
+            role="none" if gone else "participant",
+            jid=self.sitter.jid,
+        )
+        return stanza.element(
+            "presence",
+            stanza.element("x", item + marks, xmlns=stanza.MUC_USER),
+            xmlns=stanza.CLIENT,
+            type="unavailable" if gone else None,
+            from_=f"{address}/{self.nick}",
+            to=to,
+        )
+
+
+@define
+class Rooms:
+    """Every room with somebody in it. An account has one seat in a room, the newest."""
+
+    max_rooms: int = MAX_ROOMS
+    max_occupants: int = MAX_OCCUPANTS
+    # room key -> account -> seat
+    _rooms: dict[str, dict[AccountId, Seat]] = field(factory=dict, init=False)
+    _nicks: dict[str, dict[str, AccountId]] = field(factory=dict, init=False)
+
+    def conflict(self, room: Room, nick: str, account: AccountId) -> bool:
+        """Whether another account goes by that nickname there."""
+        return self._nicks.get(room.key, {}).get(nick, account) != account
+
+    def full(self, room: Room, sitter: Sitter) -> bool:
+        """Whether one more would be too many, in the room, of rooms or for the session."""
+        occupants = self._rooms.get(room.key)
+        if len(sitter.seats) >= MAX_ROOMS_PER_SESSION:
+            return True
+        if occupants is None:
+            return len(self._rooms) >= self.max_rooms
+        return sitter.account not in occupants and len(occupants) >= self.max_occupants
+
+    def enter(self, sitter: Sitter, room: Room, nick: str) -> Seat | None:
+        """Sit down; the seat of the account's older session there, which leaves first."""
+        older = self._rooms.get(room.key, {}).get(sitter.account)
+        if older is not None:
+            self.leave(older, tell_leaver=False)
+        seat = Seat(sitter, room, nick)
+        occupants = self._rooms.setdefault(room.key, {})
+        self._show_others(seat)
+        self._tell(seat)
+        occupants[sitter.account] = seat
+        self._nicks.setdefault(room.key, {})[nick] = sitter.account
+        sitter.seats[room.key] = seat
+        self._confirm(seat)
+        return older
+
+    def welcome(self, seat: Seat) -> None:
+        """Tell an occupant again who is there; the others hear nothing."""
+        self._show_others(seat)
+        self._confirm(seat)
+
+    def leave(self, seat: Seat, *codes: str, tell_leaver: bool = True) -> None:
+        """Get up; ``codes`` (307: removed) go to everyone who is told."""
+        key = seat.room.key
+        occupants, nicks = self._rooms[key], self._nicks[key]
+        del occupants[seat.sitter.account]
+        del nicks[seat.nick]
+        del seat.sitter.seats[key]
+        if not occupants:
+            del self._rooms[key], self._nicks[key]
+        self._tell(seat, *codes, gone=True)
+        if tell_leaver:
+            said = seat.presence(seat.room.address, seat.sitter.jid, "110", *codes, gone=True)
+            seat.sitter.deliver(text_frame(said))
+
+    def say(
+        self, seat: Seat, stanza_id: str | None, body: str, hears: Callable[[Seat], bool]
+    ) -> int:
+        """Deliver a line to every occupant that ``hears`` it; to how many.
+
+        The same bytes go to everyone who knows the room under the same address.
+        """
+        inner = stanza.element("body", stanza.text(body))
+        frames: dict[str, bytes] = {}
+        count = 0
+        for other in list(self._rooms.get(seat.room.key, {}).values()):
+            if not hears(other):
+                continue
+            address = other.room.address
+            frame = frames.get(address)
+            if frame is None:
+                frame = frames[address] = text_frame(
+                    stanza.element(
+                        "message",
+                        inner,
+                        xmlns=stanza.CLIENT,
+                        type="groupchat",
+                        id=stanza_id,
+                        from_=f"{address}/{seat.nick}",
+                    )
+                )
+            other.sitter.deliver(frame)
+            count += 1
+        return count
+
+    def occupants(self, key: str) -> list[Seat]:
+        """Who sits there, in the order of coming."""
+        return list(self._rooms.get(key, {}).values())
+
+    def keys(self) -> list[str]:
+        """Every room with somebody in it."""
+        return list(self._rooms)
+
+    def __len__(self) -> int:
+        return len(self._rooms)
+
+    # -- inside ------------------------------------------------------------
+
+    def _show_others(self, seat: Seat) -> None:
+        address, to = seat.room.address, seat.sitter.jid
+        for other in self.occupants(seat.room.key):
+            if other.sitter.account != seat.sitter.account:
+                seat.sitter.deliver(text_frame(other.presence(address, to)))
+
+    def _confirm(self, seat: Seat) -> None:
+        said = seat.presence(seat.room.address, seat.sitter.jid, "110")
+        seat.sitter.deliver(text_frame(said))
+
+    def _tell(self, seat: Seat, *codes: str, gone: bool = False) -> None:
+        for other in self.occupants(seat.room.key):
+            said = seat.presence(other.room.address, other.sitter.jid, *codes, gone=gone)
+            other.sitter.deliver(text_frame(said))

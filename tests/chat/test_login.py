@@ -1,0 +1,259 @@
+"""From the first open to the bound session."""
+
+from __future__ import annotations
+
+from twisted.internet.defer import fail
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.chat import stanza
+from tests.chat.town import DOMAIN, Client, Town, account, resource
+
+FAILURE = '<failure xmlns="urn:ietf:params:xml:ns:xmpp-sasl"><{}/></failure>'
+LEGACY = '<iq type="set" id="z"><query xmlns="jabber:iq:auth"><username>a</username></query></iq>'
+
+
+class SequenceTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.town = Town()
+
+    def test_open_offers_plain_and_keeps_the_domain_byte_for_byte(self) -> None:
+        opened, features = self.town.connect(1).open("Host-1.Example:61000")
+        found = stanza.parse(opened)
+        self.assertEqual((found.name, found.namespace), ("open", stanza.FRAMING))
+        self.assertEqual(found.get("from"), "Host-1.Example:61000")
+        self.assertRegex(found.get("id"), r"\A[0-9a-f]{16}\Z")
+        self.assertTrue(opened.endswith('version="1.0" xml:lang="en"/>'))
+        self.assertEqual(
+            features,
+            '<stream:features xmlns:stream="http://etherx.jabber.org/streams">'
+            '<mechanisms xmlns="urn:ietf:params:xml:ns:xmpp-sasl"><mechanism>PLAIN</mechanism>'
+            "</mechanisms></stream:features>",
+        )
+
+    def test_without_a_usable_domain_the_configured_one_applies(self) -> None:
+        for to in ("", "a b", "a/b"):
+            self.assertIn('from="svc.local"', self.town.connect(1).open(to)[0])
+
+    def test_a_login_ends_with_the_bound_address(self) -> None:
+        client = self.town.connect(1)
+        client.open()
+        self.assertEqual(client.auth(), [f'<success xmlns="{stanza.SASL}"/>'])
+        opened, features = client.open()
+        self.assertIn("<open ", opened)
+        self.assertIn(
+            '<bind xmlns="urn:ietf:params:xml:ns:xmpp-bind"/></stream:features>', features
+        )
+        self.assertEqual(
+            client.bind(),
+            [
+                '<iq xmlns="jabber:client" type="result" id="b">'
+                '<bind xmlns="urn:ietf:params:xml:ns:xmpp-bind">'
+                f"<jid>{client.account}@{DOMAIN}/{resource(1)}</jid></bind></iq>"
+            ],
+        )
+        self.assertEqual(
+            client.send('<iq type="set" id="y"><session xmlns="urn:x"/></iq>'),
+            ['<iq xmlns="jabber:client" type="result" id="y"/>'],
+        )
+
+    def test_an_empty_resource_gets_one_and_a_bad_one_is_refused(self) -> None:
+        for bad in ("x" * 257, "a\nb"):
+            client = self.logged_in(1)
+            self.assertIn("<bad-request", client.bind(bad)[0])
+            self.assertRegex(client.bind("")[0], r"/srv-[0-9a-f]{32}</jid>")
+
+    def test_a_second_bind_answers_the_bound_address(self) -> None:
+        client = self.town.bound(1)
+        self.assertIn(f"<jid>{client.jid}</jid>", client.bind("other")[0])
+
+    def test_an_authzid_may_name_the_same_account(self) -> None:
+        for zid in (account(1), account(1).lower(), f"{account(1)}@{DOMAIN}"):
+            client = self.town.connect(1)
+            client.open()
+            self.assertIn("success", client.auth(zid=zid)[0])
+
+    def logged_in(self, number: int) -> Client:
+        client = self.town.connect(number)
+        client.open()
+        client.auth()
+        client.open()
+        return client
+
+
+class RefusalTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.town = Town()
+
+    def opened(self, number: int = 1, address: str = "") -> Client:
+        client = self.town.connect(number, address=address)
+        client.open()
+        return client
+
+    def test_bad_proofs_are_not_authorized_and_keep_the_socket_for_the_legacy_try(self) -> None:
+        for try_it in (
+            lambda one: one.auth("bad"),
+            lambda one: one.auth("expired"),
+            lambda one: one.auth(f"token {account(2)}"),
+            lambda one: one.auth(f"token {account(999)}", who=account(999)),
+            lambda one: one.auth(zid=account(2)),
+            lambda one: one.auth("x" * 8193),
+            lambda one: one.auth(who="a b"),
+            lambda one: one.send(f'<auth xmlns="{stanza.SASL}" mechanism="PLAIN">%%%</auth>'),
+            lambda one: one.send(f'<auth xmlns="{stanza.SASL}" mechanism="PLAIN"/>'),
+            lambda one: one.send(
+                f'<auth xmlns="{stanza.SASL}" mechanism="PLAIN">{"A" * 12_004}</auth>'
+            ),
+        ):
+            self.town = Town()
+            client = self.opened()
+            self.assertEqual(try_it(client), [FAILURE.format("not-authorized")])
+            self.assertEqual(client.end, "")
+            said = client.send(LEGACY)
+            self.assertEqual(said, [stanza.failed("z", "not-authorized")])
+            self.assertEqual(client.wire.ended, [None])
+
+    def test_another_mechanism_is_invalid(self) -> None:
+        client = self.opened()
+        said = client.send(f'<auth xmlns="{stanza.SASL}" mechanism="X-OAUTH2">AA==</auth>')
+        self.assertEqual(said, [FAILURE.format("invalid-mechanism")])
+
+    def test_a_second_auth_or_a_fifth_frame_is_cut_without_answer(self) -> None:
+        client = self.opened()
+        client.auth("bad")
+        self.assertEqual((client.auth(), client.end), ([], "refused"))
+        client = self.opened()
+        for _ in range(3):
+            client.open()
+        self.assertEqual((client.open(), client.end), ([], "refused"))
+
+    def test_any_other_stanza_before_login_is_cut(self) -> None:
+        for other in ("<presence/>", "<message/>", "<iq type='get' id='1'/>", "<x/>", "no xml"):
+            client = self.opened()
+            self.assertEqual((client.send(other), client.end), ([], "refused"))
+
+    def test_forbidden_xml_before_login_is_named_and_cut(self) -> None:
+        client = self.opened()
+        self.assertEqual(client.send("<!DOCTYPE a><a/>"), [stanza.RESTRICTED_XML])
+        self.assertEqual(client.wire.ended, [None])
+
+    def test_ten_failures_hold_the_account_back_for_ten_minutes(self) -> None:
+        for _ in range(10):
+            self.opened().auth("bad")
+        self.assertEqual(self.opened().auth(), [FAILURE.format("temporary-auth-failure")])
+        self.town.clock.advance(601)
+        self.assertIn("success", self.opened().auth()[0])
+
+    def test_failures_are_counted_per_forwarded_address_but_never_for_direct_callers(self) -> None:
+        for number in range(1, 11):
+            self.opened(number, "203.0.113.9").auth("bad")
+            self.opened(number + 20).auth("bad")
+            self.town.pass_time(16)
+        self.assertIn("temporary", self.opened(50, "203.0.113.9").auth()[0])
+        self.assertIn("success", self.opened(50, "203.0.113.10").auth()[0])
+        self.assertIn("success", self.opened(51).auth()[0])
+
+    def test_a_game_that_does_not_answer_is_a_temporary_failure(self) -> None:
+        self.town.game.silent = True
+        client = self.opened()
+        self.assertEqual(client.auth(), [])
+        self.town.clock.advance(11)
+        self.assertIn("temporary-auth-failure", client.heard()[0])
+        self.assertEqual(len(self.flushLoggedErrors()), 1)
+
+    def test_a_game_that_fails_is_a_temporary_failure_and_logged(self) -> None:
+        self.patch(type(self.town.game), "about", lambda *_: fail(RuntimeError("down")))
+        self.assertIn("temporary-auth-failure", self.opened().auth()[0])
+        self.assertEqual(len(self.flushLoggedErrors(RuntimeError)), 1)
+
+    def test_what_comes_while_the_game_is_asked_waits_its_turn(self) -> None:
+        self.town.game.silent = True
+        client = self.opened()
+        client.auth()
+        client.open()
+        self.assertEqual(client.bind(), [])
+        self.town.game.answer()
+        said = client.heard()
+        self.assertIn("success", said[0])
+        self.assertIn("<jid>", said[-1])
+
+    def test_a_connection_that_ends_while_the_game_is_asked_is_forgotten(self) -> None:
+        self.town.game.silent = True
+        client = self.opened()
+        client.auth()
+        client.session.lost()
+        self.town.game.answer()
+        self.assertEqual((len(self.town.hall), len(self.town.hall.people)), (0, 0))
+
+    def test_login_within_15_seconds_and_bind_within_10_more(self) -> None:
+        silent, lazy = self.opened(), self.opened(2)
+        self.town.pass_time(14)
+        lazy.auth()
+        self.assertEqual(silent.end, "")
+        self.town.pass_time(1)
+        self.assertEqual((silent.end, lazy.end), ("timeout", ""))
+        self.town.pass_time(8)
+        self.assertEqual(lazy.end, "")
+        self.town.pass_time(1)
+        self.assertEqual(lazy.end, "timeout")
+
+    def test_three_logins_that_never_bound_hold_the_account_for_a_minute(self) -> None:
+        for _ in range(3):
+            client = self.opened()
+            client.auth()
+            client.session.lost()
+        self.assertIn("temporary", self.opened().auth()[0])
+        self.town.clock.advance(61)
+        self.assertIn("success", self.opened().auth()[0])
+
+
+class SessionLimitTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.town = Town()
+
+    def test_a_third_session_replaces_the_one_silent_longest(self) -> None:
+        first, second = self.town.bound(1, "a"), self.town.bound(1, "b")
+        self.town.clock.advance(1)
+        first.send('<iq type="get" id="1"/>')
+        self.town.bound(1, "c")
+        self.assertEqual((first.end, second.end), ("", "replaced"))
+        self.assertEqual(second.heard()[-1], stanza.CLOSE)
+        self.assertEqual(second.wire.ended, [1000])
+
+    def test_the_same_resource_replaces_the_older_session(self) -> None:
+        first = self.town.bound(1, "a")
+        self.town.bound(1, "a")
+        self.assertEqual(first.end, "replaced")
+
+    def test_after_a_replacement_the_account_waits_a_minute(self) -> None:
+        self.town.bound(1, "a")
+        self.town.bound(1, "a")
+        client = self.town.connect(1)
+        client.open()
+        self.assertIn("temporary-auth-failure", client.auth()[0])
+
+    def test_after_a_plain_close_it_does_not(self) -> None:
+        self.town.bound(1).send(stanza.CLOSE)
+        self.town.bound(1)
+
+    def test_a_fourth_connection_cuts_the_oldest_unbound(self) -> None:
+        bound = [self.town.bound(1, "a"), self.town.bound(1, "b")]
+        waiting = [self.town.connect(1), self.town.connect(1)]
+        for one in waiting:
+            one.open()
+            one.auth()
+        self.assertEqual([one.end for one in bound], ["", ""])
+        self.assertEqual([one.end for one in waiting], ["refused", ""])
+
+    def test_a_new_bind_pings_the_other_session_which_must_answer_in_ten_seconds(self) -> None:
+        first, second = self.town.bound(1, "a"), self.town.bound(1, "b")
+        self.assertIn("<ping ", first.heard()[-1])
+        self.town.pass_time(10)
+        self.assertEqual((first.end, second.end), ("ping-timeout", ""))
+
+    def test_eight_unbound_connections_per_forwarded_address(self) -> None:
+        for _ in range(8):
+            self.assertTrue(self.town.hall.may_connect("203.0.113.9"))
+            self.town.connect(1, address="203.0.113.9")
+        self.assertFalse(self.town.hall.may_connect("203.0.113.9"))
+        self.assertTrue(self.town.hall.may_connect("203.0.113.8"))
+        self.assertTrue(self.town.hall.may_connect(""))
