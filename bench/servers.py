@@ -18,6 +18,12 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 SERVER_CORE = 0
 LOAD_CORE = 1
 START_S = 30.0
+_CORES = os.sched_getaffinity(0)  # as we were started, before the generator pins itself
+
+
+def pinned(core: int, command: list[str]) -> list[str]:
+    """``command`` on that core, where there is more than one."""
+    return ["taskset", "-c", str(core), *command] if {SERVER_CORE, LOAD_CORE} <= _CORES else command
 
 
 def free_port() -> int:
@@ -29,13 +35,16 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(command: list[str], port: int, log: Path, environ: dict[str, str]) -> Iterator[int]:
+def running(
+    command: list[str], port: int, log: Path, environ: dict[str, str], core: int = SERVER_CORE
+) -> Iterator[int]:
     """Start a server pinned to its core; its pid once it listens; end it afterwards."""
-    cores = os.sched_getaffinity(0)
-    pinned = ["taskset", "-c", str(SERVER_CORE), *command] if len(cores) > 1 else command
     with log.open("wb") as out:
         process = subprocess.Popen(
-            pinned, stdout=out, stderr=subprocess.STDOUT, env={**os.environ, **environ}
+            pinned(core, command),
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **environ},
         )
     try:
         _wait_for(port, process, log)

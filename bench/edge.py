@@ -1,0 +1,227 @@
+"""``make bench-edge``: gateway, relay and content server against nginx, HAProxy and Caddy.
+
+    python -m bench.edge [--parts gateway,relay,content] [--seconds 3] [--rounds 3] [--idle 300]
+
+The server under test has one core, wrk and what stands behind it another. Rounds alternate
+between contestants; figures are medians, and throughput is per second the server computed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from attrs import define, field, frozen
+
+from bench.edge_servers import GS_HEADER, SPAN, Behind, Server, content, gateway, prepare, relay
+from bench.edge_servers import upstream as behind_all
+from bench.meters import KIB, MIB, Seen, growth, half_load, wrk
+from bench.servers import LOAD_CORE
+
+PACKAGES = {"nginx": "nginx-light", "haproxy": "haproxy", "caddy": "caddy", "wrk": "wrk"}
+API_KEY = "x-svc-user-api-key: UUK_" + "0" * 48
+BIG = "/content/v1/files/big.bin"
+UNREAD = "/content/v1/files/unread.bin"
+STREAMS = 24
+P99_MS, IDLE_KIB, UNREAD_MIB, STREAM_MIB = 5.0, 50.0, 16.0, 1.0
+
+
+@frozen
+class Case:
+    """One kind of load; ``floors`` are the least ratios to the named contestants."""
+
+    name: str
+    path: str
+    connections: int
+    floors: dict[str, float]
+    headers: tuple[str, ...] = ()
+    bulk: bool = False  # counted in megabytes rather than requests
+    refused: bool = False  # every answer must be a refusal
+
+    def figure(self, seen: Seen) -> float:
+        """What is compared."""
+        return seen.megabytes_per_cpu if self.bulk else seen.per_cpu
+
+    @property
+    def unit(self) -> str:
+        """Of the figure."""
+        return "MB/cpu s" if self.bulk else "req/cpu s"
+
+
+GATEWAY = (
+    Case("small requests", "/svc-status", 50, {"nginx": 0.20, "caddy": 1.2}),
+    Case("refusals", "/svc-status", 50, {"nginx": 0.20}, (f"{GS_HEADER}: x",), refused=True),
+    Case("TLS handshakes", "/svc-status", 50, {"nginx": 0.6}, ("Connection: close",)),
+    Case("64 MB over TLS", BIG, 4, {"nginx": 0.5}, (API_KEY,), bulk=True),
+)
+CONTENT = (
+    Case("64 MB file", BIG, 4, {"nginx": 0.5}, (API_KEY,), bulk=True),
+    Case(
+        "1 MB ranges",
+        BIG,
+        8,
+        {"nginx": 0.5},
+        (API_KEY, f"Range: bytes={SPAN}-{2 * SPAN - 1}"),
+        bulk=True,
+    ),
+    Case("manifest", "/content/v1/manifest", 50, {"nginx": 0.10}),
+)
+
+
+@define
+class Table:
+    """Rows as they come, and whether any floor was missed."""
+
+    rows: list[tuple[str, str, str, str, str]] = field(factory=list)
+    missed: int = 0
+
+    def against(
+        self, name: str, figure: float, unit: str, other: str, theirs: float, floor: float
+    ) -> None:
+        """A ratio to another contestant; a floor of 0 is for information."""
+        ratio = figure / theirs if theirs else 0.0
+        row = (name, f"{figure:,.0f} {unit}", f"{ratio:.2f} x {other}")
+        self._add(*row, f"{floor:.2f}" if floor else "-", ratio >= floor)
+
+    def below(self, name: str, figure: float, unit: str, most: float) -> None:
+        """A figure that must stay under ``most``."""
+        self._add(name, f"{figure:,.1f} {unit}", "-", f"under {most:g}", figure < most)
+
+    def wrong(self, name: str, why: str) -> None:
+        """Something that spoils the row."""
+        self._add(name, why, "-", "-", False)
+
+    def _add(self, name: str, figure: str, ratio: str, floor: str, good: bool) -> None:
+        self.missed += not good
+        self.rows.append((name, figure, ratio, floor, "ok" if good else "MISSED"))
+
+    def show(self) -> None:
+        """Print it."""
+        print("| what | ours | ratio | floor | verdict |\n|---|---:|---:|---:|---|")
+        for row in self.rows:
+            print("| " + " | ".join(row) + " |")
+
+
+Runs = dict[tuple[str, str], list[Seen]]
+
+
+def drive(
+    cases: tuple[Case, ...], servers: list[Server], scheme: str, asked: argparse.Namespace
+) -> Runs:
+    """Every case against every server, round after round."""
+    runs: Runs = {}
+    for _ in range(asked.rounds):
+        for case in cases:
+            for server in servers:
+                url = f"{scheme}://127.0.0.1:{server.port}{case.path}"
+                seen = wrk(server.pid, url, case.connections, asked.seconds, *case.headers)
+                runs.setdefault((case.name, server.name), []).append(seen)
+    return runs
+
+
+def compare(
+    table: Table, part: str, cases: tuple[Case, ...], runs: Runs, ours: str, others: list[str]
+) -> None:
+    """Rows of ``ours`` against each of the others."""
+    for case in cases:
+        mine = runs[case.name, ours]
+        figure = median(case.figure, mine)
+        name = f"{part}: {case.name}"
+        for other in others:
+            theirs = median(case.figure, runs[case.name, other])
+            table.against(name, figure, case.unit, other, theirs, case.floors.get(other, 0.0))
+        odd = sum(seen.requests - seen.refused if case.refused else seen.refused for seen in mine)
+        if odd:
+            table.wrong(name, f"{odd} answers of the wrong kind")
+
+
+def median(figure: Callable[[Seen], float], seen: list[Seen]) -> float:
+    """Of one figure over the rounds."""
+    return statistics.median(figure(one) for one in seen)
+
+
+def gateways(table: Table, folder: Path, behind: Behind, asked: argparse.Namespace) -> float:
+    """The gateway's rows; requests per CPU second of its small requests."""
+    others = [name for name in ("nginx", "haproxy", "caddy") if shutil.which(name)]
+    with ExitStack() as stack:
+        names = ["ours", *others]
+        up = {name: stack.enter_context(gateway(name, folder, behind)) for name in names}
+        runs = drive(GATEWAY, list(up.values()), "https", asked)
+        compare(table, "gateway", GATEWAY, runs, "ours", others)
+        ours, small = up["ours"], runs["small requests", "ours"]
+        url = f"https://127.0.0.1:{ours.port}/svc-status"
+        full = median(lambda seen: seen.per_second, small)
+        long = 2 * asked.seconds
+        calm = [half_load(ours.pid, url, full, long, folder) for _ in range(asked.rounds)]
+        load = median(lambda seen: seen.per_second, calm) / full
+        p99 = median(lambda seen: seen.p99_ms, calm)
+        table.below(f"gateway: p99 at {load:.0%} load", p99, "ms", P99_MS)
+        idle = growth(ours.pid, ours.port, "/svc-status", asked.idle, tls=True) / KIB
+        table.below("gateway: an idle TLS connection", idle, "KiB", IDLE_KIB)
+        unread = growth(ours.pid, ours.port, UNREAD, 1, API_KEY + "\r\n", tls=True) / MIB
+        table.below("gateway: 400 MB that nobody reads", unread, "MiB", UNREAD_MIB)
+        return median(GATEWAY[0].figure, small)
+
+
+def relays(
+    table: Table, folder: Path, behind: Behind, asked: argparse.Namespace, ours: float
+) -> None:
+    """The relay's row: plain from the game, TLS towards the server."""
+    with relay(folder, behind) as server:
+        runs = drive(GATEWAY[:1], [server], "http", asked)
+    figure = median(GATEWAY[0].figure, runs["small requests", "relay"])
+    table.against("relay: small requests", figure, "req/cpu s", "our gateway", ours, 1.0)
+
+
+def contents(table: Table, folder: Path, behind: Behind, asked: argparse.Namespace) -> None:
+    """The content server's rows."""
+    with content("ours", folder, behind) as ours, content("nginx", folder, behind) as nginx:
+        runs = drive(CONTENT, [ours, nginx], "http", asked)
+        compare(table, "content", CONTENT, runs, ours.name, ["nginx"])
+        each = growth(ours.pid, ours.port, BIG, STREAMS, API_KEY + "\r\n") / MIB
+        table.below("content: memory per stream", each, "MiB", STREAM_MIB)
+
+
+def say_missing() -> None:
+    """Which programs are not here, in one line. Ends where nothing can be measured."""
+    gone = [name for name in PACKAGES if shutil.which(name) is None]
+    if gone:
+        packages = " ".join(PACKAGES[name] for name in gone)
+        print(f"not here: {', '.join(gone)}; install with: apt-get install {packages}")
+    if "wrk" in gone or "nginx" in gone:
+        raise SystemExit("without wrk and nginx nothing can be measured")
+
+
+def main() -> None:
+    """Measure and print the table; exit 1 when a floor is missed."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--parts", default="gateway,relay,content")
+    options.add_argument("--seconds", type=float, default=3.0)
+    options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--idle", type=int, default=300)
+    asked = options.parse_args()
+    parts = asked.parts.split(",")
+    say_missing()
+    os.sched_setaffinity(0, {LOAD_CORE} & os.sched_getaffinity(0) or os.sched_getaffinity(0))
+    table, ours = Table(), 0.0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with behind_all(folder, prepare(folder)) as behind:
+            if "gateway" in parts or "relay" in parts:
+                ours = gateways(table, folder, behind, asked)
+            if "relay" in parts:
+                relays(table, folder, behind, asked, ours)
+            if "content" in parts:
+                contents(table, folder, behind, asked)
+    table.show()
+    raise SystemExit(1 if table.missed else 0)
+
+
+if __name__ == "__main__":
+    main()

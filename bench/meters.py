@@ -1,0 +1,155 @@
+"""What a server's process used, and what wrk saw of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from attrs import frozen
+
+from bench.servers import LOAD_CORE, pinned
+
+KIB, MIB = 1024, 1024 * 1024
+LONGEST_S = 10.0  # for one answer
+PAUSE = """
+math.randomseed(os.time())
+function delay() return math.random(0, {most}) end
+"""
+
+
+@frozen
+class Seen:
+    """One stretch of wrk against one server."""
+
+    requests: int
+    seconds: float
+    megabytes: float
+    p99_ms: float
+    refused: int  # answers that were neither 2xx nor 3xx
+    failed: int  # sockets that failed
+    cpu_s: float = 0.0  # of the server, meanwhile
+
+    @property
+    def per_second(self) -> float:
+        """Requests a second of the clock."""
+        return self.requests / self.seconds
+
+    @property
+    def per_cpu(self) -> float:
+        """Requests for each second the server computed."""
+        return self.requests / max(self.cpu_s, 0.01)
+
+    @property
+    def megabytes_per_cpu(self) -> float:
+        """Megabytes for each second the server computed."""
+        return self.megabytes / max(self.cpu_s, 0.01)
+
+
+def cpu_s(pid: int) -> float:
+    """Seconds the process has computed, with its threads."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def memory(pid: int) -> int:
+    """Resident bytes of the process that are not shared files."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("RssAnon:"):
+            return int(line.split()[1]) * KIB
+    raise SystemExit(f"the system does not say what process {pid} holds in memory")
+
+
+def wrk(
+    pid: int, url: str, connections: int, seconds: float, *headers: str, script: Path | None = None
+) -> Seen:
+    """Drive ``url`` in a closed loop and charge the CPU time to ``pid``."""
+    whole = max(1, round(seconds))
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{whole}s", "--timeout", "30s", "--latency"]
+    for header in headers:
+        command += ["-H", header]
+    if script is not None:
+        command += ["-s", str(script)]
+    before = cpu_s(pid)
+    said = subprocess.run(
+        pinned(LOAD_CORE, [*command, url]),
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=whole + 60,
+    ).stdout
+    return _read(said, cpu_s(pid) - before)
+
+
+_UNITS = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "us": 1e-3, "ms": 1.0, "s": 1e3, "m": 6e4}
+
+
+def _read(said: str, cpu: float) -> Seen:
+    total = re.search(r"(\d+) requests in ([\d.]+)(m?s), ([\d.]+)([KMG]?)B read", said)
+    slow = re.search(r"99%\s+([\d.]+)(us|ms|s|m)\b", said)
+    if total is None or slow is None:
+        raise SystemExit(f"wrk said nothing we understand:\n{said}")
+    refused = re.search(r"Non-2xx or 3xx responses: (\d+)", said)
+    failed = re.search(r"connect (\d+), read (\d+), write (\d+), timeout (\d+)", said)
+    return Seen(
+        int(total[1]),
+        float(total[2]) * _UNITS[total[3]] / 1e3,
+        float(total[4]) * _UNITS[total[5]] / 1e6,
+        float(slow[1]) * _UNITS[slow[2]],
+        int(refused[1]) if refused else 0,
+        sum(map(int, failed.groups())) if failed else 0,
+        cpu,
+    )
+
+
+def half_load(pid: int, url: str, full: float, seconds: float, folder: Path) -> Seen:
+    """The same request at about half of ``full`` a second, at random moments."""
+    connections = 20  # their own handshakes, at the start, are load too
+    script = folder / "pause.lua"
+    script.write_text(PAUSE.format(most=max(1, round(2000 * connections / (full / 2)))))
+    return wrk(pid, url, connections, seconds, script=script)
+
+
+def connect(port: int, tls: bool) -> socket.socket:
+    """A client's connection, any certificate welcome."""
+    raw = socket.create_connection(("127.0.0.1", port), LONGEST_S)
+    if not tls:
+        return raw
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context.wrap_socket(raw)
+
+
+def _ask(port: int, path: str, tls: bool, headers: str) -> socket.socket:
+    client = connect(port, tls)
+    client.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode())
+    if not client.recv(64 * KIB).startswith(b"HTTP/1.1 20"):
+        raise SystemExit(f"{path} was not answered with 200")
+    return client
+
+
+def growth(
+    pid: int, port: int, path: str, clients: int, headers: str = "", tls: bool = False
+) -> float:
+    """Bytes the server grew by for each client that asked, read one piece and then stopped."""
+    held = [_ask(port, path, tls, headers)]  # the first one loads what is loaded once
+    before = memory(pid)
+    try:
+        held += [_ask(port, path, tls, headers) for _ in range(clients)]
+        return _highest(lambda: memory(pid), 3.0, before) / clients
+    finally:
+        for client in held:
+            client.close()
+
+
+def _highest(meter: Callable[[], int], seconds: float, before: int) -> int:
+    most, end = 0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        most = max(most, meter() - before)
+        time.sleep(0.1)
+    return most
