@@ -26,7 +26,16 @@ from bench.client import connect, request
 from bench.players import Player
 from bench.servers import LOAD_CORE, SERVER_CORE, bare_twisted, metagame
 
-SCENARIOS = ("status", "login", "heartbeat", "character-read", "save")
+SCENARIOS = (
+    "status",
+    "login",
+    "heartbeat",
+    "character-read",
+    "save",
+    "inventory",
+    "balance",
+    "mix",
+)
 FLOORS = {  # requests a second where bare twisted.web gives 15,000 (reads), or outright (writes)
     "status": 8_000,
     "heartbeat": 7_000,
@@ -35,6 +44,7 @@ FLOORS = {  # requests a second where bare twisted.web gives 15,000 (reads), or 
     "save": 1_500,
     "inventory": 1_500,
     "balance": 5_000,
+    "mix": 3_500,
 }
 SCALED = ("status", "heartbeat")
 YARDSTICK_RATE = 15_000

@@ -30,6 +30,48 @@ def document(rng: random.Random) -> str:
     return json.dumps(series, separators=(",", ":"))
 
 
+START_OF_SESSION = (
+    "status",
+    "login",
+    "character-read",
+    "inventory-read",
+    "loadout-read",
+    "progression-config",
+    "progression-read",
+    "objectives-read",
+    "huntpass-read",
+    "entitlements-read",
+    "cooldown-read",
+    "bounty-read",
+    "balance",
+    "reconcile",
+    "party",
+    "party-invites",
+    "heartbeat",
+)
+PERIODS_S = {  # how often a client in play asks
+    "party": 10,
+    "party-invites": 30,
+    "heartbeat": 20,
+    "save": 30,
+    "inventory": 45,
+    "balance": 60,
+    "progression-read": 120,
+    "inventory-read": 120,
+}
+SESSION_S = 300
+
+
+def session(rng: random.Random) -> list[str]:
+    """Five minutes of play as a list of steps; played as fast as they are answered."""
+    later = [
+        (rng.random() * period + turn * period, name)
+        for name, period in PERIODS_S.items()
+        for turn in range(SESSION_S // period)
+    ]
+    return [*START_OF_SESSION, *(name for _, name in sorted(later))]
+
+
 @define
 class Player:
     """One simulated player on one connection."""
@@ -46,6 +88,8 @@ class Player:
     _saved: str = ""
     _wire: Connection | None = field(default=None, init=False)
     _constant: dict[str, bytes] = field(factory=dict, init=False)
+    _script: list[str] = field(factory=list, init=False)
+    _step: int = field(default=-1, init=False)
 
     async def arrive(self) -> None:
         """Register, log in, and read the first character."""
@@ -68,6 +112,27 @@ class Player:
             "character-read": request("GET", "/character", token=self.token),
             "balance": request("GET", "/balance", token=self.token),
         }
+        self._prepare_session()
+
+    def _prepare_session(self) -> None:
+        """The reads and polls of a play session, as the client makes them."""
+        own, character = self.account, self.character
+        for name, path in {
+            "inventory-read": f"/inventory/{own}/{character}",
+            "loadout-read": f"/loadout/{own}/{character}/all",
+            "progression-config": "/progression/config",
+            "progression-read": f"/progression/{own}",
+            "objectives-read": f"/progression/objectives/{own}",
+            "huntpass-read": f"/huntpass/{own}",
+            "entitlements-read": "/entitlementsv2",
+            "cooldown-read": f"/cooldown/{own}",
+            "bounty-read": f"/bounty/{own}",
+            "party-invites": "/party/invites",
+        }.items():
+            self._constant[name] = request("GET", path, token=self.token)
+        for name, path in {"reconcile": "/reconcile", "party": "/party"}.items():
+            self._constant[name] = request("POST", path, b"{}", token=self.token)
+        self._script = session(self.rng)
 
     def _login(self) -> bytes:
         body = f"grant_type=exchange_code&exchange_code={self.key}".encode()
@@ -82,9 +147,14 @@ class Player:
 
     def operation(self, scenario: str) -> Callable[[], Awaitable[bool]]:
         """The scenario's request, sent once per call; True when it was answered well."""
-        return {"save": self.save, "inventory": self.earn}.get(
+        return {"save": self.save, "inventory": self.earn, "mix": self.live}.get(
             scenario, lambda: self._send(scenario)
         )
+
+    async def live(self) -> bool:
+        """The next step of a play session."""
+        self._step = (self._step + 1) % len(self._script)
+        return await self.operation(self._script[self._step])()
 
     async def _send(self, scenario: str) -> bool:
         assert self._wire is not None
