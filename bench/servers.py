@@ -64,7 +64,7 @@ def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
 
 
 @contextmanager
-def metagame(folder: Path) -> Iterator[tuple[int, int]]:
+def metagame(folder: Path, **more: str) -> Iterator[tuple[int, int]]:
     """Port and pid of a metagame on a fresh database, with its request log on."""
     port = free_port()
     private, public = _signing_keys()
@@ -76,6 +76,7 @@ def metagame(folder: Path) -> Iterator[tuple[int, int]]:
         "DATABASE_URL": f"sqlite:///{folder}/bench.db",
         "AUTH_SIGNING_PRIVKEY_B64": private,
         "AUTH_SIGNING_PUBKEY_B64": public,
+        **more,
     }
     twistd = str(Path(sys.executable).parent / "twistd")
     command = [twistd, "--nodaemon", "--pidfile=", "svc-metagame"]

@@ -1,0 +1,140 @@
+"""Joins a second through metagame and deploy server, with a game server that does nothing.
+
+    python -m bench.joins [--seconds 5] [--groups 8]
+
+Groups of four players join a hunt each, poll until they are told the address, and join
+again. Prints joins a second, hunts started a second, and the time from the group's last
+join to the address.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import uvloop
+from attrs import define, field
+
+from bench.client import Connection, connect, request
+from bench.players import Player
+from bench.servers import LOAD_CORE, free_port, metagame, running
+
+HUNTS = (
+    "CR19_PlayerHunt_Escalation_Randall_Easy",
+    "CombatDemo_Easy",
+    "CombatDemo_Hard",
+    "CombatDemo_Hard2",
+)
+GROUP = 4
+PORTS = (30_000, 31_999)
+NOTHING = "#!/bin/sh\nexec sleep 600\n"
+
+
+@contextmanager
+def deploy(folder: Path) -> Iterator[int]:
+    """The port of a deploy server whose game servers do nothing."""
+    port, program = free_port(), folder / "nothing"
+    program.write_text(NOTHING)
+    program.chmod(0o700)
+    environ = {
+        "PORT": str(port),
+        "MY_IP": "127.0.0.1",
+        "PORT_RANGE_BEGIN": str(PORTS[0]),
+        "PORT_RANGE_END": str(PORTS[1]),
+        "GAMESERVER_BINARY_PATH": str(program),
+        "GAMESERVER_MEMORY_GUARD": "0",
+        "CITY_MAP": "/Game/Maps/city/bench_01_persistent",
+        "METAGAME_API_KEY": "bench",
+        "NODE_ENV": "production",
+    }
+    twistd = str(Path(sys.executable).parent / "twistd")
+    command = [twistd, "--nodaemon", "--pidfile=", "svc-deploy"]
+    with running(command, port, folder / "deploy.log", environ):
+        yield port
+
+
+@define
+class Group:
+    """Four players who hunt together, again and again."""
+
+    hunt: str
+    players: list[Player]
+    wires: list[Connection]
+    waits_s: list[float] = field(factory=list)
+    joins: int = 0
+
+    async def hunt_once(self) -> None:
+        """Join, poll until everyone has the address."""
+        body = json.dumps({"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": self.hunt})
+        for player, wire in zip(self.players, self.wires, strict=True):
+            said = request("POST", "/candidate/join", body.encode(), token=player.token)
+            status, answer = await wire.send(said)
+            assert status == 200, answer
+        began = time.perf_counter()
+        self.joins += GROUP
+        await asyncio.gather(*(self._told(n) for n in range(GROUP)))
+        self.waits_s.append(time.perf_counter() - began)
+
+    async def _told(self, number: int) -> None:
+        ask = request("GET", "/candidate/status", token=self.players[number].token)
+        while True:
+            _, answer = await self.wires[number].send(ask)
+            state = json.loads(answer)["status"]
+            if state == "IN_PROGRESS":
+                return
+            assert state == "MATCHING", answer
+            await asyncio.sleep(0.005)
+
+
+async def measure(port: int, groups: int, seconds: float) -> list[Group]:
+    """Let the groups hunt for a while; one group a hunt, so that nobody else joins it."""
+    cast = []
+    for number in range(min(groups, len(HUNTS))):
+        players = [Player(port, random.Random(number * GROUP + n)) for n in range(GROUP)]
+        for player in players:
+            await player.arrive()
+        wires = [await connect(port) for _ in players]
+        cast.append(Group(HUNTS[number], players, wires))
+    deadline = time.perf_counter() + seconds
+
+    async def evening(group: Group) -> None:
+        while time.perf_counter() < deadline:
+            await group.hunt_once()
+
+    await asyncio.gather(*(evening(group) for group in cast))
+    return cast
+
+
+def main() -> None:
+    """Measure and print."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--seconds", type=float, default=5.0)
+    options.add_argument("--groups", type=int, default=len(HUNTS))
+    asked = options.parse_args()
+    os.sched_setaffinity(0, {LOAD_CORE} & os.sched_getaffinity(0) or os.sched_getaffinity(0))
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        folder = Path(name)
+        port = stack.enter_context(deploy(folder))
+        more = {"MATCHMAKING_MODE": "DEPLOYSERVER", "DEPLOYSERVER_URL": f"127.0.0.1:{port}"}
+        game, _ = stack.enter_context(metagame(folder, **more))
+        groups = uvloop.run(measure(game, asked.groups, asked.seconds))
+    waits = sorted(one for group in groups for one in group.waits_s)
+    joins = sum(group.joins for group in groups)
+    print(f"joins      {joins / asked.seconds:,.0f}/s")
+    print(f"hunts      {len(waits) / asked.seconds:,.0f}/s started")
+    print(f"to address p50 {1000 * statistics.median(waits):.1f} ms, ", end="")
+    print(f"p99 {1000 * waits[int(len(waits) * 0.99) - 1]:.1f} ms, last {1000 * waits[-1]:.1f} ms")
+
+
+if __name__ == "__main__":
+    main()
