@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from attrs import define
@@ -22,6 +23,7 @@ from svcserver.kernel.settings import BadSetting
 from svcserver.metagame.access import Gate, Origin, is_own_address
 from svcserver.metagame.accounts.store import move_queued_keys
 from svcserver.metagame.belongings import Housekeeping
+from svcserver.metagame.bodylog import BodyLog
 from svcserver.metagame.features import build
 from svcserver.metagame.health.watching import Counting, LoopWatch
 from svcserver.metagame.parts import Parts
@@ -85,6 +87,9 @@ def front_door(parts: Parts, *observers: Observer) -> FrontDoor:
     settings = parts.settings
     if settings.backend_health:
         observers = (*observers, Counting(parts.health.requests, parts.now))
+    if settings.log_bodies:
+        bodies = BodyLog(Path(settings.body_log_file), settings.body_log_per_path, parts.now)
+        observers = (*observers, bodies.check())
     origin = Origin(settings, is_own_address)
     gate = Gate(settings, parts.tokens, parts.directory, origin)
     door = FrontDoor(gate, settings, traces=not settings.production, observers=observers)

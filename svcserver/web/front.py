@@ -57,6 +57,7 @@ class Done:
     seconds: float
     address: str = ""  # the player's, when the request came through the gateway
     aborted: bool = False
+    said: Answer | None = field(default=None, repr=False)  # None when aborted
 
 
 Observer = Callable[[Done], None]
@@ -190,7 +191,9 @@ class FrontDoor:
         aborted = isinstance(said, Failure)
         status = 0 if aborted else said.status
         took, address = time.perf_counter() - started, self.gate.address(request)
-        done = Done(request, row, seen["caller"], status, took, address, aborted)
+        done = Done(
+            request, row, seen["caller"], status, took, address, aborted, None if aborted else said
+        )
         for observe in self.observers:
             observe(done)
         return said

@@ -1,0 +1,102 @@
+"""LOG_BODIES: what clients and the game sent and got, for those who study the game's protocol.
+
+An observer of the front door. One JSON object a line for the rows marked ``body_log``, at
+most BODY_LOG_PER_PATH of a path in a run, without tokens and account keys. Spec: 1 §4
+convention 6.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+from twisted.logger import Logger
+
+from svcserver.kernel import json
+from svcserver.kernel.times import iso
+from svcserver.web.front import Done
+from svcserver.web.redact import redact, safe_path
+
+log = Logger()
+
+MAX_BODY = 64 * 1024  # bytes kept of a body; more would hold up the reactor
+_OPEN = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+# the lengths are bounded so that a hostile body cannot make the search quadratic
+_NAMED = re.compile(
+    r'("\w{0,40}(?:token|jwt|uuk|secret|password|credential|apikey|api_key)\w{0,40}"\s*:\s*)'
+    r'"(?:[^"\\]|\\.)*(?:"|\Z)',
+    re.IGNORECASE,
+)
+
+
+@define
+class BodyLog:
+    """Appends to ``path``; a file that cannot be written is a warning, and the end of it.
+
+    ``per_path`` is how many records a path may have, 0 for any number.
+    """
+
+    path: Path
+    per_path: int
+    now: Callable[[], float]
+    on: bool = True
+    _written: Counter[str] = field(factory=Counter, init=False)
+
+    def check(self) -> BodyLog:
+        """Find out now whether the file can be written."""
+        self._append(b"")
+        return self
+
+    def __call__(self, done: Done) -> None:
+        """Write one record, where the row wants it and the cap allows it."""
+        row = done.row
+        if not self.on or row is None or not row.body_log:
+            return
+        if self.per_path and self._written[row.name] >= self.per_path:
+            return
+        self._written[row.name] += 1
+        record = {
+            "t": iso(self.now()),
+            "method": done.request.method,
+            "path": safe_path(done.request.path, row),
+            "status": done.status,
+            "gs": int(done.caller.game_server),
+            "account": done.caller.account,
+            "request": shown(done.request.body),
+            "reply": shown(None if done.said is None else done.said.body),
+        }
+        self._append(json.dump(record) + b"\n")
+
+    def _append(self, line: bytes) -> None:
+        try:
+            # opened anew each time, so that the file may be rotated away under us
+            with os.fdopen(os.open(self.path, _OPEN, 0o600), "ab") as file:
+                file.write(line)
+        except OSError as why:
+            self.on = False
+            log.warn(
+                "BODY_LOG_FILE {path} cannot be written: {why}; no bodies are logged",
+                path=str(self.path),
+                why=why.strerror,
+            )
+
+
+def shown(body: Any) -> str:
+    """A body as text, without secrets and cut to ``MAX_BODY``."""
+    return redact(_NAMED.sub(r'\1"***"', _text(body)))
+
+
+def _text(body: Any) -> str:
+    if body is None:
+        return ""
+    raw = body if isinstance(body, bytes) else json.dump(body)
+    if len(raw) <= MAX_BODY:
+        with suppress(json.BadJson, TypeError, ValueError):
+            raw = json.dump(json.parse(raw))  # in one spelling, so that no escape hides a secret
+    return raw[:MAX_BODY].decode("utf-8", "replace")
