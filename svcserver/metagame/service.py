@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,12 +20,14 @@ from twisted.web.client import Agent, HTTPConnectionPool
 from svcserver.db import migrations
 from svcserver.db.engine import BadDatabase, SQLAlchemyError, describe, make_engine
 from svcserver.db.ledger import ledger_for
-from svcserver.kernel.settings import BadSetting
+from svcserver.kernel.settings import BadSetting, with_env_file
 from svcserver.metagame.access import Gate, Origin, is_own_address
 from svcserver.metagame.accounts.store import move_queued_keys
 from svcserver.metagame.belongings import Housekeeping
 from svcserver.metagame.bodylog import BodyLog
+from svcserver.metagame.chat_ports import chat_part
 from svcserver.metagame.features import build
+from svcserver.metagame.health.figures import metrics_part
 from svcserver.metagame.health.watching import Counting, LoopWatch
 from svcserver.metagame.parts import Parts
 from svcserver.metagame.settings import Settings, check
@@ -77,8 +80,13 @@ def makeService(options: Options, reactor: Any = None) -> House:
         listening,
     ):
         part.setServiceParent(top)  # started in this order, stopped in the other
+    environ = with_env_file(options["env-file"], os.environ)
+    if (chat := chat_part(parts, environ, reactor)) is not None:
+        chat.setServiceParent(top)
     if settings.backend_health:
         LoopWatch(reactor, parts.health.loop).setServiceParent(top)
+    if (shown := metrics_part(parts, reactor)) is not None:
+        shown.setServiceParent(top)
     return top
 
 

@@ -1,0 +1,208 @@
+"""Autobahn between a socket and a Session; everything that knows bytes and timers.
+
+autobahn does the handshake, the unmasking and the closing; broadcasts go past its
+``sendMessage`` as finished frames, which are the same bytes for everyone.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+
+import txaio
+from autobahn.twisted.websocket import WebSocketServerFactory, WebSocketServerProtocol
+from autobahn.websocket.types import ConnectionDeny, ConnectionRequest
+from twisted.logger import Logger
+
+from svcserver.chat.hall import Hall
+from svcserver.chat.session import Session
+from svcserver.chat.stanza import MAX_BYTES
+from svcserver.kernel.secrets import Secret
+
+log = Logger()
+
+BACKLOG = 256 * 1024  # bytes unsent
+MAX_HEAD = 16 * 1024  # bytes of an upgrade request
+MAX_FRAGMENTS = 64
+HANDSHAKE_S = 10.0
+CUT_S = 1.0  # after goodbye
+SUBPROTOCOL = "xmpp"
+
+
+def unsent(transport: Any) -> int:
+    """Bytes the transport still holds; no public API says so."""
+    held = len(getattr(transport, "dataBuffer", b"")) - getattr(transport, "offset", 0)
+    return held + int(getattr(transport, "_tempDataLen", 0))
+
+
+def forwarded(request: ConnectionRequest, peer: str, secret: Secret | None) -> str:
+    """The player's address where the gateway vouches for it, else empty."""
+    offered = request.headers.get("x-svc-gateway")
+    if secret is None or offered is None or not secret.matches(offered):
+        return ""
+    last = request.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
+    try:
+        if ipaddress.ip_address(peer).is_loopback:
+            return str(ipaddress.ip_address(last))
+    except ValueError:
+        pass
+    return ""
+
+
+class ChatProtocol(WebSocketServerProtocol):
+    """One connection: the Wire of its Session."""
+
+    transport: Any
+    session: Session | None = None
+    address = ""
+    choked = False
+    fragments = 0
+    _cut: Any = None
+
+    def connectionMade(self) -> None:
+        """A socket; autobahn fails to switch Nagle off and hides that."""
+        super().connectionMade()
+        switch = getattr(self.transport, "setTcpNoDelay", None)
+        if switch is not None:
+            switch(True)
+
+    def dataReceived(self, data: bytes) -> None:
+        """Bytes; an endless upgrade request is cut."""
+        if self.state == self.STATE_CONNECTING and len(self.data) + len(data) > MAX_HEAD:
+            self.dropConnection(abort=True)
+            return
+        super().dataReceived(data)
+
+    # -- autobahn calls these ------------------------------------------------
+
+    def onConnect(self, request: ConnectionRequest) -> str | None:
+        """An upgrade request: the subprotocol, or 503 when there are too many."""
+        hall = self.factory.hall
+        peer = getattr(self.transport.getPeer(), "host", "")
+        self.address = forwarded(request, peer, hall.settings.gateway_secret)
+        if not hall.may_connect(self.address):
+            raise ConnectionDeny(503, "too many connections")
+        return SUBPROTOCOL if SUBPROTOCOL in request.protocols else None
+
+    def failHandshake(
+        self, reason: str, code: int = 400, responseHeaders: list[tuple[str, str]] | None = None
+    ) -> None:
+        """No upgrade: what is not even WebSocket is not found here."""
+        super().failHandshake(reason, 404 if code == 426 else code, responseHeaders)
+
+    def onOpen(self) -> None:
+        """The upgrade is through."""
+        self.session = self.factory.hall.connect(self, self.address)
+
+    def onMessageBegin(self, isBinary: bool) -> None:
+        """A message of one or more frames."""
+        self.fragments = 0
+        super().onMessageBegin(isBinary)
+
+    def onMessageFrameBegin(self, length: int) -> None:
+        """One of its frames; empty ones without end would fill the memory."""
+        self.fragments += 1
+        super().onMessageFrameBegin(length)
+        if self.fragments > MAX_FRAGMENTS and not self.failedByMe:
+            self._max_message_size_exceeded(0, 0, "")
+
+    def _max_message_size_exceeded(self, msg_size: int, max_msg_size: int, reason: str) -> None:
+        self.failedByMe = True  # autobahn then keeps nothing of what follows
+        if self.session is not None:
+            self.session.end("size")
+
+    def onMessage(self, payload: bytes, isBinary: bool) -> None:
+        """One stanza, binary or not."""
+        if self.session is None:
+            return
+        try:
+            text = payload.decode("utf-8")
+        except UnicodeDecodeError:
+            self.session.end("refused")
+            return
+        try:
+            self.session.received(text)
+        except Exception:  # a defect of ours must cost one connection, not the process
+            log.failure("c={number}: a stanza could not be handled", number=self.session.number)
+            self.session.end("refused")
+
+    def onPing(self, payload: bytes) -> None:
+        """A WebSocket ping: answered unless the reader has stopped reading."""
+        if self._room_for_more():
+            self.sendPong(payload)
+
+    def onClose(self, wasClean: bool, code: int | None, reason: str | None) -> None:
+        """The socket is gone."""
+        if self._cut is not None and self._cut.active():
+            self._cut.cancel()
+        self.factory.gone(self)
+        if self.session is not None:
+            self.session.lost()
+
+    # -- the session calls these ---------------------------------------------
+
+    def send(self, frame: bytes) -> None:
+        """Write a finished frame, unless too much is waiting already."""
+        if self._room_for_more():
+            self.transport.write(frame)
+
+    def _room_for_more(self) -> bool:
+        if self.choked or self.state != self.STATE_OPEN:
+            return False
+        if unsent(self.transport) <= BACKLOG:
+            return True
+        self.choked = True
+        if self.session is not None:
+            # later: whoever is sending may be in the middle of a room
+            self.factory.clock.callLater(0, self.session.end, "backlog")
+        return False
+
+    def end(self, code: int | None, reason: str = "") -> None:
+        """Close once what was sent is out, and cut a second later in any case."""
+        if self.choked:
+            self.transport.abortConnection()
+        elif code is not None:
+            self.sendCloseFrame(code, reason.encode())
+        else:
+            self.wasClean = True  # nothing to warn of: it is our decision
+            self.dropConnection(abort=False)
+        if self._cut is None and self.transport is not None:
+            self._cut = self.factory.clock.callLater(CUT_S, self.abort)
+
+    def abort(self) -> None:
+        """Cut now."""
+        if self.transport is not None:
+            self.transport.abortConnection()
+
+
+class ChatFactory(WebSocketServerFactory):
+    """Makes the connections; ``clock`` carries autobahn's timers too."""
+
+    protocol = ChatProtocol
+
+    def __init__(self, hall: Hall, clock: Any) -> None:
+        loops: Any = txaio
+        loops.config.loop = clock  # autobahn makes its timers from txaio's loop
+        super().__init__(protocols=[SUBPROTOCOL], reactor=clock)
+        self.hall, self.clock = hall, clock
+        self.connections: set[ChatProtocol] = set()
+        self.setProtocolOptions(
+            webStatus=False,
+            maxFramePayloadSize=MAX_BYTES,
+            maxMessagePayloadSize=MAX_BYTES,
+            openHandshakeTimeout=HANDSHAKE_S,
+            closeHandshakeTimeout=CUT_S,
+            failByDrop=True,
+        )
+
+    def buildProtocol(self, addr: Any) -> Any:
+        """A connection; far too many at once are not even listened to."""
+        if len(self.connections) >= 2 * self.hall.settings.max_connections + 64:
+            return None
+        made: Any = super().buildProtocol(addr)
+        self.connections.add(made)
+        return made
+
+    def gone(self, connection: ChatProtocol) -> None:
+        """A connection is no more."""
+        self.connections.discard(connection)

@@ -1,0 +1,103 @@
+"""The chat as a service inside the metagame; a failure to start is one line, no more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.error import CannotListenError
+from twisted.internet.task import LoopingCall
+from twisted.logger import Logger
+
+from svcserver.chat.adapter import CUT_S, ChatFactory
+from svcserver.chat.hall import Hall
+from svcserver.chat.ports import Game
+from svcserver.chat.settings import Settings
+
+log = Logger()
+
+TICK_S = 1.0
+LOOK_S = 0.05
+
+
+def chat_service(
+    settings: Settings, game: Game, reactor: Any, now: Callable[[], float]
+) -> ChatService:
+    """The chat of these settings; connect ``hall.on_...`` to the game's news."""
+    return ChatService(reactor, Hall(settings, game, reactor, now))
+
+
+@define(eq=False, slots=False)
+class ChatService(Service):
+    """Listens from start to stop, and says goodbye to everyone at the end."""
+
+    reactor: Any
+    hall: Hall
+    warnings: list[str] = field(factory=list)
+    factory: ChatFactory = field(init=False)
+    _listening: Any = field(default=None, init=False)
+    _ticking: LoopingCall | None = field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.factory = ChatFactory(self.hall, self.reactor)
+
+    def startService(self) -> None:
+        """Listen; the metagame runs on when that fails."""
+        Service.startService(self)
+        for line in self.warnings:
+            log.warn("{line}", line=line)
+        settings = self.hall.settings
+        try:
+            self._listening = self.reactor.listenTCP(
+                settings.port, self.factory, backlog=511, interface=settings.host
+            )
+        except (CannotListenError, OSError) as why:
+            log.error(
+                "chat: not started: CHAT_PORT {host}:{port} cannot be listened on: {why}; "
+                "change CHAT_PORT, or end the program that holds it",
+                host=settings.host,
+                port=settings.port,
+                why=str(getattr(why, "socketError", why)),
+            )
+            return
+        self._ticking = LoopingCall(self.hall.tick)
+        self._ticking.clock = self.reactor
+        self._ticking.start(TICK_S, now=False).addErrback(self._broken)
+        log.info(
+            "chat: listening on {host}:{port} (nick check {check})",
+            host=settings.host,
+            port=settings.port,
+            check=settings.nick_check,
+        )
+
+    def _broken(self, why: Any) -> None:
+        log.failure("chat: the timers have stopped", why)
+
+    def stopService(self) -> Deferred[Any]:
+        """Take nobody new, ``<close/>`` to all, and wait until they are gone, a second at most."""
+        Service.stopService(self)
+        if self._listening is None:
+            return succeed(None)
+        listening, self._listening = self._listening, None
+        stopped = listening.stopListening()
+        if self._ticking is not None and self._ticking.running:
+            self._ticking.stop()
+        self.hall.shut()
+        gone: Deferred[Any] = Deferred()
+        deadline = self.reactor.seconds() + CUT_S
+        look = LoopingCall(self._look, gone, deadline)
+        look.clock = self.reactor
+        gone.addCallback(lambda _: look.stop())
+        look.start(LOOK_S).addErrback(self._broken)
+        return gone.addCallback(lambda _: stopped)
+
+    def _look(self, gone: Deferred[Any], deadline: float) -> None:
+        late = self.reactor.seconds() >= deadline
+        if late:
+            for connection in list(self.factory.connections):
+                connection.abort()
+        if (late or not self.factory.connections) and not gone.called:
+            gone.callback(None)

@@ -1,0 +1,115 @@
+"""What the chat asks of the game, answered from the metagame's parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jwt
+from attrs import frozen
+from sqlalchemy import Connection, bindparam, select
+from twisted.application.service import IService, Service
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from svcserver.chat.ports import About, BadToken
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.settings import BadSetting, load
+from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.metagame.friends.store import BLOCKS, SqlFriends
+from svcserver.metagame.guilds.store import SqlGuilds
+from svcserver.metagame.parts import Parts
+from svcserver.metagame.tokens import InvalidToken
+
+log = Logger()
+
+_BLOCKED_BY = select(BLOCKS.c.blocker).where(BLOCKS.c.blocked == bindparam("me"))
+
+
+@frozen
+class ChatGame:
+    """The Game of the chat."""
+
+    parts: Parts
+
+    def account_of(self, token: str) -> AccountId:
+        """Whom a player token speaks for; raises BadToken."""
+        try:
+            return self.parts.tokens.verify(token)
+        except InvalidToken:
+            expired = _claims(token).get("exp")
+            old = isinstance(expired, int | float) and expired <= self.parts.now()
+            raise BadToken("expired" if old else "bad-token") from None
+
+    def about(self, account: AccountId) -> Deferred[About | None]:
+        """Name, guild, friends and blocks, in one read."""
+        guilds = self.parts.settings.guilds
+        return self.parts.ledger.read(lambda tx: _about(tx, account, guilds))
+
+    def party_of(self, account: AccountId) -> str | None:
+        """The id of the account's party."""
+        party = self.parts.parties.of(account, self.parts.now())
+        return None if party is None else party.id
+
+
+def _about(tx: Connection, account_id: AccountId, guilds: bool) -> About | None:
+    account = SqlAccounts(tx).find(account_id)
+    if account is None:
+        return None
+    member = SqlGuilds(tx).member(account_id) if guilds else None
+    circle = SqlFriends(tx)
+    return About(
+        account.username,
+        None if member is None else member.guild_id,
+        frozenset(circle.friends(account_id)),
+        frozenset(circle.blocks(account_id)),
+        frozenset(tx.execute(_BLOCKED_BY, {"me": account_id}).scalars()),
+    )
+
+
+def _claims(token: str) -> dict[str, Any]:
+    """What a refused token says of itself; only for the wording of a log line."""
+    try:
+        claims: dict[str, Any] = jwt.decode(token, options={"verify_signature": False})
+    except (jwt.PyJWTError, ValueError, RecursionError):
+        return {}
+    return claims
+
+
+def chat_part(parts: Parts, environ: Mapping[str, str], reactor: Any) -> IService | None:
+    """The chat, joined to the game's news; None without CHAT=1.
+
+    A bad value of its own is one error line: the metagame runs on without chat.
+    """
+    if not parts.settings.chat:
+        return None
+    from svcserver.chat.service import chat_service
+    from svcserver.chat.settings import Settings, check
+
+    try:
+        settings, warnings = load(Settings, environ)
+        check(settings)
+    except BadSetting as why:
+        return NotStarted(str(why))
+    chat = chat_service(settings, ChatGame(parts), reactor, parts.now)
+    chat.warnings = warnings
+    hall, news = chat.hall, parts.news
+    news.party_changed.connect(hall.on_party_changed)
+    news.guild_changed.connect(hall.on_guild_changed)
+    news.renamed.connect(hall.on_renamed)
+    news.friend_accepted.connect(hall.on_friend_accepted)
+    news.unfriended.connect(hall.on_unfriended)
+    news.blocked.connect(hall.on_blocked)
+    return chat
+
+
+class NotStarted(Service):
+    """Says why there is no chat, once logging is up."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+    def startService(self) -> None:
+        """Say it."""
+        super().startService()
+        log.error("chat: not started: {why}", why=self.why)

@@ -1,0 +1,130 @@
+"""A blocking WebSocket chat client in forty lines, so that no library hides a mistake of ours."""
+
+from __future__ import annotations
+
+import base64
+import os
+import socket
+from struct import pack, unpack
+
+from attrs import define, field
+
+from svcserver.chat import stanza
+
+HEAD = (
+    "GET // HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n"
+    "Sec-WebSocket-Protocol: xmpp\r\n{more}\r\n"
+)
+
+
+def upgrade(more: str = "") -> bytes:
+    """An upgrade request."""
+    return HEAD.format(key=base64.b64encode(os.urandom(16)).decode(), more=more).encode()
+
+
+def masked(payload: bytes, opcode: int = 1) -> bytes:
+    """A client's frame."""
+    mask, size = b"\1\2\3\4", len(payload)
+    head = pack("!B", 0x80 | opcode)
+    if size < 126:
+        head += pack("!B", 0x80 | size)
+    elif size < 65_536:
+        head += pack("!BH", 0xFE, size)
+    else:
+        head += pack("!BQ", 0xFF, size)
+    return head + mask + bytes(one ^ mask[at % 4] for at, one in enumerate(payload))
+
+
+def split(data: bytes) -> tuple[list[tuple[int, bytes]], bytes]:
+    """Complete frames of a server as (opcode, payload), and the rest."""
+    found = []
+    while len(data) >= 2:
+        size, start = data[1], 2
+        if size == 126:
+            size, start = unpack("!H", data[2:4])[0] if len(data) >= 4 else 1 << 62, 4
+        elif size == 127:
+            size, start = unpack("!Q", data[2:10])[0] if len(data) >= 10 else 1 << 62, 10
+        if len(data) < start + size:
+            break
+        found.append((data[0] & 15, data[start : start + size]))
+        data = data[start + size :]
+    return found, data
+
+
+@define(eq=False)
+class Talker:
+    """A player on a socket."""
+
+    port: int
+    account: str
+    name: str
+    resource: str = "V2:Word:WIN::0123456789abcdef0123456789abcdef"
+    domain: str = "127.0.0.1:61000"
+    wire: socket.socket = field(init=False)
+    head: bytes = b""
+    closed: int | None = None
+    _data: bytes = b""
+    _frames: list[str] = field(factory=list)
+
+    def __attrs_post_init__(self) -> None:
+        self.wire = socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        self.wire.sendall(upgrade())
+        while b"\r\n\r\n" not in self._data:
+            self._data += self.wire.recv(4096)
+        self.head, _, self._data = self._data.partition(b"\r\n\r\n")
+
+    def send(self, text: str) -> None:
+        self.wire.sendall(masked(text.encode()))
+
+    def hear(self, word: str = "") -> str:
+        """The next stanza that holds ``word``; those before it are passed over."""
+        while True:
+            while self._frames:
+                said = self._frames.pop(0)
+                stanza.parse(said)
+                if word in said:
+                    return said
+            more = self.wire.recv(65_536)
+            if not more:
+                raise EOFError(word)
+            frames, self._data = split(self._data + more)
+            for opcode, payload in frames:
+                if opcode == 1:
+                    self._frames.append(payload.decode())
+                elif opcode == 8:
+                    self.closed = unpack("!H", payload[:2])[0]
+
+    def log_in(self, token: str) -> Talker:
+        self.send(f'<open xmlns="{stanza.FRAMING}" to="{self.domain}" version="1.0"/>')
+        self.hear("PLAIN")
+        proof = base64.b64encode(f"\0{self.account}\0{token}".encode()).decode()
+        self.send(f'<auth xmlns="{stanza.SASL}" mechanism="PLAIN">{proof}</auth>')
+        self.hear("<success")
+        self.send(f'<open xmlns="{stanza.FRAMING}" to="{self.domain}" version="1.0"/>')
+        self.hear("xmpp-bind")
+        resource = f"<resource>{self.resource}</resource>"
+        self.send(f'<iq type="set" id="b"><bind xmlns="{stanza.BIND}">{resource}</bind></iq>')
+        self.hear("<jid>")
+        return self
+
+    def join(self, room: str) -> str:
+        nick = f"{self.name}:{self.account}:{self.resource}"
+        to = f"{room}@muc.{self.domain}/{nick}"
+        self.send(f'<presence to="{to}"><x xmlns="{stanza.MUC}"/></presence>')
+        while True:
+            said = self.hear("<presence")
+            if 'code="110"' in said or 'type="error"' in said:
+                return said
+
+    def say(self, room: str, text: str) -> None:
+        self.send(
+            f'<message type="groupchat" to="{room}@muc.{self.domain}" id="1">'
+            f"<body>{stanza.text(text)}</body></message>"
+        )
+
+    def whisper(self, account: str, text: str) -> None:
+        self.send(
+            f'<message type="chat" to="{account}@{self.domain}" id="w">'
+            f"<body>{text}</body></message>"
+        )
