@@ -1,0 +1,214 @@
+"""Friends see each other's status; hostile and stateful use of the whole."""
+
+from __future__ import annotations
+
+from hypothesis import settings as bounds
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.chat.settings import Settings
+from svcserver.kernel.signals import Blocked, FriendAccepted, Unfriended
+from tests.chat.town import Client, Town, account
+
+AWAY = "<presence><show>away</show><status>off &amp; on</status></presence>"
+
+
+def seen(of: Client, to: Client, inner: str) -> str:
+    head = f'<presence xmlns="jabber:client" from="{of.jid}" to="{to.jid}"'
+    return f"{head}>{inner}</presence>" if inner else f"{head}/>"
+
+
+def gone(of: Client, to: Client) -> str:
+    return f'<presence xmlns="jabber:client" type="unavailable" from="{of.jid}" to="{to.jid}"/>'
+
+
+class PresenceTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.town = Town(Settings(presence=True))
+        self.town.game.befriend(account(1), account(2))
+        self.one, self.two, self.stranger = (self.town.bound(n) for n in (1, 2, 3))
+
+    def test_friends_that_announced_themselves_hear_show_and_status(self) -> None:
+        self.stranger.send("<presence/>")
+        self.assertEqual(self.one.send(AWAY), [])
+        inner = "<show>away</show><status>off &amp; on</status>"
+        self.assertEqual(self.two.send("<presence/>"), [seen(self.one, self.two, inner)])
+        self.assertEqual(self.one.heard(), [seen(self.two, self.one, "")])
+        self.assertEqual(self.stranger.heard(), [])
+
+    def test_repeats_other_shows_and_long_status_texts_are_not_sent(self) -> None:
+        self.two.send("<presence/>")
+        self.one.send(AWAY)
+        self.two.heard()
+        self.one.send(AWAY)
+        self.assertEqual(self.two.heard(), [])
+        self.one.send(f"<presence><show>x</show><status>{'x' * 4097}</status></presence>")
+        self.assertEqual(self.two.heard(), [seen(self.one, self.two, "")])
+
+    def test_unavailable_then_the_other_session_of_the_account(self) -> None:
+        other = self.town.bound(1, "other")
+        for who in (self.two, self.one, other):
+            who.send("<presence/>")
+            who.heard()
+        self.two.heard()
+        self.one.send('<presence type="unavailable"/>')
+        self.assertEqual(self.two.heard(), [gone(self.one, self.two), seen(other, self.two, "")])
+        other.session.lost()
+        self.assertEqual(self.two.heard(), [gone(other, self.two)])
+
+    def test_sessions_of_one_account_never_hear_each_other(self) -> None:
+        other = self.town.bound(1, "other")
+        self.one.heard()
+        self.one.send("<presence/>")
+        self.assertEqual((other.send("<presence/>"), self.one.heard()), ([], []))
+
+    def test_changes_over_the_rate_go_out_later_the_newest_only(self) -> None:
+        self.two.send("<presence/>")
+        for n in range(10):
+            self.one.send(f"<presence><status>{n}</status></presence>")
+        self.assertEqual(len(self.two.heard()), 5)
+        self.town.pass_time(3)
+        self.assertEqual(self.two.heard(), [seen(self.one, self.two, "<status>9</status>")])
+
+    def test_blocked_friends_hear_nothing(self) -> None:
+        self.two.send("<presence/>")
+        self.town.game.block(account(2), account(1))
+        self.town.clock.advance(2)
+        self.one.send("<presence/>")
+        self.assertEqual((self.one.heard(), self.two.heard()), ([], []))
+
+    def test_an_accepted_request_is_pushed_to_both_and_shows_them_to_each_other(self) -> None:
+        for who in (self.one, self.stranger):
+            who.send("<presence/>")
+        self.town.hall.on_friend_accepted(
+            FriendAccepted(account(1), account(3), "2026-09-21T10:00:00.000Z")
+        )
+        push, presence = self.one.heard()
+        self.assertEqual(
+            push,
+            '<message xmlns="jabber:client" from="xmpp-admin@127.0.0.1:61000" '
+            f'to="{self.one.jid}"><body>'
+            '{"type":"com.epicgames.friends.core.apiobjects.Friend","payload":'
+            f'{{"accountId":"{account(3)}","status":"ACCEPTED","direction":"OUTBOUND",'
+            '"created":"2026-09-21T10:00:00.000Z"},"timestamp":"2026-09-21T14:13:20.000Z"}'
+            "</body></message>",
+        )
+        self.assertEqual(presence, seen(self.stranger, self.one, ""))
+        push, presence = self.stranger.heard()
+        self.assertIn('"direction":"INBOUND"', push)
+        self.assertEqual(presence, seen(self.one, self.stranger, ""))
+
+    def test_an_unfriending_or_a_block_sends_each_the_others_unavailable_once(self) -> None:
+        for news in (Unfriended(account(1), account(2)), Blocked(account(2), account(1))):
+            self.setUp()
+            for who in (self.one, self.two, self.one):
+                who.send("<presence/>")
+            self.one.heard(), self.two.heard()
+            if isinstance(news, Unfriended):
+                self.town.hall.on_unfriended(news)
+                self.town.hall.on_unfriended(news)
+            else:
+                self.town.hall.on_blocked(news)
+            self.assertEqual(self.one.heard(), [gone(self.two, self.one)])
+            self.assertEqual(self.two.heard(), [gone(self.one, self.two)])
+
+    def test_shutdown_sends_no_presence(self) -> None:
+        for who in (self.one, self.two):
+            who.send("<presence/>")
+        self.one.heard()
+        self.town.hall.shut()
+        self.assertEqual(len(self.one.heard()), 1)
+
+    def test_without_the_switch_presence_is_dropped(self) -> None:
+        self.town = Town()
+        self.town.game.befriend(account(1), account(2))
+        one, two = self.town.bound(1), self.town.bound(2)
+        one.send(AWAY)
+        self.assertEqual((two.send(AWAY), one.heard()), ([], []))
+        self.town.hall.on_friend_accepted(FriendAccepted(account(1), account(2), ""))
+        self.assertEqual(one.heard(), [])
+
+
+class Evening(RuleBasedStateMachine):
+    """Players come, go, join, leave and talk in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.town = Town(Settings(presence=True))
+        self.clients: list[Client] = []
+        self.made = 0
+
+    def pick(self, at: int) -> Client | None:
+        live = [one for one in self.clients if not one.end]
+        return live[at % len(live)] if live else None
+
+    @rule(number=st.integers(1, 4))
+    def come(self, number: int) -> None:
+        self.made += 1
+        client = self.town.connect(number, f"r{self.made}")
+        client.open()
+        if "success" in client.auth()[0]:
+            client.bind()
+            self.clients.append(client)
+
+    @rule(at=st.integers(0, 9), room=st.sampled_from(["City-1", "Party-7", "Hunt-1", "Bad"]))
+    def join(self, at: int, room: str) -> None:
+        if (client := self.pick(at)) is not None:
+            assert client.join(room), "a join is always answered"
+
+    @rule(at=st.integers(0, 9), room=st.sampled_from(["City-1", "Party-7"]))
+    def leave(self, at: int, room: str) -> None:
+        if (client := self.pick(at)) is not None:
+            client.leave(room)
+
+    @rule(at=st.integers(0, 9), room=st.sampled_from(["City-1", "Party-7"]))
+    def say(self, at: int, room: str) -> None:
+        if (client := self.pick(at)) is None:
+            return
+        for one in self.clients:
+            one.heard()
+        (said,) = [line for line in client.say(room, "hello") if line.startswith("<message")]
+        inside = [seat.sitter.account for seat in self.town.hall.rooms.occupants(f"{room}@muc")]
+        others = [one for one in self.clients if one is not client and one.heard()]
+        if 'type="error"' in said:
+            assert all("hello" not in "".join(one.wire.sent) for one in others)
+        else:
+            assert client.account in inside
+            assert sorted(one.account for one in others) == sorted(set(inside) - {client.account})
+
+    @rule(number=st.integers(1, 4), party=st.sampled_from(["7", "8"]))
+    def change_party(self, number: int, party: str) -> None:
+        self.town.game.parties[account(number)] = party
+
+    @rule(at=st.integers(0, 9), text=st.text(alphabet="<>/ab&;'\" ", max_size=12))
+    def babble(self, at: int, text: str) -> None:
+        if (client := self.pick(at)) is not None:
+            client.send(text)
+            assert not client.end
+
+    @rule(at=st.integers(0, 9))
+    def go(self, at: int) -> None:
+        if (client := self.pick(at)) is not None:
+            client.session.lost()
+
+    @rule(seconds=st.integers(1, 70))
+    def wait(self, seconds: int) -> None:
+        self.town.pass_time(seconds)
+
+    @invariant()
+    def seats_and_sessions_agree(self) -> None:
+        hall = self.town.hall
+        seated = {seat for key in hall.rooms.keys() for seat in hall.rooms.occupants(key)}  # noqa: SIM118
+        held = {seat for one in self.clients for seat in one.session.seats.values()}
+        assert seated == held
+        assert all(not one.session.seats for one in self.clients if one.end)
+        live = [one for one in self.clients if not one.end]
+        for number in range(1, 5):
+            assert sum(one.number == number for one in live) <= 2
+        assert len(hall) >= len(live)
+        assert len(hall.people) == len({one.account for one in live})
+
+
+TestEvening = Evening.TestCase
+TestEvening.settings = bounds(max_examples=40, stateful_step_count=40, deadline=None)

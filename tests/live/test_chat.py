@@ -1,0 +1,102 @@
+"""Chat through the real metagame process: log in, talk, part, and what does not start."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from svcserver.chat import stanza
+from tests.chat.sockets import Talker
+from tests.support.processes import bearer, eventually, free_port, metagame, register
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture
+def hang_up() -> Iterator[list[Talker]]:
+    talkers: list[Talker] = []
+    yield talkers
+    for one in talkers:
+        one.wire.close()
+
+
+def talker(talkers: list[Talker], port: int, player: dict[str, str], name: str) -> Talker:
+    made = Talker(port, player["id"], name)
+    talkers.append(made)
+    return made.log_in(player["token"])
+
+
+def test_players_of_a_real_metagame_talk_whisper_and_hear_goodbye(
+    tmp_path: Path, hang_up: list[Talker]
+) -> None:
+    port = free_port()
+    with metagame(tmp_path, CHAT="1", CHAT_PORT=str(port), CHAT_PRESENCE="1") as service:
+        eventually(lambda: "chat: listening on" in service.log)
+        players = {name: register(service, name) for name in ("Ann_1", "Bob_1")}
+        ann, bob = (talker(hang_up, port, one, name) for name, one in players.items())
+        assert b"101" in ann.head and b"xmpp" in ann.head
+        assert 'code="110"' in ann.join("City-1")
+        assert 'code="110"' in bob.join("City-1")
+        assert bob.account in ann.hear("<presence")
+        ann.say("City-1", "hello <&> ünïcode")
+        for one in (ann, bob):
+            assert "hello &lt;&amp;&gt; ünïcode" in one.hear("<message")
+        bob.whisper(ann.account, "psst")
+        assert f'from="{bob.account}@' in ann.hear("psst")
+        assert 'type="error"' in bob.join("Party-not-mine")
+        assert 'type="error"' in bob.join("Guild-not-mine")
+        service.stop()
+        assert ann.hear("<close") == stanza.CLOSE
+        assert bob.hear("<close") == stanza.CLOSE
+        assert "hello" not in service.log and "psst" not in service.log
+        for player in players.values():
+            assert player["token"] not in service.log
+        assert "Traceback" not in service.log
+
+
+def test_friends_and_blocks_made_over_http_reach_the_chat(
+    tmp_path: Path, hang_up: list[Talker]
+) -> None:
+    port = free_port()
+    with metagame(tmp_path, CHAT="1", CHAT_PORT=str(port), CHAT_PRESENCE="1") as service:
+        players = [register(service, name) for name in ("Ann_1", "Bob_1")]
+        ann, bob = (
+            talker(hang_up, port, one, f"{name}_1")
+            for one, name in zip(players, ("Ann", "Bob"), strict=True)
+        )
+        for one in (ann, bob):
+            one.send("<presence><show>away</show></presence>")
+        for me, other in (players, players[::-1]):
+            path = f"/friends/api/public/friends/{me['id']}/{other['id']}"
+            status, body = service.ask("POST", path, headers=bearer(me))
+            assert status in (200, 204), (status, body)
+        for one, direction in ((ann, "OUTBOUND"), (bob, "INBOUND")):
+            assert direction in one.hear("xmpp-admin@")
+            assert "<show>away</show>" in one.hear("<presence")
+        path = f"/friends/api/public/blocklist/{players[0]['id']}/{players[1]['id']}"
+        status, body = service.ask("POST", path, headers=bearer(players[0]))
+        assert status in (200, 204), (status, body)
+        for one in (ann, bob):
+            assert 'type="unavailable"' in one.hear("<presence")
+
+
+def test_a_bad_or_taken_port_is_an_error_line_and_the_metagame_runs_on(tmp_path: Path) -> None:
+    with metagame(tmp_path, CHAT="1", CHAT_PORT="no") as service:
+        assert "chat: not started: CHAT_PORT must be" in service.log
+        assert register(service, "Still_here")["token"]
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        taken = str(holder.getsockname()[1])
+        with metagame(tmp_path, CHAT="1", CHAT_PORT=taken) as service:
+            eventually(lambda: "chat: not started: CHAT_PORT 127.0.0.1:" in service.log)
+            assert register(service, "Here_too")["token"]
+
+
+def test_without_the_switch_nothing_listens(tmp_path: Path) -> None:
+    port = free_port()
+    with metagame(tmp_path, CHAT_PORT=str(port)), socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port)) != 0
