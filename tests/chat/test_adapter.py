@@ -1,0 +1,224 @@
+"""Bytes in, bytes out: the upgrade, frames, limits and the end of a connection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import txaio
+from twisted.internet.address import IPv4Address
+from twisted.internet.error import CannotListenError, ConnectionDone
+from twisted.internet.task import Clock
+from twisted.internet.testing import MemoryReactorClock, StringTransport
+from twisted.logger import formatEvent, globalLogPublisher
+from twisted.python.failure import Failure
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.chat import session, stanza
+from svcserver.chat.adapter import BACKLOG, ChatFactory
+from svcserver.chat.frames import text_frame
+from svcserver.chat.service import chat_service
+from svcserver.chat.settings import Settings
+from svcserver.kernel.secrets import Secret
+from tests.chat.sockets import masked, split, upgrade
+from tests.chat.town import Town
+
+OPEN = f'<open xmlns="{stanza.FRAMING}" to="h:1" version="1.0"/>'.encode()
+
+
+class Socket(StringTransport):
+    """A transport with the buffer and the switches of a TCP one."""
+
+    def __init__(self, peer: str = "127.0.0.1") -> None:
+        super().__init__(peerAddress=IPv4Address("TCP", peer, 5))
+        self.dataBuffer, self.offset, self._tempDataLen = b"", 0, 0
+        self.no_delay = self.aborted = False
+
+    def setTcpNoDelay(self, on: bool) -> None:
+        self.no_delay = on
+
+    def unregisterProducer(self) -> None:
+        """A TCP transport takes it without a producer."""
+
+    def abortConnection(self) -> None:
+        self.aborted = self.disconnecting = True
+
+
+class AdapterTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.patch(txaio.config, "loop", None)
+        self.start(Settings())
+
+    def start(self, settings: Settings) -> None:
+        self.town = Town(settings)
+        self.clock: Clock = self.town.clock
+        self.factory = ChatFactory(self.town.hall, self.clock)
+
+    def connect(self, more: str = "", *, request: bytes | None = None) -> Any:
+        connection = self.factory.buildProtocol(None)
+        connection.makeConnection(Socket())
+        connection.dataReceived(upgrade(more) if request is None else request)
+        return connection
+
+    def said(self, connection: Any) -> list[tuple[int, bytes]]:
+        data = connection.transport.value()
+        connection.transport.clear()
+        return split(data.partition(b"\r\n\r\n")[2] if data.startswith(b"HTTP") else data)[0]
+
+    def test_an_upgrade_echoes_the_subprotocol_and_turns_nagle_off(self) -> None:
+        one = self.connect()
+        head = one.transport.value()
+        self.assertTrue(head.startswith(b"HTTP/1.1 101 "))
+        self.assertIn(b"Sec-WebSocket-Protocol: xmpp", head)
+        self.assertNotIn(b"Extensions", head)
+        self.assertTrue(one.transport.no_delay)
+
+    def test_an_upgrade_without_the_subprotocol_is_taken_too(self) -> None:
+        request = upgrade().replace(b"Sec-WebSocket-Protocol: xmpp\r\n", b"")
+        one = self.connect(request=request)
+        self.assertIn(b" 101 ", one.transport.value())
+        self.assertNotIn(b"Protocol: xmpp", one.transport.value())
+
+    def test_plain_http_is_404(self) -> None:
+        one = self.connect(request=b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        self.assertTrue(one.transport.value().startswith(b"HTTP/1.1 404 "))
+
+    def test_an_endless_request_is_cut(self) -> None:
+        one = self.connect(request=b"GET / HTTP/1.1\r\nX: " + b"x" * 20_000)
+        self.assertTrue(one.transport.aborted)
+
+    def test_a_silent_connection_is_cut(self) -> None:
+        one = self.connect(request=b"GET")
+        for _ in range(15):
+            self.clock.advance(1)
+        self.assertTrue(one.transport.disconnecting)
+
+    def test_one_message_is_one_stanza_text_or_binary_or_in_pieces(self) -> None:
+        one = self.connect()
+        one.transport.clear()
+        for data in (masked(OPEN), masked(OPEN, 2)):
+            one.dataReceived(data)
+            self.assertEqual(len(self.said(one)), 2)
+        for byte in masked(OPEN):
+            one.dataReceived(bytes([byte]))
+        self.assertEqual([opcode for opcode, _ in self.said(one)], [1, 1])
+
+    def test_a_frame_over_64_kib_is_closed_with_1009_size(self) -> None:
+        one = self.connect()
+        one.transport.clear()
+        one.dataReceived(masked(b"x" * 65_537)[:40])
+        self.assertEqual(self.said(one), [(8, b"\x03\xf1size")])
+        self.assertEqual(one.session.ended, "size")
+        self.clock.advance(1.5)
+        self.assertTrue(one.transport.disconnecting)
+
+    def test_empty_fragments_without_end_are_a_size_too(self) -> None:
+        one = self.connect()
+        one.dataReceived(masked(b"", 1).replace(b"\x81", b"\x01", 1))
+        for _ in range(70):
+            one.dataReceived(masked(b"", 0).replace(b"\x80", b"\x00", 1))
+        self.assertEqual(one.session.ended, "size")
+
+    def test_bad_utf8_reserved_opcodes_and_unmasked_frames_end_the_connection(self) -> None:
+        for bad in (masked(b"\xff\xfe"), masked(b"\xff", 2), masked(b"x", 3), b"\x81\x01x"):
+            one = self.connect()
+            one.dataReceived(bad)
+            self.assertTrue(one.transport.disconnecting, bad)
+
+    def test_too_many_sockets_are_503(self) -> None:
+        self.start(Settings(max_connections=1))
+        self.connect()
+        self.assertIn(b" 503 ", self.connect().transport.value())
+
+    def test_addresses_count_only_with_the_gateways_secret(self) -> None:
+        self.start(Settings(gateway_secret=Secret("s" * 32)))
+        good = f"X-Svc-Gateway: {'s' * 32}\r\nX-Forwarded-For: 9.9.9.9, 203.0.113.9\r\n"
+        self.assertEqual(self.connect(good).session.address, "203.0.113.9")
+        for bad in (good.replace("ss", "xx"), good.replace("203.0.113.9", "x"), ""):
+            self.assertEqual(self.connect(bad).session.address, "")
+        for _ in range(7):
+            self.assertIn(b" 101 ", self.connect(good).transport.value())
+        self.assertIn(b" 503 ", self.connect(good).transport.value())
+
+    def test_a_reader_with_256_kib_waiting_gets_nothing_more_and_is_cut(self) -> None:
+        one = self.connect()
+        one.transport.clear()
+        one.transport.dataBuffer = b"x" * (BACKLOG + 1)
+        one.send(text_frame("<a/>"))
+        one.dataReceived(masked(b"", 9))  # a ping adds nothing either
+        self.assertEqual(one.transport.value(), b"")
+        self.clock.advance(0)
+        self.assertEqual(one.session.ended, "backlog")
+        self.assertTrue(one.transport.aborted)
+
+    def test_a_websocket_ping_is_answered(self) -> None:
+        one = self.connect()
+        one.transport.clear()
+        one.dataReceived(masked(b"hi", 9))
+        self.assertEqual(self.said(one), [(10, b"hi")])
+
+    def test_close_is_said_then_the_frame_with_1000_then_the_cut(self) -> None:
+        one = self.connect()
+        one.transport.clear()
+        one.dataReceived(masked(stanza.CLOSE.encode()))
+        self.assertEqual(self.said(one), [(1, stanza.CLOSE.encode()), (8, b"\x03\xe8close")])
+        self.clock.advance(1.5)
+        self.assertTrue(one.transport.disconnecting)
+
+    def test_a_lost_connection_leaves_nothing_behind(self) -> None:
+        one = self.connect()
+        one.dataReceived(masked(stanza.CLOSE.encode()))
+        one.connectionLost(Failure(ConnectionDone()))
+        self.assertEqual((len(self.town.hall), self.factory.connections), (0, set()))
+        two = self.connect()
+        two.connectionLost(Failure(ConnectionDone()))
+        self.assertEqual((two.session.ended, len(self.town.hall)), ("socket", 0))
+
+    def test_a_defect_costs_one_connection_and_is_logged(self) -> None:
+        one = self.connect()
+
+        def broken(_: str) -> None:
+            raise ZeroDivisionError
+
+        self.patch(session, "parse", broken)
+        one.dataReceived(masked(OPEN))
+        self.assertEqual(one.session.ended, "refused")
+        self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
+
+
+class ServiceTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.patch(txaio.config, "loop", None)
+        self.reactor = MemoryReactorClock()
+
+    def test_it_listens_ticks_and_says_goodbye(self) -> None:
+        service = chat_service(Settings(), Town().game, self.reactor, lambda: 0.0)
+        service.startService()
+        (port, factory, _, host) = self.reactor.tcpServers[0]
+        self.assertEqual((port, host), (61099, "127.0.0.1"))
+        connection = factory.buildProtocol(None)
+        connection.makeConnection(Socket())
+        connection.dataReceived(upgrade())
+        connection.transport.clear()
+        stopped = service.stopService()
+        self.assertIn(stanza.CLOSE.encode(), connection.transport.value())
+        self.assertNoResult(stopped)
+        self.reactor.pump([0.1] * 12)
+        self.assertTrue(connection.transport.disconnecting)
+        self.successResultOf(stopped)
+
+    def test_a_taken_port_is_an_error_line_and_no_failure(self) -> None:
+        def taken(*_: object, **__: object) -> None:
+            raise CannotListenError("127.0.0.1", 61099, OSError("in use"))
+
+        self.patch(self.reactor, "listenTCP", taken)
+        service = chat_service(Settings(), Town().game, self.reactor, lambda: 0.0)
+        lines: list[str] = []
+
+        def observe(event: dict[str, Any]) -> None:
+            lines.append(str(formatEvent(event)))
+
+        globalLogPublisher.addObserver(observe)
+        self.addCleanup(globalLogPublisher.removeObserver, observe)
+        service.startService()
+        self.assertIn("chat: not started: CHAT_PORT 127.0.0.1:61099", "".join(lines))
+        self.successResultOf(service.stopService())

@@ -1,0 +1,81 @@
+"""What the log says, and what it never does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.logger import formatEvent, globalLogPublisher
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.chat.settings import Settings
+from svcserver.chat.stanza import parse
+from svcserver.chat.trace import outline
+from tests.chat.town import DOMAIN, Town, account, resource
+
+
+class LogTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.lines: list[str] = []
+
+        def observe(event: dict[str, Any]) -> None:
+            self.lines.append(str(formatEvent(event)))
+
+        globalLogPublisher.addObserver(observe)
+        self.addCleanup(globalLogPublisher.removeObserver, observe)
+
+    def test_a_session_leaves_its_lines(self) -> None:
+        town = Town()
+        one = town.bound(1)
+        one.join("City-1")
+        one.say("City-1", "hello")
+        one.whisper(f"{account(9)}@{DOMAIN}", "psst")
+        one.session.lost()
+        uid, room = account(1), f"City-1@muc.{DOMAIN}"
+        self.assertEqual(
+            self.lines,
+            [
+                "connect c=1 from=127.0.0.1 via=direct",
+                f"login ok c=1 uid={uid}",
+                f"bound c=1 uid={uid} resource={resource(1)} domain={DOMAIN} sessions=1",
+                f"join room={room} uid={uid} name=Player1 occupants=1",
+                f"message room={room} uid={uid} len=5 to=1",
+                f"whisper from={uid} to={account(9)} len=4 reason=offline",
+                f"leave room={room} uid={uid} reason=disconnect",
+                f"closed c=1 uid={uid} reason=socket after=0s",
+            ],
+        )
+
+    def test_a_refused_join_is_logged_once_per_kind_and_reason_in_ten_minutes(self) -> None:
+        one = Town().bound(1)
+        for number in range(9):
+            one.join(f"Party-{number}")
+            one.join("x" * 200)
+        refused = [line for line in self.lines if line.startswith("join refused")]
+        self.assertEqual(len(refused), 2)
+        self.assertIn("room=" + "x" * 80 + " uid=", refused[1])
+
+    def test_login_refusals_have_their_reason(self) -> None:
+        for token, reason in (
+            ("expired", "expired"),
+            ("x", "bad-token"),
+            ("token y", "uid-mismatch"),
+        ):
+            client = Town().connect(1)
+            client.open()
+            client.auth(token)
+            self.assertIn(f"reason={reason} uid={account(1)}", self.lines[-1])
+
+    def test_the_trace_shows_neither_tokens_nor_texts(self) -> None:
+        one = Town(Settings(trace=True)).bound(1)
+        one.join("City-1")
+        one.say("City-1", "hello")
+        said = "\n".join(self.lines)
+        self.assertIn("trace c=1 in <auth", said)
+        self.assertIn("[redacted]", said)
+        self.assertIn("<body>[5 chars]</body>", said)
+        self.assertNotIn("hello", said)
+        self.assertNotIn("AFVJRC0w", said)  # base64 of NUL UID-0
+
+    def test_texts_hidden_in_cdata_or_children_stay_hidden(self) -> None:
+        for hidden in ("<body><![CDATA[secret]]></body>", "<auth><a>secret</a></auth>"):
+            self.assertNotIn("secret", outline(parse(f"<m>{hidden}</m>")))
