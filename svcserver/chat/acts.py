@@ -231,6 +231,8 @@ def _refuse_join(session: Session, address: str, nick: str, reason: str) -> None
 
 def leave_room(session: Session, seat: Seat, why: str, *, tell_leaver: bool = True) -> None:
     """Get up from a seat; ``why`` is left, disconnect, evicted or replaced."""
+    if session.seats.get(seat.room.key) is not seat:
+        return  # asking the game for a party may itself bring the news that removed it
     codes = ("307",) if why == "evicted" else ()
     session.hall.rooms.leave(seat, *codes, tell_leaver=tell_leaver)
     _log_leave(seat, why)

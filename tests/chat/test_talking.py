@@ -164,6 +164,19 @@ class JoinTests(TownTests):
         self.town.pass_time(62)
         self.assertTrue(any('code="307"' in said for said in one.heard()))
 
+    def test_asking_for_a_party_may_bring_the_news_that_it_was_left(self) -> None:
+        one, game, hall = self.town.bound(1), self.town.game, self.town.hall
+        game.parties[account(1)] = "7"
+        one.join("Party-7")
+
+        def settle(game: object, who: str) -> None:
+            self.patch(type(game), "party_of", lambda *_: None)
+            hall.on_party_changed(PartyChanged("7", (who,)))
+
+        self.patch(type(game), "party_of", settle)
+        self.town.pass_time(61)
+        self.assertEqual(sum('code="307"' in said for said in one.heard()), 1)
+
     def test_a_former_member_who_speaks_gets_the_error_and_is_evicted(self) -> None:
         one = self.town.bound(1)
         self.town.game.parties[account(1)] = "7"
