@@ -232,7 +232,7 @@ class Session:
     # -- the end -----------------------------------------------------------
 
     def end(self, reason: str) -> None:
-        """End it; see ``contract`` words in POLITE and HELD. Later calls do nothing."""
+        """End it for ``reason``, a word of the log. Later calls do nothing."""
         if self.ended:
             return
         if reason in POLITE:
