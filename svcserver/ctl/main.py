@@ -11,6 +11,7 @@ from svcserver.ctl.databases import db
 from svcserver.ctl.demo import demo
 from svcserver.ctl.edges import allowlist, relay
 from svcserver.ctl.init import init
+from svcserver.ctl.openapi import openapi
 from svcserver.ctl.playing import play
 from svcserver.ctl.statuses import status
 
@@ -25,6 +26,7 @@ COMMANDS: tuple[click.Command, ...] = (
     status,
     relay,
     allowlist,
+    openapi,
     play,
     demo,
 )

@@ -1,0 +1,31 @@
+"""``svcctl openapi``: every route of this host's metagame, for tools."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+from attrs import evolve
+from twisted.internet.task import Clock
+
+from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.output import Out
+from svcserver.kernel import json
+from svcserver.metagame.parts import Parts
+from svcserver.metagame.service import front_door
+from svcserver.metagame.settings import Settings
+from svcserver.metagame.status.build import Build
+from svcserver.web.openapi import document
+
+
+@click.command("openapi")
+@about_a_host
+def openapi(host: Host, out: Out) -> None:
+    """Print the OpenAPI document of the routes that this host's settings switch on."""
+    settings = evolve(host.settings("metagame", Settings), log_bodies=False)  # opens no file
+    nothing: Any = None  # the rows are only listed, never called
+    parts = Parts.of(settings, nothing, Clock(), time.time, nothing)
+    said = document(front_door(parts).rows, "svc-metagame", Build.of(settings).version)
+    out.data(said)
+    out.say(json.dump(said).decode())

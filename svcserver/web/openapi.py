@@ -1,0 +1,109 @@
+"""The OpenAPI 3.1 document of a service, from its rows. Pure: rows in, a dict out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+from svcserver.web.routes import Access, Row
+
+Schema = dict[str, Any]
+_PLAIN: dict[Any, Schema] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    NoneType: {"type": "null"},
+    dict: {"type": "object"},
+    list: {"type": "array"},
+}
+_ACCOUNT, _GAME_SERVER, _TOKEN = "accountKey", "gameServerKey", "playerToken"
+SCHEMES: dict[str, Schema] = {
+    _ACCOUNT: {"type": "apiKey", "in": "header", "name": "x-svc-user-api-key"},
+    _GAME_SERVER: {"type": "apiKey", "in": "header", "name": "x-svc-gameserver-apikey"},
+    _TOKEN: {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
+}
+_WITH: dict[Access, list[str]] = {
+    Access.TOKEN: [_TOKEN, _GAME_SERVER],
+    Access.PLAYER: [_TOKEN],
+    Access.OPTIONAL_TOKEN: [_TOKEN, ""],
+    Access.ACCOUNT_KEY: [_ACCOUNT],
+    Access.ADMIN_KEY: [_ACCOUNT],
+    Access.REGISTERED: [_ACCOUNT, _TOKEN, ""],
+    Access.GAME_SERVER: [_GAME_SERVER],
+    Access.ADMIN_OR_GAME_SERVER: [_ACCOUNT, _GAME_SERVER],
+}
+
+
+def document(rows: Iterable[Row], title: str, version: str) -> Schema:
+    """The whole document; rows that share a path share its entry."""
+    schemas: dict[str, Schema] = {}
+    paths: dict[str, Schema] = {}
+    for row in sorted(rows, key=lambda one: (one.path, one.method)):
+        paths.setdefault(template(row.path), {})[row.method.lower()] = operation(row, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": title, "version": version},
+        "paths": paths,
+        "components": {"schemas": schemas, "securitySchemes": SCHEMES},
+    }
+
+
+def template(path: str) -> str:
+    """``/note/{id}`` of a row's ``/note/<id>``."""
+    return re.sub(r"<(\w+)>", r"{\1}", path)
+
+
+def operation(row: Row, schemas: dict[str, Schema]) -> Schema:
+    """One row; ``schemas`` gathers the named shapes it uses."""
+    said: Schema = {"description": "Success."}
+    if row.reply is not None:
+        kind = "text/plain" if row.reply is str else "application/json"
+        said["content"] = {kind: {"schema": schema(row.reply, schemas)}}
+    found: Schema = {
+        "operationId": row.name,
+        "summary": (row.handler.__doc__ or "").strip().partition("\n")[0],
+        "description": f"Access: {row.access.value}.",
+        "security": [{name: []} if name else {} for name in _WITH.get(row.access, [])],
+        "parameters": [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+            for name in row.parameters
+        ],
+        "responses": {"2XX": said, "default": {"description": "A refusal."}},
+    }
+    if row.body is not None:
+        found["requestBody"] = {"content": {"application/json": {"schema": {}}}}
+    return found
+
+
+def schema(kind: Any, schemas: dict[str, Schema]) -> Schema:
+    """The JSON schema of a reply's type; what is not known may be anything."""
+    if is_typeddict(kind):
+        if kind.__name__ not in schemas:
+            schemas[kind.__name__] = {}  # first, so that a shape may hold itself
+            schemas[kind.__name__] = _object(kind, schemas)
+        return {"$ref": f"#/components/schemas/{kind.__name__}"}
+    if kind in _PLAIN:
+        return dict(_PLAIN[kind])
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return {"anyOf": [schema(one, schemas) for one in inner]}
+    if origin is Literal:
+        return {"enum": list(inner)}
+    if origin is list:
+        return {"type": "array", "items": schema(inner[0], schemas)}
+    if origin is dict:
+        return {"type": "object", "additionalProperties": schema(inner[1], schemas)}
+    return {}
+
+
+def _object(kind: Any, schemas: dict[str, Schema]) -> Schema:
+    hints = get_type_hints(kind)
+    return {
+        "type": "object",
+        "description": (kind.__doc__ or "").strip(),
+        "properties": {name: schema(one, schemas) for name, one in hints.items()},
+        "required": sorted(kind.__required_keys__),
+    }

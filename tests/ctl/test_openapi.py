@@ -1,0 +1,24 @@
+"""``svcctl openapi``."""
+
+from __future__ import annotations
+
+import json
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.ctl.command import new_host, nowhere, svcctl
+
+
+class OpenApiTests(SynchronousTestCase):
+    def test_the_document_of_a_host(self) -> None:
+        host = new_host(nowhere(self))
+        ran = svcctl("openapi", "--config", host)
+        self.assertEqual(ran.status, 0, ran.err)
+        said = json.loads(ran.out)
+        self.assertEqual(said["openapi"], "3.1.0")
+        self.assertIn("/svc/api/ServerStatus", said["paths"])
+
+    def test_nowhere_is_one_line(self) -> None:
+        ran = svcctl("openapi", "--config", nowhere(self))
+        self.assertNotEqual(ran.status, 0)
+        self.assertIn("svcctl init", ran.line)

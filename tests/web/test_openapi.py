@@ -1,0 +1,53 @@
+"""The OpenAPI document is what the rows say."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, is_typeddict
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.web.openapi import document, schema, template
+from tests.support.game import Game
+
+
+def references(value: Any) -> set[str]:
+    return set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(value)))
+
+
+class DocumentTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.rows = Game(self, BACKEND_HEALTH="1", STORE="free").door.rows
+        self.said = document(self.rows, "svc-metagame", "1")
+
+    def test_every_row_appears_once(self) -> None:
+        shown = {(m.upper(), p) for p, one in self.said["paths"].items() for m in one}
+        self.assertEqual(shown, {(row.method, template(row.path)) for row in self.rows})
+        self.assertEqual(sum(len(one) for one in self.said["paths"].values()), len(self.rows))
+
+    def test_every_shape_that_is_named_is_there(self) -> None:
+        self.assertEqual(references(self.said) - set(self.said["components"]["schemas"]), set())
+        self.assertNotIn({}, self.said["components"]["schemas"].values())
+
+    def test_no_two_shapes_share_a_name(self) -> None:
+        kinds: dict[str, Any] = {}
+        for kind in [row.reply for row in self.rows if is_typeddict(row.reply)]:
+            self.assertIs(kinds.setdefault(kind.__name__, kind), kind, kind.__name__)
+
+    def test_a_row_says_who_may_call_it_and_what_it_answers(self) -> None:
+        health = self.said["paths"]["/svc/api/BackendHealth"]["get"]
+        self.assertEqual(health["security"], [{"accountKey": []}])
+        answer = health["responses"]["2XX"]["content"]["application/json"]["schema"]
+        self.assertEqual(answer, {"$ref": "#/components/schemas/BackendHealthReply"})
+        shape = self.said["components"]["schemas"]["BackendHealthReply"]
+        self.assertEqual(shape["properties"]["uptimeSeconds"], {"type": "integer"})
+        self.assertIn("bans", shape["required"])
+
+    def test_path_parameters_are_described(self) -> None:
+        revoke = self.said["paths"]["/svc/api/InviteCode/{code}"]["delete"]
+        self.assertEqual([one["name"] for one in revoke["parameters"]], ["code"])
+
+    def test_what_is_not_known_may_be_anything(self) -> None:
+        self.assertEqual(schema(object, {}), {})
+        self.assertEqual(schema(str | None, {}), {"anyOf": [{"type": "string"}, {"type": "null"}]})
