@@ -48,6 +48,11 @@ def commit(text: str) -> str:
     return text.strip()
 
 
+def zero_or_one(text: str) -> bool:
+    """CHAT: exactly ``0`` or ``1``."""
+    return bool(one_of("0", "1")(text) == "1")
+
+
 def on_unless_off(text: str) -> bool:
     """PROGRESSION_CONFIRM: only ``off`` turns it off."""
     return text.strip().lower() != "off"
@@ -154,7 +159,7 @@ class Settings:
     guild_name_denylist: tuple[str, ...] = env("GUILD_NAME_DENYLIST", comma_list, default=())
     slayer_links: bool = env("SLAYER_LINKS", on_unless_0, default=True)
     party_solo_stub: bool = env("PARTY_SOLO_STUB", on_unless_0, default=True)
-    chat: bool = env("CHAT", off_unless_1, default=False)
+    chat: bool = env("CHAT", zero_or_one, default=False, bad=Bad.WARN)
     chat_presence: bool = env("CHAT_PRESENCE", off_unless_1, default=False)
 
     @property

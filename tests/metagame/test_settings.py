@@ -1,0 +1,97 @@
+"""Settings: what a bad value does, and what must hold between them. Spec: 1 §5.8, §9."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.settings import BadSetting, load, parse_env_file, with_env_file
+from svcserver.metagame.settings import Settings, check
+from tests.support.game import settings, signing_keys
+
+
+def warnings(**environ: str) -> list[str]:
+    private, public = signing_keys()
+    base = {
+        "PORT": "61000",
+        "AUTH_MODE": "APIKEY",
+        "AUTH_SIGNING_PRIVKEY_B64": private,
+        "AUTH_SIGNING_PUBKEY_B64": public,
+    }
+    return load(Settings, base | environ)[1]
+
+
+class BadValueTests(SynchronousTestCase):
+    def test_some_are_warned_of_by_name_and_the_default_is_used(self) -> None:
+        for name, value in (
+            ("PROGRESSION_MODE", "of course"),
+            ("ESCALATION_MODE", "x"),
+            ("SAVE_HISTORY_KEEP", "1"),
+            ("CHAT", "yes"),
+        ):
+            [line] = warnings(**{name: value})
+            self.assertIn(name, line)
+            self.assertNotIn(value, line.replace(name, ""))
+        self.assertEqual(settings(PROGRESSION_MODE="odd").progression_mode, "real")
+
+    def test_others_fall_back_in_silence(self) -> None:
+        for name, value in (
+            ("PROGRESSION_GRANT_CAP", "0"),
+            ("GUILD_MAX_MEMBERS", "many"),
+            ("LOG_LEVEL", "loud"),
+            ("CITY_TITLE", "\x07"),
+            ("MATCHMAKING_DEPLOY_TIMEOUT_MS", "5"),
+        ):
+            self.assertEqual(warnings(**{name: value}), [], name)
+        self.assertEqual(settings(PROGRESSION_GRANT_CAP="-1").progression_grant_cap, 5000)
+
+    def test_and_some_end_the_start_with_fault_and_cure(self) -> None:
+        for name, value in (
+            ("PORT", "0"),
+            ("PORT", "9" * 30),
+            ("BIND_HOST", "x"),
+            ("METRICS_PORT", "-1"),
+        ):
+            with self.assertRaises(BadSetting) as caught:
+                warnings(**{name: value})
+            self.assertIn(name, str(caught.exception))
+            self.assertIn("must be", str(caught.exception))
+
+    def test_an_empty_list_of_default_entitlements_is_none_at_all(self) -> None:
+        self.assertEqual(settings(ENTITLEMENTS_DEFAULT="").entitlements_default, ())
+        self.assertEqual(len(settings().entitlements_default), 3)
+
+    def test_stub_mode_spares_the_listed_accounts(self) -> None:
+        stub = settings(PROGRESSION_MODE="Stub", PROGRESSION_REAL_ACCOUNTS="UID-a, UID-b")
+        self.assertTrue(stub.real_progression("UID-b"))
+        self.assertFalse(stub.real_progression("UID-c"))
+        for word in ("off", "0", "false", "real"):
+            self.assertTrue(settings(PROGRESSION_MODE=word).real_progression("UID-c"))
+
+
+class PublicModeTests(SynchronousTestCase):
+    def test_it_needs_keys_and_says_what_is_weak(self) -> None:
+        for mode in ("", "NONE", "apikey"):
+            with self.assertRaises(BadSetting):
+                check(settings(GATEWAY_SECRET="s" * 32, AUTH_MODE=mode))
+        weak = check(settings(GATEWAY_SECRET="short", BIND_HOST="0.0.0.0"))
+        for name in ("GATEWAY_SECRET", "BIND_HOST", "NODE_ENV", "QOS_TARGET_URL"):
+            self.assertTrue(any(line.startswith(name) for line in weak), name)
+        strong = settings(
+            GATEWAY_SECRET="s" * 32,
+            NODE_ENV="production",
+            QOS_TARGET_URL="http://127.0.0.1:61000/QoS",
+        )
+        self.assertEqual(check(strong), [])
+        self.assertNotIn("s" * 32, repr(strong))
+
+
+class EnvFileTests(SynchronousTestCase):
+    def test_lines_comments_quotes_and_blanks(self) -> None:
+        text = "# c\n\nA=1\n B = two words \nC='q'\nD=\"x=y\"\nE=\nexport F=6\nnothing\n=x\n"
+        found = {"A": "1", "B": "two words", "C": "q", "D": "x=y", "E": "", "F": "6"}
+        self.assertEqual(parse_env_file(text), found)
+
+    def test_a_missing_file_is_named(self) -> None:
+        with self.assertRaises(BadSetting) as caught:
+            with_env_file("/nowhere.env", {})
+        self.assertIn("/nowhere.env", str(caught.exception))
