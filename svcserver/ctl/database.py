@@ -16,9 +16,9 @@ from svcserver.db.engine import (
     SQLAlchemyError,
     database_url,
     describe,
-    is_sqlite,
     make_engine,
 )
+from svcserver.db.transaction import transaction as one_transaction
 
 WAIT_MS = 30_000  # how long a command waits for the metagame's writer
 
@@ -52,19 +52,8 @@ def existing(url: URL) -> Engine:
 def transaction(engine: Engine) -> Iterator[Connection]:
     """One short transaction; a database error becomes one line."""
     try:
-        if is_sqlite(engine):
-            with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as tx:
-                tx.exec_driver_sql(f"PRAGMA busy_timeout={WAIT_MS}")
-                tx.exec_driver_sql("BEGIN IMMEDIATE")
-                try:
-                    yield tx
-                except BaseException:
-                    tx.exec_driver_sql("ROLLBACK")
-                    raise
-                tx.exec_driver_sql("COMMIT")
-        else:
-            with engine.begin() as tx:
-                yield tx
+        with one_transaction(engine, WAIT_MS) as tx:
+            yield tx
     except SQLAlchemyError as why:
         fail(f"the database cannot be used: {describe(why)}; look with svcctl db check")
     finally:

@@ -20,6 +20,7 @@ from twisted.web.client import Agent, HTTPConnectionPool
 from svcserver.db import migrations
 from svcserver.db.engine import BadDatabase, SQLAlchemyError, describe, make_engine
 from svcserver.db.ledger import ledger_for
+from svcserver.db.transaction import transaction
 from svcserver.kernel.settings import BadSetting, with_env_file
 from svcserver.metagame.access import Gate, Origin, is_own_address
 from svcserver.metagame.accounts.store import move_queued_keys
@@ -109,7 +110,7 @@ def open_database(settings: Settings) -> Engine:
     engine = make_engine(settings.database_url)
     try:
         migrations.upgrade(engine)
-        with engine.begin() as tx:
+        with transaction(engine) as tx:
             moved = move_queued_keys(tx)
     except BadDatabase as why:
         raise SystemExit(f"{NAME}: DATABASE_URL: {why}") from None
