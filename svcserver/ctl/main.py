@@ -7,6 +7,7 @@ import click
 from svcserver.ctl.accounts import account, gameserver_key, invite
 from svcserver.ctl.certificates import cert
 from svcserver.ctl.contents import content
+from svcserver.ctl.copying import copy
 from svcserver.ctl.databases import db
 from svcserver.ctl.demo import demo
 from svcserver.ctl.edges import allowlist, relay
@@ -39,6 +40,7 @@ def main() -> None:
 
 for command in COMMANDS:
     main.add_command(command)
+db.add_command(copy)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,163 @@
+"""``svcctl db copy``: a host moves from SQLite to PostgreSQL, or back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from attrs import frozen
+from sqlalchemy import Connection, Engine, MetaData, Table, func, insert, select, text
+from sqlalchemy.engine import URL
+
+from svcserver.ctl import database
+from svcserver.ctl.databases import migrate
+from svcserver.ctl.host import Host
+from svcserver.ctl.output import Out, fail
+from svcserver.db.engine import (
+    SQLAlchemyError,
+    database_url,
+    describe,
+    is_sqlite,
+    make_engine,
+)
+
+ROWS = 200  # in memory at once; a save may have hundreds of kilobytes
+REVISION = "alembic_version"
+
+
+@click.command("copy")
+@click.argument("source", metavar="SOURCE")
+@click.argument("target", metavar="TARGET")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for machines.")
+def copy(source: str, target: str, as_json: bool) -> None:
+    """Copy every table of SOURCE into TARGET, which is made ready and must be empty.
+
+    Both are a DATABASE_URL, or an env file that holds one (a password on the command
+    line is seen by everybody on the machine). Stop the stack before: what players do
+    while it runs may be missing in TARGET.
+    """
+    out = Out(as_json)
+    counts = copy_all(place(source), place(target))
+    rows = sum(counts.values())
+    out.data({"tables": counts, "rows": rows})
+    out.table(["table", "rows"], [[name, str(count)] for name, count in counts.items()])
+    out.say(f"{rows} rows copied and counted; now set DATABASE_URL in metagame.env to TARGET")
+
+
+def place(words: str) -> URL:
+    """The database of a URL or of an env file; never shown, it may hold a password."""
+    if "://" not in words:
+        file = Path(words)
+        url = database.url_of(Host(None, file))
+        path = database.file_of(url)
+        return url if path is None else url.set(database=str(file.parent / path))
+    try:
+        return database_url(words)
+    except ValueError as why:
+        fail(f"a database to copy {why}")
+
+
+def copy_all(source: URL, target: URL) -> dict[str, int]:
+    """All rows, in one transaction of ``target``; the rows of each table."""
+    if source == target:
+        fail("SOURCE and TARGET are the same database; name another target")
+    _must_be_empty(target)
+    with _moment(database.existing(source)) as old:
+        before = _Known.of(old)
+        if before.revision is None:
+            fail("SOURCE is no database of a host; name the one of DATABASE_URL")
+        migrate(target)
+        with database.transaction(make_engine(target)) as new:
+            after = _Known.of(new)
+            if before.revision != after.revision:
+                fail("SOURCE is of another version; bring it up to date with svcctl db upgrade")
+            return _fill(old, before, new, after)
+
+
+def _must_be_empty(target: URL) -> None:
+    file = database.file_of(target)
+    if file is not None and not file.exists():
+        return
+    with _moment(make_engine(target)) as tx:
+        for table in _Known.of(tx).tables:
+            if _count(tx, table):
+                fail(f"TARGET is not empty: {table.name} has rows; name a new database")
+
+
+@frozen
+class _Known:
+    """What a database says of itself."""
+
+    revision: str | None
+    tables: list[Table]  # those that others refer to come first
+
+    @classmethod
+    def of(cls, tx: Connection) -> _Known:
+        found = MetaData()
+        found.reflect(tx)
+        tables = [one for one in found.sorted_tables if one.name != REVISION]
+        if REVISION not in found.tables:
+            return cls(None, tables)
+        return cls(tx.execute(text(f"SELECT version_num FROM {REVISION}")).scalar(), tables)  # noqa: S608
+
+
+def _fill(old: Connection, before: _Known, new: Connection, after: _Known) -> dict[str, int]:
+    targets = {one.name: one for one in after.tables}
+    strange = [one.name for one in before.tables if one.name not in targets]
+    if strange:
+        fail(f"SOURCE has a table of its own, {strange[0]}; nothing was copied: move it away")
+    sources = {one.name: one for one in before.tables}
+    counts = {}
+    for table in after.tables:  # the order in which references hold
+        if table.name in sources:
+            counts[str(table.name)] = _rows(old, sources[table.name], new, table)
+    for table in after.tables:
+        _number_on(new, table)
+    return dict(sorted(counts.items()))
+
+
+def _rows(old: Connection, source: Table, new: Connection, target: Table) -> int:
+    found = old.execute(select(source).execution_options(yield_per=ROWS))
+    for part in found.mappings().partitions(ROWS):
+        new.execute(insert(target), [dict(row) for row in part])
+    there, here = _count(old, source), _count(new, target)
+    if there != here:
+        fail(f"{target.name} has {here} rows instead of {there}; nothing was copied")
+    return here
+
+
+def _count(tx: Connection, table: Table) -> int:
+    return int(tx.execute(select(func.count()).select_from(table)).scalar_one())
+
+
+def _number_on(tx: Connection, table: Table) -> None:
+    """PostgreSQL numbers new rows after those that came; SQLite looks at them itself."""
+    key = list(table.primary_key.columns)
+    if tx.dialect.name == "sqlite" or len(key) != 1:
+        return
+    where = {"table": f'"{table.name}"', "column": key[0].name}
+    find = text("SELECT pg_get_serial_sequence(:table, :column)")
+    sequence = tx.execute(find, where).scalar()
+    if sequence is not None:
+        highest = tx.execute(select(func.max(key[0]))).scalar()
+        tx.execute(select(func.setval(sequence, highest or 1, highest is not None)))
+
+
+@contextmanager
+def _moment(engine: Engine) -> Iterator[Connection]:
+    """The whole database as of one moment, to read."""
+    try:
+        if is_sqlite(engine):
+            with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as tx:
+                tx.exec_driver_sql("BEGIN")
+                yield tx
+                tx.exec_driver_sql("ROLLBACK")
+        else:
+            with engine.connect().execution_options(isolation_level="REPEATABLE READ") as tx:
+                yield tx
+    except SQLAlchemyError as why:
+        fail(f"the database cannot be read: {describe(why)}; nothing was copied")
+    finally:
+        engine.dispose()
