@@ -20,6 +20,7 @@ from zope.interface import implementer
 from svcserver.edge.bodies import Counted
 from svcserver.edge.exchange import Exchange
 from svcserver.edge.heads import Fault, RequestHead, find_end, read_request
+from svcserver.edge.prompt import send
 from svcserver.edge.verdicts import Keeper, Record, Refuse
 from svcserver.edge.wording import CONTINUE, refusal
 
@@ -149,7 +150,7 @@ class Channel(protocol.Protocol):
             self._refuse(Refuse(413, "body_too_large", "body_too_large", close=True), record)
             return
         if head.expects and head.has_body:
-            self.transport.write(CONTINUE)
+            send(self.transport, CONTINUE)
         request_s = self.keeper.limits.request_s
         self._deadline, self._due = self._began + request_s, self._too_slow
         self.exchange = Exchange(self, head, verdict, record)
@@ -228,7 +229,7 @@ class Channel(protocol.Protocol):
                 close = linger = True
         record.status, record.reason = refuse.status, refuse.reason
         with_body = head is None or head.method != b"HEAD"
-        self.transport.write(refusal(refuse, with_body=with_body, close=close))
+        send(self.transport, refusal(refuse, with_body=with_body, close=close))
         self._report(record)
         if close:
             self._end(linger=linger)

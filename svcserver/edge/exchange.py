@@ -24,6 +24,7 @@ from svcserver.edge.heads import (
     find_end,
     read_response,
 )
+from svcserver.edge.prompt import send
 from svcserver.edge.verdicts import Forward, Keeper, Record, Unreachable
 from svcserver.edge.wording import answer_head, request_head
 
@@ -150,7 +151,7 @@ class Exchange:
             self.forward.upstream.give_back(connection)
             return
         self.connection, connection.user = connection, self
-        connection.transport.write(request_head(self.head, self.forward, self.client.keeper))
+        send(connection.transport, request_head(self.head, self.forward, self.client.keeper))
         self.ready = self.moved = True
         if self.body.done:
             self.client.request_complete()
@@ -179,7 +180,7 @@ class Exchange:
         if chunked:
             part = (chunk(part) if part else b"") + (LAST_CHUNK if self.body.done else b"")
         if part:
-            self.connection.transport.write(part)
+            send(self.connection.transport, part)
         if self.body.done:
             self._unregister_up()
             self.client.request_complete()
@@ -191,7 +192,7 @@ class Exchange:
         """Bytes of the tunnel, unread."""
         self.moved = True
         self.record.bytes_in += len(data)
-        self.connection.transport.write(data)
+        send(self.connection.transport, data)
 
     # -- towards the client ----------------------------------------------------
 
@@ -200,7 +201,7 @@ class Exchange:
         self.moved = True
         if self.tunnelling:
             self.record.bytes_out += len(data)
-            self.client.transport.write(data)
+            send(self.client.transport, data)
             return
         try:
             if self._reply is None:
@@ -259,7 +260,7 @@ class Exchange:
         if self._framed:
             part = (chunk(part) if part else b"") + (LAST_CHUNK if last else b"")
         if head or part:
-            self.client.transport.write(head + part)
+            send(self.client.transport, head + part)
 
     def _complete(self, *, clean: bool) -> None:
         answer, connection = self._answer, self.connection
@@ -281,7 +282,7 @@ class Exchange:
         head = answer_head(answer, self.client.keeper, framed=False, close=False)
         rest, self._raw = self._raw, b""
         self.record.bytes_out += len(rest)
-        self.client.transport.write(head + rest)
+        send(self.client.transport, head + rest)
         self._register_up()
         self._register_down()
         self.client.advance()

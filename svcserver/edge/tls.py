@@ -22,11 +22,12 @@ from twisted.internet.interfaces import (
     IOpenSSLServerConnectionCreator,
 )
 from twisted.logger import Logger
-from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
+from twisted.protocols.tls import TLSMemoryBIOFactory
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from svcserver.edge.certificate import Pair, fingerprint_of_der
+from svcserver.edge.prompt import PromptTLS
 from svcserver.edge.upstream import Connection, Pool
 from svcserver.edge.verdicts import Unreachable
 
@@ -82,7 +83,7 @@ class Serving:
 class Door(TLSMemoryBIOFactory):
     """TLS in front of a factory; ``admit(address)`` may turn a client away without a word."""
 
-    protocol = TLSMemoryBIOProtocol
+    protocol = PromptTLS
     noisy = False
 
     def __init__(
@@ -198,7 +199,7 @@ class _Attempt(protocol.ClientFactory):
 
 
 class _PinnedTLS(TLSMemoryBIOFactory):
-    protocol = TLSMemoryBIOProtocol
+    protocol = PromptTLS
     noisy = False
 
 
