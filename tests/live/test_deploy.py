@@ -166,7 +166,9 @@ def test_a_city_killed_twenty_times_comes_back_each_time(tmp_path: Path) -> None
 
 def test_a_hundred_hunts_come_and_go_and_leave_nothing(tmp_path: Path) -> None:
     with deploy(tmp_path, HUNT_WORKER="1", GAMESERVER_ARGS="-sim-idle=0.1") as service:
-        before = open_files(service)
+        assert hand_out(service, HUNT)[0] == 200
+        eventually(lambda: not servers(service) and not children(service))
+        before = open_files(service)  # with what the first launch of all opens and keeps
         started = 0
         while started < 100:
             status, said = hand_out(service, HUNT)
