@@ -1,30 +1,37 @@
-"""A ledger for feature tests: in memory, in the calling thread, done when it returns."""
+"""A ledger for feature tests: in the calling thread, done when it returns.
+
+In memory on SQLite; with ``SVC_TEST_DATABASE=postgresql`` the same tests run on a throw-away
+PostgreSQL, which has rules of its own (types, locks, what a failed statement leaves behind).
+"""
 
 from __future__ import annotations
 
+import os
+import weakref
 from typing import Any, TypeVar
 
-from sqlalchemy import create_engine, event
+from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.pool import StaticPool
 from twisted.internet.defer import Deferred, maybeDeferred
 
 from svcserver.db.ledger import Work
 from svcserver.db.tables import METADATA
+from tests.support.postgres import fresh_database
 
 T = TypeVar("T")
 
+_free: list[Engine] = []  # PostgreSQL databases whose ledger is gone
+
 
 class InstantLedger:
-    """Every table of every imported feature, on an empty SQLite in memory."""
+    """Every table of every imported feature, empty."""
 
     def __init__(self) -> None:
-        self.engine = create_engine(
-            "sqlite://",
-            poolclass=StaticPool,
-            connect_args={"isolation_level": None, "check_same_thread": False},
-        )
-        event.listen(self.engine, "begin", lambda tx: tx.exec_driver_sql("BEGIN"))
-        METADATA.create_all(self.engine)
+        if os.environ.get("SVC_TEST_DATABASE") == "postgresql":
+            self.engine = _emptied()
+            weakref.finalize(self, _free.append, self.engine)
+        else:
+            self.engine = _in_memory()
 
     def read(self, work: Work[T]) -> Deferred[T]:
         """See ``Ledger.read``."""
@@ -38,3 +45,24 @@ class InstantLedger:
         """Run ``work`` in a transaction and return what it returns; for set-up and checks."""
         with self.engine.begin() as tx:
             return work(tx)
+
+
+def _in_memory() -> Engine:
+    engine = create_engine(
+        "sqlite://",
+        poolclass=StaticPool,
+        connect_args={"isolation_level": None, "check_same_thread": False},
+    )
+    event.listen(engine, "begin", lambda tx: tx.exec_driver_sql("BEGIN"))
+    METADATA.create_all(engine)
+    return engine
+
+
+def _emptied() -> Engine:
+    """A database nobody uses: one that was left, emptied, or a new one."""
+    engine = _free.pop() if _free else create_engine(fresh_database(), pool_size=1)
+    METADATA.create_all(engine)  # the tables of features imported since
+    with engine.begin() as tx:
+        for table in reversed(METADATA.sorted_tables):
+            tx.execute(table.delete())
+    return engine
