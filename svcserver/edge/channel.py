@@ -17,12 +17,12 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from svcserver.edge.bodies import Counted
 from svcserver.edge.exchange import Exchange
-from svcserver.edge.heads import Fault, RequestHead, find_end, read_request
-from svcserver.edge.prompt import send
 from svcserver.edge.verdicts import Keeper, Record, Refuse
 from svcserver.edge.wording import CONTINUE, refusal
+from svcserver.http.bodies import Counted
+from svcserver.http.heads import Fault, RequestHead, find_end, read_request
+from svcserver.http.prompt import send
 
 log = Logger()
 

@@ -15,8 +15,10 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from svcserver.edge.bodies import LAST_CHUNK, Body, body_of, chunk
-from svcserver.edge.heads import (
+from svcserver.edge.verdicts import Forward, Keeper, Record, Unreachable
+from svcserver.edge.wording import answer_head, request_head
+from svcserver.http.bodies import LAST_CHUNK, Body, body_of, chunk
+from svcserver.http.heads import (
     MAX_RESPONSE_HEAD,
     Fault,
     RequestHead,
@@ -24,9 +26,7 @@ from svcserver.edge.heads import (
     find_end,
     read_response,
 )
-from svcserver.edge.prompt import send
-from svcserver.edge.verdicts import Forward, Keeper, Record, Unreachable
-from svcserver.edge.wording import answer_head, request_head
+from svcserver.http.prompt import send
 
 log = Logger()
 

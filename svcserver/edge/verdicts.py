@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from attrs import define, frozen
 
-from svcserver.edge.heads import Fault, RequestHead
+from svcserver.http.heads import Fault, RequestHead
 from svcserver.kernel import json
 
 

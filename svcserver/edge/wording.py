@@ -5,8 +5,8 @@ Spec: 2 §5 Gateway, sheet "Headers".
 
 from __future__ import annotations
 
-from svcserver.edge.heads import Header, RequestHead, ResponseHead
 from svcserver.edge.verdicts import Forward, Keeper, Refuse
+from svcserver.http.heads import Header, RequestHead, ResponseHead
 
 HOP_BY_HOP = frozenset(
     [

@@ -10,13 +10,13 @@ from attrs import define, field
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
-from svcserver.edge.heads import Fault, RequestHead
 from svcserver.edge.redaction import shown
 from svcserver.edge.verdicts import Forward, Limits, Record, Refuse, Verdict
 from svcserver.gateway import policy
 from svcserver.gateway.feed import Feed
 from svcserver.gateway.limits import Crowd, Seldom, Spending
 from svcserver.gateway.policy import Route
+from svcserver.http.heads import Fault, RequestHead
 from svcserver.kernel.secrets import Secret
 
 log = Logger()

@@ -7,9 +7,9 @@ from typing import Any
 from attrs import define
 from twisted.logger import Logger
 
-from svcserver.edge.heads import Fault, RequestHead
 from svcserver.edge.redaction import shown
 from svcserver.edge.verdicts import Forward, Limits, Record, Refuse, Verdict
+from svcserver.http.heads import Fault, RequestHead
 from svcserver.relay import guard
 
 log = Logger()

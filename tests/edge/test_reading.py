@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.edge.bodies import LAST_CHUNK, Chunked, Counted, chunk
-from svcserver.edge.heads import Fault, find_end, read_request, read_response
+from svcserver.http.bodies import LAST_CHUNK, Chunked, Counted, chunk
+from svcserver.http.heads import Fault, find_end, read_request, read_response
 
 GOOD = (
     b"POST /a?b HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nConnection: close\r\n"

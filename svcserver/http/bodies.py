@@ -6,7 +6,7 @@ import re
 
 from attrs import define, field
 
-from svcserver.edge.heads import Fault
+from svcserver.http.heads import Fault
 
 MAX_LINE = 1_024  # bytes of a chunk's size line
 MAX_TRAILER = 8 * 1_024
