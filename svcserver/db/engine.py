@@ -69,7 +69,7 @@ def make_engine(url: URL) -> Engine:
     )
 
 
-def describe(why: BaseException) -> str:
+def describe(why: BaseException | None) -> str:
     """The one line an operator needs of a database error."""
     origin = getattr(why, "orig", None) or why
     return str(origin).strip().splitlines()[0] if str(origin).strip() else type(origin).__name__

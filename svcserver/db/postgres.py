@@ -18,6 +18,7 @@ from twisted.internet.threads import deferToThreadPool
 from twisted.python.threadpool import ThreadPool
 
 from svcserver.db.engine import POOL_SIZE
+from svcserver.db.faults import Faults
 from svcserver.db.ledger import Work
 from svcserver.kernel.refusals import Unavailable
 
@@ -36,6 +37,7 @@ class PostgresLedger(Service):
         self._serializable = engine.execution_options(isolation_level="SERIALIZABLE")
         self._reactor = reactor
         self._pool = ThreadPool(minthreads=1, maxthreads=POOL_SIZE, name="database")
+        self._faults = Faults(reactor.seconds)
         self._waiting = 0
 
     def startService(self) -> None:
@@ -62,7 +64,7 @@ class PostgresLedger(Service):
             return fail(Unavailable("the database is busy", retry_after_s=1))
         self._waiting += 1
         done: Deferred[T] = deferToThreadPool(self._reactor, self._pool, how, work)
-        return done.addBoth(self._counted)
+        return done.addBoth(self._counted).addErrback(self._faults.refuse)
 
     def _counted(self, result: Any) -> Any:
         self._waiting -= 1

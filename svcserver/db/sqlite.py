@@ -15,6 +15,7 @@ from twisted.application.service import Service
 from twisted.internet.defer import Deferred, fail, gatherResults, succeed
 from twisted.python.failure import Failure
 
+from svcserver.db.faults import Faults
 from svcserver.db.ledger import Work
 from svcserver.kernel.refusals import Unavailable
 
@@ -33,6 +34,7 @@ class Worker:
         self._connection = connection
         self._raw: Any = connection.connection.dbapi_connection
         self._reactor = reactor
+        self._faults = Faults(reactor.seconds)
         self._writes = writes
         self._gathered: list[Job] = []
         self._queue: SimpleQueue[list[Job] | None] = SimpleQueue()
@@ -133,6 +135,8 @@ class Worker:
     def _deliver(self, outcomes: list[Outcome]) -> None:
         self._waiting -= len(outcomes)
         for done, result in outcomes:
+            if isinstance(result, Failure):
+                result = self._faults.refuse(result)
             if not done.called:  # a caller may have cancelled; its write stands
                 done.callback(result)
 

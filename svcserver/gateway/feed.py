@@ -14,9 +14,10 @@ from twisted.internet.defer import CancelledError, Deferred, DeferredList
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
-from svcserver.gateway.limits import MAX_KEYS, Seldom
+from svcserver.gateway.limits import MAX_KEYS
 from svcserver.kernel import json
 from svcserver.kernel.secrets import Secret
+from svcserver.kernel.seldom import Seldom
 
 log = Logger()
 

@@ -14,10 +14,11 @@ from svcserver.edge.redaction import shown
 from svcserver.edge.verdicts import Forward, Limits, Record, Refuse, Verdict
 from svcserver.gateway import policy
 from svcserver.gateway.feed import Feed
-from svcserver.gateway.limits import Crowd, Seldom, Spending
+from svcserver.gateway.limits import Crowd, Spending
 from svcserver.gateway.policy import Route
 from svcserver.http.heads import Fault, RequestHead
 from svcserver.kernel.secrets import Secret
+from svcserver.kernel.seldom import Seldom
 
 log = Logger()
 

@@ -90,20 +90,3 @@ class Crowd:
 
     def __len__(self) -> int:
         return len(self._open)
-
-
-@define
-class Seldom:
-    """Says yes at most once per key and ``every_s``; keeps a bounded number of keys."""
-
-    every_s: float = 60.0
-    _said: dict[str, float] = field(factory=dict, init=False)
-
-    def now(self, key: str, at: float) -> bool:
-        """Whether it is time again."""
-        last = self._said.pop(key, None)
-        due = last is None or at - last >= self.every_s
-        self._said[key] = at if due or last is None else last
-        if len(self._said) > MAX_KEYS:
-            self._said.pop(next(iter(self._said)))
-        return due

@@ -5,13 +5,13 @@ The write is kept for the account it names; an owner reads about it once a minut
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 
 from attrs import define, field
 from twisted.logger import Logger
 
 from svcserver.kernel.ids import AccountId
+from svcserver.kernel.seldom import Seldom
 from svcserver.web.routes import Call
 
 log = Logger()
@@ -25,9 +25,7 @@ class Relayed:
     """Whose data a request means, and the log of game servers that forward another's token."""
 
     now: Callable[[], float]
-    _said: OrderedDict[tuple[AccountId, AccountId], float] = field(
-        factory=OrderedDict, init=False, repr=False
-    )
+    _seldom: Seldom = field(factory=lambda: Seldom(EVERY_S, MAX_PAIRS), init=False)
 
     def subject(self, call: Call, named: AccountId) -> AccountId:
         """The named account for a game server, else the caller's own; mismatches are logged."""
@@ -38,13 +36,8 @@ class Relayed:
         return subject
 
     def _say(self, named: AccountId, forwarded: AccountId) -> None:
-        pair, now = (named, forwarded), self.now()
-        if now - self._said.get(pair, -EVERY_S) < EVERY_S:
+        if not self._seldom.now((named, forwarded), self.now()):
             return
-        self._said[pair] = now
-        self._said.move_to_end(pair)
-        if len(self._said) > MAX_PAIRS:
-            self._said.popitem(last=False)
         log.warn(
             "a game server writes for {named!r} and forwards the token of {forwarded};"
             " the write is kept for {named!r}",

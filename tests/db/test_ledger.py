@@ -35,6 +35,9 @@ class QueueReactor:
     def __init__(self) -> None:
         self.calls: Queue[Any] = Queue()
 
+    def seconds(self) -> float:
+        return 0.0
+
     def callFromThread(self, call: Any, *args: Any, **kwargs: Any) -> None:
         self.calls.put((call, args, kwargs))
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.gateway.limits import Crowd, Seldom, Spending, key_of
+from svcserver.gateway.limits import Crowd, Spending, key_of
 from svcserver.gateway.policy import Bucket
 from svcserver.gateway.service import figures
 from svcserver.kernel.rates import Rate, TokenBuckets
@@ -57,10 +57,6 @@ class BucketTests(SynchronousTestCase):
         for n in range(1000):
             some.take(str(n), 0)
         self.assertEqual(len(some), 100)
-        seldom = Seldom()
-        self.assertTrue(seldom.now("a", 0))
-        self.assertFalse(seldom.now("a", 59))
-        self.assertTrue(seldom.now("a", 60))
 
 
 class CrowdTests(SynchronousTestCase):

@@ -93,4 +93,4 @@ class RelayedTests(SynchronousTestCase):
             caller = Caller("UID-other", game_server=True)
             call = Call(caller, None, None)  # type: ignore[arg-type]
             self.assertEqual(relayed.subject(call, f"UID-{number}"), f"UID-{number}")
-        self.assertEqual(len(relayed._said), MAX_PAIRS)
+        self.assertEqual(len(relayed._seldom), MAX_PAIRS)

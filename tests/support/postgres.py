@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from attrs import define, field
 from sqlalchemy import create_engine, text
 
 from tests.support.requirements import skip
@@ -20,40 +21,83 @@ from tests.support.requirements import skip
 _numbers = itertools.count(1)
 
 
+@define
+class Instance:
+    """A server on a Unix socket in a folder of its own; nothing listens on a port."""
+
+    folder: Path
+    binaries: Path
+    options: dict[str, Any] = field(repr=False)
+
+    @classmethod
+    def make(cls) -> Instance:
+        """A new one, not started; skips where PostgreSQL is not installed."""
+        binaries = _binaries()
+        if binaries is None:
+            raise skip("postgres", "its binaries are not installed")
+        folder = Path(tempfile.mkdtemp(prefix="svc-pg-"))
+        made = cls(folder, binaries, _unprivileged(folder))
+        made._run("initdb", "-D", made.data, "-U", "svc", "-A", "trust", "-N", "-E", "UTF8")
+        return made
+
+    @property
+    def data(self) -> Path:
+        """Where it keeps its files."""
+        return self.folder / "data"
+
+    def start(self) -> None:
+        """Returns when it takes connections."""
+        options = f"-c listen_addresses='' -c unix_socket_directories={self.folder}"
+        log = self.folder / "log"
+        self._run("pg_ctl", "-D", self.data, "-l", log, "-o", options, "-w", "start")
+
+    def stop(self, mode: str = "immediate") -> None:
+        """``immediate`` is its kill -9, ``fast`` cuts every session."""
+        self._run("pg_ctl", "-D", self.data, "-m", mode, "stop")
+
+    def end(self) -> None:
+        """Stop it and leave nothing."""
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def database(self) -> str:
+        """The URL of an empty database of its own."""
+        name = f"svc_{os.getpid()}_{next(_numbers)}"
+        admin = create_engine(self._url("postgres"), isolation_level="AUTOCOMMIT")
+        with admin.connect() as connection:
+            connection.execute(text(f"CREATE DATABASE {name}"))
+        admin.dispose()
+        return self._url(name)
+
+    def _url(self, name: str) -> str:
+        return f"postgresql+psycopg://svc@/{name}?host={self.folder}"
+
+    def _run(self, program: str, *words: Any) -> None:
+        done = subprocess.run(
+            [str(self.binaries / program), *map(str, words)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+            cwd="/",
+            **self.options,
+        )
+        if done.returncode:
+            raise AssertionError(done.stderr.decode(errors="replace"))
+
+
 def fresh_database() -> str:
     """The URL of an empty database; skips where PostgreSQL is not installed."""
-    folder = _instance()
-    name = f"svc_{os.getpid()}_{next(_numbers)}"
-    admin = create_engine(_url(folder, "postgres"), isolation_level="AUTOCOMMIT")
-    with admin.connect() as connection:
-        connection.execute(text(f"CREATE DATABASE {name}"))
-    admin.dispose()
-    return _url(folder, name)
-
-
-def _url(folder: str, name: str) -> str:
-    return f"postgresql+psycopg://svc@/{name}?host={folder}"
+    return _shared().database()
 
 
 @lru_cache(maxsize=1)
-def _instance() -> str:
-    """Start the instance on a Unix socket; the folder of the socket."""
-    binaries = _binaries()
-    if binaries is None:
-        raise skip("postgres", "its binaries are not installed")
-    folder = tempfile.mkdtemp(prefix="svc-pg-")
-    data = Path(folder, "data")
-    options = _unprivileged(folder)
-    _run([binaries / "initdb", "-D", data, "-U", "svc", "-A", "trust", "-N", "-E", "UTF8"], options)
-    start = ["-o", f"-c listen_addresses='' -c unix_socket_directories={folder}", "-w", "start"]
-    _run([binaries / "pg_ctl", "-D", data, "-l", Path(folder, "log"), *start], options)
-
-    def stop() -> None:
-        _run([binaries / "pg_ctl", "-D", data, "-m", "immediate", "stop"], options)
-        shutil.rmtree(folder, ignore_errors=True)
-
-    atexit.register(stop)
-    return folder
+def _shared() -> Instance:
+    """The instance of a test run."""
+    made = Instance.make()
+    made.start()
+    atexit.register(made.end)
+    return made
 
 
 def _binaries() -> Path | None:
@@ -64,24 +108,10 @@ def _binaries() -> Path | None:
     return Path(elsewhere).parent if elsewhere else None
 
 
-def _unprivileged(folder: str) -> dict[str, Any]:
+def _unprivileged(folder: Path) -> dict[str, Any]:
     """initdb refuses root: give the folder away and run as nobody."""
     if os.geteuid() != 0:
         return {}
     user = pwd.getpwnam("nobody")
     os.chown(folder, user.pw_uid, user.pw_gid)
     return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-
-
-def _run(command: list[Any], options: dict[str, Any]) -> None:
-    done = subprocess.run(
-        [str(word) for word in command],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        timeout=60,
-        check=False,
-        cwd="/",
-        **options,
-    )
-    if done.returncode:
-        raise AssertionError(done.stderr.decode(errors="replace"))

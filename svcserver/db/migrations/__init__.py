@@ -7,8 +7,12 @@ from alembic.config import Config
 from sqlalchemy import Connection, Engine, text
 
 from svcserver.db.engine import BadDatabase, SQLAlchemyError, describe, is_sqlite
+from svcserver.db.faults import cure_of
 from svcserver.db.transaction import transaction
 
+LOOKED_THROUGH = 1 << 30  # bytes; svcctl db check reads a larger file, a start must not last
+RESTORE = "restore a backup: svcctl db restore FILE"
+_EXTENT = ("page_count", "page_size")
 _LOCK = 0x53564344  # any constant: two starting services must not migrate at once
 
 
@@ -16,11 +20,28 @@ def upgrade(engine: Engine, revision: str = "head") -> None:
     """Bring the database to ``revision``; raises BadDatabase when it cannot be used."""
     try:
         with transaction(engine) as tx:
-            if not is_sqlite(engine):  # SQLite's own lock already keeps a second one out
+            if is_sqlite(engine):
+                _look_through(tx)
+            else:
                 tx.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
             _run(tx, revision)
+            # a database that can only be read is found now, not at the first save
+            tx.execute(text("UPDATE alembic_version SET version_num = version_num"))
     except SQLAlchemyError as why:
-        raise BadDatabase(f"the database cannot be used: {describe(why)}") from why
+        cure = cure_of(why)
+        raise BadDatabase(
+            f"the database cannot be used: {describe(why)}" + (f"; {cure}" if cure else "")
+        ) from why
+
+
+def _look_through(tx: Connection) -> None:
+    """Refuse a damaged file now, not when somebody's save touches the damage."""
+    pages, size = (tx.exec_driver_sql(f"PRAGMA {one}").scalar_one() for one in _EXTENT)
+    if pages * size > LOOKED_THROUGH:
+        return
+    said = str(tx.exec_driver_sql("PRAGMA quick_check(1)").scalar_one())
+    if said != "ok":
+        raise BadDatabase(f"the database is damaged ({said.splitlines()[-1]}); {RESTORE}")
 
 
 def _run(connection: Connection, revision: str) -> None:

@@ -1,0 +1,84 @@
+"""A database that cannot serve now: gone, full, locked, or on a failing disk.
+
+Whoever asked gets a 503, since trying again makes sense; the operator one line a minute
+and fault. What is a mistake of ours (a bad statement) stays an unexpected failure.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field
+from sqlalchemy.exc import DBAPIError
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from svcserver.db.engine import describe
+from svcserver.kernel.refusals import Unavailable
+from svcserver.kernel.seldom import Seldom
+
+log = Logger()
+
+RETRY_S = 2
+# https://sqlite.org/rescode.html
+_SQLITE = {
+    "SQLITE_BUSY": "another program holds its lock: end it",
+    "SQLITE_CANTOPEN": "its files cannot be opened: look at owner and open-files limit",
+    "SQLITE_CORRUPT": "it is damaged: stop, and restore a backup with svcctl db restore",
+    "SQLITE_FULL": "the disk is full: make room",
+    "SQLITE_IOERR": "the disk fails or is full: look at the system's log",
+    "SQLITE_LOCKED": "another program holds its lock: end it",
+    "SQLITE_NOTADB": "it is damaged: stop, and restore a backup with svcctl db restore",
+    "SQLITE_NOMEM": "memory is short: give the machine more",
+    "SQLITE_READONLY": "it is read-only: look at the owner of its files and at the mount",
+}
+# https://www.postgresql.org/docs/current/errcodes-appendix.html: classes of SQLSTATE
+_POSTGRES = {
+    "08": "the connection to it broke: is PostgreSQL running?",
+    "25006": "it is read-only: is it a standby?",
+    "40": "too many write the same at once",
+    "53": "PostgreSQL is short of memory, disk or connections",
+    "57P": "PostgreSQL is stopping or starting",
+    "58": "PostgreSQL's disk fails: look at its log",
+    "XX": "it is damaged: look at PostgreSQL's log",
+}
+_NO_STATE = "it does not answer: is PostgreSQL running?"
+
+
+def cure_of(why: BaseException | None) -> str | None:
+    """What an operator can do about it; None for what is no fault of the database."""
+    origin: Any = why.orig if isinstance(why, DBAPIError) else why
+    if isinstance(origin, sqlite3.Error):
+        name = getattr(origin, "sqlite_errorname", "") or ""
+        return next((cure for start, cure in _SQLITE.items() if name.startswith(start)), None)
+    if not isinstance(why, DBAPIError):
+        return None
+    state = getattr(origin, "sqlstate", None)
+    if state is None:
+        return _NO_STATE if why.connection_invalidated or _is_operational(origin) else None
+    return next((cure for start, cure in _POSTGRES.items() if state.startswith(start)), None)
+
+
+def _is_operational(origin: Any) -> bool:
+    return type(origin).__name__ in ("OperationalError", "AdminShutdown", "ConnectionTimeout")
+
+
+@define
+class Faults:
+    """Turns such failures into a refusal, and tells the operator."""
+
+    seconds: Callable[[], float]
+    _seldom: Seldom = field(factory=Seldom, init=False)
+
+    def refuse(self, failure: Failure) -> Failure:
+        """``failure``, or an Unavailable in its place."""
+        cure = cure_of(failure.value)
+        if cure is None:
+            return failure
+        if self._seldom.now(cure, self.seconds()):
+            log.error(
+                "the database cannot serve: {why}; {cure}", why=describe(failure.value), cure=cure
+            )
+        return Failure(Unavailable("the database cannot serve now", retry_after_s=RETRY_S))

@@ -1,0 +1,218 @@
+"""The database goes away, fills up, is locked or rots under a metagame with players on it."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import orjson
+import pytest
+from attrs import define, field
+
+from tests.support.postgres import Instance
+from tests.support.processes import (
+    Service,
+    bearer,
+    eventually,
+    free_port,
+    metagame,
+    metagame_environ,
+    register,
+)
+
+pytestmark = pytest.mark.live
+
+ENDLESS = resource.RLIM_INFINITY
+
+
+@define
+class Saver:
+    """A player who saves on and on, whatever the answer; keeps what was acknowledged."""
+
+    service: Service
+    player: dict[str, str]
+    size: int = 2_000
+    character: str = ""
+    version: int = 0
+    statuses: list[int] = field(factory=list)
+    bodies: set[bytes] = field(factory=set)
+    done: Event = field(factory=Event)
+
+    def begin(self) -> Saver:
+        """Read the character into being."""
+        _, body = self.service.ask("GET", "/character", headers=bearer(self.player))
+        self.character = orjson.loads(body)[0]["id"]
+        return self
+
+    def save(self) -> int:
+        """One save of the next version; its status."""
+        data = orjson.dumps({"n": str(self.version + 1), "pad": "x" * self.size}).decode()
+        sent = {"characterId": self.character, "data": data, "updateVersion": self.version + 1}
+        status, body = self.service.ask("POST", "/character", sent, bearer(self.player))
+        self.statuses.append(status)
+        if status == 200:
+            self.version += 1
+        else:
+            self.bodies.add(body)
+            self.version = max(self.version, self.held() or 0)  # it may have been in flight
+        return status
+
+    def held(self) -> int | None:
+        """The version the server holds; None when it cannot say."""
+        status, body = self.service.ask("GET", "/character", headers=bearer(self.player))
+        return int(orjson.loads(body)[0]["updateVersion"]) if status == 200 else None
+
+    def run(self) -> None:
+        """Until told to stop."""
+        while not self.done.is_set():
+            self.save()
+
+
+@contextmanager
+def saving(savers: list[Saver]) -> Iterator[None]:
+    """All of them at once."""
+    threads = [Thread(target=one.run) for one in savers]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        for one in savers:
+            one.done.set()
+        for thread in threads:
+            thread.join(60)
+
+
+def savers_of(service: Service, count: int, **more: Any) -> list[Saver]:
+    return [Saver(service, register(service, f"saver_{n}"), **more).begin() for n in range(count)]
+
+
+def acknowledged(savers: list[Saver], more: int = 5) -> None:
+    """Wait until each was answered with 200 so many times more."""
+    wanted = [one.statuses.count(200) + more for one in savers]
+    eventually(
+        lambda: all(one.statuses.count(200) >= n for one, n in zip(savers, wanted, strict=True))
+    )
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_a_restart_of_postgresql_in_mid_load_loses_nothing_acknowledged(
+    tmp_path: Path, mode: str
+) -> None:
+    server = Instance.make()
+    server.start()
+    try:
+        with metagame(tmp_path, DATABASE_URL=server.database()) as service:
+            savers = savers_of(service, 4)
+            with saving(savers):
+                acknowledged(savers)
+                server.stop(mode)
+                eventually(lambda: all(set(one.statuses) - {200} for one in savers))
+                assert service.ask("GET", "/svc-status")[0] == 200  # what needs no database
+                server.start()
+                acknowledged(savers)
+            for one in savers:
+                # 409: the save under way when it went was kept after all
+                assert {200, 503} <= set(one.statuses) <= {200, 409, 503}
+                assert one.held() == one.version
+            assert "svc@" not in service.log
+    finally:
+        server.end()
+
+
+@contextmanager
+def full_at(service: Service, size: int) -> Iterator[None]:
+    """No file of the process may grow beyond ``size`` bytes: to SQLite, a full disk."""
+    assert service.process is not None
+    pid = service.process.pid
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, ENDLESS))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (ENDLESS, ENDLESS))
+
+
+def test_a_full_disk_refuses_saves_and_takes_them_again_when_there_is_room(
+    tmp_path: Path,
+) -> None:
+    with metagame(tmp_path) as service:
+        savers = savers_of(service, 3, size=50_000)
+        for one in savers:
+            assert [one.save() for _ in range(4)] == [200] * 4
+        with full_at(service, os.path.getsize(tmp_path / "svc.db-wal")):
+            # what was there is read, what is new is refused
+            eventually(lambda: all(one.save() != 200 for one in savers))
+            assert [one.held() for one in savers] == [one.version for one in savers]
+            assert {one.save() for one in savers} == {503}
+        assert [one.save() for one in savers] == [200] * 3
+        assert service.log.count("the database cannot serve") == 1, service.log
+        assert "Traceback" not in service.log
+    with metagame(tmp_path) as again:
+        for one in savers:
+            one.service = again
+            assert one.held() == one.version
+
+
+def test_a_foreign_lock_holds_up_saves_but_neither_reads_nor_the_reactor(tmp_path: Path) -> None:
+    with metagame(tmp_path) as service:
+        [one] = savers_of(service, 1)
+        with closing(sqlite3.connect(tmp_path / "svc.db", isolation_level=None)) as stranger:
+            stranger.execute("BEGIN IMMEDIATE")
+            waiting = Thread(target=one.save)
+            waiting.start()
+            assert service.ask("GET", "/svc-status")[0] == 200
+            assert one.held() == 0
+            assert one.statuses == []
+            stranger.execute("ROLLBACK")
+            waiting.join(30)
+            assert one.statuses == [200]  # it waited and was saved
+            stranger.execute("BEGIN IMMEDIATE")
+            assert one.save() == 503  # until it was tired of it
+        assert one.save() == 200
+        assert "another program holds its lock" in service.log
+
+
+def refused(folder: Path, **environ: str) -> str:
+    """The one line of a start that must fail."""
+    port = free_port()
+    service = Service("svc-metagame", folder, metagame_environ(folder, port, **environ), port)
+    try:
+        assert service.launch().wait(30) not in (0, None)
+    finally:
+        service.stop()
+    [line] = service.log.strip().splitlines()[-1:]
+    assert "Traceback" not in service.log
+    return line
+
+
+def test_a_read_only_database_ends_the_start_with_one_line(tmp_path: Path) -> None:
+    with metagame(tmp_path):
+        pass
+    line = refused(tmp_path, DATABASE_URL=f"sqlite:///file:{tmp_path}/svc.db?mode=ro&uri=true")
+    assert "DATABASE_URL" in line and "read-only" in line
+
+
+def test_a_damaged_page_ends_the_start_and_names_the_cure(tmp_path: Path) -> None:
+    with metagame(tmp_path) as service:
+        for one in savers_of(service, 3, size=50_000):
+            one.save()
+    file = tmp_path / "svc.db"
+    pages = file.stat().st_size // 16_384
+    with file.open("r+b") as disk:
+        for page in range(2, pages):  # headers of pages that hold no file header
+            disk.seek(page * 16_384)
+            disk.write(os.urandom(512))
+    line = refused(tmp_path)
+    assert "DATABASE_URL" in line and "damaged" in line and "svcctl db restore" in line
+
+
+def test_a_file_that_is_no_database_ends_the_start_and_names_the_cure(tmp_path: Path) -> None:
+    (tmp_path / "svc.db").write_bytes(os.urandom(100_000))
+    line = refused(tmp_path)
+    assert "DATABASE_URL" in line and "svcctl db restore" in line
