@@ -1,0 +1,72 @@
+"""Components die or hang in mid-evening; the stack brings them back while players stay in."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.ctl.hosts import change, demo_host, said, stack
+from tests.live.faults.guest import Guest
+from tests.live.test_stack import ALL, pid_of
+from tests.support.processes import eventually
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    host = demo_host(tmp_path_factory.mktemp("evening") / "host")
+    change(host, "gateway", "GATEWAY_UPSTREAM_IDLE_TIMEOUT_MS", "1000")
+    with stack(host):
+        eventually(lambda: "stack ready" in said(host), 60)
+        yield host
+    assert "Traceback" not in said(host)
+
+
+def running(folder: Path, component: str) -> int:
+    pid = pid_of(folder, component)
+    assert pid is not None
+    return pid
+
+
+@pytest.mark.parametrize("component", ALL)
+def test_players_stay_in_when_a_component_is_killed(folder: Path, component: str) -> None:
+    guests = [Guest(folder, f"{component}_{n}").arrive() for n in range(2)]
+    for one in guests:
+        assert one.saved() and one.in_the_city() and one.downloads()
+    os.kill(running(folder, component), signal.SIGKILL)
+    for one in guests:  # the same key and token all the evening
+        eventually(one.kept)
+        eventually(one.in_the_city)
+        eventually(one.downloads)
+        assert one.saved()
+
+
+def test_a_hanging_metagame_is_a_504_and_goes_on_where_it_was(folder: Path) -> None:
+    guest = Guest(folder, "hung_1").arrive()
+    assert guest.saved()
+    metagame = running(folder, "metagame")
+    os.kill(metagame, signal.SIGSTOP)
+    try:
+        assert guest.ask("GET", "/svc-status")[0] == 504
+    finally:
+        os.kill(metagame, signal.SIGCONT)
+    eventually(guest.kept)
+    assert guest.saved()
+    assert running(folder, "metagame") == metagame
+
+
+def test_a_hanging_deploy_server_holds_up_nothing_else(folder: Path) -> None:
+    guest = Guest(folder, "hung_2").arrive()
+    deploy = running(folder, "deploy")
+    os.kill(deploy, signal.SIGSTOP)
+    try:
+        assert not guest.in_the_city()
+        assert guest.saved() and guest.downloads()
+    finally:
+        os.kill(deploy, signal.SIGCONT)
+    eventually(guest.in_the_city)
