@@ -133,16 +133,29 @@ class FrontDoor:
         return answer
 
     def early(self, request: HttpRequest, length: int | None) -> Answer | None:
-        """The refusal that can be given before the body is read, or None."""
+        """The refusal that can be given before the body is read, or None.
+
+        It is observed like any other answer: a request refused here never reaches ``answer``.
+        """
+        started = time.perf_counter()
         try:
             found = self._table.match(request.method, request.path)
-        except BadPath:
-            return None
-        if found is None:
-            return None if length is not None and length <= self.max_json else Answer(404)
-        if length is not None and length > self.max_json:
-            return self.page(413, None)
-        return self.gate.early(found[0], request, length)
+        except BadPath as why:
+            return self._observed_early(None, request, started, self.page(400, why))
+        too_long = length is not None and length > self.max_json
+        if found is None or not self.gate.exists(found[0], found[1]):
+            said = self.unmatched(request) if too_long or length is None else None
+            return self._observed_early(None, request, started, said)
+        row = found[0]
+        said = self.page(413, None) if too_long else self.gate.early(row, request, length)
+        return self._observed_early(row, request, started, said)
+
+    def _observed_early(
+        self, row: Row | None, request: HttpRequest, started: float, said: Answer | None
+    ) -> Answer | None:
+        if said is not None:
+            self._observed(said, row, request, {"caller": NOBODY}, started)
+        return said
 
     def answer(self, request: HttpRequest) -> Deferred[Answer]:
         """Answer one request. Never fails, except with CancelledError."""

@@ -205,6 +205,21 @@ class ConventionTests(SynchronousTestCase):
         self.failureResultOf(asked, CancelledError)
         self.assertTrue(self.seen[-1].aborted)
 
+    def early(self, method: str, path: bytes, length: int | None) -> int | None:
+        said = self.door.early(HttpRequest(method, path, b"", _NoHeaders(), "127.0.0.1"), length)
+        return None if said is None else said.status
+
+    def test_what_is_refused_before_its_body_is_read_is_observed_too(self) -> None:
+        too_long = self.door.max_json + 1
+        self.assertEqual(self.early("POST", b"/shaped", too_long), 413)
+        self.assertEqual(self.early("POST", b"/nope", too_long), 404)
+        self.assertEqual(self.early("POST", b"/thing/%FF/x", 5), 400)
+        self.assertEqual([done.status for done in self.seen], [413, 404, 400])
+        self.assertEqual([done.row is None for done in self.seen], [False, True, True])
+        self.assertIsNone(self.early("POST", b"/shaped", 5))
+        self.assertIsNone(self.early("POST", b"/shaped", None))
+        self.assertEqual(len(self.seen), 3)
+
     def test_every_row_runs_through_its_klein_endpoint(self) -> None:
         self.assertEqual(set(self.door.app.endpoints), {row.name for row in self.door.rows})
 
@@ -312,6 +327,12 @@ class MarkTests(SynchronousTestCase):
             "GET", f"/marked/own/{bob.id}", token=ann.token, game_server=GAME_SERVER_KEY
         )
         self.assertEqual(page.status, 200)
+
+    def test_real_only_comes_before_the_size_of_a_body(self) -> None:
+        game = self.game(PROGRESSION_MODE="stub")
+        request = HttpRequest("POST", b"/huntpass/UID-x", b"", _NoHeaders(), "127.0.0.1")
+        said = game.door.early(request, game.door.max_json + 1)
+        self.assertEqual(said and said.status, 404)
 
     def test_with_fixed_progression_neither_own_nor_game_server_refuses(self) -> None:
         game = self.game(PROGRESSION_MODE="stub")
