@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from svcserver.web.routes import Row
@@ -12,6 +13,7 @@ _SECRET = re.compile(
     r"UUK_[0-9A-Fa-f]+"  # account keys
     r"|ey[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.?[A-Za-z0-9_-]*"  # player tokens
     r"|[0-9A-Fa-f]{40,}"  # game-server keys, purchase tokens, hashes
+    r"|(?<![0-9A-Za-z-])[0-9A-Za-z]{4}(?:-[0-9A-Za-z]{4}){2}(?![0-9A-Za-z-])"  # invite codes
 )
 MAX_PATH = 512  # characters of a path in a log line
 
@@ -25,10 +27,24 @@ def safe_path(path: bytes, row: Row | None = None) -> str:
     """A request path for a log line: printable ASCII, secrets replaced, bounded."""
     text = path[: MAX_PATH * 2].decode("latin-1")
     if not (text.isascii() and text.isprintable()):
-        text = "".join(c if " " < c < "\x7f" else f"%{ord(c):02X}" for c in text)
+        text = _encoded(text)
     if row is not None and row.secret_path:
         text = _hide(text, row)
+    if "%" in text:
+        text = _see_through(text)
     return redact(text)[:MAX_PATH]
+
+
+def _see_through(text: str) -> str:
+    """Decoded where only the percent-encoding hides a secret; else as it was."""
+    plain = unquote(text, encoding="latin-1")
+    if redact(plain) == plain:
+        return text
+    return _encoded(redact(plain))
+
+
+def _encoded(text: str) -> str:
+    return "".join(c if " " < c < "\x7f" else f"%{ord(c):02X}" for c in text)
 
 
 def _hide(text: str, row: Row) -> str:

@@ -282,7 +282,9 @@ class RequestLogTests(SynchronousTestCase):
             f"/nope/{ann.token}",
             f"/nope/{ann.key}",
             f"/nope/{GAME_SERVER_KEY}",
+            f"/nope/UUK%5F{ann.key[4:24]}%{ord(ann.key[24]):02x}{ann.key[25:]}",
             "/account/api/oauth/sessions/kill/abc",
+            "/svc/api/invitecodes/ABCD-EFGH-JKMN",
         ):
             for line in self.lines("DELETE", path, game):
                 self.assertNotIn(path.rpartition("/")[2], line)
@@ -306,8 +308,13 @@ class RequestLogTests(SynchronousTestCase):
         text = safe_path(b"/" + path)
         self.assertTrue(text.isascii() and text.isprintable())
 
-    def test_redaction_spares_plain_words(self) -> None:
-        self.assertEqual(redact("/guild/invite/UID-1234"), "/guild/invite/UID-1234")
+    def test_redaction_spares_plain_words_and_ids(self) -> None:
+        for path in (
+            "/guild/invite/UID-1234",
+            "/inventory/UID-747ff4fc-50e2-42d2-9de8-92626244fd34/533ca3f0-0853-4078-8afd-6b33608d0411",
+        ):
+            self.assertEqual(redact(path), path)
+            self.assertEqual(safe_path(path.encode() + b"/a%20b"), path + "/a%20b")
 
 
 class MarkTests(SynchronousTestCase):
