@@ -30,6 +30,7 @@ _LEVELS = {
 _RANK = {LogLevel.debug: 0, LogLevel.info: 1, LogLevel.warn: 2, LogLevel.error: 3}
 _PRIVATE = ("log_", "isError", "why", "format")
 _BOUND = 8_192  # characters of one line
+_LARGEST = 2**53  # what every reader of JSON takes for a number
 
 
 def level_word(text: str) -> str:
@@ -102,7 +103,7 @@ class LogLines:
         }
         for name, value in event.items():
             if not name.startswith(_PRIVATE) and name not in fields:
-                fields[name] = value if isinstance(value, str | int | float | bool) else str(value)
+                fields[name] = _value(value)
         if event.get("log_failure") is not None:
             fields["traceback"] = _trace(event)
         return json.dump(fields).decode() + "\n"
@@ -118,9 +119,23 @@ def _text(event: dict[str, Any]) -> str:
         text = pattern.format_map(event) if pattern is not None else formatEvent(event)
     except (KeyError, IndexError, ValueError, AttributeError, TypeError):
         text = formatEvent(event)
-    if "\n" in text or "\r" in text or "\x1b" in text:
-        text = text.replace("\r", "\\r").replace("\n", "\\n").replace("\x1b", "\\x1b")
-    return text[:_BOUND]
+    return _plain(text[:_BOUND])
+
+
+def _plain(text: str) -> str:
+    """One line that no terminal obeys and every encoding holds."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def _value(value: Any) -> Any:
+    """A field for a JSON line, whatever it is."""
+    if isinstance(value, bool | float):
+        return value
+    if isinstance(value, int) and -_LARGEST <= value <= _LARGEST:
+        return value
+    return _plain(str(value))
 
 
 def _trace(event: dict[str, Any]) -> str:

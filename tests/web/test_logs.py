@@ -1,0 +1,91 @@
+"""Log lines: one event one line, whatever a stranger put into it; what LOG_LEVEL lets through."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import orjson
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.internet.task import Clock
+from twisted.logger import LogLevel
+from twisted.python.failure import Failure
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.web.logs import FLUSH_S, LogLines, level_word
+
+
+def event(level: LogLevel = LogLevel.info, **fields: Any) -> dict[str, Any]:
+    return {"log_time": 1.5, "log_level": level, "log_namespace": "svcserver.x", **fields}
+
+
+def lines(*events: dict[str, Any], **how: Any) -> list[str]:
+    out = io.StringIO()
+    log = LogLines(out, **how)
+    for one in events:
+        log(one)
+    return out.getvalue().splitlines()
+
+
+class LineTests(SynchronousTestCase):
+    def test_a_line_says_when_how_grave_where_and_what(self) -> None:
+        [line] = lines(event(log_format="{what} ready", what="metagame"))
+        self.assertEqual(line, "1970-01-01T00:00:01.500Z info x: metagame ready")
+
+    def test_production_lines_are_json_with_the_fields(self) -> None:
+        [line] = lines(
+            event(log_format="{n} of {all}", n=1, all=[2], huge=2**70, half=0.5, yes=True),
+            as_json=True,
+        )
+        said = orjson.loads(line)
+        self.assertEqual(said["message"], "1 of [2]")
+        self.assertEqual((said["n"], said["all"], said["half"], said["yes"]), (1, "[2]", 0.5, True))
+        self.assertEqual(said["huge"], str(2**70))
+
+    @given(st.text(st.characters(), max_size=80))
+    @settings(max_examples=80, deadline=None)
+    def test_nothing_a_stranger_sends_makes_a_second_line_or_steers_a_terminal(
+        self, text: str
+    ) -> None:
+        for as_json in (False, True):
+            found = lines(event(log_format="{text}", text=text), as_json=as_json)
+            self.assertEqual(len(found), 1)
+            self.assertTrue(found[0].isprintable())
+            found[0].encode()
+
+    def test_a_failure_shows_its_traceback_and_in_json_on_one_line(self) -> None:
+        failed = event(LogLevel.critical, log_format="it broke", log_failure=Failure(OSError("x")))
+        self.assertIn("OSError: x", "\n".join(lines(failed)))
+        [line] = lines(failed, as_json=True)
+        self.assertIn("OSError: x", orjson.loads(line)["traceback"])
+
+    def test_a_broken_format_is_still_a_line(self) -> None:
+        [line] = lines(event(log_format="{missing} {", other=1))
+        self.assertIn("info x: ", line)
+
+
+class LevelTests(SynchronousTestCase):
+    def shown(self, word: str) -> list[str]:
+        events = [event(level, log_format=level.name) for level in LogLevel.iterconstants()]
+        return [line.rpartition(" ")[2] for line in lines(*events, level=level_word(word))]
+
+    def test_each_word_is_a_threshold(self) -> None:
+        self.assertEqual(self.shown("trace"), ["debug", "info", "warn", "error", "critical"])
+        self.assertEqual(self.shown("info"), ["info", "warn", "error", "critical"])
+        self.assertEqual(self.shown("WARN"), ["warn", "error", "critical"])
+        self.assertEqual(self.shown("error"), ["error", "critical"])
+        self.assertEqual(self.shown("fatal"), ["critical"])
+        self.assertEqual(self.shown("silent"), [])
+
+    def test_ordinary_lines_are_gathered_and_warnings_written_at_once(self) -> None:
+        out, clock = io.StringIO(), Clock()
+        log = LogLines(out, clock=clock)
+        log(event(log_format="one"))
+        self.assertEqual(out.getvalue(), "")
+        clock.advance(FLUSH_S)
+        self.assertIn("one", out.getvalue())
+        log(event(log_format="two"))
+        log(event(LogLevel.warn, log_format="three"))
+        self.assertEqual(len(out.getvalue().splitlines()), 3)
+        self.assertEqual(clock.getDelayedCalls(), [])
