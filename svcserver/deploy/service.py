@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from svcserver.deploy.routes import MAX_JSON, Deploy
 from svcserver.deploy.settings import Settings, check, numbers
 from svcserver.deploy.supervisor import WATCHDOG_S, Program, Supervisor
 from svcserver.kernel.settings import whole
+from svcserver.kernel.steady import SteadyTime
 from svcserver.web.front import FrontDoor
 from svcserver.web.local import LocalGate
 from svcserver.web.metrics import Figure, metrics
@@ -98,7 +98,7 @@ def supervise(settings: Settings, reactor: Any) -> Supervisor:
     )
     return Supervisor(
         clock=reactor,
-        now=time.time,
+        now=SteadyTime().now,
         starter=Spawner(reactor),
         program=program,
         table=HuntTable.load(settings.city_map, settings.trials_map),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from svcserver.db.engine import BadDatabase, SQLAlchemyError, describe, make_eng
 from svcserver.db.ledger import ledger_for
 from svcserver.db.transaction import transaction
 from svcserver.kernel.settings import BadSetting, with_env_file
+from svcserver.kernel.steady import SteadyTime
 from svcserver.metagame.access import Gate, Origin, is_own_address
 from svcserver.metagame.accounts.store import move_queued_keys
 from svcserver.metagame.belongings import Housekeeping
@@ -68,7 +68,8 @@ def makeService(options: Options, reactor: Any = None) -> House:
     ledger = ledger_for(engine, reactor)
     pool = HTTPConnectionPool(reactor)
     http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
-    parts = Parts.of(settings, ledger, reactor, time.time, http)
+    now = SteadyTime().now
+    parts = Parts.of(settings, ledger, reactor, now, http)
     door = front_door(parts, RequestLog(settings.log_requests))
     listening = Listening(
         reactor, "metagame", settings.port, settings.bind_host, FrontFactory(door, reactor)
@@ -76,7 +77,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
     for part in (
         warn_of(options.warnings),
         ledger,
-        Housekeeping(ledger, reactor, time.time),
+        Housekeeping(ledger, reactor, now),
         Closing(pool.closeCachedConnections),
         listening,
     ):

@@ -1,0 +1,37 @@
+"""The time of day as a service should see it: it never jumps.
+
+When somebody sets the machine's clock, or a correction comes over the network, invites,
+queues and limits must neither all end at once nor stand still for an hour.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from attrs import define, field
+
+SLEW = 0.1  # of the time that passes: an hour's jump is made good in ten
+
+
+@define
+class SteadyTime:
+    """Epoch seconds that go on evenly and follow the machine's clock by and by."""
+
+    wall: Callable[[], float] = time.time
+    steady: Callable[[], float] = time.monotonic
+    _said: float = field(init=False)
+    _at: float = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._said, self._at = self.wall(), self.steady()
+
+    def now(self) -> float:
+        """Epoch seconds; never less than before."""
+        at = self.steady()
+        passed = at - self._at
+        off = self.wall() - (self._said + passed)
+        most = passed * SLEW
+        self._said += passed + min(max(off, -most), most)
+        self._at = at
+        return self._said
