@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-
-import pytest
 
 from tests.live.test_content_gateway import resume_through_gateway
 
 
-@pytest.mark.skipif(os.environ.get("SVC_TEST_PROVE") != "1", reason="a long proof: make prove")
 def test_a_gibibyte_is_resumed_through_the_gateway_with_the_right_hash(tmp_path: Path) -> None:
     resume_through_gateway(tmp_path, 1024 * 1024 * 1024)
