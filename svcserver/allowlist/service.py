@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from attrs import define
 from twisted.application.service import Service
@@ -51,7 +51,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
     settings = options.settings
     helper = make_helper(settings, reactor)
     desk = Desk(helper, settings.secret)
-    factory = FrontFactory(cast(Any, desk), reactor)  # the desk words the channel's refusals
+    factory = FrontFactory(desk, reactor)
     top = House(json_lines(settings.log_level, reactor))
     listening = Listening(
         reactor,

@@ -22,6 +22,7 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from svcserver.content.ranges import Span
+from svcserver.web.saying import Stream
 
 log = Logger()
 
@@ -34,35 +35,41 @@ _NO_SENDFILE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOCK)
 
 
 @define(eq=False)
-class Transfer:
+class Transfer(Stream):
     """One body under way; ``ended(bytes sent, complete)`` is called once, whatever happens.
 
     ``shrank`` is called when the file ends before the span does: the connection is cut
     then, because nothing else tells the reader that the rest is missing.
     """
 
-    request: Any  # twisted.web's; status and headers are set by the caller
     file: BinaryIO
     span: Span
     ended: Callable[[int, bool], None]
     shrank: Callable[[], None]
+    watched: Transfers
     at: int = field(init=False)
+    out: Any = field(default=None, init=False)  # the channel; the head is written
+    _kernel: _Kernel | None = field(default=None, init=False)
     _socket: Any = field(default=None, init=False)
     _moved_at: float = field(default=0.0, init=False)
     _seen: int = field(default=-1, init=False)
 
-    def begin(self) -> None:
-        """Send; the file is closed at the end."""
+    def __attrs_post_init__(self) -> None:
         self.at = self.span.start
-        self.request.notifyFinish().addBoth(self._over)
-        transport = kernel_transport(self.request)
+
+    def begin(self, out: Any) -> None:
+        """Send; the file is closed at the end."""
+        self.out = out
+        self.watched.add(self)
+        transport = kernel_transport(out)
         if self.span.length == 0:
-            self.request.finish()
+            out.finish()
         elif transport is None:
             _Producer(self).begin()
         else:
             self._socket = transport.socket
-            _Kernel(self, transport).begin()
+            self._kernel = _Kernel(self, transport)
+            self._kernel.begin()
 
     def stalled(self, now: float) -> bool:
         """Whether the reader has taken nothing for ``STALL_S``."""
@@ -73,9 +80,7 @@ class Transfer:
 
     def cut(self) -> None:
         """End the connection now, with the body unfinished."""
-        transport = self.request.channel and self.request.channel.transport
-        if transport is not None:
-            transport.abortConnection()
+        self.out.transport.abortConnection()
 
     def failed(self, why: OSError | None) -> None:
         """The file ended early (None) or could not be read: this download is over."""
@@ -84,7 +89,11 @@ class Transfer:
         else:
             log.error("a file cannot be read: {why}", why=why.strerror)
 
-    def _over(self, _: object) -> None:
+    def over(self) -> None:
+        """The last byte is written, or the connection is gone."""
+        self.watched.discard(self)
+        if self._kernel is not None:
+            self._kernel.unhook()
         self.file.close()
         self.ended(self.at - self.span.start, self.at == self.span.end)
 
@@ -99,8 +108,6 @@ class _Kernel:
 
     def begin(self) -> None:
         self.transport.doWrite = self._do_write
-        self.transfer.request.notifyFinish().addBoth(self._unhook)
-        self.transfer.request.write(b"")  # the head goes through the ordinary buffer
         self.transport.startWriting()
 
     def _do_write(self) -> Any:
@@ -123,10 +130,10 @@ class _Kernel:
             return CONNECTION_LOST
         transfer.at += sent
         if transfer.at == transfer.span.end:
-            self._unhook(None)
+            self.unhook()
             if not transport.disconnecting:
                 transport.stopWriting()
-            transfer.request.finish()
+            transfer.out.finish()
         return None
 
     def _read_ahead(self, file: int) -> None:
@@ -138,7 +145,7 @@ class _Kernel:
 
     def _refused(self, why: OSError) -> Any:
         if why.errno in _NO_SENDFILE:
-            self._unhook(None)
+            self.unhook()
             self.transport.stopWriting()
             _Producer(self.transfer).begin()
             return None
@@ -146,7 +153,7 @@ class _Kernel:
             self.transfer.failed(why)
         return CONNECTION_LOST  # a reader that went away is no news
 
-    def _unhook(self, _: object) -> None:
+    def unhook(self) -> None:
         """Put the hook back; a pipelined request may have set its own by now."""
         if self.transport.__dict__.get("doWrite") == self._do_write:
             del self.transport.doWrite
@@ -161,7 +168,7 @@ class _Producer:
     _paused: bool = field(default=True, init=False)
 
     def begin(self) -> None:
-        self.transfer.request.registerProducer(self, True)
+        self.transfer.out.transport.registerProducer(self, True)
         self.resumeProducing()
 
     def pauseProducing(self) -> None:
@@ -184,10 +191,10 @@ class _Producer:
             if not data:
                 return self._give_up(None)
             transfer.at += len(data)
-            transfer.request.write(data)
+            transfer.out.transport.write(data)
         if transfer.at == transfer.span.end and not transfer.file.closed:
-            transfer.request.unregisterProducer()
-            transfer.request.finish()
+            transfer.out.transport.unregisterProducer()
+            transfer.out.finish()
 
     def _give_up(self, why: OSError | None) -> None:
         self._paused = True
@@ -219,9 +226,9 @@ class Transfers:
         return len(self._running)
 
 
-def kernel_transport(request: Any) -> Any:
-    """The plain TCP transport under ``request`` where sendfile works, else None."""
-    transport = request.channel.transport
+def kernel_transport(out: Any) -> Any:
+    """The plain TCP transport of ``out`` where sendfile works, else None."""
+    transport = out.transport
     plain = isinstance(transport, tcp.Connection) and not transport.TLS
     return transport if plain and hasattr(os, "sendfile") else None
 

@@ -23,12 +23,13 @@ from svcserver.content.news import News
 from svcserver.content.routes import Desk
 from svcserver.content.settings import Settings, check
 from svcserver.content.shelf import Shelf
-from svcserver.content.site import ContentFactory, Sender
+from svcserver.content.site import Sender
 from svcserver.content.streams import Slots
 from svcserver.kernel.settings import BadSetting
 from svcserver.web.jsonlines import json_lines
 from svcserver.web.metrics import Figure, metrics
 from svcserver.web.serving import ENV_FILE, House, Listening, read_settings, warn_of
+from svcserver.web.site import FrontFactory
 
 log = Logger()
 NAME = "svc-content"
@@ -61,7 +62,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
     http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
     desk = make_desk(settings, shelf, http, reactor)
     transfers = Transfers()
-    factory = ContentFactory(Sender(desk, transfers), reactor)
+    factory = FrontFactory(Sender(desk, transfers), reactor)
     top = House(json_lines(settings.log_level, reactor))
     warn_of(options.warnings).setServiceParent(top)
     Checking(shelf, pool).setServiceParent(top)

@@ -1,105 +1,42 @@
-"""twisted.web under the desk: the project's channel with its limits, and file bodies."""
+"""The desk behind the project's channel; an answer's body may be a file."""
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 from attrs import define
-from twisted.internet.defer import CancelledError, Deferred, succeed
-from twisted.internet.interfaces import IReactorTime
-from twisted.logger import Logger
-from twisted.web.resource import Resource
-from twisted.web.server import NOT_DONE_YET
+from twisted.internet.defer import Deferred
 
 from svcserver.content.files import Transfer, Transfers
 from svcserver.content.routes import Desk, FileAnswer, Said
 from svcserver.web.request import HttpRequest
-from svcserver.web.site import FrontFactory, FrontRequest, deliver
-
-log = Logger()
+from svcserver.web.routes import Answer
 
 
 @define
 class Sender:
-    """Asks the desk and sends what it says."""
+    """Asks the desk, and makes a transfer of a file."""
 
     desk: Desk
     transfers: Transfers
 
-    def serve(self, request: Any) -> None:
-        """Answer one request of the channel."""
-        client = request.getClientAddress()
-        seen = HttpRequest(
-            request.method.decode("latin-1"),
-            request.path,
-            b"",
-            request.requestHeaders,
-            getattr(client, "host", "") or "",
-        )
-        asked = self.desk.answer(seen)
-        if not asked.called or isinstance(getattr(asked, "result", None), Deferred):
-            request.notifyFinish().addErrback(lambda _: asked.cancel())
-        asked.addCallback(self._send, request)
-        asked.addErrback(lambda why: why.trap(CancelledError))
-        asked.addErrback(lambda why: log.failure("an answer could not be written", why))
+    @property
+    def max_json(self) -> int:
+        """Bytes of a body nobody wants."""
+        return self.desk.max_json
 
-    def _send(self, said: Said, request: Any) -> None:
+    def early(self, request: HttpRequest, length: int | None) -> Answer | None:
+        """The desk words the channel's refusals."""
+        return self.desk.early(request, length)
+
+    def page(self, status: int, why: BaseException | None) -> Answer:
+        """An error of the channel's own."""
+        return self.desk.page(status, why)
+
+    def answer(self, request: HttpRequest) -> Deferred[Answer]:
+        """Answer one request; fails only with CancelledError."""
+        return self.desk.answer(request).addCallback(self._as_answer)
+
+    def _as_answer(self, said: Said) -> Answer:
         if not isinstance(said, FileAnswer):
-            deliver(request, succeed(said))
-            return
-        if request._disconnected:
-            said.file.close()
-            said.ended(0, False)
-            return
-        request.setResponseCode(said.head.status)
-        for name, value in said.head.headers.items():
-            request.responseHeaders.setRawHeaders(name.encode(), [value.encode("latin-1")])
-
-        def ended(sent: int, complete: bool) -> None:
-            self.transfers.discard(transfer)
-            said.ended(sent, complete)
-
-        transfer = Transfer(request, said.file, said.span, ended, said.spoiled)
-        self.transfers.add(transfer)
-        transfer.begin()
-
-
-class ContentRequest(FrontRequest):
-    """A request whose answer may be a file."""
-
-    def process(self) -> None:
-        """The request is whole; what came with it as a body does not matter."""
-        channel: Any = self.channel
-        if self._refused:
-            channel.loseConnection()
-        else:
-            channel.factory.sender.serve(self)
-
-
-class ContentFactory(FrontFactory):
-    """Listens for the desk, with the limits of every service of ours."""
-
-    def __init__(self, sender: Sender, clock: IReactorTime) -> None:
-        super().__init__(cast(Any, sender.desk), clock)  # the desk words the channel's refusals
-        self.sender = sender
-
-    def buildProtocol(self, addr: Any) -> Any:
-        """A channel that makes our requests."""
-        channel: Any = super().buildProtocol(addr)
-        channel.requestFactory = ContentRequest
-        return channel
-
-
-class ContentResource(Resource):
-    """The desk as a twisted.web resource, for in-memory tests."""
-
-    isLeaf = True
-
-    def __init__(self, sender: Sender) -> None:
-        super().__init__()
-        self._sender = sender
-
-    def render(self, request: Any) -> int:
-        """Answer through the desk."""
-        self._sender.serve(request)
-        return NOT_DONE_YET
+            return said
+        transfer = Transfer(said.file, said.span, said.ended, said.spoiled, self.transfers)
+        return Answer(said.head.status, transfer, said.head.headers)

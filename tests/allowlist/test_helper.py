@@ -13,9 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.internet.address import IPv4Address
 from twisted.internet.defer import Deferred
-from twisted.internet.error import ConnectionDone
-from twisted.internet.testing import StringTransport
-from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.http_headers import Headers
 
@@ -30,6 +27,7 @@ from svcserver.kernel.secrets import Secret
 from svcserver.web.request import HttpRequest
 from svcserver.web.site import FrontFactory
 from tests.allowlist.support import SECRET, FakeSpawner
+from tests.edge.wires import Wire
 
 NOW = 1_790_000_000.0
 
@@ -160,16 +158,16 @@ class AnswerTests(HelperCase):
         self.assertIn(self.ask(body=body)[0], (200, 400))
 
     def test_over_the_wire_a_chunked_body_is_cut_at_the_limit(self) -> None:
-        factory = FrontFactory(self.desk, self.reactor)  # type: ignore[arg-type]
-        channel = factory.buildProtocol(None)
-        transport = StringTransport(peerAddress=IPv4Address("TCP", "127.0.0.1", 1))
+        factory = FrontFactory(self.desk, self.reactor)
+        channel = factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 1))
+        transport = Wire(channel)
         channel.makeConnection(transport)
         head = f"POST /allow HTTP/1.1\r\nHost: x\r\nX-Allowlist-Secret: {SECRET}\r\n"
         channel.dataReceived(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
         channel.dataReceived(b"800\r\n" + b"x" * 0x800 + b"\r\n")
         self.assertIn(b"413", transport.value())
         self.assertIn(b'{"error":"body_too_large"}', transport.value())
-        channel.connectionLost(Failure(ConnectionDone()))
+        transport.abortConnection()
 
 
 class StatusTests(HelperCase):

@@ -21,8 +21,9 @@ from svcserver.content.manifest import Entry, Manifest, make
 from svcserver.content.service import make_desk
 from svcserver.content.settings import Settings
 from svcserver.content.shelf import Shelf
-from svcserver.content.site import ContentResource, Sender
+from svcserver.content.site import Sender
 from tests.support.browser import Page
+from tests.support.wire import browsing
 
 ANN, BOB = "UUK_ann", "UUK_bob"
 BODY = bytes(range(256)) * 20  # 5,120 bytes
@@ -106,7 +107,7 @@ class DeskCase(SynchronousTestCase):
         http: HTTPClient = self.stub  # type: ignore[assignment]  # the same methods
         self.desk = make_desk(settings, self.shelf, http, self.clock)
         self.transfers = Transfers()
-        self.site = StubTreq(ContentResource(Sender(self.desk, self.transfers)))
+        self.site = browsing(Sender(self.desk, self.transfers))
 
     def files(self) -> dict[str, Entry]:
         names = {"A/b.bin": BODY, "empty.txt": b"", "Maps/Isle one.umap": b"isle"}

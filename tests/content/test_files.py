@@ -10,10 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field
-from twisted.internet.defer import Deferred
+from attrs import define
 from twisted.internet.main import CONNECTION_LOST
-from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.content import files
@@ -78,32 +76,27 @@ class Wire:
 
 
 @define(eq=False)
-class Asked:
-    """A request of twisted.web, as far as a transfer needs it."""
+class Out:
+    """A channel, as far as a transfer needs it; its transport for the producer."""
 
     wire: Wire
     written: bytes = b""
     finished: bool = False
     producer: Any = None
     pause_after: int = 1 << 30
-    _gone: list[Deferred[None]] = field(factory=list)
+    stream: Any = None
 
     @property
-    def channel(self) -> Any:
+    def transport(self) -> Out:
         return self
-
-    @property
-    def transport(self) -> Wire:
-        return self.wire
-
-    def notifyFinish(self) -> Deferred[None]:
-        self._gone.append(Deferred())
-        return self._gone[-1]
 
     def write(self, data: bytes) -> None:
         self.written += data
         if self.producer is not None and len(self.written) >= self.pause_after:
             self.producer.pauseProducing()
+
+    def abortConnection(self) -> None:
+        self.wire.abortConnection()
 
     def registerProducer(self, producer: Any, streaming: bool) -> None:
         assert streaming
@@ -114,12 +107,7 @@ class Asked:
 
     def finish(self) -> None:
         self.finished = True
-        self.over(None)
-
-    def over(self, result: Any) -> None:
-        gone, self._gone = self._gone, []
-        for one in gone:
-            one.callback(result)
+        self.stream.over()
 
 
 class TransferCase(SynchronousTestCase):
@@ -131,7 +119,8 @@ class TransferCase(SynchronousTestCase):
         self.path.write_bytes(BODY)
         self.wire = Wire()
         self.addCleanup(self.wire.close)
-        self.asked = Asked(self.wire)
+        self.out = Out(self.wire)
+        self.watched = Transfers()
         self.ends: list[tuple[int, bool]] = []
         self.shrunk: list[bool] = []
         chosen: Callable[[Any], Any] = lambda _: self.wire if self.kernel else None  # noqa: E731
@@ -141,13 +130,14 @@ class TransferCase(SynchronousTestCase):
         file = open(self.path, "rb", buffering=0)  # noqa: SIM115 - the transfer closes it
         span = Span(start, end, len(BODY))
         transfer = Transfer(
-            self.asked,
             file,  # type: ignore[arg-type]
             span,
             lambda sent, complete: self.ends.append((sent, complete)),
             lambda: self.shrunk.append(True),
+            self.watched,
         )
-        transfer.begin()
+        self.out.stream = transfer
+        transfer.begin(self.out)
         return transfer
 
 
@@ -157,7 +147,7 @@ class KernelTests(TransferCase):
         said, got = self.wire.turn()
         self.assertIsNone(said)
         self.assertEqual(got, b"HEAD" + BODY[1000:2_500_000])
-        self.assertTrue(self.asked.finished)
+        self.assertTrue(self.out.finished)
         self.assertEqual(self.ends, [(2_499_000, True)])
         self.assertNotIn("doWrite", self.wire.__dict__)
         self.assertFalse(self.wire.writing)
@@ -166,8 +156,8 @@ class KernelTests(TransferCase):
         transfer = self.begin()
         self.wire.turn(read=False)
         self.assertLess(transfer.at, len(BODY))
-        self.assertEqual(self.asked.written, b"")
-        self.asked.over(Failure(ConnectionError()))
+        self.assertEqual(self.out.written, b"")
+        self.out.stream.over()
         self.assertEqual(self.ends, [(transfer.at, False)])
         self.assertTrue(transfer.file.closed)
         self.assertNotIn("doWrite", self.wire.__dict__)
@@ -177,7 +167,7 @@ class KernelTests(TransferCase):
         os.truncate(self.path, 100_000)
         said, got = self.wire.turn()
         self.assertEqual((said, len(got)), (CONNECTION_LOST, 4 + 100_000))
-        self.asked.over(Failure(ConnectionError()))
+        self.out.stream.over()
         self.assertEqual(self.shrunk, [True])
 
     def test_where_sendfile_does_not_work_the_producer_goes_on_from_there(self) -> None:
@@ -192,7 +182,7 @@ class KernelTests(TransferCase):
         self.patch(os, "sendfile", broken)
         self.begin()
         _, got = self.wire.turn()
-        self.assertEqual(got + self.asked.written, b"HEAD" + BODY)
+        self.assertEqual(got + self.out.written, b"HEAD" + BODY)
         self.assertEqual(self.ends, [(len(BODY), True)])
 
     def test_a_reader_that_went_away_or_a_broken_disk_end_only_this_one(self) -> None:
@@ -205,25 +195,23 @@ class KernelTests(TransferCase):
             transfer = self.begin()
             self.wire.dataBuffer = b""
             self.assertIs(self.wire.doWrite(), CONNECTION_LOST)
-            self.asked.over(Failure(ConnectionError()))
+            self.out.stream.over()
             self.assertTrue(transfer.file.closed)
             self.assertEqual(self.shrunk, [])
 
     def test_a_reader_is_stalled_only_after_two_minutes_without_progress(self) -> None:
-        watched = Transfers()
-        transfer = self.begin()
-        watched.add(transfer)
+        self.begin()
         self.wire.turn(read=False)
-        watched.sweep(0)
-        watched.sweep(STALL_S - 1)
+        self.watched.sweep(0)
+        self.watched.sweep(STALL_S - 1)
         self.assertFalse(self.wire.aborted)
         self.wire.far.recv(500_000)
         self.wire.turn(read=False)
-        watched.sweep(STALL_S + 1)
+        self.watched.sweep(STALL_S + 1)
         self.assertFalse(self.wire.aborted)
-        watched.sweep(2 * STALL_S + 1)
+        self.watched.sweep(2 * STALL_S + 1)
         self.assertTrue(self.wire.aborted)
-        self.asked.over(Failure(ConnectionError()))
+        self.out.stream.over()
 
 
 class ProducerTests(TransferCase):
@@ -231,28 +219,28 @@ class ProducerTests(TransferCase):
 
     def test_the_span_is_written_and_the_file_closed(self) -> None:
         transfer = self.begin(10, 200_000)
-        self.assertEqual(self.asked.written, BODY[10:200_000])
+        self.assertEqual(self.out.written, BODY[10:200_000])
         self.assertEqual(self.ends, [(199_990, True)])
-        self.assertTrue(transfer.file.closed and self.asked.producer is None)
+        self.assertTrue(transfer.file.closed and self.out.producer is None)
 
     def test_it_stops_when_the_transport_is_full_and_goes_on_when_asked(self) -> None:
-        self.asked.pause_after = 100_000
+        self.out.pause_after = 100_000
         self.begin()
-        self.assertLess(len(self.asked.written), 200_000)
-        self.asked.pause_after = 1 << 30
-        self.asked.producer.resumeProducing()
-        self.assertEqual(self.asked.written, BODY)
+        self.assertLess(len(self.out.written), 200_000)
+        self.out.pause_after = 1 << 30
+        self.out.producer.resumeProducing()
+        self.assertEqual(self.out.written, BODY)
 
     def test_a_connection_that_is_lost_ends_it(self) -> None:
-        self.asked.pause_after = 1
+        self.out.pause_after = 1
         transfer = self.begin()
-        self.asked.producer.stopProducing()
-        self.asked.over(Failure(ConnectionError()))
+        self.out.producer.stopProducing()
+        self.out.stream.over()
         self.assertEqual(self.ends, [(transfer.at, False)])
 
     def test_a_file_that_shrank_cuts_the_connection(self) -> None:
         os.truncate(self.path, 100_000)
         self.begin()
-        self.assertEqual((len(self.asked.written), self.shrunk), (100_000, [True]))
+        self.assertEqual((len(self.out.written), self.shrunk), (100_000, [True]))
         self.assertTrue(self.wire.aborted)
-        self.asked.over(Failure(ConnectionError()))
+        self.out.stream.over()

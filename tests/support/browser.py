@@ -11,7 +11,7 @@ from treq.testing import StubTreq
 from twisted.internet.defer import Deferred
 
 from svcserver.web.front import FrontDoor
-from svcserver.web.site import FrontResource
+from tests.support.wire import browsing
 
 
 @frozen
@@ -83,7 +83,7 @@ class Browser:
             head["x-svc-user-api-key"] = key
         if game_server is not None:
             head["x-svc-gameserver-apikey"] = game_server
-        stub = StubTreq(FrontResource(self.front))
+        stub = browsing(self.front)
         url = "http://svc.invalid" + path
         asked = Deferred.fromCoroutine(_read(stub.request(method, url, headers=head, **sent)))
         self._stubs.append(stub)

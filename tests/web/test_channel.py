@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from twisted.internet.error import ConnectionAborted
-from twisted.internet.testing import MemoryReactorClock, StringTransport
-from twisted.python.failure import Failure
+from twisted.internet.address import IPv4Address
+from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.web.site import LINGER_S, RECEIVE_S, SWEEP_S, FrontFactory
+from svcserver.web.channel import LINGER_S, RECEIVE_S
+from svcserver.web.site import SWEEP_S, FrontFactory
+from tests.edge.wires import Wire
 from tests.support.game import Game
 
 
-class Wire(StringTransport):
-    """A transport that stays half open after loseConnection, as a socket does, and can be cut."""
-
-    aborted = False
-    protocol: Any = None
-
-    def abortConnection(self) -> None:
-        if self.aborted:
-            return
-        self.aborted = True
-        self.protocol.connectionLost(Failure(ConnectionAborted()))
-
-    def unregisterProducer(self) -> None:
-        self.producer = None
-
-    def setTcpNoDelay(self, enabled: bool) -> None:
-        """Nothing to set."""
-
-
-class SiteTests(SynchronousTestCase):
+class ChannelTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.game = Game(self)
         self.ann = self.game.player("Ann_1")
@@ -40,9 +20,8 @@ class SiteTests(SynchronousTestCase):
         self.factory = FrontFactory(self.game.door, self.reactor)
         self.factory.doStart()
         self.addCleanup(self.factory.doStop)
-        self.wire = Wire()
-        self.channel = self.factory.buildProtocol(None)
-        self.wire.protocol = self.channel
+        self.channel = self.factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 1))
+        self.wire = Wire(self.channel)
         self.channel.makeConnection(self.wire)
         self.addCleanup(self.wire.abortConnection)
 
@@ -66,7 +45,7 @@ class SiteTests(SynchronousTestCase):
         said = self.send(b"POST /event HTTP/1.1\r\nHost: x\r\nContent-Length: 52428801\r\n\r\n")
         self.assertTrue(said.startswith(b"HTTP/1.1 413 "))
         self.reactor.advance(LINGER_S)
-        self.assertTrue(self.wire.aborted)
+        self.assertEqual(self.wire.ended, "cut")
 
     def test_a_chunked_body_is_counted(self) -> None:
         self.game.door.max_json = 1000
@@ -90,14 +69,15 @@ class SiteTests(SynchronousTestCase):
         said = self.send(head + b"Content-Length: %d\r\n\r\n" % len(body), body)
         self.assertTrue(said.startswith(b"HTTP/1.1 404 "))
 
-    def test_header_floods_end_the_connection_with_400(self) -> None:
+    def test_header_floods_end_the_connection(self) -> None:
         for flood in (
             b"X: y\r\n" * 600,
             b"X: " + b"y" * 15_000 + b"\r\nZ: " + b"y" * 2_000 + b"\r\n",
         ):
             self.setUp()
             said = self.send(b"GET /svc-status HTTP/1.1\r\nHost: x\r\n" + flood + b"\r\n")
-            self.assertTrue(said.startswith(b"HTTP/1.1 400 "), said[:40])
+            self.assertTrue(said.startswith(b"HTTP/1.1 431 "), said[:40])
+            self.assertTrue(self.wire.over)
 
     def test_garbage_is_400_and_never_a_traceback(self) -> None:
         for garbage in (
@@ -112,10 +92,10 @@ class SiteTests(SynchronousTestCase):
     def test_one_byte_a_minute_does_not_keep_a_connection(self) -> None:
         self.send(b"POST /event HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n")
         for _ in range(int(RECEIVE_S + SWEEP_S) // 5 + 1):
-            if not self.wire.aborted:
+            if not self.wire.ended:
                 self.channel.dataReceived(b"x")
             self.reactor.advance(5)
-        self.assertTrue(self.wire.aborted)
+        self.assertEqual(self.wire.ended, "cut")
         self.assertEqual(self.factory.channels, set())
 
     def test_a_half_closed_request_leaves_nothing_behind(self) -> None:

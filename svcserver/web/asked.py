@@ -1,0 +1,69 @@
+"""The head of a request as handlers see it, understood once for the same bytes.
+
+A game client sends the same head again and again; what a head means depends on nothing
+but its bytes, so the reading of a small one is remembered.
+"""
+
+from __future__ import annotations
+
+from attrs import define, field
+
+from svcserver.http.heads import Fault, Header, read_request
+
+MAX_FIELDS = 256
+MAX_KNOWN = 2_048
+MAX_KEPT = 2_048  # bytes of a head that is remembered
+
+
+class Fields:
+    """Header fields by lower-case name."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, headers: list[Header]) -> None:
+        self._values: dict[bytes, list[bytes]] = {}
+        for _, name, value in headers:
+            self._values.setdefault(name, []).append(value)
+
+    def getRawHeaders(self, name: bytes) -> list[bytes] | None:
+        """Every value of the field with that lower-case name."""
+        return self._values.get(name)
+
+    def hasHeader(self, name: bytes) -> bool:
+        """Whether it was sent."""
+        return name in self._values
+
+
+class Asked:
+    """One head; the same object for every request with the same bytes. Raises Fault."""
+
+    __slots__ = ("expects", "fields", "keep_alive", "length", "method", "path", "query")
+
+    def __init__(self, raw: bytes) -> None:
+        head = read_request(raw)
+        if not head.is_plain:
+            raise Fault("target")
+        if len(head.headers) > MAX_FIELDS:
+            raise Fault("too many fields", 431, "headers_too_large")
+        self.method = head.method.decode("latin-1")
+        self.path, _, self.query = head.target.partition(b"?")
+        self.fields = Fields(head.headers)
+        self.length, self.keep_alive, self.expects = head.length, head.keep_alive, head.expects
+
+
+@define
+class HeadBook:
+    """Heads by their bytes; bounded, and begun anew when it is full."""
+
+    _known: dict[bytes, Asked] = field(factory=dict, init=False, repr=False)
+
+    def read(self, raw: bytes) -> Asked:
+        """The head whose bytes, with the empty line, are ``raw``; raises Fault."""
+        asked = self._known.get(raw)
+        if asked is None:
+            asked = Asked(raw)
+            if len(raw) <= MAX_KEPT:
+                if len(self._known) >= MAX_KNOWN:
+                    self._known.clear()
+                self._known[raw] = asked
+        return asked

@@ -1,0 +1,75 @@
+"""Answers as bytes: everything that is the same for many is written once."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Any
+
+from twisted.web.http import datetimeToString
+
+from svcserver.kernel import json
+from svcserver.web.routes import Answer
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_CLOSE = b"Connection: close\r\n"
+_BARE = (204, 304)  # have neither body nor length
+
+
+class Stream:
+    """A body that sends itself; its length stands in the answer's headers."""
+
+    def begin(self, out: Any) -> None:
+        """Write to ``out.transport``; ``out.finish()`` after the last byte."""
+
+    def over(self) -> None:
+        """Called once: everything is written, or the connection is gone."""
+
+
+def payload(answer: Answer) -> bytes:
+    """The body as bytes; raises TypeError where it is no JSON."""
+    body = answer.body
+    if isinstance(body, bytes):
+        return body
+    return b"" if body is None else json.dump(body)
+
+
+def said(answer: Answer, body: bytes, date: bytes, *, close: bool) -> bytes:
+    """The head of an answer with that body."""
+    status = answer.status
+    if answer.headers or status in _BARE:
+        return _with_headers(answer, body, date, close=close)
+    return b"%b%bContent-Length: %d\r\n%b\r\n" % (
+        _start(status, answer.content_type) if body else _start(status, ""),
+        date,
+        len(body),
+        _CLOSE if close else b"",
+    )
+
+
+def _with_headers(answer: Answer, body: bytes, date: bytes, *, close: bool) -> bytes:
+    fields = {"Content-Type": answer.content_type} if body else {}
+    if answer.status not in _BARE:
+        fields["Content-Length"] = str(len(body))
+    fields.update(answer.headers)
+    lines = "".join([f"{name}: {value}\r\n" for name, value in fields.items()])
+    if lines.count("\n") != len(fields) or lines.count("\r") != len(fields):
+        raise ValueError("a header holds a line break")
+    end = _CLOSE if close else b""
+    return b"%b%b%b%b\r\n" % (_start(answer.status, ""), date, lines.encode("latin-1"), end)
+
+
+@lru_cache(maxsize=256)
+def _start(status: int, content_type: str) -> bytes:
+    """The status line, and the Content-Type line where there is one."""
+    try:
+        phrase = HTTPStatus(status).phrase
+    except ValueError:
+        phrase = "Unknown"
+    kind = f"Content-Type: {content_type}\r\n" if content_type else ""
+    return f"HTTP/1.1 {status} {phrase}\r\n{kind}".encode("latin-1")
+
+
+def date_line(now: float) -> bytes:
+    """``Date: ...`` with its line end."""
+    return b"Date: %b\r\n" % datetimeToString(now)

@@ -1,0 +1,18 @@
+"""A treq client whose requests reach a front door through the real channel, without a socket."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from treq.testing import StubTreq
+from twisted.web.resource import Resource
+
+from svcserver.web.site import Answering, FrontFactory
+
+
+def browsing(front: Answering) -> StubTreq:
+    """``await browsing(door).get("http://svc.invalid/...")``; ``flush`` lets bytes flow."""
+    stub = StubTreq(Resource())
+    agent: Any = stub._agent
+    agent._serverFactory = FrontFactory(front, agent._memoryReactor)
+    return stub
