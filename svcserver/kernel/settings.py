@@ -190,6 +190,18 @@ def comma_list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
+def ip_list(text: str) -> tuple[str, ...]:
+    """The IP addresses of a comma list, as a socket names them; other entries are ignored."""
+    found = []
+    for part in comma_list(text):
+        try:
+            address = ipaddress.ip_address(part)
+        except ValueError:
+            continue
+        found.append(str(getattr(address, "ipv4_mapped", None) or address))
+    return tuple(found)
+
+
 def secret(text: str) -> Secret:
     """Any text, hidden from every repr."""
     return Secret(text)

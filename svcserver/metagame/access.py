@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import socket
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Protocol
 
 from attrs import define, frozen
@@ -232,13 +231,17 @@ def is_loopback(address: str) -> bool:
     return address.startswith("127.") or address == "::1"
 
 
-@lru_cache(maxsize=1024)
 def is_own_address(address: str) -> bool:
-    """Whether this machine has the address: only then can a socket be bound to it."""
+    """Whether this machine has the address: only then does it talk to itself from there.
+
+    Asks the kernel which address it would use; nothing is sent. Binding would say yes to
+    any address where the host allows foreign ones (net.ipv4.ip_nonlocal_bind).
+    """
     try:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.bind((address, 0))
+            probe.connect((address, 9))
+            own: str = probe.getsockname()[0]
     except OSError:
         return False
-    return True
+    return own.partition("%")[0] == address.partition("%")[0]

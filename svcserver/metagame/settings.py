@@ -16,6 +16,7 @@ from svcserver.kernel.settings import (
     comma_list,
     env,
     ip_address,
+    ip_list,
     number,
     off_unless_1,
     on_unless_0,
@@ -77,7 +78,7 @@ class Settings:
     database_url: URL = env("DATABASE_URL", database_url, default=database_url(DEFAULT_URL))
     metrics_port: int | None = env("METRICS_PORT", port_number, default=None)
     gateway_secret: Secret | None = env("GATEWAY_SECRET", secret, default=None)
-    gameserver_allow_from: tuple[str, ...] = env("GAMESERVER_ALLOW_FROM", comma_list, default=())
+    gameserver_allow_from: tuple[str, ...] = env("GAMESERVER_ALLOW_FROM", ip_list, default=())
     log_level: str = env("LOG_LEVEL", level_word, default="info", bad=Bad.IGNORE)
     log_requests: bool = env("LOG_REQUESTS", on_unless_0, default=True)
     log_bodies: bool = env("LOG_BODIES", off_unless_1, default=False)
