@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from random import Random
+
+from attrs import define, field
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from twisted.internet.address import IPv4Address
+from twisted.internet.defer import Deferred
 from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.web.channel import LINGER_S, RECEIVE_S
+from svcserver.web.channel import FAREWELL_S, IDLE_S, LINGER_S, RECEIVE_S
+from svcserver.web.request import HttpRequest
+from svcserver.web.routes import Answer
+from svcserver.web.saying import said
 from svcserver.web.site import SWEEP_S, FrontFactory
 from tests.edge.wires import Wire
 from tests.support.game import Game
+
+GET = b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n"
+POST = b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
 
 
 class ChannelTests(SynchronousTestCase):
@@ -106,3 +118,163 @@ class ChannelTests(SynchronousTestCase):
     def test_on_stop_idle_connections_close_and_busy_ones_are_counted(self) -> None:
         self.assertEqual(self.factory.close_idle(), 0)
         self.assertTrue(self.wire.disconnecting)
+
+    def test_pipelined_requests_are_answered_in_order(self) -> None:
+        one = b"GET /svc-status HTTP/1.1\r\nHost: x\r\n\r\n"
+        two = b"HEAD /no/such HTTP/1.1\r\nHost: x\r\n\r\n"
+        said = self.send((one + two) * 20)
+        self.reactor.advance(0)  # after some in a row others have their turn
+        self.reactor.advance(0)
+        said = self.wire.value()
+        codes = [line[9:12] for line in said.split(b"\r\n") if b"HTTP/1.1 " in line]
+        self.assertEqual(len(codes), 40)
+        self.assertNotIn(b"HTTP/1.1 404 Not Found\r\nContent-Type", said)
+
+    def test_a_request_may_come_byte_by_byte(self) -> None:
+        body = b"5\r\n{}   \r\n0\r\n\r\n"
+        head = b"POST /heartbeat HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+        sent = head + self.auth() + b"\r\n" + body
+        said = self.send(*[sent[at : at + 1] for at in range(len(sent))])
+        self.assertTrue(said.startswith(b"HTTP/1.1 200 "), said)
+
+    def test_a_client_that_waits_for_100_gets_it_once(self) -> None:
+        head = (
+            b"POST /heartbeat HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n"
+        )
+        said = self.send(head + self.auth() + b"\r\n")
+        self.assertEqual(said, b"HTTP/1.1 100 Continue\r\n\r\n")
+        self.assertTrue(self.send(b"{}").startswith(b"HTTP/1.1 200 "))
+
+    def test_a_refused_body_is_not_asked_for_with_100(self) -> None:
+        head = b"POST /character HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+        said = self.send(head + b"Content-Length: 9000000\r\n\r\n")
+        self.assertTrue(said.startswith(b"HTTP/1.1 401 "))
+        self.assertIn(b"Connection: close\r\n", said)
+
+    def test_head_has_the_length_and_no_body(self) -> None:
+        get = self.send(b"GET /svc-status HTTP/1.1\r\nHost: x\r\n\r\n")
+        head = self.send(b"HEAD /svc-status HTTP/1.1\r\nHost: x\r\n\r\n")
+        self.assertEqual(head, get.partition(b"\r\n\r\n")[0] + b"\r\n\r\n")
+
+    def test_http_1_0_and_close_end_the_connection_after_the_answer(self) -> None:
+        for start in (b"HTTP/1.0\r\nHost: x\r\n", b"HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"):
+            self.setUp()
+            said = self.send(b"GET /svc-status " + start + b"\r\n")
+            self.assertIn(b"\r\nConnection: close\r\n", said)
+            self.assertEqual(self.wire.ended, "closed")
+
+    def test_an_idle_connection_is_closed(self) -> None:
+        self.send(b"GET /svc-status HTTP/1.1\r\nHost: x\r\n\r\n")
+        for _ in range((IDLE_S + SWEEP_S) // SWEEP_S):
+            self.reactor.advance(SWEEP_S)
+        self.assertEqual(self.wire.ended, "closed")
+
+    def test_a_reader_that_takes_nothing_gets_no_more_answers_and_is_cut_in_the_end(self) -> None:
+        one = b"GET /svc-status HTTP/1.1\r\nHost: x\r\n\r\n"
+        self.send(one)
+        self.wire.producer.pauseProducing()
+        self.assertEqual(self.send(one), b"")
+        self.wire.producer.resumeProducing()
+        self.reactor.advance(0)
+        self.assertTrue(self.wire.value().startswith(b"HTTP/1.1 200 "))
+        self.wire.producer.pauseProducing()
+        self.send(one * 2000)
+        self.assertTrue(self.wire.paused)
+        for _ in range((RECEIVE_S + SWEEP_S) // SWEEP_S):
+            self.reactor.advance(SWEEP_S)
+        self.assertEqual(self.wire.ended, "cut")
+
+
+@define
+class Slow:
+    """Answers when the test says so."""
+
+    max_json: int = 100
+    work: list[Deferred[Answer]] = field(factory=list)
+    cancelled: int = 0
+
+    def early(self, request: HttpRequest, length: int | None) -> Answer | None:
+        return None
+
+    def page(self, status: int, why: BaseException | None) -> Answer:
+        return Answer(status)
+
+    def answer(self, request: HttpRequest) -> Deferred[Answer]:
+        self.work.append(Deferred(self._gone))
+        return self.work[-1]
+
+    def _gone(self, work: Deferred[Answer]) -> None:
+        self.cancelled += 1
+
+
+class WaitingTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.front, self.reactor = Slow(), MemoryReactorClock()
+        self.factory = FrontFactory(self.front, self.reactor)
+        self.channel = self.factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 1))
+        self.wire = Wire(self.channel)
+        self.channel.makeConnection(self.wire)
+        self.channel.dataReceived(GET)
+
+    def say(self, answer: Answer) -> bytes:
+        self.front.work[-1].callback(answer)
+        return self.wire.take()
+
+    def test_the_next_request_waits_for_its_turn(self) -> None:
+        self.channel.dataReceived(GET)
+        self.assertEqual((len(self.front.work), self.wire.value()), (1, b""))
+        self.say(Answer(204))
+        self.assertEqual(len(self.front.work), 2)
+
+    def test_work_for_a_client_that_has_gone_is_cancelled(self) -> None:
+        self.wire.abortConnection()
+        self.assertEqual((self.front.cancelled, self.factory.channels), (1, set()))
+
+    def test_a_client_that_only_stops_sending_gets_its_answer(self) -> None:
+        self.channel.readConnectionLost()
+        self.assertTrue(self.say(Answer(200, b"x")).startswith(b"HTTP/1.1 200 "))
+        self.assertEqual(self.wire.ended, "closed")
+        self.assertEqual(self.reactor.getDelayedCalls(), [])
+
+    def test_but_long_work_for_it_is_cancelled(self) -> None:
+        self.channel.readConnectionLost()
+        self.reactor.advance(FAREWELL_S)
+        self.assertEqual((self.front.cancelled, self.wire.ended), (1, "cut"))
+
+    def test_a_flood_of_requests_behind_a_slow_one_is_not_kept(self) -> None:
+        self.channel.dataReceived(GET * 3000)
+        self.assertTrue(self.wire.paused)
+        self.say(Answer(204))
+        self.assertFalse(self.wire.paused)
+
+    def test_an_answer_that_is_no_json_is_a_500(self) -> None:
+        self.assertTrue(self.say(Answer(200, object())).startswith(b"HTTP/1.1 500 "))
+        self.assertEqual(len(self.flushLoggedErrors(TypeError)), 1)
+
+    def test_no_header_can_be_split(self) -> None:
+        for bad in ("a\r\nX: y", "a\nX: y", "a\r"):
+            with self.assertRaises(ValueError):
+                said(Answer(200, None, {"ETag": bad}), b"", b"", close=False)
+
+    def test_a_stopping_service_waits_only_for_answers(self) -> None:
+        self.assertEqual(self.factory.close_idle(), 1)
+        self.say(Answer(204))
+        self.assertEqual(self.factory.close_idle(), 0)
+        self.assertEqual(self.wire.ended, "closed")
+
+    @given(st.lists(st.sampled_from([GET, POST, b"\r\n", b"x", b"GET "]), max_size=8), st.randoms())
+    @settings(max_examples=60, deadline=None)
+    def test_no_bytes_in_any_pieces_bring_it_down(self, parts: list[bytes], rng: Random) -> None:
+        front = Slow()
+        channel = FrontFactory(front, self.reactor).buildProtocol(None)
+        wire = Wire(channel)
+        channel.makeConnection(wire)
+        data = b"".join(parts)
+        while data and not wire.over:
+            cut = rng.randint(1, len(data))
+            channel.dataReceived(data[:cut])
+            data = data[cut:]
+            while front.work and not front.work[-1].called:
+                front.work[-1].callback(Answer(200, [1]))
+        self.assertEqual(wire.value().count(b"HTTP/1.1 200 "), len(front.work))
+        wire.abortConnection()

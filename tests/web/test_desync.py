@@ -1,0 +1,94 @@
+"""The services behind the gateway read framing as it does: no request hides in another."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.address import IPv4Address
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.testing import MemoryReactorClock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.web.front import Done
+from svcserver.web.request import HttpRequest
+from svcserver.web.routes import Answer
+from svcserver.web.site import FrontFactory
+from tests.edge.desync import CASES, SMUGGLED, Case
+from tests.edge.wires import Wire
+from tests.support.game import Game
+
+
+@define
+class Taker:
+    """Answers everything with 200 and remembers it."""
+
+    max_json: int = 1 << 20
+    seen: list[HttpRequest] = field(factory=list)
+
+    def early(self, request: HttpRequest, length: int | None) -> Answer | None:
+        return None
+
+    def page(self, status: int, why: BaseException | None) -> Answer:
+        return Answer(status)
+
+    def answer(self, request: HttpRequest) -> Deferred[Answer]:
+        self.seen.append(request)
+        return succeed(Answer(200, b"ok"))
+
+
+def connect(front: Any) -> tuple[Any, Wire]:
+    factory = FrontFactory(front, MemoryReactorClock())
+    channel = factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 1))
+    wire = Wire(channel)
+    channel.makeConnection(wire)
+    return channel, wire
+
+
+def lapse(case: Case, pieces: int) -> str:
+    """What went wrong, or nothing."""
+    front = Taker()
+    channel, wire = connect(front)
+    data = case.data + SMUGGLED
+    cuts = [len(data) * n // pieces for n in range(pieces + 1)]
+    for begin, end in pairwise(cuts):
+        if not wire.ended:
+            channel.dataReceived(data[begin:end])
+    said = wire.value()
+    paths = [one.path for one in front.seen]
+    channel.connectionLost()
+    if case.gateway == 405 or case.family == "upgrade":
+        # an unknown method is the front door's 404, an upgrade is not taken up: both well framed
+        return "" if len(paths) == 2 and paths[-1] == b"/smuggled" else f"arrived: {paths}"
+    if case.gateway > 0:
+        good = not paths and said.startswith(b"HTTP/1.1 %d " % case.gateway) and wire.over
+        return "" if good and said.count(b"HTTP/1.1 ") == 1 else f"{paths} {said[:60]!r}"
+    if len(paths) != -case.gateway or paths[-1] != b"/smuggled":
+        return f"arrived: {paths}"
+    if case.body is not None and front.seen[0].body != case.body:
+        return f"body: {front.seen[0].body!r}"
+    return "" if said.count(b"HTTP/1.1 200 ") == 2 else f"answered {said!r}"
+
+
+class DesyncTests(SynchronousTestCase):
+    def test_the_services_give_every_verdict_of_the_gateway(self) -> None:
+        for case in CASES:
+            for pieces in (1, 2, 7, len(case.data)):
+                with self.subTest(family=case.family, data=case.data, pieces=pieces):
+                    self.assertEqual(lapse(case, pieces), "")
+
+    def test_nothing_hidden_reaches_the_metagame(self) -> None:
+        game = Game(self)
+        done: list[Done] = []
+        game.door.observers = [done.append]
+        for case in CASES:
+            if case.gateway != 400 or case.family == "upgrade":
+                continue
+            channel, wire = connect(game.door)
+            channel.dataReceived(case.data + SMUGGLED)
+            # a chunked body for a path that nobody knows is refused before it is read
+            self.assertIn(wire.value()[:13], (b"HTTP/1.1 400 ", b"HTTP/1.1 404 "), case)
+            self.assertEqual((wire.value().count(b"HTTP/1.1 "), wire.over), (1, True))
+            channel.connectionLost()
+        self.assertNotIn(b"/smuggled", [one.request.path for one in done])
