@@ -1,0 +1,287 @@
+"""What is done to a chat server, and what is measured meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import re
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from attrs import define, field, frozen
+
+from bench.chat_client import PATIENCE_S, Chatter, masked
+from bench.chat_servers import PLAYERS, Server
+from bench.client import connect, request
+from bench.meters import KIB, MIB, cpu_s, memory
+
+TOGETHER = 20  # logins at once
+LISTENERS = 100
+WINDOW = 32  # room messages in flight
+FLOOD = 20_000  # stanzas
+IDLE, WARM = 500, 20
+STALL_MIB = 24  # said to one who does not read; what the kernel holds for it is not the server's
+ROOM = "City-1"
+PAD = "x" * 56
+LINE = re.compile(rb"B\|(\d+)\|")
+MARK = b"B|"
+
+
+@frozen
+class Fan:
+    """A room of a hundred, talked to for a while."""
+
+    per_second: float  # deliveries
+    cpu_s: float  # of the server for 100,000 deliveries
+    p99_ms: float
+    generator: float  # of its core
+    lost: int  # deliveries that never came
+
+
+@define
+class Ears:
+    """Counts what a room hears, over all of its connections."""
+
+    heard: int = 0
+    taken: list[int] = field(factory=list)  # ns from saying to hearing
+
+    def counter(self, timed: bool, after: Callable[[], None]) -> Callable[[bytes], None]:
+        """For one connection: what it makes of the bytes that come in."""
+        rest = b""
+
+        def hear(data: bytes) -> None:
+            nonlocal rest
+            data = rest + data
+            end = 0
+            for found in LINE.finditer(data):
+                end = found.end()
+                self.heard += 1
+                if timed:
+                    self.taken.append(time.perf_counter_ns() - int(found[1]))
+            rest = data[max(end, len(data) - 32) :]
+            after()
+
+        return hear
+
+
+async def arrivals(
+    server: Server, first: int, count: int, room: Callable[[int], str] | None = None
+) -> list[Chatter]:
+    """``count`` clients logged in, some at once, each in the room meant for it."""
+    turn = asyncio.Semaphore(TOGETHER)
+    clients = [Chatter(server.place, server.logins[first + n], n) for n in range(count)]
+
+    async def come(n: int) -> None:
+        async with turn:
+            await clients[n].arrive()
+            if room is not None:
+                await clients[n].join(room(n))
+
+    await asyncio.gather(*(come(n) for n in range(count)))
+    return clients
+
+
+async def departure(clients: list[Chatter]) -> None:
+    """Everyone leaves; until the server has let them go."""
+    for client in clients:
+        client.leave()
+    await _within(5.0, asyncio.gather(*(client.left.wait() for client in clients)))
+    await asyncio.sleep(0.3)
+
+
+async def _within(seconds: float, awaited: Awaitable[object]) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(awaited, seconds)
+
+
+async def logins(server: Server, count: int) -> float:
+    """Logins a second: connection, token, session and a seat in a room of ten."""
+    gc.collect()
+    began = time.perf_counter()
+    clients = await arrivals(server, 0, count, lambda n: f"City-L{n // 10}")
+    taken = time.perf_counter() - began
+    await departure(clients)
+    return count / taken
+
+
+@define
+class Talk:
+    """A room that talks until ``end`` (perf_counter): in a closed loop, or paced from outside."""
+
+    clients: list[Chatter]
+    paced: bool
+    end: float
+    ears: Ears = field(factory=Ears)
+    said: int = 0
+    over: asyncio.Event = field(factory=asyncio.Event)  # time is up and everything was heard
+
+    @property
+    def awaited(self) -> int:
+        """Deliveries still on their way."""
+        return self.said * len(self.clients) - self.ears.heard
+
+    def speak(self) -> None:
+        """The next of them says a line."""
+        line = f"B|{time.perf_counter_ns()}|{PAD}"
+        self.clients[self.said % len(self.clients)].say(ROOM, line)
+        self.said += 1
+
+    def more(self) -> None:
+        """Something was heard."""
+        if time.perf_counter() >= self.end:
+            if self.awaited <= 0:
+                self.over.set()
+        elif not self.paced:
+            while self.awaited < WINDOW * len(self.clients):
+                self.speak()
+
+    async def run(self, rate: float) -> None:
+        """Talk, then wait for what is on its way."""
+        began = time.perf_counter()
+        self.more()
+        while self.paced and time.perf_counter() < self.end:
+            self.speak()
+            await asyncio.sleep(max(0.0, began + self.said / rate - time.perf_counter()))
+        await asyncio.sleep(max(0.0, self.end - time.perf_counter()))
+        self.more()
+        await _within(PATIENCE_S, self.over.wait())
+
+
+async def fan(server: Server, seconds: float, rate: float = 0.0) -> Fan:
+    """A hundred hear everything: in a closed loop, or at ``rate`` messages a second."""
+    clients = await arrivals(server, 0, LISTENERS)
+    for client in clients:
+        await client.join(ROOM)
+    await asyncio.sleep(0.5)
+    gc.collect()
+    gc.disable()
+    cpu, own, began = cpu_s(server.pid), time.process_time(), time.perf_counter()
+    talk = Talk(clients, bool(rate), began + seconds)
+    for client in clients:
+        client.sink = talk.ears.counter(talk.paced, talk.more)
+    await talk.run(rate)
+    wall, cpu = time.perf_counter() - began, cpu_s(server.pid) - cpu
+    own = time.process_time() - own
+    gc.enable()
+    await departure(clients)
+    heard = talk.ears.heard
+    p99 = percentile(talk.ears.taken, 0.99) / 1e6
+    return Fan(heard / wall, cpu / max(1, heard) * 1e5, p99, own / wall, talk.awaited)
+
+
+def percentile(values: list[int], part: float) -> float:
+    """Of the values; 0 of none."""
+    ordered = sorted(values)
+    return float(ordered[min(len(ordered) - 1, int(len(ordered) * part))]) if ordered else 0.0
+
+
+async def idle(server: Server) -> float:
+    """KiB the server grows by for each connection that is logged in and does nothing."""
+    await departure(await arrivals(server, PLAYERS - WARM - 20, WARM))
+    await asyncio.sleep(1.5)
+    before = memory(server.pid)
+    clients = await arrivals(server, 0, IDLE)
+    await asyncio.sleep(2.5)
+    grown = memory(server.pid) - before
+    assert not any(client.gone for client in clients)
+    await departure(clients)
+    return grown / KIB / IDLE
+
+
+async def stalled(server: Server) -> tuple[bool, float]:
+    """Whether one who stops reading is cut, and by how many MiB the server grew until then."""
+    talker, reader = (Chatter(server.place, server.logins[PLAYERS - n], n) for n in (1, 2))
+    await talker.arrive()
+    await reader.arrive(receive_buffer=8 * KIB)
+    await talker.join(ROOM)
+    await reader.join(ROOM)
+    await asyncio.sleep(0.5)
+    assert reader.transport is not None
+    reader.transport.pause_reading()
+    before, most, cut = memory(server.pid), 0, False
+    heard = 0
+    sign = f"{reader.login.account}:".encode()
+
+    def hear(data: bytes) -> None:
+        nonlocal cut, heard
+        heard += data.count(MARK)
+        cut |= b"unavailable" in data and sign in data
+
+    talker.sink = hear
+    end, said = time.monotonic() + PATIENCE_S, 0
+    while not cut and time.monotonic() < end and said * 2000 < STALL_MIB * MIB:
+        talker.say(ROOM, MARK.decode() + "y" * 2000)
+        said += 1
+        await asyncio.sleep(0.025)  # a session may send thirty stanzas a second, and then some
+        most = max(most, memory(server.pid) - before)
+    reader.transport.abort()
+    await departure([talker])
+    return cut, most / MIB
+
+
+@define
+class Flood:
+    """What the others noticed of it."""
+
+    idle: list[int] = field(factory=list)  # ns for GET /svc-status, before
+    status: list[int] = field(factory=list)  # and during
+    pings: list[int] = field(factory=list)
+
+
+async def flood(server: Server, rounds: int) -> Flood:
+    """One client sends 20,000 room messages at once while others ping and ask for the status."""
+    seen = Flood()
+    room = await arrivals(server, 0, LISTENERS, lambda _: ROOM)
+    witness = room.pop()
+    for n in range(rounds):
+        await _status(server, seen.idle, until=time.monotonic() + 1.0)
+        bad = Chatter(server.place, server.logins[PLAYERS - 3 - n], PLAYERS + n)
+        await bad.arrive()
+        await bad.join(ROOM)
+        await asyncio.sleep(0.5)
+        done = asyncio.ensure_future(_pour(bad))
+        await asyncio.gather(
+            _status(server, seen.status, done=done), _ping(witness, seen.pings, done)
+        )
+    await departure([*room, witness])
+    return seen
+
+
+async def _pour(bad: Chatter) -> None:
+    """All at once; over when everything is answered or the server has hung up."""
+    assert bad.transport is not None
+    words = bad.line(ROOM, MARK.decode() + PAD)
+    bad.transport.write(masked(words) * FLOOD)
+    bad.send('<iq xmlns="jabber:client" type="get" id="last"><ping xmlns="urn:xmpp:ping"/></iq>')
+    with suppress(ConnectionError):
+        await bad.until(b'id="last"', b"id='last'")
+    bad.leave()
+
+
+async def _status(
+    server: Server,
+    taken: list[int],
+    *,
+    until: float = 0.0,
+    done: asyncio.Future[None] | None = None,
+) -> None:
+    wire, ask = await connect(server.http), request("GET", "/svc-status")
+    while time.monotonic() < until or (done is not None and not done.done()):
+        began = time.perf_counter_ns()
+        status, _ = await wire.send(ask)
+        assert status == 200
+        taken.append(time.perf_counter_ns() - began)
+        await asyncio.sleep(0.002)
+    wire.close()
+
+
+async def _ping(witness: Chatter, taken: list[int], done: asyncio.Future[None]) -> None:
+    ping = '<ping xmlns="urn:xmpp:ping"/>'
+    while not done.done():
+        number = f"p{len(taken)}"
+        began = time.perf_counter_ns()
+        witness.send(f'<iq xmlns="jabber:client" type="get" id="{number}">{ping}</iq>')
+        await witness.until(f'id="{number}"'.encode(), f"id='{number}'".encode())
+        taken.append(time.perf_counter_ns() - began)
+        await asyncio.sleep(0.05)

@@ -1,0 +1,213 @@
+"""The chat's contestants, each at its best on one core: ours, Prosody and ejabberd."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pwd
+import random
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+from attrs import frozen
+
+from bench.chat_client import Login, Place
+from bench.client import connect, request
+from bench.servers import free_port, metagame, running
+
+PLAYERS = 600
+RATE = "1000,1000"  # room messages a second for each client: the fan-out is not to be throttled
+NOBODY = "nobody"
+
+PROSODY = """
+run_as_root = {root}
+daemonize = false
+pidfile = "{folder}/prosody.pid"
+data_path = "{folder}/data"
+interfaces = {{ "127.0.0.1" }}
+http_ports = {{ {port} }}
+http_interfaces = {{ "127.0.0.1" }}
+https_ports = {{}}
+c2s_ports = {{}}
+s2s_ports = {{}}
+legacy_ssl_ports = {{}}
+network_backend = "epoll"
+modules_enabled = {{
+  "roster"; "saslauth"; "disco"; "ping"; "websocket"; "presence"; "message"; "iq"; "blocklist"
+}}
+modules_disabled = {{ "s2s"; "offline"; "tls" }}
+c2s_require_encryption = false
+allow_unencrypted_plain_auth = true
+consider_websocket_secure = true
+cross_domain_websocket = true
+authentication = "internal_plain"
+storage = "internal"
+log = {{ warn = "*console" }}
+network_settings = {{ nagle = false }}
+VirtualHost "localhost"
+Component "muc.localhost" "muc"
+  muc_room_locking = false
+  muc_room_default_public = true
+  max_history_messages = 0
+  muc_room_default_history_length = 0
+  restrict_room_creation = false
+"""
+EJABBERD = """
+hosts: [localhost]
+loglevel: warning
+auth_method: internal
+auth_password_format: plain
+disable_sasl_mechanisms: ["X-OAUTH2", "SCRAM-SHA-1"]
+websocket_ping_interval: 60
+websocket_timeout: 300
+listen:
+  - port: {port}
+    ip: "127.0.0.1"
+    module: ejabberd_http
+    backlog: 1024
+    tls: false
+    request_handlers: {{/ws: ejabberd_http_ws, /api: mod_http_api}}
+acl:
+  local: {{user_regexp: ""}}
+  loopback: {{ip: [127.0.0.0/8]}}
+access_rules:
+  local: {{allow: local}}
+  c2s: {{allow: all}}
+  muc_create: {{allow: local}}
+api_permissions:
+  "bench":
+    who: {{access: {{allow: [{{acl: loopback}}]}}}}
+    what: [register]
+shaper_rules: {{max_user_sessions: 100, c2s_shaper: none}}
+modules:
+  mod_blocking: {{}}
+  mod_disco: {{}}
+  mod_http_api: {{}}
+  mod_muc:
+    access: all
+    access_create: muc_create
+    access_persistent: none
+    hosts: ["muc.localhost"]
+    history_size: 0
+    max_users: 5000
+    max_users_presence: 5000
+    max_user_conferences: 1000
+    user_message_shaper: none
+    user_presence_shaper: none
+    default_room_options: {{mam: false, public: true, allow_private_messages: true}}
+  mod_ping: {{}}
+  mod_privacy: {{}}
+  mod_roster: {{}}
+"""
+
+
+@frozen
+class Server:
+    """A contestant that is up, and who may log in to it."""
+
+    name: str
+    pid: int
+    place: Place
+    logins: list[Login]
+    http: int = 0  # the metagame's own port
+
+
+@contextmanager
+def ours(folder: Path) -> Iterator[Server]:
+    """The metagame with its chat; logins are players with tokens it signed."""
+    chat = free_port()
+    with metagame(folder, CHAT="1", CHAT_PORT=str(chat), CHAT_MESSAGE_RATE=RATE) as (port, pid):
+        logins = asyncio.run(_players(port))
+        yield Server("ours", pid, Place(chat, "//", "svc.local"), logins, port)
+
+
+async def _players(port: int) -> list[Login]:
+    wire, found = await connect(port), []
+    dice = random.Random(1)
+    for _ in range(PLAYERS):
+        name = f"b{dice.getrandbits(40):010x}"
+        body = json.dumps({"Username": name}).encode()
+        _, said = await wire.send(request("POST", "/svc/api/Register", body))
+        form = f"grant_type=exchange_code&exchange_code={json.loads(said)['UUK']}".encode()
+        ask = request("POST", "/account/api/oauth/token", form, form=True)
+        status, said = await wire.send(ask)
+        assert status == 200, said
+        login = json.loads(said)
+        found.append(Login(login["account_id"], login["access_token"], name))
+    wire.close()
+    return found
+
+
+def strangers() -> list[Login]:
+    """The accounts of the other servers."""
+    return [Login(f"u{n}", f"pw-u{n}", f"Player{n}") for n in range(PLAYERS)]
+
+
+@contextmanager
+def prosody(folder: Path) -> Iterator[Server]:
+    """Prosody, its accounts in files."""
+    port, logins = free_port(), strangers()
+    accounts = folder / "prosody" / "data" / "localhost" / "accounts"
+    accounts.mkdir(parents=True)
+    for one in logins:
+        words = f'return {{ ["password"] = "{one.password}"; }};'
+        (accounts / f"{one.account}.dat").write_text(words)
+    home = folder / "prosody"
+    config = home / "prosody.cfg.lua"
+    config.write_text(PROSODY.format(folder=home, port=port, root="false"))
+    command = unprivileged(home, ["prosody", "--config", str(config), "-F"])
+    with running(command, port, folder / "prosody.log", {}) as pid:
+        yield Server("prosody", pid, Place(port, "/xmpp-websocket", "localhost"), logins)
+
+
+@contextmanager
+def ejabberd(folder: Path) -> Iterator[Server]:
+    """ejabberd, without its distribution port and busy waiting, so that CPU time is honest."""
+    port, logins, home = free_port(), strangers(), folder / "ejabberd"
+    home.mkdir()
+    (home / "ejabberd.yml").write_text(EJABBERD.format(port=port))
+    [library, *_] = Path("/usr/lib").glob("*/ejabberd-*/ebin")
+    environ = {
+        "ERL_LIBS": str(library.parents[1]),
+        "EJABBERD_CONFIG_PATH": str(home / "ejabberd.yml"),
+        "EJABBERD_LOG_PATH": str(home / "ejabberd.log"),
+        "ERL_CRASH_DUMP": str(home / "crash.dump"),
+        "HOME": str(home),
+    }
+    vm = "+K true +P 250000 +S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none -noinput"
+    command = ["erl", *vm.split(), "-mnesia", "dir", f'"{home}/spool"', "-s", "ejabberd"]
+    with running(unprivileged(home, command), port, folder / "ejabberd.log", environ) as pid:
+        asyncio.run(_register(port, logins))
+        yield Server("ejabberd", pid, Place(port, "/ws", "localhost"), logins)
+
+
+async def _register(port: int, logins: list[Login]) -> None:
+    wire = await connect(port)
+    for one in logins:
+        body = {"user": one.account, "host": "localhost", "password": one.password}
+        ask = request("POST", "/api/register", json.dumps(body).encode())
+        status, said = await wire.send(ask)
+        assert status == 200, said
+    wire.close()
+
+
+def unprivileged(home: Path, command: list[str]) -> list[str]:
+    """``command`` as nobody where we are root; ``home`` and what is in it becomes theirs."""
+    if os.geteuid() != 0:
+        return command
+    who = pwd.getpwnam(NOBODY)
+    home.parent.chmod(0o711)
+    for one in (home, *home.rglob("*")):
+        os.chown(one, who.pw_uid, who.pw_gid)
+    ids = [f"--reuid={who.pw_uid}", f"--regid={who.pw_gid}", "--clear-groups"]
+    return ["setpriv", *ids, "--", *command]
+
+
+CONTESTANTS = {"ours": ours, "prosody": prosody, "ejabberd": ejabberd}
+
+
+def contestant(name: str, folder: Path) -> AbstractContextManager[Server]:
+    """One of them, up while the context lasts."""
+    return CONTESTANTS[name](folder)
