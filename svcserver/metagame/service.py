@@ -70,7 +70,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
     http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
     now = SteadyTime().now
     parts = Parts.of(settings, ledger, reactor, now, http)
-    door = front_door(parts, RequestLog(settings.log_requests))
+    door = front_door(parts, RequestLog(top.lines, settings.log_requests))
     listening = Listening(
         reactor, "metagame", settings.port, settings.bind_host, FrontFactory(door, reactor)
     )

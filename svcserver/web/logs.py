@@ -56,13 +56,23 @@ class LogLines:
     def __call__(self, event: dict[str, Any]) -> None:
         """Format and keep, or write, one event."""
         level = event.get("log_level", LogLevel.info)
-        threshold = _LEVELS[self.level]
-        if threshold is None or _rank(level) < _rank(threshold):
+        if not self.shows(level):
             return
         if event.get("log_namespace") == "log_legacy" and not event.get("isError"):
             return  # Twisted's own "starting on" and "closed"; we say ready ourselves
-        self._waiting.append(self._json(event) if self.as_json else self._readable(event))
-        if self.clock is None or _rank(level) >= _RANK[LogLevel.warn]:
+        self.keep(self._json(event) if self.as_json else self._readable(event))
+        if _rank(level) >= _RANK[LogLevel.warn]:
+            self.flush()
+
+    def shows(self, level: Any) -> bool:
+        """Whether LOG_LEVEL lets a line of that level through."""
+        threshold = _LEVELS[self.level]
+        return threshold is not None and _rank(level) >= _rank(threshold)
+
+    def keep(self, line: str) -> None:
+        """Write a finished line soon, together with others."""
+        self._waiting.append(line)
+        if self.clock is None:
             self.flush()
         elif self._flushing is None:
             self._flushing = self.clock.callLater(FLUSH_S, self._due)

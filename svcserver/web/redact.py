@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -16,6 +17,7 @@ _SECRET = re.compile(
     r"|(?<![0-9A-Za-z-])[0-9A-Za-z]{4}(?:-[0-9A-Za-z]{4}){2}(?![0-9A-Za-z-])"  # invite codes
 )
 MAX_PATH = 512  # characters of a path in a log line
+MAX_KNOWN = 128  # bytes of a path whose wording is remembered
 
 
 def redact(text: str) -> str:
@@ -25,6 +27,17 @@ def redact(text: str) -> str:
 
 def safe_path(path: bytes, row: Row | None = None) -> str:
     """A request path for a log line: printable ASCII, secrets replaced, bounded."""
+    if len(path) <= MAX_KNOWN and (row is None or not row.secret_path):
+        return _known(path)  # clients ask for the same paths again and again
+    return _shown(path, row)
+
+
+@lru_cache(maxsize=4_096)
+def _known(path: bytes) -> str:
+    return _shown(path, None)
+
+
+def _shown(path: bytes, row: Row | None) -> str:
     text = path[: MAX_PATH * 2].decode("latin-1")
     if not (text.isascii() and text.isprintable()):
         text = _encoded(text)
