@@ -21,6 +21,7 @@ log = Logger()
 ISSUER = "svc-metagame"
 LIFETIME_S = 86_400
 MAX_KNOWN = 16_384
+MAX_ACCOUNT_ID = 64  # characters, as in the database
 MAX_TOKEN = 4_096  # characters; ours have about 600
 
 
@@ -105,11 +106,16 @@ class Tokens:
         expires, account_id = claims.get("exp"), claims.get("userId")
         if isinstance(expires, bool) or not isinstance(expires, int | float):
             raise InvalidToken
-        if not isinstance(account_id, str) or not account_id:
+        if not isinstance(account_id, str) or not is_usable(account_id):
             raise InvalidToken
         if not expires > self.now():
             raise InvalidToken
         return float(expires), account_id
+
+
+def is_usable(account_id: str) -> bool:
+    """Whether an id that nobody checked can stand for an account at all."""
+    return 1 <= len(account_id) <= MAX_ACCOUNT_ID and "\0" not in account_id
 
 
 def load_private(pem: bytes) -> Any:

@@ -28,8 +28,8 @@ class HttpRequest:
 
     method: str
     path: bytes
-    query: bytes
-    headers: Any  # twisted.web.http_headers.Headers, or whatever offers getRawHeaders
+    query: bytes = field(repr=False)
+    headers: Any = field(repr=False)  # whatever offers getRawHeaders and hasHeader
     peer: str
     body: bytes = field(default=b"", repr=False)
     _arguments: list[tuple[str, str]] | None = field(default=None, init=False, repr=False)
@@ -64,11 +64,17 @@ class HttpRequest:
         return [value for key, value in self._arguments if key == name]
 
 
+def without_nul(text: str) -> str:
+    """With another control character for each NUL, which no database text may hold."""
+    return text.replace("\0", "\x7f")
+
+
 def parse_query(text: bytes) -> list[tuple[str, str]]:
     """Name and value pairs of a query string or a form; at most 1,000 of them."""
     try:
-        return parse_qsl(
+        pairs = parse_qsl(
             text.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=1000
         )
     except ValueError:
         return []
+    return [(without_nul(name), without_nul(value)) for name, value in pairs]

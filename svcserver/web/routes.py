@@ -72,7 +72,7 @@ class Call:
     """What a handler gets: the proven caller, the parsed body and the request."""
 
     caller: Caller
-    body: Any
+    body: Any = field(repr=False)
     request: HttpRequest
 
     @property

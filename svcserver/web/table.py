@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 from attrs import define, field
 
+from svcserver.web.request import without_nul
 from svcserver.web.routes import Row
 
 Parameters = dict[str, str]
@@ -98,6 +99,6 @@ def _walk(node: dict[str, Any], segments: list[str], at: int) -> tuple[Row, list
 
 def _decode(segment: str) -> str:
     text = unquote(segment, encoding="utf-8", errors="strict")
-    if text.isascii():
-        return text
-    return unquote(segment.encode("latin-1"), encoding="utf-8", errors="strict")
+    if not text.isascii():
+        text = unquote(segment.encode("latin-1"), encoding="utf-8", errors="strict")
+    return without_nul(text)

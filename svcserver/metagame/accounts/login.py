@@ -14,7 +14,7 @@ from svcserver.kernel.refusals import Forbidden, Malformed
 from svcserver.kernel.times import FAR_FUTURE
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.settings import Settings
-from svcserver.metagame.tokens import LIFETIME_S, Tokens
+from svcserver.metagame.tokens import LIFETIME_S, Tokens, is_usable
 from svcserver.web.routes import EMPTY_OBJECT, Access, Answer, Call, Routes, bare, enveloped
 
 log = Logger()
@@ -97,7 +97,7 @@ class Login:
 
     async def _account(self, code: str) -> AccountId | None:
         if self.settings.login == "NONE":
-            return code
+            return code if is_usable(code) else None
         account = await self.directory.account_of_key(code)
         return None if account is None else account.id
 

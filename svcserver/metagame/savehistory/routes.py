@@ -86,8 +86,6 @@ class SaveHistory:
         )
         if not user_id and not character_id:
             raise Malformed("name a UserId or a CharacterId")
-        if "\0" in f"{user_id}{character_id}":
-            raise Missing("nothing found")
 
         def work(tx: Connection) -> list[History]:
             archive = SqlArchive(tx)

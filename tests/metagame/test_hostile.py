@@ -1,0 +1,61 @@
+"""Every row, whatever stands in its path, its body or its caller's token: a documented answer.
+
+On PostgreSQL too, where a NUL or a text too long is an error of the database.
+"""
+
+from __future__ import annotations
+
+from twisted.internet.defer import maybeDeferred
+from twisted.trial.unittest import SynchronousTestCase
+from twisted.web.http_headers import Headers
+
+from svcserver.web.request import HttpRequest
+from svcserver.web.routes import Row
+from tests.support.game import GAME_SERVER_KEY, Game
+
+SWITCHES = {
+    "STORE": "free",
+    "MATCHMAKING_CANCEL": "1",
+    "ESCALATION_MODE": "real",
+    "BACKEND_HEALTH": "1",
+    "PROGRESSION_ALLOW_DELETE": "1",
+}
+ODD_SEGMENTS = ("x%00y", "%F0%9F%98%80", "x" * 300, "99999999999999999999", "%25", "-1")
+QUERY = b"accountId=%00&UserId=%00&CharacterId=%00&offset=-1"
+ODD_IDS = ("x\0y", "y" * 300, "\U0001f600", "UID-gone")
+
+
+class HostileTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.game = Game(self, **SWITCHES)
+        self.ann = self.game.player("Ann_1")
+
+    def check(self, row: Row, segment: str, **headers: str) -> None:
+        path = row.path
+        for name in row.parameters:
+            path = path.replace(f"<{name}>", segment)
+        sent = Headers()
+        for header, value in headers.items():
+            sent.setRawHeaders(header.replace("_", "-").encode(), [value.encode()])
+        body = b"" if row.method == "GET" else b'{"a":["\\u0000"]}'
+        asked = HttpRequest(row.method, path.encode(), QUERY, sent, "127.0.0.1", body)
+        said = self.successResultOf(maybeDeferred(self.game.door.answer, asked))
+        self.assertLess(said.status, 500, (row.name, segment, said.body))
+
+    def test_no_odd_path_is_a_500(self) -> None:
+        for row in self.game.door.rows:
+            for segment in ODD_SEGMENTS if row.parameters else ("",):
+                self.check(row, segment, authorization=f"Bearer {self.ann.token}")
+                self.check(row, segment, x_svc_gameserver_apikey=GAME_SERVER_KEY)
+
+    def test_no_odd_path_is_a_500_to_an_admin(self) -> None:
+        boss = self.game.player("Boss_1", admin=True)
+        for row in self.game.door.rows:
+            if row.access.value.startswith("admin"):
+                for segment in ODD_SEGMENTS if row.parameters else ("",):
+                    self.check(row, segment, x_svc_user_api_key=boss.key)
+
+    def test_no_odd_account_id_in_a_token_of_ours_is_a_500(self) -> None:
+        for token in map(self.game.parts.tokens.sign, ODD_IDS):
+            for row in self.game.door.rows:
+                self.check(row, "UID-x", authorization=f"Bearer {token}")
