@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -64,6 +65,7 @@ class GameProcess(ProcessProtocol):
         self._ended = ended
         self._waiting: list[Deferred[None]] = []
         self.over = False
+        self.group: int | None = None  # of what it forks, where it leads one
 
     def outReceived(self, data: bytes) -> None:
         """Standard output."""
@@ -77,6 +79,9 @@ class GameProcess(ProcessProtocol):
         self.over = True
         transport: Any = self.transport
         transport.loseConnection()
+        if self.group is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.group, signal.SIGKILL)  # what it forked goes with it
 
     def processEnded(self, reason: Failure) -> None:
         """The pipes are closed, too."""
@@ -141,7 +146,8 @@ class Spawner:
             env={**self.environ, **extra},
             childFDs={1: "r", 2: "r"},  # standard input stays closed
         )
-        return int(transport.pid)
+        process.group = int(transport.pid)
+        return process.group
 
 
 def check_program(path: str) -> str:

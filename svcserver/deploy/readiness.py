@@ -61,8 +61,9 @@ class Readiness:
             wait = self.grace()
         except ValueError as why:
             raise Unlaunchable(f"GAMESERVER_STARTUP_GRACE_MS {why}") from why
-        if wait > 0:
-            await pause(self.clock, wait)
+        deadline = self.clock.seconds() + wait
+        while (left := deadline - self.clock.seconds()) > 0:
+            await pause(self.clock, min(left, POLL_S))
             if not process.alive:
                 raise Unlaunchable("the game server ended while it started")
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from twisted.python import usage
 
 from svcserver.deploy.fleet import Fleet, MemoryGuard
 from svcserver.deploy.hunts import HuntTable, Kind
+from svcserver.deploy.orphans import end_left_over, mark
 from svcserver.deploy.process import Spawner
 from svcserver.deploy.readiness import Readiness
 from svcserver.deploy.routes import MAX_JSON, Deploy
@@ -60,9 +64,12 @@ def makeService(options: Options, reactor: Any = None) -> House:
     listening = Listening(
         reactor, "deploy", settings.port, settings.bind_host, FrontFactory(door, reactor)
     )
-    watch = Watch(reactor, supervisor, _at_boot(settings))
-    for part in (warn_of(options.warnings), watch, listening):
+    here = settings.bind_host, settings.port
+    watch = Watch(reactor, supervisor, _at_boot(settings), lambda: end_left_over(*here))
+    # listening comes first: whoever holds the address owns the game servers that bear its mark
+    for part in (warn_of(options.warnings), listening, watch):
         part.setServiceParent(top)
+    reactor.addSystemEventTrigger("after", "shutdown", watch.tell_status)
     if settings.metrics_port is not None:
         metrics(reactor, "deploy", settings.metrics_port, figures(supervisor)).setServiceParent(top)
     return top
@@ -99,7 +106,7 @@ def supervise(settings: Settings, reactor: Any) -> Supervisor:
     return Supervisor(
         clock=reactor,
         now=SteadyTime().now,
-        starter=Spawner(reactor),
+        starter=Spawner(reactor, environ={**os.environ, **mark(settings.bind_host, settings.port)}),
         program=program,
         table=HuntTable.load(settings.city_map, settings.trials_map),
         fleet=Fleet(settings.first_port, settings.last_port, settings.hunt_worker),
@@ -171,16 +178,28 @@ class Watch(Service):
     clock: Any
     supervisor: Supervisor
     at_boot: list[Kind]
+    tidy: Callable[[], object] = lambda: None
+    failed: bool = False  # a world did not boot: the server runs on, but does not end well
     _loop: LoopingCall = field(init=False)
 
     def startService(self) -> None:
         """Boot, then watch."""
         Service.startService(self)
+        self.tidy()
         for kind in self.at_boot:
-            self.supervisor.boot(kind)
+            self.supervisor.boot(kind).addCallback(self._booted)
         self._loop = LoopingCall(self._round)
         self._loop.clock = self.clock
         self._loop.start(WATCHDOG_S, now=False)
+
+    def _booted(self, well: bool) -> None:
+        self.failed = self.failed or not well
+
+    def tell_status(self) -> None:
+        """The last act of all: exit status 1 where a world did not boot."""
+        if self.failed:
+            sys.stdout.flush()
+            os._exit(1)
 
     def _round(self) -> None:
         try:

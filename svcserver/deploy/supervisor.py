@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from attrs import define, field, frozen
-from twisted.internet.defer import Deferred, DeferredLock, gatherResults
+from twisted.internet.defer import Deferred, DeferredLock, gatherResults, succeed
 from twisted.logger import Logger
 
 from svcserver.deploy.fleet import Fleet, GameServer, GameServerRecord, MemoryGuard, NoCapacity
@@ -226,22 +226,21 @@ class Supervisor:
             if self.fleet.of_kind(kind) is None:
                 self.boot(kind)
 
-    def boot(self, kind: Kind) -> Deferred[None]:
-        """Start the city or the dojo; a failure is one log line. Fires when it is decided."""
+    def boot(self, kind: Kind) -> Deferred[bool]:
+        """Start the city or the dojo; a failure is one log line. Fires with whether it runs."""
 
-        def failed(why: Any) -> None:
+        def failed(why: Any) -> bool:
             why.trap(Unlaunchable, NoCapacity)
             log.critical("the {kind} did not start: {why}", kind=kind.value, why=str(why.value))
+            return False
 
         self._wanted.add(kind)
         try:
             launch = self.table.city() if kind is Kind.CITY else self.table.dojo()
         except Unlaunchable as why:
             log.critical("the {kind} did not start: {why}", kind=kind.value, why=str(why))
-            done: Deferred[None] = Deferred()
-            done.callback(None)
-            return done
-        return self.persistent(launch).addCallbacks(lambda server: None, failed)
+            return succeed(False)
+        return self.persistent(launch).addCallbacks(lambda server: True, failed)
 
     def stop(self) -> Deferred[Any]:
         """TERM to every group, KILL to what is left after ten seconds."""

@@ -210,7 +210,7 @@ class WatchTests(SupervisorCase):
 
     def test_the_dojo_is_watched_only_once_it_was_asked_for(self) -> None:
         supervisor = self.make()
-        supervisor.boot(Kind.CITY)
+        self.assertIs(self.successResultOf(supervisor.boot(Kind.CITY)), True)
         supervisor.watch()
         self.assertEqual([one["kind"] for one in supervisor.records()], ["city"])
         self.successResultOf(self.ask(supervisor, DOJO))
@@ -221,7 +221,7 @@ class WatchTests(SupervisorCase):
     def test_a_city_that_cannot_boot_is_one_fatal_line(self) -> None:
         supervisor = self.make(table=HuntTable.load())
         with capturedLogs() as events:
-            self.successResultOf(supervisor.boot(Kind.CITY))
+            self.assertIs(self.successResultOf(supervisor.boot(Kind.CITY)), False)
         self.assertEqual([event["log_level"].name for event in events], ["critical"])
 
     def test_stop_terminates_then_kills_and_leaves_no_timer(self) -> None:
@@ -245,9 +245,21 @@ class ReadinessTests(SupervisorCase):
         supervisor = self.make()
         supervisor.readiness = Readiness(self.clock, None, lambda: 5.0)
         asked = self.ask(supervisor, HUNT)
+        self.clock.pump([0.2] * 10)
+        self.assertNoResult(asked)
         self.spawner.children[-1].end(1)
-        self.clock.advance(5)
+        self.clock.advance(0.2)  # at once, not when the grace is over
         self.failureResultOf(asked, Unlaunchable)
+
+    def test_a_hunt_that_outlives_its_grace_is_handed_out_then(self) -> None:
+        supervisor = self.make()
+        supervisor.readiness = Readiness(self.clock, None, lambda: 0.5)
+        asked = self.ask(supervisor, HUNT)
+        self.clock.pump([0.2, 0.2])
+        self.assertNoResult(asked)
+        self.clock.advance(0.1)
+        self.assertEqual(self.successResultOf(asked).port, 8775)
+        self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_the_ready_file_is_waited_for_and_removed(self) -> None:
         folder = tempfile.TemporaryDirectory()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 from pathlib import Path
@@ -13,14 +14,16 @@ from tests.live.test_deploy import (
     GAME_SERVER_KEY,
     HUNT,
     PATH,
+    SIMULATOR,
     answered,
     children,
     deploy,
     hand_out,
+    is_bound,
     is_dead,
     servers,
 )
-from tests.support.processes import eventually
+from tests.support.processes import Service, eventually, free_port
 
 pytestmark = pytest.mark.live
 
@@ -83,3 +86,107 @@ def test_the_key_is_in_no_log(tmp_path: Path) -> None:
     assert GAME_SERVER_KEY not in service.log
     for output in Path(tmp_path, "gameserver-logs").glob("*"):
         assert GAME_SERVER_KEY not in output.read_text()
+
+
+def program(folder: Path, name: str, *lines: str) -> str:
+    """A game-server program of our own."""
+    path = folder / name
+    path.write_text("\n".join(("#!/bin/sh", *lines, "")))
+    path.chmod(0o755)
+    return str(path)
+
+
+def _until_empty(service: Service) -> None:
+    eventually(lambda: not servers(service))
+
+
+def test_what_a_game_server_forked_ends_with_it(tmp_path: Path) -> None:
+    forking = program(tmp_path, "forks", f'{SIMULATOR} "$@" &', "sleep 1")
+    with deploy(tmp_path, GAMESERVER_BINARY_PATH=forking, HUNT_WORKER="1") as service:
+        port = hand_out(service, HUNT)[1]["port"]
+        eventually(lambda: answered(port))
+        eventually(lambda: not servers(service))
+        eventually(lambda: not is_bound(port))
+
+
+def test_what_was_forked_before_a_hard_kill_is_ended_at_the_next_start(tmp_path: Path) -> None:
+    forking = program(tmp_path, "forks", f'{SIMULATOR} "$@" &', "wait")
+    with deploy(tmp_path, GAMESERVER_BINARY_PATH=forking) as service:
+        port = hand_out(service, CITY)[1]["port"]
+        eventually(lambda: answered(port))
+        service.stop(signal.SIGKILL)
+        assert is_bound(port)  # the leash ends the launcher alone
+        service.start()
+        assert hand_out(service, CITY)[0] == 200  # on the very port
+        assert b"hello" in eventually(lambda: answered(port))
+        assert "which an earlier run left behind" in service.log
+
+
+def test_a_program_that_cannot_run_or_ends_or_hangs_costs_no_port(tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    plain.write_text("no program")
+    for binary in (str(plain), str(tmp_path), program(tmp_path, "odd", "\0\1")):
+        with deploy(tmp_path, GAMESERVER_BINARY_PATH=binary, HUNT_WORKER="1") as service:
+            for _ in range(8):  # more than there are ports
+                status, said = hand_out(service, HUNT)
+                assert status == 500 or binary.endswith("odd"), said
+                _until_empty(service)
+    ends = {"GAMESERVER_ARGS": "-sim-exit=0", "GAMESERVER_STARTUP_GRACE_MS": "20000"}
+    with deploy(tmp_path, HUNT_WORKER="1", **ends) as service:
+        for _ in range(7):
+            assert hand_out(service, HUNT) == (500, {"error": "no_game_server"})
+            eventually(lambda: not servers(service))
+    with deploy(tmp_path, HUNT_WORKER="1", GAMESERVER_ARGS="-sim-hang") as service:
+        assert hand_out(service, HUNT)[0] == 200  # as soon as it is spawned
+        [pid] = children(service)
+    assert is_dead(pid)
+
+
+def test_seventeen_players_and_odd_ids_start_nothing(tmp_path: Path) -> None:
+    with deploy(tmp_path, HUNT_WORKER="1") as service:
+        for players in (["UID-a"] * 17, ["a:b"], ["a,b"], ["a b"], [""], ["x" * 65], [1], "UID-a"):
+            status, said = hand_out(service, HUNT | {"ExpectedPlayers": players})
+            assert (status, said["error"]) == (400, "bad_request")
+        for hunt in ("../../x", "a b", "a\0b", "x" * 500, 7, "CR19;reboot"):
+            status, said = hand_out(service, HUNT | {"HuntId": hunt})
+            assert (status, said["error"]) == (400, "bad_request")
+        assert hand_out(service, HUNT | {"HuntId": "CR19_PlayerHunt_Unknown"})[0] == 500
+        assert servers(service) == [] and children(service) == []
+
+
+BAD_STARTS: tuple[tuple[dict[str, str], str], ...] = (
+    ({"PORT": "x"}, "PORT"),
+    ({"PORT": "70000"}, "PORT"),
+    ({"BIND_HOST": "nowhere"}, "BIND_HOST"),
+    ({"BIND_HOST": "203.0.113.7"}, "Could not listen on 203.0.113.7"),
+    ({"METRICS_PORT": "-1"}, "METRICS_PORT"),
+)
+
+
+@pytest.mark.parametrize(("environ", "words"), BAD_STARTS)
+def test_a_failed_start_is_one_line_and_a_status(
+    tmp_path: Path, environ: dict[str, str], words: str
+) -> None:
+    whole = {"PORT": str(free_port()), "MY_IP": "127.0.0.1", **environ}
+    service = Service("svc-deploy", tmp_path, whole, 0)
+    assert service.launch().wait(timeout=30) == 1
+    [line] = [one for one in service.log.splitlines() if "svc-deploy: " in one]
+    assert words in line
+    assert "Traceback" not in service.log
+
+
+def test_a_city_that_did_not_boot_is_one_fatal_line_and_the_status_when_it_ends(
+    tmp_path: Path,
+) -> None:
+    for environ in (
+        {"CITY_MAP": ""},
+        {"PORT_RANGE_BEGIN": "9000", "PORT_RANGE_END": "8000"},
+        {"PORT_RANGE_BEGIN": "x"},
+        {"GAMESERVER_BINARY_PATH": "/no/such/program"},
+    ):
+        with deploy(tmp_path, **environ) as service:
+            assert hand_out(service, CITY) == (500, {"error": "no_game_server"})
+            fatal = [one for one in service.log.splitlines() if "the city did not start" in one]
+            assert len(fatal) == 1
+            assert service.stop() == 1
+        os.unlink(tmp_path / "svc-deploy.log")
