@@ -163,8 +163,9 @@ def _noting(file: str, lines: set[int]) -> Any:
     def call(frame: types.FrameType, event: str, arg: Any) -> Any:
         if frame.f_code.co_filename != file:
             return None
-        # a statement over several lines counts as a whole: a fault may sit in any of them
-        lines.update(at for _, _, at in frame.f_code.co_lines() if at is not None)
+        # from the first to the last: a constant over several lines has one line of code
+        own = [at for _, _, at in frame.f_code.co_lines() if at is not None]
+        lines.update(range(min(own), max(own) + 1))
         return None
 
     return call
