@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 
 from twisted.internet.defer import maybeDeferred
-from twisted.internet.defer import maybeDeferred
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.http_headers import Headers
 
@@ -25,7 +24,6 @@ def request(peer: str, **headers: str) -> HttpRequest:
 
 class CallerTests(SynchronousTestCase):
     def status(self, played: Game, peer: str, **headers: str) -> int:
-        asked = maybeDeferred(played.door.answer, request(peer, **headers))
         asked = maybeDeferred(played.door.answer, request(peer, **headers))
         return self.successResultOf(asked).status
 

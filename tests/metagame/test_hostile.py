@@ -6,7 +6,6 @@ On PostgreSQL too, where a NUL or a text too long is an error of the database.
 from __future__ import annotations
 
 from twisted.internet.defer import maybeDeferred
-from twisted.internet.defer import maybeDeferred
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.http_headers import Headers
 
