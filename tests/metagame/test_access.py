@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from typing import Any
 
 from twisted.internet.defer import maybeDeferred
 from twisted.trial.unittest import SynchronousTestCase
@@ -10,6 +11,7 @@ from twisted.web.http_headers import Headers
 
 from svcserver.metagame.access import GAME_SERVER_KEY, Origin, is_own_address
 from svcserver.web.request import HttpRequest
+from svcserver.web.routes import Answer
 from tests.support import game
 from tests.support.game import Game
 
@@ -24,8 +26,9 @@ def request(peer: str, **headers: str) -> HttpRequest:
 
 class CallerTests(SynchronousTestCase):
     def status(self, played: Game, peer: str, **headers: str) -> int:
-        asked = maybeDeferred(played.door.answer, request(peer, **headers))
-        return self.successResultOf(asked).status
+        answer: Any = played.door.answer  # an Answer, or a Deferred of one
+        said: Answer = self.successResultOf(maybeDeferred(answer, request(peer, **headers)))
+        return said.status
 
     def test_the_key_counts_from_this_machine_only(self) -> None:
         played = Game(self)

@@ -5,12 +5,14 @@ On PostgreSQL too, where a NUL or a text too long is an error of the database.
 
 from __future__ import annotations
 
+from typing import Any
+
 from twisted.internet.defer import maybeDeferred
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.http_headers import Headers
 
 from svcserver.web.request import HttpRequest
-from svcserver.web.routes import Row
+from svcserver.web.routes import Answer, Row
 from tests.support.game import GAME_SERVER_KEY, Game
 
 SWITCHES = {
@@ -39,7 +41,8 @@ class HostileTests(SynchronousTestCase):
             sent.setRawHeaders(header.replace("_", "-").encode(), [value.encode()])
         body = b"" if row.method == "GET" else b'{"a":["\\u0000"]}'
         asked = HttpRequest(row.method, path.encode(), QUERY, sent, "127.0.0.1", body)
-        said = self.successResultOf(maybeDeferred(self.game.door.answer, asked))
+        answer: Any = self.game.door.answer  # an Answer, or a Deferred of one
+        said: Answer = self.successResultOf(maybeDeferred(answer, asked))
         self.assertLess(said.status, 500, (row.name, segment, said.body))
 
     def test_no_odd_path_is_a_500(self) -> None:
