@@ -7,7 +7,6 @@ framework asks in this order, and two paths need none. Spec: 2 §4 Allowlist hel
 from __future__ import annotations
 
 from attrs import define
-from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
 from svcserver.allowlist.entries import Full, InvalidIp
@@ -48,14 +47,13 @@ class Desk:
         """An error of the channel's own."""
         return say(status, {"error": "body_too_large" if status == 413 else "internal_error"})
 
-    def answer(self, request: HttpRequest) -> Deferred[Answer]:
+    def answer(self, request: HttpRequest) -> Answer:
         """Answer one request; never fails."""
         try:
-            said = self._refusal(request) or self._answer(request)
+            return self._refusal(request) or self._answer(request)
         except Exception:
             log.failure("a request of the gateway failed")
-            said = self.page(500, None)
-        return succeed(said)
+            return self.page(500, None)
 
     def _refusal(self, request: HttpRequest) -> Answer | None:
         if not (request.peer.startswith("127.") or request.peer == "::1"):

@@ -28,6 +28,7 @@ from svcserver.content.shelf import Shelf
 from svcserver.content.streams import Slot, Slots
 from svcserver.kernel import json
 from svcserver.kernel.refusals import Malformed, Missing, Refusal
+from svcserver.web.begin import begin
 from svcserver.web.redact import safe_path
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
@@ -119,15 +120,17 @@ class Desk:
         """An error of the channel's own."""
         return refuse(status, "body_too_large" if status == 413 else "internal_error")
 
-    def answer(self, request: HttpRequest) -> Deferred[Said]:
+    def answer(self, request: HttpRequest) -> Said | Deferred[Said]:
         """Answer one request; fails only with CancelledError."""
         handler, refusal = _find(request)
         if handler is None:
-            done: Deferred[Said] = Deferred()
-            done.callback(refusal)
-            return done
-        asked: Deferred[Said] = Deferred.fromCoroutine(handler(self, request))
-        asked.addErrback(self._refused, request)
+            return refusal
+        try:
+            asked = begin(handler(self, request))
+        except Exception:
+            return self._refused(Failure(), request)
+        if isinstance(asked, Deferred):
+            asked.addErrback(self._refused, request)
         return asked
 
     def _refused(self, failure: Failure, request: HttpRequest) -> Said:

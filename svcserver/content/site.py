@@ -31,9 +31,12 @@ class Sender:
         """An error of the channel's own."""
         return self.desk.page(status, why)
 
-    def answer(self, request: HttpRequest) -> Deferred[Answer]:
+    def answer(self, request: HttpRequest) -> Answer | Deferred[Answer]:
         """Answer one request; fails only with CancelledError."""
-        return self.desk.answer(request).addCallback(self._as_answer)
+        said = self.desk.answer(request)
+        if isinstance(said, Deferred):
+            return said.addCallback(self._as_answer)
+        return self._as_answer(said)
 
     def _as_answer(self, said: Said) -> Answer:
         if not isinstance(said, FileAnswer):

@@ -177,8 +177,8 @@ class Channel(protocol.Protocol):
     def _ask(self, asked: Asked, request: HttpRequest) -> None:
         self._turn = asked
         work = self.factory.front.answer(request)
-        if work.called and isinstance(work.result, Answer):
-            self._answer(asked, work.result)
+        if isinstance(work, Answer):
+            self._answer(asked, work)
             return
         self._work = work
         work.addCallback(self._answered, asked)

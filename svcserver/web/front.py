@@ -22,6 +22,7 @@ from twisted.python.failure import Failure
 from svcserver.kernel import json
 from svcserver.kernel.refusals import Refusal, TooLarge
 from svcserver.web import bodies
+from svcserver.web.begin import begin
 from svcserver.web.redact import safe_path
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import NOBODY, Answer, Call, Caller, Feature, Row
@@ -130,7 +131,8 @@ class FrontDoor:
             said: Answer = await handler(Call(caller, body, request), **parameters)
             return said
 
-        return answer
+        # Klein would make a Deferred of every coroutine; most need no waiting
+        return lambda request, seen, **parameters: begin(answer(request, seen, **parameters))
 
     def early(self, request: HttpRequest, length: int | None) -> Answer | None:
         """The refusal that can be given before the body is read, or None.
@@ -157,32 +159,37 @@ class FrontDoor:
             self._observed(said, row, request, {"caller": NOBODY}, started)
         return said
 
-    def answer(self, request: HttpRequest) -> Deferred[Answer]:
+    def answer(self, request: HttpRequest) -> Answer | Deferred[Answer]:
         """Answer one request. Never fails, except with CancelledError."""
         started = time.perf_counter()
         seen: dict[str, Any] = {"caller": NOBODY}
         try:
             found = self._table.match(request.method, request.path)
         except BadPath as why:
-            return self._finish(None, request, seen, started, self.page(400, why))
+            return self._observed(self.page(400, why), None, request, seen, started)
         if found is None or not self.gate.exists(found[0], found[1]):
-            return self._finish(None, request, seen, started, self.unmatched(request))
+            return self._observed(self.unmatched(request), None, request, seen, started)
         row, parameters = found
         execute: Any = self.app.execute_endpoint  # typed for IRequest; ours is the same to it
-        asked: Deferred[Answer] = execute(row.name, request, seen, **parameters)
+        try:
+            asked: Answer | Deferred[Answer] = execute(row.name, request, seen, **parameters)
+        except Exception as why:
+            asked = self._refusal(why, row, request)
+        if isinstance(asked, Answer):
+            return self._observed(asked, row, request, seen, started)
         asked.addErrback(self._refused, row, request)
-        asked.addBoth(self._observed, row, request, seen, started)
+        asked.addBoth(self._seen, row, request, seen, started)
         return asked
-
-    def _finish(
-        self, row: Row | None, request: HttpRequest, seen: Any, started: float, said: Answer
-    ) -> Deferred[Answer]:
-        done: Deferred[Answer] = Deferred()
-        done.callback(self._observed(said, row, request, seen, started))
-        return done
 
     def _refused(self, failure: Failure, row: Row, request: HttpRequest) -> Answer | Failure:
         why = failure.value
+        if isinstance(why, Exception) and not isinstance(why, CancelledError):
+            return self._refusal(why, row, request, failure)
+        return failure
+
+    def _refusal(
+        self, why: Exception, row: Row, request: HttpRequest, failure: Failure | None = None
+    ) -> Answer:
         if isinstance(why, Refusal):
             said = row.refuse(why.status, why)
             if why.retry_after_s is None:
@@ -193,23 +200,32 @@ class FrontDoor:
             return self.page(why.status, why.why)
         if isinstance(why, BareError):
             return Answer(why.status)
-        if isinstance(why, Exception) and not isinstance(why, CancelledError):
-            log.failure("{path} failed", failure, path=safe_path(request.path, row))
-            return self.page(500, why)
-        return failure
+        log.failure("{path} failed", failure or Failure(why), path=safe_path(request.path, row))
+        return self.page(500, why)
+
+    def _seen(
+        self, said: Answer | Failure, row: Row, request: HttpRequest, seen: Any, started: float
+    ) -> Answer | Failure:
+        if isinstance(said, Answer):
+            return self._observed(said, row, request, seen, started)
+        self._note(None, row, request, seen, started)
+        return said
 
     def _observed(
-        self, said: Any, row: Row | None, request: HttpRequest, seen: Any, started: float
-    ) -> Any:
-        aborted = isinstance(said, Failure)
-        status = 0 if aborted else said.status
+        self, said: Answer, row: Row | None, request: HttpRequest, seen: Any, started: float
+    ) -> Answer:
+        self._note(said, row, request, seen, started)
+        return said
+
+    def _note(
+        self, said: Answer | None, row: Row | None, request: HttpRequest, seen: Any, started: float
+    ) -> None:
+        status = 0 if said is None else said.status
         took, address = time.perf_counter() - started, self.gate.address(request)
-        done = Done(
-            request, row, seen["caller"], status, took, address, aborted, None if aborted else said
-        )
+        caller: Caller = seen["caller"]
+        done = Done(request, row, caller, status, took, address, said is None, said)
         for observe in self.observers:
             observe(done)
-        return said
 
     def page(self, status: int, why: BaseException | None) -> Answer:
         """The HTML error page; with the traceback only where ``traces`` is on."""

@@ -31,8 +31,8 @@ class Answering(Protocol):
     def early(self, request: HttpRequest, length: int | None) -> Answer | None:
         """The refusal that can be given before the body is read, or None."""
 
-    def answer(self, request: HttpRequest) -> Deferred[Answer]:
-        """Never fails, except with CancelledError."""
+    def answer(self, request: HttpRequest) -> Answer | Deferred[Answer]:
+        """At once where nothing has to be waited for; never fails, except with CancelledError."""
 
     def page(self, status: int, why: BaseException | None) -> Answer:
         """An error of the channel's own."""

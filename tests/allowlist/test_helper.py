@@ -73,7 +73,7 @@ class HelperCase(SynchronousTestCase):
         request = HttpRequest(method, path.encode(), b"", headers, peer, body)
         said = self.desk.early(request, len(body)) if body else None
         if said is None:
-            said = self.successResultOf(self.desk.answer(request))
+            said = self.desk.answer(request)
         self.said = said
         assert isinstance(said.body, bytes)
         return said.status, json.loads(said.body)

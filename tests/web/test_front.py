@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from attrs import frozen
 from hypothesis import given
 from hypothesis import strategies as st
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -204,7 +204,7 @@ class ConventionTests(SynchronousTestCase):
 
     def test_work_is_cancelled_when_the_client_leaves(self) -> None:
         request = HttpRequest("GET", b"/held", b"", _NoHeaders(), "127.0.0.1")
-        asked = self.door.answer(request)
+        asked = maybeDeferred(self.door.answer, request)
         asked.cancel()
         self.failureResultOf(asked, CancelledError)
         self.assertTrue(self.seen[-1].aborted)

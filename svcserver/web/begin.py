@@ -1,0 +1,42 @@
+"""Coroutines that mostly need no waiting: their result at once, a Deferred only when needed."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Generator
+from functools import partial
+from types import coroutine
+from typing import Any, TypeVar
+
+from twisted.internet.defer import Deferred
+
+T = TypeVar("T")
+
+
+def begin(work: Coroutine[Any, Any, T]) -> T | Deferred[T]:
+    """What ``work`` returns without waiting, else a Deferred of it.
+
+    Raises what ``work`` raises before its first wait.
+    """
+    try:
+        waits_for = work.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    return Deferred.fromCoroutine(_rest(work, waits_for))
+
+
+@coroutine
+def _rest(work: Coroutine[Any, Any, T], waits_for: Deferred[Any]) -> Generator[Any, Any, T]:
+    """What a driver of coroutines does, one step behind it."""
+    while True:
+        try:
+            sent = yield waits_for
+        except Exception as why:
+            resume = partial(work.throw, why)
+        else:
+            resume = partial(work.send, sent)
+        try:
+            waits_for = resume()
+        except StopIteration as done:
+            result: T = done.value
+            return result

@@ -1,0 +1,73 @@
+"""Coroutines begun at once: what they say, raise and do when they are cancelled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.internet.defer import CancelledError, Deferred, succeed
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.web.begin import begin
+
+
+async def add(*parts: Deferred[int]) -> int:
+    total = 0
+    for part in parts:
+        try:
+            total += await part
+        except KeyError:
+            total += 100
+    return total
+
+
+class BeginTests(SynchronousTestCase):
+    def test_without_a_wait_the_result_is_there_at_once(self) -> None:
+        self.assertEqual(begin(add(succeed(1), succeed(2))), 3)
+
+    def test_what_is_raised_before_the_first_wait_is_raised(self) -> None:
+        async def fail() -> None:
+            raise KeyError("now")
+
+        with self.assertRaises(KeyError):
+            begin(fail())
+
+    def later(self, *parts: Deferred[int]) -> Deferred[int]:
+        work: Any = begin(add(*parts))
+        assert isinstance(work, Deferred)
+        return work
+
+    def test_a_failure_after_a_wait_is_a_failure(self) -> None:
+        wait: Deferred[int] = Deferred()
+        work = self.later(wait)
+        wait.errback(ValueError("late"))
+        self.failureResultOf(work, ValueError)
+
+    def test_cancelling_it_cancels_what_it_waits_for(self) -> None:
+        waits: list[Deferred[int]] = [Deferred(), Deferred()]
+        work = self.later(*waits)
+        waits[0].callback(1)
+        work.cancel()
+        self.failureResultOf(work, CancelledError)
+        self.assertTrue(waits[1].called)
+
+    @given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=6))
+    @settings(max_examples=60, deadline=None)
+    def test_any_mix_of_waits_and_failures_adds_up(self, steps: list[tuple[bool, bool]]) -> None:
+        waits: list[Deferred[int]] = [Deferred() for _ in steps]
+
+        def fire(wait: Deferred[int], good: bool) -> None:
+            wait.callback(1) if good else wait.errback(KeyError("x"))
+
+        for wait, (early, good) in zip(waits, steps, strict=True):
+            if early:
+                fire(wait, good)
+        work: Any = begin(add(*waits))
+        for wait, (early, good) in zip(waits, steps, strict=True):
+            if not early:
+                fire(wait, good)
+        expected = sum(1 if good else 100 for _, good in steps)
+        self.assertEqual(
+            self.successResultOf(work) if isinstance(work, Deferred) else work, expected
+        )
