@@ -6,21 +6,24 @@ from typing import Any, ClassVar
 
 from attrs import frozen
 
-from svcserver.web.routes import NO_CONTENT, Access, Answer, Call, Routes, bare
+from svcserver.web.routes import (
+    EMPTY_OBJECT,
+    NO_CONTENT,
+    Access,
+    Answer,
+    Call,
+    Routes,
+    bare,
+    enveloped,
+)
 
-EMPTY = Answer(200, {})
-
-
-def _enveloped(payload: object) -> Answer:
-    return Answer(200, {"code": None, "message": "OK", "payload": payload})
-
-
+EMPTY = Answer(200, EMPTY_OBJECT)
 MIGRATED = Answer(200, {"migration_failed": False, "migration_finished": True})
 TREATMENTS = Answer(200, {"treatments": ["CohortTreatment.Dojo.B"]})
 NO_STATS = Answer(200, {"stats": []})
-NO_MAIL = _enveloped({"messages": []})
-NO_EVENTS = _enveloped({"ScheduledItems": []})
-HUNT_PASS_XP = _enveloped(
+NO_MAIL = enveloped({"messages": []})
+NO_EVENTS = enveloped({"ScheduledItems": []})
+HUNT_PASS_XP = enveloped(
     {
         "EventConfigs": [],
         "GlobalConfig": {"DifficultyBias": 1, "GlobalMultiplier": 1, "MaxXPAwarded": 200},
