@@ -22,6 +22,7 @@ from svcserver.kernel.secrets import Secret
 log = Logger()
 
 BACKLOG = 256 * 1024  # bytes unsent
+HELPING = 2 * 1024  # bytes of one connection that are worked on before others have their turn
 MAX_HEAD = 16 * 1024  # bytes of an upgrade request
 MAX_FRAGMENTS = 64
 HANDSHAKE_S = 10.0
@@ -57,6 +58,8 @@ class ChatProtocol(WebSocketServerProtocol):
     address = ""
     choked = False
     fragments = 0
+    _unread = b""
+    _next: Any = None  # the call that works on the next helping
     _cut: Any = None
 
     def connectionMade(self) -> None:
@@ -67,11 +70,25 @@ class ChatProtocol(WebSocketServerProtocol):
             switch(True)
 
     def dataReceived(self, data: bytes) -> None:
-        """Bytes; an endless upgrade request is cut."""
-        if self.state == self.STATE_CONNECTING and len(self.data) + len(data) > MAX_HEAD:
+        """Bytes: much at once is worked on in helpings, and no more is read meanwhile."""
+        self._unread += data
+        if self._next is None:
+            self._help()
+
+    def _help(self) -> None:
+        waited, self._next = self._next is not None, None
+        helping, self._unread = self._unread[:HELPING], self._unread[HELPING:]
+        if self.state == self.STATE_CONNECTING and len(self.data) + len(helping) > MAX_HEAD:
             self.dropConnection(abort=True)
-            return
-        super().dataReceived(data)
+        else:
+            super().dataReceived(helping)
+        if self.state == self.STATE_CLOSED:
+            self._unread = b""
+        elif self._unread:
+            self._next = self.factory.clock.callLater(0, self._help)
+            self.transport.pauseProducing()
+        elif waited:
+            self.transport.resumeProducing()
 
     # -- autobahn calls these ------------------------------------------------
 
@@ -133,11 +150,12 @@ class ChatProtocol(WebSocketServerProtocol):
 
     def onClose(self, wasClean: bool, code: int | None, reason: str | None) -> None:
         """The socket is gone."""
-        if self._cut is not None and self._cut.active():
-            self._cut.cancel()
         self.factory.gone(self)
         if self.session is not None:
             self.session.lost()
+        for timer in (self._cut, self._next):
+            if timer is not None and timer.active():
+                timer.cancel()
 
     # -- the session calls these ---------------------------------------------
 

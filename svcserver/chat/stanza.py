@@ -77,7 +77,7 @@ def parse(text: str) -> Stanza:
         raise Unparseable("too long")
     reader = _Reader()
     try:
-        reader.parser.Parse(text.encode("utf-8"), True)
+        reader.parser().Parse(text.encode("utf-8"), True)
     except (expat.ExpatError, UnicodeEncodeError) as why:
         raise Unparseable("not well-formed") from why
     if reader.root is None:
@@ -90,11 +90,11 @@ class _Reader:
     """Builds the tree; every refusal is raised out of a handler, which ends the parse."""
 
     root: Stanza | None = None
-    parser: Any = None
     _open: list[Stanza] = field(factory=list)
     _count: int = 0
 
-    def __attrs_post_init__(self) -> None:
+    def parser(self) -> expat.XMLParserType:
+        """One that calls us; not kept, since a circle of the two waits for the collector."""
         # the encoding of the frame wins over whatever an XML declaration claims
         parser = expat.ParserCreate("utf-8", " ")
         parser.buffer_text = True
@@ -106,7 +106,7 @@ class _Reader:
         parser.EntityDeclHandler = self._refuse
         parser.ProcessingInstructionHandler = self._refuse
         parser.CommentHandler = self._refuse
-        self.parser = parser
+        return parser
 
     def _refuse(self, *_: Any) -> None:
         raise Restricted("forbidden in XMPP")

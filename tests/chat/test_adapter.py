@@ -14,7 +14,7 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat import session, stanza
-from svcserver.chat.adapter import BACKLOG, ChatFactory
+from svcserver.chat.adapter import BACKLOG, CUT_S, HELPING, ChatFactory
 from svcserver.chat.frames import text_frame
 from svcserver.chat.service import chat_service
 from svcserver.chat.settings import Settings
@@ -84,6 +84,8 @@ class AdapterTests(SynchronousTestCase):
 
     def test_an_endless_request_is_cut(self) -> None:
         one = self.connect(request=b"GET / HTTP/1.1\r\nX: " + b"x" * 20_000)
+        for _ in range(9):
+            self.clock.advance(0)
         self.assertTrue(one.transport.aborted)
 
     def test_a_silent_connection_is_cut(self) -> None:
@@ -150,6 +152,29 @@ class AdapterTests(SynchronousTestCase):
         self.assertEqual(one.session.ended, "backlog")
         self.assertTrue(one.transport.aborted)
 
+    def test_much_at_once_is_worked_on_in_helpings_with_turns_for_others_between(self) -> None:
+        one, pings = self.connect(), HELPING // 4
+        one.transport.clear()
+        one.dataReceived(masked(b"", 9) * pings)
+        counts: list[int] = []
+        while len(counts) < 9 and one.transport.producerState == "paused":
+            counts.append(len(self.said(one)))
+            self.clock.advance(0)
+        counts.append(len(self.said(one)))
+        self.assertEqual((one.transport.producerState, sum(counts)), ("producing", pings))
+        self.assertEqual(len(counts), 2)
+
+    def test_who_is_cut_is_not_listened_to_any_more(self) -> None:
+        one = self.connect()
+        one.dataReceived(masked(b"<a") + masked(OPEN) * HELPING)
+        [cut] = self.clock.getDelayedCalls()
+        self.assertEqual((one.session.ended, cut.getTime()), ("refused", CUT_S))
+        cut.cancel()
+        gone = self.connect()
+        gone.dataReceived(masked(b"", 9) * HELPING)
+        gone.connectionLost(Failure(ConnectionDone()))
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
     def test_a_websocket_ping_is_answered(self) -> None:
         one = self.connect()
         one.transport.clear()
@@ -172,6 +197,7 @@ class AdapterTests(SynchronousTestCase):
         two = self.connect()
         two.connectionLost(Failure(ConnectionDone()))
         self.assertEqual((two.session.ended, len(self.town.hall)), ("socket", 0))
+        self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_a_defect_costs_one_connection_and_is_logged(self) -> None:
         one = self.connect()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,6 +28,15 @@ class ParsingTests(SynchronousTestCase):
         self.assertEqual(bind.children[0].text, "a<b")
         self.assertIsNone(found.child("bind", "urn:other"))
         self.assertEqual(found.get("missing"), "")
+
+    def test_a_stanza_leaves_nothing_for_the_collector(self) -> None:
+        self.addCleanup(gc.enable)
+        for text in ("<a b='c'><d>x</d></a>", "<a><!-- --></a>", "<a", "<a>\ud800</a>"):
+            gc.collect()
+            gc.disable()
+            with contextlib.suppress(Unparseable):
+                parse(text)
+            self.assertEqual(gc.collect(), 0, text)
 
     def test_an_xml_declaration_cannot_change_the_encoding(self) -> None:
         found = parse('<?xml version="1.0" encoding="utf-16"?><a>é</a>')
