@@ -194,6 +194,7 @@ class AdapterTests(SynchronousTestCase):
         one.dataReceived(masked(stanza.CLOSE.encode()))
         one.connectionLost(Failure(ConnectionDone()))
         self.assertEqual((len(self.town.hall), self.factory.connections), (0, set()))
+        self.clock.advance(2)  # the closing handshake's
         two = self.connect()
         two.connectionLost(Failure(ConnectionDone()))
         self.assertEqual((two.session.ended, len(self.town.hall)), ("socket", 0))
