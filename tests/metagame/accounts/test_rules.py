@@ -1,0 +1,77 @@
+"""Codes, keys and what a log may show of them. Spec: 2 §4 Register rules, 1 §2 Account."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.refusals import Unauthenticated
+from svcserver.metagame.accounts import rules
+from svcserver.metagame.accounts.rules import Account, Invite, NewAccount
+
+
+class Roster:
+    """An empty house with some invites; ``asked`` is every code that was looked up."""
+
+    def __init__(self, *invites: Invite) -> None:
+        self.invites = {one.code: one for one in invites}
+        self.asked: list[str] = []
+        self.spent: list[str] = []
+
+    def named(self, username: str) -> Account | None:
+        return None
+
+    def name_is_taken(self, username: str, but_for: str | None = None) -> bool:
+        return False
+
+    def find(self, account_id: str) -> Account | None:
+        return None
+
+    def add(self, account: Account, key: str, at: float) -> None:
+        pass
+
+    def rename(self, account_id: str, username: str) -> None:
+        pass
+
+    def invite(self, code: str) -> Invite | None:
+        self.asked.append(code)
+        return self.invites.get(code)
+
+    def spend(self, code: str) -> bool:
+        self.spent.append(code)
+        return True
+
+
+class CodeTests(SynchronousTestCase):
+    def spends(self, roster: Roster, code: str | None) -> list[str]:
+        rules.register(roster, "INVITECODE", "Ann", code, 0.0)
+        return roster.spent
+
+    def test_a_made_code_is_found_in_any_case_and_an_owners_own_as_it_is(self) -> None:
+        made, own = Invite("ABCD-EFGH-JKMN", 1, False), Invite("abcd-efgh-jkmp", 0, True)
+        self.assertEqual(self.spends(Roster(made), "abcd-efgh-jkmn"), [made.code])
+        self.assertEqual(self.spends(Roster(own), "abcd-efgh-jkmp"), [own.code])
+        self.assertEqual(self.spends(Roster(Invite("x", 1, False)), " x "), ["x"])
+
+    def test_no_code_and_one_no_database_can_hold_are_not_looked_up(self) -> None:
+        for code in (None, "", "  ", "a\0b", "x" * 129):
+            roster = Roster(Invite("X", 1, False))
+            self.assertRaises(Unauthenticated, self.spends, roster, code)
+            self.assertEqual((roster.asked, roster.spent), ([], []))
+        self.assertEqual(self.spends(Roster(Invite("x" * 128, 1, False)), "x" * 128), ["x" * 128])
+
+    def test_made_codes_and_keys_have_their_form(self) -> None:
+        for _ in range(20):
+            self.assertRegex(rules.new_invite_code(), rules.GENERATED_CODE)
+            self.assertRegex(rules.new_account_key(), r"\AUUK_[0-9a-f]{48}\Z")
+        self.assertGreater(len({rules.new_invite_code() for _ in range(20)}), 1)
+
+    def test_a_log_shows_the_first_group_of_a_long_code_alone(self) -> None:
+        self.assertEqual(rules.first_group("ABCD-EFGH-JKMN"), "ABCD-...")
+        self.assertEqual(rules.first_group("123456789"), "1234-...")
+        self.assertEqual(rules.first_group("12345678"), "...")
+
+    def test_no_repr_shows_a_key_or_a_code(self) -> None:
+        account = Account("UID-a", "Ann")
+        self.assertNotIn("UUK", repr(NewAccount(account, "UUK_x")))
+        self.assertNotIn("ABCD", repr(Invite("ABCD", 1, False)))
+        self.assertEqual((account.is_admin, account.notes), (False, 0))
