@@ -1,0 +1,102 @@
+"""A client that stops reading costs the room nothing: it is cut, and memory stays flat."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from tests.chat.sockets import Talker
+from tests.support.processes import Service, eventually, free_port, metagame, register
+
+pytestmark = pytest.mark.live
+
+SPEAKERS = 6
+LINE = "🐉" * 2_048  # the longest body, in its most bytes
+LINES = 60  # what each may say at once
+GROWTH_KIB = 4 * 1024
+
+
+def rss_kib(service: Service) -> int:
+    """Resident memory of the process now."""
+    assert service.process is not None
+    status = Path(f"/proc/{service.process.pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0])
+
+
+def enter(service: Service, port: int, name: str) -> Talker:
+    """A player in the city room."""
+    player = register(service, name)
+    made = Talker(port, player["id"], name).log_in(player["token"])
+    assert 'code="110"' in made.join("City-1")
+    return made
+
+
+@contextmanager
+def drained(talkers: list[Talker]) -> Iterator[None]:
+    """Throw away what they hear, as fast as it comes, until their sockets are shut."""
+
+    def drain(wire: socket.socket) -> None:
+        with suppress(OSError):
+            while wire.recv(1 << 20):
+                pass
+
+    readers = [Thread(target=drain, args=(one.wire,)) for one in talkers]
+    for reader in readers:
+        reader.start()
+    try:
+        yield
+    finally:
+        for one in talkers:
+            with suppress(OSError):
+                one.wire.shutdown(socket.SHUT_RDWR)
+        for reader in readers:
+            reader.join()
+
+
+def test_a_stalled_reader_is_cut_within_4_mib_and_the_room_talks_on(tmp_path: Path) -> None:
+    port = free_port()
+    environ = {"CHAT": "1", "CHAT_PORT": str(port), "CHAT_MESSAGE_RATE": "1000,1000"}
+    with metagame(tmp_path, **environ) as service, ExitStack() as wires:
+        eventually(lambda: "chat: listening on" in service.log)
+        speakers = [enter(service, port, f"Speaker_{number}") for number in range(SPEAKERS)]
+        for one in speakers:
+            wires.callback(one.wire.close)
+        with drained(speakers):
+            say(speakers, LINES // 2)  # what the process needs when all of them listen
+            eventually(lambda: service.log.count("message room=") == SPEAKERS * LINES // 2)
+            stalled = enter(service, port, "Stalled_1")
+            wires.callback(stalled.wire.close)
+            stalled.wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            before = most = rss_kib(service)
+
+            def cut() -> bool:
+                nonlocal most
+                say(speakers, 1)
+                most = max(most, rss_kib(service))
+                return "reason=backlog" in service.log
+
+            eventually(cut)
+            said = service.log.count("message room=")
+
+            def talks_on() -> bool:
+                say(speakers, 1)
+                return service.log.count("message room=") > said
+
+            eventually(talks_on)
+            most = max(most, rss_kib(service))
+        assert most - before < GROWTH_KIB, f"{before} KiB grew to {most} KiB"
+        closed = [line for line in service.log.splitlines() if "reason=backlog" in line]
+        assert len(closed) == 1 and stalled.account in closed[0]
+        assert "Traceback" not in service.log
+
+
+def say(speakers: list[Talker], lines: int) -> None:
+    """Each speaker says so many long lines."""
+    for _ in range(lines):
+        for one in speakers:
+            one.say("City-1", LINE)
