@@ -162,11 +162,14 @@ def gateways(table: Table, folder: Path, behind: Behind, asked: argparse.Namespa
         load = median(lambda seen: seen.per_second, calm) / full
         p99 = median(lambda seen: seen.p99_ms, calm)
         table.below(f"gateway: p99 at {load:.0%} load", p99, "ms", P99_MS)
-        idle = growth(ours.pid, ours.port, "/svc-status", asked.idle, tls=True) / KIB
-        table.below("gateway: an idle TLS connection", idle, "KiB", IDLE_KIB)
-        unread = growth(ours.pid, ours.port, UNREAD, 1, API_KEY + "\r\n", tls=True) / MIB
+    small_path, header = "/svc-status", API_KEY + "\r\n"
+    with gateway("ours", folder, behind) as ours:
+        unread = growth(ours.pid, ours.port, UNREAD, small_path, 1, header, tls=True) / MIB
         table.below("gateway: 400 MB that nobody reads", unread, "MiB", UNREAD_MIB)
-        return median(GATEWAY[0].figure, small)
+    with gateway("ours", folder, behind) as ours:
+        idle = growth(ours.pid, ours.port, small_path, small_path, asked.idle, tls=True) / KIB
+        table.below("gateway: an idle TLS connection", idle, "KiB", IDLE_KIB)
+    return median(GATEWAY[0].figure, small)
 
 
 def relays(
@@ -184,7 +187,9 @@ def contents(table: Table, folder: Path, behind: Behind, asked: argparse.Namespa
     with content("ours", folder, behind) as ours, content("nginx", folder, behind) as nginx:
         runs = drive(CONTENT, [ours, nginx], "http", asked)
         compare(table, "content", CONTENT, runs, ours.name, ["nginx"])
-        each = growth(ours.pid, ours.port, BIG, STREAMS, API_KEY + "\r\n") / MIB
+    with content("ours", folder, behind) as ours:
+        header = API_KEY + "\r\n"
+        each = growth(ours.pid, ours.port, BIG, CONTENT[2].path, STREAMS, header) / MIB
         table.below("content: memory per stream", each, "MiB", STREAM_MIB)
 
 

@@ -134,10 +134,13 @@ def _ask(port: int, path: str, tls: bool, headers: str) -> socket.socket:
 
 
 def growth(
-    pid: int, port: int, path: str, clients: int, headers: str = "", tls: bool = False
+    pid: int, port: int, path: str, warm: str, clients: int, headers: str = "", tls: bool = False
 ) -> float:
-    """Bytes the server grew by for each client that asked, read one piece and then stopped."""
-    held = [_ask(port, path, tls, headers)]  # the first one loads what is loaded once
+    """Bytes the server grew by for each client that asked, read one piece and then stopped.
+
+    Only a fresh server shows it: one that was under load has room left from then.
+    """
+    held = [_ask(port, warm, tls, headers)]  # the first one loads what is loaded once
     before = memory(pid)
     try:
         held += [_ask(port, path, tls, headers) for _ in range(clients)]
