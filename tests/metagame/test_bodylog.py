@@ -59,18 +59,27 @@ class BodyLogTests(SynchronousTestCase):
         self.assertEqual(self.records(), [])
 
     def test_which_rows_are_marked(self) -> None:
-        marked = {row.path for row in self.game(STORE="free").door.rows if row.body_log}
-        for start in (
+        # party, friends, guild, store, Escalation, slayer link and the two account look-ups:
+        # every row of theirs, and no other
+        starts = (
             "/party",
-            "/friends",
+            "/friends/",
             "/guild",
-            "/escalation",
-            "/slayerlink",
+            "/product/",
+            "/token/",
+            "/notification/",
+            "/escalation/",
+            "/slayerlink/",
             "/account/mapping",
             "/accountinfo/public",
-            "/product",
-        ):
-            self.assertTrue([one for one in marked if start in one.lower()], start)
+        )
+        for environ in ({"STORE": "free", "ESCALATION_MODE": "real"}, {"GUILDS": "0"}, {}):
+            rows = self.game(**environ).door.rows
+            marked = {row.name for row in rows if row.body_log}
+            wanted = {row.name for row in rows if row.path.startswith(starts)}
+            self.assertEqual(marked, wanted)
+            for start in starts[:3] + starts[6:]:
+                self.assertTrue([row for row in rows if row.path.startswith(start)], start)
 
     def test_at_most_so_many_of_a_path(self) -> None:
         game = self.game(BODY_LOG_PER_PATH="2")
