@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from svcserver.ctl.founding import found
-from svcserver.ctl.output import Out
+from svcserver.ctl.output import Out, program
 
 
 @click.command("init")
@@ -25,6 +25,7 @@ def init(folder: Path, public_host: str, owner: str, as_json: bool) -> None:
     out = Out(as_json)
     made = found(folder, public_host, owner)
     out.data({"folder": str(made.folder), "owner": made.owner, "fingerprint": made.fingerprint})
+    svcctl = program("svcctl")
     out.say(
         f"host         {made.folder}",
         f"owner        {made.owner}, key in owner.key",
@@ -32,9 +33,9 @@ def init(folder: Path, public_host: str, owner: str, as_json: bool) -> None:
         "",
         "Next:",
         "  1. deploy.env: GAMESERVER_BINARY_PATH, and CITY_MAP there and in metagame.env",
-        f"  2. start:   twistd --nodaemon --pidfile= svc-stack --config {made.folder}",
-        f"  3. invite:  svcctl invite create --config {made.folder}",
-        f"  4. look:    svcctl status --config {made.folder}",
+        f"  2. start:   {program('twistd')} --nodaemon --pidfile= svc-stack --config {made.folder}",
+        f"  3. invite:  {svcctl} invite create --config {made.folder}",
+        f"  4. look:    {svcctl} status --config {made.folder}",
     )
     if public_host == "127.0.0.1":
         out.say("", "The public host is 127.0.0.1: only this machine can play (--public-host).")

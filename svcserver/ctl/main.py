@@ -34,6 +34,7 @@ COMMANDS: tuple[click.Command, ...] = (
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="svcserver", prog_name="svcserver")
 def main() -> None:
     """Look after a svcserver host."""
 

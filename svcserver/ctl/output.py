@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
 import sys
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -22,6 +25,14 @@ class Failed(click.ClickException):
 def fail(line: str) -> NoReturn:
     """End the command with one line."""
     raise Failed(line)
+
+
+def program(name: str) -> str:
+    """What to type for one of our programs: its name where the shell finds ours, else its path."""
+    beside = Path(sys.executable).parent / name
+    found = shutil.which(name)
+    ours = found is not None and Path(found).absolute() == beside
+    return name if ours or not beside.exists() else shlex.quote(str(beside))
 
 
 @frozen
