@@ -13,7 +13,7 @@ from twisted.logger import globalLogBeginner
 from svcserver.ctl.blueprint import Ports
 from svcserver.ctl.founding import found
 from svcserver.ctl.host import OWNER_KEY, Host, find
-from svcserver.ctl.output import Out, fail
+from svcserver.ctl.output import Out, fail, program
 from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.evening import MAX_PLAYERS, Wishes
 from svcserver.ctl.playing import live
@@ -94,6 +94,7 @@ def relay_port(host: Host) -> int:
 def tell(host: Host, out: Out) -> None:
     """Addresses and next steps."""
     gateway, metagame = host.variables("gateway"), host.variables("metagame")
+    svcctl = program("svcctl")
     out.say(
         "",
         f"gateway    https://127.0.0.1:{gateway.get('GATEWAY_PORT', '443')} (what players reach)",
@@ -102,10 +103,10 @@ def tell(host: Host, out: Out) -> None:
         f"owner      key in {host.path(OWNER_KEY)}",
         "",
         "Next, in another terminal:",
-        f"  svcctl status --config {host.folder}",
-        f"  svcctl play --config {host.folder}",
-        f"  svcctl invite create --config {host.folder}",
-        "A host of your own: svcctl init DIR --public-host YOUR.ADDRESS",
+        f"  {svcctl} status --config {host.folder}",
+        f"  {svcctl} play --config {host.folder}",
+        f"  {svcctl} invite create --config {host.folder}",
+        f"A host of your own: {svcctl} init DIR --public-host YOUR.ADDRESS",
         "",
         "Ctrl-C stops everything.",
     )
