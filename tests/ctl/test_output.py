@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
+from tempfile import mkdtemp
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -25,8 +27,8 @@ class ProgramTests(SynchronousTestCase):
         self.assertEqual(program("svcctl"), "svcctl")
 
     def test_the_whole_path_where_it_finds_none_or_another(self) -> None:
-        other = Path(self.mktemp())
-        other.mkdir()
+        other = Path(mkdtemp())
+        self.addCleanup(shutil.rmtree, other)
         (other / "svcctl").write_text("#!/bin/sh\n")
         (other / "svcctl").chmod(0o755)
         for folders in ([], [other], [other, BESIDE]):
