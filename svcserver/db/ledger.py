@@ -12,12 +12,10 @@ call halves the throughput.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 from twisted.internet.defer import Deferred
-
-from svcserver.db.engine import is_sqlite
 
 T = TypeVar("T")
 Work = Callable[[Connection], T]
@@ -31,14 +29,3 @@ class Ledger(Protocol):
 
     def write(self, work: Work[T]) -> Deferred[T]:
         """Run ``work`` in a transaction; fire after the commit."""
-
-
-def ledger_for(engine: Engine, reactor: Any) -> Any:
-    """The ledger that suits the engine's back-end: a ``Service`` that is a ``Ledger``."""
-    if is_sqlite(engine):
-        from svcserver.db.sqlite import SqliteLedger
-
-        return SqliteLedger(engine, reactor)
-    from svcserver.db.postgres import PostgresLedger
-
-    return PostgresLedger(engine, reactor)

@@ -18,7 +18,7 @@ from twisted.web.client import Agent, HTTPConnectionPool
 
 from svcserver.db import migrations
 from svcserver.db.engine import BadDatabase, SQLAlchemyError, describe, make_engine
-from svcserver.db.ledger import ledger_for
+from svcserver.db.opening import ledger_for
 from svcserver.db.transaction import transaction
 from svcserver.kernel.settings import BadSetting, with_env_file
 from svcserver.kernel.steady import SteadyTime

@@ -16,7 +16,7 @@ from twisted.python.threadpool import ThreadPool
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.db.engine import database_url, make_engine
-from svcserver.db.ledger import ledger_for
+from svcserver.db.opening import ledger_for
 from svcserver.db.sqlite import MAX_WAITING
 from svcserver.kernel.refusals import Conflict, Unavailable
 from tests.support.postgres import fresh_database

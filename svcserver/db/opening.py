@@ -1,0 +1,16 @@
+"""Which ledger an engine's back-end gets; the rest of the house knows only ``Ledger``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Engine
+
+from svcserver.db.engine import is_sqlite
+from svcserver.db.postgres import PostgresLedger
+from svcserver.db.sqlite import SqliteLedger
+
+
+def ledger_for(engine: Engine, reactor: Any) -> SqliteLedger | PostgresLedger:
+    """The ledger that suits the engine's back-end: a ``Service`` that is a ``Ledger``."""
+    return SqliteLedger(engine, reactor) if is_sqlite(engine) else PostgresLedger(engine, reactor)
