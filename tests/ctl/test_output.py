@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from pathlib import Path
-from tempfile import mkdtemp
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl.output import program
-from tests.ctl.command import svcctl
+from tests.ctl.command import nowhere, svcctl
 
 BESIDE = Path(sys.executable).parent
 
@@ -27,8 +25,8 @@ class ProgramTests(SynchronousTestCase):
         self.assertEqual(program("svcctl"), "svcctl")
 
     def test_the_whole_path_where_it_finds_none_or_another(self) -> None:
-        other = Path(mkdtemp())
-        self.addCleanup(shutil.rmtree, other)
+        other = nowhere(self)
+        other.mkdir()
         (other / "svcctl").write_text("#!/bin/sh\n")
         (other / "svcctl").chmod(0o755)
         for folders in ([], [other], [other, BESIDE]):

@@ -1,17 +1,19 @@
+"""Game servers that an earlier deploy server left behind: found by their mark, and ended."""
+
 from __future__ import annotations
 
 import os
 import signal
-from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.deploy.orphans import MARK, end_left_over, mark
+from tests.ctl.command import nowhere
 
 
 class OrphanTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.processes = Path(self.mktemp())
+        self.processes = nowhere(self)
         self.killed: list[tuple[int, int]] = []
         self.patch(os, "kill", self.kill)
 
