@@ -427,6 +427,15 @@ class InviteTests(Base):
             self.ack(end())
             self.assertEqual(self.invites(self.cat), [])
 
+    def test_an_invite_of_a_demoted_officer_is_gone_for_the_guild_too(self) -> None:
+        self.join(self.ann, self.bob)
+        self.ack(self.rank(self.ann, self.bob, "officer"))
+        self.ack(self.invite(self.bob, self.cat))
+        self.refused(self.invite(self.ann, self.cat), 409, "Redundant")
+        self.ack(self.rank(self.ann, self.bob, "member"))
+        self.ack(self.invite(self.ann, self.cat))
+        self.assertEqual(len(self.invites(self.cat)), 1)
+
     def test_handing_over_keeps_the_old_leaders_invites(self) -> None:
         self.join(self.ann, self.bob)
         self.ack(self.invite(self.ann, self.cat))

@@ -579,6 +579,23 @@ class BoundTests(SynchronousTestCase):
             parties.hear("bob", now)
             self.assertEqual(len(parties), left, now)
 
+    def test_a_party_of_two_long_gone_is_swept(self) -> None:
+        parties = PartiesInMemory()
+        parties.invite("ann", "bob", 0.0)
+        parties.accept(parties.invites_to("bob", 0.0)[0], 0.0)
+        parties.poll("cat", 4000.0)
+        self.assertEqual(len(parties), 1)
+        self.assertEqual((parties._party_of.keys(), parties._heard.keys()), ({"cat"}, {"cat"}))
+
+    def test_a_kick_is_a_sign_of_life(self) -> None:
+        parties = PartiesInMemory()
+        parties.invite("ann", "bob", 0.0)
+        parties.accept(parties.invites_to("bob", 0.0)[0], 0.0)
+        parties.hear("bob", 59.0)
+        parties.kick("ann", "bob", 121.0)  # not heard for more than two minutes till now
+        party = parties.of("ann", 121.0)
+        self.assertEqual(party.members if party else (), ("ann",))
+
     def test_the_oldest_decline_is_forgotten(self) -> None:
         parties = PartiesInMemory(max_declines=2)
         for sender in ("s0", "s1", "s2"):
