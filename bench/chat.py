@@ -21,7 +21,7 @@ import uvloop
 from attrs import define, field
 
 from bench.chat_runs import Fan, Flood, fan, flood, idle, logins, percentile, stalled
-from bench.chat_servers import Server, contestant
+from bench.chat_servers import USUAL, Server, contestant, ours
 from bench.servers import LOAD_CORE
 
 PROGRAMS = {"prosody": "prosody", "ejabberd": "ejabberdctl"}
@@ -78,10 +78,8 @@ class Seen:
         return statistics.median(figure(self))
 
 
-async def measure(
-    servers: list[Server], asked: argparse.Namespace
-) -> tuple[dict[str, Seen], tuple[bool, float], Flood]:
-    """Everything."""
+async def race(servers: list[Server], asked: argparse.Namespace) -> dict[str, Seen]:
+    """What is measured side by side, round after round."""
     seen = {server.name: Seen() for server in servers}
     for _ in range(asked.rounds):
         for server in servers:
@@ -90,9 +88,23 @@ async def measure(
             seen[server.name].full.append(await fan(server, asked.seconds))
         for server in servers:
             seen[server.name].calm.append(await fan(server, asked.seconds, CALM_RATE))
-    for server in servers:
-        seen[server.name].idle_kib = await idle(server)
-    return seen, await stalled(servers[0]), await flood(servers[0], asked.rounds)
+    return seen
+
+
+def measure(
+    names: list[str], folder: Path, asked: argparse.Namespace
+) -> tuple[dict[str, Seen], tuple[bool, float], Flood]:
+    """Everything; what asks how a server grows asks a fresh one."""
+    with ExitStack() as stack:
+        up = [stack.enter_context(contestant(name, folder)) for name in names]
+        seen = uvloop.run(race(up, asked))
+    for name in names:
+        with contestant(name, folder) as server:
+            seen[name].idle_kib = uvloop.run(idle(server))
+    with contestant("ours", folder) as server:
+        cut = uvloop.run(stalled(server))
+    with ours(folder, USUAL) as server:
+        return seen, cut, uvloop.run(flood(server, asked.rounds))
 
 
 FIGURES: dict[str, tuple[str, Callable[[Seen], list[float]]]] = {
@@ -168,9 +180,9 @@ def main() -> None:
     if gone:
         print(f"not here: {', '.join(gone)}; install with: apt-get install {' '.join(gone)}")
     os.sched_setaffinity(0, {LOAD_CORE} & os.sched_getaffinity(0) or os.sched_getaffinity(0))
-    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
-        up = [stack.enter_context(contestant(one, Path(name))) for one in ("ours", *here)]
-        seen, cut, wild = uvloop.run(measure(up, asked))
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o711)
+        seen, cut, wild = measure(["ours", *here], Path(name), asked)
     table = Table()
     compare(table, seen)
     abuse(table, cut, wild)

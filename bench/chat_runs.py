@@ -21,7 +21,9 @@ LISTENERS = 100
 WINDOW = 32  # room messages in flight
 FLOOD = 20_000  # stanzas
 IDLE, WARM = 500, 20
-STALL_MIB = 24  # said to one who does not read; what the kernel holds for it is not the server's
+TALKERS = 8
+LONGEST = "\N{DRAGON}" * 2_048  # a line in its most bytes
+SHOUT_S = 0.04  # between two lines of a talker: a session may send thirty stanzas a second
 ROOM = "City-1"
 PAD = "x" * 56
 LINE = re.compile(rb"B\|(\d+)\|")
@@ -191,33 +193,43 @@ async def idle(server: Server) -> float:
 
 async def stalled(server: Server) -> tuple[bool, float]:
     """Whether one who stops reading is cut, and by how many MiB the server grew until then."""
-    talker, reader = (Chatter(server.place, server.logins[PLAYERS - n], n) for n in (1, 2))
-    await talker.arrive()
-    await reader.arrive(receive_buffer=8 * KIB)
-    await talker.join(ROOM)
-    await reader.join(ROOM)
-    await asyncio.sleep(0.5)
-    assert reader.transport is not None
-    reader.transport.pause_reading()
-    before, most, cut = memory(server.pid), 0, False
-    heard = 0
+    talkers = await arrivals(server, 0, TALKERS, lambda _: ROOM)
+    cut = asyncio.Event()
+    reader = Chatter(server.place, server.logins[TALKERS], TALKERS)
     sign = f"{reader.login.account}:".encode()
 
     def hear(data: bytes) -> None:
-        nonlocal cut, heard
-        heard += data.count(MARK)
-        cut |= b"unavailable" in data and sign in data
+        if b"unavailable" in data and sign in data:
+            cut.set()
 
-    talker.sink = hear
-    end, said = time.monotonic() + PATIENCE_S, 0
-    while not cut and time.monotonic() < end and said * 2000 < STALL_MIB * MIB:
-        talker.say(ROOM, MARK.decode() + "y" * 2000)
-        said += 1
-        await asyncio.sleep(0.025)  # a session may send thirty stanzas a second, and then some
+    for talker in talkers:
+        talker.sink = hear
+    await _shout(talkers, asyncio.Event(), 2.0, lambda: None)  # what all of them need anyway
+    await reader.arrive(receive_buffer=8 * KIB)
+    await reader.join(ROOM)
+    assert reader.transport is not None
+    reader.transport.pause_reading()
+    before, most = memory(server.pid), 0
+
+    def look() -> None:
+        nonlocal most
         most = max(most, memory(server.pid) - before)
+
+    await _shout(talkers, cut, PATIENCE_S, look)
     reader.transport.abort()
-    await departure([talker])
-    return cut, most / MIB
+    await departure(talkers)
+    return cut.is_set(), most / MIB
+
+
+async def _shout(
+    talkers: list[Chatter], enough: asyncio.Event, seconds: float, look: Callable[[], None]
+) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not enough.is_set():
+        for talker in talkers:
+            talker.say(ROOM, LONGEST)
+        look()
+        await _within(SHOUT_S, enough.wait())
 
 
 @define

@@ -7,6 +7,7 @@ import json
 import os
 import pwd
 import random
+import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -18,7 +19,8 @@ from bench.client import connect, request
 from bench.servers import free_port, metagame, running
 
 PLAYERS = 600
-RATE = "1000,1000"  # room messages a second for each client: the fan-out is not to be throttled
+FAST = "1000,1000"  # room messages a second for each client: the fan-out is not to be throttled
+USUAL = "8,1"
 NOBODY = "nobody"
 
 PROSODY = """
@@ -115,10 +117,10 @@ class Server:
 
 
 @contextmanager
-def ours(folder: Path) -> Iterator[Server]:
+def ours(folder: Path, rate: str = FAST) -> Iterator[Server]:
     """The metagame with its chat; logins are players with tokens it signed."""
     chat = free_port()
-    with metagame(folder, CHAT="1", CHAT_PORT=str(chat), CHAT_MESSAGE_RATE=RATE) as (port, pid):
+    with metagame(folder, CHAT="1", CHAT_PORT=str(chat), CHAT_MESSAGE_RATE=rate) as (port, pid):
         logins = asyncio.run(_players(port))
         yield Server("ours", pid, Place(chat, "//", "svc.local"), logins, port)
 
@@ -209,5 +211,7 @@ CONTESTANTS = {"ours": ours, "prosody": prosody, "ejabberd": ejabberd}
 
 
 def contestant(name: str, folder: Path) -> AbstractContextManager[Server]:
-    """One of them, up while the context lasts."""
-    return CONTESTANTS[name](folder)
+    """One of them, up while the context lasts, with a folder of its own in ``folder``."""
+    home = Path(tempfile.mkdtemp(dir=folder))
+    home.chmod(0o711)  # not everyone runs as we do
+    return CONTESTANTS[name](home)

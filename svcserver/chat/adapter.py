@@ -22,7 +22,7 @@ from svcserver.kernel.secrets import Secret
 log = Logger()
 
 BACKLOG = 256 * 1024  # bytes unsent
-HELPING = 2 * 1024  # bytes of one connection that are worked on before others have their turn
+HELPING = 512  # bytes of one connection that are worked on before others have their turn
 MAX_HEAD = 16 * 1024  # bytes of an upgrade request
 MAX_FRAGMENTS = 64
 HANDSHAKE_S = 10.0
@@ -70,18 +70,21 @@ class ChatProtocol(WebSocketServerProtocol):
             switch(True)
 
     def dataReceived(self, data: bytes) -> None:
-        """Bytes: much at once is worked on in helpings, and no more is read meanwhile."""
+        """Bytes: much at once is worked on in helpings, and no more is read meanwhile.
+
+        An endless upgrade request is cut.
+        """
         self._unread += data
-        if self._next is None:
+        if self.state == self.STATE_CONNECTING and len(self.data + self._unread) > MAX_HEAD:
+            self._unread = b""
+            self.dropConnection(abort=True)
+        elif self._next is None:
             self._help()
 
     def _help(self) -> None:
         waited, self._next = self._next is not None, None
         helping, self._unread = self._unread[:HELPING], self._unread[HELPING:]
-        if self.state == self.STATE_CONNECTING and len(self.data) + len(helping) > MAX_HEAD:
-            self.dropConnection(abort=True)
-        else:
-            super().dataReceived(helping)
+        super().dataReceived(helping)
         if self.state == self.STATE_CLOSED:
             self._unread = b""
         elif self._unread:

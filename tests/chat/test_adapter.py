@@ -84,9 +84,13 @@ class AdapterTests(SynchronousTestCase):
 
     def test_an_endless_request_is_cut(self) -> None:
         one = self.connect(request=b"GET / HTTP/1.1\r\nX: " + b"x" * 20_000)
-        for _ in range(9):
-            self.clock.advance(0)
         self.assertTrue(one.transport.aborted)
+        slow = self.connect(request=b"GET / HTTP/1.1\r\n")
+        for _ in range(20):
+            slow.dataReceived(b"x" * 1_000)
+            self.clock.advance(0)
+            self.clock.advance(0)
+        self.assertTrue(slow.transport.aborted)
 
     def test_a_silent_connection_is_cut(self) -> None:
         one = self.connect(request=b"GET")
