@@ -203,7 +203,10 @@ class Matchmaker:
             self._leave(member)
         match = self._match(wish, members, now, expects=not world)
         match.party_id = group.id
+        self._parties.pop(group.id, None)
         self._parties[group.id] = match
+        while len(self._parties) > MAX_ENTRIES:
+            del self._parties[next(iter(self._parties))]
         for member in members:
             self._enter(member, match, match.id, wish, now)
         return self._entries[leader]
@@ -310,7 +313,10 @@ class Matchmaker:
         match = entry.match
         if match.server is not None and player not in match.told:
             match.told.add(player)
+            self._sent.pop(player, None)  # the longest sent stands first
             self._sent[player] = Sent(match.server, entry.hunt_id, now)
+            while len(self._sent) > MAX_ENTRIES:
+                del self._sent[next(iter(self._sent))]
             match.sent_at = now
 
     def last_sent(self, player: AccountId) -> Sent | None:
