@@ -6,11 +6,12 @@ written at once, so that the last words of a dying service are not lost.
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Any, TextIO
 
 from attrs import define, field
-from twisted.logger import ILogObserver, LogLevel, formatEvent
+from twisted.logger import ILogObserver, Logger, LogLevel, formatEvent
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
@@ -158,3 +159,25 @@ def _trace(event: dict[str, Any]) -> str:
 def standard_lines(*, production: bool, level: str, clock: Any = None) -> LogLines:
     """The observer of a service started by ``twistd``: standard output."""
     return LogLines(sys.stdout, as_json=production, level=level, clock=clock)
+
+
+class Libraries(logging.Handler):
+    """What libraries say through ``logging`` (the database's, mostly) becomes lines of ours."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Pass one record on; the libraries' own levels are close enough to ours."""
+        level = LogLevel.levelWithName("warn" if record.levelno < logging.ERROR else "error")
+        failure = Failure(record.exc_info[1]) if record.exc_info and record.exc_info[1] else None
+        Logger(record.name).emit(
+            level,
+            "{said}",
+            said=record.getMessage(),
+            **({"log_failure": failure} if failure else {}),
+        )
+
+    @classmethod
+    def heard(cls) -> None:
+        """From now on, once a process."""
+        root = logging.getLogger()
+        if not any(isinstance(one, cls) for one in root.handlers):
+            root.addHandler(cls(logging.WARNING))

@@ -24,7 +24,7 @@ from twisted.python.usage import Options
 from zope.interface import implementer
 
 from svcserver.kernel.settings import BadSetting, load, with_env_file
-from svcserver.web.logs import LogLines, standard_lines
+from svcserver.web.logs import Libraries, LogLines, standard_lines
 from svcserver.web.site import FrontFactory
 
 log = Logger()
@@ -78,6 +78,7 @@ class House(MultiService):
 
 def house(reactor: Any, *, production: bool = False, level: str = "info") -> House:
     """A House that logs to standard output."""
+    Libraries.heard()
     return House(standard_lines(production=production, level=level, clock=reactor))
 
 

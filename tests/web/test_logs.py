@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import io
+import logging
 from typing import Any
 
 import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.internet.task import Clock
-from twisted.logger import LogLevel
+from twisted.logger import LogLevel, capturedLogs
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.web.logs import FLUSH_S, LogLines, level_word
+from svcserver.web.logs import FLUSH_S, Libraries, LogLines, level_word
 
 
 def event(level: LogLevel = LogLevel.info, **fields: Any) -> dict[str, Any]:
@@ -63,6 +64,30 @@ class LineTests(SynchronousTestCase):
     def test_a_broken_format_is_still_a_line(self) -> None:
         [line] = lines(event(log_format="{missing} {", other=1))
         self.assertIn("info x: ", line)
+
+
+class LibraryTests(SynchronousTestCase):
+    def test_what_a_library_says_is_a_line_of_ours(self) -> None:
+        handler = Libraries()
+        record = logging.LogRecord("sqlalchemy.pool", logging.WARNING, "", 1, "a %s", ("b",), None)
+        with capturedLogs() as events:
+            handler.handle(record)
+        [line] = lines(*events)
+        self.assertTrue(line.endswith(" warn sqlalchemy.pool: a b"), line)
+
+    def test_its_failures_keep_their_traceback(self) -> None:
+        why = (OSError, OSError("x"), None)
+        record = logging.LogRecord("psycopg", logging.ERROR, "", 1, "{odd}", None, why)
+        with capturedLogs() as events:
+            Libraries().handle(record)
+        self.assertIn("OSError: x", "\n".join(lines(*events)))
+        self.assertEqual(len(self.flushLoggedErrors(OSError)), 1)
+
+    def test_it_is_heard_once_a_process(self) -> None:
+        root = logging.getLogger()
+        self.patch(root, "handlers", [])
+        Libraries.heard(), Libraries.heard()
+        self.assertEqual(len(root.handlers), 1)
 
 
 class LevelTests(SynchronousTestCase):
