@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import click
 
 from svcserver.ctl.accounts import account, gameserver_key, invite
@@ -31,12 +33,15 @@ COMMANDS: tuple[click.Command, ...] = (
     play,
     demo,
 )
+_QUIET = logging.NullHandler()
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="svcserver", prog_name="svcserver")
 def main() -> None:
     """Look after a svcserver host."""
+    # a command fails with one line of ours; what a driver mutters meanwhile is not it
+    logging.getLogger().addHandler(_QUIET)
 
 
 for command in COMMANDS:
