@@ -12,6 +12,7 @@ from svcserver.ctl.contents import content
 from svcserver.ctl.copying import copy
 from svcserver.ctl.databases import db
 from svcserver.ctl.demo import demo
+from svcserver.ctl.doctor.command import doctor
 from svcserver.ctl.edges import allowlist, relay
 from svcserver.ctl.init import init
 from svcserver.ctl.openapi import openapi
@@ -27,6 +28,7 @@ COMMANDS: tuple[click.Command, ...] = (
     content,
     cert,
     status,
+    doctor,
     relay,
     allowlist,
     openapi,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from alembic import command
 from alembic.config import Config
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, text
 
 from svcserver.db.engine import BadDatabase, SQLAlchemyError, describe, is_sqlite
@@ -34,6 +35,12 @@ def upgrade(engine: Engine, revision: str = "head") -> None:
         ) from why
 
 
+def revisions() -> list[str]:
+    """Every revision that this version knows, the newest last."""
+    found = ScriptDirectory.from_config(_config()).walk_revisions()
+    return [one.revision for one in found][::-1]
+
+
 def _look_through(tx: Connection) -> None:
     """Refuse a damaged file now, not when somebody's save touches the damage."""
     pages, size = (tx.exec_driver_sql(f"PRAGMA {one}").scalar_one() for one in _EXTENT)
@@ -44,8 +51,13 @@ def _look_through(tx: Connection) -> None:
         raise BadDatabase(f"the database is damaged ({said.splitlines()[-1]}); {RESTORE}")
 
 
-def _run(connection: Connection, revision: str) -> None:
+def _config() -> Config:
     config = Config()
     config.set_main_option("script_location", "svcserver.db:migrations")
+    return config
+
+
+def _run(connection: Connection, revision: str) -> None:
+    config = _config()
     config.attributes["connection"] = connection
     command.upgrade(config, revision)

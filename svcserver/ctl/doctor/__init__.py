@@ -1,0 +1,1 @@
+"""``svcctl doctor``: what is wrong with a host, and how to cure it."""

@@ -1,0 +1,76 @@
+"""A host as the doctor sees it: the settings of each component, and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from enum import Enum
+from pathlib import Path
+
+from attrs import define, field, frozen
+
+from svcserver.allowlist.settings import Settings as Allowlist
+from svcserver.chat.settings import Settings as Chat
+from svcserver.content.settings import Settings as Content
+from svcserver.ctl.doctor.machine import Machine
+from svcserver.ctl.host import Host
+from svcserver.deploy.settings import Settings as Deploy
+from svcserver.gateway.settings import AllowlistSettings as Doorkeeper
+from svcserver.gateway.settings import Settings as Gateway
+from svcserver.metagame.settings import Settings as Metagame
+from svcserver.relay.settings import Settings as Relay
+
+
+class Level(Enum):
+    """How bad it is."""
+
+    WRONG = "wrong"  # something does not work, or not as safely as it must
+    NOTE = "note"  # a placeholder of ``svcctl init``, or a choice worth knowing
+
+
+@frozen
+class Finding:
+    """One line for the owner."""
+
+    component: str
+    what: str
+    cure: str
+    level: Level = Level.WRONG
+
+    def __str__(self) -> str:
+        return f"{self.level.value:5}  {self.component}: {self.what}; {self.cure}"
+
+    @classmethod
+    def of(cls, component: str, line: str, otherwise: str) -> Finding:
+        """From a line ``fault; cure`` of a component; ``otherwise`` when it names no cure."""
+        what, _, cure = line.partition("; ")
+        return cls(component, what, cure or otherwise)
+
+    @classmethod
+    def note(cls, component: str, what: str, cure: str) -> Finding:
+        """Something that keeps nothing from working."""
+        return cls(component, what, cure, Level.NOTE)
+
+
+@define
+class Case:
+    """What is known; None for a component that is not here or whose settings are bad."""
+
+    host: Host
+    folder: Path
+    machine: Machine
+    metagame: Metagame | None = None
+    chat: Chat | None = None
+    deploy: Deploy | None = None
+    content: Content | None = None
+    gateway: Gateway | None = None
+    doorkeeper: Doorkeeper | None = None
+    allowlist: Allowlist | None = None
+    relay: Relay | None = None
+    variables: dict[str, dict[str, str]] = field(factory=dict, repr=False)
+
+    def file(self, component: str) -> Path:
+        """Where a component's settings are."""
+        return self.folder / f"{component}.env"
+
+
+Check = Callable[[Case], Iterator[Finding]]

@@ -1,0 +1,69 @@
+"""``svcctl doctor``: every check in turn; a fault in one never hides the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from svcserver.ctl.doctor import files, matching, places, reading, storage
+from svcserver.ctl.doctor.case import Case, Check, Finding, Level
+from svcserver.ctl.doctor.machine import Machine
+from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.output import Out, fail
+
+CHECKS: tuple[Check, ...] = (
+    reading.settings,  # the others look at what this one read
+    matching.secrets,
+    matching.signing_keys,
+    matching.upstreams,
+    matching.games,
+    files.certificate,
+    files.game_server,
+    files.game_files,
+    files.private_files,
+    storage.storage,
+    storage.clock,
+    places.ports,
+    places.room,
+    places.firewall,
+)
+
+
+@click.command("doctor")
+@about_a_host
+def doctor(host: Host, out: Out) -> None:
+    """Look for what is wrong with a host; each finding names its cure. Changes nothing."""
+    if host.folder is None:
+        fail("the doctor looks at a whole host; give its folder with --config DIR")
+    if not host.folder.is_dir():
+        fail(f"there is no folder {host.folder}; make a host with svcctl init DIR")
+    found = examine(host, host.folder)
+    wrong = [one for one in found if one.level is Level.WRONG]
+    out.data({"ok": not wrong, "findings": [as_data(one) for one in found]})
+    for one in found:
+        out.say(str(one))
+    if wrong:
+        fail(f"{len(wrong)} {'thing is' if len(wrong) == 1 else 'things are'} wrong")
+    out.say("nothing is wrong")
+
+
+def examine(host: Host, folder: Path, machine: Machine | None = None) -> Sequence[Finding]:
+    """Everything found, what is wrong first."""
+    case = Case(host, folder.absolute(), machine or Machine())
+    found = [one for check in CHECKS for one in check(case)]
+    return sorted(found, key=lambda one: one.level is not Level.WRONG)
+
+
+def as_data(one: Finding) -> dict[str, str]:
+    """For ``--json``."""
+    return {
+        "level": one.level.value,
+        "component": one.component,
+        "what": one.what,
+        "cure": one.cure,
+    }
+
+
+__all__ = ["doctor", "examine"]

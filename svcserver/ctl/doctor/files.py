@@ -1,0 +1,143 @@
+"""What the settings point at: certificate, game server, game files, and who may read secrets."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import stat
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cryptography import x509
+
+from svcserver.content.manifest import BadManifest
+from svcserver.content.manifest_builder import load_manifest
+from svcserver.ctl.blueprint import program
+from svcserver.ctl.database import file_of
+from svcserver.ctl.doctor.case import Case, Finding
+from svcserver.ctl.host import OWNER_KEY
+from svcserver.edge.certificate import BadCertificate, check_pair, fingerprint, read_pair
+
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+SOME_FILES = 1_000  # of a manifest that are looked for; svcctl content verify reads all
+
+
+def certificate(case: Case) -> Iterator[Finding]:
+    """The pair that players pin."""
+    if case.gateway is None:
+        return
+    paths = case.folder / case.gateway.certificate, case.folder / case.gateway.key
+    try:
+        pair = read_pair(*paths)
+        warnings = check_pair(pair, datetime.fromtimestamp(case.machine.now(), UTC))
+    except BadCertificate as why:
+        yield Finding.of("gateway", f"the {why.what} {why}", "correct GATEWAY_CERT and GATEWAY_KEY")
+        return
+    for line in warnings:
+        yield Finding.of("gateway", line, "make a new one with svcctl cert make")
+    if case.relay is None or not case.relay.host:
+        return
+    public = case.relay.host
+    if not _names(pair.certificate, public):
+        yield Finding(
+            "gateway",
+            f"the certificate does not name {public}, which players connect to",
+            f"make a new one (svcctl cert make --force --host {public}) and send new invites",
+        )
+    if case.relay.fingerprint and case.relay.fingerprint != fingerprint(pair.certificate):
+        yield Finding(
+            "relay",
+            "SVC_RELAY_FINGERPRINT is not that of the gateway's certificate",
+            "put the words of svcctl cert fingerprint there",
+        )
+
+
+def _names(pem: bytes, host: str) -> bool:
+    try:
+        found = x509.load_pem_x509_certificate(pem).extensions.get_extension_for_class(
+            x509.SubjectAlternativeName
+        )
+    except x509.ExtensionNotFound:
+        return False
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host.lower() in map(str.lower, found.value.get_values_for_type(x509.DNSName))
+    return address in found.value.get_values_for_type(x509.IPAddress)
+
+
+def game_server(case: Case) -> Iterator[Finding]:
+    """The program that the deploy server starts."""
+    if case.deploy is None or not case.deploy.binary:
+        return
+    path = case.folder / case.deploy.binary
+    cure = "put the path of your game server in GAMESERVER_BINARY_PATH of deploy.env"
+    if not path.is_file():
+        yield Finding("deploy", f"the game server {path} is missing", cure)
+    elif not may_run(path):
+        yield Finding("deploy", f"the game server {path} cannot be run", f"chmod +x {path}")
+    elif str(path) == program():
+        yield Finding.note(
+            "deploy", "the game server is the stand-in that nobody can play on", cure
+        )
+    words = case.deploy.launcher
+    if words and not (os.path.isfile(words[0]) or "/" not in words[0]):
+        what = f"GAMESERVER_LAUNCHER starts with {words[0]}, which is missing"
+        yield Finding("deploy", what, "name a program that is there, or leave it out")
+
+
+def may_run(path: Path) -> bool:
+    """Whether somebody may execute it."""
+    return os.access(path, os.X_OK)
+
+
+def game_files(case: Case) -> Iterator[Finding]:
+    """The manifest, and whether its files are there with their sizes."""
+    if case.content is None:
+        return
+    folder, listed = case.folder / case.content.game_dir, case.folder / case.content.manifest_file
+    make = f"run svcctl content manifest --config {case.folder}"
+    try:
+        manifest = load_manifest(listed)
+    except BadManifest as why:
+        yield Finding("content", f"the manifest {listed} {why}", make)
+        return
+    for path, entry in list(manifest.files.items())[:SOME_FILES]:
+        file = folder / path
+        try:
+            size = file.stat().st_size
+        except OSError:
+            yield Finding("content", f"{file} is in the manifest but not there", make)
+            return
+        if size != entry.size:
+            yield Finding("content", f"{file} is not as the manifest says", make)
+            return
+    if set(manifest.files) <= {"README.txt"}:
+        what = f"{folder} holds no game yet"
+        yield Finding.note("content", what, f"put the game's files there, then {make}")
+
+
+def private_files(case: Case) -> Iterator[Finding]:
+    """Secrets that other users of the machine can read."""
+    if os.name != "posix":
+        return
+    for path in sorted(_private(case)):
+        try:
+            mode = stat.S_IMODE(path.stat().st_mode)
+        except OSError:
+            continue
+        if mode & OTHERS:
+            what = f"{path} can be read by others (mode {mode:04o})"
+            yield Finding("host", what, f"chmod 600 {path}")
+
+
+def _private(case: Case) -> set[Path]:
+    found = {case.file(name) for name in case.variables} | {case.folder / OWNER_KEY}
+    if case.gateway is not None:
+        found.add(case.folder / case.gateway.key)
+    if case.metagame is not None:
+        database = file_of(case.metagame.database_url)
+        if database is not None:
+            found.add(case.folder / database)
+    return found

@@ -1,0 +1,112 @@
+"""What the doctor wants to know of the machine; tests answer for it."""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import os
+import shutil
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from attrs import frozen
+
+from svcserver.allowlist.firewall import may_change_firewall
+from svcserver.relay.checking import presented
+from svcserver.relay.relaying import Target
+
+ANSWER_S = 3.0
+MAX_ANSWER = 1024 * 1024
+
+
+class Room(NamedTuple):
+    """Bytes of a disk."""
+
+    total: int
+    free: int
+
+
+class Limits(NamedTuple):
+    """Open files a process may have; ``hard`` is as far as it can be raised."""
+
+    soft: int
+    hard: int
+
+
+class Port(NamedTuple):
+    """Whether a port could be listened on."""
+
+    taken: bool = False
+    denied: bool = False
+
+
+@frozen
+class Machine:
+    """This one."""
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+        return time.time()
+
+    def room(self, path: Path) -> Room:
+        """Of the disk that holds ``path``."""
+        found = shutil.disk_usage(path)
+        return Room(found.total, found.free)
+
+    def open_files(self) -> Limits:
+        """Without a limit where the system knows none."""
+        if sys.platform == "win32":
+            return Limits(sys.maxsize, sys.maxsize)
+        import resource
+
+        found = resource.getrlimit(resource.RLIMIT_NOFILE)
+        soft, hard = (one if one >= 0 else sys.maxsize for one in found)
+        return Limits(soft, hard)
+
+    def memory(self) -> int | None:
+        """Bytes of memory in all; None where the system does not say."""
+        try:
+            return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        except (AttributeError, ValueError, OSError):
+            return None
+
+    def port(self, host: str, port: int, *, udp: bool = False) -> Port:
+        """Try to listen there for a moment."""
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.socket(family, socket.SOCK_DGRAM if udp else socket.SOCK_STREAM) as one:
+            if not udp:
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                one.bind((host, port))
+            except OSError as why:
+                return Port(why.errno == errno.EADDRINUSE, why.errno == errno.EACCES)
+        return Port()
+
+    def answer(
+        self, host: str, port: int, path: str, headers: Mapping[str, str]
+    ) -> tuple[int, bytes]:
+        """Status and body of a GET; status 0 when nobody there speaks HTTP."""
+        connection = http.client.HTTPConnection(host, port, timeout=ANSWER_S)
+        try:
+            connection.request("GET", path, headers=dict(headers))
+            with connection.getresponse() as reply:
+                return reply.status, reply.read(MAX_ANSWER)
+        except (OSError, http.client.HTTPException):
+            return 0, b""
+        finally:
+            connection.close()
+
+    def presented(self, host: str, port: int) -> str:
+        """The fingerprint of the certificate shown there; empty when nobody speaks TLS."""
+        try:
+            return presented(Target(host, port, ""), ANSWER_S)
+        except OSError:
+            return ""
+
+    def may_change_firewall(self) -> bool:
+        """Whether this process could."""
+        return may_change_firewall()

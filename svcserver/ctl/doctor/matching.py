@@ -1,0 +1,179 @@
+"""What two settings must agree on."""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from attrs import frozen
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
+
+from svcserver.ctl.blueprint import CITY_MAP
+from svcserver.ctl.doctor.case import Case, Finding
+from svcserver.kernel.secrets import Secret
+from svcserver.metagame.tokens import load_private, load_public
+
+
+def secrets(case: Case) -> Iterator[Finding]:
+    """Secrets that stand in two files."""
+    if case.metagame is not None and case.gateway is not None:
+        yield from _secret(
+            "GATEWAY_SECRET",
+            "metagame",
+            case.metagame.gateway_secret,
+            "gateway",
+            case.gateway.secret,
+        )
+    if case.doorkeeper is not None and case.allowlist is not None:
+        yield from _secret(
+            "ALLOWLIST_SECRET",
+            "gateway",
+            case.doorkeeper.secret,
+            "allowlist",
+            case.allowlist.secret,
+        )
+
+
+def _secret(
+    name: str, first: str, one: Secret | None, second: str, other: Secret
+) -> Iterator[Finding]:
+    if one is None:
+        yield Finding(first, f"{name} is not set", f"copy it there from {second}.env")
+    elif not one.matches(other.reveal()):
+        yield Finding(
+            first,
+            f"{name} is not the one of {second}.env",
+            f"put the same value in {first}.env and {second}.env",
+        )
+
+
+def signing_keys(case: Case) -> Iterator[Finding]:
+    """The keys of the players' tokens are a pair."""
+    if case.metagame is None:
+        return
+    cure = "put both of one pair in metagame.env (svcctl init makes one in a new folder)"
+    words = case.metagame.signing_private_key.reveal(), case.metagame.signing_public_key
+    try:
+        private = load_private(base64.b64decode(words[0], validate=True))
+        good = isinstance(private, RSAPrivateKey)
+    except (ValueError, TypeError):
+        good = False
+    if not good:
+        what = "AUTH_SIGNING_PRIVKEY_B64 is not base64 of a PEM RSA key: nobody can log in"
+        yield Finding("metagame", what, cure)
+        return
+    try:
+        public = load_public(base64.b64decode(words[1], validate=True))
+        good = isinstance(public, RSAPublicKey)
+    except (ValueError, TypeError):
+        good = False
+    if not good:
+        what = "AUTH_SIGNING_PUBKEY_B64 is not base64 of a PEM RSA key: no token is accepted"
+        yield Finding("metagame", what, cure)
+    elif private.public_key().public_numbers() != public.public_numbers():
+        what = "AUTH_SIGNING_PRIVKEY_B64 and AUTH_SIGNING_PUBKEY_B64 are no pair"
+        yield Finding("metagame", what + ": no token is accepted", cure)
+
+
+@frozen
+class Pointer:
+    """A setting that should lead to a component of this host."""
+
+    component: str
+    variable: str
+    host: str
+    port: int
+    target: str
+    right: int | None  # None: the target is not here
+
+
+def upstreams(case: Case) -> Iterator[Finding]:
+    """Addresses that lead to the wrong port of this machine."""
+    for one in _pointers(case):
+        if one.right is not None and one.port != one.right and _here(one.host):
+            yield Finding(
+                one.component,
+                f"{one.variable} leads to port {one.port}, the {one.target} is on {one.right}",
+                f"set the port to {one.right} in {one.component}.env",
+            )
+    deploy = case.metagame.deployserver_url if case.metagame is not None else ""
+    if case.metagame is not None and case.metagame.matchmaking and _host_and_port(deploy) is None:
+        yield Finding(
+            "metagame",
+            "DEPLOYSERVER_URL is not host:port: no hunt or city starts",
+            "set it to such as 127.0.0.1:61001, without http://",
+        )
+
+
+def _pointers(case: Case) -> Iterator[Pointer]:
+    metagame = case.metagame.port if case.metagame else None
+    content = case.content.port if case.content else None
+    chat = case.chat.port if case.chat else None
+    if case.gateway is not None:
+        for variable, to, name, right in (
+            ("GATEWAY_METAGAME_URL", case.gateway.metagame, "metagame", metagame),
+            ("GATEWAY_CONTENT_URL", case.gateway.content, "content", content),
+            ("GATEWAY_WS_URL", case.gateway.chat, "chat", chat),
+        ):
+            yield Pointer("gateway", variable, to.host, to.port, name, right)
+    if case.doorkeeper is not None and case.allowlist is not None:
+        to = case.doorkeeper.url
+        right = case.allowlist.port
+        yield Pointer("gateway", "ALLOWLIST_URL", to.host, to.port, "allowlist", right)
+    if case.content is not None:
+        url = urlsplit(case.content.metagame_url)
+        port = url.port or (443 if url.scheme == "https" else 80)
+        yield Pointer("content", "METAGAME_URL", url.hostname or "", port, "metagame", metagame)
+    deploy = _host_and_port(case.metagame.deployserver_url) if case.metagame else None
+    if deploy is not None:
+        right_port = case.deploy.port if case.deploy else None
+        yield Pointer("metagame", "DEPLOYSERVER_URL", *deploy, "deploy", right_port)
+
+
+def _host_and_port(text: str) -> tuple[str, int] | None:
+    host, colon, port = text.rpartition(":")
+    if not (host and colon and port.isascii() and port.isdigit()) or "/" in host:
+        return None
+    return host, int(port)
+
+
+def _here(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def games(case: Case) -> Iterator[Finding]:
+    """The city and the game ports."""
+    if case.deploy is not None:
+        yield from _city(case)
+        if case.deploy.my_ip and _here(case.deploy.my_ip):
+            yield Finding.note(
+                "deploy", f"MY_IP is {case.deploy.my_ip}: only this machine can play", "set MY_IP"
+            )
+    if case.deploy is None or case.allowlist is None or not case.deploy.has_ports:
+        return
+    first, last = case.deploy.first_port, case.deploy.last_port
+    open_ports = case.allowlist.ports
+    if not open_ports.low <= first <= last <= open_ports.high:
+        yield Finding(
+            "allowlist",
+            f"ALLOWLIST_PORTS is {open_ports}, game servers use {first}-{last}",
+            f"set ALLOWLIST_PORTS={first}-{last} in allowlist.env",
+        )
+
+
+def _city(case: Case) -> Iterator[Finding]:
+    if case.deploy is None:
+        return
+    if case.metagame is not None and case.metagame.city_map != case.deploy.city_map:
+        what = "CITY_MAP is not the one of deploy.env: nobody gets into the city"
+        yield Finding("metagame", what, "put the same map in metagame.env and deploy.env")
+    if case.deploy.city_map == CITY_MAP:
+        what = f"CITY_MAP is still the placeholder {CITY_MAP}"
+        yield Finding.note("deploy", what, "put your game's city in deploy.env and metagame.env")

@@ -1,0 +1,192 @@
+"""What the machine gives: ports, disk, open files, memory, the firewall."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from attrs import frozen
+
+from svcserver.allowlist.firewall import NoFirewall, choose
+from svcserver.allowlist.programs import Programs
+from svcserver.ctl.doctor.case import Case, Finding
+from svcserver.edge.certificate import BadCertificate, fingerprint
+from svcserver.kernel import json
+
+MB = 1024 * 1024
+LEAST_DISK = 512 * MB
+LOW_DISK = 0.05  # of the whole
+LEAST_FILES = 1024
+FILES_A_PLAYER = 2  # the gateway's two sides of a connection
+OWN_FILES = 128
+
+
+@frozen
+class Place:
+    """Where a component listens, and whether who answers there is it."""
+
+    component: str
+    variable: str
+    host: str
+    port: int
+    is_it: Callable[[str], bool]  # given the address to ask
+
+
+def ports(case: Case) -> Iterator[Finding]:
+    """Two components on one port, and ports that a stranger holds."""
+    first: dict[int, Place] = {}
+    for one in _places(case):
+        if one.port in first:
+            other = first[one.port]
+            what = f"{one.variable} {one.port} is also {other.variable} of the {other.component}"
+            yield Finding(one.component, what, "give each a port of its own")
+            continue
+        first[one.port] = one
+        found = case.machine.port(one.host, one.port)
+        if found.denied:
+            yield Finding.note(
+                one.component,
+                f"port {one.port} needs a right that you do not have",
+                "start it by the systemd unit, or give it CAP_NET_BIND_SERVICE",
+            )
+        elif found.taken and not one.is_it(_reachable(one.host)):
+            yield Finding(
+                one.component,
+                f"{one.variable} {one.port} is held by a program that is not the {one.component}",
+                f"end that program (ss -ltnp 'sport = :{one.port}' names it), "
+                f"or change {one.variable} and what leads there",
+            )
+    yield from _game_ports(case)
+
+
+def _game_ports(case: Case) -> Iterator[Finding]:
+    deploy = case.deploy
+    if deploy is None or not deploy.has_ports or case.machine.port("127.0.0.1", deploy.port).taken:
+        return  # its own game servers hold them
+    for port in range(deploy.first_port, deploy.last_port + 1):
+        if case.machine.port("0.0.0.0", port, udp=True).taken:  # noqa: S104 - where games listen
+            cure = f"end that program (ss -lunp 'sport = :{port}'), or change PORT_RANGE_BEGIN"
+            yield Finding("deploy", f"UDP port {port} for game servers is taken", cure)
+            return
+
+
+def _places(case: Case) -> Iterator[Place]:
+    def speaks(port: int, path: str, word: str) -> Callable[[str], bool]:
+        return lambda host: _says(case, host, port, path, word)
+
+    if case.metagame is not None:
+        port = case.metagame.port
+        it = speaks(port, "/svc/api/ServerStatus", "playersOnline")
+        yield Place("metagame", "PORT", case.metagame.bind_host, port, it)
+        if case.metagame.chat and case.chat is not None:
+            chat = case.chat
+            yield Place("chat", "CHAT_PORT", chat.host, chat.port, lambda h: _chats(case, h))
+    if case.deploy is not None:
+        it = speaks(case.deploy.port, "/gameservers", "servers")
+        yield Place("deploy", "PORT", case.deploy.bind_host, case.deploy.port, it)
+    if case.content is not None:
+        it = speaks(case.content.port, "/content/v1/manifest", "files")
+        yield Place("content", "PORT", case.content.bind_hosts[0], case.content.port, it)
+    if case.allowlist is not None:
+        it = speaks(case.allowlist.port, "/status", "entries")
+        yield Place(
+            "allowlist", "ALLOWLIST_PORT", case.allowlist.bind_host, case.allowlist.port, it
+        )
+    if case.gateway is not None:
+        gateway = case.gateway
+        yield Place("gateway", "GATEWAY_PORT", gateway.bind, gateway.port, lambda h: _ours(case, h))
+
+
+def _says(case: Case, host: str, port: int, path: str, word: str) -> bool:
+    secret = case.allowlist.secret.reveal() if case.allowlist and path == "/status" else None
+    headers = {"x-allowlist-secret": secret} if secret else {}
+    status, body = case.machine.answer(host, port, path, headers)
+    try:
+        said = json.parse(body)
+    except json.BadJson:
+        return False
+    return status == 200 and isinstance(said, dict) and word in said
+
+
+def _chats(case: Case, host: str) -> bool:
+    """A WebSocket server answers a plain request with 4xx, and the metagame must be up."""
+    if case.chat is None:
+        return False
+    status, _ = case.machine.answer(host, case.chat.port, "/", {})
+    return 400 <= status < 500
+
+
+def _ours(case: Case, host: str) -> bool:
+    if case.gateway is None:
+        return False
+    try:
+        pinned = fingerprint((case.folder / case.gateway.certificate).read_bytes())
+    except (OSError, BadCertificate):
+        return False
+    return case.machine.presented(host, case.gateway.port) == pinned
+
+
+def _reachable(host: str) -> str:
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared only
+
+
+def room(case: Case) -> Iterator[Finding]:
+    """Disk, open files and memory."""
+    found = case.machine.room(case.folder)
+    what = f"the disk of {case.folder} has {found.free // MB} MB left"
+    if found.free < LEAST_DISK:
+        yield Finding("host", f"{what}: soon nothing can be saved", "make room")
+    elif found.free < LOW_DISK * found.total:
+        yield Finding.note("host", what, "make room before it is full")
+    yield from _open_files(case)
+    yield from _memory(case)
+
+
+def _open_files(case: Case) -> Iterator[Finding]:
+    if case.gateway is None:
+        return
+    limits = case.machine.open_files()
+    wanted = FILES_A_PLAYER * case.gateway.max_connections + OWN_FILES
+    if limits.soft >= wanted:
+        return
+    what = f"a process may open {limits.soft} files, GATEWAY_MAX_CONNECTIONS needs {wanted}"
+    cure = f"LimitNOFILE={wanted} in the systemd unit, or ulimit -n {wanted} before the start"
+    if limits.soft < LEAST_FILES or limits.hard < wanted:
+        yield Finding("gateway", what, cure)
+    else:
+        yield Finding.note("gateway", what, cure)
+
+
+def _memory(case: Case) -> Iterator[Finding]:
+    total, deploy = case.machine.memory(), case.deploy
+    if total is None or deploy is None or not deploy.memory_guard:
+        return
+    figures = deploy.min_free_mb, deploy.startup_mb
+    if all(text.isdigit() for text in figures) and sum(map(int, figures)) * MB > total:
+        yield Finding.note(
+            "deploy",
+            f"the machine has {total // MB} MB of memory: the guard lets no game server start",
+            "lower GAMESERVER_MIN_FREE_MB and GAMESERVER_STARTUP_MB, or add memory",
+        )
+
+
+def firewall(case: Case) -> Iterator[Finding]:
+    """Whether the allowlist helper can do its work."""
+    helper = case.allowlist
+    if helper is None:
+        return
+    try:
+        choose(helper.backend, helper.paths, helper.nft_set, Programs(None), dry_run=helper.dry_run)
+    except NoFirewall as why:
+        yield Finding.of("allowlist", str(why), "install nftables")
+        return
+    if helper.dry_run:
+        what = "ALLOWLIST_DRY_RUN is 1: it opens and shuts no port"
+        yield Finding.note("allowlist", what, "set it to 0 once it may change the firewall")
+    elif helper.backend == "none":
+        what = "ALLOWLIST_BACKEND is none: it opens and shuts no port"
+        yield Finding("allowlist", what, "set ALLOWLIST_BACKEND=auto in allowlist.env")
+    elif not case.machine.may_change_firewall():
+        cure = "start it by the systemd unit, or as root"
+        yield Finding.note(
+            "allowlist", "you may not change the firewall; it needs that right", cure
+        )

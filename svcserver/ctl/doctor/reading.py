@@ -1,0 +1,199 @@
+"""Every component's settings, read as it will read them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from contextlib import chdir
+from typing import TypeVar
+
+from svcserver.allowlist.settings import Settings as Allowlist
+from svcserver.chat.settings import Settings as Chat
+from svcserver.chat.settings import check as check_chat
+from svcserver.content.settings import Settings as Content
+from svcserver.content.settings import check as check_content
+from svcserver.ctl.doctor.case import Case, Finding
+from svcserver.ctl.output import Failed
+from svcserver.deploy.settings import Settings as Deploy
+from svcserver.deploy.settings import check as check_deploy
+from svcserver.deploy.settings import numbers
+from svcserver.gateway.settings import AllowlistSettings as Doorkeeper
+from svcserver.gateway.settings import Settings as Gateway
+from svcserver.kernel.datafiles import BadData
+from svcserver.kernel.settings import BadSetting, load, variables
+from svcserver.metagame.progression import config
+from svcserver.metagame.settings import Settings as Metagame
+from svcserver.metagame.settings import check as check_metagame
+from svcserver.relay.settings import Settings as Relay
+from svcserver.relay.settings import target_of
+from svcserver.stack.components import ORDER
+
+S = TypeVar("S")
+
+SHAPES: dict[str, tuple[type, ...]] = {
+    "metagame": (Metagame, Chat),
+    "deploy": (Deploy,),
+    "content": (Content,),
+    "allowlist": (Allowlist,),
+    "gateway": (Gateway, Doorkeeper),
+    "relay": (Relay,),
+}
+REGISTRATION = ("NONE", "INVITECODE", "OPEN")
+ALIKE = 0.8  # so near to a known name that it is a typing error
+
+
+def settings(case: Case) -> Iterator[Finding]:
+    """Fill ``case``; bad values, unknown names and missing files."""
+    for name in ORDER:
+        if not case.file(name).is_file():
+            yield Finding.note(
+                name,
+                f"there is no {name}.env",
+                "right when another host runs it or nobody needs it",
+            )
+            continue
+        try:
+            case.variables[name] = case.host.variables(name)
+        except Failed as why:
+            yield Finding.of(name, why.message, "put the file right")
+            continue
+        yield from _unknown(case, name)
+    with chdir(case.folder):  # the stack's children stand there
+        yield from _metagame(case)
+        yield from _deploy(case)
+        yield from _content(case)
+        yield from _edges(case)
+
+
+def _unknown(case: Case, name: str) -> Iterator[Finding]:
+    """A name nobody reads, like one that somebody does."""
+    known = {one for shape in SHAPES[name] for one in variables(shape)}
+    for word in sorted(set(case.variables[name]) - known):
+        near = difflib.get_close_matches(word, known, 1, ALIKE)
+        if near:
+            yield Finding(name, f"{word} is no setting", f"write {near[0]} in {case.file(name)}")
+
+
+def _read(case: Case, name: str, shape: type[S]) -> Iterator[Finding]:
+    """The settings into the case under their kind's name; what the component would say."""
+    if name not in case.variables:
+        return
+    correct = f"correct it in {case.file(name)}"
+    place = {Chat: "chat", Doorkeeper: "doorkeeper"}.get(shape, name)
+    try:
+        found, warnings = load(shape, case.variables[name])
+    except BadSetting as why:
+        yield Finding.of(name, str(why), correct)
+        return
+    setattr(case, place, found)
+    for line in warnings:
+        yield Finding(name, line.partition(";")[0], correct)
+
+
+def _metagame(case: Case) -> Iterator[Finding]:
+    correct = f"correct it in {case.file('metagame')}"
+    yield from _read(case, "metagame", Metagame)
+    found = case.metagame
+    if found is None:
+        return
+    try:
+        for line in check_metagame(found):
+            yield Finding.of("metagame", line, correct)
+    except BadSetting as why:
+        yield Finding.of("metagame", str(why), correct)
+    if found.gateway_secret is None and not found.production:
+        yield _development("metagame")
+    yield from _registration(found.registration_mode)
+    try:
+        config.load(found.progression_config_dir, found.active_hunt_pass)
+    except BadData as why:
+        yield Finding.of("metagame", str(why), correct)
+    yield from _chat(case)
+
+
+def _registration(mode: str | None) -> Iterator[Finding]:
+    if mode not in REGISTRATION:
+        yield Finding(
+            "metagame",
+            "REGISTRATION_MODE is none of NONE, INVITECODE and OPEN: nobody can register",
+            "set REGISTRATION_MODE=INVITECODE in metagame.env",
+        )
+    elif mode == "OPEN":
+        yield Finding.note(
+            "metagame", "anybody may register", "REGISTRATION_MODE=INVITECODE wants an invite"
+        )
+
+
+def _chat(case: Case) -> Iterator[Finding]:
+    if case.metagame is None or not case.metagame.chat:
+        return
+    mine = [one for one in _read(case, "metagame", Chat) if "CHAT" in one.what]
+    yield from (one for one in mine if not one.what.startswith("CHAT "))
+    if case.chat is None:
+        return
+    try:
+        check_chat(case.chat)
+    except BadSetting as why:
+        yield Finding("metagame", str(why), "correct it in metagame.env; the chat does not start")
+
+
+def _deploy(case: Case) -> Iterator[Finding]:
+    correct = f"correct it in {case.file('deploy')}"
+    yield from _read(case, "deploy", Deploy)
+    found = case.deploy
+    if found is None:
+        return
+    for line in check_deploy(found):
+        what, _, harm = line.partition("; ")
+        yield Finding("deploy", f"{what}: {harm}", correct)
+    if not found.production:
+        yield _development("deploy")
+    figures = {
+        "GAMESERVER_MIN_FREE_MB": found.min_free_mb,
+        "GAMESERVER_STARTUP_MB": found.startup_mb,
+        "GAMESERVER_HUNT_STARTUP_MB": found.hunt_startup_mb or "1",
+        "GAMESERVER_RESERVATION_SECONDS": found.reservation_seconds,
+    }
+    for name, text in figures.items():
+        try:
+            numbers(text)
+        except ValueError as why:
+            yield Finding("deploy", f"{name} {why}: every launch fails", correct)
+
+
+def _content(case: Case) -> Iterator[Finding]:
+    yield from _read(case, "content", Content)
+    if case.content is None:
+        return
+    try:
+        check_content(case.content)
+    except BadSetting as why:
+        yield Finding.of("content", str(why), "correct it in content.env")
+
+
+def _edges(case: Case) -> Iterator[Finding]:
+    yield from _read(case, "gateway", Gateway)
+    if case.gateway is not None and case.gateway.allowlist:
+        yield from _read(case, "gateway", Doorkeeper)
+    elif case.gateway is not None:
+        yield Finding.note(
+            "gateway",
+            "GATEWAY_ALLOWLIST is 0: no game port is opened for any player",
+            "set it to 1",
+        )
+    yield from _read(case, "allowlist", Allowlist)
+    yield from _read(case, "relay", Relay)
+    if case.relay is None:
+        return
+    try:
+        target_of(case.relay, None)
+    except BadSetting as why:
+        yield Finding.of("relay", str(why), "correct it in relay.env")
+
+
+def _development(name: str) -> Finding:
+    return Finding(
+        name,
+        "NODE_ENV is not production: error pages show tracebacks",
+        f"set NODE_ENV=production in {name}.env",
+    )

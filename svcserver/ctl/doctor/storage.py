@@ -1,0 +1,124 @@
+"""The database: there, sound, of this version, and knowing whom it must know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from sqlalchemy import Connection, inspect, text
+from sqlalchemy.engine import URL
+
+from svcserver.ctl import database
+from svcserver.ctl.databases import sqlite_faults
+from svcserver.ctl.doctor.case import Case, Finding
+from svcserver.ctl.host import OWNER_KEY
+from svcserver.ctl.output import Failed
+from svcserver.db import migrations
+from svcserver.db.engine import SQLAlchemyError, describe, make_engine
+from svcserver.db.faults import cure_of
+from svcserver.db.transaction import transaction
+from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
+
+ALLOWED_SLIP_S = 300  # how far a clock may be behind the newest file
+
+
+def storage(case: Case) -> Iterator[Finding]:
+    """Everything about DATABASE_URL."""
+    if case.metagame is None:
+        return
+    url = database.url_of(case.host)
+    file = database.file_of(url)
+    if url.get_backend_name() == "sqlite" and file is None:
+        what = "DATABASE_URL is a database in memory: a restart loses everything"
+        yield Finding("database", what, "set DATABASE_URL=sqlite:///svc.db in metagame.env")
+        return
+    if file is not None:
+        unusable = list(_file(case, file))
+        yield from unusable
+        if unusable:
+            return
+    yield from _inside(case, url)
+
+
+def _file(case: Case, file: Path) -> Iterator[Finding]:
+    if not file.is_file():
+        cure = f"run svcctl db upgrade --config {case.folder}, or correct DATABASE_URL"
+        yield Finding("database", f"there is no database {file}", cure)
+        return
+    if file.stat().st_size > migrations.LOOKED_THROUGH:
+        yield Finding.note("database", f"{file} is large: not read through", "run svcctl db check")
+        return
+    try:
+        faults = sqlite_faults(file)
+    except Failed as why:
+        faults = [why.message]
+    if faults:
+        cure = "stop the metagame and restore a backup with svcctl db restore FILE"
+        yield Finding("database", f"{file} is damaged ({faults[0]})", cure)
+
+
+def _inside(case: Case, url: URL) -> Iterator[Finding]:
+    engine = make_engine(url)
+    try:
+        with transaction(engine) as tx:
+            yield from list(_content(case, tx))
+    except SQLAlchemyError as why:
+        cure = cure_of(why) or "correct DATABASE_URL in metagame.env; is the server running?"
+        yield Finding("database", f"it cannot be used: {describe(why)}", cure)
+    finally:
+        engine.dispose()
+
+
+def _content(case: Case, tx: Connection) -> Iterator[Finding]:
+    cure = f"run svcctl db upgrade --config {case.folder}; the metagame does it at its start"
+    if not inspect(tx).has_table("alembic_version"):
+        yield Finding("database", "it is empty", cure)
+        return
+    found = tx.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    if found not in migrations.revisions():
+        what = f"its revision {found} is of a newer version than this program"
+        yield Finding("database", what, "install the version that was here before")
+        return
+    if found != migrations.revisions()[-1]:
+        what = f"its revision is {found}, this version wants {migrations.revisions()[-1]}"
+        yield Finding("database", what, cure)
+        return
+    yield from _accounts(case, SqlAccounts(tx))
+    key = case.deploy.key if case.deploy is not None else None
+    if key is not None and not knows_game_server(tx, key.reveal()):
+        yield Finding(
+            "deploy",
+            "METAGAME_API_KEY is not registered: game servers can save nothing",
+            f"run svcctl gameserver-key add --config {case.folder} and put its key there",
+        )
+
+
+def _accounts(case: Case, accounts: SqlAccounts) -> Iterator[Finding]:
+    if not any(one.is_admin for one in accounts.everyone()):
+        cure = "run svcctl account create NAME --admin, or svcctl account promote NAME"
+        yield Finding.note("metagame", "no account is an admin", cure)
+    with suppress(OSError, UnicodeDecodeError):
+        key = (case.folder / OWNER_KEY).read_text(encoding="utf-8").strip()
+        if accounts.by_key(key) is None:
+            yield Finding(
+                "host",
+                f"{case.folder / OWNER_KEY} holds no key of an account: svcctl status is refused",
+                "make an account (svcctl account create NAME --admin) and put its key there",
+            )
+
+
+def clock(case: Case) -> Iterator[Finding]:
+    """A clock that stands before what was written already."""
+    newest = 0.0
+    for path in case.folder.glob("*"):
+        with suppress(OSError):
+            newest = max(newest, path.stat().st_mtime)
+    behind = newest - case.machine.now()
+    if behind > ALLOWED_SLIP_S:
+        yield Finding(
+            "host",
+            f"the clock is behind its own files by {behind:.0f} s: tokens, which live a day, "
+            "are refused or live too long",
+            "set the clock (timedatectl set-ntp true)",
+        )
