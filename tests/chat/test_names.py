@@ -6,7 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.chat.names import is_domain, is_resource, nickname_fault, room_of, split_address
+from svcserver.chat.names import (
+    is_domain,
+    is_resource,
+    nickname_fault,
+    room_of,
+    shown,
+    split_address,
+)
 
 ME = "UID-00000000-0000-4000-8000-000000000001"
 OTHER = "UID-00000000-0000-4000-8000-000000000002"
@@ -40,6 +47,12 @@ class NicknameTests(SynchronousTestCase):
     def test_other_characters_are_nick_format(self) -> None:
         for name in ("x" * 1023, "Al pha", "é", "Al%4", "%ff", "a/b", "<a>", "Al@x", "%ZZ"):
             self.assertEqual(fault(f"{name}:{ME}:{RESOURCE}"), "nick-format")
+
+    def test_a_nickname_has_at_most_1023_bytes(self) -> None:
+        rest = f":{ME}:{RESOURCE}"
+        name = "x" * (1023 - len(rest))
+        self.assertIsNone(fault(name + rest, name))
+        self.assertEqual(fault(f"x{name}{rest}", f"x{name}"), "nick-format")
 
     def test_no_nickname_at_all_is_nick_format(self) -> None:
         self.assertEqual(fault(""), "nick-format")
@@ -90,6 +103,15 @@ class AddressTests(SynchronousTestCase):
             self.assertTrue(is_domain(good), good)
         for bad in ("", "a b", "a/b", "a@b", "a:", "a:123456", '"', "<a>", "a" * 254, ".a", "a\n"):
             self.assertFalse(is_domain(bad), bad)
+
+    def test_a_domain_has_at_most_253_characters(self) -> None:
+        longest = ".".join(["a" * 62] * 4)[:251]
+        self.assertTrue(is_domain(f"{longest}.b"))
+        self.assertFalse(is_domain(f"{longest}b.b"))
+
+    def test_what_a_log_shows_is_printable_and_short(self) -> None:
+        self.assertEqual(shown("a\x1b[2J\nb"), "a?[2J?b")
+        self.assertEqual(len(shown("x" * 500)), 80)
 
     def test_resources_are_printable_and_bounded(self) -> None:
         self.assertTrue(is_resource("x" * 256))

@@ -70,6 +70,14 @@ class GuardTests(SynchronousTestCase):
         guard.reserve(Kind.CITY, 59.0)
         guard.reserve(Kind.CITY, 200.0)
 
+    def test_to_the_megabyte_and_to_the_second(self) -> None:
+        guard = MemoryGuard(3072, 1536, 1000, 60.0, lambda: 4608.0)
+        guard.reserve(Kind.CITY, 0.0)
+        with self.assertRaises(NoCapacity) as caught:
+            guard.reserve(Kind.CITY, 59.999)
+        self.assertEqual(str(caught.exception), "memory")  # what the log says
+        guard.reserve(Kind.DOJO, 60.0)
+
     def test_hunts_have_their_own_cost(self) -> None:
         guard = MemoryGuard(100, 50, 10, 60.0, lambda: 112.0)
         guard.reserve(Kind.HUNT, 0.0)

@@ -60,6 +60,27 @@ class RequestsTests(SynchronousTestCase):
         self.assertEqual(seen.report(161.0)["completed"], 0)
         self.assertEqual(seen.since_start.completed, 2)
 
+    def test_everything_since_the_start_is_counted_to_the_edges(self) -> None:
+        seen = Requests()
+        for status in (399, 400, 499, 500, 599):
+            seen.note(status, 0.001, 100.0)
+        seen.note_aborted(100.0)
+        whole = seen.since_start
+        self.assertEqual((whole.completed, whole.client_errors, whole.server_errors), (5, 2, 2))
+        self.assertEqual((whole.aborted, whole.latencies[0], sum(whole.latencies)), (1, 5, 5))
+        self.assertEqual(BOUNDS_MS, (1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000))
+
+    def test_old_seconds_cost_no_memory(self) -> None:
+        seen = Requests()
+        for second in range(1000):
+            seen.note(200, 0.001, float(second))
+        self.assertEqual(len(seen._buckets), 60)
+
+    def test_delays_are_shown_to_a_tenth_of_a_millisecond(self) -> None:
+        delays = LoopDelays()
+        delays.note(0.02345)
+        self.assertEqual(delays.report(), {"p50Ms": 23.4, "p95Ms": 23.4, "maxMs": 23.4})
+
     def test_without_requests_percentiles_are_null_and_rates_zero(self) -> None:
         said = Requests().report(5.0)
         self.assertIsNone(said["latencyP50UpperMs"])
