@@ -75,7 +75,7 @@ class ChatProtocol(WebSocketServerProtocol):
         An endless upgrade request is cut.
         """
         self._unread += data
-        if self.state == self.STATE_CONNECTING and len(self.data + self._unread) > MAX_HEAD:
+        if self.state == self.STATE_CONNECTING and len(self.data) + len(self._unread) > MAX_HEAD:
             self._unread = b""
             self.dropConnection(abort=True)
         elif self._next is None:
