@@ -30,6 +30,8 @@ IDLE_S = 60  # a keep-alive connection without a byte
 RECEIVE_S = 120  # from the first to the last byte of a request, and for a reader that stalls
 LINGER_S = 2  # how long a refused upload may go on before the connection is cut
 FAREWELL_S = 2  # how long a client that sends no more is waited for with its answer
+MAX_HELD = 256 * 1024 * 1024  # bytes of bodies in memory, of all connections together
+FAIR = 256 * 1024  # bytes of its body that a connection may always have there
 MAX_BACKLOG = 64 * 1024  # bytes of later requests that may wait
 IN_A_ROW = 16  # pipelined requests, then other connections have their turn
 PROMPT = 128 * 1024  # bytes of an answer offered to the socket at once
@@ -43,14 +45,14 @@ class Upload:
     request: HttpRequest
     body: Body
     limit: int
+    size: int = field(default=0, init=False)
     _parts: list[bytes] = field(factory=list, init=False)
-    _size: int = field(default=0, init=False)
 
     def feed(self, data: bytes) -> tuple[bool, bytes]:
         """False when it grows beyond the limit; and what follows the body. Raises Fault."""
         part, rest = self.body.feed(data)
-        self._size += len(part)
-        if self._size > self.limit:
+        self.size += len(part)
+        if self.size > self.limit:
             return False, b""
         if part:
             self._parts.append(part)
@@ -76,6 +78,7 @@ class Channel(protocol.Protocol):
         self._work: Deferred[Any] | None = None
         self._stream: Stream | None = None
         self._timer: Any = None
+        self._holding = 0  # bytes of a body in memory
         self._close_after = False  # the stream
         self._advancing = self._closing = self._half_closed = False
         self._held = False  # the client does not read
@@ -119,6 +122,7 @@ class Channel(protocol.Protocol):
         try:
             later = self._read()
         except Fault as fault:
+            self.factory.unreadable(self.peer, fault)
             self._refuse(Answer(fault.status))
         finally:
             self._advancing = False
@@ -168,11 +172,19 @@ class Channel(protocol.Protocol):
 
     def _read_body(self, upload: Upload) -> None:
         good, self._waiting = upload.feed(self._waiting)
+        self._hold(upload.size)
         if not good:
             self._refuse(self.factory.front.page(413, None))
+        elif upload.size > FAIR and self.factory.held > MAX_HELD:
+            self._refuse(Answer(503, headers={"Retry-After": "1"}))
         elif upload.body.done:
             self._upload = None
             self._ask(upload.asked, upload.request)
+
+    def _hold(self, size: int) -> None:
+        """So many bytes of a body are ours to keep now."""
+        self.factory.held += size - self._holding
+        self._holding = size
 
     def _ask(self, asked: Asked, request: HttpRequest) -> None:
         self._turn = asked
@@ -219,6 +231,8 @@ class Channel(protocol.Protocol):
 
     def _answer_is_out(self, close: bool) -> None:
         self._turn = None
+        if self._holding:
+            self._hold(0)
         self.since = self.factory.clock.seconds()
         if close:
             self._end()
@@ -251,6 +265,7 @@ class Channel(protocol.Protocol):
         """Answer now, then read on without keeping, so that the client sees the answer."""
         body = payload(answer)
         upload, self._upload = self._upload, None
+        self._hold(0)
         if upload is not None and upload.asked.method == "HEAD":
             body = b""
         send(self.transport, said(answer, body, self.factory.date(), close=True) + body)
@@ -313,6 +328,7 @@ class Channel(protocol.Protocol):
     def connectionLost(self, reason: Failure = protocol.connectionDone) -> None:
         """Stop working for a client that has gone."""
         self._closing = True
+        self._hold(0)
         self.factory.channels.discard(self)
         self._forget_timer()
         work, self._work = self._work, None

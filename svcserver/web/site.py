@@ -10,6 +10,8 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
+from svcserver.http.heads import Fault
+from svcserver.kernel.seldom import Seldom
 from svcserver.web.asked import HeadBook
 from svcserver.web.channel import Channel
 from svcserver.web.request import HttpRequest
@@ -47,6 +49,8 @@ class FrontFactory(protocol.Factory):
         self.front, self.clock = front, clock
         self.channels: set[Channel] = set()
         self.heads = HeadBook()
+        self.held = 0  # bytes of bodies in memory
+        self._complained = Seldom()
         self._date = (-1, b"")
         self._round = LoopingCall(self._sweep)
         self._round.clock = clock
@@ -71,6 +75,16 @@ class FrontFactory(protocol.Factory):
         if self._date[0] != now:
             self._date = (now, date_line(now))
         return self._date[1]
+
+    def unreadable(self, peer: str, fault: Fault) -> None:
+        """Somebody sends what is no request; said once a minute for each of them."""
+        if self._complained.now(peer, self.clock.seconds()):
+            log.info(
+                "a request of {peer} cannot be read: {kind}; answered {status}",
+                peer=peer,
+                kind=str(fault),
+                status=fault.status,
+            )
 
     def close_idle(self) -> int:
         """Close connections that answer nothing now; how many still do."""

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from twisted.internet.address import IPv4Address
 from twisted.internet.defer import Deferred
 from twisted.internet.testing import MemoryReactorClock
+from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.web.channel import FAREWELL_S, IDLE_S, LINGER_S, RECEIVE_S
+from svcserver.web import channel as channel_module
+from svcserver.web.channel import FAIR, FAREWELL_S, IDLE_S, LINGER_S, RECEIVE_S, Channel
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
 from svcserver.web.saying import said
@@ -278,3 +280,52 @@ class WaitingTests(SynchronousTestCase):
                 front.work[-1].callback(Answer(200, [1]))
         self.assertEqual(wire.value().count(b"HTTP/1.1 200 "), len(front.work))
         wire.abortConnection()
+
+
+class MemoryTests(SynchronousTestCase):
+    """Bodies of all connections together are bounded; nobody's ordinary save is refused for it."""
+
+    def setUp(self) -> None:
+        self.factory = FrontFactory(Game(self).door, MemoryReactorClock())
+
+    def connect(self) -> tuple[Channel, Wire]:
+        channel = self.factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 1))
+        wire = Wire(channel)
+        channel.makeConnection(wire)
+        self.addCleanup(wire.abortConnection)
+        return channel, wire
+
+    def upload(self, size: int) -> tuple[Channel, Wire]:
+        channel, wire = self.connect()
+        channel.dataReceived(b"POST /event HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n\r\n")
+        channel.dataReceived(b" " * size)
+        return channel, wire
+
+    def test_a_body_too_many_is_503_and_a_small_one_passes(self) -> None:
+        self.patch(channel_module, "MAX_HELD", 1_000_000)
+        _, first = self.upload(900_000)
+        self.assertEqual(self.factory.held, 900_000)
+        self.assertEqual(first.value(), b"")
+        _, second = self.upload(FAIR + 1)
+        self.assertTrue(second.value().startswith(b"HTTP/1.1 503 "))
+        self.assertIn(b"Retry-After: 1\r\n", second.value())
+        self.assertEqual(self.factory.held, 900_000)
+        _, third = self.upload(FAIR)
+        self.assertEqual(third.value(), b"")
+
+    def test_what_is_answered_refused_or_gone_is_held_no_longer(self) -> None:
+        channel, wire = self.upload(100)
+        wire.abortConnection()
+        self.assertEqual(self.factory.held, 0)
+        channel, wire = self.connect()
+        channel.dataReceived(b"POST /event HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+        self.assertTrue(wire.value().startswith(b"HTTP/1.1 200 "))
+        self.assertEqual(self.factory.held, 0)
+
+    def test_what_is_no_request_leaves_one_line_a_minute(self) -> None:
+        with capturedLogs() as events:
+            for _ in range(3):
+                channel, _ = self.connect()
+                channel.dataReceived(b"GET / HTTP/9.9\r\n\r\n")
+        said = [one["kind"] for one in events if "kind" in one]
+        self.assertEqual(said, ["request line"])
