@@ -80,8 +80,10 @@ def healthy(target: Target, cases: Cases) -> list[Health]:
     for one in gc.get_objects():
         if isinstance(one, types.FunctionType) and one.__code__.co_filename == target.file:
             target.living[one.__code__.co_qualname, one.__code__.co_firstlineno] = one
-    found = []
+    found, caches = [], _caches()
     for name, case in cases.items():
+        for cache in caches:
+            cache.cache_clear()
         lines: set[int] = set()
         began = time.process_time()
         sys.settrace(_noting(target.file, lines))
@@ -134,17 +136,17 @@ def _child(
         else:
             function, code = change
             function.__code__ = code
-            _forget_answers()
+            for cache in _caches():
+                cache.cache_clear()
         return 0 if all(_passes(cases[name], io.StringIO()) for name in tests) else 1
     except BaseException:  # whatever a broken import raises
         return 1
 
 
-def _forget_answers() -> None:
-    """What the healthy code has answered must not stand for the answers of the mutant."""
-    for one in gc.get_objects():
-        if isinstance(one, functools._lru_cache_wrapper) and one.__module__.startswith("svcserver"):
-            one.cache_clear()
+def _caches() -> list[Any]:
+    """What remembers answers of our code; another test's or healthy code's must not count."""
+    found = [one for one in gc.get_objects() if isinstance(one, functools._lru_cache_wrapper)]
+    return [one for one in found if one.__module__.startswith("svcserver")]
 
 
 def _passes(case: unittest.TestCase, stream: Any) -> bool:
