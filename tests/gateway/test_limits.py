@@ -72,6 +72,15 @@ class CrowdTests(SynchronousTestCase):
             crowd.leave(who)
         self.assertEqual((crowd.total, len(crowd)), (0, 0))
 
+    def test_who_leaves_makes_room_for_one(self) -> None:
+        crowd = Crowd(100, 3, TokenBuckets(Rate(100, 100)))
+        for _ in range(3):
+            crowd.enter("fe80::1%eth0", 0)  # a zone is not part of the address
+        crowd.leave("fe80::1%eth1")
+        self.assertEqual(crowd.enter("fe80::2", 0), "")
+        self.assertEqual(crowd.enter("fe80::2", 0), "max_connections_per_ip")
+        self.assertEqual((crowd.total, len(crowd)), (3, 1))
+
     def test_connects_have_a_rate(self) -> None:
         crowd = Crowd(100, 100, TokenBuckets(Rate(2, 60)))
         self.assertEqual([crowd.enter("a", 0) for _ in range(3)], ["", "", "connect_rate"])
