@@ -124,6 +124,7 @@ class Gate:
             Access.OPTIONAL_TOKEN: self._optional_token,
             Access.ACCOUNT_KEY: self._account_key,
             Access.ADMIN_KEY: self._admin_key,
+            Access.DIRECT: self._direct,
             Access.REGISTERED: self._registered,
             Access.GAME_SERVER: self._game_server_alone,
             Access.ADMIN_OR_GAME_SERVER: self._admin_or_game_server,
@@ -197,9 +198,13 @@ class Gate:
         account = await self._holder(request)
         return Caller(account.id, admin=account.is_admin)
 
-    async def _admin_key(self, request: HttpRequest) -> Caller:
+    async def _direct(self, request: HttpRequest) -> Caller:
         if request.proxied:
             raise Forbidden("an admin calls directly")
+        return NOBODY
+
+    async def _admin_key(self, request: HttpRequest) -> Caller:
+        await self._direct(request)
         account = await self._holder(request)
         if not account.is_admin:
             raise Forbidden("this account is not an admin")

@@ -10,6 +10,7 @@ from svcserver.metagame.belongings import features as belongings
 from svcserver.metagame.belongings import thinning_of
 from svcserver.metagame.characters.routes import Characters
 from svcserver.metagame.characters.store import rename_characters
+from svcserver.metagame.dashboard.pages import DashboardPages
 from svcserver.metagame.health.routes import BackendHealth
 from svcserver.metagame.health.watching import ReadLimit
 from svcserver.metagame.management.online_list import OnlineList
@@ -78,4 +79,5 @@ def build(parts: Parts) -> list[Feature]:
         ),
         OnlineList(settings, parts.online, matchmaker, now),
         BackendHealth(parts.health, reads.busy, now, started_at=now()),
+        DashboardPages(),
     ]

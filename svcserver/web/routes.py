@@ -38,6 +38,7 @@ class Access(StrEnum):
     REGISTERED = "registered"
     GAME_SERVER = "game-server key"
     ADMIN_OR_GAME_SERVER = "admin key, or game-server key"
+    DIRECT = "direct"  # no proxy on the way; nothing to prove: the page that asks for the key
     LOCAL = "local"  # direct loopback callers: deploy server and allowlist helper
 
 

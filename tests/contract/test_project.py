@@ -73,7 +73,11 @@ class PackageTests(SynchronousTestCase):
                 names = set(packed.namelist())
         for wanted in ("twisted/plugins/svcserver_plugins.py", "svcserver/py.typed"):
             self.assertIn(wanted, names)
-        for kind in ("svcserver/**/data/*.json", "svcserver/db/migrations/versions/*.py"):
+        for kind in (
+            "svcserver/**/data/*.json",
+            "svcserver/db/migrations/versions/*.py",
+            "svcserver/metagame/dashboard/static/*",
+        ):
             files = {str(path.relative_to(ROOT)) for path in ROOT.glob(kind)}
             self.assertTrue(files)
             self.assertEqual(files - names, set())

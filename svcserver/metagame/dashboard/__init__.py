@@ -1,0 +1,1 @@
+"""The owner's page at /svc/dashboard, and the admin routes made for it."""

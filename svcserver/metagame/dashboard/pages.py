@@ -1,0 +1,77 @@
+"""The dashboard's files, served from the package. They hold nothing secret: the admin key
+is typed into the page and stays in its memory.
+
+Spec: 2 §4 Management API; 1 §5.9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import ClassVar
+
+from attrs import field, frozen
+
+from svcserver.kernel.refusals import Missing
+from svcserver.web.routes import Access, Answer, Call, Routes, bare
+
+PAGE = "index.html"
+_KINDS = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml; charset=utf-8",
+}
+_POLICY = (
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",  # text can never become markup
+    "trusted-types 'none'",
+)
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "; ".join(_POLICY),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+def read_files() -> dict[str, Answer]:
+    """Every file of the page by name, as it is answered; read once."""
+    found = {}
+    for one in files(__package__).joinpath("static").iterdir():
+        kind = _KINDS.get("." + one.name.rpartition(".")[2])
+        if kind is not None:
+            found[one.name] = Answer(200, one.read_bytes(), HEADERS, kind)
+    return found
+
+
+@frozen
+class DashboardPages:
+    """The page, its styles, scripts and icon."""
+
+    routes: ClassVar[Routes] = Routes(bare)
+    kept: Mapping[str, Answer] = field(factory=read_files)
+
+    @routes.row("GET", "/svc/dashboard", access=Access.DIRECT, quiet=True)
+    async def page(self, call: Call) -> Answer:
+        """The owner's page, for a browser on this machine."""
+        return self.kept[PAGE]
+
+    @routes.row("GET", "/svc/dashboard/<file>", access=Access.DIRECT, quiet=True)
+    async def part(self, call: Call, file: str) -> Answer:
+        """One of the page's files."""
+        found = self.kept.get(file)
+        if found is None:
+            raise Missing("the page has no such file")
+        return found
