@@ -30,7 +30,7 @@ bench-edge: $(VENV)/dev.stamp
 docs: $(VENV)/dev.stamp
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build
 
-prove: $(VENV)/dev.stamp
+prove: $(VENV)/fuzz.stamp
 	SVC_TEST_PROVE=1 $(BIN)/python -m pytest tests/prove
 
 format: $(VENV)/dev.stamp
@@ -53,4 +53,9 @@ $(VENV)/run.stamp: requirements/build.lock requirements/run.lock pyproject.toml 
 $(VENV)/dev.stamp: requirements/dev.lock $(VENV)/run.stamp
 	@echo "installing the pinned development tools into $(VENV) (once)"
 	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	@touch $@
+
+$(VENV)/fuzz.stamp: requirements/fuzz.lock $(VENV)/dev.stamp
+	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes --only-binary :all: -r requirements/fuzz.lock \
+	  || echo "make: no wheel of the fuzzer for this Python; what needs it is skipped"
 	@touch $@

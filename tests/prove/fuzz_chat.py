@@ -1,0 +1,100 @@
+"""The fuzzer's side of ``test_fuzz_chat``: hostile bytes against a chat of two players.
+
+    python -m tests.prove.fuzz_chat CORPUS -max_total_time=20
+
+The first byte of an input says where the rest goes: a stanza of a player who sits in a room, or
+raw bytes from a stranger's socket. Whatever it is, nothing may be raised or logged as a failure,
+and what the other player hears must be well-formed.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import atheris
+
+with atheris.instrument_imports(include=["svcserver.chat", "autobahn.websocket"]):
+    import txaio
+    from autobahn.websocket import protocol  # noqa: F401 - instrumented
+
+    from svcserver.chat import stanza
+    from svcserver.chat.adapter import ChatFactory
+
+from twisted.internet.error import ConnectionDone
+from twisted.logger import LogEvent, globalLogPublisher
+from twisted.python.failure import Failure
+
+from tests.chat.sockets import upgrade
+from tests.chat.test_adapter import Socket
+from tests.chat.town import Client, Town
+
+ROOM = "City-1"
+HEARD = ("presence", "message", "iq", "close")
+
+failures: list[str] = []
+
+
+def listen(event: LogEvent) -> None:
+    """A failure in the log is a finding."""
+    if "log_failure" in event:
+        failures.append(event["log_failure"].getTraceback())
+
+
+class Stage:
+    """Two players in a room; set anew whenever the hostile one has been thrown out."""
+
+    def __init__(self) -> None:
+        self.town = Town()
+        self.factory = ChatFactory(self.town.hall, self.town.clock)
+        self.bad: Client = self.town.bound(1)
+        self.good: Client = self.town.bound(2)
+        for one in (self.good, self.bad):
+            one.join(ROOM)
+
+    def stanza(self, text: str) -> None:
+        """Said by a player who is in."""
+        self.bad.send(text)
+        for heard in self.good.heard():
+            assert stanza.parse(heard).name in HEARD, heard
+
+    def socket(self, data: bytes) -> None:
+        """Sent by a stranger once the upgrade is through."""
+        connection: Any = self.factory.buildProtocol(None)
+        connection.makeConnection(Socket())
+        connection.dataReceived(upgrade(""))
+        connection.dataReceived(data)
+        for _ in range(1 + len(data) // 512):
+            self.town.clock.advance(0)
+        connection.connectionLost(Failure(ConnectionDone()))
+        assert not self.factory.connections
+
+    def rest(self) -> None:
+        """Time for every rate to fill up; nobody falls silent."""
+        self.town.clock.advance(40)
+        self.town.hall.tick()
+        for one in (self.good, self.bad):
+            one.send("<x/>")
+
+
+stage = Stage()
+
+
+def one_input(data: bytes) -> None:
+    """Called by the fuzzer."""
+    global stage
+    if data[:1] < b"\x80":
+        stage.stanza(data[1:].decode("utf-8", "replace"))
+    else:
+        stage.socket(data[1:])
+    stage.rest()
+    if stage.bad.end or stage.good.end:
+        stage = Stage()
+    assert not failures, failures[0]
+
+
+if __name__ == "__main__":
+    txaio.use_twisted()
+    globalLogPublisher.addObserver(listen)  # type: ignore[arg-type]
+    atheris.Setup(sys.argv, one_input)
+    atheris.Fuzz()
