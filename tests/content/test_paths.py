@@ -51,6 +51,14 @@ class PathTests(SynchronousTestCase):
         ):
             self.assertRaises(BadPath, decode, raw)
 
+    def test_the_edges_of_what_is_refused(self) -> None:
+        self.assertEqual(decode(b"x" * 4096), "x" * 4096)
+        self.assertRaises(BadPath, decode, b"x" * 4097)
+        for good in ("X", "a~b", "a\xa0b", "a\ud7ffb", "a\ue000b"):
+            self.assertIs(is_clean(good), True, ascii(good))
+        for bad in ("a\x7fb", "a\x9fb", "a\ud800b", "a\udfffb", "a\x1fb", "", 7, None, b"a"):
+            self.assertIs(is_clean(bad), False, ascii(bad))
+
     def test_clean_paths_are_decoded_once(self) -> None:
         for raw, path in {
             b"A/b.bin": "A/b.bin",

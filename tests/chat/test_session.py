@@ -1,0 +1,145 @@
+"""What a session counts, how long it waits, and what its end says and costs. Spec: 2 §4 Chat."""
+
+from __future__ import annotations
+
+from twisted.logger import capturedLogs
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.chat import session as sessions
+from svcserver.chat.settings import Settings
+from tests.chat.town import Client, Town, account
+
+GET = '<iq type="get" id="1"/>'
+
+
+class Case(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.town = Town()
+
+    def held_back(self, number: int, address: str = "") -> bool:
+        client = self.town.connect(number, "another", address)
+        client.open()
+        return "temporary-auth-failure" in "".join(client.auth())
+
+
+class CountingTests(Case):
+    def test_the_figures_of_the_sheet(self) -> None:
+        waiting = (sessions.LOGIN_S, sessions.BIND_S, sessions.SILENCE_S, sessions.ANSWER_S)
+        self.assertEqual(waiting, (15.0, 10.0, 50.0, 100.0))
+        counts = (sessions.MAX_WAITING, sessions.MAX_REFUSED, sessions.MAX_DROPPED)
+        self.assertEqual(counts, (128, 1000, 1000))
+        self.assertEqual(sessions.FRESH_S, 1.0)
+
+    def test_a_session_is_nobodys_before_its_login(self) -> None:
+        client = self.town.connect(1)
+        self.assertEqual((client.session.account, client.session.heard), ("", client.session.since))
+
+    def test_so_much_waits_for_the_game_and_more_is_dropped(self) -> None:
+        one = self.town.bound(1)
+        one.session.wait()
+        for _ in range(130):
+            one.session.received("<iq/>")
+        self.assertEqual((len(one.session._inbox), one.session._dropped), (128, 2))
+
+    def test_room_messages_over_the_rate_get_their_error_up_to_a_bound_a_minute(self) -> None:
+        self.patch(sessions, "MAX_REFUSED", 3)
+        one = self.town.bound(1)
+        one.join("City-1")
+        for _ in range(70):
+            one.send("<iq/>")  # the rate of stanzas is used up
+        self.assertEqual([len(one.say("City-1", "x")) for _ in range(5)], [1, 1, 1, 0, 0])
+        self.town.clock.advance(0.1)
+        self.town.clock.advance(60)
+        for _ in range(70):
+            one.send("<iq/>")
+        self.assertEqual([len(one.say("City-1", "x")) for _ in range(4)], [1, 1, 1, 0])
+
+    def test_what_is_dropped_is_counted_by_the_minute(self) -> None:
+        self.patch(sessions, "MAX_DROPPED", 10)
+        one = self.town.bound(1)
+        for _ in range(5):
+            for _ in range(10):
+                one.session.drop()
+            self.assertEqual(one.end, "")
+            self.town.clock.advance(60)
+        for _ in range(11):
+            one.session.drop()
+        self.assertEqual(one.end, "abuse")
+
+    def test_what_is_known_of_an_account_is_read_again_after_a_second(self) -> None:
+        one = self.town.bound(1)
+        one.join("City-1")
+        self.town.clock.advance(2)
+        one.say("City-1", "x")
+        asked = self.town.game.asked
+        self.town.clock.advance(0.9)
+        one.say("City-1", "x")
+        self.assertEqual(self.town.game.asked, asked)
+        self.town.clock.advance(0.1)
+        one.say("City-1", "x")
+        self.assertEqual(self.town.game.asked, asked + 1)
+
+
+class EndTests(Case):
+    def room_of_two(self) -> tuple[Client, Client]:
+        one, two = self.town.bound(1), self.town.bound(2)
+        one.join("City-1")
+        two.join("City-1")
+        return one, two
+
+    def reasons(self, act: object) -> list[str]:
+        with capturedLogs() as events:
+            act()  # type: ignore[operator]
+        return [one["why"] for one in events if one["log_format"].startswith("leave room")]
+
+    def test_the_log_tells_replaced_from_disconnected(self) -> None:
+        one, two = self.room_of_two()
+        self.assertEqual(self.reasons(lambda: one.session.end("replaced")), ["replaced"])
+        self.assertEqual(self.reasons(two.session.lost), ["disconnect"])
+
+    def test_an_end_for_cause_holds_the_account_a_minute(self) -> None:
+        for number, reason in enumerate(("replaced", "abuse", "size", "backlog"), 1):
+            self.town.bound(number).session.end(reason)
+            self.assertTrue(self.held_back(number), reason)
+        for number, reason in enumerate(("close", "socket", "ping-timeout", "shutdown"), 11):
+            self.town.bound(number).session.end(reason)
+            self.assertFalse(self.held_back(number), reason)
+        self.town.clock.advance(60)
+        self.assertFalse(self.held_back(1))
+
+    def test_frames_too_large_count_against_account_and_address_and_no_other_end_does(
+        self,
+    ) -> None:
+        for reason, held in (("socket", False), ("size", True)):
+            for _ in range(10):
+                self.town.connect(1, address="203.0.113.9").session.end(reason)
+            self.assertIs(self.held_back(2, "203.0.113.9"), held)
+            self.assertFalse(self.held_back(3, "203.0.113.10"))
+
+    def test_a_shutdown_holds_nobody_who_had_not_bound_yet(self) -> None:
+        for _ in range(3):
+            client = self.town.connect(1)
+            client.open()
+            client.auth()
+            client.session.end("shutdown")
+        self.assertFalse(self.held_back(1))
+
+    def test_friends_hear_of_an_end_but_not_at_a_shutdown(self) -> None:
+        self.town = Town(Settings(presence=True))
+        self.town.game.befriend(account(1), account(2))
+        for end, told in (("socket", 1), ("shutdown", 0)):
+            one, two = self.town.bound(1), self.town.bound(2)
+            one.send("<presence/>"), two.send("<presence/>")
+            two.heard()
+            one.session.end(end)
+            self.assertEqual(len(two.heard()), told, end)
+            two.session.end("socket")
+
+    def test_the_trace_shows_both_directions(self) -> None:
+        one = Town(Settings(trace=True)).bound(1)
+        with capturedLogs() as events:
+            one.send(GET)
+        self.assertEqual(
+            [event["log_format"].split()[2] for event in events if "trace" in event["log_format"]],
+            ["in", "out"],
+        )
