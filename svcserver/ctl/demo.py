@@ -27,7 +27,7 @@ PORTS = Ports(gateway=61443, relay=61010)
 @click.option("--config", metavar="DIR", default=FOLDER, help="The demo host's folder.")
 @click.option("--once", is_flag=True, help="Stop after the evening; 0 when all worked.")
 @click.option("--players", type=click.IntRange(1, MAX_PLAYERS), default=4, help="How many come.")
-@click.option("--hunts", type=click.IntRange(0, 20), default=1, help="Hunts they go on.")
+@click.option("--hunts", type=click.IntRange(0, 100), default=1, help="Hunts they go on.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for machines.")
 def demo(config: str, once: bool, players: int, hunts: int, as_json: bool) -> None:
     """Start a whole host, let simulated players live an evening on it, and keep it running."""

@@ -23,7 +23,7 @@ from svcserver.metagame.accounts.store import SqlAccounts
 
 @click.command("play")
 @click.option("--players", type=click.IntRange(1, MAX_PLAYERS), default=4, help="How many come.")
-@click.option("--hunts", type=click.IntRange(0, 20), default=1, help="Hunts they go on.")
+@click.option("--hunts", type=click.IntRange(0, 100), default=1, help="Hunts they go on.")
 @click.option("--url", metavar="URL", help="The metagame itself, past relay and gateway.")
 @click.option("--relay-port", type=click.IntRange(1024, 65000), default=61010, help="First relay.")
 @about_a_host

@@ -1,7 +1,8 @@
 """``svc-gameserver-sim``: stands in for the real game server.
 
 Takes the launch command line of a game server, binds its UDP port, answers every datagram,
-calls the metagame with its key, writes the ready file, and ends when nobody comes.
+calls the metagame with its key, writes the ready file, and ends when nobody comes, or soon after
+the last of those who said ``svc hello NAME`` has said ``svc goodbye NAME``.
 
     svc-gameserver-sim KEY PORT MAP BEHEMOTH MM_HUNT EXPECTED HOST:PORT [EXTRA...]
 
@@ -21,11 +22,15 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 
 DEFAULT_METAGAME = "http://127.0.0.1:61000"
 READY_FILE = "SVC_SERVER_READY_FILE"
 IDLE_S = 50.0
+EMPTY_S = 1.0  # after the last goodbye
+MAX_NAMES = 64  # players present
+NO_PLAYERS = "NO_EXPECTED_PLAYERS"  # of a city: it stays
+HELLO, GOODBYE = b"svc hello ", b"svc goodbye "
 PERSISTENT_FROM = 8776  # such ports never end for want of players
 TICK_S = 0.25
 CALL_S = 5.0
@@ -63,6 +68,27 @@ class CommandLine:
         return f"-sim-{name}" in self.extra
 
 
+@define
+class Guests:
+    """Who is here; ``now`` in seconds."""
+
+    _present: set[bytes] = field(factory=set)
+    _left: float | None = None  # when the last of them went
+
+    def note(self, said: bytes, now: float) -> None:
+        """A datagram: somebody comes or goes, or neither."""
+        if said.startswith(HELLO) and len(self._present) < MAX_NAMES:
+            self._present.add(said.removeprefix(HELLO))
+            self._left = None
+        elif said.startswith(GOODBYE) and said.removeprefix(GOODBYE) in self._present:
+            self._present.discard(said.removeprefix(GOODBYE))
+            self._left = None if self._present else now
+
+    def gone(self, now: float) -> bool:
+        """Whether everybody has gone, and nobody came since."""
+        return self._left is not None and now - self._left > EMPTY_S
+
+
 def call_metagame(key: str, base: str) -> int:
     """One call with the game-server key; the status, or 0 when nobody answers."""
     url = urlsplit(base)
@@ -83,8 +109,11 @@ def serve(line: CommandLine, wire: socket.socket) -> None:
         idle_s = float("inf") if line.port >= PERSISTENT_FROM else IDLE_S
     crash_s = line.number("crash-after")
     began = heard = time.monotonic()
+    guests = Guests()
     wire.settimeout(TICK_S)
     while time.monotonic() - heard < idle_s:
+        if line.expected != NO_PLAYERS and guests.gone(time.monotonic()):
+            return
         if crash_s is not None and time.monotonic() - began > crash_s:
             raise SystemExit(1)
         try:
@@ -92,6 +121,7 @@ def serve(line: CommandLine, wire: socket.socket) -> None:
         except TimeoutError:
             continue
         heard = time.monotonic()
+        guests.note(said, heard)
         name = line.map.partition("?")[0].rpartition("/")[2]
         wire.sendto(b"svc-gameserver-sim " + name.encode() + b" " + said[:64], who)
 

@@ -45,6 +45,7 @@ class Chain:
     game_folder: Path
     city_map: str
     features: frozenset[str]
+    ports: frozenset[int]  # TCP, of the host's own components
 
     @classmethod
     def of(cls, host: Host) -> Chain:
@@ -69,6 +70,16 @@ class Chain:
             host.path(host.variables("content").get("CONTENT_GAME_DIR", "")),
             metagame.get("CITY_MAP", ""),
             _features(metagame),
+            frozenset(
+                [
+                    _port(metagame, "PORT", 61000),
+                    _port(metagame, "CHAT_PORT", 61099),
+                    _port(deploy, "PORT", 61001),
+                    _port(host.variables("content"), "PORT", 61002),
+                    _port(allowlist, "ALLOWLIST_PORT", 61005),
+                    _port(gateway, "GATEWAY_PORT", 443),
+                ]
+            ),
         )
 
     async def look(self, reactor: Any) -> None:
@@ -143,6 +154,9 @@ def _features(metagame: dict[str, str]) -> frozenset[str]:
         "chat": metagame.get("CHAT", "").strip() == "1" and find_spec("svcserver.chat.adapter"),
         "store": metagame.get("STORE", "").strip().lower() == "free",
         "guild": metagame.get("GUILDS", "").strip() != "0",
+        "links": metagame.get("SLAYER_LINKS", "").strip() != "0",
+        "balance": metagame.get("BALANCE_FROM_INVENTORY", "").strip() != "0",
+        "progression": metagame.get("PROGRESSION_MODE", "").strip().lower() != "stub",
         "content": True,
     }
     return frozenset(name for name, on in switches.items() if on)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, unescape
 
 from attrs import define, field
 from autobahn.twisted.websocket import WebSocketClientFactory, WebSocketClientProtocol
@@ -17,8 +19,9 @@ from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.player import Player
 from svcserver.kernel.secrets import hex_token
 
-ANSWER_S = 15.0
+ANSWER_S = 30.0
 MAX_FRAMES = 10_000  # heard and not yet asked for
+MAX_HEARD = 1_000_000  # different lines
 OPEN = '<open xmlns="urn:ietf:params:xml:ns:xmpp-framing" to="{domain}" version="1.0"/>'
 AUTH = '<auth xmlns="urn:ietf:params:xml:ns:xmpp-sasl" mechanism="PLAIN">{proof}</auth>'
 BIND = (
@@ -27,16 +30,23 @@ BIND = (
 )
 SESSION = '<iq type="set" id="s1"><session xmlns="urn:ietf:params:xml:ns:xmpp-session"/></iq>'
 JOIN = '<presence to="{room}/{nick}"><x xmlns="http://jabber.org/protocol/muc"/></presence>'
-SAY = '<message type="groupchat" to="{room}" id="{id}"><body>{text}</body></message>'
+SAY = '<message type="{kind}" to="{to}" id="{id}"><body>{text}</body></message>'
+PONG = '<iq type="result" id="{id}"/>'
 CLOSE = '<close xmlns="urn:ietf:params:xml:ns:xmpp-framing"/>'
+_FROM = re.compile(r' from="([^"]*)"')
+_ID = re.compile(r' id="([^"]*)"')
+_BODY = re.compile(r"<body>([^<]*)</body>")
 
 
 class ChatProtocol(WebSocketClientProtocol):
-    """Frames in a row, and whoever waits for the next one."""
+    """Lines counted, other frames in a row, and whoever waits for the next one."""
 
     def __init__(self) -> None:
         super().__init__()
         self.frames: list[str] = []
+        self.heard: Counter[tuple[str, str]] = Counter()  # from whom; text
+        self.refused = 0
+        self.listener: Callable[[str], None] = lambda text: None
         self.waiting: Deferred[None] | None = None
         self.ended = False
 
@@ -48,14 +58,27 @@ class ChatProtocol(WebSocketClientProtocol):
 
     def onMessage(self, payload: bytes, isBinary: bool) -> None:
         """One stanza."""
-        if len(self.frames) < MAX_FRAMES:
-            self.frames.append(payload.decode("utf-8", "replace"))
+        frame = payload.decode("utf-8", "replace")
+        if frame.startswith("<message"):
+            self._line(frame)
+        elif frame.startswith("<iq") and "urn:xmpp:ping" in frame:
+            self.sendMessage(PONG.format(id=_found(_ID, frame)).encode())
+        elif len(self.frames) < MAX_FRAMES:
+            self.frames.append(frame)
         self._wake()
 
     def onClose(self, wasClean: bool, code: int | None, reason: str | None) -> None:
         """It is over."""
         self.ended = True
         self._wake()
+
+    def _line(self, frame: str) -> None:
+        if 'type="error"' in frame:
+            self.refused += 1
+        elif len(self.heard) < MAX_HEARD:
+            text = unescape(_found(_BODY, frame))
+            self.heard[_who(unescape(_found(_FROM, frame))), text] += 1
+            self.listener(text)
 
     def _wake(self) -> None:
         waiting, self.waiting = self.waiting, None
@@ -69,9 +92,15 @@ class Chatter:
 
     reactor: Any
     player: Player
+    listener: Callable[[str], None] = lambda text: None
     domain: str = "svc.local"
     resource: str = field(factory=lambda: f"V2:svc:WIN::{hex_token(32)}")
     _wire: Any = None
+
+    @property
+    def nick(self) -> str:
+        """As the game makes it."""
+        return f"{self.player.name}:{self.player.account}:{self.resource}"
 
     async def log_in(self) -> None:
         """Connect and bind; raises Broken("chat", ...)."""
@@ -83,8 +112,12 @@ class Chatter:
         )
         factory.protocol = ChatProtocol
         endpoint = TCP4ClientEndpoint(self.reactor, "127.0.0.1", port, timeout=10)
-        self._wire = await endpoint.connect(factory)
-        await self._until(lambda: self._wire.state == ChatProtocol.STATE_OPEN, "the upgrade")
+        try:
+            self._wire = await endpoint.connect(factory)
+        except Exception as why:
+            raise Broken("chat", f"the connection failed: {type(why).__name__}") from why
+        self._wire.listener = self.listener
+        await self.until(lambda: self._wire.state == ChatProtocol.STATE_OPEN, "the upgrade")
         self._send(OPEN.format(domain=self.domain))
         await self.hear("PLAIN")
         proof = f"\0{self.player.account}\0{self.player.token}".encode()
@@ -97,21 +130,32 @@ class Chatter:
         self._send(SESSION)
         await self.hear('id="s1"')
 
+    def address_of(self, room: str) -> str:
+        """A room's address."""
+        return f"{room}@muc.{self.domain}"
+
     async def enter(self, room: str) -> None:
         """Join; our own presence comes last."""
-        nick = f"{self.player.name}:{self.player.account}:{self.resource}"
-        self._send(JOIN.format(room=f"{room}@muc.{self.domain}", nick=escape(nick)))
-        said = await self.hear("<presence", also=('code="110"', 'type="error"'))
+        self._wire.frames.clear()
+        address = self.address_of(room)
+        self._send(JOIN.format(room=address, nick=escape(self.nick)))
+        said = await self.hear(f'from="{address}/', also=('code="110"', 'type="error"'))
         if 'type="error"' in said:
             raise Broken("chat", f"{self.player.name} may not enter {room}")
 
     def say(self, room: str, text: str) -> None:
         """A line for everyone in the room."""
-        room = f"{room}@muc.{self.domain}"
-        self._send(SAY.format(room=room, id=hex_token(8), text=escape(text)))
+        self._tell("groupchat", self.address_of(room), text)
+
+    def whisper(self, other: Chatter, text: str) -> None:
+        """A line for one."""
+        self._tell("chat", f"{other.player.account}@{self.domain}", text)
+
+    def _tell(self, kind: str, to: str, text: str) -> None:
+        self._send(SAY.format(kind=kind, to=to, id=hex_token(8), text=escape(text)))
 
     async def hear(self, word: str, *, also: Sequence[str] = ("",)) -> str:
-        """The first unheard stanza with ``word`` and one of ``also``; it counts as heard."""
+        """The first unheard frame with ``word`` and one of ``also``; it counts as heard."""
         found: list[str] = []
 
         def look() -> bool:
@@ -121,12 +165,19 @@ class Chatter:
                     return True
             return False
 
-        await self._until(look, word)
+        await self.until(look, word)
         return found[0]
 
-    def count(self, word: str) -> int:
-        """Unheard stanzas with ``word``."""
-        return sum(word in frame for frame in self._wire.frames)
+    @property
+    def heard(self) -> Counter[tuple[str, str]]:
+        """Every line that came, by who said it and what."""
+        heard: Counter[tuple[str, str]] = self._wire.heard
+        return heard
+
+    @property
+    def refused(self) -> int:
+        """Lines of ours the server sent back."""
+        return int(self._wire.refused)
 
     async def close(self) -> None:
         """Say goodbye."""
@@ -135,9 +186,12 @@ class Chatter:
             self._wire.dropConnection(abort=False)
 
     def _send(self, frame: str) -> None:
+        if self._wire.ended or self._wire.state != ChatProtocol.STATE_OPEN:
+            raise Broken("chat", f"the server closed {self.player.name}'s connection")
         self._wire.sendMessage(frame.encode())
 
-    async def _until(self, true: Any, what: str) -> None:
+    async def until(self, true: Callable[[], bool], what: str) -> None:
+        """Wait for it; raises Broken when the connection ends or nothing comes."""
         deadline = self.reactor.seconds() + ANSWER_S
         while not true():
             left = deadline - self.reactor.seconds()
@@ -153,24 +207,12 @@ class Chatter:
                     timer.cancel()
 
 
-async def talk(reactor: Any, players: Sequence[Player], room: str, gather: Any) -> int:
-    """Everybody enters, says one line, and hears every line once; how many were heard."""
-    chatters = [Chatter(reactor, one) for one in players]
-    try:
-        await gather([one.log_in() for one in chatters])
-        await gather([one.enter(room) for one in chatters])
-        for one in chatters:
-            one.say(room, f"hello from {one.player.name} <&>")
-        for one in chatters:
-            for other in chatters:
-                await one.hear(f"hello from {other.player.name} &lt;&amp;&gt;")
-            if extra := one.count("hello from"):
-                raise Broken("chat", f"{one.player.name} heard {extra} lines twice")
-    except Broken:
-        raise
-    except Exception as why:
-        raise Broken("chat", f"the connection failed: {type(why).__name__}") from why
-    finally:
-        for one in chatters:
-            await one.close()
-    return len(chatters) ** 2
+def _found(pattern: re.Pattern[str], frame: str) -> str:
+    match = pattern.search(frame)
+    return match[1] if match is not None else ""
+
+
+def _who(address: str) -> str:
+    """Room and nickname, or account and resource: each relay's domain has its own port."""
+    local, _, rest = address.partition("@")
+    return f"{local}/{rest.partition('/')[2]}"

@@ -6,7 +6,7 @@ host's folder the same is read over HTTP by a fresh login from another address.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from sqlalchemy import Connection, bindparam, text
 
 from svcserver.ctl import database
 from svcserver.ctl.host import Host
+from svcserver.ctl.play import owned
 from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.player import Player, pause
 from svcserver.ctl.play.together import Downloaded
@@ -21,6 +22,7 @@ from svcserver.ctl.play.wire import Wire
 from svcserver.kernel import json
 
 STATUS_S = 8.0  # the status page is remembered for 5 s
+GONE_S = 90.0  # a game server that was not told ends by itself when it is empty
 _ACCOUNTS = text("SELECT id, username FROM accounts WHERE id IN :ids").bindparams(
     bindparam("ids", expanding=True)
 )
@@ -33,11 +35,12 @@ _SAVES = text(
 )
 
 
-def stored(host: Host, players: Sequence[Player]) -> int:
-    """Compare the database with what was acknowledged; the number of saves found there."""
+def stored(host: Host, players: Sequence[Player]) -> tuple[int, int]:
+    """Compare the database with what was acknowledged; the saves and transactions found there."""
     with database.ledger(host) as tx:
         _accounts(tx, players)
-        return sum(_character(tx, one) for one in players)
+        saves = sum(_character(tx, one) for one in players)
+        return saves, sum(owned.stored(tx, one) for one in players)
 
 
 def _accounts(tx: Connection, players: Sequence[Player]) -> None:
@@ -64,15 +67,22 @@ def _character(tx: Connection, player: Player) -> int:
     return saves
 
 
-async def read_again(reactor: Any, base: str, player: Player, source: str) -> None:
-    """A fresh login from elsewhere reads the document byte for byte."""
+async def read_again(
+    reactor: Any, base: str, player: Player, source: str, features: frozenset[str]
+) -> None:
+    """A fresh login from elsewhere reads the document byte for byte, and all that was earned."""
     wire = Wire(reactor, base, source)
     other = Player(reactor, wire, player.name, key=player.key)
     try:
         await other.log_in()
         await other.load()
+        _same_document(other, player)
+        await owned.compare(other, player, features)
     finally:
         await wire.close()
+
+
+def _same_document(other: Player, player: Player) -> None:
     if other.account != player.account or other.character != player.character:
         raise Broken("metagame", f"{player.name}'s second login is another account")
     if other.data != player.data or other.version != player.version:
@@ -100,17 +110,37 @@ async def online(reactor: Any, base: str, players: Sequence[Player], owner_key: 
         raise Broken("deploy", "ServerStatus lists no city")
 
 
-async def running(reactor: Any, deploy: str, ports: set[int]) -> list[dict[str, Any]]:
-    """The deploy server's own list has a live game server on each of ``ports``."""
+async def running(reactor: Any, deploy: str, groups: Mapping[int, Set[str]]) -> None:
+    """On each port runs a game server, by the deploy server's list, that expects those accounts."""
+    servers = {int(one["port"]): one for one in await _servers(reactor, deploy)}
+    for port, accounts in groups.items():
+        if port not in servers:
+            raise Broken("deploy", f"lists no game server on port {port}")
+        if missing := set(accounts) - set(servers[port]["expectedPlayers"]):
+            raise Broken("deploy", f"the server on port {port} does not expect {min(missing)}")
+
+
+async def gone(reactor: Any, deploy: str, players: Sequence[Player]) -> list[str]:
+    """No game server is left that expected one of ``players``; the kinds of those that run."""
+    ours, deadline = {one.account for one in players}, reactor.seconds() + GONE_S
+    while True:
+        servers = await _servers(reactor, deploy)
+        left = [int(one["port"]) for one in servers if ours & set(one["expectedPlayers"])]
+        if not left:
+            return sorted(str(one["kind"]) for one in servers)
+        if reactor.seconds() > deadline:
+            seen = f"{len(left)} game servers still run {GONE_S:.0f} s after their players left"
+            raise Broken("deploy", f"{seen}, one on port {min(left)}")
+        await pause(reactor, 0.25)
+
+
+async def _servers(reactor: Any, deploy: str) -> list[dict[str, Any]]:
     wire = Wire(reactor, deploy, link="deploy")
     try:
-        servers = (await wire.ask("GET", "/gameservers")).json["servers"]
+        servers: list[dict[str, Any]] = (await wire.ask("GET", "/gameservers")).json["servers"]
     finally:
         await wire.close()
-    missing = ports - {int(one["port"]) for one in servers}
-    if missing:
-        raise Broken("deploy", f"lists no game server on port {min(missing)}")
-    return [one for one in servers if int(one["port"]) in ports]
+    return servers
 
 
 def same_files(folder: Path, downloads: Sequence[Sequence[Downloaded]]) -> None:

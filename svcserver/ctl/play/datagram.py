@@ -1,4 +1,4 @@
-"""Knocking at a game server's UDP port until it answers."""
+"""Knocking at a game server's UDP port until it answers; saying goodbye when leaving."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from svcserver.ctl.play.broken import Broken
 
 KNOCK_S = 0.25
 GIVE_UP_S = 20.0
-HELLO = b"svc hello"
+HELLO, GOODBYE = b"svc hello", b"svc goodbye"
 
 
 class Knock(DatagramProtocol):
-    """Sends ``HELLO`` again and again; ``answer`` fires with the first reply."""
+    """Says ``words`` again and again; ``answer`` fires with the first reply."""
 
-    def __init__(self, reactor: Any, host: str, port: int) -> None:
-        self.address = host, port
+    def __init__(self, reactor: Any, host: str, port: int, words: bytes) -> None:
+        self.address, self.words = (host, port), words
         self.answer: Deferred[bytes] = Deferred()
         self._knocking = LoopingCall(self._knock)
         self._knocking.clock = reactor
@@ -40,12 +40,12 @@ class Knock(DatagramProtocol):
 
     def _knock(self) -> None:
         if self.transport is not None:
-            self.transport.write(HELLO, self.address)
+            self.transport.write(self.words, self.address)
 
 
-async def answer_of(reactor: Any, host: str, port: int, source: str) -> bytes:
-    """What the game server says; raises Broken when it stays silent."""
-    knock = Knock(reactor, host, port)
+async def answer_of(reactor: Any, host: str, port: int, source: str, words: bytes = HELLO) -> bytes:
+    """What the game server says to ``words``; raises Broken when it stays silent."""
+    knock = Knock(reactor, host, port, words)
     listening = reactor.listenUDP(0, knock, interface=source)
     try:
         return await knock.answer.addTimeout(GIVE_UP_S, reactor)

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence, Set
+from itertools import count
 from typing import Any
 
 from attrs import define, field, frozen
-from twisted.internet.defer import Deferred, FirstError, gatherResults
 
 from svcserver.ctl.host import Host
-from svcserver.ctl.play import chatting, checks, datagram, together
+from svcserver.ctl.play import checks, datagram, together
 from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.chain import Chain
+from svcserver.ctl.play.crowd import gather
+from svcserver.ctl.play.looting import GameServer
+from svcserver.ctl.play.outing import Outing
 from svcserver.ctl.play.player import Player
-from svcserver.ctl.play.story import Story
+from svcserver.ctl.play.story import Story, and_more, counted
+from svcserver.ctl.play.talking import Talk
+from svcserver.ctl.play.timings import Timings
 from svcserver.ctl.play.wire import Wire
 from svcserver.kernel.secrets import hex_token
 from svcserver.relay.relaying import PortBusy, RelayService
 
 NAMES = ("Ada", "Bo", "Cleo", "Dag", "Edda", "Finn", "Gro", "Hal")
-SAVES = 3
-MAX_PLAYERS = 64
+SAVES = 3  # a player at least
+MAX_PLAYERS = 1000
+SHOWN = 8  # of a list, in a line for a person
+AT_ONCE = 32  # players who do the same thing at the same moment
+DOWNLOADS = 8  # at the same moment
 
 
 @frozen
@@ -45,6 +53,10 @@ class Evening:
     chain: Chain | None = None
     players: list[Player] = field(factory=list)
     relays: list[RelayService] = field(factory=list)
+    timings: Timings = field(factory=Timings)
+    talk: Talk | None = None
+    tag: str = field(factory=lambda: hex_token(4))
+    _direct: Wire | None = None  # as game servers go
 
     async def live(self) -> None:
         """All of it."""
@@ -65,6 +77,7 @@ class Evening:
         await self._settle_in()
         await self._city()
         await self._meet()
+        await self._speak()
         await self._hunts()
         await self._trade()
         await self._save()
@@ -72,24 +85,33 @@ class Evening:
 
     def _arrive(self) -> None:
         """Each player at an address of their own, behind a relay of their own."""
-        tail = hex_token(4)
+        ports = self._relay_ports()
         for at in range(self.wishes.players):
             source = source_of(at)
-            base = self.wishes.url or self._relay(at, source)
-            name = f"{NAMES[at % len(NAMES)]}{at // len(NAMES) or ''}_{tail}"
+            base = self.wishes.url or self._relay(next(ports), source)
+            name = f"{NAMES[at % len(NAMES)]}{at // len(NAMES) or ''}_{self.tag}"
             wire = Wire(self.reactor, base, source if self.wishes.url else "127.0.0.1")
+            wire.timings = self.timings
             player = Player(self.reactor, wire, name, self.wishes.invite)
             if self.chain is not None:
                 player.city = self.chain.city_map
             self.players.append(player)
-        names = ", ".join(one.name for one in self.players)
-        self.story.say(f"{len(self.players)} players come: {names}")
+        if self.chain is not None:
+            self._direct = Wire(self.reactor, self.chain.metagame)
+            self._direct.timings = self.timings
+        names = ", ".join(one.name for one in self.players[:SHOWN])
+        more = len(self.players) - SHOWN
+        self.story.say(f"{counted(len(self.players), 'player')} come: {names}{and_more(more)}")
 
-    def _relay(self, at: int, source: str) -> str:
+    def _relay_ports(self) -> Iterator[int]:
+        """From the first one on, past the ports of the host's own components."""
+        first = self.wishes.relay_port
+        own = self.chain.ports if self.chain is not None else frozenset()
+        return (port for port in count(first) if port == first or port not in own)
+
+    def _relay(self, port: int, source: str) -> str:
         assert self.chain is not None  # noqa: S101 - the command gives one without --url
-        relay = RelayService(
-            self.reactor, self.chain.gateway, port=self.wishes.relay_port + at, bind=source
-        )
+        relay = RelayService(self.reactor, self.chain.gateway, port=port, bind=source)
         try:
             relay.startService()
         except PortBusy as why:
@@ -112,104 +134,170 @@ class Evening:
         assert where is not None  # noqa: S101 - _to_the_city sets it or raises
         if {one.place for one in self.players} != {where}:
             raise Broken("deploy", "the players were sent to different cities")
-        await self._each(self._knock)
-        await self._listed({where.port})
+        await self._each(lambda one: self._knock(one, datagram.HELLO))
+        await self._listed({where.port: set()})
         self.story.say(f"all were matched into the city, which answers on UDP port {where.port}")
 
     async def _meet(self) -> None:
-        """Friends, a guild, and talk in the city."""
-        first, *others = self.players
-        if others:
-            await together.befriend(first, others[0])
-            self.story.say(f"{first.name} and {others[0].name} became friends")
-        if self._has("guild") and self.chain is not None:
-            direct = Wire(self.reactor, self.chain.metagame)
-            try:
-                key = self.chain.game_server_key
-                name = await together.found_guild(first, others, direct, key)
-            finally:
-                await direct.close()
-            self.story.say(f"they founded the guild {name}")
-        if self._has("chat"):
-            heard = await chatting.talk(self.reactor, self.players, "City-evening", gather)
-            self.story.say(f"everyone said hello in the chat; {heard} lines were heard, each once")
+        """Friends, slayer links, guilds."""
+        parties = self._parties()
+        await gather([_befriend(members) for members in parties], AT_ONCE)
+        pairs = [members for members in parties if len(members) > 1]
+        if pairs:
+            first, second, *_ = pairs[0]
+            more = and_more(sum(len(one) - 1 for one in pairs) - 1, "pair")
+            self.story.say(f"{first.name} and {second.name}{more} became friends")
+        if self._has("links") and pairs:
+            await gather([together.link(one, other) for one, other, *_ in pairs], AT_ONCE)
+            self.story.say(
+                f"{first.name} and {second.name}{and_more(len(pairs) - 1, 'pair')} linked"
+            )
+        if self._has("guild"):
+            await self._found()
+
+    async def _found(self) -> None:
+        """Guilds of whole parties, through the game server as the game does."""
+        assert self._direct is not None and self.chain is not None  # noqa: S101 - _has says so
+        direct, key = self._direct, self.chain.game_server_key
+        made = await gather(
+            [together.found_guild(one[0], one[1:], direct, key) for one in self._clans()], AT_ONCE
+        )
+        self.story.say(f"{made[0][0]}{and_more(len(made) - 1, 'guild')} was founded, all joined")
+
+    async def _speak(self) -> None:
+        """Everybody says a line in the city and in the guild, and whispers to the next one."""
+        if not self._has("chat"):
+            return
+        talk = self.talk = Talk(self.reactor, self.timings, self.tag)
+        await talk.log_in(self.players)
+        rooms = [(f"City-{self.tag}", self.players)]
+        if self._has("guild"):
+            rooms += [(f"Guild-{clan[0].ties.guild}", clan) for clan in self._clans()]
+        for room, members in rooms:
+            await talk.enter(members, room)
+            for one in members:
+                talk.say(one, members, room)
+        for one, other in zip(self.players, [*self.players[1:], self.players[0]], strict=True):
+            if one is not other:
+                talk.whisper(one, other)
+        heard = await talk.settle()
+        self.story.say(
+            f"they talked in the city and the guild, and whispered: {talk.said} lines, "
+            f"heard {heard} times, each exactly once"
+        )
 
     async def _hunts(self) -> None:
-        """In parties of up to four, none alone where it can be helped."""
+        """Parties of up to four, none alone where it can be helped, all at the same time."""
         if self.wishes.hunts == 0:
             return
-        count = -(-len(self.players) // together.PARTY)
-        parties = [self.players[at::count] for at in range(count)]
-        await gather([together.party_up(members[0], members[1:]) for members in parties])
-        self.story.say(f"{len(parties)} {'party' if len(parties) == 1 else 'parties'} met")
-        for number in range(self.wishes.hunts):
-            hunt_id = together.HUNTS[number % len(together.HUNTS)]
-            places = await gather([together.hunt(members, hunt_id) for members in parties])
-            await self._each(self._knock)
-            await self._listed({place.port for place in places})
-            ports = ", ".join(str(place.port) for place in sorted(places, key=lambda p: p.port))
-            self.story.say(f"hunt {number + 1}: their own game server answers on UDP port {ports}")
-        await gather([together.disband(members) for members in parties])
-
-    async def _listed(self, ports: set[int]) -> None:
+        outings = [self._outing(members, at) for at, members in enumerate(self._parties())]
+        places = await gather([one.live(self.wishes.hunts) for one in outings])
+        ports = sorted({place.port for listed in places for place in listed})
+        shown = ", ".join(map(str, ports[:SHOWN])) + and_more(len(ports) - SHOWN)
+        self.story.say(
+            f"{counted(len(outings), 'party', 'parties')} met by invites, and hunted; their game "
+            f"servers answered on UDP port {shown}"
+        )
+        if self._direct is not None:
+            deals = sum(one.earned.transactions for one in self.players)
+            self.story.say(
+                f"{counted(deals, 'transaction')} of loot and repairs, none counted twice"
+            )
         if self.chain is not None:
-            await checks.running(self.reactor, self.chain.deploy, ports)
+            kinds = await checks.gone(self.reactor, self.chain.deploy, self.players)
+            left = "and only the city runs" if kinds == ["city"] else f"{len(kinds)} others run"
+            self.story.say(f"their game servers have ended, {left}")
+
+    def _outing(self, members: Sequence[Player], at: int) -> Outing:
+        server = None
+        if self._direct is not None and self.chain is not None:
+            server = GameServer(self._direct, self.chain.game_server_key)
+        first = together.HUNTS[at % len(together.HUNTS)]
+        real = self._has("progression")
+        return Outing(members, self._knock, self._listed, self.talk, server, real, first)
+
+    async def _listed(self, groups: Mapping[int, Set[str]]) -> None:
+        if self.chain is not None:
+            await checks.running(self.reactor, self.chain.deploy, groups)
 
     async def _trade(self) -> None:
         """The shop and the files."""
         if self._has("store"):
-            items = await gather([together.shop(one) for one in self.players])
+            items = await gather([together.shop(one) for one in self.players], AT_ONCE)
             self.story.say(f"each took {items[0]} from the store, and has it once")
         if self._has("content") and self.chain is not None:
-            downloads = await gather([together.download(one) for one in self.players])
+            loads = [together.download(one) for one in self.players]
+            downloads = await gather(loads, DOWNLOADS)
             checks.same_files(self.chain.game_folder, downloads)
             self.story.say(f"each downloaded the game's {len(downloads[0])} files, byte for byte")
 
     def _has(self, feature: str) -> bool:
         return self.chain is not None and feature in self.chain.features
 
-    async def _knock(self, player: Player) -> None:
+    async def _knock(self, player: Player, words: bytes) -> None:
         place = player.place
         assert place is not None  # noqa: S101 - set by the caller
         source = source_of(self.players.index(player))
         source = source if place.host.startswith("127.") else ""
-        await datagram.answer_of(self.reactor, place.host, place.port, source)
+        began = self.reactor.seconds()
+        await datagram.answer_of(self.reactor, place.host, place.port, source, words)
+        self.timings.note("UDP answer of a game server", self.reactor.seconds() - began)
 
     async def _save(self) -> None:
-        for _ in range(SAVES):
-            await self._each(Player.save)
-        count = sum(one.saves for one in self.players)
-        self.story.say(f"{count} saves of 40 KB were acknowledged, {SAVES} a player")
+        await self._each(_save_some)
+        saves = sum(one.saves for one in self.players)
+        self.story.say(f"{saves} saves of 40 KB were acknowledged")
 
     async def _check(self) -> None:
-        reactor, chain = self.reactor, self.chain
+        reactor, chain, players = self.reactor, self.chain, self.players
+        if self.talk is not None:
+            heard = await self.talk.settle()
+            self.story.say(f"of {self.talk.said} chat lines, {heard} deliveries, not one was lost")
         base = self.wishes.url or (chain.metagame if chain is not None else "")
-        await gather(
-            [
-                checks.read_again(reactor, base, one, source_of(200 + at))
-                for at, one in enumerate(self.players)
-            ]
-        )
-        self.story.say("a second login reads every document byte for byte")
+        has = chain.features if chain is not None else frozenset()
+        again = [
+            checks.read_again(reactor, base, one, source_of(MAX_PLAYERS + at), has)
+            for at, one in enumerate(players)
+        ]
+        await gather(again, AT_ONCE)
+        self.story.say("a second login reads every document byte for byte, and all that was earned")
         if chain is not None:
-            await chain.let_in(reactor, [source_of(at) for at in range(len(self.players))])
+            await chain.let_in(reactor, [source_of(at) for at in range(len(players))])
             self.story.say("the allowlist helper let in every player's address")
         if self.host is not None:
-            saves = checks.stored(self.host, self.players)
-            self.story.say(f"the database holds {len(self.players)} accounts and {saves} saves")
+            saves, deals = checks.stored(self.host, players)
+            self.story.say(
+                f"the database holds {len(players)} accounts, {saves} saves, {deals} transactions"
+            )
             if (key := self.host.owner_key()) is not None:
-                await checks.online(reactor, base, self.players, key)
+                await self._each(lambda one: one.beat(one.city))
+                await checks.online(reactor, base, players, key)
                 self.story.say("the owner's status page lists every player and the city")
 
     async def _leave(self) -> None:
-        for one in self.players:
-            await one.wire.close()
+        if self.talk is not None:
+            await self.talk.close()
+        for wire in (self._direct, *(one.wire for one in self.players)):
+            if wire is not None:
+                await wire.close()
         for relay in self.relays:
             await relay.stopService()
 
+    def _parties(self) -> list[list[Player]]:
+        """Of up to four, none alone where it can be helped."""
+        needed = -(-len(self.players) // together.PARTY)
+        return [self.players[at::needed] for at in range(needed)]
+
+    def _clans(self) -> list[list[Player]]:
+        """The members of one guild each: whole parties."""
+        parties = self._parties()
+        few = together.CLAN // together.PARTY
+        groups = [parties[at : at + few] for at in range(0, len(parties), few)]
+        return [[one for members in group for one in members] for group in groups]
+
     async def _each(self, act: Callable[[Player], Coroutine[Any, Any, None]]) -> None:
         """Everybody at the same time."""
-        await gather([act(one) for one in self.players])
+        await gather([act(one) for one in self.players], AT_ONCE)
 
 
 async def _to_the_city(player: Player) -> None:
@@ -218,18 +306,18 @@ async def _to_the_city(player: Player) -> None:
     await player.beat(player.city)
 
 
+async def _befriend(members: Sequence[Player]) -> None:
+    """The first of a party with each of the others."""
+    for one in members[1:]:
+        await together.befriend(members[0], one)
+
+
+async def _save_some(player: Player) -> None:
+    await player.save()
+    while player.saves < SAVES:
+        await player.save()
+
+
 def source_of(at: int) -> str:
     """An address of 127.0.0.0/8 that only this player has."""
     return f"127.77.{at // 200 + 1}.{at % 200 + 11}"
-
-
-async def gather(work: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
-    """Side by side; the first fault ends it, as itself."""
-    running: list[Deferred[Any]] = [Deferred.fromCoroutine(one) for one in work]
-    try:
-        return list(await gatherResults(running, consumeErrors=True))
-    except FirstError as first:
-        for one in running:
-            one.cancel()
-        why = first.subFailure.value
-        raise Broken("player", repr(why)) if why is None else why from None

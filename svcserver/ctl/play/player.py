@@ -9,11 +9,13 @@ from attrs import define, field, frozen
 from twisted.internet.defer import Deferred
 
 from svcserver.ctl.play.broken import Broken
+from svcserver.ctl.play.earned import Earned, Ties
 from svcserver.ctl.play.wire import Wire
 
 SAVE_BYTES = 40_000  # what a character of many evenings weighs
+MATCH = "matchmaking, from join to address"
 POLL_S = 1.0  # the client polls every 10 s; nobody wants to watch that
-MATCH_S = 60.0
+MATCH_S = 120.0  # a full host makes players wait
 
 
 @frozen
@@ -41,6 +43,8 @@ class Player:
     data: str = field(default="{}", repr=False)  # as last acknowledged
     saves: int = 0  # acknowledged
     place: Place | None = None
+    earned: Earned = field(factory=Earned, repr=False)
+    ties: Ties = field(factory=Ties, repr=False)
 
     async def register(self) -> None:
         """Get an account; the key is shown once."""
@@ -97,17 +101,18 @@ class Player:
 
     async def wait_for_server(self) -> Place:
         """Poll until the game server's address comes; raises Broken("deploy", ...)."""
-        waited = 0.0
-        while waited < MATCH_S:
+        began = self.reactor.seconds()
+        while (waited := self.reactor.seconds() - began) < MATCH_S:
             said = (await self.wire.ask("GET", "/candidate/status")).json
             if said["status"] == "IN_PROGRESS":
                 server = said["serverInfo"]
                 self.place = Place(str(server["host"]), int(server["port"]))
+                if self.wire.timings is not None:
+                    self.wire.timings.note(MATCH, waited)
                 return self.place
             if said["status"] == "FAILED":
                 raise Broken("deploy", "no game server could be started")
             await pause(self.reactor, POLL_S)
-            waited += POLL_S
         raise Broken("deploy", f"no game server within {MATCH_S:.0f} s")
 
 

@@ -24,3 +24,15 @@ class Story:
         text = f"{self.now() - self._began:6.1f} s  {line}"
         self.lines.append(line)
         self.tell(text)
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """``1 party``, ``2 parties``."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def and_more(number: int, one: str = "", many: str = "") -> str:
+    """What a list leaves out: `` and 3 more pairs``; nothing when it is whole."""
+    if number <= 0:
+        return ""
+    return f" and {number} more" + (f" {one if number == 1 else many or one + 's'}" if one else "")

@@ -9,6 +9,8 @@ from urllib.parse import quote
 from attrs import frozen
 
 from svcserver.ctl.play.broken import Broken
+from svcserver.ctl.play.earned import Item
+from svcserver.ctl.play.looting import KEY_HEADER
 from svcserver.ctl.play.player import Place, Player
 from svcserver.ctl.play.wire import Wire
 from svcserver.kernel.secrets import hex_token
@@ -19,7 +21,8 @@ HUNTS = (
     "CR19_PlayerHunt_Patrol_Alpha_Gem",
 )
 PARTY = 4  # players of a party at most
-GAME_SERVER_KEY = "x-svc-gameserver-apikey"
+CLAN = 20  # players of one guild: a leader may send 30 invites
+FIRST_SLOT = 1  # of slayer links
 ACCOUNT_KEY = "x-svc-user-api-key"
 
 
@@ -32,6 +35,7 @@ async def befriend(one: Player, other: Player) -> None:
         listed = (await me.wire.ask("GET", f"{path}/{me.account}")).json
         if {"ACCEPTED"} != {x["status"] for x in listed if x["accountId"] == them.account}:
             raise Broken("metagame", f"{me.name} does not have {them.name} as a friend")
+        me.ties.friends.add(them.account)
 
 
 async def party_up(leader: Player, others: Sequence[Player]) -> str:
@@ -79,22 +83,44 @@ async def disband(members: Sequence[Player]) -> None:
         await one.wire.ask("DELETE", "/party/member")
 
 
-async def found_guild(leader: Player, others: Sequence[Player], direct: Wire, key: str) -> str:
-    """As the game does: the client checks the name, its game server makes the guild."""
+async def found_guild(
+    leader: Player, others: Sequence[Player], direct: Wire, key: str
+) -> tuple[str, str]:
+    """As the game does: the client checks the name, its game server makes it. Its name and id."""
     name = f"Evening{hex_token(4)}"
     await leader.wire.ask("POST", "/guild/validate", json={"name": name, "nameplate": ""})
     wish = {"leader_account_id": leader.account, "name": name, "nameplate": ""}
-    await direct.ask("POST", "/guild", json=wish, headers={GAME_SERVER_KEY: key})
+    await direct.ask("POST", "/guild", json=wish, headers={KEY_HEADER: key})
     for one in others:
         await leader.wire.ask("PUT", f"/guild/invite/{one.account}", json={})
         [invite] = (await one.wire.ask("GET", "/guild/invite/player")).json["invites"]
         await one.wire.ask("POST", f"/guild/invite/accept/{invite['id']}", json={})
-    wanted = {one.account for one in (leader, *others)}
+    wanted, ids = {one.account for one in (leader, *others)}, set()
     for one in (leader, *others):
         guild = (await one.wire.ask("GET", "/guild")).json
-        if guild["name"] != name or len(guild["members"]) != len(wanted):
+        ids.add(str(guild["id"]))
+        if guild["name"] != name or len(guild["members"]) != len(wanted) or len(ids) != 1:
             raise Broken("metagame", f"{one.name} is not in the guild {name}")
-    return name
+        one.ties.guild, one.ties.fellows = str(guild["id"]), wanted
+    return name, ids.pop()
+
+
+async def link(one: Player, other: Player) -> str:
+    """Invite a friend to a slayer link and accept; both see it. Its id."""
+    wish = {"account_id": other.account, "slot": FIRST_SLOT, "action_source": "social_panel"}
+    said = (await one.wire.ask("PUT", "/slayerlink/invite", json=wish)).json["payload"]
+    invites = (await other.wire.ask("GET", "/slayerlink/invites")).json["payload"]["invites"]
+    made = str(said["link_id"])
+    if made not in [invite["link_id"] for invite in invites]:
+        raise Broken("metagame", f"{other.name} did not get the slayer link's invite")
+    wish = {"account_id": one.account, "slot": FIRST_SLOT, "action": "accept"}
+    await other.wire.ask("POST", "/slayerlink/invite", json=wish)
+    for me, them in ((one, other), (other, one)):
+        links = (await me.wire.ask("GET", "/slayerlink/links")).json["payload"]["links"]
+        if [(entry["account_id"], entry["link_id"]) for entry in links] != [(them.account, made)]:
+            raise Broken("metagame", f"{me.name} has no slayer link with {them.name}")
+        me.ties.links[them.account] = made
+    return made
 
 
 async def shop(player: Player) -> str:
@@ -112,9 +138,14 @@ async def shop(player: Player) -> str:
     path = f"/inventory/{player.account}/{player.character}"
     held = (await player.wire.ask("GET", path)).json
     stacks = sum(one["quantity"] for one in held["stackedItems"] if one["catalogId"] == item)
-    count = stacks + [one["catalogId"] for one in held["instancedItems"]].count(item)
-    if count != 1:
+    single = [one for one in held["instancedItems"] if one["catalogId"] == item]
+    if stacks + len(single) != 1:
+        count = stacks + len(single)
         raise Broken("metagame", f"{player.name} bought {item} once and holds {count}")
+    player.earned.add(
+        {item: stacks} if stacks else {},
+        {str(one["instanceId"]): Item(item, one["updateVersion"], None) for one in single},
+    )
     return item
 
 

@@ -11,10 +11,13 @@ from twisted.internet.error import ConnectError, ConnectionRefusedError
 from twisted.web.client import Agent, HTTPConnectionPool, ResponseNeverReceived
 
 from svcserver.ctl.play.broken import Broken
+from svcserver.ctl.play.timings import Timings, operation_of
 from svcserver.kernel import json
 
 ANSWER_S = 30.0
 MAX_ANSWER = 16 * 1024 * 1024  # bytes
+IDLE_S = 20.0  # a connection is given up before the other side does
+CONNECTIONS = 8  # kept for the next request
 _FROM_THE_EDGE = {
     "upstream_unreachable": ("gateway", "the relay cannot reach it"),
     "certificate_mismatch": ("gateway", "it presents another certificate than the invite names"),
@@ -47,11 +50,14 @@ class Wire:
     source: str = "127.0.0.1"
     link: str = "metagame"  # what stands behind ``base``
     headers: dict[str, str] = field(factory=dict, repr=False)
+    timings: Timings | None = None
     _pool: Any = field(init=False)
     _http: HTTPClient = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._pool = HTTPConnectionPool(self.reactor)
+        self._pool.maxPersistentPerHost = CONNECTIONS
+        self._pool.cachedConnectionTimeout = IDLE_S
         agent = Agent(
             self.reactor, connectTimeout=10, bindAddress=(self.source, 0), pool=self._pool
         )
@@ -70,6 +76,7 @@ class Wire:
         if "json" in sent:
             sent["data"] = json.dump(sent.pop("json"))
             headers["Content-Type"] = "application/json"
+        began = self.reactor.seconds()
         asked: Deferred[Any] = self._http.request(method, self.base + path, headers=headers, **sent)
         try:
             reply = await asked.addTimeout(ANSWER_S, self.reactor)
@@ -81,6 +88,8 @@ class Wire:
         except Exception as why:
             seen = f"{method} {path} failed: {type(why).__name__}"
             raise Broken(self.link, seen) from why
+        if self.timings is not None:
+            self.timings.note(operation_of(method, path), self.reactor.seconds() - began)
         heard = Heard(reply.code, body[:MAX_ANSWER])
         if want and heard.status not in want:
             raise self._refused(method, path, heard)

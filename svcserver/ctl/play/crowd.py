@@ -1,0 +1,35 @@
+"""Many players at the same time: so many side by side, and the first fault ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from twisted.internet.defer import Deferred, FirstError, gatherResults
+
+from svcserver.ctl.play.broken import Broken
+
+WIDE = 256  # side by side at most
+
+
+async def gather(work: Sequence[Coroutine[Any, Any, Any]], wide: int = WIDE) -> list[Any]:
+    """The results in their order; the first fault ends all, as itself."""
+    results: list[Any] = [None] * len(work)
+    left = iter(enumerate(work))
+
+    async def hand() -> None:
+        for at, one in left:
+            results[at] = await one
+
+    hands = [Deferred.fromCoroutine(hand()) for _ in range(min(wide, len(work)))]
+    try:
+        await gatherResults(hands, consumeErrors=True)
+    except FirstError as first:
+        for one in hands:
+            one.cancel()
+        why = first.subFailure.value
+        raise Broken("player", repr(why)) if why is None else why from None
+    finally:
+        for _, never in left:
+            never.close()
+    return results

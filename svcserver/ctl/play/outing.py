@@ -1,0 +1,74 @@
+"""One party's evening: it meets by invites, talks, hunts, is rewarded, saves, and parts."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
+from typing import Any
+
+from attrs import define
+
+from svcserver.ctl.play import looting, together
+from svcserver.ctl.play.crowd import gather
+from svcserver.ctl.play.datagram import GOODBYE, HELLO
+from svcserver.ctl.play.looting import GameServer
+from svcserver.ctl.play.player import Place, Player
+from svcserver.ctl.play.talking import Talk
+
+Knock = Callable[[Player, bytes], Awaitable[Any]]
+
+
+@define(eq=False)
+class Outing:
+    """Up to four players; what a host does not have is None and left out."""
+
+    members: Sequence[Player]
+    knock: Knock
+    listed: Callable[[Mapping[int, Set[str]]], Awaitable[None]]
+    talk: Talk | None = None
+    server: GameServer | None = None
+    progress: bool = False  # the host keeps real progression
+    first: str = together.HUNTS[0]
+    rewards: int = 0  # handed out
+
+    async def live(self, hunts: int) -> list[Place]:
+        """All of it; where they were sent."""
+        leader, *others = self.members
+        party = await together.party_up(leader, others)
+        room = f"Party-{party}"
+        if self.talk is not None:
+            await self.talk.enter(self.members, room)
+        places = [await self._hunt(number, room) for number in range(1, hunts + 1)]
+        await together.disband(self.members)
+        return places
+
+    async def _hunt(self, number: int, room: str) -> Place:
+        start = together.HUNTS.index(self.first)
+        hunt_id = together.HUNTS[(start + number - 1) % len(together.HUNTS)]
+        place = await together.hunt(self.members, hunt_id)
+        await gather([_done(self.knock(one, _named(HELLO, one))) for one in self.members])
+        await self.listed({place.port: {one.account for one in self.members}})
+        if self.talk is not None:
+            for one in self.members:
+                self.talk.say(one, self.members, room)
+        await gather([self._play(one, number) for one in self.members])
+        await gather([_done(self.knock(one, _named(GOODBYE, one))) for one in self.members])
+        return place
+
+    async def _play(self, player: Player, number: int) -> None:
+        """What one hunt is for one player."""
+        if self.server is not None:
+            await self.server.loot(player, number)
+            await looting.repair(player)
+            if self.progress:
+                await self.server.reward(player, number)
+        await looting.arm(player, number)
+        await player.save()
+        self.rewards += 1
+
+
+def _named(words: bytes, player: Player) -> bytes:
+    return words + b" " + player.account.encode()
+
+
+async def _done(work: Awaitable[Any]) -> None:
+    await work

@@ -1,0 +1,69 @@
+"""How long each kind of request took, as the players saw it."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from attrs import define, field, frozen
+
+MAX_KINDS = 200
+MAX_KEPT = 500_000  # of each kind
+_ID = re.compile(r"UID-.*|[0-9a-fA-F-]{16,}|[0-9]+|persistent")
+_FREE = {"/content/v1/files/": "FILE", "/token/platinum/": "OFFER"}
+
+
+@frozen
+class Figure:
+    """One kind; times in milliseconds."""
+
+    operation: str
+    count: int
+    median_ms: float
+    p99_ms: float
+    worst_ms: float
+
+
+@define
+class Timings:
+    """Keeps every time, bounded."""
+
+    _took: dict[str, list[float]] = field(factory=dict)
+
+    def note(self, operation: str, seconds: float) -> None:
+        """One more."""
+        kept = self._took.get(operation)
+        if kept is None:
+            if len(self._took) >= MAX_KINDS:
+                return
+            kept = self._took[operation] = []
+        if len(kept) < MAX_KEPT:
+            kept.append(seconds)
+
+    @property
+    def count(self) -> int:
+        """Of all kinds."""
+        return sum(map(len, self._took.values()))
+
+    def figures(self) -> list[Figure]:
+        """By operation."""
+        return [_figure(name, sorted(took)) for name, took in sorted(self._took.items())]
+
+
+def _figure(operation: str, took: list[float]) -> Figure:
+    return Figure(operation, len(took), _at(took, 0.5), _at(took, 0.99), _at(took, 1.0))
+
+
+def _at(took: list[float], part: float) -> float:
+    """The value that ``part`` of all do not exceed, in milliseconds."""
+    return round(took[math.ceil(part * len(took)) - 1] * 1000, 1)
+
+
+def operation_of(method: str, path: str) -> str:
+    """The kind of a request: its route, with ``*`` for whatever names one thing."""
+    path = path.partition("?")[0]
+    for start, word in _FREE.items():
+        if path.startswith(start):
+            return f"{method} {start}{word}"
+    parts = ["*" if _ID.fullmatch(part) else part for part in path.split("/")]
+    return f"{method} {'/'.join(parts)}"
