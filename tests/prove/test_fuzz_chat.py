@@ -30,11 +30,34 @@ STANZAS = (
     '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "c">]><a xml:lang="en">&b;<!-- --></a>',
     "<a><![CDATA[<b>]]></a>",
 )
-WORDS = (
-    "<!DOCTYPE a [|<!ENTITY b 'c'>|]>|&b;|&lt;|&#0;|&#x9;|<![CDATA[|]]>|<!--|-->|<?|?>|<x/>|<body>"
-    "|</body>| xmlns=| xml:lang='|\N{DRAGON}| type='unavailable'| type='error'|conference.|muc."
-    "|:UID-|Party-1|Guild-1"
-).split("|")
+WORDS = [
+    "<!DOCTYPE a [",
+    "<!ENTITY b 'c'>",
+    "]>",
+    "&b;",
+    "&lt;",
+    "&#0;",
+    "&#x9;",
+    "<![CDATA[",
+    "]]>",
+    "<!--",
+    "-->",
+    "<?",
+    "?>",
+    "<x/>",
+    "<body>",
+    "</body>",
+    " xmlns=",
+    " xml:lang='",
+    "🐉",
+    " type='unavailable'",
+    " type='error'",
+    "conference.",
+    "muc.",
+    ":UID-",
+    "Party-1",
+    "Guild-1",
+]
 
 
 def corpus(folder: Path) -> Path:
