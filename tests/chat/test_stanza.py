@@ -10,13 +10,33 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat import stanza
-from svcserver.chat.stanza import Restricted, Unparseable, parse
+from svcserver.chat.stanza import Restricted, Stanza, Unparseable, parse
 
 BOMB = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]><a>&b;</a>'
 # what XML 1.0 can carry
 XML_TEXT = st.text(
     st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff"), max_size=60
 )
+
+CDATA = "<![CDATA[<!-- <? &b; ]]>"  # these are but text there
+PIECES = (
+    *("<x>", "</x>", "<x/>", "<x a='1'>", "<body>", "</body>", "</message>", "<message>", CDATA),
+    *("<!--", "-->", "<!-- -->", "<?x ?>", "<?", "<!DOCTYPE a>", "<!ENTITY b 'c'>", "]]>"),
+    *("&b;", "&lt;", "&#60;", "&#0;", "&amp;", "<", ">", "'", '"', "\0", "\ud800", "\ufffe", "p:x"),
+    *(" xmlns='urn:x'", "<x xmlns:p='u'>", "<p:x/>", "<x a='&lt;' a='2'/>"),
+)
+
+
+def nest(inner: list[str]) -> str:
+    return "".join(f"<a>{one}</a>" for one in inner)
+
+
+def depth(tree: Stanza) -> int:
+    return 1 + max(map(depth, tree.children), default=0)
+
+
+def count(tree: Stanza) -> int:
+    return 1 + sum(map(count, tree.children))
 
 
 class ParsingTests(SynchronousTestCase):
@@ -92,6 +112,30 @@ class ParsingTests(SynchronousTestCase):
     def test_no_text_raises_anything_else(self, hostile: str) -> None:
         with contextlib.suppress(Unparseable):
             parse(hostile)
+
+    @settings(max_examples=200, deadline=None)
+    @given(hostile=st.lists(st.sampled_from(PIECES), max_size=12).map("".join), said=XML_TEXT)
+    def test_no_pieces_of_xml_raise_anything_else_or_hide_a_forbidden_one(
+        self, hostile: str, said: str
+    ) -> None:
+        try:
+            found = parse(f"<message>{hostile}<body>{stanza.text(said)}</body></message>")
+        except Unparseable:
+            return
+        self.assertNotIn("<!--", hostile.replace(CDATA, ""))
+        self.assertNotIn("<?", hostile.replace(CDATA, ""))
+        self.assertEqual(found.name, "message")
+        self.assertEqual(found.children[-1].text, said)
+
+    @settings(max_examples=100, deadline=None)
+    @given(
+        st.recursive(st.just(""), lambda inner: st.lists(inner, min_size=1, max_size=40).map(nest))
+    )
+    def test_no_tree_is_larger_than_its_bounds(self, hostile: str) -> None:
+        with contextlib.suppress(Unparseable):
+            tree = parse(f"<a>{hostile}</a>")
+            self.assertLessEqual(depth(tree), stanza.MAX_DEPTH)
+            self.assertLessEqual(count(tree), stanza.MAX_ELEMENTS)
 
 
 class WritingTests(SynchronousTestCase):
