@@ -154,6 +154,17 @@ class DataTests(SynchronousTestCase):
                     rules.load()
                 self.assertIn("sheet.json", str(caught.exception))
 
+    def test_every_currency_may_have_a_value_of_its_own_from_0(self) -> None:
+        good = datafiles.read(rules.PACKAGE, rules.FILE)
+        names = [one.removeprefix("CURRENCY_") for one in good["keys"] if one.isupper()]
+        change = {"without_stack": dict.fromkeys(names, 0)}
+        with patch.object(datafiles, "read", return_value={**good, **change}):
+            self.assertEqual(set(rules.load().plain.values()), {0})
+        change = {"keys": []}
+        with patch.object(datafiles, "read", return_value={**good, **change}):
+            caught = self.assertRaises(BadData, rules.load)
+        self.assertIn("keys must be 26 currencies", str(caught))
+
     def test_a_file_that_cannot_be_read_is_named(self) -> None:
         with self.assertRaises(BadData) as caught:
             datafiles.read(rules.PACKAGE, "nothing.json")
