@@ -16,7 +16,8 @@ from svcserver.ctl.host import OWNER_KEY, Host, find
 from svcserver.ctl.output import Out, fail, program
 from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.evening import MAX_PLAYERS, Wishes
-from svcserver.ctl.playing import live
+from svcserver.ctl.play.timings import Timings
+from svcserver.ctl.playing import findings, live
 from svcserver.ctl.stacking import Stack
 
 FOLDER = "demo-host"
@@ -36,14 +37,14 @@ def demo(config: str, once: bool, players: int, hunts: int, as_json: bool) -> No
         found(folder, "127.0.0.1", "owner", ports=PORTS, demo=True)
         out.say(f"a demo host was made in {folder.absolute()}")
     host = find(str(folder.absolute()), None)
-    why = run(host, out, players, hunts, once=once)
+    wishes, timings = Wishes(players, hunts, relay_port=relay_port(host)), Timings()
+    why = run(host, out, wishes, timings, once=once)
+    out.data(findings(wishes, why, timings))
     if why is not None:
-        out.data({"ok": False, "link": why.link, "reason": why.seen})
         fail(f"the evening failed at the {why}; the services' log is {folder / 'stack.log'}")
-    out.data({"ok": True, "players": players})
 
 
-def run(host: Host, out: Out, players: int, hunts: int, *, once: bool) -> Broken | None:
+def run(host: Host, out: Out, wishes: Wishes, timings: Timings, *, once: bool) -> Broken | None:
     """Start the stack, live the evening, and stop or stay; what broke, if anything."""
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     ended: list[Broken | None] = []
@@ -54,7 +55,7 @@ def run(host: Host, out: Out, players: int, hunts: int, *, once: bool) -> Broken
         reactor.addSystemEventTrigger(
             "before", "shutdown", lambda: Deferred.fromCoroutine(stack.stop())
         )
-        why = await evening(reactor, stack, host, out, players, hunts)
+        why = await evening(reactor, stack, host, out, wishes, timings)
         ended.append(why)
         if why is None and not once:
             tell(host, out)
@@ -71,7 +72,7 @@ def run(host: Host, out: Out, players: int, hunts: int, *, once: bool) -> Broken
 
 
 async def evening(
-    reactor: Any, stack: Stack, host: Host, out: Out, players: int, hunts: int
+    reactor: Any, stack: Stack, host: Host, out: Out, wishes: Wishes, timings: Timings
 ) -> Broken | None:
     """From the start of the stack to the last check."""
     try:
@@ -82,7 +83,7 @@ async def evening(
     except OSError as why:
         return Broken("stack", f"cannot be started: {why.strerror}")
     out.say(f"the stack runs: {names}")
-    return await live(reactor, host, out, Wishes(players, hunts, relay_port=relay_port(host)))
+    return await live(reactor, host, out, wishes, timings)
 
 
 def relay_port(host: Host) -> int:

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import click
+from attrs import asdict
 from twisted.internet.defer import Deferred
 from twisted.internet.task import react
 from twisted.logger import globalLogBeginner
@@ -17,6 +18,8 @@ from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.chain import Chain
 from svcserver.ctl.play.evening import MAX_PLAYERS, Evening, Wishes
 from svcserver.ctl.play.story import Story
+from svcserver.ctl.play.timings import Timings
+from svcserver.kernel.descriptors import allow_many
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.store import SqlAccounts
 
@@ -26,24 +29,53 @@ from svcserver.metagame.accounts.store import SqlAccounts
 @click.option("--hunts", type=click.IntRange(0, 100), default=1, help="Hunts they go on.")
 @click.option("--url", metavar="URL", help="The metagame itself, past relay and gateway.")
 @click.option("--relay-port", type=click.IntRange(1024, 65000), default=61010, help="First relay.")
+@click.option("--times", is_flag=True, help="Tell how long each kind of request took.")
 @about_a_host
-def play(host: Host, out: Out, players: int, hunts: int, url: str | None, relay_port: int) -> None:
+def play(
+    host: Host,
+    out: Out,
+    players: int,
+    hunts: int,
+    url: str | None,
+    relay_port: int,
+    times: bool,
+) -> None:
     """Live an evening with simulated players; the exit code says whether all went well."""
     wishes = Wishes(players, hunts, url.rstrip("/") if url else None, relay_port)
-    why = run(host, out, wishes)
+    timings = Timings()
+    why = run(host, out, wishes, timings)
+    if why is None and times:
+        tell_times(out, timings)
+    out.data(findings(wishes, why, timings))
     if why is not None:
-        out.data({"ok": False, "link": why.link, "reason": why.seen})
         fail(f"the evening failed at the {why}")
-    out.data({"ok": True, "players": players})
 
 
-def run(host: Host, out: Out, wishes: Wishes) -> Broken | None:
+def findings(wishes: Wishes, why: Broken | None, timings: Timings) -> dict[str, Any]:
+    """For machines."""
+    said: dict[str, Any] = {"ok": why is None, "players": wishes.players, "hunts": wishes.hunts}
+    if why is not None:
+        said |= {"link": why.link, "reason": why.seen}
+    return said | {"operations": [asdict(one) for one in timings.figures()]}
+
+
+def tell_times(out: Out, timings: Timings) -> None:
+    """For a person: a row for each kind of request, times in milliseconds."""
+    rows = [
+        [one.operation, f"{one.count}", f"{one.median_ms}", f"{one.p99_ms}", f"{one.worst_ms}"]
+        for one in timings.figures()
+    ]
+    out.say("")
+    out.table(["operation", "count", "median ms", "p99 ms", "worst ms"], rows)
+
+
+def run(host: Host, out: Out, wishes: Wishes, timings: Timings) -> Broken | None:
     """Live it, in a reactor of our own; what broke, if anything."""
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     ended: list[Broken | None] = []
 
     async def work(reactor: Any) -> None:
-        ended.append(await live(reactor, host, out, wishes))
+        ended.append(await live(reactor, host, out, wishes, timings))
 
     try:
         react(lambda reactor: Deferred.fromCoroutine(work(reactor)))
@@ -53,8 +85,11 @@ def run(host: Host, out: Out, wishes: Wishes) -> Broken | None:
     return ended[0]
 
 
-async def live(reactor: Any, host: Host, out: Out, wishes: Wishes) -> Broken | None:
+async def live(
+    reactor: Any, host: Host, out: Out, wishes: Wishes, timings: Timings
+) -> Broken | None:
     """Live it on ``reactor``; what broke, if anything."""
+    allow_many()
     story = Story(out.say, time.monotonic)
     known = host if host.folder is not None else None
     code = None
@@ -65,13 +100,14 @@ async def live(reactor: Any, host: Host, out: Out, wishes: Wishes) -> Broken | N
             code = make_invite(known, wishes.players)
         chain = Chain.of(known) if known is not None and wishes.url is None else None
         asked = Wishes(wishes.players, wishes.hunts, wishes.url, wishes.relay_port, code)
-        await Evening(reactor, asked, story, known, chain).live()
+        evening = Evening(reactor, asked, story, known, chain, timings=timings)
+        await evening.live()
     except Broken as why:
         return why
     finally:
         if known is not None and code is not None:
             drop_invite(known, code)
-    story.say("all went well")
+    story.say(f"all went well: {timings.count} requests and deliveries, nothing failed or lost")
     return None
 
 

@@ -23,6 +23,7 @@ from twisted.python.components import Componentized
 from twisted.python.usage import Options
 from zope.interface import implementer
 
+from svcserver.kernel.descriptors import allow_many
 from svcserver.kernel.settings import BadSetting, load, with_env_file
 from svcserver.web.logs import Libraries, LogLines, standard_lines
 from svcserver.web.site import FrontFactory
@@ -57,7 +58,8 @@ class House(MultiService):
         super().setServiceParent(parent)
 
     def startService(self) -> None:
-        """Start the parts, then spare the collector what they will hold for good."""
+        """Start the parts with room for many, then spare the collector what they hold for good."""
+        allow_many()
         super().startService()
         gc.collect()
         gc.freeze()

@@ -1,0 +1,25 @@
+"""How many files and sockets this process may hold open: as many as its owner allows."""
+
+from __future__ import annotations
+
+import sys
+
+ENOUGH = 65_536
+
+
+def allow_many() -> int:
+    """Raise the soft limit to the hard one, at most ``ENOUGH``; what it is then (0: no such thing).
+
+    Shells give 1,024, which a few hundred players with a chat connection each use up.
+    """
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= ENOUGH:
+        return soft
+    wanted = ENOUGH if hard == resource.RLIM_INFINITY else min(hard, ENOUGH)
+    if wanted > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return wanted

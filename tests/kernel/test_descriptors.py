@@ -1,0 +1,26 @@
+"""A process takes as many descriptors as its owner allows."""
+
+from __future__ import annotations
+
+import resource
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.descriptors import ENOUGH, allow_many
+
+
+class DescriptorTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, self.before)
+
+    def test_the_soft_limit_becomes_the_hard_one(self) -> None:
+        hard = self.before[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (900, hard))
+        wanted = min(hard, ENOUGH) if hard > 0 else ENOUGH
+        self.assertEqual(allow_many(), wanted)
+        self.assertEqual(resource.getrlimit(resource.RLIMIT_NOFILE), (wanted, hard))
+
+    def test_what_is_enough_stays(self) -> None:
+        first = allow_many()
+        self.assertEqual(allow_many(), first)
