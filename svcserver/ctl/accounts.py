@@ -10,12 +10,11 @@ import segno
 from svcserver.ctl.database import ledger
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Out, fail
-from svcserver.edge.certificate import BadCertificate, fingerprint
+from svcserver.edge import joining
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.secrets import hex_token
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key
-from svcserver.relay.invite import BadInvite, Invite, encode
 
 
 @click.group()
@@ -130,21 +129,11 @@ def create_invite(host: Host, out: Out, uses: int, qr: bool) -> None:
 
 def join_string(host: Host, code: str) -> str | None:
     """What the launcher and the relay take; None for a host without a gateway."""
-    if host.folder is None or not (host.folder / "gateway.env").is_file():
+    if host.folder is None:
         return None
-    relay, gateway = host.variables("relay"), host.variables("gateway")
-    certificate = host.path(gateway.get("GATEWAY_CERT", "gateway-cert.pem"))
     try:
-        return encode(
-            Invite(
-                host=relay.get("SVC_RELAY_HOST", ""),
-                port=int(gateway.get("GATEWAY_PORT", "") or 443),
-                name=host.variables("metagame").get("SERVER_NAME", "") or "Game Server",
-                code=code,
-                fingerprint=fingerprint(certificate.read_bytes()),
-            )
-        )
-    except (BadInvite, BadCertificate, OSError, ValueError) as why:
+        return joining.join_string(host.folder, code)
+    except joining.NoJoinString as why:
         fail(f"the code {code} is made, but there is no join string: {why}")
 
 

@@ -6,10 +6,10 @@ import re
 
 from attrs import frozen
 
+from svcserver.edge import invite
+from svcserver.edge.invite import BadInvite
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import Bad, BadSetting, env, one_of, secret, whole
-from svcserver.relay import invite
-from svcserver.relay.invite import BadInvite
 from svcserver.relay.relaying import DEFAULT_PORT, Target
 
 _HEX = re.compile(r"[0-9a-f]{64}\Z")
@@ -49,7 +49,7 @@ class Settings:
         "LOG_LEVEL",
         one_of("debug", "info", "warn", "error", any_case=True),
         default="info",
-        bad=Bad.IGNORE,
+        bad=Bad.WARN,
     )
 
 

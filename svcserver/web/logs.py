@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Any, TextIO
+from typing import Any, Protocol
 
 from attrs import define, field
 from twisted.logger import ILogObserver, Logger, LogLevel, formatEvent
@@ -42,12 +42,20 @@ def level_word(text: str) -> str:
     return word
 
 
+class Out(Protocol):
+    """Where lines go: standard output, mostly."""
+
+    def write(self, text: str, /) -> object: ...
+
+    def flush(self) -> object: ...
+
+
 @implementer(ILogObserver)
 @define
 class LogLines:
     """The one observer of a service."""
 
-    out: TextIO
+    out: Out
     as_json: bool = False
     level: str = "info"
     _waiting: list[str] = field(factory=list, init=False)

@@ -13,8 +13,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl.database import ledger
 from svcserver.ctl.host import find
+from svcserver.edge.invite import decode
 from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
-from svcserver.relay.invite import decode
 from tests.ctl.command import Ran, new_host, nowhere, svcctl
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from svcserver.edge.invite import Invite, encode
 from svcserver.relay.checking import verdict
-from svcserver.relay.invite import Invite, encode
 from svcserver.relay.relaying import Target
 from tests.live.edge_host import DEADLINE_S, ROOT, free_port, running
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.relay.invite import (
+from svcserver.edge.invite import (
     LONGEST,
     BadInvite,
     Invite,

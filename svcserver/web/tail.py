@@ -1,0 +1,42 @@
+"""The last lines of a service's log, kept for the owner's page."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from attrs import define, field
+
+from svcserver.web.logs import Out
+from svcserver.web.redact import redact
+
+KEPT = 500  # lines
+LONGEST = 2_000  # characters of a line
+
+
+@define
+class Tail:
+    """Passes on what is written and remembers its last lines, numbered from 1 since the start.
+
+    Secrets never reach the log; what has the shape of one is replaced here once more,
+    because these lines leave the machine's own files.
+    """
+
+    out: Out | None = None
+    count: int = 0  # lines ever written
+    _lines: deque[str] = field(factory=lambda: deque(maxlen=KEPT), init=False)
+
+    def write(self, text: str, /) -> object:
+        """Write, and keep."""
+        for line in text.splitlines():
+            self._lines.append(line[:LONGEST])
+            self.count += 1
+        return None if self.out is None else self.out.write(text)
+
+    def flush(self) -> object:
+        """Flush what is behind."""
+        return None if self.out is None else self.out.flush()
+
+    def after(self, number: int) -> list[str]:
+        """The kept lines after line ``number``, the oldest first."""
+        new = min(max(0, self.count - number), len(self._lines))
+        return [redact(line) for line in list(self._lines)[len(self._lines) - new :]]
