@@ -64,7 +64,7 @@ class Settings:
         "LOG_LEVEL",
         one_of("debug", "info", "warn", "error", any_case=True),
         default="info",
-        bad=Bad.IGNORE,
+        bad=Bad.WARN,
     )
 
     @property

@@ -52,7 +52,7 @@ class Settings:
         "CHAT_MAX_CONNECTIONS", whole(1, 100_000), default=2048, bad=Bad.WARN
     )
     trace: bool = env("CHAT_TRACE", off_unless_1, default=False)
-    domain: str = env("CHAT_DOMAIN", domain, default="svc.local", bad=Bad.IGNORE)
+    domain: str = env("CHAT_DOMAIN", domain, default="svc.local", bad=Bad.WARN)
     gateway_secret: Secret | None = env("GATEWAY_SECRET", secret, default=None)
 
 

@@ -48,7 +48,7 @@ class Settings:
     port: int = env("PORT", port_number)
     bind_host: str = env("BIND_HOST", ip_address, default="127.0.0.1")
     node_env: str = env("NODE_ENV", str.strip, default="")
-    log_level: str = env("LOG_LEVEL", level_word, default="info", bad=Bad.IGNORE)
+    log_level: str = env("LOG_LEVEL", level_word, default="info", bad=Bad.WARN)
     metrics_port: int | None = env("METRICS_PORT", port_number, default=None)
     my_ip: str = env("MY_IP", host_handed_out, default="", bad=Bad.WARN)
     first_port: int = env("PORT_RANGE_BEGIN", port_number, default=0, bad=Bad.WARN)
@@ -62,7 +62,7 @@ class Settings:
     city_map: str = env("CITY_MAP", map_path, default="", bad=Bad.WARN)
     trials_map: str = env("TRIALS_MAP", map_path, default="", bad=Bad.WARN)
     spacing_s: float = env(
-        "SECONDS_TO_WAIT_BETWEEN_GAMESERVER_STARTUP", number(0), default=0.0, bad=Bad.IGNORE
+        "SECONDS_TO_WAIT_BETWEEN_GAMESERVER_STARTUP", number(0), default=0.0, bad=Bad.WARN
     )
     dojo_at_boot: bool = env("ENABLE_DOJO", off_unless_1, default=False)
     liveness: bool = env("PERSISTENT_WORLD_LIVENESS", on_unless_0, default=True)

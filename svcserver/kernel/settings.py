@@ -8,7 +8,7 @@
 ``load`` builds it from the environment. What a bad value does is part of the line:
 ``Bad.FAIL`` raises ``BadSetting`` (one line: the variable, the fault, the cure, never
 the value, which may be a secret), ``Bad.WARN`` collects the same words as a warning
-and takes the default, ``Bad.IGNORE`` takes the default silently.
+and takes the default.
 
 The readers below return the value or raise ``ValueError`` with the cure in words,
 as in ``must be a whole number from 1 to 65535``.
@@ -39,7 +39,6 @@ class Bad(Enum):
 
     FAIL = "fail"
     WARN = "warn"
-    IGNORE = "ignore"
 
 
 def env(
@@ -79,8 +78,7 @@ def load(shape: type[S], environ: Mapping[str, str]) -> tuple[S, list[str]]:
             line = f"{name} {why}"
             if one.metadata["bad"] is Bad.FAIL or one.default is NOTHING:
                 raise BadSetting(line) from None
-            if one.metadata["bad"] is Bad.WARN:
-                warnings.append(f"{line}; using the default")
+            warnings.append(f"{line}; using the default")
     return shape(**found), warnings
 
 

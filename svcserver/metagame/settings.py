@@ -79,11 +79,11 @@ class Settings:
     metrics_port: int | None = env("METRICS_PORT", port_number, default=None)
     gateway_secret: Secret | None = env("GATEWAY_SECRET", secret, default=None)
     gameserver_allow_from: tuple[str, ...] = env("GAMESERVER_ALLOW_FROM", ip_list, default=())
-    log_level: str = env("LOG_LEVEL", level_word, default="info", bad=Bad.IGNORE)
+    log_level: str = env("LOG_LEVEL", level_word, default="info", bad=Bad.WARN)
     log_requests: bool = env("LOG_REQUESTS", on_unless_0, default=True)
     log_bodies: bool = env("LOG_BODIES", off_unless_1, default=False)
     body_log_file: str = env("BODY_LOG_FILE", default="bodies.log")
-    body_log_per_path: int = env("BODY_LOG_PER_PATH", cap, default=20, bad=Bad.IGNORE)
+    body_log_per_path: int = env("BODY_LOG_PER_PATH", cap, default=20, bad=Bad.WARN)
     verify_stub_account: bool = env("VERIFY_STUB_ACCOUNT", off_unless_1, default=False)
     backend_health: bool = env("BACKEND_HEALTH", off_unless_1, default=False)
     misc_routes: bool = env("MISC_ROUTES", on_unless_0, default=True)
@@ -94,15 +94,15 @@ class Settings:
     target_changelist: str = env("TARGET_CHANGELIST", str.strip, default="239827")
     matchmaking_cancel: bool = env("MATCHMAKING_CANCEL", off_unless_1, default=False)
     deploy_timeout_ms: int = env(
-        "MATCHMAKING_DEPLOY_TIMEOUT_MS", whole(1000, 600000), default=30000, bad=Bad.IGNORE
+        "MATCHMAKING_DEPLOY_TIMEOUT_MS", whole(1000, 600000), default=30000, bad=Bad.WARN
     )
     city_map: str = env("CITY_MAP", str.strip, default="")
-    city_title: str = env("CITY_TITLE", printable(64), default="The City", bad=Bad.IGNORE)
-    server_name: str = env("SERVER_NAME", cut_printable(64), default="Game Server", bad=Bad.IGNORE)
-    server_version: str = env("SERVER_VERSION", printable(32), default="", bad=Bad.IGNORE)
-    git_commit: str = env("GIT_COMMIT", commit, default="", bad=Bad.IGNORE)
-    source_url: str = env("SOURCE_URL", printable(256), default="", bad=Bad.IGNORE)
-    content_port: int | None = env("CONTENT_PORT", port_number, default=None, bad=Bad.IGNORE)
+    city_title: str = env("CITY_TITLE", printable(64), default="The City", bad=Bad.WARN)
+    server_name: str = env("SERVER_NAME", cut_printable(64), default="Game Server", bad=Bad.WARN)
+    server_version: str = env("SERVER_VERSION", printable(32), default="", bad=Bad.WARN)
+    git_commit: str = env("GIT_COMMIT", commit, default="", bad=Bad.WARN)
+    source_url: str = env("SOURCE_URL", printable(256), default="", bad=Bad.WARN)
+    content_port: int | None = env("CONTENT_PORT", port_number, default=None, bad=Bad.WARN)
     status_extra: bool = env("STATUS_EXTRA", on_unless_0, default=True)
 
     progression_mode: str = env(
@@ -116,11 +116,9 @@ class Settings:
     )
     progression_config_dir: str | None = env("PROGRESSION_CONFIG_DIR", default=None)
     active_hunt_pass: str = env("ACTIVE_HUNT_PASS", str.strip, default="season09b")
-    progression_grant_cap: int = env(
-        "PROGRESSION_GRANT_CAP", whole(1), default=5000, bad=Bad.IGNORE
-    )
+    progression_grant_cap: int = env("PROGRESSION_GRANT_CAP", whole(1), default=5000, bad=Bad.WARN)
     progression_replay_window_s: float = env(
-        "PROGRESSION_REPLAY_WINDOW_S", number(0), default=5.0, bad=Bad.IGNORE
+        "PROGRESSION_REPLAY_WINDOW_S", number(0), default=5.0, bad=Bad.WARN
     )
     progression_confirm: bool = env("PROGRESSION_CONFIRM", on_unless_off, default=True)
     progression_confirm_entitlements: bool = env(
@@ -135,8 +133,8 @@ class Settings:
     )
     escalation_strict: bool = env("ESCALATION_STRICT", off_unless_1, default=False)
     save_history_keep: int | None = env("SAVE_HISTORY_KEEP", whole(2), default=None, bad=Bad.WARN)
-    save_history_hourly: int = env("SAVE_HISTORY_HOURLY", whole(0), default=48, bad=Bad.IGNORE)
-    save_history_daily: int = env("SAVE_HISTORY_DAILY", whole(0), default=30, bad=Bad.IGNORE)
+    save_history_hourly: int = env("SAVE_HISTORY_HOURLY", whole(0), default=48, bad=Bad.WARN)
+    save_history_daily: int = env("SAVE_HISTORY_DAILY", whole(0), default=30, bad=Bad.WARN)
     inventory_refuse_overspend: bool = env(
         "INVENTORY_REFUSE_OVERSPEND", off_unless_1, default=False
     )
@@ -153,9 +151,9 @@ class Settings:
     guild_create_activity_fallback: bool = env(
         "GUILD_CREATE_ACTIVITY_FALLBACK", off_unless_1, default=False
     )
-    guild_max_members: int = env("GUILD_MAX_MEMBERS", whole(1, 10000), default=100, bad=Bad.IGNORE)
+    guild_max_members: int = env("GUILD_MAX_MEMBERS", whole(1, 10000), default=100, bad=Bad.WARN)
     guild_invite_ttl_days: float = env(
-        "GUILD_INVITE_TTL_DAYS", number(0, 365, above=True), default=7.0, bad=Bad.IGNORE
+        "GUILD_INVITE_TTL_DAYS", number(0, 365, above=True), default=7.0, bad=Bad.WARN
     )
     guild_name_denylist: tuple[str, ...] = env("GUILD_NAME_DENYLIST", comma_list, default=())
     slayer_links: bool = env("SLAYER_LINKS", on_unless_0, default=True)

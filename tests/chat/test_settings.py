@@ -49,9 +49,10 @@ class SettingsTests(SynchronousTestCase):
             self.assertEqual(found, Settings())
             self.assertEqual([line.split()[0] for line in warnings], [name])
 
-    def test_a_bad_domain_takes_the_default_silently(self) -> None:
-        found, warnings = load(Settings, {"CHAT_DOMAIN": "a b"})
-        self.assertEqual((found.domain, warnings), ("svc.local", []))
+    def test_a_bad_domain_is_warned_of_and_takes_the_default(self) -> None:
+        found, [warning] = load(Settings, {"CHAT_DOMAIN": "a b"})
+        self.assertEqual(found.domain, "svc.local")
+        self.assertIn("CHAT_DOMAIN", warning)
         found, _ = load(Settings, {"CHAT_DOMAIN": "chat.example.org:5"})
         self.assertEqual(found.domain, "chat.example.org:5")
 
