@@ -41,7 +41,9 @@ class Stack:
 
     def start(self) -> None:
         """Spawn it; ``ready`` fires later."""
-        handle = os.open(self.folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        # appending, so that it can be cut (logrotate's copytruncate) while we write
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+        handle = os.open(self.folder / LOG, flags, 0o600)
         self._log = os.fdopen(handle, "w", encoding="utf-8")
         command = ["-m", "svcserver.stack.child", "svc-stack", "--config", str(self.folder)]
         self.running = True

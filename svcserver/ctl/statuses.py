@@ -6,14 +6,14 @@ from threading import Event
 from typing import Any
 
 import click
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from svcserver.ctl.asking import get
 from svcserver.ctl.host import Host, about_a_host
-from svcserver.ctl.output import Out, fail
+from svcserver.ctl.output import Failed, Out, fail
 
 EVERY_S = 2.0
 KEY = "x-svc-user-api-key"
@@ -33,10 +33,13 @@ def status(host: Host, out: Out, watch: bool, key: str | None) -> None:
         show(out, *look(host, known))
         return
     pause = Event()
+    # a wrong key ends it at once; a metagame that restarts later does not
+    seen: RenderableType | None = drawn(*look(host, known))
     try:
         with Live(console=Console(), auto_refresh=False) as live:
             while not pause.is_set():
-                live.update(drawn(*look(host, known)), refresh=True)
+                live.update(seen or again(host, known), refresh=True)
+                seen = None
                 pause.wait(EVERY_S)
     except KeyboardInterrupt:
         pause.set()
@@ -51,6 +54,14 @@ def look(host: Host, key: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
         fail("the metagame does not know the key; give --key with an account key")
     health = get(base, HEALTH, {KEY: key}, "the metagame", nothing=(401, 403, 404))
     return said, health
+
+
+def again(host: Host, key: str) -> RenderableType:
+    """One more look; a metagame that is away is part of the picture."""
+    try:
+        return drawn(*look(host, key))
+    except Failed as why:
+        return Text(why.message)
 
 
 def show(out: Out, said: dict[str, Any], health: dict[str, Any] | None) -> None:

@@ -73,6 +73,7 @@ class Children(ProcessMonitor):
         self.wanted, self.write, self.environ = list(wanted), write, dict(environ)
         self.folder = folder
         self.ready: set[str] = set()
+        self.starts = 0
         self._waiting = list(wanted)
         self._awaited: str | None = None
         self._deadline: Any = None
@@ -104,6 +105,7 @@ class Children(ProcessMonitor):
         if name in self.protocols or not self.running:
             return
         process, child = self._processes[name], Child(name, self)
+        self.starts += 1
         self.protocols[name] = child  # type: ignore[assignment]  # the base class wants its own
         self.timeStarted[name] = self._clock.seconds()
         try:

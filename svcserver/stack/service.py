@@ -7,18 +7,30 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from attrs import frozen
 from twisted.python import usage
 
+from svcserver.kernel.settings import BadSetting, env, load
+from svcserver.kernel.settings import port as port_number
 from svcserver.stack.children import Children
 from svcserver.stack.components import BadHost, Component, components, environment
+from svcserver.web.metrics import Figure, metrics
 from svcserver.web.serving import House, house
 
 NAME = "svc-stack"
 
 
+@frozen
+class Settings:
+    """What ``svc-stack`` itself reads; its children get none of it."""
+
+    metrics_port: int | None = env("METRICS_PORT", port_number, default=None)
+
+
 class Options(usage.Options):
     """The host's folder, and whether this machine also plays."""
 
+    settings: Settings
     components: list[Component]
     optParameters = [  # noqa: RUF012 - usage.Options wants it so
         ["config", "c", ".", "Folder with metagame.env, deploy.env and so on (svcctl init)."]
@@ -31,9 +43,12 @@ class Options(usage.Options):
     def postOptions(self) -> None:
         """Find the components; a folder without a host ends the start with one line."""
         try:
+            self.settings = load(Settings, os.environ)[0]
             self.components = components(Path(self["config"]), with_relay=bool(self["with-relay"]))
         except BadHost as why:
             raise SystemExit(f"{NAME}: --config {why}") from None
+        except BadSetting as why:
+            raise SystemExit(f"{NAME}: {why}") from None
 
 
 def makeService(options: Options, reactor: Any = None) -> House:
@@ -44,7 +59,23 @@ def makeService(options: Options, reactor: Any = None) -> House:
     folder = str(Path(options["config"]).absolute())
     children = Children(reactor, options.components, say, environment(os.environ), folder)
     children.setServiceParent(top)
+    port = options.settings.metrics_port
+    if port is not None:
+        metrics(reactor, "stack", port, figures(children)).setServiceParent(top)
     return top
+
+
+def figures(children: Children) -> dict[str, Figure]:
+    """What Prometheus may know of us."""
+    return {
+        "svc_stack_components": Figure("Components of this host.", lambda: len(children.wanted)),
+        "svc_stack_components_ready": Figure("Components ready.", lambda: len(children.ready)),
+        "svc_stack_starts_total": Figure(
+            "Starts of components, those after a death included.",
+            lambda: children.starts,
+            counts=True,
+        ),
+    }
 
 
 def say(text: str) -> None:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Event
 from typing import Any
+from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.ctl import statuses
 from svcserver.ctl.main import main
-from tests.ctl.command import svcctl
+from svcserver.ctl.output import Failed
+from svcserver.ctl.statuses import EVERY_S
+from tests.ctl.command import Ran, svcctl
 from tests.ctl.test_accounts import HostCase
 
 
@@ -143,6 +148,40 @@ class StatusTests(HostCase):
             self.assertIn("answered 500", self.ctl("status").line)
         self.assertIn("is it running?", self.ctl("status").line)
 
+    def watch(self, rounds: int, between: Callable[[], object]) -> Ran:
+        """``--watch`` until Ctrl-C in that round; ``between`` runs after the first."""
+        left = iter(range(rounds))
+
+        def wait(event: Event, seconds: float) -> bool:
+            self.assertEqual(seconds, EVERY_S)
+            between()
+            if next(left) == rounds - 1:
+                raise KeyboardInterrupt
+            return False
+
+        with mock.patch.object(Event, "wait", wait):
+            return self.ctl("status", "--watch")
+
+    def test_watching_asks_again_and_ends_with_ctrl_c(self) -> None:
+        with self.metagame(STATUS) as keys:
+            ran = self.watch(3, lambda: None)
+            self.assertEqual(len(keys), 6)  # status and health, three times
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertIn("Alpha", ran.out)
+
+    def test_watching_outlives_a_restart_of_the_metagame(self) -> None:
+        with self.metagame(STATUS), mock.patch.object(statuses, "look") as look:
+            look.side_effect = [(STATUS, None), Failed("the metagame does not answer")]
+            ran = self.watch(2, lambda: None)
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertIn("the metagame does not answer", ran.out)
+
+    def test_watching_with_a_wrong_key_ends_at_once(self) -> None:
+        with self.metagame({**STATUS, "limited": True}):
+            ran = self.ctl("status", "--watch", "--key", "UUK_x")
+        self.assertEqual(ran.status, 1)
+        self.assertIn("does not know the key", ran.line)
+
 
 class EveryCommandTests(SynchronousTestCase):
     def test_every_command_takes_the_hosts_options_and_json(self) -> None:
@@ -163,7 +202,7 @@ class EveryCommandTests(SynchronousTestCase):
             "gameserver-key add", "invite create", "invite list", "invite revoke", "db upgrade",
             "db check", "db backup", "db restore", "content manifest", "content verify",
             "cert make", "cert fingerprint", "status", "relay check", "allowlist close-ports",
-            "play", "demo",
+            "play", "demo", "doctor", "openapi",
         }  # fmt: skip
         self.assertLessEqual(wanted, {path for path, _ in commands()})
 

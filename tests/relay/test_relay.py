@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from treq.testing import StubTreq
 from twisted.internet.error import CannotListenError
 from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
@@ -172,4 +173,16 @@ class StartTests(SynchronousTestCase):
         house = makeService(options, reactor)
         house.startService()
         self.assertEqual(reactor.tcpServers[0][0], 61011)
+        self.successResultOf(house.stopService())
+
+    def test_figures_are_shown_on_loopback_where_the_owner_wants_them(self) -> None:
+        options, reactor = Options(), MemoryReactorClock()
+        options.settings, options.warnings = self.settings(METRICS_PORT="61907"), []
+        options.target = TARGET
+        house = makeService(options, reactor)
+        house.startService()
+        port, site, _, host = reactor.tcpServers[-1]
+        self.assertEqual((host, port), ("127.0.0.1", 61907))
+        page = self.successResultOf(StubTreq(site.resource).get("http://127.0.0.1/metrics"))
+        self.assertIn("svc_relay_connections 0.0", self.successResultOf(page.text()))
         self.successResultOf(house.stopService())

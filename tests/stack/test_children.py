@@ -9,6 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.stack.children import READY_S, Children
 from svcserver.stack.components import Component
+from svcserver.stack.service import figures
 from tests.stack.spawner import Spawned, Spawner
 
 NAMES = ("metagame", "deploy", "gateway")
@@ -47,6 +48,18 @@ class ChildrenTests(SynchronousTestCase):
         self.assertEqual(self.reactor.names, ["metagame"])
         self.reactor.advance(1)
         self.assertEqual(self.reactor.names, ["metagame", "deploy"])
+
+    def test_figures_count_what_is_ready_and_every_start(self) -> None:
+        def shown() -> tuple[float, ...]:
+            return tuple(one.read() for one in figures(self.children).values())
+
+        self.assertEqual(shown(), (3, 0, 1))
+        first, *_ = self.start_all()
+        self.assertEqual(shown(), (3, 3, 3))
+        first.ends(signal=9)
+        self.assertEqual(shown(), (3, 2, 3))
+        self.reactor.advance(60)
+        self.assertEqual(shown(), (3, 2, 4))
 
     def test_a_child_gets_only_its_own_file_and_what_we_hand_on(self) -> None:
         first = self.reactor.spawned[0]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
@@ -41,6 +43,13 @@ class ComponentTests(SynchronousTestCase):
         why = self.assertRaises(SystemExit, options.parseOptions, ["--config", str(self.folder)])
         self.assertIn("svcctl init", str(why))
         self.assertNotIn("\n", str(why))
+
+    def test_a_bad_port_for_figures_ends_the_start_with_one_line(self) -> None:
+        self.host("metagame")
+        self.patch(os, "environ", {"METRICS_PORT": "0"})
+        options = Options()
+        why = self.assertRaises(SystemExit, options.parseOptions, ["--config", str(self.folder)])
+        self.assertIn("METRICS_PORT must be a whole number from 1 to 65535", str(why))
 
     def test_a_child_sees_four_variables_and_no_more(self) -> None:
         kept = {"PATH": "/bin", "HOME": "/h", "LANG": "C", "TZ": "UTC"}

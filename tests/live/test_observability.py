@@ -1,0 +1,135 @@
+"""A whole host watched from outside: figures, logs, the doctor and the watch. Spec: 2 §8."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.ctl.hosts import SVCCTL, change, demo_host, row_of, run, said, stack
+from tests.live.test_health import scrape
+from tests.support.processes import eventually
+
+pytestmark = pytest.mark.live
+
+OWN = {
+    "metagame": "svc_metagame_players_online",
+    "deploy": "svc_deploy_game_servers_running",
+    "content": "svc_content_downloads_running",
+    "allowlist": "svc_allowlist_open_addresses",
+    "gateway": "svc_gateway_",
+    "stack": "svc_stack_components_ready 5.0",
+}
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, int]]]:
+    """A running host with figures switched on, and where each component shows them."""
+    folder = demo_host(tmp_path_factory.mktemp("observed") / "host")
+    first = row_of(40, socket.SOCK_STREAM)
+    ports = {name: first + 30 + at for at, name in enumerate(OWN)}
+    for name, port in ports.items():
+        if name != "stack":
+            change(folder, name, "METRICS_PORT", str(port))
+    with ExitStack() as running:
+        with pytest.MonkeyPatch.context() as environ:  # the stack's own; a child sees its file
+            environ.setenv("METRICS_PORT", str(ports["stack"]))
+            running.enter_context(stack(folder))
+        eventually(lambda: "stack ready: " in said(folder), 90)
+        yield folder, ports
+
+
+def answers(port: int) -> bool:
+    """Whether the reactor runs: then signals are heard too."""
+    try:
+        return bool(scrape(port))
+    except OSError:
+        return False
+
+
+def test_every_service_shows_its_figures(host: tuple[Path, dict[str, int]]) -> None:
+    _, ports = host
+    for name, own in OWN.items():
+        eventually(lambda name=name: answers(ports[name]))
+        page = scrape(ports[name])
+        assert own in page, name
+        assert "process_resident_memory_bytes" in page, name
+        assert "process_open_fds" in page, name
+
+
+def test_figures_are_shown_on_loopback_only(host: tuple[Path, dict[str, int]]) -> None:
+    _, ports = host
+    listening = Path("/proc/net/tcp").read_text().splitlines()[1:]
+    for name, port in ports.items():
+        bound = [one.split()[1] for one in listening if f":{port:04X} 00000000:0000" in one]
+        assert bound == [f"0100007F:{port:04X}"], name
+    assert not any(f":{port:04X}" in Path("/proc/net/tcp6").read_text() for port in ports.values())
+
+
+def test_in_production_every_line_is_json(host: tuple[Path, dict[str, int]]) -> None:
+    folder, _ = host
+    lines = [one for one in said(folder).splitlines() if one.startswith("[")]
+    assert {one.partition("]")[0][1:] for one in lines} == set(OWN) - {"stack"}
+    for line in lines:
+        fields = json.loads(line.partition("] ")[2])
+        assert {"level"} < set(fields), line
+
+
+def test_the_doctor_finds_nothing_wrong_with_a_running_host(
+    host: tuple[Path, dict[str, int]],
+) -> None:
+    folder, _ = host
+    done = run("doctor", "--config", folder)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert done.stdout.endswith("nothing is wrong\n")
+
+
+def test_the_watch_shows_a_live_host_until_ctrl_c(host: tuple[Path, dict[str, int]]) -> None:
+    folder, _ = host
+    out = folder / "watch.log"
+    with out.open("wb") as file:
+        command = [SVCCTL, "status", "--watch", "--config", str(folder)]
+        process = subprocess.Popen(
+            command, stdout=file, stderr=file, env={**os.environ, "FORCE_COLOR": "1"}
+        )
+    try:
+        eventually(lambda: out.read_text().count("registration OPEN") >= 2)
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    assert "Traceback" not in out.read_text()
+
+
+def test_a_log_that_is_cut_under_a_service_goes_on_at_its_beginning(
+    host: tuple[Path, dict[str, int]],
+) -> None:
+    """Logrotate's copytruncate, with the log opened for appending as the shell's >> does."""
+    folder, _ = host
+    log = folder / "own.log"
+    first = row_of(20, socket.SOCK_STREAM)
+    change(folder, "content", "PORT", str(first + 18))
+    change(folder, "content", "METRICS_PORT", str(first + 19))
+    twistd = str(Path(SVCCTL).with_name("twistd"))
+    with log.open("ab") as out:
+        process = subprocess.Popen(
+            [twistd, "--nodaemon", "--pidfile=", "svc-content", "--env-file", "content.env"],
+            stdout=out,
+            stderr=out,
+            cwd=folder,
+        )
+    try:
+        eventually(lambda: "content ready" in log.read_text() and answers(first + 19))
+        os.truncate(log, 0)
+    finally:
+        process.terminate()
+        process.wait(60)
+    last = log.read_text()
+    assert "\0" not in last
+    assert "Server Shut Down" in last
