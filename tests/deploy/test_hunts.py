@@ -144,6 +144,7 @@ class HuntTests(SynchronousTestCase):
     def test_without_settings_there_is_no_city(self) -> None:
         for table in (HuntTable(HUNTS, ROWS), HuntTable.load()):
             self.assertRaises(Unlaunchable, table.city)
+            self.assertEqual(table.trials_map, "")
 
     def test_a_broken_table_is_named(self) -> None:
         with self.assertRaises(ValueError) as caught:

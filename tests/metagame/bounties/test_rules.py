@@ -7,6 +7,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.bounties.rules import NO_DRAFT, Bounty, in_order, read_ids, update
 
 
@@ -95,3 +96,5 @@ class BoardTests(SynchronousTestCase):
 
     def test_ids_to_delete(self) -> None:
         self.assertEqual(read_ids({"bounty_ids": ["A", 5, "", "B"]}), ["A", "B"])
+        for body in ([], "A", None, {}, {"bounty_ids": "A"}):
+            self.assertRaises(Malformed, read_ids, body)

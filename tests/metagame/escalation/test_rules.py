@@ -6,6 +6,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.escalation import registry, rules
 from svcserver.metagame.escalation.rules import State
 from tests.metagame.escalation.test_escalation import season
@@ -42,3 +43,7 @@ class SaveTests(SynchronousTestCase):
         self.save(season(version=1))
         self.assertEqual(self.save(season(version=2)).version, 2)
         self.assertEqual(self.notes, [])
+
+    def test_the_largest_version_is_the_clients(self) -> None:
+        self.assertEqual(self.save(season(version=2147483647)).version, 2147483647)
+        self.assertRaises(Malformed, self.save, season(version=2147483648))
