@@ -32,7 +32,7 @@ from attrs import define, field, frozen
 from tests.mutation.mutants import Mutant, apply
 
 MEMORY = 4 << 30  # bytes of address space for a child
-LEAST_S = 20.0  # of processor time; more for slow tests
+LEAST_S = 6.0  # of processor time; more for slow tests
 SLACK = 8  # a child may take so many times as long as the healthy run
 KILLED, SURVIVED, HUNG = "killed", "survived", "hung"
 
