@@ -15,6 +15,7 @@ from twisted.application.service import Service
 from twisted.internet.defer import Deferred, fail, gatherResults, succeed
 from twisted.python.failure import Failure
 
+from svcserver.db.direct import Direct, Plans
 from svcserver.db.faults import Faults
 from svcserver.db.ledger import Work
 from svcserver.kernel.refusals import Unavailable
@@ -32,6 +33,7 @@ class Worker:
 
     def __init__(self, name: str, connection: Connection, reactor: Any, *, writes: bool) -> None:
         self._connection = connection
+        self._tx: Any = Direct(connection, Plans())
         self._raw: Any = connection.connection.dbapi_connection
         self._reactor = reactor
         self._faults = Faults(reactor.seconds)
@@ -115,7 +117,7 @@ class Worker:
         """Run one job in its own savepoint."""
         self._raw.execute("SAVEPOINT job")
         try:
-            result = work(self._connection)
+            result = work(self._tx)
         except Exception:
             result = Failure()
             if not self._raw.in_transaction:
@@ -126,7 +128,7 @@ class Worker:
 
     def _look(self, work: Work[Any]) -> Any:
         try:
-            return work(self._connection)
+            return work(self._tx)
         except Exception:
             return Failure()
 

@@ -14,6 +14,8 @@ from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.pool import StaticPool
 from twisted.internet.defer import Deferred, maybeDeferred
 
+from svcserver.db.direct import Direct, Plans
+from svcserver.db.engine import is_sqlite
 from svcserver.db.ledger import Work
 from svcserver.db.tables import METADATA
 from tests.support.postgres import fresh_database
@@ -21,6 +23,7 @@ from tests.support.postgres import fresh_database
 T = TypeVar("T")
 
 _free: list[Engine] = []  # PostgreSQL databases whose ledger is gone
+_plans = Plans()  # of all tests, so that most statements are run as a busy server runs them
 
 
 class InstantLedger:
@@ -44,7 +47,7 @@ class InstantLedger:
     def now(self, work: Work[T]) -> Any:
         """Run ``work`` in a transaction and return what it returns; for set-up and checks."""
         with self.engine.begin() as tx:
-            return work(tx)
+            return work(Direct(tx, _plans) if is_sqlite(self.engine) else tx)
 
 
 def _in_memory() -> Engine:
