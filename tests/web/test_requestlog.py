@@ -1,0 +1,125 @@
+"""One log line a request, without its secrets. Spec: 1 §4 conventions 6 and 7, §5.8, §5.10."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.logger import capturedLogs
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel import json
+from svcserver.kernel.times import iso
+from svcserver.web.logs import LogLines
+from svcserver.web.redact import redact, safe_path
+from svcserver.web.requestlog import RequestLog
+from tests.support.game import GAME_SERVER_KEY, START, Game
+
+
+class RequestLogTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.out = StringIO()
+
+    def log(self, *, on: bool = True, as_json: bool = False) -> RequestLog:
+        return RequestLog(LogLines(self.out, as_json=as_json), on, lambda: START)
+
+    def lines(self, method: str, path: str, game: Game, **sent: Any) -> list[str]:
+        self.out.truncate(self.out.seek(0))
+        with capturedLogs() as events:
+            game.browse(method, path, **sent)
+        said = [e["log_format"].format(**e) for e in events if "requestlog" in e["log_namespace"]]
+        written = self.out.getvalue().splitlines()
+        return said + [line.partition(" info web.requestlog: ")[2] for line in written]
+
+    def test_the_line_has_its_time_and_in_production_its_parts(self) -> None:
+        game = Game(self, observers=[self.log()])
+        game.browse("GET", "/svc-status")
+        self.assertIn(f"{iso(START)} info web.requestlog: GET ", self.out.getvalue())
+        self.out.truncate(self.out.seek(0))
+        game = Game(self, observers=[self.log(as_json=True)])
+        game.browse("GET", "/n'o")
+        line = json.parse(self.out.getvalue())
+        ms = line.pop("ms")
+        self.assertEqual(
+            line,
+            {
+                "time": iso(START),
+                "level": "info",
+                "namespace": "svcserver.web.requestlog",
+                "message": f"GET /n'o gs=0 404 {ms}ms",
+                "method": "GET",
+                "path": "/n'o",
+                "gs": 0,
+                "status": 404,
+                "via": "",
+            },
+        )
+
+    def test_log_level_silences_it(self) -> None:
+        quiet = RequestLog(LogLines(self.out, level="warn"))
+        Game(self, observers=[quiet]).browse("GET", "/svc-status")
+        self.assertEqual(self.out.getvalue(), "")
+
+    def test_one_line_a_request_with_the_game_server_mark(self) -> None:
+        game = Game(self, observers=[self.log()])
+        [line] = self.lines("GET", "/svc-status?x=1", game)
+        self.assertTrue(line.startswith("GET /svc-status gs=0 200 "))
+        [line] = self.lines("GET", "/eventstats/", game, game_server=GAME_SERVER_KEY)
+        self.assertTrue(line.startswith("GET /eventstats/ gs=1 "))
+
+    def test_it_can_be_turned_off_but_for_unstubbed_routes(self) -> None:
+        game = Game(self, observers=[self.log(on=False)])
+        self.assertEqual(self.lines("GET", "/svc-status", game), [])
+        self.assertEqual(self.lines("GET", "/Nope/x", game), ["unstubbed GET /Nope/x"])
+
+    def test_an_unanswered_progression_request_is_a_warning(self) -> None:
+        game = Game(self, observers=[self.log(on=False)])
+        with capturedLogs() as events:
+            game.browse("BREW", "/Progression/x/y/z")
+        self.assertIn(
+            "warn", [e["log_level"].name for e in events if "requestlog" in e["log_namespace"]]
+        )
+
+    def test_secrets_in_paths_are_replaced(self) -> None:
+        game = Game(self, observers=[self.log()])
+        ann = game.player("Ann_1")
+        for path in (
+            f"/account/api/oauth/sessions/kill/{ann.token}",
+            f"/nope/{ann.token}",
+            f"/nope/{ann.key}",
+            f"/nope/{GAME_SERVER_KEY}",
+            f"/nope/UUK%5F{ann.key[4:24]}%{ord(ann.key[24]):02x}{ann.key[25:]}",
+            "/account/api/oauth/sessions/kill/abc",
+            "/svc/api/invitecodes/ABCD-EFGH-JKMN",
+        ):
+            for line in self.lines("DELETE", path, game):
+                self.assertNotIn(path.rpartition("/")[2], line)
+                self.assertIn("***", line)
+
+    def test_the_gateways_word_ends_the_line_only_with_the_secret(self) -> None:
+        game = Game(self, observers=[self.log()], GATEWAY_SECRET="s" * 32)
+        sent = {"X-Forwarded-For": "9.9.9.9, 203.0.113.7", "X-Svc-Gateway": "s" * 32}
+        [line] = self.lines("GET", "/svc-status", game, headers=sent)
+        self.assertTrue(line.endswith(" via=gateway ip=203.0.113.7"))
+        for bad in (
+            sent | {"X-Svc-Gateway": "s" * 31},
+            {"X-Forwarded-For": "1.2.3.4"},
+            sent | {"X-Forwarded-For": "no\tip"},
+        ):
+            [line] = self.lines("GET", "/svc-status", game, headers=bad)
+            self.assertNotIn("via=gateway", line)
+
+    @given(st.binary(max_size=300))
+    def test_no_path_breaks_a_log_line(self, path: bytes) -> None:
+        text = safe_path(b"/" + path)
+        self.assertTrue(text.isascii() and text.isprintable())
+
+    def test_redaction_spares_plain_words_and_ids(self) -> None:
+        for path in (
+            "/guild/invite/UID-1234",
+            "/inventory/UID-747ff4fc-50e2-42d2-9de8-92626244fd34/533ca3f0-0853-4078-8afd-6b33608d0411",
+        ):
+            self.assertEqual(redact(path), path)
+            self.assertEqual(safe_path(path.encode() + b"/a%20b"), path + "/a%20b")
