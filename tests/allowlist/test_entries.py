@@ -102,6 +102,11 @@ class CanonicalTests(SynchronousTestCase):
 
 
 class EntriesTests(SynchronousTestCase):
+    def test_ten_minutes_and_256_addresses_unless_the_owner_says_otherwise(self) -> None:
+        self.assertEqual((Entries().ttl_s, Entries().most), (600.0, 256))
+        longest = "0000:0000:0000:0000:0000:ffff:212.212.212.212"
+        self.assertEqual((len(longest), canonical(longest)), (45, "212.212.212.212"))
+
     def test_a_second_report_refreshes_and_is_not_new(self) -> None:
         entries = Entries(600)
         self.assertTrue(entries.report("203.0.113.7", 0))

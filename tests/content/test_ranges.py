@@ -31,6 +31,7 @@ class RangeTests(SynchronousTestCase):
             b"bytes=5000-",
             b"bytes=9-8",
             b"bytes=a-b",
+            b"bytes=5",
             b"bytes=0-1,5-6",
             b"bytes=0-1-2",
             b"bytes=+1-2",

@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.times import iso
-from svcserver.metagame.slayerlinks.rules import slot_of
+from svcserver.metagame.slayerlinks.rules import Status, slot_of
 from svcserver.metagame.slayerlinks.store import SLAYER_INVITES, SLAYER_LINKS
 from tests.support.game import GAME_SERVER_KEY, START, Game, Player
 
@@ -163,6 +163,14 @@ class InviteTests(Base):
             self.refused(self.put(self.ann, self.bob, slot), 400)
         for body in ({}, []):
             self.refused(self.do("PUT", "/invite", self.ann, body), 400)
+
+    def test_a_slot_is_a_small_number_or_its_digits(self) -> None:
+        for sent in (3, 3.0, "3", "003"):
+            self.assertEqual(slot_of(sent), 3)
+        for sent in (0, 4, 2.5, True, "", "0003", "+3", "\u0663", None, [3]):
+            self.assertIsNone(slot_of(sent))
+        words = ["PENDING", "ACCEPTED", "DECLINED", "CANCELED"]
+        self.assertEqual([*Status], words)
 
     def test_numeric_texts_are_slots(self) -> None:
         self.invite(self.ann, self.bob, "2")
