@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 from twisted.logger import Logger
 
 from svcserver.chat import login, stanza
-from svcserver.chat.names import Room, is_resource, nickname_fault, room_of, shown, split_address
+from svcserver.chat.names import (
+    MAX_NICKNAME,
+    Room,
+    is_resource,
+    nickname_fault,
+    room_of,
+    shown,
+    split_address,
+)
 from svcserver.chat.presence import Status, status_of
 from svcserver.chat.rooms import Seat
 from svcserver.chat.stanza import Stanza
@@ -106,7 +114,7 @@ def _presence(session: Session, said: Stanza) -> None:
     if not to:
         _broadcast(session, said, kind)
         return
-    local, host, nick = split_address(to)
+    local, host, _ = split_address(to)
     if kind == "unavailable":
         room = room_of(local, host, session.domain)
         seat = session.seats.get(room.key) if room is not None else None
@@ -115,7 +123,7 @@ def _presence(session: Session, said: Stanza) -> None:
     elif not kind:
         room_like = host.lower().startswith(("muc.", "conference."))
         if room_like or said.child("x", stanza.MUC) is not None:
-            _ask_to_join(session, local, host, nick)
+            _ask_to_join(session, to)
 
 
 def _broadcast(session: Session, said: Stanza, kind: str) -> None:
@@ -139,8 +147,9 @@ def announce(session: Session, status: Status) -> None:
         session.waiting_status = status
 
 
-def _ask_to_join(session: Session, local: str, host: str, nick: str) -> None:
-    address = f"{local}@{host}"
+def _ask_to_join(session: Session, to: str) -> None:
+    local, host, nick = split_address(to)
+    address = to.partition("/")[0]
     if not session.hall.may(session.hall.join_rate, session):
         _refuse_join(session, address, nick, "limit")
         return
@@ -185,7 +194,8 @@ def _nick_fault(session: Session, nick: str) -> str | None:
     person = session.person
     names = session.names | ({person.about.name} if person is not None else set())
     fault = nickname_fault(nick, session.account, session.resource, names)
-    if fault is None or session.hall.settings.nick_check == "enforce" or not nick:
+    bounded = 1 <= len(nick.encode()) <= MAX_NICKNAME
+    if fault is None or session.hall.settings.nick_check == "enforce" or not bounded:
         return fault
     log.info("nickname uid={uid} reason={reason}: not enforced", uid=session.account, reason=fault)
     return None

@@ -61,29 +61,29 @@ class Presences:
 
     def announce(self, session: Session, status: Status) -> None:
         """A session says how it is; the first time it hears how its friends are."""
-        if not self.enabled or session.status == status:
+        person = session.person
+        if not self.enabled or session.status == status or person is None:
             return
         first, session.status = session.status is None, status
-        for other in self._audience(session):
+        audience = self._audience(person)
+        for other, _ in audience:
             other.deliver(text_frame(status.stanza(session.jid, other.jid)))
         if first:
-            for other in self._audience(session):
-                assert other.status is not None  # noqa: S101 - the audience has announced itself
-                session.deliver(text_frame(other.status.stanza(other.jid, session.jid)))
+            for other, theirs in audience:
+                session.deliver(text_frame(theirs.stanza(other.jid, session.jid)))
 
     def withdraw(self, session: Session) -> None:
         """A session goes; friends hear so, then of the account's other session."""
-        if not self.enabled or session.status is None:
+        was, session.status, session.waiting_status = session.status, None, None
+        person = session.person
+        if not self.enabled or was is None or person is None:
             return
-        session.status, session.waiting_status = None, None
-        audience = self._audience(session)
-        for other in audience:
+        audience = self._audience(person)
+        for other, _ in audience:
             other.deliver(text_frame(gone(session.jid, other.jid)))
-        assert session.person is not None  # noqa: S101 - only a bound session has a status
-        for mine in session.person.bound:
-            if mine is not session and mine.status is not None:
-                for other in audience:
-                    other.deliver(text_frame(mine.status.stanza(mine.jid, other.jid)))
+        for mine, status in _announced(person):
+            for other, _ in audience:
+                other.deliver(text_frame(status.stanza(mine.jid, other.jid)))
 
     def befriend(self, news: FriendAccepted, stamp: str) -> None:
         """Tell both of an accepted request, then show them to each other."""
@@ -107,11 +107,9 @@ class Presences:
             _hide(mine, theirs)
             _hide(theirs, mine)
 
-    def _audience(self, session: Session) -> list[Session]:
+    def _audience(self, person: Person) -> list[tuple[Session, Status]]:
         """The announced sessions of accepted, unblocked friends."""
-        person = session.person
-        assert person is not None  # noqa: S101 - only a bound session announces
-        found: list[Session] = []
+        found: list[tuple[Session, Status]] = []
         for account in person.about.friends:
             friend = self.people.get(account)
             if friend is None or account.lower() == person.account.lower():
@@ -121,20 +119,20 @@ class Presences:
         return found
 
 
-def _announced(person: Person) -> list[Session]:
-    return [one for one in person.bound if one.status is not None]
+def _announced(person: Person) -> list[tuple[Session, Status]]:
+    """The person's sessions that have said how they are, and what."""
+    return [(one, one.status) for one in person.bound if one.status is not None]
 
 
 def _show(sender: Person, receiver: Person) -> None:
-    for mine in _announced(sender):
-        for other in _announced(receiver):
-            assert mine.status is not None  # noqa: S101 - announced
-            other.deliver(text_frame(mine.status.stanza(mine.jid, other.jid)))
+    for mine, status in _announced(sender):
+        for other, _ in _announced(receiver):
+            other.deliver(text_frame(status.stanza(mine.jid, other.jid)))
 
 
 def _hide(sender: Person, receiver: Person) -> None:
-    for mine in _announced(sender):
-        for other in _announced(receiver):
+    for mine, _ in _announced(sender):
+        for other, _ in _announced(receiver):
             other.deliver(text_frame(gone(mine.jid, other.jid)))
 
 

@@ -71,6 +71,15 @@ class PresenceTests(SynchronousTestCase):
         self.town.pass_time(3)
         self.assertEqual(self.two.heard(), [seen(self.one, self.two, "<status>9</status>")])
 
+    def test_who_went_before_a_change_was_sent_stays_gone(self) -> None:
+        self.two.send("<presence/>")
+        for _ in range(6):
+            self.one.send("<presence/>")
+            self.one.send('<presence type="unavailable"/>')
+        self.two.heard()
+        self.town.pass_time(5)
+        self.assertEqual(self.two.heard(), [])
+
     def test_blocked_friends_hear_nothing(self) -> None:
         self.two.send("<presence/>")
         self.town.game.block(account(2), account(1))

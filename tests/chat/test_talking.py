@@ -201,6 +201,9 @@ class JoinTests(TownTests):
         one, two = self.town.bound(1), self.town.bound(2)
         self.assertIn('code="110"', one.join("City-1", "x y")[0])
         self.assertEqual(two.join("City-1", "x y"), [refusal(two, "x y", "conflict", "cancel")])
+        for nick in ("", "x" * 1024):
+            self.assertIn("<forbidden ", two.join("City-1", nick)[0])
+        self.assertIn('code="110"', two.join("City-1", "x" * 1023)[-1])
 
     def test_the_old_and_the_new_name_both_pass_after_a_renaming(self) -> None:
         one = self.town.bound(1)
@@ -222,6 +225,42 @@ class JoinTests(TownTests):
         three.join("City-1")
         self.assertIn("<service-unavailable ", four.join("City-1")[0])
         self.assertIn("<service-unavailable ", four.join("City-2")[0])
+
+    def test_a_thousand_rooms_of_256_and_a_full_one_takes_its_own_again(self) -> None:
+        rooms = self.town.hall.rooms
+        self.assertEqual((rooms.max_rooms, rooms.max_occupants), (1_000, 256))
+        self.town.hall.rooms = Rooms(max_occupants=2)
+        for number in (1, 2):
+            self.town.bound(number).join("City-1")
+        self.assertIn("<service-unavailable ", self.town.bound(3).join("City-1")[0])
+        again = self.town.bound(1, "other")
+        said = again.join("City-1", f"Player1:{account(1)}:other")
+        self.assertIn('code="110"', said[-1])
+
+    def test_nothing_is_kept_of_a_room_that_everyone_has_left(self) -> None:
+        self.town = Town(Settings(nick_check="log"))
+        one, two = self.town.bound(1), self.town.bound(2)
+        one.join("City-1", "x")
+        one.leave("City-1")
+        self.assertEqual((len(self.town.hall.rooms), self.town.hall.rooms.keys()), (0, []))
+        two.join("City-1")
+        one.join("City-1", "x")
+        one.leave("City-1")
+        self.assertIn('code="110"', two.join("City-1", "x")[-1])
+
+    def test_a_join_needs_its_mark_only_on_other_hosts(self) -> None:
+        one = self.town.bound(1)
+        plain = '<presence to="{}/{}"/>'
+        for host in (f"muc.{DOMAIN}", f"Conference.{DOMAIN}"):
+            said = one.send(plain.format(f"City-1@{host}", one.nick))
+            self.assertIn('code="110"', said[-1])
+        self.assertEqual(one.send(plain.format(f"City-1@{DOMAIN}", one.nick)), [])
+
+    def test_an_address_that_is_no_room_is_refused_as_it_was_sent(self) -> None:
+        one = self.town.bound(1)
+        for to in (f"muc.{DOMAIN}", f"@muc.{DOMAIN}", f"a@b@muc.{DOMAIN}"):
+            said = one.send(f'<presence to="{to}/n"/>')
+            self.assertEqual(said, [refusal(one, "n", "not-allowed", "cancel", to)])
 
     def test_leaving_tells_the_others_and_the_leaver(self) -> None:
         one, two = self.town.bound(1), self.town.bound(2)
@@ -273,6 +312,10 @@ class MessageTests(TownTests):
         self.assertEqual(two.heard(), [])
         two.say("City-1", "y")
         self.assertEqual(one.heard(), [message(two, "y")])
+        three = self.town.bound(3)
+        three.join("City-1")
+        one.say("City-1", "z")
+        self.assertEqual(three.heard(), [message(one, "z")])
 
     def test_an_unblock_counts_at_once(self) -> None:
         one, two = self.town.bound(1), self.town.bound(2)
