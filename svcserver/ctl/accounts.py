@@ -122,13 +122,13 @@ def create_invite(host: Host, out: Out, uses: int, qr: bool) -> None:
     text = join_string(host, code)
     out.data({"code": code, "uses": uses, "join": text})
     out.say(f"code  {code} ({uses} {'use' if uses == 1 else 'uses'})")
-    out.say(f"join  {text}" if text else "no gateway here, so no join string; give the code alone")
+    out.say(f"join  {text}" if text else "only this machine reaches this host, so no join string")
     if qr and text and not out.as_json:
         segno.make(text, error="m").terminal(compact=True)
 
 
 def join_string(host: Host, code: str) -> str | None:
-    """What the launcher and the relay take; None for a host without a gateway."""
+    """What the launcher and the relay take; None for a host that only this machine reaches."""
     if host.folder is None:
         return None
     try:

@@ -13,6 +13,7 @@ from attrs import field, frozen
 from svcserver.ctl.keys import SigningKeys
 from svcserver.kernel.secrets import Secret
 
+PRIVATE = ("metagame", "deploy", "content")
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - the gateway is the public entry
 CITY_MAP = "/Game/Maps/city/city_persistent"
 
@@ -44,7 +45,10 @@ class Secrets:
 
 @frozen
 class Plan:
-    """All that the files are written from; ``folder`` is absolute."""
+    """All that the files are written from; ``folder`` is absolute.
+
+    ``private``: without a gateway; ``public_host`` is then the address to listen on.
+    """
 
     folder: Path
     public_host: str
@@ -52,6 +56,17 @@ class Plan:
     fingerprint: str
     ports: Ports = field(factory=Ports)
     demo: bool = False
+    private: bool = False
+
+    @property
+    def metagame_host(self) -> str:
+        """Where the metagame listens."""
+        return self.public_host if self.private else "127.0.0.1"
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """The components that this host has, the players' relay left out."""
+        return PRIVATE if self.private else (*PRIVATE, "gateway", "allowlist")
 
 
 def program() -> str:
@@ -74,10 +89,14 @@ def address_of(host: str) -> str:
 
 def files(plan: Plan) -> dict[str, str]:
     """The env files: name to text."""
-    return {
+    inside = {
         "metagame.env": _metagame(plan),
         "deploy.env": _deploy(plan),
         "content.env": _content(plan),
+    }
+    if plan.private:
+        return inside
+    return inside | {
         "gateway.env": _gateway(plan),
         "allowlist.env": _allowlist(plan),
         "relay.env": _relay(plan),
@@ -89,7 +108,7 @@ def _metagame(plan: Plan) -> str:
     text = f"""\
 # The game's main backend. Every setting: docs/owners/configuration.md
 PORT={ports.metagame}
-BIND_HOST=127.0.0.1
+BIND_HOST={plan.metagame_host}
 NODE_ENV=production
 AUTH_MODE=APIKEY
 AUTH_SIGNING_PRIVKEY_B64={secrets.signing.private}
@@ -97,22 +116,41 @@ AUTH_SIGNING_PUBKEY_B64={secrets.signing.public}
 # NONE: nobody may register. INVITECODE: with a code (svcctl invite create). OPEN: anybody.
 REGISTRATION_MODE=INVITECODE
 DATABASE_URL=sqlite:///{plan.folder / "svc.db"}
-# the same in gateway.env
-GATEWAY_SECRET={secrets.gateway.reveal()}
-SERVER_NAME=Game Server
+{_shielded(plan)}SERVER_NAME=Game Server
 MATCHMAKING_MODE=DEPLOYSERVER
 DEPLOYSERVER_URL=127.0.0.1:{ports.deploy}
-# the players' own relay: it answers for the region list
-QOS_TARGET_URL=http://127.0.0.1:61000/QoS
 # the same in deploy.env; put your game's city here
 CITY_MAP={CITY_MAP}
-CHAT=1
-CHAT_PORT={ports.chat}
-"""
+{_chat(plan)}"""
     if plan.demo:
         text = text.replace("REGISTRATION_MODE=INVITECODE", "REGISTRATION_MODE=OPEN")
         text += "BACKEND_HEALTH=1\nCHAT_PRESENCE=1\nSTORE=free\nGUILDS=1\n"
     return text
+
+
+def _shielded(plan: Plan) -> str:
+    """What the gateway before it asks for."""
+    if plan.private:
+        return f"""\
+# players come straight to BIND_HOST, so it answers for the region list itself
+QOS_TARGET_URL=http://{plan.public_host}:{plan.ports.metagame}/QoS
+"""
+    return f"""\
+# the same in gateway.env
+GATEWAY_SECRET={plan.secrets.gateway.reveal()}
+# the players' own relay: it answers for the region list
+QOS_TARGET_URL=http://127.0.0.1:61000/QoS
+"""
+
+
+def _chat(plan: Plan) -> str:
+    if plan.private:
+        return f"""\
+# the chat is reached through a gateway only
+CHAT=0
+CONTENT_PORT={plan.ports.content}
+"""
+    return f"CHAT=1\nCHAT_PORT={plan.ports.chat}\n"
 
 
 def _deploy(plan: Plan) -> str:
@@ -121,7 +159,7 @@ def _deploy(plan: Plan) -> str:
 PORT={plan.ports.deploy}
 BIND_HOST=127.0.0.1
 NODE_ENV=production
-# the public IPv4 address that players' games connect to
+# the IPv4 address that players' games connect to
 MY_IP={address_of(plan.public_host)}
 PORT_RANGE_BEGIN={plan.ports.hunts}
 PORT_RANGE_END={plan.ports.city}
@@ -144,8 +182,8 @@ def _content(plan: Plan) -> str:
     return f"""\
 # Verified game files for registered players.
 PORT={plan.ports.content}
-BIND_HOST=127.0.0.1
-METAGAME_URL=http://127.0.0.1:{plan.ports.metagame}
+BIND_HOST={plan.metagame_host}
+METAGAME_URL=http://{plan.metagame_host}:{plan.ports.metagame}
 CONTENT_GAME_DIR={plan.folder / "game"}
 # after every change of the game's files: svcctl content manifest
 CONTENT_MANIFEST={plan.folder / "manifest.json"}

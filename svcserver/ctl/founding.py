@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import sys
 import time
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from attrs import frozen
 from sqlalchemy.engine import URL
 
 from svcserver.content.manifest_builder import BuildFailed, build_manifest
-from svcserver.ctl import blueprint
+from svcserver.ctl import blueprint, units
 from svcserver.ctl.blueprint import Plan, Ports
 from svcserver.ctl.database import transaction
 from svcserver.ctl.host import OWNER_KEY
@@ -20,13 +21,14 @@ from svcserver.ctl.keys import new_signing_keys
 from svcserver.ctl.output import fail
 from svcserver.db import migrations
 from svcserver.db.engine import BadDatabase, make_engine
-from svcserver.edge.certificate import BadCertificate, make_pair, write_pair
+from svcserver.edge.certificate import BadCertificate, Pair, make_pair, write_pair
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.secrets import Secret, hex_token
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key
 
 DATABASE = "svc.db"
+UNITS = "host"  # the folder with the systemd units
 GAME_FILE_BYTES = 256 * 1024
 README = """\
 Put the game's files here, then run: svcctl content manifest . --config ..
@@ -39,13 +41,22 @@ class Founded:
 
     folder: Path
     owner: str
-    fingerprint: str
+    fingerprint: str | None  # of the gateway's certificate, where there is a gateway
 
 
 def found(
-    folder: Path, public_host: str, owner: str, *, ports: Ports | None = None, demo: bool = False
+    folder: Path,
+    host: str,
+    owner: str,
+    *,
+    ports: Ports | None = None,
+    demo: bool = False,
+    private: bool = False,
 ) -> Founded:
-    """Write a ready-to-run host into ``folder``; fails with one line, leaving nothing behind."""
+    """Write a ready-to-run host into ``folder``; fails with one line, leaving nothing behind.
+
+    ``host`` is what players connect to; with ``private`` without a gateway in between.
+    """
     folder = folder.absolute()
     try:
         name = rules.username(owner)
@@ -57,7 +68,17 @@ def found(
     except OSError as why:
         fail(f"{folder} cannot be written: {why.strerror}")
     try:
-        fingerprint = _write(staged, folder, public_host, name, ports or Ports(), demo)
+        pair = None if private else make_pair(list(dict.fromkeys([host, "127.0.0.1", "localhost"])))
+        plan = Plan(
+            folder,
+            host,
+            _secrets(),
+            pair.fingerprint if pair else "",
+            ports or Ports(),
+            demo,
+            private,
+        )
+        _write(staged, plan, name, pair)
         _move(staged, folder)
     except (BadCertificate, BadDatabase, BuildFailed) as why:
         fail(f"{folder}: {why}")
@@ -65,34 +86,37 @@ def found(
         fail(f"{folder} cannot be written: {why.strerror}")
     finally:
         shutil.rmtree(staged, ignore_errors=True)
-    return Founded(folder, name, fingerprint)
+    return Founded(folder, name, pair.fingerprint if pair else None)
 
 
-def _write(
-    staged: Path, folder: Path, public_host: str, owner: str, ports: Ports, demo: bool
-) -> str:
-    """Everything, into the staging folder; the certificate's fingerprint."""
-    hosts = list(dict.fromkeys([public_host, "127.0.0.1", "localhost"]))
-    pair = make_pair(hosts)
-    write_pair(pair, staged)
-    shared = blueprint.Secrets(
+def _secrets() -> blueprint.Secrets:
+    return blueprint.Secrets(
         gateway=Secret(hex_token(64)),
         allowlist=Secret(hex_token(64)),
         game_server=Secret(hex_token(64)),
         signing=new_signing_keys(),
     )
-    plan = Plan(folder, public_host, shared, pair.fingerprint, ports, demo)
+
+
+def _write(staged: Path, plan: Plan, owner: str, pair: Pair | None) -> None:
+    """Everything, into the staging folder."""
+    if pair is not None:
+        write_pair(pair, staged)
     for name, text in blueprint.files(plan).items():
         write_private(staged / name, text)
     game = staged / "game"
     game.mkdir()
     (game / "README.txt").write_text(README, encoding="utf-8")
-    if demo:
+    if plan.demo:
         (game / "data.pak").write_bytes(secrets.token_bytes(GAME_FILE_BYTES))
     build_manifest(game, "1.4.4", staged / "manifest.json")
-    key = _database(staged / DATABASE, owner, shared.game_server)
+    key = _database(staged / DATABASE, owner, plan.secrets.game_server)
     write_private(staged / OWNER_KEY, key + "\n")
-    return pair.fingerprint
+    run_by = staged / UNITS
+    run_by.mkdir()
+    place = units.Place(plan.folder, Path(sys.executable).with_name("twistd"))
+    for name, text in units.files(place, plan.components).items():
+        (run_by / name).write_text(text, encoding="utf-8")
 
 
 def _database(file: Path, owner: str, game_server: Secret) -> str:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from svcserver.ctl.founding import found
-from svcserver.ctl.output import Out, program
+from svcserver.ctl.founding import UNITS, Founded, found
+from svcserver.ctl.output import Out, fail, program
+from svcserver.ctl.overlay import LOOPBACK, is_private, own_address
 
 
 @click.command("init")
@@ -15,27 +16,66 @@ from svcserver.ctl.output import Out, program
 @click.option(
     "--public-host",
     metavar="H",
-    default="127.0.0.1",
-    help="The address or name players reach this host by.",
+    help="Host on the internet: the address or name players reach this host by.",
+)
+@click.option(
+    "--private-host",
+    metavar="A",
+    help="Host in private: the IPv4 address to listen on. Default: that of the overlay network.",
 )
 @click.option("--owner", metavar="NAME", default="owner", help="The owner's account name.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for machines.")
-def init(folder: Path, public_host: str, owner: str, as_json: bool) -> None:
-    """Write a host's folder: settings, keys, certificate, database, owner. Never overwrites."""
+def init(
+    folder: Path, public_host: str | None, private_host: str | None, owner: str, as_json: bool
+) -> None:
+    """Write a host's folder: settings, keys, certificate, database, owner. Never overwrites.
+
+    With --public-host players come over the internet through the gateway; without it the
+    host is private, and players come over an overlay network such as a VPN.
+    """
     out = Out(as_json)
-    made = found(folder, public_host, owner)
-    out.data({"folder": str(made.folder), "owner": made.owner, "fingerprint": made.fingerprint})
-    svcctl = program("svcctl")
+    if public_host is not None and private_host is not None:
+        fail("give --public-host or --private-host, not both")
+    if private_host is not None and not is_private(private_host):
+        fail(
+            f"--private-host {private_host} is neither in 100.64.0.0/10 nor loopback: "
+            "on any other address every stranger reaches the metagame; use --public-host"
+        )
+    address = public_host or private_host or own_address() or LOOPBACK
+    made = found(folder, address, owner, private=public_host is None)
+    out.data(
+        {
+            "folder": str(made.folder),
+            "owner": made.owner,
+            "fingerprint": made.fingerprint,
+            "mode": "private" if public_host is None else "public",
+            "host": address,
+        }
+    )
+    tell(out, made, address)
+
+
+def tell(out: Out, made: Founded, address: str) -> None:
+    """What was made and what comes next."""
+    svcctl, folder = program("svcctl"), made.folder
     out.say(
-        f"host         {made.folder}",
+        f"host         {folder}",
         f"owner        {made.owner}, key in owner.key",
-        f"fingerprint  {made.fingerprint}",
+        f"fingerprint  {made.fingerprint}"
+        if made.fingerprint
+        else f"private      on {address}, without a gateway",
         "",
         "Next:",
         "  1. deploy.env: GAMESERVER_BINARY_PATH, and CITY_MAP there and in metagame.env",
-        f"  2. start:   {program('twistd')} --nodaemon --pidfile= svc-stack --config {made.folder}",
-        f"  3. invite:  {svcctl} invite create --config {made.folder}",
-        f"  4. look:    {svcctl} status --config {made.folder}",
+        f"  2. check:   {svcctl} doctor --config {folder}",
+        f"  3. start:   {program('twistd')} --nodaemon --pidfile= svc-stack --config {folder}",
+        f"     or by systemd, with the units in {folder / UNITS}",
+        f"  4. invite:  {svcctl} invite create --config {folder}",
+        f"  5. look:    {svcctl} status --config {folder}",
     )
-    if public_host == "127.0.0.1":
-        out.say("", "The public host is 127.0.0.1: only this machine can play (--public-host).")
+    if address == LOOPBACK:
+        out.say(
+            "",
+            "It listens on 127.0.0.1: only this machine can play. Use --public-host, or",
+            "--private-host with this machine's address in your overlay network.",
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from pathlib import Path
 
 from svcserver.edge.certificate import BadCertificate, fingerprint
@@ -14,17 +15,15 @@ class NoJoinString(Exception):
 
 
 def join_string(folder: Path, code: str) -> str | None:
-    """The string that invites with ``code``; None for a host without a gateway.
+    """The string that invites with ``code``; None for a host that only its machine reaches.
 
+    A host without a gateway is private: its invite leads to the metagame itself.
     Raises NoJoinString where the folder's files say no usable host.
     """
-    if not (folder / "gateway.env").is_file():
-        return None
     try:
-        relay, gateway, metagame = (
-            parse_env_file((folder / f"{one}.env").read_text(encoding="utf-8-sig"))
-            for one in ("relay", "gateway", "metagame")
-        )
+        if not (folder / "gateway.env").is_file():
+            return _private(_read(folder, "metagame"), code)
+        relay, gateway, metagame = (_read(folder, one) for one in ("relay", "gateway", "metagame"))
         certificate = folder / gateway.get("GATEWAY_CERT", "gateway-cert.pem")
         return encode(
             Invite(
@@ -37,3 +36,15 @@ def join_string(folder: Path, code: str) -> str | None:
         )
     except (BadInvite, BadCertificate, BadSetting, OSError, ValueError) as why:
         raise NoJoinString(str(why)) from why
+
+
+def _private(metagame: dict[str, str], code: str) -> str | None:
+    host = metagame.get("BIND_HOST", "")
+    if not host or host == "localhost" or ip_address(host).is_loopback:
+        return None
+    name = metagame.get("SERVER_NAME", "") or "Game Server"
+    return encode(Invite(host=host, port=int(metagame.get("PORT", "")), name=name, code=code))
+
+
+def _read(folder: Path, component: str) -> dict[str, str]:
+    return parse_env_file((folder / f"{component}.env").read_text(encoding="utf-8-sig"))

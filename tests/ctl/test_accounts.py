@@ -121,7 +121,7 @@ class InviteTests(HostCase):
     def test_a_qr_code_for_the_eye(self) -> None:
         self.assertIn("█", self.ctl("invite", "create", "--qr").out)
 
-    def test_without_a_gateway_there_is_a_code_alone(self) -> None:
+    def test_without_a_gateway_on_loopback_there_is_a_code_alone(self) -> None:
         (self.folder / "gateway.env").unlink()
         ran = self.ctl("invite", "create")
         self.assertEqual(ran.status, 0)

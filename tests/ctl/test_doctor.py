@@ -281,6 +281,15 @@ class MatchingTests(DoctorCase):
         self.plant("content", "METAGAME_URL", "http://100.64.0.9:7000")
         self.assertEqual(self.wrong(), [])
 
+    def test_a_metagame_that_strangers_reach_past_no_gateway(self) -> None:
+        (self.folder / "gateway.env").unlink()
+        self.drop("metagame", "GATEWAY_SECRET")
+        for host in ("127.0.0.1", "100.64.0.9"):
+            self.plant("metagame", "BIND_HOST", host)
+            self.assertEqual(self.wrong(), [])
+        self.plant("metagame", "BIND_HOST", "0.0.0.0")
+        self.finds("every stranger reaches every route", "overlay address")
+
     def test_a_deploy_server_address_with_a_scheme(self) -> None:
         self.plant("metagame", "DEPLOYSERVER_URL", "http://127.0.0.1:61001")
         self.finds("DEPLOYSERVER_URL is not host:port", "without http://")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from pathlib import Path
 from unittest import mock
 
 import jwt
@@ -13,9 +14,13 @@ from svcserver.allowlist.settings import Settings as AllowlistSettings
 from svcserver.content.settings import Settings as ContentSettings
 from svcserver.ctl import founding
 from svcserver.ctl.database import ledger
+from svcserver.ctl.doctor.case import Level
+from svcserver.ctl.doctor.command import examine
 from svcserver.ctl.host import find
+from svcserver.ctl.overlay import is_private, own_address
 from svcserver.deploy.settings import Settings as DeploySettings
 from svcserver.edge.certificate import check_pair, read_pair
+from svcserver.edge.invite import decode
 from svcserver.gateway.settings import Settings as GatewaySettings
 from svcserver.kernel.settings import load, parse_env_file
 from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
@@ -24,6 +29,7 @@ from svcserver.metagame.settings import check as check_metagame
 from svcserver.relay.settings import Settings as RelaySettings
 from svcserver.relay.settings import target_of
 from tests.ctl.command import new_host, nowhere, svcctl
+from tests.ctl.test_doctor import Quiet
 
 SHAPES = {
     "metagame": MetagameSettings,
@@ -33,7 +39,7 @@ SHAPES = {
     "allowlist": AllowlistSettings,
     "relay": RelaySettings,
 }
-PUBLIC = {"game", "gateway-cert.pem", "manifest.json"}
+PUBLIC = {"game", "gateway-cert.pem", "host", "manifest.json"}
 
 
 class InitTests(SynchronousTestCase):
@@ -117,7 +123,7 @@ class InitTests(SynchronousTestCase):
 
     def test_nothing_secret_is_printed(self) -> None:
         ran = svcctl("init", nowhere(self), "--json")
-        self.assertEqual(sorted(ran.data), ["fingerprint", "folder", "owner"])
+        self.assertEqual(sorted(ran.data), ["fingerprint", "folder", "host", "mode", "owner"])
         self.assertNotIn("UUK_", ran.out)
 
     def test_a_failure_halfway_leaves_nothing_behind(self) -> None:
@@ -132,3 +138,81 @@ class InitTests(SynchronousTestCase):
         ran = svcctl("init", folder, "--owner", "no blanks please")
         self.assertEqual((ran.status, folder.exists()), (1, False))
         self.assertIn("3 to 16", ran.line)
+
+
+class PrivateTests(SynchronousTestCase):
+    """Spec: 1 §1, private mode: no gateway, the metagame on the overlay address."""
+
+    def made(self, *words: str) -> Path:
+        folder = nowhere(self)
+        ran = svcctl("init", folder, *words, "--owner", "Olga")
+        self.assertEqual(ran.status, 0, ran.err)
+        self.said = ran.out
+        return folder
+
+    def test_the_metagame_listens_on_the_overlay_address_and_there_is_no_gateway(self) -> None:
+        folder = self.made("--private-host", "100.64.0.9")
+        names = sorted(one.name for one in folder.glob("*.*"))
+        wanted = ["content.env", "deploy.env", "manifest.json", "metagame.env", "owner.key"]
+        self.assertEqual(names, [*wanted, "svc.db"])
+        for name in ("metagame", "deploy", "content"):
+            _, warnings = load(SHAPES[name], parse_env_file((folder / f"{name}.env").read_text()))
+            self.assertEqual(warnings, [])
+        metagame, _ = load(MetagameSettings, parse_env_file((folder / "metagame.env").read_text()))
+        self.assertEqual((metagame.bind_host, metagame.gateway_secret), ("100.64.0.9", None))
+        self.assertEqual(metagame.qos_target_url, "http://100.64.0.9:61000/QoS")
+        self.assertEqual(check_metagame(metagame), [])
+        deploy, _ = load(DeploySettings, parse_env_file((folder / "deploy.env").read_text()))
+        self.assertEqual((deploy.bind_host, deploy.my_ip), ("127.0.0.1", "100.64.0.9"))
+        self.assertIn("private      on 100.64.0.9", self.said)
+        self.assertEqual(
+            sorted(one.name for one in (folder / "host").glob("*.service")),
+            ["svc-content.service", "svc-deploy.service", "svc-metagame.service"],
+        )
+
+    def test_its_invite_leads_to_the_metagame(self) -> None:
+        folder = self.made("--private-host", "100.64.0.9")
+        made = svcctl("invite", "create", "--config", folder, "--json").data
+        invite = decode(made["join"])
+        self.assertEqual((invite.host, invite.port, invite.public), ("100.64.0.9", 61000, False))
+        self.assertEqual(invite.code, made["code"])
+
+    def test_the_overlay_address_is_found(self) -> None:
+        with mock.patch("svcserver.ctl.init.own_address", return_value="100.64.7.7"):
+            folder = self.made()
+        self.assertIn("BIND_HOST=100.64.7.7\n", (folder / "metagame.env").read_text())
+
+    def test_without_one_only_this_machine_can_play_and_it_says_so(self) -> None:
+        with mock.patch("svcserver.ctl.init.own_address", return_value=None):
+            folder = self.made()
+        self.assertIn("BIND_HOST=127.0.0.1\n", (folder / "metagame.env").read_text())
+        self.assertIn("only this machine can play", self.said)
+
+    def test_the_doctor_finds_nothing_wrong_with_it(self) -> None:
+        folder = self.made("--private-host", "127.0.0.1")
+        found = examine(find(str(folder), None), folder, Quiet())
+        self.assertEqual([str(one) for one in found if one.level is Level.WRONG], [])
+
+    def test_an_address_that_strangers_reach_is_refused(self) -> None:
+        for words, said in (
+            (("--private-host", "203.0.113.1"), "use --public-host"),
+            (("--private-host", "0.0.0.0"), "use --public-host"),
+            (("--private-host", "127.0.0.1", "--public-host", "h.example"), "not both"),
+        ):
+            folder = nowhere(self)
+            ran = svcctl("init", folder, *words)
+            self.assertEqual((ran.status, folder.exists()), (1, False))
+            self.assertIn(said, ran.line)
+
+    def test_only_addresses_of_the_overlay_network_are_taken_for_such(self) -> None:
+        for address, private in (
+            ("100.64.0.0", True),
+            ("100.127.255.255", True),
+            ("127.0.0.1", True),
+            ("100.63.255.255", False),
+            ("100.128.0.0", False),
+            ("192.168.0.1", False),
+            ("h.example", False),
+        ):
+            self.assertEqual(is_private(address), private, address)
+        self.assertTrue(is_private(own_address() or "127.0.0.1"))

@@ -17,6 +17,7 @@ CHECKS: tuple[Check, ...] = (
     reading.settings,  # the others look at what this one read
     matching.secrets,
     matching.signing_keys,
+    matching.shielding,
     matching.upstreams,
     matching.games,
     files.certificate,

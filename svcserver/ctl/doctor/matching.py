@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPubl
 
 from svcserver.ctl.blueprint import CITY_MAP
 from svcserver.ctl.doctor.case import Case, Finding
+from svcserver.ctl.overlay import is_private
 from svcserver.kernel.secrets import Secret
 from svcserver.metagame.tokens import load_private, load_public
 
@@ -75,6 +76,19 @@ def signing_keys(case: Case) -> Iterator[Finding]:
     elif private.public_key().public_numbers() != public.public_numbers():
         what = "AUTH_SIGNING_PRIVKEY_B64 and AUTH_SIGNING_PUBKEY_B64 are no pair"
         yield Finding("metagame", what + ": no token is accepted", cure)
+
+
+def shielding(case: Case) -> Iterator[Finding]:
+    """Without a gateway, only an overlay network may lead to the metagame."""
+    if case.metagame is None or case.gateway is not None or case.file("gateway").is_file():
+        return
+    host = case.metagame.bind_host
+    if not is_private(host) and not _here(host):
+        yield Finding(
+            "metagame",
+            f"BIND_HOST is {host} and there is no gateway: every stranger reaches every route",
+            "set BIND_HOST to this machine's overlay address, or make a public host",
+        )
 
 
 @frozen

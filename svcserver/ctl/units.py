@@ -1,0 +1,178 @@
+"""How a host's services are run by systemd, each with no more rights than it needs.
+
+``svcctl init`` writes these files into ``host/`` of the new folder; ``docs/host`` shows them
+for a host in ``/srv/game`` (``python -m svcserver.ctl.units docs/host`` writes that copy).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from attrs import frozen
+
+USER = "svc"
+TARGET = "svcserver.target"
+OPEN_FILES = 65_536
+HOMES = ("/home", "/root", "/run/user")
+STOP_S = 30
+
+
+@frozen
+class Place:
+    """Where the host's folder and the installed program are; both absolute."""
+
+    folder: Path = Path("/srv/game")
+    program: Path = Path("/opt/svcserver/.venv/bin/twistd")
+
+
+@frozen
+class Service:
+    """What makes one component's unit differ from the others'."""
+
+    meaning: str
+    after: tuple[str, ...] = ()
+    capability: str = ""
+    families: str = "AF_UNIX AF_INET AF_INET6"
+    confined: bool = True  # False where it starts programs of the owner
+
+
+SERVICES = {
+    "metagame": Service("the game's main backend and its chat", ("postgresql",)),
+    "deploy": Service("starts and watches game servers", ("metagame",), confined=False),
+    "content": Service("hands out verified game files", ("metagame",)),
+    "allowlist": Service(
+        "opens the game ports for players",
+        capability="CAP_NET_ADMIN",
+        families="AF_UNIX AF_INET AF_INET6 AF_NETLINK",
+    ),
+    "gateway": Service(
+        "the public HTTPS entry",
+        ("metagame", "content", "allowlist"),
+        capability="CAP_NET_BIND_SERVICE",
+    ),
+}
+
+
+def files(place: Place, names: Iterable[str] = SERVICES) -> dict[str, str]:
+    """File name to text: a target, a unit for each of the components ``names``, log rotation."""
+    chosen = [name for name in SERVICES if name in set(names)]
+    found = {TARGET: _target(chosen), "svcserver.logrotate": _logrotate(place)}
+    found |= {f"{unit(name)}": _unit(name, SERVICES[name], place) for name in chosen}
+    return found
+
+
+def unit(name: str) -> str:
+    """The file name of a component's unit."""
+    return f"svc-{name}.service"
+
+
+def _target(names: Iterable[str]) -> str:
+    return f"""\
+# The whole host: systemctl enable --now {TARGET}
+[Unit]
+Description=svcserver: every service of this host
+Wants={" ".join(map(unit, names))}
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def _unit(name: str, service: Service, place: Place) -> str:
+    after = " ".join(["network-online.target", *map(_after, service.after)])
+    return f"""\
+# svc-{name}: {service.meaning}. Written by svcctl init; change it with systemctl edit.
+[Unit]
+Description=svcserver: {service.meaning}
+PartOf={TARGET}
+Wants=network-online.target
+After={after}
+
+[Service]
+Type=exec
+User={USER}
+Group={USER}
+WorkingDirectory={place.folder}
+ExecStart={place.program} --nodaemon --pidfile= svc-{name} --env-file {place.folder}/{name}.env
+Restart=always
+RestartSec=2
+TimeoutStopSec={STOP_S}
+KillMode=mixed
+LimitNOFILE={OPEN_FILES}
+UMask=0077
+{_hardening(service, place)}
+[Install]
+WantedBy={TARGET}
+"""
+
+
+def _after(name: str) -> str:
+    return unit(name) if name in SERVICES else f"{name}.service"
+
+
+def _hardening(service: Service, place: Place) -> str:
+    at_home = any(
+        path.is_relative_to(home) for home in HOMES for path in (place.folder, place.program)
+    )
+    lines = [
+        f"AmbientCapabilities={service.capability}",
+        f"CapabilityBoundingSet={service.capability}",
+        "NoNewPrivileges=yes",
+        "ProtectSystem=strict",
+        f"ProtectHome={'read-only' if at_home else 'yes'}",
+        f"ReadWritePaths={place.folder}",
+        "PrivateTmp=yes",
+        "PrivateDevices=yes",
+        "ProtectClock=yes",
+        "ProtectControlGroups=yes",
+        "ProtectHostname=yes",
+        "ProtectKernelLogs=yes",
+        "ProtectKernelModules=yes",
+        "ProtectKernelTunables=yes",
+        "ProtectProc=invisible",
+        "LockPersonality=yes",
+        "RemoveIPC=yes",
+        "RestrictRealtime=yes",
+        "RestrictSUIDSGID=yes",
+    ]
+    if service.confined:
+        lines += [
+            f"RestrictAddressFamilies={service.families}",
+            "RestrictNamespaces=yes",
+            "SystemCallArchitectures=native",
+            "SystemCallFilter=@system-service",
+            "SystemCallFilter=~@privileged @resources",
+            "SystemCallErrorNumber=EPERM",
+        ]
+    else:
+        lines.append("# the game server is a program of yours: it may need more than ours does")
+    return "\n".join(lines) + "\n"
+
+
+def _logrotate(place: Place) -> str:
+    return f"""\
+# Only for a host that is started with its output appended to a file (>> stack.log); under
+# systemd the journal keeps the logs. Copy to /etc/logrotate.d/svcserver
+{place.folder}/stack.log {place.folder}/bodies.log {{
+    su {USER} {USER}
+    weekly
+    rotate 8
+    compress
+    missingok
+    notifempty
+    copytruncate
+}}
+"""
+
+
+def write(folder: Path) -> None:
+    """Write the copy for the documentation."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files(Place()).items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

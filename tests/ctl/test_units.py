@@ -1,0 +1,93 @@
+"""The systemd units of a host: one source, understood by systemd, with few rights. Spec: 2 §8."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.ctl.units import SERVICES, TARGET, Place, files, unit
+from tests.ctl.command import new_host, nowhere
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "host"
+EXPOSURE = 3.0  # systemd-analyze security: 0 is none, 10 is all; a service of ours has under 2
+ANALYZE = shutil.which("systemd-analyze")
+
+
+class UnitTests(SynchronousTestCase):
+    def test_the_documented_ones_are_what_init_writes(self) -> None:
+        written = {one.name: one.read_text() for one in DOCS.iterdir()}
+        self.assertEqual(written, files(Place()), "run python -m svcserver.ctl.units docs/host")
+
+    def test_init_writes_them_with_its_own_places(self) -> None:
+        folder = new_host(nowhere(self))
+        names = {one.name for one in (folder / "host").iterdir()}
+        self.assertEqual(names, {TARGET, "svcserver.logrotate", *map(unit, SERVICES)})
+        for name in SERVICES:
+            text = (folder / "host" / unit(name)).read_text()
+            found = re.search(r"^ExecStart=(\S+)", text, re.MULTILINE)
+            assert found is not None
+            self.assertTrue(Path(found[1]).is_file())
+            self.assertIn(f"--env-file {folder}/{name}.env\n", text)
+            self.assertIn(f"ReadWritePaths={folder}\n", text)
+
+    def test_each_has_no_more_rights_than_it_needs(self) -> None:
+        made = files(Place())
+        for name in SERVICES:
+            text = made[unit(name)]
+            right = re.findall(r"^CapabilityBoundingSet=(.*)$", text, re.MULTILINE)
+            wanted = {"gateway": "CAP_NET_BIND_SERVICE", "allowlist": "CAP_NET_ADMIN"}
+            self.assertEqual(right, [wanted.get(name, "")])
+            self.assertIn("User=svc\n", text)
+            self.assertIn("ProtectHome=yes\n", text)
+            self.assertEqual("SystemCallFilter" in text, name != "deploy")
+
+    def test_a_host_in_somebodys_home_can_still_be_read(self) -> None:
+        made = files(Place(folder=Path("/home/olga/game")))
+        self.assertIn("ProtectHome=read-only\n", made[unit("metagame")])
+
+    def test_a_host_without_a_gateway_has_none_to_start(self) -> None:
+        made = files(Place(), ["metagame", "deploy"])
+        self.assertNotIn("gateway", "".join(made))
+        wants = "Wants=svc-metagame.service svc-deploy.service\n"
+        self.assertIn(wants, made[TARGET])
+
+
+@pytest.mark.skipif(ANALYZE is None, reason="systemd is not installed")
+def test_systemd_understands_every_unit_and_finds_them_tight(tmp_path: Path) -> None:
+    assert ANALYZE is not None
+    twistd = tmp_path / "twistd"
+    twistd.write_text("#!/bin/sh\n")
+    twistd.chmod(0o755)
+    units = tmp_path / "units"
+    units.mkdir()
+    for name, text in files(Place(Path("/srv"), twistd)).items():
+        (units / name).write_text(text)
+    paths = sorted(str(one) for one in units.iterdir() if one.suffix in (".service", ".target"))
+    done = subprocess.run(
+        [ANALYZE, "verify", "--man=no", *paths], capture_output=True, text=True, timeout=60
+    )
+    said = [one for one in done.stderr.splitlines() if "svc" in one]
+    assert (done.returncode, said) == (0, []), done.stderr
+    for name in SERVICES:
+        found = exposure(units / unit(name))
+        limit = EXPOSURE if SERVICES[name].confined else 2 * EXPOSURE
+        assert found < limit, f"{name} is exposed {found}"
+
+
+def exposure(path: Path) -> float:
+    """The figure of ``systemd-analyze security``."""
+    assert ANALYZE is not None
+    done = subprocess.run(
+        [ANALYZE, "security", "--offline=true", "--no-pager", str(path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    found = re.search(r"exposure level for \S+: ([0-9.]+)", done.stdout)
+    assert found is not None, done.stdout + done.stderr
+    return float(found[1])
