@@ -28,6 +28,8 @@ MAX_FRAGMENTS = 64
 HANDSHAKE_S = 10.0
 CUT_S = 1.0  # after goodbye
 SUBPROTOCOL = "xmpp"
+REFUSED = {400: "Bad Request", 404: "Not Found", 503: "Service Unavailable"}
+ENDS = [("Content-Length", "0"), ("Connection", "close")]  # of an answer to what is no upgrade
 
 
 def unsent(transport: Any) -> int:
@@ -56,6 +58,7 @@ class ChatProtocol(WebSocketServerProtocol):
     transport: Any
     session: Session | None = None
     address = ""
+    since = 0.0  # seconds of the clock
     choked = False
     fragments = 0
     _unread = b""
@@ -65,6 +68,7 @@ class ChatProtocol(WebSocketServerProtocol):
     def connectionMade(self) -> None:
         """A socket; autobahn fails to switch Nagle off and hides that."""
         super().connectionMade()
+        self.since = self.factory.hall.seconds()
         switch = getattr(self.transport, "setTcpNoDelay", None)
         if switch is not None:
             switch(True)
@@ -101,18 +105,22 @@ class ChatProtocol(WebSocketServerProtocol):
         peer = getattr(self.transport.getPeer(), "host", "")
         self.address = forwarded(request, peer, hall.settings.gateway_secret)
         if not hall.may_connect(self.address):
-            raise ConnectionDeny(503, "too many connections")
+            raise ConnectionDeny(503)
         return SUBPROTOCOL if SUBPROTOCOL in request.protocols else None
 
     def failHandshake(
         self, reason: str, code: int = 400, responseHeaders: list[tuple[str, str]] | None = None
     ) -> None:
-        """No upgrade: what is not even WebSocket is not found here."""
-        super().failHandshake(reason, 404 if code == 426 else code, responseHeaders)
+        """No upgrade: what is not even WebSocket is not found here.
+
+        autobahn's ``reason`` quotes the request; ours quotes nothing.
+        """
+        code = code if code in REFUSED else 404
+        super().failHandshake(REFUSED[code], code, [*(responseHeaders or []), *ENDS])
 
     def onOpen(self) -> None:
         """The upgrade is through."""
-        self.session = self.factory.hall.connect(self, self.address)
+        self.session = self.factory.hall.connect(self, self.address, self.since)
 
     def onMessageBegin(self, isBinary: bool) -> None:
         """A message of one or more frames."""

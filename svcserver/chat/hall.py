@@ -92,10 +92,10 @@ class Hall:
         waiting = sum(one.address == address and not one.bound for one in self._sessions.values())
         return waiting < MAX_UNBOUND
 
-    def connect(self, wire: Wire, address: str) -> Session:
-        """A session for a new connection."""
+    def connect(self, wire: Wire, address: str, since: float) -> Session:
+        """A session for a connection that was made at ``since`` (clock seconds)."""
         self._number += 1
-        session = Session(self, self._number, wire, address, self.seconds(), self.settings.domain)
+        session = Session(self, self._number, wire, address, since, self.settings.domain)
         self._sessions[session.number] = session
         log.info(
             "connect c={number} from={address} via={via}",

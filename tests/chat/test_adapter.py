@@ -78,9 +78,32 @@ class AdapterTests(SynchronousTestCase):
         self.assertIn(b" 101 ", one.transport.value())
         self.assertNotIn(b"Protocol: xmpp", one.transport.value())
 
-    def test_plain_http_is_404(self) -> None:
-        one = self.connect(request=b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
-        self.assertTrue(one.transport.value().startswith(b"HTTP/1.1 404 "))
+    def test_plain_http_is_404_and_nothing_of_the_request_is_quoted(self) -> None:
+        for request in (
+            b"GET / HTTP/1.1\r\nHost: h\r\n\r\n",
+            b"POST / HTTP/1.1\r\nHost: h\r\n\r\n",
+            b"<b>me</b> / HTTP/1.1\r\nHost: h\r\n\r\n",
+            b"GET / HTTP/1.0\r\nHost: h\r\n\r\n",
+        ):
+            said = self.connect(request=request).transport
+            self.assertEqual(
+                said.value(),
+                b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+            )
+            self.assertTrue(said.disconnecting)
+        for bad in (b"GET /\r\n\r\n", b"GET / HTTP/1.1\r\nHost: h:<me>\r\n\r\n"):
+            said = self.connect(request=bad).transport.value()
+            self.assertTrue(said.startswith(b"HTTP/1.1 400 Bad Request\r\n"), said)
+            self.assertNotIn(b"me", said)
+
+    def test_the_time_to_log_in_counts_from_the_first_byte_on(self) -> None:
+        one = self.connect(request=upgrade("")[:-2])
+        self.clock.advance(9)
+        one.dataReceived(b"\r\n")
+        self.assertEqual(one.session.since, 0)
+        self.clock.advance(6)
+        self.town.hall.tick()
+        self.assertEqual(one.session.ended, "timeout")
 
     def test_an_endless_request_is_cut(self) -> None:
         one = self.connect(request=b"GET / HTTP/1.1\r\nX: " + b"x" * 20_000)

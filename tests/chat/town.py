@@ -177,7 +177,7 @@ class Town:
 
     def connect(self, number: int, name: str | None = None, address: str = "") -> Client:
         wire = ToldWire()
-        session = self.hall.connect(wire, address)
+        session = self.hall.connect(wire, address, self.clock.seconds())
         return Client(session, wire, number, name if name is not None else resource(number))
 
     def bound(self, number: int, name: str | None = None) -> Client:
