@@ -22,6 +22,18 @@ def said(check: object, *args: object) -> str:
     return ""
 
 
+class ListTests(SynchronousTestCase):
+    def test_every_list_of_reserved_words_has_its_place(self) -> None:
+        words, without = Words.of(), Words.of(reserved=False)
+        for name, plate in (("Support", "gm"), ("D3v3l0pers", "m0ds"), ("xAdminx", "st4ff")):
+            self.assertTrue(words.is_reserved_name(name), name)
+            self.assertTrue(words.is_reserved_nameplate(plate), plate)
+            self.assertFalse(without.is_reserved_name(name), name)
+            self.assertFalse(without.is_reserved_nameplate(plate), plate)
+        self.assertFalse(words.is_reserved_name("Supporters"))
+        self.assertFalse(words.is_reserved_nameplate("gmx"))
+
+
 class NameTests(SynchronousTestCase):
     def test_names(self) -> None:
         for name, expected in (
