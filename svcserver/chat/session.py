@@ -76,9 +76,6 @@ class Session:
     _refused: int = 0
     _dropped: int = 0
 
-    def __attrs_post_init__(self) -> None:
-        self.heard = self.since
-
     @property
     def account(self) -> AccountId:
         """Whose it is; empty before login."""

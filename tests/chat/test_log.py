@@ -54,6 +54,44 @@ class LogTests(SynchronousTestCase):
         self.assertEqual(len(refused), 2)
         self.assertIn("room=" + "x" * 80 + " uid=", refused[1])
 
+    def test_why_a_room_was_left_is_named(self) -> None:
+        town = Town()
+        one, game = town.bound(1), town.game
+        for number in (1, 2, 3):
+            one.join(f"City-{number}")
+        one.leave("City-1")
+        other = town.bound(1, "other")
+        other.join("City-2", f"Player1:{account(1)}:other")
+        one.send('<presence type="unavailable"/>')
+        game.parties[account(1)] = "7"
+        one.join("Party-7")
+        del game.parties[account(1)]
+        one.join("Party-7")
+        left = [line.split() for line in self.lines if line.startswith("leave ")]
+        self.assertEqual(
+            [(room.partition("@")[0], why) for _, room, _, why in left],
+            [
+                ("room=City-1", "reason=left"),
+                ("room=City-2", "reason=replaced"),
+                ("room=City-3", "reason=left"),
+                ("room=Party-7", "reason=evicted"),
+            ],
+        )
+
+    def test_each_kind_of_room_and_each_reason_has_its_own_line(self) -> None:
+        one = Town().bound(1)
+        for room in ("Party-1", "Guild-1", "City-1"):
+            for nick in (one.nick, "x", "x"):
+                one.join(room, nick)
+        refused = [line.split()[2:] for line in self.lines if line.startswith("join refused")]
+        rooms = [room.partition("@")[0] for room, *_ in refused]
+        self.assertEqual(rooms, ["room=Party-1", "room=Guild-1", "room=City-1"])
+
+    def test_a_whisper_of_nothing_has_no_length(self) -> None:
+        one = Town().bound(1)
+        one.send(f'<message type="chat" to="{account(2)}@{DOMAIN}"/>')
+        self.assertIn(f"whisper from={account(1)} to={account(2)} len=0 reason=body", self.lines)
+
     def test_login_refusals_have_their_reason(self) -> None:
         for token, reason in (
             ("expired", "expired"),

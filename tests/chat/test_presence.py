@@ -122,6 +122,19 @@ class PresenceTests(SynchronousTestCase):
             self.assertEqual(self.one.heard(), [gone(self.two, self.one)])
             self.assertEqual(self.two.heard(), [gone(self.one, self.two)])
 
+    def test_friends_who_are_not_there_change_nothing(self) -> None:
+        for number in range(10, 30):
+            self.town.game.befriend(account(1), account(number))
+        self.town.hall.on_friend_accepted(FriendAccepted(account(1), account(40), ""))
+        self.town.hall.on_unfriended(Unfriended(account(1), account(10)))
+        self.town.hall.on_unfriended(Unfriended(account(11), account(1)))
+        self.town.hall.on_blocked(Blocked(account(12), account(1)))
+        self.town.clock.advance(2)
+        self.two.send("<presence/>")
+        self.one.heard()
+        self.one.send(AWAY)
+        self.assertEqual(len(self.two.heard()), 1)
+
     def test_shutdown_sends_no_presence(self) -> None:
         for who in (self.one, self.two):
             who.send("<presence/>")

@@ -468,6 +468,26 @@ class IqAndEndTests(TownTests):
         client.open()
         self.assertIn("temporary-auth-failure", client.auth()[0])
 
+    def test_a_thousand_lines_too_many_are_answered_in_a_minute_the_rest_is_dropped(self) -> None:
+        one = self.town.bound(1)
+        self.town.clock.advance(10)
+        answered = sum(len(one.say("City-1", "x")) for _ in range(1_100))
+        self.assertEqual((answered, one.end), (1_060, ""))
+        self.town.clock.advance(60)
+        answered = sum(len(one.say("City-1", "x")) for _ in range(1_100))
+        self.assertEqual((answered, one.end), (1_060, ""))
+
+    def test_what_is_known_of_an_account_is_read_again_after_a_second(self) -> None:
+        one = self.town.bound(1)
+        one.join("City-1")
+        asked = self.town.game.asked
+        one.say("City-1", "x")
+        self.assertEqual(self.town.game.asked, asked)
+        self.town.clock.advance(1)
+        one.say("City-1", "x")
+        one.say("City-1", "x")
+        self.assertEqual(self.town.game.asked, asked + 1)
+
     def test_shutdown_says_close_to_everyone(self) -> None:
         bound, new = self.town.bound(1), self.town.connect(2)
         self.town.hall.shut()
