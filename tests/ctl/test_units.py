@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl.units import SERVICES, TARGET, Place, files, unit
 from tests.ctl.command import new_host, nowhere
-from tests.support.requirements import skip
+from tests.support import requirements
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "host"
 EXPOSURE = 3.0  # systemd-analyze security: 0 is none, 10 is all; a service of ours has under 2
@@ -59,7 +59,7 @@ class UnitTests(SynchronousTestCase):
 
 def test_systemd_understands_every_unit_and_finds_them_tight(tmp_path: Path) -> None:
     if ANALYZE is None:
-        raise skip("systemd", "systemd-analyze is not installed")
+        raise requirements.skip("systemd", "systemd-analyze is not installed")
     twistd = tmp_path / "twistd"
     twistd.write_text("#!/bin/sh\n")
     twistd.chmod(0o755)
