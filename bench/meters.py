@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 
 from attrs import frozen
 
@@ -151,8 +152,8 @@ def growth(
 
 
 def _highest(meter: Callable[[], int], seconds: float, before: int) -> int:
-    most, end = 0, time.monotonic() + seconds
+    most, end, pause = 0, time.monotonic() + seconds, Event()
     while time.monotonic() < end:
         most = max(most, meter() - before)
-        time.sleep(0.1)
+        pause.wait(0.1)
     return most
