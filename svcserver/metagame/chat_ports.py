@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import jwt
 from attrs import frozen
@@ -16,10 +17,15 @@ from svcserver.chat.ports import About, BadToken
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.settings import BadSetting, load
 from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.metagame.dashboard.shown import MAX_NAMES, MAX_ROOMS, ChatFigures, ChatRoom
 from svcserver.metagame.friends.store import BLOCKS, SqlFriends
 from svcserver.metagame.guilds.store import SqlGuilds
 from svcserver.metagame.parts import Parts
 from svcserver.metagame.tokens import InvalidToken
+
+if TYPE_CHECKING:
+    from svcserver.chat.hall import Hall
+    from svcserver.chat.rooms import Seat
 
 log = Logger()
 
@@ -94,6 +100,7 @@ def chat_part(parts: Parts, environ: Mapping[str, str], reactor: Any) -> IServic
     chat = chat_service(settings, ChatGame(parts), reactor, parts.now)
     chat.warnings = warnings
     hall, news = chat.hall, parts.news
+    parts.shown.chat = partial(figures, hall)
     news.party_changed.connect(hall.on_party_changed)
     news.guild_changed.connect(hall.on_guild_changed)
     news.renamed.connect(hall.on_renamed)
@@ -101,6 +108,29 @@ def chat_part(parts: Parts, environ: Mapping[str, str], reactor: Any) -> IServic
     news.unfriended.connect(hall.on_unfriended)
     news.blocked.connect(hall.on_blocked)
     return chat
+
+
+def figures(hall: Hall) -> ChatFigures:
+    """The chat as its owner sees it: who is where, and nothing that was said."""
+    rooms = [(key, hall.rooms.occupants(key)) for key in hall.rooms.keys()]  # noqa: SIM118
+    rooms.sort(key=lambda one: (-len(one[1]), one[0]))
+    return {
+        "connections": len(hall),
+        "people": len(hall.people),
+        "roomCount": len(rooms),
+        "rooms": [_room(hall, key, seats) for key, seats in rooms[:MAX_ROOMS]],
+    }
+
+
+def _room(hall: Hall, key: str, seats: list[Seat]) -> ChatRoom:
+    people = [hall.people.get(one.sitter.account) for one in seats[:MAX_NAMES]]
+    return {
+        "room": key.partition("@")[0],
+        "kind": seats[0].room.kind,
+        "id": seats[0].room.id,
+        "count": len(seats),
+        "names": sorted(one.about.name for one in people if one is not None),
+    }
 
 
 class NotStarted(Service):

@@ -11,6 +11,7 @@ from svcserver.metagame.belongings import thinning_of
 from svcserver.metagame.characters.routes import Characters
 from svcserver.metagame.characters.store import rename_characters
 from svcserver.metagame.dashboard.pages import DashboardPages
+from svcserver.metagame.dashboard.routes import Dashboard
 from svcserver.metagame.health.routes import BackendHealth
 from svcserver.metagame.health.watching import ReadLimit
 from svcserver.metagame.management.online_list import OnlineList
@@ -80,4 +81,5 @@ def build(parts: Parts) -> list[Feature]:
         OnlineList(settings, parts.online, matchmaker, now),
         BackendHealth(parts.health, reads.busy, now, started_at=now()),
         DashboardPages(),
+        Dashboard(parts.shown, ledger, now, ReadLimit(now).busy),
     ]

@@ -21,6 +21,7 @@ from svcserver.kernel.signals import (
 )
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.management import Registration
+from svcserver.metagame.dashboard.shown import Shown
 from svcserver.metagame.health.rules import Health
 from svcserver.metagame.parties.rules import Parties, PartiesInMemory
 from svcserver.metagame.presence.online import Online, OnlineInMemory
@@ -61,6 +62,7 @@ class Parts:
     parties: Parties = field(factory=PartiesInMemory)
     news: News = field(factory=News)
     health: Health = field(factory=Health)
+    shown: Shown = field(factory=Shown)
 
     @classmethod
     def of(

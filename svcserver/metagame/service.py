@@ -27,11 +27,14 @@ from svcserver.metagame.accounts.store import move_queued_keys
 from svcserver.metagame.belongings import Housekeeping
 from svcserver.metagame.bodylog import BodyLog
 from svcserver.metagame.chat_ports import chat_part
+from svcserver.metagame.dashboard.document import ApiDocument
+from svcserver.metagame.dashboard.watching import HealthWatch
 from svcserver.metagame.features import build
 from svcserver.metagame.health.figures import metrics_part
 from svcserver.metagame.health.watching import Counting, LoopWatch
 from svcserver.metagame.parts import Parts
 from svcserver.metagame.settings import Settings, check
+from svcserver.metagame.status.build import Build
 from svcserver.web.front import FrontDoor, Observer
 from svcserver.web.requestlog import RequestLog
 from svcserver.web.serving import ENV_FILE, House, Listening, house, read_settings, warn_of
@@ -70,6 +73,9 @@ def makeService(options: Options, reactor: Any = None) -> House:
     http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
     now = SteadyTime().now
     parts = Parts.of(settings, ledger, reactor, now, http)
+    shown = parts.shown
+    shown.log.out, top.lines.out = top.lines.out, shown.log
+    shown.folder = Path(options["env-file"]).parent if options["env-file"] else None
     door = front_door(parts, RequestLog(top.lines, settings.log_requests))
     listening = Listening(
         reactor, "metagame", settings.port, settings.bind_host, FrontFactory(door, reactor)
@@ -87,8 +93,10 @@ def makeService(options: Options, reactor: Any = None) -> House:
         chat.setServiceParent(top)
     if settings.backend_health:
         LoopWatch(reactor, parts.health.loop).setServiceParent(top)
-    if (shown := metrics_part(parts, reactor)) is not None:
-        shown.setServiceParent(top)
+        watch = HealthWatch(reactor, shown.health, parts.health, parts.online, now)
+        watch.setServiceParent(top)
+    if (figures := metrics_part(parts, reactor)) is not None:
+        figures.setServiceParent(top)
     return top
 
 
@@ -103,7 +111,8 @@ def front_door(parts: Parts, *observers: Observer) -> FrontDoor:
     origin = Origin(settings, is_own_address)
     gate = Gate(settings, parts.tokens, parts.directory, origin)
     door = FrontDoor(gate, settings, traces=not settings.production, observers=observers)
-    return door.mount(*build(parts))
+    version = Build.of(settings).version
+    return door.mount(*build(parts), ApiDocument(lambda: door.rows, version))
 
 
 def open_database(settings: Settings) -> Engine:

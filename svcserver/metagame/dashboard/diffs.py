@@ -1,0 +1,96 @@
+"""What differs between two saved documents, in words of their own structure. Pure.
+
+A document is JSON text, often with more JSON inside its strings; both are opened, so that
+an owner sees ``inventory.swords[2]`` rather than one long line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypedDict
+
+from svcserver.kernel import json
+
+MAX_CHANGES = 300
+MAX_SHOWN = 160  # characters of a value
+MAX_SIZE = 4 * 1024 * 1024  # bytes of a document
+MAX_DEPTH = 60
+
+_NOTHING = object()
+
+
+class Change(TypedDict):
+    """``before`` is null where something was added, ``after`` where it was removed."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+class Diff(TypedDict):
+    """``more``: changes beyond those listed."""
+
+    changes: list[Change]
+    more: int
+
+
+def difference(before: bytes, after: bytes) -> Diff:
+    """Every leaf that differs, in the order of the newer document; both are JSON strings."""
+    found: list[Change] = []
+    more = 0
+    for change in _walk("", _opened(before), _opened(after), 0):
+        if len(found) < MAX_CHANGES:
+            found.append(change)
+        else:
+            more += 1
+    return {"changes": found, "more": more}
+
+
+def _walk(path: str, before: Any, after: Any, depth: int) -> Iterator[Change]:
+    before, after = _inside(before), _inside(after)
+    if depth < MAX_DEPTH and isinstance(before, dict) and isinstance(after, dict):
+        for key in [*after, *(one for one in before if one not in after)]:
+            name = f"{path}.{key}" if path else str(key)
+            sides = before.get(key, _NOTHING), after.get(key, _NOTHING)
+            yield from _walk(name, *sides, depth + 1)
+    elif depth < MAX_DEPTH and isinstance(before, list) and isinstance(after, list):
+        for index in range(max(len(before), len(after))):
+            left = before[index] if index < len(before) else _NOTHING
+            right = after[index] if index < len(after) else _NOTHING
+            yield from _walk(f"{path}[{index}]", left, right, depth + 1)
+    elif before is _NOTHING or after is _NOTHING or not _same(before, after):
+        yield {"path": path, "before": _shown(before), "after": _shown(after)}
+
+
+def _same(before: Any, after: Any) -> bool:
+    return type(before) is type(after) and bool(before == after)
+
+
+def _shown(value: Any) -> str | None:
+    if value is _NOTHING:
+        return None
+    text = value if isinstance(value, str) else json.dump(value).decode()
+    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "…"
+
+
+def _opened(literal: bytes) -> Any:
+    try:
+        [text] = json.parse(b"[" + literal + b"]")
+    except ValueError:  # not one JSON value: a row that somebody wrote by hand
+        return literal.decode("utf-8", "replace")
+    return text
+
+
+def _inside(value: Any) -> Any:
+    """The structure in a text that holds JSON, else the value itself.
+
+    What nests deeper than can be written again stays text.
+    """
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        try:
+            found = json.parse(value)
+            json.dump(found)
+        except (json.BadJson, TypeError):
+            return value
+        return found
+    return value

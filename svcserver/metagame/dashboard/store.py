@@ -1,0 +1,34 @@
+"""Accounts by a part of their name or id."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, bindparam, func, or_, select
+
+from svcserver.metagame.accounts.store import ACCOUNT_KEYS, ACCOUNTS, fold
+
+_PATTERN: str = "pattern"
+_FIRST_KEY = (
+    select(func.min(ACCOUNT_KEYS.c.key_hash))
+    .where(ACCOUNT_KEYS.c.account_id == ACCOUNTS.c.id)
+    .scalar_subquery()
+)
+_SEARCH = (
+    select(ACCOUNTS.c.id, ACCOUNTS.c.username, ACCOUNTS.c.is_admin, _FIRST_KEY.label("key_hash"))
+    .where(
+        or_(
+            func.lower(ACCOUNTS.c.username).like(bindparam(_PATTERN), escape="\\"),
+            func.lower(ACCOUNTS.c.id).like(bindparam(_PATTERN), escape="\\"),
+        )
+    )
+    .order_by(ACCOUNTS.c.username, ACCOUNTS.c.id)
+    .limit(bindparam("count"))
+)
+
+
+def search(tx: Connection, text: str, count: int) -> list[tuple[str, str, bool, str | None]]:
+    """Id, name, admin or not, and key hash of those whose name or id holds ``text``."""
+    plain = fold(text)
+    for special in ("\\", "%", "_"):
+        plain = plain.replace(special, "\\" + special)
+    rows = tx.execute(_SEARCH, {_PATTERN: f"%{plain}%", "count": count})
+    return [(row.id, row.username, bool(row.is_admin), row.key_hash) for row in rows]
