@@ -101,10 +101,13 @@ def _until_empty(service: Service) -> None:
 
 
 def test_what_a_game_server_forked_ends_with_it(tmp_path: Path) -> None:
-    forking = program(tmp_path, "forks", f'{SIMULATOR} "$@" &', "sleep 1")
+    flag = tmp_path / "enough"
+    waiting = f"while [ ! -e {flag} ]; do sleep 0.1; done"
+    forking = program(tmp_path, "forks", f'{SIMULATOR} "$@" &', waiting)
     with deploy(tmp_path, GAMESERVER_BINARY_PATH=forking, HUNT_WORKER="1") as service:
         port = hand_out(service, HUNT)[1]["port"]
         eventually(lambda: answered(port))
+        flag.touch()
         eventually(lambda: not servers(service))
         eventually(lambda: not is_bound(port))
 
