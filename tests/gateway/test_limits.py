@@ -80,6 +80,9 @@ class CrowdTests(SynchronousTestCase):
         self.assertEqual(crowd.enter("fe80::2", 0), "")
         self.assertEqual(crowd.enter("fe80::2", 0), "max_connections_per_ip")
         self.assertEqual((crowd.total, len(crowd)), (3, 1))
+        crowd.leave("fe80::1"), crowd.leave("fe80::1")
+        self.assertEqual([crowd.enter("fe80::3", 0) for _ in range(2)], ["", ""])
+        self.assertEqual(crowd.enter("fe80::3", 0), "max_connections_per_ip")
 
     def test_connects_have_a_rate(self) -> None:
         crowd = Crowd(100, 100, TokenBuckets(Rate(2, 60)))

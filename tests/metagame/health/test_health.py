@@ -80,6 +80,8 @@ class RequestsTests(SynchronousTestCase):
         delays = LoopDelays()
         delays.note(0.02345)
         self.assertEqual(delays.report(), {"p50Ms": 23.4, "p95Ms": 23.4, "maxMs": 23.4})
+        delays.note(0.0101), delays.note(0.0402)
+        self.assertEqual(delays.report(), {"p50Ms": 23.4, "p95Ms": 40.2, "maxMs": 40.2})
 
     def test_without_requests_percentiles_are_null_and_rates_zero(self) -> None:
         said = Requests().report(5.0)
