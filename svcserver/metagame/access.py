@@ -88,23 +88,30 @@ class Gate:
 
     def early(self, row: Row, request: HttpRequest, length: int | None) -> Answer | None:
         """A stranger's large body is refused before it is read."""
-        if row.access not in (Access.TOKEN, Access.PLAYER):
-            return None
         if length is not None and length <= UNPROVEN_BODY:
             return None
         try:
-            if request.has_header(GAME_SERVER_KEY):
-                self._local_only(request)
-            else:
-                self._bearer(request)
+            self._plausible(row.access, request)
         except Refusal as why:
             return row.refuse(why.status, why)
         return None
 
+    def _plausible(self, access: Access, request: HttpRequest) -> None:
+        """Raises what can be refused without a look into the database."""
+        self._undisguised(request)
+        if access in (Access.TOKEN, Access.PLAYER):
+            if request.has_header(GAME_SERVER_KEY):
+                self._local_only(request)
+            else:
+                self._bearer(request)
+        elif access in (Access.ACCOUNT_KEY, Access.ADMIN_KEY):
+            self._key_offered(access, request)
+        elif access is Access.GAME_SERVER:
+            self._game_server_offered(request)
+
     async def admit(self, row: Row, request: HttpRequest, parameters: Mapping[str, str]) -> Caller:
         """The proven caller; raises the documented refusal."""
-        if self.settings.login == "NONE" and request.proxied:
-            raise Forbidden("a development server takes no proxied request")
+        self._undisguised(request)
         caller = await self._prove(row.access, request)
         if (row.own or row.game_server) and not caller.game_server:
             user_id = parameters.get("user_id", "")
@@ -113,6 +120,10 @@ class Gate:
             ):
                 raise Forbidden("this is not yours to do")
         return caller
+
+    def _undisguised(self, request: HttpRequest) -> None:
+        if self.settings.login == "NONE" and request.proxied:
+            raise Forbidden("a development server takes no proxied request")
 
     async def _prove(self, access: Access, request: HttpRequest) -> Caller:
         if access is Access.TOKEN:
@@ -186,13 +197,23 @@ class Gate:
 
     async def _game_server_alone(self, request: HttpRequest) -> Caller:
         """The key decides; a token that comes along proves nothing and breaks nothing."""
+        self._game_server_offered(request)
+        await self._game_server_key(request)
+        forwarded = self._optional(request)
+        return Caller(forwarded.account, game_server=True, bearer=forwarded.bearer)
+
+    def _game_server_offered(self, request: HttpRequest) -> None:
         if not request.has_header(GAME_SERVER_KEY):
             if request.has_header(b"authorization"):
                 raise Forbidden("only a game server may do this")
             raise Unauthenticated("no game-server key")
-        await self._game_server_key(request)
-        forwarded = self._optional(request)
-        return Caller(forwarded.account, game_server=True, bearer=forwarded.bearer)
+        self._local_only(request)
+
+    def _key_offered(self, access: Access, request: HttpRequest) -> None:
+        if access is Access.ADMIN_KEY and request.proxied:
+            raise Forbidden("an admin calls directly")
+        if self.settings.login and request.header(KEY) is None:
+            raise Unauthenticated("no account key")
 
     async def _account_key(self, request: HttpRequest) -> Caller:
         account = await self._holder(request)

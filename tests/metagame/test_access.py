@@ -9,7 +9,7 @@ from twisted.internet.defer import maybeDeferred
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.http_headers import Headers
 
-from svcserver.metagame.access import GAME_SERVER_KEY, Origin, is_own_address
+from svcserver.metagame.access import GAME_SERVER_KEY, UNPROVEN_BODY, Origin, is_own_address
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
 from tests.support import game
@@ -66,3 +66,47 @@ class CallerTests(SynchronousTestCase):
             self.assertTrue(is_own_address(outward.getsockname()[0]))
         for foreign in ("203.0.113.7", "2001:db8::7", "", "x", "255.255.255.255", "300.1.1.1"):
             self.assertFalse(is_own_address(foreign), foreign)
+
+
+class LargeBodyTests(SynchronousTestCase):
+    """Who cannot be let in anyway is told so before a large body is read."""
+
+    def early(self, played: Game, path: str, length: int | None, **headers: str) -> int | None:
+        sent = Headers()
+        for name, value in headers.items():
+            sent.setRawHeaders(name.replace("_", "-").encode(), [value.encode()])
+        asked = HttpRequest("POST", path.encode(), b"", sent, "127.0.0.1")
+        said = played.door.early(asked, length)
+        return None if said is None else said.status
+
+    def test_without_a_plausible_credential_it_is_refused_at_once(self) -> None:
+        played = Game(self)
+        for path, headers, status in (
+            ("/heartbeat", {}, 401),
+            ("/heartbeat", {"x_svc_gameserver_apikey": "k", "via": "x"}, 403),
+            ("/guild", {}, 401),
+            ("/guild", {"authorization": "Bearer x"}, 403),
+            ("/guild", {"x_svc_gameserver_apikey": "k", "forwarded": ""}, 403),
+            ("/svc/api/RenameUser", {}, 401),
+            ("/svc/api/RenameUser", {"x_svc_user_api_key": "k", "via": "x"}, 403),
+            ("/svc/api/PartyInvite", {}, 401),
+        ):
+            for length in (None, UNPROVEN_BODY + 1):
+                self.assertEqual(self.early(played, path, length, **headers), status, path)
+            self.assertIsNone(self.early(played, path, UNPROVEN_BODY, **headers), path)
+
+    def test_what_must_be_looked_up_is_read_first(self) -> None:
+        played = Game(self)
+        ann = played.player("Ann_1")
+        for path, headers in (
+            ("/svc/api/RenameUser", {"x_svc_user_api_key": "k"}),
+            ("/svc/api/PartyInvite", {"x_svc_user_api_key": "k", "via": "x"}),
+            ("/guild", {"x_svc_gameserver_apikey": "k"}),
+            ("/heartbeat", {"authorization": f"Bearer {ann.token}"}),
+            ("/event", {}),
+        ):
+            self.assertIsNone(self.early(played, path, None, **headers), path)
+
+    def test_a_development_server_takes_nothing_from_a_proxy(self) -> None:
+        played = Game(self, AUTH_MODE="NONE")
+        self.assertEqual(self.early(played, "/event", None, via="x"), 403)
