@@ -105,6 +105,9 @@ CADDY = """
 https://127.0.0.1:{port} {{
   bind 127.0.0.1
   tls {folder}/cert.pem {folder}/key.pem
+  log {{
+    output file {folder}/caddy-access.log
+  }}
   @keyed header {gs_header} *
   respond @keyed 403
   reverse_proxy 127.0.0.1:{behind}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from attrs import define, field
+from attrs import define
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IPushProducer
 from twisted.logger import Logger
@@ -106,34 +106,29 @@ class Upward:
         """The upstream is gone; its connection says so itself."""
 
 
-@define(eq=False, slots=False)
 class Exchange:
     """Couples a client's request with an upstream connection."""
 
-    client: Client
-    head: RequestHead
-    forward: Forward
-    record: Record
-    body: Body = field(init=False)
-    ready: bool = field(default=False, init=False)  # the upstream has the head
-    tunnelling: bool = field(default=False, init=False)
-    answered: bool = field(default=False, init=False)  # the client has a head
-    moved: bool = field(default=True, init=False)  # since the last sweep
-    ended: bool = field(default=False, init=False)
-    connection: Any = field(default=None, init=False)
-    _answer: ResponseHead | None = field(default=None, init=False)
-    _reply: Body | None = field(default=None, init=False)
-    _raw: bytes = field(default=b"", init=False)
-    _framed: bool = field(default=False, init=False)  # chunks towards the client
-    _close: bool = field(default=False, init=False)
-    _retried: bool = field(default=False, init=False)
-    _held: bool = field(default=False, init=False)
-    _down: Downward | None = field(default=None, init=False)
-    _up: Upward | None = field(default=None, init=False)
-    _last: float = field(default=0.0, init=False)
+    ready = False  # the upstream has the head
+    tunnelling = False
+    answered = False  # the client has a head
+    moved = True  # since the last sweep
+    ended = False
+    connection: Any = None
+    _answer: ResponseHead | None = None
+    _reply: Body | None = None
+    _raw = b""
+    _framed = False  # chunks towards the client
+    _close = False
+    _retried = False
+    _held = False
+    _down: Downward | None = None
+    _up: Upward | None = None
+    _last = 0.0
 
-    def __attrs_post_init__(self) -> None:
-        self.body = body_of(self.head.length)
+    def __init__(self, client: Client, head: RequestHead, forward: Forward, record: Record) -> None:
+        self.client, self.head, self.forward, self.record = client, head, forward, record
+        self.body: Body = body_of(head.length)
 
     # -- towards the upstream --------------------------------------------------
 

@@ -5,6 +5,8 @@ Spec: 2 §5 Gateway, sheet "Headers".
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from svcserver.edge.verdicts import Forward, Keeper, Refuse
 from svcserver.http.heads import Header, RequestHead, ResponseHead
 
@@ -43,7 +45,7 @@ _REASONS = {
 def request_head(head: RequestHead, forward: Forward, keeper: Keeper) -> bytes:
     """The request as the upstream gets it."""
     parts = [b"%b %b HTTP/1.1\r\n" % (head.method, head.target)]
-    parts += _kept(head.headers, HOP_BY_HOP | keeper.dropped, head.named)
+    parts += _kept(head.headers, keeper.dropped, head.named)
     parts.append(forward.added)
     if forward.tunnel:
         parts.append(_UPGRADE)
@@ -58,7 +60,7 @@ def request_head(head: RequestHead, forward: Forward, keeper: Keeper) -> bytes:
 def answer_head(answer: ResponseHead, keeper: Keeper, *, framed: bool, close: bool) -> bytes:
     """The answer as the client gets it; ``framed``: in chunks."""
     parts = [b"HTTP/1.1 %d %b\r\n" % (answer.status, answer.reason)]
-    parts += _kept(answer.headers, HOP_BY_HOP | keeper.hidden, answer.named)
+    parts += _kept(answer.headers, keeper.hidden, answer.named)
     if answer.status == 101:
         parts.append(_UPGRADE)
     elif framed:
@@ -88,8 +90,15 @@ def refusal(refuse: Refuse, *, with_body: bool, close: bool) -> bytes:
     return head + b"\r\n" + (body if with_body else b"")
 
 
+@lru_cache(maxsize=8)  # one set for each service and direction
+def _always(dropped: frozenset[bytes]) -> frozenset[bytes]:
+    return HOP_BY_HOP | dropped
+
+
 def _kept(headers: list[Header], dropped: frozenset[bytes], named: frozenset[bytes]) -> list[bytes]:
-    gone = dropped | (named - _KEPT) if named else dropped
+    gone = _always(dropped)
+    if not named <= gone:
+        gone |= named - _KEPT
     return [
         b"%b: %b\r\n" % (name, value)
         for name, lower, value in headers

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
 from typing import Any
 
 from attrs import define, field
@@ -40,6 +40,10 @@ FORWARDING = frozenset(
 HIDDEN = frozenset([b"x-powered-by", b"x-svc-gateway"])
 
 
+def _logged(message: str, fields: dict[str, Any]) -> None:
+    log.info(message, **fields)
+
+
 @define(eq=False, slots=False)
 class Gateway:
     """A Keeper (see edge.verdicts)."""
@@ -51,6 +55,7 @@ class Gateway:
     upstreams: Mapping[Route, Any]
     secret: Secret
     feed: Feed | None = None
+    say: Callable[[str, dict[str, Any]], None] = _logged  # writes a request's line
     dropped: frozenset[bytes] = FORWARDING | {b"expect"}
     hidden: frozenset[bytes] = HIDDEN
     answered: int = field(default=0, init=False)
@@ -87,8 +92,7 @@ class Gateway:
         return Forward(
             self.upstreams[ruling.route],
             ruling.route.value,
-            b"X-Forwarded-For: %b\r\nX-Forwarded-Proto: https\r\nX-Svc-Gateway: %b\r\n"
-            % (peer.encode("ascii", "replace"), self.secret.reveal().encode("ascii")),
+            _added(peer, self.secret),
             tunnel=ruling.route is Route.WS,
             on_answer=partial(self._answered, peer) if reports else None,
         )
@@ -128,4 +132,13 @@ class Gateway:
             fields["reason"] = record.reason
         if record.aborted:
             fields["aborted"] = True
-        log.info("websocket closed" if record.tunnel else "request", **fields)
+        self.say("websocket closed" if record.tunnel else "request", fields)
+
+
+@lru_cache(maxsize=4096)
+def _added(peer: str, secret: Secret) -> bytes:
+    """The header lines that only the gateway writes."""
+    return b"X-Forwarded-For: %b\r\nX-Forwarded-Proto: https\r\nX-Svc-Gateway: %b\r\n" % (
+        peer.encode("ascii", "replace"),
+        secret.reveal().encode("ascii"),
+    )

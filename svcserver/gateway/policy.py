@@ -8,7 +8,7 @@ Spec: 2 §4 Gateway routing, §7 Gateway refusals, §8, §9.
 from __future__ import annotations
 
 import re
-from enum import Enum
+from enum import StrEnum
 from functools import lru_cache
 from urllib.parse import unquote_to_bytes
 
@@ -37,7 +37,7 @@ _SHORT = 128  # bytes of a target; longer ones are rare, and would make remember
 _SLASHES = re.compile(r"/{2,}")
 
 
-class Bucket(Enum):
+class Bucket(StrEnum):
     """Which token bucket pays for a request; the value is the log's word."""
 
     GENERAL = "general"
@@ -47,7 +47,7 @@ class Bucket(Enum):
     WS = "ws"
 
 
-class Route(Enum):
+class Route(StrEnum):
     """Where a request goes; the value is the log's word."""
 
     METAGAME = "metagame"

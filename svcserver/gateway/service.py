@@ -72,13 +72,15 @@ def makeService(options: Options, reactor: Any = None) -> House:
     if reactor is None:
         from twisted.internet import reactor  # late: importing it installs it
     settings = options.settings
-    top = House(json_lines(settings.log_level, reactor))
+    lines = json_lines(settings.log_level, reactor)
+    top = House(lines)
     feed = None
     if options.allowlist is not None:
         pool = HTTPConnectionPool(reactor)
         http = HTTPClient(Agent(reactor, connectTimeout=2, pool=pool))
         feed = make_feed(options.allowlist, settings.refresh_s, http, reactor)
     keeper = make_keeper(settings, feed, reactor)
+    keeper.say = lines.say
     entrance = Entrance(reactor, keeper, options.pair, settings, os.environ)
     warn_of(options.warnings).setServiceParent(top)
     entrance.setServiceParent(top)

@@ -8,10 +8,12 @@ another server, which must never see another message than we did. Spec: 2 §7 Ga
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 import httptools
-from attrs import define, field, frozen
+from attrs import define, field
 
 MAX_HEAD = 16 * 1024  # bytes of a request head
 MAX_RESPONSE_HEAD = 64 * 1024
@@ -24,8 +26,11 @@ _REQUEST_LINE = re.compile(rb"(" + _TOKEN + rb") ([^ \r\n]+) HTTP/1\.([01])")
 _CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: ([\t\x20-\x7e\x80-\xff]*))?")
 _FIELDS = re.compile(rb"(?:" + _TOKEN + rb":[\t\x20-\x7e\x80-\xff]*\r\n)*")
+_FIELD = re.compile(rb"([^:\r]+):([^\r]*)\r\n")  # one of what _FIELDS let pass
 _BARE_LF = re.compile(rb"(?<!\r)\n")
 _HOST = re.compile(rb"(?:[A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
+_SHORT = 64  # bytes; longer ones are rare, and would make remembering costly
+_NOTHING: frozenset[bytes] = frozenset()
 _LENGTH = re.compile(rb"[0-9]{1,15}")
 _SPECIAL = frozenset(
     [b"content-length", b"transfer-encoding", b"host", b"connection", b"upgrade", b"expect"]
@@ -43,9 +48,11 @@ class Fault(Exception):
         self.kind, self.status, self.code = kind, status, code
 
 
-@frozen
-class RequestHead:
-    """A request as far as the empty line. ``length`` is None for a chunked body."""
+class RequestHead(NamedTuple):
+    """A request as far as the empty line. ``length`` is None for a chunked body.
+
+    A tuple, because one is made for every request and freezing each field would tell.
+    """
 
     method: bytes
     target: bytes
@@ -72,8 +79,7 @@ class RequestHead:
         return [value for _, lower, value in self.headers if lower == name]
 
 
-@frozen
-class ResponseHead:
+class ResponseHead(NamedTuple):
     """An answer as far as the empty line; ``length`` None: chunked, -1: until the end."""
 
     status: int
@@ -160,8 +166,7 @@ def _fields(raw: bytes) -> tuple[list[Header], dict[bytes, list[bytes]]]:
         raise Fault("header line")
     headers: list[Header] = []
     special: dict[bytes, list[bytes]] = {}
-    for line in raw.split(b"\r\n")[:-1]:
-        name, _, value = line.partition(b":")
+    for name, value in _FIELD.findall(raw):
         lower = name.lower()
         value = value.strip(b" \t")
         headers.append((name, lower, value))
@@ -201,8 +206,18 @@ def _expects(special: dict[bytes, list[bytes]], minor: int) -> bool:
     return minor == 1
 
 
-def _tokens(values: Iterable[bytes]) -> frozenset[bytes]:
-    return frozenset(part.strip().lower() for value in values for part in value.split(b","))
+def _tokens(values: Sequence[bytes]) -> frozenset[bytes]:
+    if not values:
+        return _NOTHING
+    value = b",".join(values)
+    return _seen_before(value) if len(value) <= _SHORT else _tokens_of(value)
+
+
+def _tokens_of(value: bytes) -> frozenset[bytes]:
+    return frozenset(part.strip().lower() for part in value.split(b","))
+
+
+_seen_before = lru_cache(maxsize=256)(_tokens_of)  # nearly all say the same few words
 
 
 @define

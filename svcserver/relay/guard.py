@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from attrs import frozen
 
@@ -50,6 +51,7 @@ def refusal(
     return None
 
 
+@lru_cache(maxsize=64)
 def is_loopback(peer: str) -> bool:
     """Whether a caller is on this machine."""
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from attrs import define
@@ -17,12 +18,17 @@ log = Logger()
 LIMITS = Limits(request_s=86_400.0, upstream_idle_s=600.0, idle_s=600.0, tunnel_idle_s=3_600.0)
 
 
+def _logged(text: str) -> None:
+    log.info("{text}", text=text)
+
+
 @define(eq=False, slots=False)
 class Relay:
     """A Keeper (see edge.verdicts): everything local goes to the gateway, unchanged."""
 
     upstream: Any
     limits: Limits = LIMITS
+    say: Callable[[str], None] = _logged  # writes a request's line
     dropped: frozenset[bytes] = frozenset([b"expect"])  # answered here
     hidden: frozenset[bytes] = frozenset()
 
@@ -54,12 +60,8 @@ class Relay:
     def done(self, record: Record) -> None:
         """The request's line in the log."""
         head = record.head
-        log.info(
-            "{method} {target} {status} {ms} ms {reason}",
-            method=head.method[:32].decode("latin-1") if head is not None else "",
-            target=shown(head.target) if head is not None else "",
-            status=record.status,
-            ms=round((record.ended - record.began) * 1000),
-            reason=record.reason,
-            aborted=record.aborted,
-        )
+        method = head.method[:32].decode("latin-1") if head is not None else ""
+        target = shown(head.target) if head is not None else ""
+        ms = round((record.ended - record.began) * 1000)
+        how = " aborted" if record.aborted else ""
+        self.say(f"{method} {target} {record.status} {ms} ms {record.reason}{how}")

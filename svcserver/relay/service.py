@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import time
+from functools import partial
 from typing import Any
 
 from attrs import define
 from twisted.application.service import Service
+from twisted.logger import LogLevel
 from twisted.python import usage
 
 from svcserver.kernel.settings import BadSetting
+from svcserver.kernel.times import iso
 from svcserver.relay.checking import verdict
 from svcserver.relay.relaying import PortBusy, RelayService, Target
 from svcserver.relay.settings import Settings, target_of
-from svcserver.web.logs import standard_lines
+from svcserver.web.logs import LogLines, standard_lines
 from svcserver.web.metrics import Figure, metrics
 from svcserver.web.serving import ENV_FILE, House, read_settings, warn_of
 
@@ -68,12 +72,19 @@ class Guarded(Service):
         return self.relay.stopService()
 
 
+def say(lines: LogLines, text: str) -> None:
+    """A request's line, past the logger: its event would cost as much as the request."""
+    if lines.shows(LogLevel.info):
+        lines.keep(f"{iso(time.time())} info relay.keeper: {text}\n")
+
+
 def makeService(options: Options, reactor: Any = None) -> House:
     """The relay as a service."""
     if reactor is None:
         from twisted.internet import reactor  # late: importing it installs it
     settings = options.settings
-    top = House(standard_lines(production=False, level=settings.log_level, clock=reactor))
+    lines = standard_lines(production=False, level=settings.log_level, clock=reactor)
+    top = House(lines)
     warn_of(options.warnings).setServiceParent(top)
     relay = RelayService(
         reactor,
@@ -81,6 +92,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
         port=settings.port,
         connect_timeout_s=settings.connect_timeout_s,
     )
+    relay.keeper.say = partial(say, lines)
     Guarded(relay).setServiceParent(top)
     if settings.metrics_port is not None:
         shown = {
