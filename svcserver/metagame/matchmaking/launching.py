@@ -24,7 +24,7 @@ class Launching:
     deploy: DeployClient
     clock: IReactorTime
     now: Callable[[], float]
-    _running: dict[str, list[Deferred[None]]] = field(factory=dict, init=False)
+    _running: dict[str, set[Deferred[None]]] = field(factory=dict, init=False)  # who waits
 
     def wait(self, match: Match, seconds: float) -> Deferred[None]:
         """Start the match if it is due; fires when it is decided or ``seconds`` have passed."""
@@ -35,19 +35,24 @@ class Launching:
         if waiting is None:
             done.callback(None)
             return done
-        waiting.append(done)
+        waiting.add(done)
         late = self.clock.callLater(seconds, _fire, done)
-        done.addBoth(lambda result: _stop(late, result))
+
+        def over(result: Any) -> Any:
+            waiting.discard(done)
+            return _stop(late, result)
+
+        done.addBoth(over)
         return done
 
     def _start(self, match: Match) -> None:
-        self._running[match.id] = []
+        self._running[match.id] = set()
         work = Deferred.fromCoroutine(self._launch(match))
         work.addErrback(lambda why: log.failure("a launch failed", why))
         work.addBoth(lambda _: self._decided(match))
 
     def _decided(self, match: Match) -> None:
-        for one in self._running.pop(match.id, []):
+        for one in list(self._running.pop(match.id, ())):
             _fire(one)
 
     async def _launch(self, match: Match) -> None:

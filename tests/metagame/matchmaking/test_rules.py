@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from attrs import frozen
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.refusals import Malformed, Missing
 from svcserver.metagame.matchmaking import rules
+from svcserver.metagame.matchmaking.launching import Launching
 from svcserver.metagame.matchmaking.rules import Match, Matchmaker, Server, State
 
 HUNT, OTHER = (LaunchRequest("ISLAND", "", name) for name in ("Hunt_A", "Hunt_B"))
@@ -153,6 +156,28 @@ class DueTests(Case):
         self.assertIs(match.state, State.MATCHING)
         self.assertIs(self.matches.due(match, 301.0), False)
         self.assertIs(match.state, State.FAILED)
+
+
+class Silent:
+    """A deploy server that takes its time."""
+
+    async def launch(self, wish: LaunchRequest) -> Server:
+        await Deferred()
+        raise AssertionError("it never answers")
+
+
+class WaitTests(Case):
+    def test_who_waits_no_more_is_forgotten_before_the_launch_is_decided(self) -> None:
+        clock = Clock()
+        launching = Launching(self.matches, Silent(), clock, clock.seconds)  # type: ignore[arg-type]
+        match = self.alone("ann", wish=CITY)
+        first, left = launching.wait(match, 1.5), launching.wait(match, 1.5)
+        left.cancel()
+        self.failureResultOf(left, CancelledError)
+        self.assertNoResult(first)
+        clock.advance(1.5)
+        self.successResultOf(first)
+        self.assertEqual((launching._running, clock.getDelayedCalls()), ({match.id: set()}, []))
 
 
 class MemoryTests(Case):
