@@ -15,7 +15,7 @@ from tests.support.postgres import fresh_database
 pytestmark = pytest.mark.live
 
 ROOT = Path(__file__).parents[2]
-TIMEOUT_S = 900
+TIMEOUT_S = 1800  # a minute and a half where nothing else runs
 
 
 def test_every_feature_test_holds_on_postgresql() -> None:
