@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.chat.settings import Settings
 from svcserver.chat.stanza import parse
 from svcserver.chat.trace import outline
-from tests.chat.town import DOMAIN, Town, account, resource
+from tests.chat.town import DOMAIN, Client, Town, account, resource
 
 
 class LogTests(SynchronousTestCase):
@@ -92,16 +92,47 @@ class LogTests(SynchronousTestCase):
         one.send(f'<message type="chat" to="{account(2)}@{DOMAIN}"/>')
         self.assertIn(f"whisper from={account(1)} to={account(2)} len=0 reason=body", self.lines)
 
+    def refused(self, client: Client, token: str, who: str | None = None) -> str:
+        client.open()
+        client.auth(token, who=who)
+        [line] = [one for one in self.lines if one.startswith("login refused")]
+        self.lines.clear()
+        return line.partition("reason=")[2]
+
     def test_login_refusals_have_their_reason(self) -> None:
         for token, reason in (
-            ("expired", "expired"),
-            ("x", "bad-token"),
-            ("token y", "uid-mismatch"),
+            ("expired", f"expired uid={account(1)}"),
+            ("x", f"bad-token uid={account(1)}"),
+            ("x" * 8_192, f"bad-token uid={account(1)}"),
+            ("x" * 8_193, "bad-format uid="),
+            ("", "bad-format uid="),
+            ("token y", f"uid-mismatch uid={account(1)}"),
         ):
-            client = Town().connect(1)
-            client.open()
-            client.auth(token)
-            self.assertIn(f"reason={reason} uid={account(1)}", self.lines[-1])
+            self.assertEqual(self.refused(Town().connect(1), token), reason)
+        stranger = f"no-account uid={account(999)}"
+        client = Town().connect(1)
+        self.assertEqual(self.refused(client, f"token {account(999)}", account(999)), stranger)
+
+    def test_those_held_back_are_throttled_and_a_silent_game_is_unavailable(self) -> None:
+        town, address = Town(), "203.0.113.9"
+        for _ in range(10):
+            client = town.connect(1, address=address)
+            self.refused(client, "x")
+            client.session.lost()
+        held = town.connect(1)
+        self.assertEqual(self.refused(held, "x"), f"throttled uid={account(1)}")
+        self.assertEqual(self.refused(town.connect(2, address=address), "x"), "throttled uid=")
+        town.game.silent = True
+        client = town.connect(3)
+        client.open()
+        client.auth()
+        town.clock.advance(10)
+        self.assertEqual(self.lines[-1], f"login refused c=13 reason=unavailable uid={account(3)}")
+        self.flushLoggedErrors()
+
+    def test_a_player_behind_the_gateway_is_named_by_address(self) -> None:
+        Town().connect(1, address="203.0.113.9")
+        self.assertEqual(self.lines, ["connect c=1 from=203.0.113.9 via=gateway"])
 
     def test_the_trace_shows_neither_tokens_nor_texts(self) -> None:
         one = Town(Settings(trace=True)).bound(1)

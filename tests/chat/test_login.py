@@ -123,8 +123,12 @@ class RefusalTests(SynchronousTestCase):
         self.assertEqual((client.auth(), client.end), ([], "refused"))
         client = self.opened()
         for _ in range(3):
-            client.open()
+            self.assertEqual(len(client.open()), 2)
         self.assertEqual((client.open(), client.end), ([], "refused"))
+        client = self.opened()
+        for _ in range(2):
+            client.open()
+        self.assertIn("success", client.auth()[0])
 
     def test_any_other_stanza_before_login_is_cut(self) -> None:
         for other in ("<presence/>", "<message/>", "<iq type='get' id='1'/>", "<x/>", "no xml"):
@@ -243,6 +247,13 @@ class SessionLimitTests(SynchronousTestCase):
             one.auth()
         self.assertEqual([one.end for one in bound], ["", ""])
         self.assertEqual([one.end for one in waiting], ["refused", ""])
+
+    def test_three_connections_of_an_account_are_fine_while_they_log_in(self) -> None:
+        waiting = [self.town.connect(1) for _ in range(3)]
+        for one in waiting:
+            one.open()
+            self.assertIn("success", one.auth()[0])
+        self.assertEqual([one.end for one in waiting], ["", "", ""])
 
     def test_a_new_bind_pings_the_other_session_which_must_answer_in_ten_seconds(self) -> None:
         first, second = self.town.bound(1, "a"), self.town.bound(1, "b")

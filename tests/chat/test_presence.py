@@ -122,6 +122,20 @@ class PresenceTests(SynchronousTestCase):
             self.assertEqual(self.one.heard(), [gone(self.two, self.one)])
             self.assertEqual(self.two.heard(), [gone(self.one, self.two)])
 
+    def test_the_news_of_a_friendship_counts_before_it_is_read(self) -> None:
+        for who in (self.one, self.stranger):
+            who.send("<presence/>")
+        self.town.hall.on_friend_accepted(FriendAccepted(account(1), account(3), ""))
+        for me, other in ((self.one, self.stranger), (self.stranger, self.one)):
+            other.heard()
+            me.send(AWAY)
+            self.assertIn("<show>away</show>", other.heard()[-1])
+        self.town.hall.on_unfriended(Unfriended(account(1), account(3)))
+        for me, other in ((self.one, self.stranger), (self.stranger, self.one)):
+            other.heard()
+            me.send("<presence/>")
+            self.assertEqual(other.heard(), [])
+
     def test_friends_who_are_not_there_change_nothing(self) -> None:
         for number in range(10, 30):
             self.town.game.befriend(account(1), account(number))

@@ -164,6 +164,31 @@ class JoinTests(TownTests):
         self.town.pass_time(62)
         self.assertTrue(any('code="307"' in said for said in one.heard()))
 
+    def test_who_is_active_elsewhere_is_swept_too(self) -> None:
+        one = self.town.bound(1)
+        self.town.game.parties[account(1)] = "7"
+        one.join("Party-7")
+        one.join("City-1")
+        del self.town.game.parties[account(1)]
+        self.town.pass_time(55)
+        one.say("City-1", "x")
+        self.assertFalse(any('code="307"' in said for said in one.heard()))
+        self.town.pass_time(6)
+        self.assertTrue(any('code="307"' in said for said in one.heard()))
+
+    def test_former_members_are_evicted_before_a_line_is_said(self) -> None:
+        one, two = self.town.bound(1), self.town.bound(2)
+        for who in (one, two):
+            self.town.game.parties[who.account] = "7"
+            who.join("Party-7")
+        one.heard()
+        del self.town.game.parties[two.account]
+        room = f"Party-7@muc.{DOMAIN}"
+        self.assertEqual(
+            one.say("Party-7", "secret")[0], occupant(two, one, room=room, codes="307", gone=True)
+        )
+        self.assertEqual(two.heard(), [occupant(two, two, room=room, codes="110 307", gone=True)])
+
     def test_asking_for_a_party_may_bring_the_news_that_it_was_left(self) -> None:
         one, game, hall = self.town.bound(1), self.town.game, self.town.hall
         game.parties[account(1)] = "7"
@@ -210,7 +235,8 @@ class JoinTests(TownTests):
         self.town.game.people[account(1)] = evolve(self.town.game.people[account(1)], name="New")
         self.town.hall.on_renamed(Renamed(account(1), "New"))
         self.assertIn('code="110"', one.join("City-1")[-1])
-        self.assertIn("New:", one.join("City-1", f"New:{account(1)}:{resource(1)}")[-1])
+        said = one.join("City-1", f"New:{account(1)}:{resource(1)}")[-1]
+        self.assertTrue("New:" in said and 'code="110"' in said, said)
 
     def test_too_many_joins_rooms_or_occupants_are_a_limit(self) -> None:
         one = self.town.bound(1)
@@ -487,6 +513,17 @@ class IqAndEndTests(TownTests):
         one.say("City-1", "x")
         one.say("City-1", "x")
         self.assertEqual(self.town.game.asked, asked + 1)
+
+    def test_when_the_game_is_silent_what_was_known_counts_after_ten_seconds(self) -> None:
+        one = self.town.bound(1)
+        self.town.clock.advance(2)
+        self.town.game.silent = True
+        one.join("City-1")
+        self.town.clock.advance(9.9)
+        self.assertEqual(one.heard(), [])
+        self.town.clock.advance(0.1)
+        self.assertEqual(one.heard(), [occupant(one, one, codes="110")])
+        self.assertEqual(len(self.flushLoggedErrors()), 1)
 
     def test_shutdown_says_close_to_everyone(self) -> None:
         bound, new = self.town.bound(1), self.town.connect(2)
