@@ -1,4 +1,4 @@
-"""The yardstick of reads: twisted.web with one resource and a small JSON answer."""
+"""The yardstick of reads: twisted.web with one resource and a small JSON answer, log on."""
 
 from __future__ import annotations
 
@@ -23,17 +23,11 @@ class Small(Resource):
         return BODY
 
 
-class QuietSite(Site):
-    """Without the access line."""
-
-    def log(self, request: Any) -> None:
-        """Nothing."""
-
-
 def main() -> None:
-    """Serve on the port of the first argument."""
+    """Serve on the port of the first argument, with the request log in the second's file."""
     reactor: Any = installed
-    reactor.listenTCP(int(sys.argv[1]), QuietSite(Small()), interface="127.0.0.1")
+    site = Site(Small(), logPath=sys.argv[2].encode())
+    reactor.listenTCP(int(sys.argv[1]), site, backlog=511, interface="127.0.0.1")
     reactor.run()
 
 

@@ -1,37 +1,160 @@
-"""The yardstick of saves: one thread, WAL with synchronous FULL, a commit for each document.
+"""The yardsticks of work that HTTP does not explain, each alone on one core.
 
-What a careful program without group commit reaches: it stores the same bytes as a save
-does, on the same disk, and nothing else.
+    python -m bench.bare_writer save|inventory|login FOLDER SECONDS
+
+``save`` and ``inventory`` parse the bodies that players send and store the bytes that the
+metagame stores for fifty players, each waiting for its commit before it sends the next;
+whatever waits shares one transaction and its fsync. ``login`` signs tokens. Prints how many
+a second.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import sqlite3
 import sys
 import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any
+
+import jwt
+import orjson
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from bench.players import document
 
+PLAYERS = 50
+VARIANTS = 20
+Store = Callable[[sqlite3.Connection, str, dict[str, Any]], None]
+
 
 def main() -> None:
-    """``python -m bench.bare_writer FOLDER SECONDS``; prints documents a second."""
-    folder, seconds = Path(sys.argv[1]), float(sys.argv[2])
-    connection = sqlite3.connect(folder / "yardstick.db", isolation_level=None)
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "cache_size=-32768"):
-        connection.execute(f"PRAGMA {pragma}")
-    connection.execute("CREATE TABLE saves (id INTEGER PRIMARY KEY, data BLOB)")
-    rng = random.Random(1)
-    documents = [document(rng).encode() for _ in range(20)]
-    count, end = 0, time.monotonic() + seconds
-    while time.monotonic() < end:
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute("INSERT INTO saves (data) VALUES (?)", (documents[count % 20],))
-        connection.execute("COMMIT")
+    """Measure one."""
+    name, folder, seconds = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])
+    measure = signing if name == "login" else writing
+    print(measure(name, folder, seconds))
+
+
+def signing(name: str, folder: Path, seconds: float) -> float:
+    """RS256 signatures of a token as ours."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    claims = {"userId": "UID_" + "0" * 32, "iat": 0, "exp": 1, "iss": "svc", "aud": "svc"}
+    count, began = 0, time.perf_counter()
+    while time.perf_counter() - began < seconds:
+        jwt.encode(claims, key, algorithm="RS256")
         count += 1
+    return count / (time.perf_counter() - began)
+
+
+def writing(name: str, folder: Path, seconds: float) -> float:
+    """Bodies parsed in one thread and stored by another, as players wait for their commits."""
+    rng = random.Random(1)
+    bodies = [(save_body if name == "save" else loot_body)(rng) for _ in range(VARIANTS)]
+    asked: SimpleQueue[tuple[int, dict[str, Any]] | None] = SimpleQueue()
+    done: SimpleQueue[list[int]] = SimpleQueue()
+    store = save if name == "save" else loot
+    writer = Thread(target=write, args=(folder, store, asked, done), daemon=True)
+    writer.start()
+    for player in range(PLAYERS):
+        asked.put((player, orjson.loads(bodies[player % VARIANTS])))
+    count, began = 0, time.perf_counter()
+    while time.perf_counter() - began < seconds:
+        for player in done.get():
+            asked.put((player, orjson.loads(bodies[rng.randrange(VARIANTS)])))
+            count += 1
+    took = time.perf_counter() - began
+    asked.put(None)
+    writer.join()
+    return count / took
+
+
+def write(folder: Path, store: Store, asked: SimpleQueue[Any], done: SimpleQueue[Any]) -> None:
+    """Group commit: whatever waits in one transaction, a savepoint each, then all are answered."""
+    connection = connected(folder)
+    running = True
+    while running:
+        jobs = [asked.get()]
+        with suppress(Empty):
+            while len(jobs) < PLAYERS:
+                jobs.append(asked.get_nowait())
+        running = None not in jobs
+        connection.execute("BEGIN IMMEDIATE")
+        for player, body in filter(None, jobs):
+            connection.execute("SAVEPOINT job")
+            store(connection, str(player), body)
+            connection.execute("RELEASE job")
+        connection.execute("COMMIT")
+        done.put([player for player, _ in filter(None, jobs)])
     connection.close()
-    print(count / seconds)
+
+
+def connected(folder: Path) -> sqlite3.Connection:
+    """A fresh database, set as ours is."""
+    connection = sqlite3.connect(folder / "yardstick.db", isolation_level=None)
+    for pragma in (
+        "page_size=16384",
+        "journal_mode=WAL",
+        "synchronous=FULL",
+        "cache_size=-32768",
+        "wal_autocheckpoint=4000",
+    ):
+        connection.execute(f"PRAGMA {pragma}")
+    for statement in SCHEMA:
+        connection.execute(statement)
+    return connection
+
+
+SCHEMA = (
+    "CREATE TABLE saves (id INTEGER PRIMARY KEY, owner TEXT, data BLOB)",
+    "CREATE TABLE characters (id TEXT PRIMARY KEY, version INTEGER, save_id INTEGER)",
+    "CREATE TABLE stacks (owner TEXT, item TEXT, quantity INTEGER, PRIMARY KEY (owner, item))",
+    "CREATE TABLE changes (id TEXT PRIMARY KEY, owner TEXT, body BLOB, answer BLOB)",
+)
+
+
+def save_body(rng: random.Random) -> bytes:
+    """A save as a player sends it."""
+    body = {"characterId": str(uuid.uuid4()), "data": document(rng), "updateVersion": 7}
+    return json.dumps(body, separators=(",", ":")).encode()
+
+
+def loot_body(rng: random.Random) -> bytes:
+    """An inventory transaction as a player sends it."""
+    loot = [{"catalogId": f"ITEM_BENCH_{n:03d}", "quantity": 1} for n in rng.sample(range(120), 3)]
+    body = {"characterId": str(uuid.uuid4()), "addStackedItems": loot, "source": "bench"}
+    return json.dumps(body, separators=(",", ":")).encode()
+
+
+def save(connection: sqlite3.Connection, player: str, body: dict[str, Any]) -> None:
+    """The document once, in the form in which it is sent, and who it belongs to."""
+    kept = orjson.dumps(body["data"])
+    at = connection.execute(
+        "INSERT INTO saves (owner, data) VALUES (?, ?)", (player, kept)
+    ).lastrowid
+    connection.execute(
+        "INSERT INTO characters VALUES (?, 1, ?) "
+        "ON CONFLICT (id) DO UPDATE SET version = version + 1, save_id = excluded.save_id",
+        (player, at),
+    )
+
+
+def loot(connection: sqlite3.Connection, player: str, body: dict[str, Any]) -> None:
+    """Three stacks, and the transaction so that it counts once."""
+    connection.executemany(
+        "INSERT INTO stacks VALUES (?, ?, 1) "
+        "ON CONFLICT (owner, item) DO UPDATE SET quantity = quantity + 1",
+        [(player, one["catalogId"]) for one in body["addStackedItems"]],
+    )
+    said = orjson.dumps(body)
+    connection.execute(
+        "INSERT INTO changes VALUES (?, ?, ?, ?)", (str(uuid.uuid4()), player, said, said)
+    )
 
 
 if __name__ == "__main__":

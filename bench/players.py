@@ -62,14 +62,19 @@ PERIODS_S = {  # how often a client in play asks
 SESSION_S = 300
 
 
-def session(rng: random.Random) -> list[str]:
-    """Five minutes of play as a list of steps; played as fast as they are answered."""
+def timeline(rng: random.Random) -> list[tuple[float, str]]:
+    """Five minutes of play: when, in seconds from the log-in, and what."""
     later = [
         (rng.random() * period + turn * period, name)
         for name, period in PERIODS_S.items()
         for turn in range(SESSION_S // period)
     ]
-    return [*START_OF_SESSION, *(name for _, name in sorted(later))]
+    return [*((0.0, name) for name in START_OF_SESSION), *sorted(later)]
+
+
+def session(rng: random.Random) -> list[str]:
+    """The same as a list of steps, to be played as fast as they are answered."""
+    return [name for _, name in timeline(rng)]
 
 
 @define

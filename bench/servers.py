@@ -64,8 +64,8 @@ def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
 
 
 @contextmanager
-def metagame(folder: Path, **more: str) -> Iterator[tuple[int, int]]:
-    """Port and pid of a metagame on a fresh database, with its request log on."""
+def metagame(folder: Path, name: str = "bench", **more: str) -> Iterator[tuple[int, int]]:
+    """Port and pid of a metagame, with its request log on; its database is fresh unless made."""
     port = free_port()
     private, public = _signing_keys()
     environ = {
@@ -73,14 +73,14 @@ def metagame(folder: Path, **more: str) -> Iterator[tuple[int, int]]:
         "AUTH_MODE": "APIKEY",
         "REGISTRATION_MODE": "OPEN",
         "NODE_ENV": "production",
-        "DATABASE_URL": f"sqlite:///{folder}/bench.db",
+        "DATABASE_URL": f"sqlite:///{folder}/{name}.db",
         "AUTH_SIGNING_PRIVKEY_B64": private,
         "AUTH_SIGNING_PUBKEY_B64": public,
         **more,
     }
     twistd = str(Path(sys.executable).parent / "twistd")
     command = [twistd, "--nodaemon", "--pidfile=", "svc-metagame"]
-    with running(command, port, folder / "metagame.log", environ) as pid:
+    with running(command, port, folder / f"{name}.log", environ) as pid:
         yield port, pid
 
 
@@ -88,8 +88,18 @@ def metagame(folder: Path, **more: str) -> Iterator[tuple[int, int]]:
 def bare_twisted(folder: Path) -> Iterator[tuple[int, int]]:
     """Port and pid of one twisted.web resource: the yardstick of reads."""
     port = free_port()
-    command = [sys.executable, "-m", "bench.bare_twisted", str(port)]
+    log = folder / "bare-requests.log"
+    command = [sys.executable, "-m", "bench.bare_twisted", str(port), str(log)]
     with running(command, port, folder / "bare.log", {}) as pid:
+        yield port, pid
+
+
+@contextmanager
+def bare_uvicorn(folder: Path) -> Iterator[tuple[int, int]]:
+    """Port and pid of one starlette route under uvicorn: the other yardstick of reads."""
+    port = free_port()
+    command = [sys.executable, "-m", "bench.bare_uvicorn", str(port)]
+    with running(command, port, folder / "uvicorn.log", {}) as pid:
         yield port, pid
 
 

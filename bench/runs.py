@@ -1,0 +1,136 @@
+"""Measured stretches: everybody in a closed loop, or a crowd at its own pace."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from attrs import define, field
+
+from bench.players import SESSION_S, Player, timeline
+
+WARM_S = 0.5
+Operation = Callable[[], Awaitable[bool]]
+
+
+@define
+class Run:
+    """One measured stretch."""
+
+    per_second: float
+    p50_ms: float = 0.0
+    p99_ms: float = 0.0
+    errors: int = 0
+    generator: float = 0.0  # of its core
+    server_us: float = 0.0  # CPU of the server for one request
+    lost: int = 0
+
+
+@define
+class Runs:
+    """Every round of every contestant."""
+
+    of: dict[str, list[Run]] = field(factory=dict)
+
+    def add(self, name: str, run: Run) -> None:
+        """One more round."""
+        self.of.setdefault(name, []).append(run)
+
+    def rate(self, name: str) -> float:
+        """The median of requests a second."""
+        return statistics.median(run.per_second for run in self.of[name])
+
+    def ratio(self, name: str, yardstick: str) -> float:
+        """The median of the rounds' ratios."""
+        pairs = zip(self.of[name], self.of[yardstick], strict=True)
+        return statistics.median(run.per_second / other.per_second for run, other in pairs)
+
+    def ratio_by_cpu(self, name: str, yardstick: str) -> float | None:
+        """The same by the CPU a request costs; None where the yardstick is no server."""
+        pairs = list(zip(self.of[name], self.of[yardstick], strict=True))
+        if any(not other.server_us for _, other in pairs):
+            return None
+        return statistics.median(other.server_us / run.server_us for run, other in pairs)
+
+
+@define
+class _Watch:
+    """What happened between two moments."""
+
+    pid: int
+    taken: list[float] = field(factory=list)
+    errors: int = 0
+    on: bool = False
+    over: bool = False
+
+    def note(self, seconds: float, good: bool) -> None:
+        if self.on:
+            self.taken.append(seconds)
+            self.errors += not good
+
+    async def stretch(self, seconds: float) -> Run:
+        await asyncio.sleep(WARM_S)
+        self.on = True
+        cpu, own, began = _cpu_s(self.pid), time.process_time(), time.perf_counter()
+        await asyncio.sleep(seconds)
+        self.on = False
+        wall = time.perf_counter() - began
+        cpu, own = _cpu_s(self.pid) - cpu, time.process_time() - own
+        self.over = True
+        self.taken.sort()
+        count = max(1, len(self.taken))
+        at = [1000 * self.taken[int(count * part) - 1] if self.taken else 0 for part in (0.5, 0.99)]
+        return Run(count / wall, at[0], at[1], self.errors, own / wall, 1e6 * cpu / count)
+
+
+async def measure(operations: Sequence[Operation], pid: int, seconds: float) -> Run:
+    """Every player in a closed loop for ``seconds``."""
+    watch = _Watch(pid)
+
+    async def play(operation: Operation) -> None:
+        while not watch.over:
+            began = time.perf_counter()
+            good = await operation()
+            watch.note(time.perf_counter() - began, good)
+
+    tasks = [asyncio.ensure_future(play(one)) for one in operations]
+    run = await watch.stretch(seconds)
+    await asyncio.gather(*tasks)
+    return run
+
+
+async def crowd(cast: Sequence[Player], pid: int, seconds: float) -> Run:
+    """Every player at a client's own pace, somewhere in its session; late counts as slow."""
+    watch = _Watch(pid)
+
+    async def play(player: Player) -> None:
+        rng = player.rng
+        steps, at = timeline(rng), rng.random() * SESSION_S
+        zero = time.perf_counter() - at
+        while not watch.over:
+            for due, name in steps:
+                if due < at:
+                    continue
+                await asyncio.sleep(max(0.0, zero + due - time.perf_counter()))
+                if watch.over:
+                    return
+                began = time.perf_counter() if name != "login" else zero + due
+                good = await player.operation(name)()
+                watch.note(time.perf_counter() - began, good)
+            zero, at = zero + SESSION_S, 0.0
+
+    tasks = [asyncio.ensure_future(play(one)) for one in cast]
+    run = await watch.stretch(seconds)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return run
+
+
+def _cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,79 @@
+"""The floors, and the tables that say whether they hold."""
+
+from __future__ import annotations
+
+import statistics
+
+from bench.runs import Runs
+
+TWISTED, UVICORN = "bare twisted.web", "uvicorn + starlette"
+MIX, CROWD = "mix", "crowd"
+alone = {  # scenarios whose yardstick is the work without HTTP
+    "login": "RS256 signing alone",
+    "save": "bare group-commit writer, saves",
+    "inventory": "bare group-commit writer, inventory",
+}
+FLOORS: dict[str, tuple[tuple[str, float], ...]] = {
+    "status": ((TWISTED, 1.3), (UVICORN, 0.8)),
+    "login": ((alone["login"], 0.7),),
+    "heartbeat": ((TWISTED, 1.1),),
+    "character-read": ((TWISTED, 0.45),),
+    "save": ((alone["save"], 0.6),),
+    "inventory": ((alone["inventory"], 0.6),),
+    "balance": ((TWISTED, 0.7),),
+}
+MIX_FLOOR = (TWISTED, 5_000 / 15_000)
+CROWD_P99_MS = 10.0
+MAX_CHANGE = 0.15
+
+
+def report(runs: Runs) -> int:
+    """Print the table; 1 when a floor is missed or something acknowledged was lost."""
+    failed = False
+    print("| scenario | req/s | yardstick | ratio | by CPU | floor | p50 ms | p99 ms | us CPU |")
+    print("|---|---:|---|---:|---:|---:|---:|---:|---:|")
+    for name, measured in runs.of.items():
+        p50 = statistics.median(run.p50_ms for run in measured)
+        p99 = statistics.median(run.p99_ms for run in measured)
+        cpu = statistics.median(run.server_us for run in measured)
+        bound = " (generator bound)" if any(run.generator > 0.9 for run in measured) else ""
+        start, end = (
+            f"| {name}{bound} | {runs.rate(name):,.0f} |",
+            f"| {p50:.1f} | {p99:.1f} | {cpu:.0f} |",
+        )
+        floors = (MIX_FLOOR,) if name == MIX else FLOORS.get(name, ())
+        if not floors:
+            print(f"{start} | | | {end}")
+        for yardstick, floor in floors:
+            ratio, by_cpu = runs.ratio(name, yardstick), runs.ratio_by_cpu(name, yardstick)
+            shown = "" if by_cpu is None else f"{by_cpu:.2f}"
+            mark = "" if ratio >= floor else " MISSED"
+            failed |= ratio < floor
+            print(f"{start} {yardstick} | {ratio:.2f}{mark} | {shown} | {floor:.2f} {end}")
+        failed |= _harm(name, runs)
+    for run in runs.of.get(CROWD, []):
+        failed |= run.p99_ms > CROWD_P99_MS
+        print(f"\n{CROWD}: p99 {run.p99_ms:.1f} ms, at most {CROWD_P99_MS:.0f}")
+    return int(failed)
+
+
+def report_change(few: Runs, many: Runs, accounts: int) -> int:
+    """Print what so many accounts change; 1 when it is too much."""
+    failed = False
+    print(f"| scenario | fresh, req/s | with {accounts:,} accounts | change |")
+    print("|---|---:|---:|---:|")
+    for name in few.of:
+        pairs = zip(many.of[name], few.of[name], strict=True)
+        change = statistics.median(m.per_second / f.per_second for m, f in pairs) - 1
+        failed |= abs(change) > MAX_CHANGE or _harm(name, few) or _harm(name, many)
+        print(f"| {name} | {few.rate(name):,.0f} | {many.rate(name):,.0f} | {change:+.0%} |")
+    return int(failed)
+
+
+def _harm(name: str, runs: Runs) -> bool:
+    """Say what failed or was lost; whether anything was."""
+    errors = sum(run.errors for run in runs.of[name])
+    lost = sum(run.lost for run in runs.of[name])
+    if errors or lost:
+        print(f"| {name}: {errors} requests failed, {lost} acknowledged things lost |||||||||")
+    return bool(errors or lost)
