@@ -1,0 +1,39 @@
+"""Who is here, and which of two answers about them counts."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.chat.people import People
+from svcserver.chat.ports import About
+from svcserver.kernel.signals import Blocked
+from tests.chat.town import ToldGame, Town, account
+
+
+class PeopleTests(SynchronousTestCase):
+    def test_an_account_is_found_in_any_case_until_its_last_connection_ends(self) -> None:
+        people = People(ToldGame())
+        person = people.arrive(account(1), About("Ann"), 1.0)
+        self.assertIs(people.find(account(1).lower()), person)
+        self.assertIs(people.arrive(account(1), About("Anna"), 2.0), person)
+        self.assertEqual((person.about.name, person.read_at, len(people)), ("Anna", 2.0, 1))
+        people.drop(person)
+        self.assertIsNone(people.find(account(1).lower()))
+        self.assertEqual((len(people), people.all()), (0, []))
+        again = people.arrive(account(1), About("Ann"), 3.0)
+        people.drop(person)
+        self.assertIs(people.find(account(1).lower()), again)
+
+    def test_news_heard_while_the_game_was_asked_are_newer_than_its_answer(self) -> None:
+        town = Town()
+        one, two = town.bound(1), town.bound(2)
+        town.clock.advance(2)
+        town.game.silent = True
+        one.whisper(two.jid, "hi")
+        town.hall.on_blocked(Blocked(account(2), account(1)))
+        town.game.answer()
+        self.assertEqual(two.heard(), [])
+        person = town.hall.people.get(account(1))
+        assert person is not None
+        self.assertEqual(person.about.blocked_by, {account(2)})
+        self.assertEqual(person.read_at, 0)
