@@ -17,7 +17,7 @@ from svcserver.ctl.output import Out, fail, program
 from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.evening import MAX_PLAYERS, Wishes
 from svcserver.ctl.play.timings import Timings
-from svcserver.ctl.playing import findings, live
+from svcserver.ctl.playing import findings, live, tell_times
 from svcserver.ctl.stacking import Stack
 
 FOLDER = "demo-host"
@@ -29,16 +29,29 @@ PORTS = Ports(gateway=61443, relay=61010)
 @click.option("--once", is_flag=True, help="Stop after the evening; 0 when all worked.")
 @click.option("--players", type=click.IntRange(1, MAX_PLAYERS), default=4, help="How many come.")
 @click.option("--hunts", type=click.IntRange(0, 100), default=1, help="Hunts they go on.")
+@click.option("--hunt-seconds", type=click.FloatRange(0, 3600), default=0.0, help="Length of one.")
+@click.option("--times", is_flag=True, help="Tell how long each kind of request took.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for machines.")
-def demo(config: str, once: bool, players: int, hunts: int, as_json: bool) -> None:
+def demo(
+    config: str,
+    once: bool,
+    players: int,
+    hunts: int,
+    hunt_seconds: float,
+    times: bool,
+    as_json: bool,
+) -> None:
     """Start a whole host, let simulated players live an evening on it, and keep it running."""
     out, folder = Out(as_json), Path(config)
     if not (folder / "metagame.env").is_file():
         found(folder, "127.0.0.1", "owner", ports=PORTS, demo=True)
         out.say(f"a demo host was made in {folder.absolute()}")
     host = find(str(folder.absolute()), None)
-    wishes, timings = Wishes(players, hunts, relay_port=relay_port(host)), Timings()
+    wishes = Wishes(players, hunts, relay_port=relay_port(host), hunt_s=hunt_seconds, whole=True)
+    timings = Timings()
     why = run(host, out, wishes, timings, once=once)
+    if why is None and times:
+        tell_times(out, timings)
     out.data(findings(wishes, why, timings))
     if why is not None:
         fail(f"the evening failed at the {why}; the services' log is {folder / 'stack.log'}")

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import click
-from attrs import asdict
+from attrs import asdict, evolve
 from twisted.internet.defer import Deferred
 from twisted.internet.task import react
 from twisted.logger import globalLogBeginner
@@ -27,6 +27,7 @@ from svcserver.metagame.accounts.store import SqlAccounts
 @click.command("play")
 @click.option("--players", type=click.IntRange(1, MAX_PLAYERS), default=4, help="How many come.")
 @click.option("--hunts", type=click.IntRange(0, 100), default=1, help="Hunts they go on.")
+@click.option("--hunt-seconds", type=click.FloatRange(0, 3600), default=0.0, help="Length of one.")
 @click.option("--url", metavar="URL", help="The metagame itself, past relay and gateway.")
 @click.option("--relay-port", type=click.IntRange(1024, 65000), default=61010, help="First relay.")
 @click.option("--times", is_flag=True, help="Tell how long each kind of request took.")
@@ -36,12 +37,14 @@ def play(
     out: Out,
     players: int,
     hunts: int,
+    hunt_seconds: float,
     url: str | None,
     relay_port: int,
     times: bool,
 ) -> None:
     """Live an evening with simulated players; the exit code says whether all went well."""
     wishes = Wishes(players, hunts, url.rstrip("/") if url else None, relay_port)
+    wishes = evolve(wishes, hunt_s=hunt_seconds)
     timings = Timings()
     why = run(host, out, wishes, timings)
     if why is None and times:
@@ -99,7 +102,7 @@ async def live(
         if known is not None:
             code = make_invite(known, wishes.players)
         chain = Chain.of(known) if known is not None and wishes.url is None else None
-        asked = Wishes(wishes.players, wishes.hunts, wishes.url, wishes.relay_port, code)
+        asked = evolve(wishes, invite=code)
         evening = Evening(reactor, asked, story, known, chain, timings=timings)
         await evening.live()
     except Broken as why:

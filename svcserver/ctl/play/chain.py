@@ -26,6 +26,14 @@ SHARED = (
     ("ALLOWLIST_SECRET", "gateway", "allowlist"),
     ("CITY_MAP", "deploy", "metagame"),
 )
+SWITCHES = {
+    "chat": ("chat", "CHAT=1"),
+    "store": ("store", "STORE=free"),
+    "guild": ("guilds", "GUILDS=1"),
+    "links": ("slayer links", "SLAYER_LINKS=1"),
+    "balance": ("balance", "BALANCE_FROM_INVENTORY=1"),
+    "progression": ("progression", "PROGRESSION_MODE=real"),
+}
 GAME_SERVER_KEY = "x-svc-gameserver-apikey"
 
 
@@ -103,6 +111,12 @@ class Chain:
         finally:
             for wire in (metagame, deploy, content, allowlist):
                 await wire.close()
+
+    def demand_all(self) -> None:
+        """For the demo: a switch that takes a part out of the evening is a fault."""
+        for name, (link, cure) in SWITCHES.items():
+            if name not in self.features:
+                raise Broken(link, f"is off; {cure} in metagame.env turns it on")
 
     async def let_in(self, reactor: Any, addresses: Sequence[str]) -> None:
         """The allowlist helper was told of each address."""

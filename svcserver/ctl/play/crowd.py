@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
@@ -33,3 +34,8 @@ async def gather(work: Sequence[Coroutine[Any, Any, Any]], wide: int = WIDE) -> 
         for _, never in left:
             never.close()
     return results
+
+
+def some_of(seconds: float) -> float:
+    """Any part of that time: people do not act at the same moment."""
+    return random.uniform(0, seconds)  # noqa: S311 - no secret

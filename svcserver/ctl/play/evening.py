@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence, Set
 from itertools import count
+from secrets import randbelow
 from typing import Any
 
 from attrs import define, field, frozen
@@ -12,10 +13,10 @@ from svcserver.ctl.host import Host
 from svcserver.ctl.play import checks, datagram, together
 from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.chain import Chain
-from svcserver.ctl.play.crowd import gather
+from svcserver.ctl.play.crowd import gather, some_of
 from svcserver.ctl.play.looting import GameServer
 from svcserver.ctl.play.outing import Outing
-from svcserver.ctl.play.player import Player
+from svcserver.ctl.play.player import Player, pause
 from svcserver.ctl.play.story import Story, and_more, counted
 from svcserver.ctl.play.talking import Talk
 from svcserver.ctl.play.timings import Timings
@@ -40,6 +41,8 @@ class Wishes:
     url: str | None = None
     relay_port: int = 61010
     invite: str | None = None
+    hunt_s: float = 0.0  # a hunt's length at least; spreads what the players do
+    whole: bool = False  # every part of an evening must be switched on
 
 
 @define(eq=False)
@@ -56,12 +59,15 @@ class Evening:
     timings: Timings = field(factory=Timings)
     talk: Talk | None = None
     tag: str = field(factory=lambda: hex_token(4))
+    street: int = field(factory=lambda: 1 + randbelow(250))
     _direct: Wire | None = None  # as game servers go
 
     async def live(self) -> None:
         """All of it."""
         try:
             if self.chain is not None:
+                if self.wishes.whole:
+                    self.chain.demand_all()
                 await self.chain.look(self.reactor)
                 self.story.say("every component of the host answers")
             await self._play()
@@ -87,7 +93,7 @@ class Evening:
         """Each player at an address of their own, behind a relay of their own."""
         ports = self._relay_ports()
         for at in range(self.wishes.players):
-            source = source_of(at)
+            source = self._source(at)
             base = self.wishes.url or self._relay(next(ports), source)
             name = f"{NAMES[at % len(NAMES)]}{at // len(NAMES) or ''}_{self.tag}"
             wire = Wire(self.reactor, base, source if self.wishes.url else "127.0.0.1")
@@ -175,8 +181,7 @@ class Evening:
             rooms += [(f"Guild-{clan[0].ties.guild}", clan) for clan in self._clans()]
         for room, members in rooms:
             await talk.enter(members, room)
-            for one in members:
-                talk.say(one, members, room)
+            await gather([self._say(one, members, room) for one in members])
         for one, other in zip(self.players, [*self.players[1:], self.players[0]], strict=True):
             if one is not other:
                 talk.whisper(one, other)
@@ -185,6 +190,12 @@ class Evening:
             f"they talked in the city and the guild, and whispered: {talk.said} lines, "
             f"heard {heard} times, each exactly once"
         )
+
+    async def _say(self, player: Player, members: Sequence[Player], room: str) -> None:
+        """At a moment of their own."""
+        assert self.talk is not None  # noqa: S101 - _speak made it
+        await pause(self.reactor, some_of(self.wishes.hunt_s))
+        self.talk.say(player, members, room)
 
     async def _hunts(self) -> None:
         """Parties of up to four, none alone where it can be helped, all at the same time."""
@@ -214,7 +225,8 @@ class Evening:
             server = GameServer(self._direct, self.chain.game_server_key)
         first = together.HUNTS[at % len(together.HUNTS)]
         real = self._has("progression")
-        return Outing(members, self._knock, self._listed, self.talk, server, real, first)
+        length_s = self.wishes.hunt_s
+        return Outing(members, self._knock, self._listed, self.talk, server, real, first, length_s)
 
     async def _listed(self, groups: Mapping[int, Set[str]]) -> None:
         if self.chain is not None:
@@ -231,13 +243,16 @@ class Evening:
             checks.same_files(self.chain.game_folder, downloads)
             self.story.say(f"each downloaded the game's {len(downloads[0])} files, byte for byte")
 
+    def _source(self, at: int) -> str:
+        return source_of(at, self.street)
+
     def _has(self, feature: str) -> bool:
         return self.chain is not None and feature in self.chain.features
 
     async def _knock(self, player: Player, words: bytes) -> None:
         place = player.place
         assert place is not None  # noqa: S101 - set by the caller
-        source = source_of(self.players.index(player))
+        source = self._source(self.players.index(player))
         source = source if place.host.startswith("127.") else ""
         began = self.reactor.seconds()
         await datagram.answer_of(self.reactor, place.host, place.port, source, words)
@@ -256,13 +271,13 @@ class Evening:
         base = self.wishes.url or (chain.metagame if chain is not None else "")
         has = chain.features if chain is not None else frozenset()
         again = [
-            checks.read_again(reactor, base, one, source_of(MAX_PLAYERS + at), has)
+            checks.read_again(reactor, base, one, self._source(MAX_PLAYERS + at), has)
             for at, one in enumerate(players)
         ]
         await gather(again, AT_ONCE)
         self.story.say("a second login reads every document byte for byte, and all that was earned")
         if chain is not None:
-            await chain.let_in(reactor, [source_of(at) for at in range(len(players))])
+            await chain.let_in(reactor, [self._source(at) for at in range(len(players))])
             self.story.say("the allowlist helper let in every player's address")
         if self.host is not None:
             saves, deals = checks.stored(self.host, players)
@@ -318,6 +333,9 @@ async def _save_some(player: Player) -> None:
         await player.save()
 
 
-def source_of(at: int) -> str:
-    """An address of 127.0.0.0/8 that only this player has."""
-    return f"127.77.{at // 200 + 1}.{at % 200 + 11}"
+def source_of(at: int, street: int = 77) -> str:
+    """An address of 127.0.0.0/8 that only this player has; another street for each evening.
+
+    The gateway counts registrations by address: the sixth evening within minutes is no abuse.
+    """
+    return f"127.{street}.{at // 200 + 1}.{at % 200 + 11}"

@@ -8,10 +8,10 @@ from typing import Any
 from attrs import define
 
 from svcserver.ctl.play import looting, together
-from svcserver.ctl.play.crowd import gather
+from svcserver.ctl.play.crowd import gather, some_of
 from svcserver.ctl.play.datagram import GOODBYE, HELLO
 from svcserver.ctl.play.looting import GameServer
-from svcserver.ctl.play.player import Place, Player
+from svcserver.ctl.play.player import Place, Player, pause
 from svcserver.ctl.play.talking import Talk
 
 Knock = Callable[[Player, bytes], Awaitable[Any]]
@@ -28,11 +28,12 @@ class Outing:
     server: GameServer | None = None
     progress: bool = False  # the host keeps real progression
     first: str = together.HUNTS[0]
-    rewards: int = 0  # handed out
+    length_s: float = 0.0  # of a hunt at least
 
     async def live(self, hunts: int) -> list[Place]:
         """All of it; where they were sent."""
         leader, *others = self.members
+        await self._some_time(1.0)  # parties do not meet at the same second
         party = await together.party_up(leader, others)
         room = f"Party-{party}"
         if self.talk is not None:
@@ -42,28 +43,38 @@ class Outing:
         return places
 
     async def _hunt(self, number: int, room: str) -> Place:
+        leader = self.members[0]
+        began = leader.reactor.seconds()
         start = together.HUNTS.index(self.first)
         hunt_id = together.HUNTS[(start + number - 1) % len(together.HUNTS)]
         place = await together.hunt(self.members, hunt_id)
         await gather([_done(self.knock(one, _named(HELLO, one))) for one in self.members])
         await self.listed({place.port: {one.account for one in self.members}})
-        if self.talk is not None:
-            for one in self.members:
-                self.talk.say(one, self.members, room)
-        await gather([self._play(one, number) for one in self.members])
+        await gather([self._play(one, number, room) for one in self.members])
+        await pause(leader.reactor, max(0.0, began + self.length_s - leader.reactor.seconds()))
         await gather([_done(self.knock(one, _named(GOODBYE, one))) for one in self.members])
         return place
 
-    async def _play(self, player: Player, number: int) -> None:
-        """What one hunt is for one player."""
+    async def _play(self, player: Player, number: int, room: str) -> None:
+        """What one hunt is for one player: each step at a moment of their own."""
+        await self._some_time(0.2)
+        if self.talk is not None:
+            self.talk.say(player, self.members, room)
         if self.server is not None:
             await self.server.loot(player, number)
+            await self._some_time(0.2)
             await looting.repair(player)
             if self.progress:
                 await self.server.reward(player, number)
+        await self._some_time(0.2)
         await looting.arm(player, number)
+        await self._some_time(0.2)
         await player.save()
-        self.rewards += 1
+
+    async def _some_time(self, part: float) -> None:
+        """Up to this part of a hunt's length."""
+        if self.length_s:
+            await pause(self.members[0].reactor, some_of(part * self.length_s))
 
 
 def _named(words: bytes, player: Player) -> bytes:

@@ -13,6 +13,7 @@ from svcserver.ctl.play.earned import Earned, Ties
 from svcserver.ctl.play.wire import Wire
 
 SAVE_BYTES = 40_000  # what a character of many evenings weighs
+BUILD = "239827_rel-1.4.4_shipping"
 MATCH = "matchmaking, from join to address"
 POLL_S = 1.0  # the client polls every 10 s; nobody wants to watch that
 MATCH_S = 120.0  # a full host makes players wait
@@ -43,6 +44,7 @@ class Player:
     data: str = field(default="{}", repr=False)  # as last acknowledged
     saves: int = 0  # acknowledged
     place: Place | None = None
+    asked_at: float = 0.0  # for a game server
     earned: Earned = field(factory=Earned, repr=False)
     ties: Ties = field(factory=Ties, repr=False)
 
@@ -92,8 +94,9 @@ class Player:
 
     async def join(self, mode: str, hunt: str = "", arguments: str = "") -> str:
         """Ask to be matched; the candidate's id."""
+        self.asked_at = self.reactor.seconds()
         wish = {"gameMode": mode, "gameArgs": arguments, "playerHuntId": hunt}
-        wish["buildId"] = "239827_rel-1.4.4_shipping"
+        wish["buildId"] = BUILD
         heard = await self.wire.ask("POST", "/candidate/join", json=wish, want=(200, 400))
         if heard.status == 400:
             raise Broken("metagame", "matchmaking refused the join (MATCHMAKING_MODE)")
@@ -102,18 +105,25 @@ class Player:
     async def wait_for_server(self) -> Place:
         """Poll until the game server's address comes; raises Broken("deploy", ...)."""
         began = self.reactor.seconds()
-        while (waited := self.reactor.seconds() - began) < MATCH_S:
+        while self.reactor.seconds() - began < MATCH_S:
             said = (await self.wire.ask("GET", "/candidate/status")).json
             if said["status"] == "IN_PROGRESS":
                 server = said["serverInfo"]
                 self.place = Place(str(server["host"]), int(server["port"]))
                 if self.wire.timings is not None:
-                    self.wire.timings.note(MATCH, waited)
+                    self.wire.timings.note(MATCH, self.reactor.seconds() - self.asked_at)
                 return self.place
             if said["status"] == "FAILED":
                 raise Broken("deploy", "no game server could be started")
             await pause(self.reactor, POLL_S)
         raise Broken("deploy", f"no game server within {MATCH_S:.0f} s")
+
+
+async def follow(player: Player, candidate: str) -> None:
+    """Join the hunt that the party's leader asked for."""
+    player.asked_at = player.reactor.seconds()
+    build = {"buildId": BUILD}
+    await player.wire.ask("POST", f"/candidate/join/{candidate}", json=build)
 
 
 async def pause(reactor: Any, seconds: float) -> None:

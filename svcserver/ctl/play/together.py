@@ -11,7 +11,7 @@ from attrs import frozen
 from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.earned import Item
 from svcserver.ctl.play.looting import KEY_HEADER
-from svcserver.ctl.play.player import Place, Player
+from svcserver.ctl.play.player import Place, Player, follow
 from svcserver.ctl.play.wire import Wire
 from svcserver.kernel.secrets import hex_token
 
@@ -67,8 +67,7 @@ async def hunt(members: Sequence[Player], hunt_id: str) -> Place:
         seen = (await one.wire.ask("POST", "/party", json={})).json
         if (seen["candidateId"], seen["playerHuntId"]) != (candidate, hunt_id):
             raise Broken("metagame", f"{one.name} does not see their party's hunt")
-        build = {"buildId": "239827_rel-1.4.4_shipping"}
-        await one.wire.ask("POST", f"/candidate/join/{candidate}", json=build)
+        await follow(one, candidate)
     places = {await one.wait_for_server() for one in members}
     if len(places) != 1:
         raise Broken("deploy", "one party was sent to several game servers")

@@ -1,0 +1,75 @@
+"""An evening of many: a fresh host with every limit on, and `svcctl play` on it.
+
+    python -m bench.evening [--players 200] [--hunts 20] [--hunt-seconds 20]
+
+Everything goes through each player's own relay, the gateway, the chat and the deploy server at
+once; the host and the players share this machine. The host is a demo host on other ports with a
+port range wide enough for every party, and the settings below. Prints what `svcctl play --times`
+prints and ends with its exit status.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from svcserver.ctl.blueprint import Ports
+from svcserver.ctl.founding import found
+
+FIRST = 24_000  # the host's TCP ports from here on
+UDP = 25_000  # the game servers'
+RELAYS = 24_100
+MOST = 1_000  # players
+
+
+def set_all(folder: Path, settings: dict[str, dict[str, str]]) -> None:
+    """Add to each component's env file; a later line wins over an earlier one."""
+    for component, values in settings.items():
+        with (folder / f"{component}.env").open("a", encoding="utf-8") as file:
+            file.writelines(f"{name}={value}\n" for name, value in values.items())
+
+
+def settings(players: int) -> dict[str, dict[str, str]]:
+    """What an owner raises for so many players who hurry: minutes instead of hours."""
+    parties = -(-players // 4)
+    return {
+        "deploy": {"PORT_RANGE_BEGIN": str(UDP), "PORT_RANGE_END": str(UDP + 2 * parties + 20)},
+        "gateway": {"GATEWAY_RATE_GENERAL": "3000,1800"},
+        "allowlist": {"ALLOWLIST_MAX_ENTRIES": str(min(1_000, max(256, players)))},
+    }
+
+
+def main() -> None:
+    """Make the host, live the evening, tell."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--players", type=int, default=200)
+    options.add_argument("--hunts", type=int, default=20)
+    options.add_argument("--hunt-seconds", type=float, default=20.0)
+    asked = options.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "host"
+        ports = Ports(
+            metagame=FIRST,
+            deploy=FIRST + 1,
+            content=FIRST + 2,
+            allowlist=FIRST + 3,
+            chat=FIRST + 4,
+            gateway=FIRST + 5,
+            relay=RELAYS,
+            hunts=UDP,
+            city=UDP + MOST,
+        )
+        found(folder, "127.0.0.1", "owner", ports=ports, demo=True)
+        set_all(folder, settings(asked.players))
+        command = [str(Path(sys.executable).with_name("svcctl")), "demo", "--once"]
+        command += ["--config", str(folder), "--times"]
+        command += ["--players", str(asked.players), "--hunts", str(asked.hunts)]
+        command += ["--hunt-seconds", str(asked.hunt_seconds)]
+        raise SystemExit(subprocess.run(command, check=False).returncode)
+
+
+if __name__ == "__main__":
+    main()

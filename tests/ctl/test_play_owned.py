@@ -1,0 +1,160 @@
+"""What players earn on a whole metagame in memory, and whether a fresh login misses a theft."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Coroutine
+from typing import Any
+
+from sqlalchemy import delete, insert, select, text
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.ctl.play import checks, looting, owned, together
+from svcserver.ctl.play.broken import Broken
+from svcserver.ctl.play.earned import CURRENCY, SEASON
+from svcserver.ctl.play.looting import GameServer
+from svcserver.ctl.play.player import Player
+from svcserver.ctl.play.timings import Timings
+from svcserver.ctl.play.wire import Wire
+from svcserver.db.tables import METADATA
+from tests.support.game import GAME_SERVER_KEY, Game
+from tests.support.wire import browsing
+
+EVERYTHING = frozenset({"balance", "progression", "guild", "links"})
+
+
+class EarningTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.game = Game(self, STORE="free")
+        self.http: Any = browsing(self.game.door)
+        self.server = GameServer(self.wire(), GAME_SERVER_KEY)
+        self.ada, self.bo = self.come("Ada_1"), self.come("Bo_1")
+
+    def wire(self) -> Wire:
+        wire = Wire(Clock(), "http://svc.invalid")
+        wire._http = self.http
+        return wire
+
+    def do(self, work: Coroutine[Any, Any, Any]) -> Any:
+        done = Deferred.fromCoroutine(work)
+        self.flush(done)
+        return self.successResultOf(done)
+
+    def flush(self, done: Deferred[Any]) -> None:
+        for _ in range(100):
+            if done.called:
+                return
+            self.http.flush()
+
+    def come(self, name: str, key: str = "") -> Player:
+        player = Player(Clock(), self.wire(), name, key=key)
+        if not key:
+            self.do(player.register())
+        self.do(player.log_in())
+        self.do(player.load())
+        return player
+
+    def hunt(self, player: Player, number: int) -> None:
+        self.do(self.server.loot(player, number))
+        self.do(looting.repair(player))
+        self.do(self.server.reward(player, number))
+        self.do(looting.arm(player, number))
+        self.do(player.save(2_000))
+
+    def evening(self) -> None:
+        """Two hunts, a purchase, and friends."""
+        for number in (1, 2):
+            self.hunt(self.ada, number)
+        self.do(together.shop(self.ada))
+        self.do(together.befriend(self.ada, self.bo))
+        self.do(together.link(self.ada, self.bo))
+        self.do(together.found_guild(self.ada, [self.bo], self.server.wire, GAME_SERVER_KEY))
+
+    def look(self) -> None:
+        """A fresh login of Ada's compares."""
+        seen = self.come(self.ada.name, self.ada.key)
+        self.do(owned.compare(seen, self.ada, EVERYTHING))
+        checks._same_document(seen, self.ada)
+        with self.game.ledger.engine.begin() as tx:  # as svcctl reads: beside the metagame
+            owned.stored(tx, self.ada)
+
+    def steal(self, words: str, **values: Any) -> None:
+        held = {"who": self.ada.account, "which": self.ada.character}
+        wanted = {name: value for name, value in held.items() if f":{name}" in words}
+        with self.game.ledger.engine.begin() as tx:
+            tx.execute(text(words), wanted | values)
+
+    def rows(self, name: str, new: Any = None) -> Any:
+        """Of a table; with ``new`` it holds those instead."""
+        table = METADATA.tables[name]
+        with self.game.ledger.engine.begin() as tx:
+            if new is not None:
+                tx.execute(delete(table))
+                tx.execute(insert(table), new)
+            return [dict(row._mapping) for row in tx.execute(select(table))]
+
+    def test_all_that_was_earned_is_found_again(self) -> None:
+        self.evening()
+        self.look()
+        earned = self.ada.earned
+        self.assertEqual(earned.transactions, 5)  # two of loot, two repairs, one purchase
+        self.assertGreater(earned.stacks[CURRENCY], 0)
+        self.assertGreater(earned.tracks[SEASON], 2 * looting.GRANT - 1)
+
+    def test_every_theft_is_seen(self) -> None:
+        thefts = [
+            (
+                "UPDATE item_stacks SET quantity = quantity * 2 WHERE character_id = :which",
+                "stacks",
+            ),
+            ("DELETE FROM item_stacks WHERE character_id = :which", "stacks"),
+            ("DELETE FROM item_instances WHERE character_id = :which", "single items"),
+            ("DELETE FROM item_log WHERE character_id = :which", "transactions"),
+            ("UPDATE progression_tracks SET progress = progress - 1", "experience"),
+            ("DELETE FROM progression_objectives WHERE account_id = :who", "objectives"),
+            ("UPDATE hunt_passes SET progression_id = 'MasteryTrack_Behemoth'", "hunt pass"),
+            ("DELETE FROM bounties WHERE account_id = :who", "bounties"),
+            ("UPDATE loadouts SET active_index = 0", "loadout slots"),
+            ("UPDATE loadout_elements SET data = :data", "loadout"),
+            ("DELETE FROM friendships", "friends"),
+            ("DELETE FROM guild_members WHERE account_id <> :who", "guild"),
+            ("DELETE FROM slayer_links WHERE account_id = :who", "slayer links"),
+            ("UPDATE character_saves SET data = :data WHERE id > 0", "document"),
+        ]
+        self.evening()
+        for words, what in thefts:
+            [name] = re.findall(r"(?:UPDATE|DELETE FROM) (\w+)", words)
+            kept = self.rows(name)
+            self.steal(words, **({"data": b'{"slot_index":0}'} if ":data" in words else {}))
+            with self.assertRaises((Broken, self.failureException), msg=words) as seen:
+                self.look()
+            self.assertIn(what, str(seen.exception), words)
+            self.rows(name, kept)
+        self.look()
+
+    def test_a_repeated_transaction_that_counts_twice_is_seen_at_once(self) -> None:
+        class Forgetful(GameServer):
+            async def ask(self, player: Player, method: str, path: str, sent: Any = None) -> Any:
+                return {"updatedStackedItems": []}
+
+        server = Forgetful(self.wire(), GAME_SERVER_KEY)
+        done = Deferred.fromCoroutine(server.loot(self.ada, 2))
+        self.assertIn("was told", str(self.failureResultOf(done, Broken).value))
+
+    def test_a_failed_write_counts_for_nothing(self) -> None:
+        self.ada.character = "another"
+        done = Deferred.fromCoroutine(self.server.loot(self.ada, 1))
+        self.flush(done)
+        self.failureResultOf(done, Broken)
+        self.assertEqual((self.ada.earned.transactions, self.ada.earned.stacks), (0, {}))
+
+
+class TimingsTests(SynchronousTestCase):
+    def test_ninety_nine_of_a_hundred(self) -> None:
+        timings = Timings()
+        for number in range(1, 101):
+            timings.note("save", number / 1000)
+        [one] = timings.figures()
+        self.assertEqual((one.count, one.median_ms, one.p99_ms, one.worst_ms), (100, 50, 99, 100))
