@@ -1,0 +1,53 @@
+// The admin routes. The key lives in this module's memory and nowhere else.
+
+let key = "";
+
+export class Refused extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export function use(text) {
+  key = text;
+}
+
+const WORDS = {
+  401: "The server does not know this key.",
+  403: "Only an admin, on this machine, may do this.",
+  404: "The server has no such thing.",
+  409: "The server says this cannot be done now.",
+  429: "Too often; wait a moment.",
+  503: "The server cannot serve just now.",
+};
+
+async function call(method, route, body) {
+  const headers = { "x-svc-user-api-key": key };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  let reply;
+  try {
+    reply = await fetch(`/svc/api/${route}`, {
+      method, headers, cache: "no-store", credentials: "omit", redirect: "error",
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+  } catch {
+    throw new Refused(0, "The server does not answer.");
+  }
+  if (reply.ok) return reply.json();
+  const said = await reply.json().catch(() => ({}));
+  throw new Refused(reply.status, said.message || WORDS[reply.status] || `The server answered ${reply.status}.`);
+}
+
+export function read(route, wanted = {}) {
+  const query = new URLSearchParams(wanted).toString();
+  return call("GET", query ? `${route}?${query}` : route);
+}
+
+export function send(route, body) {
+  return call("POST", route, body);
+}
+
+export function remove(route) {
+  return call("DELETE", route);
+}

@@ -1,0 +1,80 @@
+// Every act asks once and says what it did.
+
+import { button, el } from "./dom.js";
+
+function open(title, wide, ...inside) {
+  const heading = el("h2", { id: "dialog-title" }, title);
+  const made = el("dialog", { "aria-labelledby": "dialog-title", class: wide ? "wide" : null });
+  made.append(el("div", { class: "body" }, heading, ...inside));
+  made.addEventListener("close", () => made.remove());
+  document.body.append(made);
+  made.showModal();
+  return made;
+}
+
+/** fields: {name, label, type?, value?, min?, max?, options?, optional?}. Null when called off. */
+export function ask({ title, text, fields = [], confirm, danger = false }) {
+  return new Promise((answer) => {
+    let given = null;
+    const inputs = fields.map(input);
+    const form = el("form", {},
+      text ? el("p", { class: "muted" }, text) : null,
+      fields.map((one, at) => el("div", { class: "field" }, el("label", { for: inputs[at].id }, one.label), inputs[at])),
+      el("div", { class: "actions" },
+        el("button", { type: "button", class: "quiet", click: () => box.close() }, "Cancel"),
+        el("button", { type: "submit", class: danger ? "primary danger" : "primary" }, confirm)));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      given = Object.fromEntries(fields.map((one, at) => [one.name, inputs[at].value]));
+      box.close();
+    });
+    const box = open(title, false, form);
+    box.addEventListener("close", () => answer(given));
+    inputs[0]?.focus();
+  });
+}
+
+function input(one) {
+  const id = `field-${one.name}`;
+  if (one.options) {
+    return el("select", { id }, one.options.map(([value, words]) =>
+      el("option", { value, selected: value === one.value }, words)));
+  }
+  const made = el("input", {
+    id, type: one.type || "text", min: one.min, max: one.max, step: one.step, maxlength: 128,
+    required: !one.optional, autocomplete: "off", spellcheck: "false",
+  });
+  made.value = one.value ?? "";
+  return made;
+}
+
+export function show(title, wide, ...inside) {
+  const box = open(title, wide, ...inside);
+  box.firstChild.append(el("div", { class: "actions" }, button("Close", () => box.close(), "primary")));
+}
+
+export function say(text, bad = false) {
+  const line = el("p", { class: bad ? "bad" : null }, text);
+  document.getElementById("says").append(line);
+  setTimeout(() => line.remove(), bad ? 9000 : 6000);
+}
+
+/** Do it and say so; a refusal is said too. True when it was done. */
+export async function act(work, done) {
+  try {
+    say(done(await work()));
+    return true;
+  } catch (why) {
+    say(why.message, true);
+    return false;
+  }
+}
+
+export async function copy(text, what) {
+  try {
+    await navigator.clipboard.writeText(text);
+    say(`${what} copied`);
+  } catch {
+    say("The browser does not let this page copy; select the text instead.", true);
+  }
+}

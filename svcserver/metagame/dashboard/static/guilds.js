@@ -1,0 +1,32 @@
+// Guilds, and disbanding one.
+
+import { Refused, read, send } from "./api.js";
+import { act, ask } from "./dialog.js";
+import { badge, button, card, el, head, nothing, table } from "./dom.js";
+import { count } from "./words.js";
+
+export async function guilds(root, live) {
+  let found;
+  try {
+    found = await read("Guilds");
+  } catch (why) {
+    if (!(why instanceof Refused) || why.status !== 404) throw why;
+    root.replaceChildren(head("Guilds"), card(null, [], nothing("Guilds are switched off on this server (GUILDS=0).")));
+    return;
+  }
+  if (!live.shown()) return;
+  const rows = found.map((one) => [el("strong", {}, one.name), one.nameplate ? badge(one.nameplate) : null, one.leader, String(one.members),
+    el("div", { class: "actions" }, button("Disband", () => disband(one, live), "danger"))]);
+  root.replaceChildren(head("Guilds", count(found.length, "guild")), card(null, [], rows.length
+    ? table("Guilds", [["Name"], ["Nameplate", "wide-only"], ["Leader"], ["Members", "end"], ["", "end"]], rows)
+    : nothing("No guild has been founded yet.")));
+}
+
+async function disband(one, live) {
+  const given = await ask({
+    title: `Disband ${one.name}?`, danger: true, confirm: "Disband",
+    text: `${count(one.members, "member")} will be without a guild. This cannot be undone.`,
+  });
+  if (given && await act(() => send("DisbandGuild", { Guild: one.guildId }),
+    (said) => `${said.Guild} disbanded; ${count(said.Members, "member")} told`)) live.again();
+}

@@ -1,0 +1,67 @@
+// Invite codes: make, send, take back.
+
+import { read, remove, send } from "./api.js";
+import { act, ask, copy, show } from "./dialog.js";
+import { badge, button, card, el, head, nothing, svg, table } from "./dom.js";
+import { count } from "./words.js";
+
+export async function invites(root, live) {
+  const { InviteCodes: codes } = await read("InviteCodes");
+  if (!live.shown()) return;
+  root.replaceChildren(
+    head("Invites", "A code makes accounts; send it to one friend, privately.", button("New invite", () => create(live), "primary")),
+    card(null, [], codes.length ? listed(codes, live) : nothing("There are no codes. Make one to let a friend in.")));
+}
+
+function listed(codes, live) {
+  return table("Invite codes", [["Code"], ["Left"], ["", "end"]], codes.map((one) => [
+    el("code", {}, one.inviteCode), left(one),
+    el("div", { class: "actions" }, button("Share", () => share(one.inviteCode)), button("Copy", () => copy(one.inviteCode, "Code")),
+      button("Revoke", () => revoke(one, live), "danger"))]));
+}
+
+function left(one) {
+  if (one.infiniteUses) return badge("no limit", "warn");
+  return one.usesRemaining ? badge(count(one.usesRemaining, "use"), "accent") : badge("used up");
+}
+
+async function create(live) {
+  const given = await ask({
+    title: "New invite", confirm: "Make it", text: "Each use makes one account.",
+    fields: [{ name: "uses", label: "Uses", type: "number", min: 1, max: 1000, value: "1" },
+      { name: "name", label: "Note for the log (optional)", optional: true }],
+  });
+  if (!given) return;
+  let code = "";
+  const done = await act(async () => {
+    ({ code } = await send("CreateInvite", { uses: Number(given.uses), name: given.name }));
+  }, () => `Invite for ${count(Number(given.uses), "account")} made`);
+  if (!done) return;
+  live.again();
+  await share(code);
+}
+
+async function share(code) {
+  let said;
+  if (!await act(async () => { said = await send("DashboardJoin", { Code: code }); }, () => "This is the invite to send")) return;
+  if (!said.join) {
+    show("Invite", false, el("p", { class: "join" }, code), el("p", { class: "muted small" }, `There is no join string: ${said.why}.`),
+      button("Copy code", () => copy(code, "Code")));
+    return;
+  }
+  show("Invite", false, qr(said.qr), el("p", { class: "muted small" }, "The string holds the code: whoever has it can join. The launcher takes it as it is."),
+    el("p", { class: "join" }, said.join), el("div", { class: "tools" },
+      button("Copy join string", () => copy(said.join, "Join string")), button("Copy code", () => copy(code, "Code"))));
+}
+
+function qr(rows) {
+  const dark = rows.flatMap((row, y) => [...row].map((one, x) => one === "1" ? `M${x} ${y}h1v1h-1z` : "")).join("");
+  const size = rows.length;
+  return svg("svg", { class: "qr", viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": "QR code of the join string", "shape-rendering": "crispEdges" },
+    svg("path", { d: dark }));
+}
+
+async function revoke(one, live) {
+  const given = await ask({ title: `Revoke ${one.inviteCode}?`, text: "Nobody can use it any more. Accounts made with it stay.", danger: true, confirm: "Revoke" });
+  if (given && await act(() => remove(`InviteCode/${encodeURIComponent(one.inviteCode)}`), () => `Invite ${one.inviteCode} revoked`)) live.again();
+}

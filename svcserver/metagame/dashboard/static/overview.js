@@ -1,0 +1,81 @@
+// At a glance: who is where, which instances run, how the server feels.
+
+import { Refused, read, send } from "./api.js";
+import { act, ask } from "./dialog.js";
+import { badge, button, card, el, head, nothing, table } from "./dom.js";
+import { ago, count, short, span } from "./words.js";
+
+const PLACES = { city: "In the city", hunt: "Hunting", menu: "In the menu", dojo: "In the dojo", tutorial: "In the tutorial", unknown: "Somewhere" };
+const MODES = [["OPEN", "Open: anyone may register"], ["INVITECODE", "Invite code: only with a code"], ["NONE", "Closed: nobody may register"]];
+
+export async function overview(root, live) {
+  await live.every(5, async () => {
+    const [status, health] = await Promise.all([read("ServerStatus"), figures()]);
+    if (!live.shown()) return;
+    root.replaceChildren(top(status, live), tiles(status, health),
+      el("div", { class: "columns" }, players(status), instances(status)));
+  });
+}
+
+export async function figures() {
+  try {
+    return await read("BackendHealth");
+  } catch (why) {
+    if (why instanceof Refused && (why.status === 404 || why.status === 429)) return null;
+    throw why;
+  }
+}
+
+function top(status, live) {
+  const version = [status.version, status.commit].filter(Boolean).join(" · ");
+  return head("Overview", `Up for ${span(status.uptimeSeconds)}${version ? ` · version ${version}` : ""}`,
+    button("Change registration", () => registration(status, live)));
+}
+
+async function registration(status, live) {
+  const given = await ask({
+    title: "Who may register?", text: "This lasts until the metagame starts again; REGISTRATION_MODE in metagame.env makes it permanent.",
+    fields: [{ name: "mode", label: "Registration", options: MODES, value: status.registration }], confirm: "Change",
+  });
+  if (given && await act(() => send("RegistrationStatus", { RegistrationStatus: given.mode }),
+    (said) => `Registration is now ${said.RegistrationMode}`)) live.again();
+}
+
+function tile(name, value, note, bad = false) {
+  return el("div", { class: "card tile" }, el("dt", {}, name), el("dd", { class: bad ? "bad" : null }, value),
+    el("dd", { class: "note" }, note));
+}
+
+function tiles(status, health) {
+  const shown = [
+    tile("Players online", String(status.playersOnline), "heard in the last 90 s"),
+    tile("Instances", String(status.instances.length), count(status.instances.filter((one) => one.kind === "hunt").length, "hunt")),
+    tile("Registration", { OPEN: "Open", INVITECODE: "By code", NONE: "Closed" }[status.registration] ?? "–", "who may join"),
+  ];
+  if (health) {
+    const seen = health.requests;
+    shown.push(
+      tile("Requests", `${short(seen.requestsPerSecond)}/s`, "last minute"),
+      tile("Slow answers", seen.latencyP95UpperMs === null ? "–" : `≤ ${seen.latencyP95UpperMs} ms`, "95 of 100 answers"),
+      tile("Server errors", String(seen.serverErrors), "last minute", seen.serverErrors > 0),
+      tile("Memory", health.memoryMB.rss === null ? "–" : `${Math.round(health.memoryMB.rss)} MB`, "of the metagame"),
+    );
+  }
+  return el("dl", { class: "tiles", "aria-label": "Now" }, shown);
+}
+
+function players(status) {
+  const titles = new Map(status.instances.map((one) => [one.id, one.title]));
+  const rows = status.players.map((one) => [
+    el("strong", {}, one.name), PLACES[one.where] ?? one.where, one.instance ? titles.get(one.instance) : null]);
+  return card("Who is where", [], rows.length
+    ? table("Players online", [["Player"], ["Place"], ["Instance"]], rows)
+    : nothing("Nobody is online just now."));
+}
+
+function instances(status) {
+  const items = status.instances.map((one) => el("li", {},
+    el("div", {}, el("strong", {}, one.title), el("p", { class: "names" }, `${one.map} · started ${ago(one.startedAt)}`)),
+    badge(one.maxPlayers ? `${one.players} of ${one.maxPlayers}` : count(one.players, "player"), one.players ? "accent" : "")));
+  return card("Instances", [], items.length ? el("ul", { class: "list" }, items) : nothing("No game server is running."));
+}

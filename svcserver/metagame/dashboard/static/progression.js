@@ -1,0 +1,57 @@
+// Tracks, objectives and entitlements of one account.
+
+import { send } from "./api.js";
+import { act, ask } from "./dialog.js";
+import { badge, button, card, el, nothing, table } from "./dom.js";
+import { count, when } from "./words.js";
+
+export function progression(report, account, live) {
+  return [tracks(report, account, live), entitlements(report, account, live)];
+}
+
+function tracks(report, account, live) {
+  const rows = report.Tracks.map((one) => [el("strong", {}, one.progression_id), one.progress.toLocaleString(),
+    rank(one.confirmed_fremium_rank, one.earned_free_rank), rank(one.confirmed_premium_rank, one.earned_premium_rank)]);
+  const note = `Hunt pass ${report.HuntPass} · ${count(report.Objectives.length, "objective")}`;
+  return card("Progression", [report.RealMode ? null : badge("fixed progression", "warn"), el("span", { class: "muted small" }, note),
+    button("Seed", () => seed(account, live))], rows.length
+    ? table("Tracks", [["Track"], ["Progress", "end"], ["Free rank", "end"], ["Premium rank", "end"]], rows)
+    : nothing("No track has any progress yet."));
+}
+
+function rank(confirmed, earned) {
+  return earned === null || earned === confirmed ? String(confirmed) : `${confirmed} of ${earned} earned`;
+}
+
+async function seed(account, live) {
+  const given = await ask({
+    title: `Seed the progression of ${account.name}?`, danger: true, confirm: "Seed",
+    text: "Every track is written anew. What the player had earned on the tracks is replaced.",
+    fields: [{ name: "mode", label: "How", options: [["fresh", "Fresh: every track at 0"], ["grandfather", "Grandfather: every track at its end"]] }],
+  });
+  if (given && await act(() => send("SeedProgression", { UserId: account.id, Mode: given.mode }),
+    (said) => `${count(said.Tracks.length, "track")} of ${account.name} written (${said.Mode})`)) live.again();
+}
+
+function entitlements(report, account, live) {
+  const rows = report.Entitlements.map((one) => [el("strong", {}, one.name),
+    one.duration ? `${one.duration} hours` : "for ever", when(one.activatedDate),
+    el("div", { class: "actions" }, button("Revoke", () => revoke(one, account, live), "danger"))]);
+  return card("Entitlements", [button("Grant", () => grant(account, live), "primary")], rows.length
+    ? table("Entitlements", [["Name"], ["Lasts"], ["Since", "wide-only"], ["", "end"]], rows) : nothing("None."));
+}
+
+async function grant(account, live) {
+  const given = await ask({
+    title: `Grant ${account.name} an entitlement`, confirm: "Grant",
+    fields: [{ name: "name", label: "Entitlement" }, { name: "hours", label: "Hours (0: for ever)", type: "number", min: 0, step: "any", value: "0" }],
+  });
+  if (given && await act(() => send("GrantEntitlement", { UserId: account.id, Entitlement: given.name.trim(), Duration: Number(given.hours) }),
+    () => `${account.name} now has ${given.name.trim()}`)) live.again();
+}
+
+async function revoke(one, account, live) {
+  const given = await ask({ title: `Revoke ${one.name}?`, text: `${account.name} loses it at once.`, danger: true, confirm: "Revoke" });
+  if (given && await act(() => send("RevokeEntitlement", { UserId: account.id, Entitlement: one.name }),
+    (said) => said.Revoked ? `${one.name} revoked from ${account.name}` : `${account.name} did not have ${one.name}`)) live.again();
+}

@@ -1,0 +1,93 @@
+// Saves of characters and loadouts: what changed between two, and going back.
+
+import { read, send } from "./api.js";
+import { act, ask, show } from "./dialog.js";
+import { badge, button, card, el, nothing, table } from "./dom.js";
+import { count, size, when } from "./words.js";
+
+const FIRST = 8;
+
+export function saves(history, live) {
+  if (!history) return [card("Saves", [], nothing("This account has no character yet."))];
+  return history.Characters.flatMap((one) => {
+    const cards = [card(`Saves of ${one.Name}`, [el("span", { class: "muted small" }, count(one.CharacterVersions.length, "version"))],
+      ...folded(one.CharacterVersions, (shown) => versions(one, shown, live)))];
+    if (one.LoadoutVersions.length) {
+      cards.push(card(`Loadouts of ${one.Name}`, [el("span", { class: "muted small" }, count(one.LoadoutVersions.length, "version"))],
+        ...folded(one.LoadoutVersions, (shown) => loadouts(one, shown, live))));
+    }
+    return cards;
+  });
+}
+
+function folded(all, draw) {
+  const place = el("div", {}, draw(all.slice(0, FIRST)));
+  if (all.length <= FIRST) return [place];
+  const foot = el("p", { class: "foot" }, button(`Show all ${all.length}`, () => {
+    place.replaceChildren(draw(all));
+    foot.remove();
+  }));
+  return [place, foot];
+}
+
+function versions(one, shown, live) {
+  const newest = one.CharacterVersions[0];
+  return table(`Saves of ${one.Name}`, [["Version"], ["Saved"], ["By", "wide-only"], ["Size", "wide-only end"], ["", "end"]],
+    shown.map((version) => {
+      const at = one.CharacterVersions.indexOf(version);
+      const before = one.CharacterVersions[at + 1];
+      const acts = [];
+      if (before) acts.push(button("Changes", () => compare(one, before, version)));
+      if (version !== newest) {
+        acts.push(button("Against newest", () => compare(one, version, newest)), button("Roll back", () => back(one, version, live), "danger"));
+      }
+      return [el("span", {}, String(version.Version), " ", version === newest ? badge("now", "accent") : null), when(version.SavedDate),
+        reason(version.Reason), size(version.Size), el("div", { class: "actions" }, acts)];
+    }));
+}
+
+function loadouts(one, shown, live) {
+  return table(`Loadouts of ${one.Name}`, [["Version"], ["Saved"], ["By", "wide-only"], ["", "end"]], shown.map((version) => [
+    el("span", {}, String(version.Version), " ", version === one.LoadoutVersions[0] ? badge("now", "accent") : null),
+    when(version.SavedDate), reason(version.Reason), el("div", { class: "actions" }, version === one.LoadoutVersions[0]
+      ? [] : [button("Roll back", () => backLoadout(one, version, live), "danger")])]));
+}
+
+function reason(text) {
+  const [kind, what] = text.split(":");
+  if (kind === "rollback") return `rollback to ${what}`;
+  return { "save:client": "the player’s game", "save:gameserver": "a game server", baseline: "creation" }[text] ?? text;
+}
+
+async function compare(one, older, newer) {
+  let said;
+  const read_ = () => read("DashboardSaveDiff", { CharacterId: one.CharacterId, From: older.Version, To: newer.Version });
+  if (!await act(async () => { said = await read_(); }, () => `Compared version ${older.Version} with ${newer.Version}`)) return;
+  const title = `${one.Name}: version ${older.Version} to ${newer.Version}`;
+  if (said.tooLarge) return show(title, false, el("p", {}, "These saves are too large to compare."));
+  if (!said.changes.length) return show(title, false, el("p", {}, "Nothing differs between the two."));
+  const rows = said.changes.map((change) => [change.path || "(whole document)",
+    change.before === null ? null : el("span", { class: "gone" }, `− ${change.before}`),
+    change.after === null ? null : el("span", { class: "new" }, `+ ${change.after}`)]);
+  const lines = el("div", { class: "diff" }, table(title, [["Where"], [`Version ${older.Version}`], [`Version ${newer.Version}`]], rows));
+  const more = said.more ? [el("p", { class: "muted small" }, `and ${count(said.more, "further change")}`)] : [];
+  show(title, true, lines, ...more);
+}
+
+async function back(one, version, live) {
+  const given = await ask({
+    title: `Roll ${one.Name} back to version ${version.Version}?`, danger: true, confirm: "Roll back",
+    text: `The save of ${when(version.SavedDate)} becomes the newest. Nothing is lost: you can go forward again the same way. The player should be logged out.`,
+  });
+  if (given && await act(() => send("RollbackCharacter", { CharacterId: one.CharacterId, Version: version.Version }),
+    (said) => `${one.Name} is back at version ${said.RolledBackTo}, saved as version ${said.UpdateVersion}`)) live.again();
+}
+
+async function backLoadout(one, version, live) {
+  const given = await ask({
+    title: `Roll the loadouts of ${one.Name} back to version ${version.Version}?`, danger: true, confirm: "Roll back",
+    text: `The loadouts of ${when(version.SavedDate)} become the newest.`,
+  });
+  if (given && await act(() => send("RollbackLoadout", { CharacterId: one.CharacterId, Version: version.Version }),
+    (said) => `The loadouts of ${one.Name} are back at version ${said.RolledBackTo}`)) live.again();
+}
