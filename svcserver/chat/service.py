@@ -63,7 +63,7 @@ class ChatService(Service):
                 why=str(getattr(why, "socketError", why)),
             )
             return
-        self._ticking = LoopingCall(self.hall.tick)
+        self._ticking = LoopingCall(self._tick)
         self._ticking.clock = self.reactor
         self._ticking.start(TICK_S, now=False).addErrback(self._broken)
         log.info(
@@ -72,6 +72,12 @@ class ChatService(Service):
             port=settings.port,
             check=settings.nick_check,
         )
+
+    def _tick(self) -> None:
+        try:
+            self.hall.tick()
+        except Exception:  # a defect of ours must cost one second, not all timeouts for good
+            log.failure("chat: a round of the timers failed")
 
     def _broken(self, why: Any) -> None:
         log.failure("chat: the timers have stopped", why)

@@ -88,7 +88,9 @@ class Session:
         if self.ended:
             return
         self.heard, self._pinged = self.hall.seconds(), None
-        if len(self._inbox) >= MAX_WAITING:
+        # only while the game is asked; two of the longest, or many short ones
+        waiting = sum(map(len, self._inbox))
+        if len(self._inbox) >= MAX_WAITING or waiting > stanza.MAX_BYTES:
             self.drop()
             return
         self._inbox.append(text)

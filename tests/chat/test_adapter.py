@@ -260,6 +260,25 @@ class ServiceTests(SynchronousTestCase):
         self.assertTrue(connection.transport.disconnecting)
         self.successResultOf(stopped)
 
+    def test_a_round_of_the_timers_that_fails_does_not_end_them(self) -> None:
+        service = chat_service(Settings(), Town().game, self.reactor, lambda: 0.0)
+        service.startService()
+        rounds: list[float] = []
+
+        def tick() -> None:
+            rounds.append(self.reactor.seconds())
+            if len(rounds) == 1:
+                raise ZeroDivisionError
+
+        self.patch(type(service.hall), "tick", lambda _: tick())
+        self.reactor.pump([1.0] * 3)
+        self.assertEqual(rounds, [1, 2, 3])
+        self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
+        stopped = service.stopService()
+        self.reactor.pump([0.1] * 12)
+        self.successResultOf(stopped)
+        self.assertEqual(len(rounds), 3)
+
     def test_a_taken_port_is_an_error_line_and_no_failure(self) -> None:
         def taken(*_: object, **__: object) -> None:
             raise CannotListenError("127.0.0.1", 61099, OSError("in use"))

@@ -525,6 +525,17 @@ class IqAndEndTests(TownTests):
         self.assertEqual(one.heard(), [occupant(one, one, codes="110")])
         self.assertEqual(len(self.flushLoggedErrors()), 1)
 
+    def test_little_is_kept_of_what_comes_while_the_game_is_asked(self) -> None:
+        for line, kept in (('<iq type="get" id="1"/>', 128), (f"<a>{'x' * 50_000}</a>", 2)):
+            self.town = Town()
+            one = self.town.bound(1)
+            self.town.clock.advance(2)
+            self.town.game.silent = True
+            one.join("City-1")
+            for _ in range(200):
+                one.send(line)
+            self.assertEqual((len(one.session._inbox), one.end), (kept, ""))
+
     def test_shutdown_says_close_to_everyone(self) -> None:
         bound, new = self.town.bound(1), self.town.connect(2)
         self.town.hall.shut()
