@@ -64,6 +64,20 @@ class PartyTests(Case):
         self.assertIn("dan", match.players)
         self.assertRaises(Malformed, self.matches.join, "eve", HUNT, late, 600.0)
 
+    def test_the_ten_minutes_begin_with_the_hunt(self) -> None:
+        match = self.join("ann", 1000.0)
+        self.matches.ready(match, SERVER)
+        late = Party("party", "ann", ("ann", "bob", "cat", "dan"))
+        self.assertIs(self.join("bob", 1599.0), match)
+        self.assertIs(self.matches.join("dan", HUNT, late, 1599.0).match, match)
+
+    def test_a_hunt_that_everybody_left_is_no_hunt_of_the_party(self) -> None:
+        self.join("ann")
+        for player in PARTY.members:
+            self.assertIsNotNone(self.matches.of_party("party", 0.0))
+            self.matches.leave(player)
+        self.assertIsNone(self.matches.of_party("party", 0.0))
+
     def test_a_waiting_hunt_is_followed_however_long_it_waits(self) -> None:
         match = self.join("ann")
         self.assertIs(self.join("bob", 3000.0), match)
@@ -213,6 +227,13 @@ class MemoryTests(Case):
         self.alone("cat", 3700.0)
         self.assertIsNone(self.matches.last_sent("ann"))
         self.assertIsNotNone(self.matches.last_sent("bob"))
+        self.send("bob", now=3701.0)
+        self.matches.leave("cat")
+        self.alone("dan", 3800.0, CITY)
+        self.send("dan", now=3800.0)
+        self.matches._entries.clear()
+        self.alone("eve", 7300.0)
+        self.assertIsNotNone(self.matches.last_sent("dan"))
 
     def test_a_partys_hunt_is_forgotten_after_an_hour(self) -> None:
         self.join("ann")
@@ -228,6 +249,9 @@ class MemoryTests(Case):
             self.matches.join(f"p{number}", HUNT, party, 0.0)
             self.send(f"p{number}", f"q{number}")
         self.assertEqual(list(self.matches._parties), ["party-6", "party-7", "party-8"])
+        again = Party("party-6", "p6", ("p6", "q6"))
+        self.matches.join("p6", OTHER, again, 0.0)
+        self.assertEqual(list(self.matches._parties), ["party-7", "party-8", "party-6"])
         self.assertEqual(list(self.matches._sent), ["q7", "p8", "q8"])
         for number in range(9):
             self.alone(f"r{number}")
