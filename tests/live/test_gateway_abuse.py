@@ -1,0 +1,177 @@
+"""A gateway under abuse, as a real process: limits hold, others are served, memory stays flat."""
+
+from __future__ import annotations
+
+import resource
+import selectors
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.live.edge_host import DEADLINE_S, Host, memory_of, running
+
+pytestmark = pytest.mark.live
+CROWD = 2_048  # GATEWAY_MAX_CONNECTIONS as an owner gets it
+FILES = CROWD + 512  # descriptors of ours: one for each connection, and the rest
+GROWTH = 24 << 20  # bytes of memory that a whole flood may cost for good
+SOMEBODY = "127.0.0.2"  # another address than the abuser's
+GET = b"GET /other HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+
+@contextmanager
+def many_files() -> Iterator[None]:
+    """Room for that many connections in this process and its children."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < FILES:
+        pytest.skip(f"the system allows this process {hard} files, and {FILES} are needed")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, FILES), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@contextmanager
+def edge(folder: Path, **settings: str) -> Iterator[Host]:
+    """A host whose short waits keep the tests short."""
+    short = {"GATEWAY_HANDSHAKE_TIMEOUT_MS": "1000", "GATEWAY_HEADERS_TIMEOUT_MS": "1000"}
+    with many_files(), running(folder, **(short | settings)) as host:
+        yield host
+
+
+def arrive(host: Host, address: str = "127.0.0.1") -> socket.socket:
+    """A TCP connection to the gateway from ``address``."""
+    return socket.create_connection(("127.0.0.1", host.gateway_port), DEADLINE_S, (address, 0))
+
+
+def is_served(host: Host, address: str = SOMEBODY) -> bool:
+    """Whether a player from ``address`` gets an answer, and soon."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    began = time.monotonic()
+    try:
+        with arrive(host, address) as raw, context.wrap_socket(raw) as player:
+            player.sendall(GET)
+            answer = player.recv(4096)
+    except OSError:
+        return False
+    return answer.startswith(b"HTTP/1.1 200 ") and time.monotonic() - began < DEADLINE_S / 2
+
+
+def all_gone(connections: list[socket.socket]) -> bool:
+    """Whether the gateway ends every one of them in time."""
+    deadline = time.monotonic() + DEADLINE_S
+    with selectors.DefaultSelector() as watched:
+        for one in connections:
+            one.setblocking(False)
+            watched.register(one, selectors.EVENT_READ)
+        while watched.get_map() and time.monotonic() < deadline:
+            for key, _ in watched.select(0.5):
+                if is_over(key.fileobj):
+                    watched.unregister(key.fileobj)
+        return not watched.get_map()
+
+
+def is_over(connection: object) -> bool:
+    """Whether nothing more will come; what has come is thrown away."""
+    assert isinstance(connection, socket.socket)
+    try:
+        return connection.recv(65_536) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def test_a_full_house_of_silent_connections_keeps_its_size_and_empties(tmp_path: Path) -> None:
+    most = {"GATEWAY_MAX_CONNECTIONS_PER_IP": str(CROWD), "GATEWAY_RATE_CONNECT": "9999,99999"}
+    with edge(tmp_path, **most, GATEWAY_HANDSHAKE_TIMEOUT_MS="5000") as host, ExitStack() as held:
+        assert is_served(host)
+        before = memory_of(host.gateway)
+        crowd = [held.enter_context(closing(arrive(host))) for _ in range(CROWD)]
+        one_more = held.enter_context(closing(arrive(host, SOMEBODY)))
+        assert all_gone([one_more])
+        assert memory_of(host.gateway) - before < CROWD * 50 * 1024
+        assert all_gone(crowd)
+        assert is_served(host)
+        assert memory_of(host.gateway) - before < CROWD * 50 * 1024
+
+
+def test_one_address_gets_its_share_of_connections_and_others_theirs(tmp_path: Path) -> None:
+    with edge(tmp_path, GATEWAY_MAX_CONNECTIONS_PER_IP="16") as host, ExitStack() as held:
+        kept = [held.enter_context(closing(arrive(host))) for _ in range(16)]
+        turned_away = [held.enter_context(closing(arrive(host))) for _ in range(8)]
+        assert all_gone(turned_away)
+        assert is_served(host)
+        assert all_gone(kept)
+        assert is_served(host, "127.0.0.1")
+
+
+def test_a_flood_of_connections_from_one_address_is_limited(tmp_path: Path) -> None:
+    with edge(tmp_path, GATEWAY_RATE_CONNECT="20,1") as host:
+        before = memory_of(host.gateway)
+        for _ in range(1_500):
+            arrive(host).close()
+        assert not is_served(host, "127.0.0.1")
+        assert is_served(host)
+        assert memory_of(host.gateway) - before < GROWTH
+        log = host.logs[0].read_text()
+    assert "connect_rate" in log
+    assert log.count("connection refused") < 20
+
+
+def test_a_flood_of_requests_from_one_address_is_limited(tmp_path: Path) -> None:
+    with edge(tmp_path, GATEWAY_RATE_GENERAL="30,60") as host, host.secure() as flood:
+        count = 300
+        ask = b"GET /flood HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        flood.sendall(ask * (count - 1) + GET)
+        flood.settimeout(DEADLINE_S)
+        said = b""
+        while data := flood.recv(65_536):
+            said += data
+        assert said.count(b"HTTP/1.1 429 ") >= count - 60
+        assert said.count(b"HTTP/1.1 429 ") + said.count(b"HTTP/1.1 200 ") == count
+        assert is_served(host)
+
+
+def test_garbage_in_place_of_a_handshake_costs_nothing(tmp_path: Path) -> None:
+    most = {"GATEWAY_MAX_CONNECTIONS_PER_IP": "512", "GATEWAY_RATE_CONNECT": "9999,99999"}
+    record = b"\x16\x03\x01\x40\x00" + b"\x01\x00\x3f\xfc" + b"\xff" * 16_380
+    with edge(tmp_path, **most) as host:
+        assert is_served(host)
+        before = memory_of(host.gateway)
+        for garbage in (b"\x00" * 4096, record, b"\x15\x03\x03\x00\x02\x02\x28", b"\x80\x2e\x01"):
+            with ExitStack() as held:
+                crowd = [held.enter_context(closing(arrive(host))) for _ in range(100)]
+                for one in crowd:
+                    one.sendall(garbage)
+                assert is_served(host)
+                assert all_gone(crowd)
+        assert memory_of(host.gateway) - before < GROWTH
+        assert "Traceback" not in host.logs[0].read_text()
+
+
+def test_slow_senders_and_slow_readers_leave_room_for_others(tmp_path: Path) -> None:
+    most = {"GATEWAY_REQUEST_TIMEOUT_MS": "2000", "GATEWAY_RATE_CONNECT": "9999,99999"}
+    body = b"POST /slow HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n"
+    with edge(tmp_path, **most) as host, ExitStack() as held:
+        slow = [held.enter_context(host.secure()) for _ in range(60)]
+        readers = [held.enter_context(host.secure()) for _ in range(20)]
+        before = memory_of(host.gateway)
+        for number, one in enumerate(slow):
+            one.sendall(b"GET /slow HT" if number % 2 else body)
+        for one in readers:
+            one.sendall(b"GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        for trickle in range(3):  # a byte now and then does not buy time
+            assert is_served(host)
+            for one in slow[trickle::10]:
+                one.sendall(b"x")
+        assert memory_of(host.gateway) - before < len(readers) * (1 << 20)
+        for one in slow:
+            assert one.recv(4096).startswith(b"HTTP/1.1 408 ")
+        assert is_served(host)
