@@ -60,6 +60,19 @@ class MutantTests(SynchronousTestCase):
         self.assertEqual(len(texts), len(mutants_of(SOURCE)))
 
 
+class TableTests(SynchronousTestCase):
+    def test_every_file_of_rules_is_broken_and_explained(self) -> None:
+        lines = (ROOT / "tests" / "mutation" / "rules.txt").read_text().splitlines()
+        listed = {line.split()[0] for line in lines}
+        for line in lines:
+            for path in line.split():
+                self.assertTrue((ROOT / path).exists(), path)
+        there = {str(one.relative_to(ROOT)) for one in (ROOT / "svcserver").rglob("rules.py")}
+        self.assertEqual(there - listed, set())
+        page = (ROOT / "docs" / "contributors" / "mutants.md").read_text()
+        self.assertEqual([one for one in listed if f"`{one}`" not in page], [])
+
+
 class RunnerTests(SynchronousTestCase):
     def test_only_a_failing_test_kills(self) -> None:
         done = subprocess.run(
