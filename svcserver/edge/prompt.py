@@ -45,3 +45,15 @@ class PromptTLS(TLSMemoryBIOProtocol):
         except SSL.WantReadError:
             return
         send(self.transport, records)
+
+
+class ServingTLS(PromptTLS):
+    """The server's end: a client that says nothing costs no handshake's memory."""
+
+    _heard = False
+
+    def _checkHandshakeStatus(self) -> None:
+        """Twisted looks once before a byte has come, when OpenSSL would only make buffers."""
+        if self._heard:
+            super()._checkHandshakeStatus()
+        self._heard = True

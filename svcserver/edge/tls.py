@@ -27,7 +27,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from svcserver.edge.certificate import Pair, fingerprint_of_der
-from svcserver.edge.prompt import PromptTLS
+from svcserver.edge.prompt import PromptTLS, ServingTLS
 from svcserver.edge.upstream import Connection, Pool
 from svcserver.edge.verdicts import Unreachable
 
@@ -83,7 +83,7 @@ class Serving:
 class Door(TLSMemoryBIOFactory):
     """TLS in front of a factory; ``admit(address)`` may turn a client away without a word."""
 
-    protocol = PromptTLS
+    protocol = ServingTLS
     noisy = False
 
     def __init__(
