@@ -56,7 +56,7 @@ function loadouts(one, shown, live) {
 function reason(text) {
   const [kind, what] = text.split(":");
   if (kind === "rollback") return `rollback to ${what}`;
-  return { "save:client": "the player’s game", "save:gameserver": "a game server", baseline: "creation" }[text] ?? text;
+  return { "save:client": "the player", "save:gameserver": "a game server", baseline: "creation" }[text] ?? text;
 }
 
 async function compare(one, older, newer) {

@@ -1,0 +1,409 @@
+"""The owner's page in a real browser, through its main jobs, against a real metagame.
+
+Pictures of every page are left in ``_artefacts/dashboard``: light, dark, and as on a phone.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from attrs import define, field
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
+
+from svcserver.kernel.settings import parse_env_file
+from tests.chat.sockets import Talker
+from tests.ctl.command import new_host
+from tests.support.processes import Service, bearer, eventually, free_port, register
+from tests.support.requirements import skip
+
+pytestmark = pytest.mark.live
+
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+PICTURES = Path(__file__).parents[2] / "_artefacts" / "dashboard"
+PAGES = ("overview", "health", "accounts", "invites", "guilds", "chat", "log")
+NAMES = ("Ann_1", "Bertram", "Cleo", "Dragonfly_77", "Eve", "Falk")
+
+
+@define
+class Host:
+    """A public host with a few players, whose metagame runs."""
+
+    service: Service
+    folder: Path
+    players: list[dict[str, str]] = field(factory=list)
+    talkers: list[Talker] = field(factory=list)
+
+    @property
+    def key(self) -> str:
+        """The owner's."""
+        return (self.folder / "owner.key").read_text().strip()
+
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
+        """One request that must go well."""
+        status, said = self.service.ask(method, path, body, headers)
+        assert 200 <= status < 300, (path, status, said)
+        return orjson.loads(said) if said else None
+
+    def admin(self, method: str, route: str, body: Any = None) -> Any:
+        """The same, as the owner."""
+        return self.call(method, f"/svc/api/{route}", body, **{"x-svc-user-api-key": self.key})
+
+
+@contextmanager
+def host(folder: Path) -> Iterator[Host]:
+    """Players online, in a hunt, in guilds, in chat, with saves."""
+    new_host(folder)
+    port, chat = free_port(), free_port()
+    environ = {
+        "PORT": str(port),
+        "CHAT_PORT": str(chat),
+        "REGISTRATION_MODE": "OPEN",
+        "BACKEND_HEALTH": "1",
+        "CHAT": "1",
+        "GUILDS": "1",
+        "SERVER_NAME": "Evening Hunters",
+        "NODE_ENV": "",
+    }
+    arguments = ["--env-file", str(folder / "metagame.env")]
+    service = Service("svc-metagame", folder, environ, port, arguments)
+    service.start()
+    here = Host(service, folder)
+    try:
+        here.players = [register(service, name) for name in NAMES]
+        populate(here, chat)
+        yield here
+    finally:
+        for talker in here.talkers:
+            talker.wire.close()
+        service.stop()
+
+
+def populate(here: Host, chat: int) -> None:
+    """Something to see on every page."""
+    maps = ("city_01_persistent", "city_01_persistent", "LoginMenu", "cora_jamima", "cora_jamima")
+    for player, where in zip(here.players, maps, strict=False):
+        here.call("POST", "/heartbeat", {"map": where, "state": "island"}, **bearer(player))
+    ann = here.players[0]
+    [one] = here.call("GET", "/character", **bearer(ann))
+    for version in range(1, 12):
+        data = {"level": 10 + version, "bag": {"potions": version % 4}, "weapon": "axe"}
+        if version > 6:
+            data["weapon"] = "bow"
+        save = {"characterId": one["id"], "data": json.dumps(data), "updateVersion": version}
+        here.call("POST", "/character", save, **bearer(ann))
+    server = parse_env_file((here.folder / "deploy.env").read_text())["METAGAME_API_KEY"]
+    for player, name in zip(here.players[:2], ("Lanterns", "RedAxes"), strict=True):
+        here.call(
+            "POST", "/guild/validate", {"name": name, "nameplate": name[:3]}, **bearer(player)
+        )
+        body = {"leader_account_id": player["id"], "name": name, "nameplate": name[:3]}
+        here.call("POST", "/guild", body, **{"x-svc-gameserver-apikey": server})
+    here.admin("POST", "RegisterInviteCode", {"NewInviteCode": "OPEN-EVENING", "Uses": 5})
+    for player, name in zip(here.players[:4], NAMES, strict=False):
+        talker = Talker(chat, player["id"], name).log_in(player["token"])
+        talker.join("General")
+        here.talkers.append(talker)
+    here.talkers[0].join("Trade")
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    with host(tmp_path_factory.mktemp("dashboard") / "host") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if not Path(CHROMIUM).exists():
+        raise skip("chromium", "chromium is not installed")
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@define
+class Visit:
+    """A page, and everything it complained of or asked for."""
+
+    page: Page
+    address: str
+    faults: list[str] = field(factory=list)
+    asked: list[str] = field(factory=list)
+
+    def go(self, name: str) -> None:
+        """Open one of its pages from the navigation."""
+        self.page.get_by_role("link", name=name, exact=True).click()
+        expect(self.page.get_by_role("heading", level=1)).to_have_text(name)
+
+    def button(self, name: str) -> None:
+        """Press one."""
+        self.page.get_by_role("button", name=name, exact=True).first.click()
+
+    def confirm(self, name: str) -> None:
+        """Answer the question."""
+        self.page.get_by_role("dialog").get_by_role("button", name=name, exact=True).click()
+
+    def told(self, text: str) -> None:
+        """The page says what was done."""
+        expect(self.page.locator("#says")).to_contain_text(text)
+
+    def sign_in(self, key: str) -> None:
+        """With a key that is one."""
+        self.page.get_by_label("Admin key").fill(key)
+        self.button("Sign in")
+        expect(self.page.locator("#server-name")).to_have_text("Evening Hunters")
+
+
+@contextmanager
+def visit(browser: Browser, here: Host, **context: Any) -> Iterator[Visit]:
+    """Visit the dashboard; a fault in the console fails the test."""
+    address = f"http://127.0.0.1:{here.service.port}"
+    made = browser.new_context(locale="en-GB", timezone_id="Europe/Berlin", **context)
+    page = made.new_page()
+    page.set_default_timeout(20_000)
+    seen = Visit(page, address)
+    page.on("console", lambda said: seen.faults.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda why: seen.faults.append(str(why)))
+    page.on("request", lambda sent: seen.asked.append(sent.url))
+    page.goto(f"{address}/svc/dashboard")
+    try:
+        yield seen
+    finally:
+        made.close()
+    assert [one for one in seen.faults if "Failed to load resource" not in one] == []
+    assert [url for url in seen.asked if not url.startswith(address)] == []
+
+
+def test_only_an_admins_key_opens_the_page_and_nothing_keeps_it(
+    browser: Browser, here: Host
+) -> None:
+    with visit(browser, here) as seen:
+        page = seen.page
+        for key, word in (("UUK_" + "0" * 48, "does not know"), (here.players[0]["key"], "admin")):
+            page.get_by_label("Admin key").fill(key)
+            seen.button("Sign in")
+            expect(page.get_by_role("alert")).to_contain_text(word)
+        seen.sign_in(here.key)
+        kept = "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])"
+        assert page.evaluate(kept) == '[{},{},""]'
+        assert page.get_by_label("Admin key").count() == 0 or not page.evaluate(
+            "document.getElementById('key').value"
+        )
+        page.reload()
+        expect(page.get_by_label("Admin key")).to_be_visible()
+        seen.sign_in(here.key)
+        seen.button("Sign out")
+        expect(page.get_by_label("Admin key")).to_be_visible()
+
+
+def test_who_is_where_and_the_registration(browser: Browser, here: Host) -> None:
+    with visit(browser, here) as seen:
+        seen.sign_in(here.key)
+        row = seen.page.get_by_role("row").filter(has_text="Ann_1")
+        expect(row).to_contain_text("In the city")
+        seen.button("Change registration")
+        seen.page.get_by_role("combobox", name="Registration").select_option("INVITECODE")
+        seen.confirm("Change")
+        seen.told("Registration is now INVITECODE")
+        said = here.admin("GET", "RegistrationStatus")
+        assert said == {"RegistrationMode": "INVITECODE"}
+
+
+def test_an_invite_is_made_shown_and_revoked(browser: Browser, here: Host) -> None:
+    with visit(browser, here) as seen:
+        seen.sign_in(here.key)
+        seen.go("Invites")
+        seen.button("New invite")
+        seen.page.get_by_role("spinbutton", name="Uses").fill("3")
+        seen.confirm("Make it")
+        box = seen.page.get_by_role("dialog")
+        expect(box.get_by_role("img", name="QR code of the join string")).to_be_visible()
+        expect(box).to_contain_text("svc://join?v=2&mode=public&host=203.0.113.10")
+        seen.confirm("Close")
+        codes = {one["inviteCode"]: one for one in here.admin("GET", "InviteCodes")["InviteCodes"]}
+        [made] = [code for code, one in codes.items() if one["usesRemaining"] == 3]
+        seen.page.get_by_role("row").filter(has_text=made).get_by_role(
+            "button", name="Revoke"
+        ).click()
+        seen.confirm("Revoke")
+        seen.told(f"Invite {made} revoked")
+        expect(seen.page.get_by_role("row").filter(has_text=made)).to_have_count(0)
+        left = here.admin("GET", "InviteCodes")["InviteCodes"]
+        assert made not in [one["inviteCode"] for one in left]
+
+
+def open_account(seen: Visit, name: str) -> None:
+    seen.go("Accounts")
+    seen.page.get_by_label("Search accounts").fill(name[1:].upper())
+    expect(seen.page.locator("tbody").get_by_role("row")).to_have_count(1)
+    seen.page.get_by_role("link", name=name, exact=True).click()
+    expect(seen.page.get_by_role("heading", level=1)).to_have_text(name)
+
+
+def test_saves_are_compared_and_rolled_back(browser: Browser, here: Host) -> None:
+    with visit(browser, here) as seen:
+        seen.sign_in(here.key)
+        open_account(seen, "Ann_1")
+        seen.button("Changes")
+        change = seen.page.get_by_role("dialog").get_by_role("row").filter(has_text="level")
+        expect(change).to_contain_text("\u2212 20")
+        expect(change).to_contain_text("+ 21")
+        seen.confirm("Close")
+        row = seen.page.get_by_role("row").filter(has_text="the player").nth(2)
+        version = int(row.get_by_role("cell").first.inner_text().split()[0])
+        row.get_by_role("button", name="Roll back").click()
+        seen.confirm("Roll back")
+        seen.told(f"is back at version {version}")
+        [one] = here.call("GET", "/character", **bearer(here.players[0]))
+        assert json.loads(one["data"])["level"] == 10 + version
+
+
+def test_an_account_is_renamed_and_granted(browser: Browser, here: Host) -> None:
+    with visit(browser, here) as seen:
+        seen.sign_in(here.key)
+        open_account(seen, "Falk")
+        seen.button("Rename")
+        seen.page.get_by_role("textbox", name="New name").fill("x")
+        seen.confirm("Rename")
+        expect(seen.page.locator("#says .bad")).to_be_visible()
+        seen.button("Rename")
+        seen.page.get_by_role("textbox", name="New name").fill("Falke")
+        seen.confirm("Rename")
+        seen.told("Falk is now Falke")
+        expect(seen.page.get_by_role("heading", level=1)).to_have_text("Falke")
+        seen.button("Grant")
+        seen.page.get_by_role("textbox", name="Entitlement").fill("gift_of_autumn")
+        seen.page.get_by_role("spinbutton", name="Hours").fill("12")
+        seen.confirm("Grant")
+        row = seen.page.get_by_role("row").filter(has_text="gift_of_autumn")
+        expect(row).to_contain_text("12 hours")
+        row.get_by_role("button", name="Revoke").click()
+        seen.confirm("Revoke")
+        expect(row).to_have_count(0)
+        seen.button("Seed")
+        seen.page.get_by_role("combobox", name="How").select_option("grandfather")
+        seen.confirm("Seed")
+        seen.told("of Falke written (grandfather)")
+
+
+def test_guilds_chat_and_log(browser: Browser, here: Host) -> None:
+    with visit(browser, here) as seen:
+        seen.sign_in(here.key)
+        seen.go("Chat")
+        room = seen.page.get_by_role("listitem").filter(has_text="General")
+        expect(room).to_contain_text("4 players")
+        expect(room).to_contain_text("Ann_1, Bertram")
+        seen.go("Log")
+        seen.page.get_by_label("Only lines with").fill("ready on")
+        expect(seen.page.get_by_role("log")).to_contain_text("metagame ready on")
+        seen.page.get_by_label("Only lines with").fill("UUK_")
+        expect(seen.page.get_by_role("log")).to_contain_text("No line like that")
+        seen.go("Guilds")
+        row = seen.page.get_by_role("row").filter(has_text="RedAxes")
+        row.get_by_role("button", name="Disband").click()
+        seen.confirm("Cancel")
+        expect(row).to_have_count(1)
+        row.get_by_role("button", name="Disband").click()
+        seen.confirm("Disband")
+        seen.told("RedAxes disbanded")
+        expect(row).to_have_count(0)
+
+
+def test_health_is_drawn_as_it_is_measured(browser: Browser, here: Host) -> None:
+    eventually(lambda: here.admin("GET", "DashboardHealth")["samples"])
+    with visit(browser, here) as seen:
+        seen.sign_in(here.key)
+        seen.go("Health")
+        expect(seen.page.locator("figure")).to_have_count(6)
+        memory = seen.page.get_by_role("img", name="Memory")
+        expect(memory).to_be_visible()
+        label = memory.get_attribute("aria-label") or ""
+        assert label.endswith(" MB"), label
+
+
+def an_hour(route: Route) -> None:
+    """Instead of waiting for one: what an hour of an evening looks like."""
+    now = 1_790_000_000.0
+    samples = []
+    for number in range(720):
+        wave = math.sin(number / 60) + math.sin(number / 7) / 4
+        samples.append(
+            {
+                "at": now - 3600 + 5 * number,
+                "seconds": 5.0,
+                "requestsPerSecond": round(40 + 24 * wave + number % 5, 1),
+                "latencyP50UpperMs": 1 if number % 50 else 5,
+                "latencyP95UpperMs": (5, 10, 10, 25)[number % 4] if number % 120 else 250,
+                "clientErrors": int(number % 37 == 0) * 3,
+                "serverErrors": int(number == 700),
+                "aborted": int(number % 90 == 0),
+                "loopP50Ms": 20.1,
+                "loopP95Ms": round(21.5 + abs(wave), 1),
+                "loopMaxMs": round(26 + 9 * abs(math.sin(number / 3)), 1),
+                "rssMB": round(92 + number / 90, 1),
+                "players": max(0, int(14 + 8 * wave)),
+            }
+        )
+    route.fulfill(json={"everySeconds": 5.0, "now": now, "samples": samples})
+
+
+SIZES = {"desktop": (1280, 860), "phone": (390, 844)}
+UNNAMED = """() => [...document.querySelectorAll('button, a, input, select')]
+  .filter((one) => one.checkVisibility())
+  .filter((one) => !(one.textContent.trim() || one.getAttribute('aria-label')
+    || (one.id && document.querySelector(`label[for="${one.id}"]`))))
+  .map((one) => one.outerHTML)"""
+WIDER = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("size", list(SIZES))
+def test_every_page_fits_names_its_controls_and_is_pictured(
+    browser: Browser, here: Host, size: str, colours: str
+) -> None:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    width, height = SIZES[size]
+    shape: dict[str, Any] = {
+        "viewport": {"width": width, "height": height},
+        "color_scheme": colours,
+        "device_scale_factor": 2 if size == "phone" else 1,
+    }
+    with visit(browser, here, **shape) as seen:
+        page = seen.page
+
+        def picture(name: str) -> None:
+            assert page.evaluate(WIDER) <= 0, name
+            assert page.evaluate(UNNAMED) == [], name
+            page.screenshot(path=PICTURES / f"{size}-{colours}-{name}.png")
+
+        picture("sign-in")
+        page.route("**/svc/api/DashboardHealth*", an_hour)
+        seen.sign_in(here.key)
+        for name in PAGES:
+            seen.go(name.capitalize())
+            expect(page.locator("#content .card").first).to_be_visible()
+            picture(name)
+        open_account(seen, "Ann_1")
+        picture("account")
+        seen.button("Changes")
+        expect(page.get_by_role("dialog").get_by_role("row").nth(1)).to_be_visible()
+        picture("diff")
+        seen.confirm("Close")
+        seen.go("Invites")
+        page.get_by_role("row").filter(has_text="OPEN-EVENING").get_by_role(
+            "button", name="Share"
+        ).click()
+        expect(page.get_by_role("dialog").get_by_role("img")).to_be_visible()
+        picture("share")
+        seen.confirm("Close")
+        seen.button("Revoke")
+        picture("question")
