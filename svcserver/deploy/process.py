@@ -146,8 +146,9 @@ class Spawner:
             env={**self.environ, **extra},
             childFDs={1: "r", 2: "r"},  # standard input stays closed
         )
-        process.group = int(transport.pid)
-        return process.group
+        pid = int(transport.pid)
+        process.group = pid if hasattr(os, "killpg") else None
+        return pid
 
 
 def check_program(path: str) -> str:
