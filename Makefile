@@ -30,7 +30,7 @@ bench-edge: $(VENV)/dev.stamp
 docs: $(VENV)/dev.stamp
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build
 
-prove: $(VENV)/fuzz.stamp
+prove: $(VENV)/fuzz.stamp $(VENV)/prove.stamp
 	SVC_TEST_PROVE=1 $(BIN)/python -m pytest tests/prove
 
 format: $(VENV)/dev.stamp
@@ -53,6 +53,12 @@ $(VENV)/run.stamp: requirements/build.lock requirements/run.lock pyproject.toml 
 $(VENV)/dev.stamp: requirements/dev.lock $(VENV)/run.stamp
 	@echo "installing the pinned development tools into $(VENV) (once)"
 	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	@touch $@
+
+$(VENV)/prove.stamp: requirements/prove.lock $(VENV)/dev.stamp
+	@$(PYTHON) -m venv $(VENV)/prove
+	@$(VENV)/prove/bin/pip install -q --disable-pip-version-check --require-hashes -r requirements/prove.lock \
+	  || echo "make: the TLS scanner cannot be installed here; what needs it is skipped"
 	@touch $@
 
 $(VENV)/fuzz.stamp: requirements/fuzz.lock $(VENV)/dev.stamp

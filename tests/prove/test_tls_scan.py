@@ -1,0 +1,92 @@
+"""A scanner of TLS weaknesses finds none at the gateway but the self-signed certificate."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.live.edge_host import ROOT, running
+
+SCANNER = (
+    ROOT / ".venv" / "prove" / "bin" / "sslyze"
+)  # in a house of its own: requirements/prove.lock
+MINUTES = 5
+OLD = [f"{version}_cipher_suites" for version in ("ssl_2_0", "ssl_3_0", "tls_1_0", "tls_1_1")]
+LOOKS = "certinfo sslv2 sslv3 tlsv1 tlsv1_1 tlsv1_2 tlsv1_3 compression early_data openssl_ccs"
+LOOKS += " fallback heartbleed robot reneg resum elliptic_curves ems"
+WEAK = ("_CBC_", "_RC4_", "3DES", "_NULL_", "_EXPORT", "_MD5", "_anon_", "TLS_RSA_")
+
+
+def scan(port: int, folder: Path) -> dict[str, Any]:
+    """What the scanner found, by the name of each test."""
+    told = folder / "scan.json"
+    looks = ["--mozilla_config=disable", *(f"--{look}" for look in LOOKS.split())]
+    subprocess.run(
+        [str(SCANNER), *looks, f"--json_out={told}", f"127.0.0.1:{port}"],
+        check=True,
+        capture_output=True,
+        timeout=60 * MINUTES,
+    )
+    [server] = json.loads(told.read_text())["server_scan_results"]
+    assert server["scan_status"] == "COMPLETED", server
+    found: dict[str, Any] = server["scan_result"]
+    return found
+
+
+def accepted(result: dict[str, Any]) -> list[str]:
+    """Names of the cipher suites the server took."""
+    return [one["cipher_suite"]["name"] for one in result["result"]["accepted_cipher_suites"]]
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    if not SCANNER.exists():
+        pytest.skip("the scanner is not installed; make prove installs it")
+    folder = tmp_path_factory.mktemp("scan")
+    plenty = {"GATEWAY_RATE_CONNECT": "9999,99999", "GATEWAY_MAX_CONNECTIONS_PER_IP": "2048"}
+    with running(folder, **plenty) as host:
+        return scan(host.gateway_port, folder)
+
+
+def test_every_look_was_taken(found: dict[str, Any]) -> None:
+    taken = [name for name, one in found.items() if one["status"] == "COMPLETED"]
+    assert len(taken) == len(LOOKS.split())
+
+
+def test_old_versions_are_refused_and_new_ones_spoken(found: dict[str, Any]) -> None:
+    assert [accepted(found[version]) for version in OLD] == [[]] * len(OLD)
+    assert accepted(found["tls_1_2_cipher_suites"])
+    assert accepted(found["tls_1_3_cipher_suites"])
+
+
+def test_every_cipher_has_forward_secrecy_and_proves_each_record(found: dict[str, Any]) -> None:
+    names = accepted(found["tls_1_2_cipher_suites"])
+    assert [name for name in names if any(word in name for word in WEAK)] == []
+    assert [name for name in names if not name.startswith("TLS_ECDHE_")] == []
+
+
+def test_no_known_weakness_is_found(found: dict[str, Any]) -> None:
+    def result(name: str) -> dict[str, Any]:
+        inner: dict[str, Any] = found[name]["result"]
+        return inner
+
+    assert not result("heartbleed")["is_vulnerable_to_heartbleed"]
+    assert not result("openssl_ccs_injection")["is_vulnerable_to_ccs_injection"]
+    assert result("robot")["robot_result"].startswith("NOT_VULNERABLE")
+    assert not result("tls_compression")["supports_compression"]
+    assert not result("session_renegotiation")["is_vulnerable_to_client_renegotiation_dos"]
+    assert result("session_renegotiation")["supports_secure_renegotiation"]
+    assert not result("tls_1_3_early_data")["supports_early_data"]
+
+
+def test_the_certificate_is_sound_but_for_nobody_vouching_for_it(found: dict[str, Any]) -> None:
+    [chain] = found["certificate_info"]["result"]["certificate_deployments"]
+    assert not chain["verified_chain_has_sha1_signature"]
+    assert chain["received_chain_has_valid_order"]
+    [certificate] = chain["received_certificate_chain"]
+    assert certificate["signature_hash_algorithm"]["name"] == "sha256"
+    assert certificate["issuer"] == certificate["subject"]
