@@ -93,6 +93,10 @@ class Table:
         """A figure that must stay under ``most``."""
         self._add(name, f"{figure:,.1f} {unit}", "-", f"under {most:g}", figure < most)
 
+    def beside(self, name: str, figure: float, unit: str) -> None:
+        """A figure without a floor, to judge another by."""
+        self._add(name, f"{figure:,.1f} {unit}", "-", "-", True)
+
     def wrong(self, name: str, why: str) -> None:
         """Something that spoils the row."""
         self._add(name, why, "-", "-", False)
@@ -162,6 +166,11 @@ def gateways(table: Table, folder: Path, behind: Behind, asked: argparse.Namespa
         load = median(lambda seen: seen.per_second, calm) / full
         p99 = median(lambda seen: seen.p99_ms, calm)
         table.below(f"gateway: p99 at {load:.0%} load", p99, "ms", P99_MS)
+        nginx = up["nginx"]
+        url = f"https://127.0.0.1:{nginx.port}/svc-status"
+        calm = [half_load(nginx.pid, url, full, long, folder) for _ in range(asked.rounds)]
+        p99 = median(lambda seen: seen.p99_ms, calm)
+        table.beside("nginx: p99 at the same load", p99, "ms")
     small_path, header = "/svc-status", API_KEY + "\r\n"
     with gateway("ours", folder, behind) as ours:
         unread = growth(ours.pid, ours.port, UNREAD, small_path, 1, header, tls=True) / MIB
