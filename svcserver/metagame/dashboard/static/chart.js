@@ -88,5 +88,5 @@ function shown(value, unit, decimals = 1) {
 function ceiling(value) {
   if (value <= 0) return 1;
   const step = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 4, 5, 10].map((one) => one * step).find((one) => one >= value * 1.02) ?? 20 * step;
+  return [1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10].map((one) => one * step).find((one) => one >= value * 1.02) ?? 20 * step;
 }

@@ -55,14 +55,21 @@ export function show(title, wide, ...inside) {
 
 export function say(text, bad = false) {
   const line = el("p", { class: bad ? "bad" : null }, text);
-  document.getElementById("says").append(line);
-  setTimeout(() => line.remove(), bad ? 9000 : 6000);
+  const says = document.getElementById("says");
+  if (says.matches(":popover-open")) says.hidePopover();
+  says.append(line);
+  says.showPopover(); // last shown lies on top, of an open dialog too
+  setTimeout(() => {
+    line.remove();
+    if (!says.children.length) says.hidePopover();
+  }, bad ? 9000 : 6000);
 }
 
-/** Do it and say so; a refusal is said too. True when it was done. */
+/** Do it and say so (reading says nothing); a refusal is said too. True when it was done. */
 export async function act(work, done) {
   try {
-    say(done(await work()));
+    const said = await work();
+    if (done) say(done(said));
     return true;
   } catch (why) {
     say(why.message, true);

@@ -48,7 +48,7 @@ export function table(caption, columns, rows) {
   const lines = rows.map((row) =>
     el("tr", {}, row.map((cell, at) => el("td", { class: columns[at][1] }, cell ?? ""))));
   return el("div", { class: "scroll" },
-    el("table", { "aria-label": caption }, el("thead", {}, el("tr", {}, heads)), el("tbody", {}, lines)));
+    el("table", { "aria-label": caption, class: columns[columns.length - 1][0] ? null : "acts" }, el("thead", {}, el("tr", {}, heads)), el("tbody", {}, lines)));
 }
 
 export function badge(text, kind = "") {

@@ -12,7 +12,7 @@ export async function health(root, live) {
   let newest = 0;
   let said = { now: 0, everySeconds: 5 };
   const samples = [];
-  const charts = el("div", { class: "columns" });
+  const charts = el("div", { class: "columns charts" });
   const choices = el("div", { class: "segmented", role: "group", "aria-label": "How long back" });
   const draw = () => {
     for (const one of choices.children) one.setAttribute("aria-pressed", String(one.dataset.seconds === String(seconds)));
@@ -54,7 +54,7 @@ function paint(place, samples, said, seconds) {
     chart({ ...common, title: "Errors", unit: "", series: [
       { name: "refused (4xx)", values: all("clientErrors") }, { name: "broken off", values: all("aborted") },
       { name: "our fault (5xx)", values: all("serverErrors") }] }),
-    chart({ ...common, title: "Event loop, 20 ms timer", unit: " ms", series: [
+    chart({ ...common, title: "Event loop", unit: " ms", series: [
       { name: "half", values: all("loopP50Ms") }, { name: "95 %", values: all("loopP95Ms") }, { name: "worst", values: all("loopMaxMs") }] }),
     chart({ ...common, title: "Memory", unit: " MB", series: [{ name: "resident", values: all("rssMB") }] }),
     chart({ ...common, title: "Players online", unit: "", series: [{ name: "players", values: all("players") }] }),

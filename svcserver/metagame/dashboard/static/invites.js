@@ -43,7 +43,7 @@ async function create(live) {
 
 async function share(code) {
   let said;
-  if (!await act(async () => { said = await send("DashboardJoin", { Code: code }); }, () => "This is the invite to send")) return;
+  if (!await act(async () => { said = await send("DashboardJoin", { Code: code }); })) return;
   if (!said.join) {
     show("Invite", false, el("p", { class: "join" }, code), el("p", { class: "muted small" }, `There is no join string: ${said.why}.`),
       button("Copy code", () => copy(code, "Code")));

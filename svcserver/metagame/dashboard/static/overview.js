@@ -27,7 +27,7 @@ export async function figures() {
 }
 
 function top(status, live) {
-  const version = [status.version, status.commit].filter(Boolean).join(" · ");
+  const version = [status.version, status.commit === "unknown" ? "" : status.commit].filter(Boolean).join(" · ");
   return head("Overview", `Up for ${span(status.uptimeSeconds)}${version ? ` · version ${version}` : ""}`,
     button("Change registration", () => registration(status, live)));
 }
@@ -58,6 +58,7 @@ function tiles(status, health) {
       tile("Requests", `${short(seen.requestsPerSecond)}/s`, "last minute"),
       tile("Slow answers", seen.latencyP95UpperMs === null ? "–" : `≤ ${seen.latencyP95UpperMs} ms`, "95 of 100 answers"),
       tile("Server errors", String(seen.serverErrors), "last minute", seen.serverErrors > 0),
+      tile("Event loop", health.eventLoop === null ? "–" : `${short(health.eventLoop.p95Ms)} ms`, "a 20 ms timer, 95 of 100"),
       tile("Memory", health.memoryMB.rss === null ? "–" : `${Math.round(health.memoryMB.rss)} MB`, "of the metagame"),
     );
   }
@@ -66,10 +67,12 @@ function tiles(status, health) {
 
 function players(status) {
   const titles = new Map(status.instances.map((one) => [one.id, one.title]));
+  const somewhere = status.players.some((one) => one.instance);
+  const columns = [["Player"], ["Place"], ...(somewhere ? [["Instance"]] : [])];
   const rows = status.players.map((one) => [
-    el("strong", {}, one.name), PLACES[one.where] ?? one.where, one.instance ? titles.get(one.instance) : null]);
+    el("strong", {}, one.name), PLACES[one.where] ?? one.where, one.instance ? titles.get(one.instance) : "–"].slice(0, columns.length));
   return card("Who is where", [], rows.length
-    ? table("Players online", [["Player"], ["Place"], ["Instance"]], rows)
+    ? table("Players online", columns, rows)
     : nothing("Nobody is online just now."));
 }
 

@@ -62,7 +62,7 @@ function reason(text) {
 async function compare(one, older, newer) {
   let said;
   const read_ = () => read("DashboardSaveDiff", { CharacterId: one.CharacterId, From: older.Version, To: newer.Version });
-  if (!await act(async () => { said = await read_(); }, () => `Compared version ${older.Version} with ${newer.Version}`)) return;
+  if (!await act(async () => { said = await read_(); })) return;
   const title = `${one.Name}: version ${older.Version} to ${newer.Version}`;
   if (said.tooLarge) return show(title, false, el("p", {}, "These saves are too large to compare."));
   if (!said.changes.length) return show(title, false, el("p", {}, "Nothing differs between the two."));
