@@ -2,7 +2,7 @@
 
 SQLAlchemy still writes every statement; what is the same for each run of it (the SQL text,
 the order of the parameters, the names of the columns) is found out once. Whatever is not
-simple (expanding lists, Python-side defaults) takes the ordinary way.
+simple (long lists, Python-side defaults) takes the ordinary way.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from sqlalchemy.exc import MultipleResultsFound, NoResultFound
 
 MAX_PLANS = 1_024  # prebuilt statements are a few hundred; built ones must not fill the memory
 
+MAX_LIST = 16  # values of an expanding list; each length is a statement of its own
 Convert = Callable[[Any], Any]
 
 
@@ -63,14 +64,15 @@ class Plan:
     """A statement as SQLite wants it."""
 
     sql: str
-    parameters: Sequence[tuple[str, Any, Convert | None]]  # name, what it is unless given
+    # name, which one of a list, what it is unless given, how SQLite wants it
+    parameters: Sequence[tuple[str, int | None, Any, Convert | None]]
     row: Callable[[Any], Any] | None  # makes a row with names of a tuple; None: no rows
 
     def values(self, given: Mapping[str, Any]) -> list[Any]:
         """The parameters in their order."""
         found = []
-        for name, otherwise, convert in self.parameters:
-            value = given.get(name, otherwise)
+        for name, at, otherwise, convert in self.parameters:
+            value = given.get(name, otherwise) if at is None else given[name][at]
             found.append(value if convert is None or value is None else convert(value))
         return found
 
@@ -84,7 +86,7 @@ class Plans:
 
     def of(self, statement: Any, given: Mapping[str, Any], dialect: Any) -> Plan | None:
         """The plan; None at first sight, since one built for a single run is never seen again."""
-        key = (statement, *given)
+        key = (statement, *given, *[len(one) for one in given.values() if type(one) is list])
         plan = self._known.get(key)
         if plan is not None or key in self._odd:
             return plan
@@ -130,18 +132,29 @@ def _plan(statement: Any, given: Mapping[str, Any], dialect: Any) -> Plan | None
     if not hasattr(statement, "compile"):
         return None
     columns = list(given) if getattr(statement, "is_insert", False) else None
-    compiled: Any = statement.compile(dialect=dialect, column_keys=columns)
-    if compiled.post_compile_params or compiled.literal_execute_params:
+    lists = {name: value for name, value in given.items() if type(value) is list}
+    if any(not 0 < len(value) <= MAX_LIST for value in lists.values()):
+        return None
+    if lists:
+        statement = statement.params(dict(given))  # to spell the lists out, all must be there
+    compiled: Any = statement.compile(
+        dialect=dialect, column_keys=columns, compile_kwargs={"render_postcompile": bool(lists)}
+    )
+    if (not lists and compiled.post_compile_params) or compiled.literal_execute_params:
         return None
     if getattr(compiled, "insert_prefetch", ()) or getattr(compiled, "update_prefetch", ()):
         return None
-    parameters = []
+    parameters: list[tuple[str, int | None, Any, Convert | None]] = []
     for name in compiled.positiontup or ():
+        convert = compiled._bind_processors.get(name)
+        whole, _, number = name.rpartition("_")
+        if name not in compiled.binds:
+            parameters.append((whole, int(number) - 1, None, convert))
+            continue
         bind = compiled.binds[name]
         if bind.required and name not in given:
             return None  # SQLAlchemy says best what is missing
-        convert = compiled._bind_processors.get(name)
-        parameters.append((bind.key, bind.effective_value, convert))
+        parameters.append((bind.key, None, bind.effective_value, convert))
     return Plan(str(compiled), parameters, _row_maker(compiled, dialect))
 
 

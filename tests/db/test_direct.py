@@ -116,8 +116,17 @@ class DirectTests(SynchronousTestCase):
         for _ in range(3):
             self.tx.execute(ADD, {"name": "a"})  # the colour is Python's default
         self.assertEqual(self.tx.execute(select(_C.colour)).scalars().all(), ["red"] * 3)
-        for wanted in ([1], [1, 3], []):
-            self.assertEqual(self.tx.execute(SOME, {"ids": wanted}).scalars().all(), wanted)
+
+    def test_lists_of_any_length(self) -> None:
+        for _ in range(20):
+            self.planned(ADD, **row("a"))
+        for wanted in ([1], [1, 3], [], [2, 4, 9], list(range(1, 18))):
+            for _ in range(3):
+                self.assertEqual(self.tx.execute(SOME, {"ids": wanted}).scalars().all(), wanted)
+        asked = {"ids": [3, 4], "name": "a"}
+        both = SOME.where(_C.name == bindparam("name"))
+        self.assertEqual(self.planned(both, **asked).scalars().all(), [3, 4])
+        self.assertEqual(self.tx.execute(both, {**asked, "ids": [5, 6]}).scalars().all(), [5, 6])
 
     def test_a_database_error_is_sqlites_own(self) -> None:
         with self.assertRaises(sqlite3.IntegrityError):
