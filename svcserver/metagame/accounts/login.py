@@ -89,7 +89,7 @@ class Login:
         if not self.settings.login:
             log.warn("No login method configured! Set AUTH_MODE=APIKEY")
             await Deferred()  # the contract: never an answer
-        code = call.body.get("exchange_code") if isinstance(call.body, dict) else None
+        code = call.fields.get("exchange_code")
         account_id = await self._account(code) if isinstance(code, str) and code else None
         if account_id is None:
             raise Malformed("not a known account key")
@@ -138,7 +138,7 @@ class Login:
     @routes.row("POST", "/login", access=Access.TOKEN, body=object, reply=TicketReply)
     async def queue(self, call: Call) -> Answer:
         """The login queue; ``email`` must be the token's own, existing account."""
-        email = call.body.get("email") if isinstance(call.body, dict) else None
+        email = call.fields.get("email")
         own = call.caller.account
         if own is None or email != own or await self.directory.account_of_id(own) is None:
             raise Malformed("email is not the caller's account id")

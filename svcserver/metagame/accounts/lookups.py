@@ -188,7 +188,7 @@ class Lookups:
     )
     async def public_info(self, call: Call) -> Answer:
         """Any logged-in player may look up any account, by id or by name."""
-        found = await self._asked(call.body if isinstance(call.body, dict) else {})
+        found = await self._asked(call.fields)
         if self.settings.accountinfo_public_legacy:
             name = found.username if found is not None else ""
             return Answer(200, info_reply(call.caller.account, name))

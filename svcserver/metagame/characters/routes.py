@@ -10,7 +10,6 @@ from sqlalchemy import Connection
 
 from svcserver.db.ledger import Ledger
 from svcserver.kernel.json import Fragment
-from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.times import short_date
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.characters import rules
@@ -62,7 +61,7 @@ class Characters:
     async def create(self, call: Call) -> Answer:
         """A new character."""
         account_id, now = call.player, self.now()
-        name = rules.name(call.body.get("name") if isinstance(call.body, dict) else None)
+        name = rules.name(call.fields.get("name"))
         made = await self.ledger.write(
             lambda tx: rules.create(SqlCharacters(tx), account_id, name, now)
         )
@@ -71,11 +70,9 @@ class Characters:
     @routes.row("POST", "/character", access=Access.TOKEN, body=object, reply=CharacterReply)
     async def save(self, call: Call) -> Answer:
         """Save the caller's own character; the answer comes after the fsync."""
-        if not isinstance(call.body, dict):
-            raise Malformed("the body must be a JSON object")
         account_id, now = call.player, self.now()
-        version = rules.version(call.body.get("updateVersion"))
-        character_id, data = call.body.get("characterId"), call.body.get("data")
+        version = rules.version(call.fields.get("updateVersion"))
+        character_id, data = call.fields.get("characterId"), call.fields.get("data")
         reason = rules.SAVED_BY_GAME_SERVER if call.caller.game_server else rules.SAVED_BY_CLIENT
         after_save = self.after_save
 

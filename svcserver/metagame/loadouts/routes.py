@@ -97,7 +97,7 @@ class Loadouts:
     async def save(self, call: Call, user_id: str, character_id: str, index: str) -> Answer:
         """One slot or the persistent part; answered with the whole, after it is on disk."""
         account_id, now = self.relayed.subject(call, user_id), self.now()
-        data = call.body.get("data") if isinstance(call.body, dict) else None
+        data = call.fields.get("data")
         reason = SAVED_BY_GAME_SERVER if call.caller.game_server else SAVED_BY_CLIENT
         real, defaults, after = self.real(account_id), self.defaults, self.after_save
 

@@ -146,7 +146,7 @@ class Matchmaking:
     )
     async def alive(self, call: Call) -> Answer:
         """Echo who is expected."""
-        players = call.body.get("playerIds") if isinstance(call.body, dict) else None
+        players = call.fields.get("playerIds")
         return Answer(200, {"expectedPlayerIds": players if isinstance(players, list) else []})
 
     @routes.row("POST", "/candidate/player/register", access=Access.TOKEN, reply=dict)

@@ -30,7 +30,7 @@ class Presence:
         """Mark the player online; a game server's own beat records nothing."""
         account_id = call.caller.account
         if account_id is not None:
-            map_path, state = _text(call.body, "map"), _text(call.body, "state")
+            map_path, state = _text(call.fields.get("map")), _text(call.fields.get("state"))
             self.online.hear(account_id, map_path, state, self.now())
             self.heard.send(Heard(account_id, map_path, state))
         return Answer(200, NEXT_BEAT, content_type="text/plain; charset=utf-8")
@@ -41,6 +41,5 @@ class Presence:
         return Answer(200, {"NumActivePlayers": self.online.count(self.now())})
 
 
-def _text(body: Json, key: str) -> str:
-    value = body.get(key) if isinstance(body, dict) else None
+def _text(value: Json) -> str:
     return value[:MAX_MAP] if isinstance(value, str) else ""
