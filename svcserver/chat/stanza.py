@@ -21,7 +21,6 @@ MAX_BYTES = 65_536
 FRAMING = "urn:ietf:params:xml:ns:xmpp-framing"
 SASL = "urn:ietf:params:xml:ns:xmpp-sasl"
 BIND = "urn:ietf:params:xml:ns:xmpp-bind"
-SESSION = "urn:ietf:params:xml:ns:xmpp-session"
 PING = "urn:xmpp:ping"
 CLIENT = "jabber:client"
 LEGACY_AUTH = "jabber:iq:auth"

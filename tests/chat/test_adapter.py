@@ -143,9 +143,15 @@ class AdapterTests(SynchronousTestCase):
     def test_empty_fragments_without_end_are_a_size_too(self) -> None:
         one = self.connect()
         one.dataReceived(masked(b"", 1).replace(b"\x81", b"\x01", 1))
-        for _ in range(70):
+        for _ in range(63):
             one.dataReceived(masked(b"", 0).replace(b"\x80", b"\x00", 1))
+        self.assertEqual(one.session.ended, "")
+        one.dataReceived(masked(b"", 0).replace(b"\x80", b"\x00", 1))
         self.assertEqual(one.session.ended, "size")
+        one.dataReceived(masked(b"x" * 60_000, 0))
+        for _ in range(200):
+            self.clock.advance(0)
+        self.assertLess(len(b"".join(one.message_data or [])), 60_000)
 
     def test_bad_utf8_reserved_opcodes_and_unmasked_frames_end_the_connection(self) -> None:
         for bad in (masked(b"\xff\xfe"), masked(b"\xff", 2), masked(b"x", 3), b"\x81\x01x"):
@@ -178,6 +184,21 @@ class AdapterTests(SynchronousTestCase):
         self.clock.advance(0)
         self.assertEqual(one.session.ended, "backlog")
         self.assertTrue(one.transport.aborted)
+
+    def test_what_waits_is_counted_wherever_the_transport_keeps_it(self) -> None:
+        self.assertEqual(BACKLOG, 262_144)
+        for held, sent, fresh, taken in (
+            (BACKLOG, 0, 0, True),
+            (BACKLOG, 0, 1, False),
+            (BACKLOG + 9, 9, 0, True),
+            (9, 9, BACKLOG + 1, False),
+        ):
+            one = self.connect()
+            one.transport.clear()
+            one.transport.dataBuffer, one.transport.offset = b"x" * held, sent
+            one.transport._tempDataLen = fresh
+            one.send(text_frame("<a/>"))
+            self.assertEqual(bool(one.transport.value()), taken, (held, sent, fresh))
 
     def test_much_at_once_is_worked_on_in_helpings_with_turns_for_others_between(self) -> None:
         one, pings = self.connect(), HELPING // 4

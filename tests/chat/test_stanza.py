@@ -106,6 +106,8 @@ class ParsingTests(SynchronousTestCase):
             with self.subTest(hostile[:20]):
                 self.assertRaises(Unparseable, parse, hostile)
         parse("<a>" * 16 + "</a>" * 16)
+        parse("<a " + " ".join(f'b{n}="1"' for n in range(32)) + "/>")
+        parse("<a>" + "<b/>" * 255 + "</a>")
 
     @settings(max_examples=200, deadline=None)
     @given(st.text(alphabet="<>/ab=\"'!?&;#-[] x:\n\0é", max_size=60))
@@ -146,6 +148,16 @@ class WritingTests(SynchronousTestCase):
         found = parse(written)
         self.assertEqual((found.get("id"), found.get("from")), (value, value))
         self.assertEqual((found.text, found.children), (body, []))
+
+    def test_a_carriage_return_survives_in_text(self) -> None:
+        self.assertEqual(parse(stanza.element("a", stanza.text("\r\n"))).text, "\r\n")
+
+    def test_restricted_xml_is_said_as_a_stream_error(self) -> None:
+        self.assertEqual(
+            stanza.RESTRICTED_XML,
+            '<stream:error xmlns:stream="http://etherx.jabber.org/streams">'
+            '<restricted-xml xmlns="urn:ietf:params:xml:ns:xmpp-streams"/></stream:error>',
+        )
 
     def test_white_space_survives_in_attributes(self) -> None:
         self.assertEqual(parse(stanza.element("a", id="\t\r\n'\"<>&")).get("id"), "\t\r\n'\"<>&")
