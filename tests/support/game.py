@@ -8,15 +8,13 @@ game.clock.advance(90)
 
 from __future__ import annotations
 
-import base64
 from functools import lru_cache
 from typing import Any
 
 from attrs import frozen
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 from twisted.internet.task import Clock
 
+from svcserver.ctl.keys import new_signing_keys
 from svcserver.kernel.settings import load
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key
@@ -44,16 +42,8 @@ class Player:
 @lru_cache(maxsize=1)
 def signing_keys() -> tuple[str, str]:
     """A key pair as the two settings want it, made once a test run."""
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    public = key.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
-    return base64.b64encode(private).decode(), base64.b64encode(public).decode()
+    made = new_signing_keys()
+    return made.private, made.public
 
 
 def settings(**environ: str) -> Settings:
