@@ -276,8 +276,8 @@ class Evening:
         ]
         await gather(again, AT_ONCE)
         self.story.say("a second login reads every document byte for byte, and all that was earned")
-        if chain is not None:
-            await chain.let_in(reactor, [self._source(at) for at in range(len(players))])
+        sources = [self._source(at) for at in range(len(players))]
+        if chain is not None and await chain.let_in(reactor, sources):
             self.story.say("the allowlist helper let in every player's address")
         if self.host is not None:
             saves, deals = checks.stored(self.host, players)
