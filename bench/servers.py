@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import socket
 import subprocess
@@ -12,8 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
+from svcserver.ctl.keys import new_signing_keys
 
 SERVER_CORE = 0
 LOAD_CORE = 1
@@ -67,15 +65,15 @@ def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
 def metagame(folder: Path, name: str = "bench", **more: str) -> Iterator[tuple[int, int]]:
     """Port and pid of a metagame, with its request log on; its database is fresh unless made."""
     port = free_port()
-    private, public = _signing_keys()
+    keys = new_signing_keys()
     environ = {
         "PORT": str(port),
         "AUTH_MODE": "APIKEY",
         "REGISTRATION_MODE": "OPEN",
         "NODE_ENV": "production",
         "DATABASE_URL": f"sqlite:///{folder}/{name}.db",
-        "AUTH_SIGNING_PRIVKEY_B64": private,
-        "AUTH_SIGNING_PUBKEY_B64": public,
+        "AUTH_SIGNING_PRIVKEY_B64": keys.private,
+        "AUTH_SIGNING_PUBKEY_B64": keys.public,
         **more,
     }
     twistd = str(Path(sys.executable).parent / "twistd")
@@ -101,16 +99,3 @@ def bare_uvicorn(folder: Path) -> Iterator[tuple[int, int]]:
     command = [sys.executable, "-m", "bench.bare_uvicorn", str(port)]
     with running(command, port, folder / "uvicorn.log", {}) as pid:
         yield port, pid
-
-
-def _signing_keys() -> tuple[str, str]:
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    public = key.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
-    return base64.b64encode(private).decode(), base64.b64encode(public).decode()
