@@ -1,0 +1,89 @@
+"""docs/owners/configuration.md has every variable that is read, its default, and no other."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from attrs import NOTHING, fields
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.allowlist.settings import Settings as Allowlist
+from svcserver.chat.settings import Settings as Chat
+from svcserver.content.settings import Settings as Content
+from svcserver.deploy.settings import Settings as Deploy
+from svcserver.gateway.settings import AllowlistSettings as Doorkeeper
+from svcserver.gateway.settings import Settings as Gateway
+from svcserver.metagame.settings import Settings as Metagame
+from svcserver.relay.settings import Settings as Relay
+from svcserver.stack.service import Settings as Stack
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "owners" / "configuration.md"
+SECTIONS: dict[str, tuple[type[Any], ...]] = {
+    "Metagame": (Metagame, Chat),
+    "Deploy server": (Deploy,),
+    "Gateway": (Gateway, Doorkeeper),
+    "Allowlist helper": (Allowlist,),
+    "Content server": (Content,),
+    "Launcher relay": (Relay,),
+    "Stack": (Stack,),
+}
+NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|PORT|CHAT|STORE|GUILDS")
+
+
+def rows() -> dict[str, dict[str, str]]:
+    """Section to variable to what its default column says."""
+    found: dict[str, dict[str, str]] = {name: {} for name in SECTIONS}
+    section = ""
+    for line in PAGE.read_text().splitlines():
+        if line.startswith("## "):
+            title = line.removeprefix("## ")
+            [section] = [one for one in SECTIONS if title.startswith(one)]
+        if not line.startswith("| ") or line.startswith("| Name"):
+            continue
+        names, default = (cell.strip() for cell in line.split("|")[1:3])
+        for name in names.split(", "):
+            assert NAME.fullmatch(name), f"{section}: {name} is no variable's whole name"
+            assert name not in found[section], f"{section}: {name} stands there twice"
+            found[section][name] = default
+    return found
+
+
+class ConfigurationPageTests(SynchronousTestCase):
+    def test_every_variable_is_there_and_no_other(self) -> None:
+        page = rows()
+        for section, shapes in SECTIONS.items():
+            read = {one.metadata["name"] for shape in shapes for one in fields(shape)}
+            self.assertEqual(read - set(page[section]), set(), f"{section}: read, not on the page")
+            self.assertEqual(set(page[section]) - read, set(), f"{section}: on the page, not read")
+
+    def test_the_defaults_are_the_ones_of_the_code(self) -> None:
+        page, wrong = rows(), []
+        for section, shapes in SECTIONS.items():
+            for shape in shapes:
+                for one in fields(shape):
+                    name = one.metadata["name"]
+                    said = page[section][name]
+                    if not fits(one, said):
+                        wrong.append(f"{section} {name}: {said}")
+        self.assertEqual(wrong, [])
+
+
+def fits(one: Any, said: str) -> bool:
+    """Whether the words of the default column mean the code's default."""
+    default, read = one.default, one.metadata["read"]
+    word = said.split(",")[0].split(" (")[0].strip("`")
+    if default is NOTHING:
+        return word in ("none", "required")
+    if isinstance(default, bool):
+        return said.startswith("on; `") if default else said.startswith("off")
+    if default in (None, "") or default == () or (default == 0 and word != "0"):
+        return word.split(" =")[0] in ("unset", "none", "empty", "off") or not word
+    for text in (word, said.strip("`"), said.split(" ")[0].strip("`,")):
+        try:
+            if read(text) == default:
+                return True
+        except ValueError:
+            continue
+    return False
