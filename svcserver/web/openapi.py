@@ -5,7 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import (
+    Any,
+    Literal,
+    NotRequired,
+    Required,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+from attrs import NOTHING, fields, has
 
 from svcserver.web.routes import Access, Row
 
@@ -35,6 +47,14 @@ _WITH: dict[Access, list[str]] = {
     Access.GAME_SERVER: [_GAME_SERVER],
     Access.ADMIN_OR_GAME_SERVER: [_ACCOUNT, _GAME_SERVER],
 }
+
+_MAY_FAIL: dict[Access, str] = {
+    Access.TOKEN: "A game server forwarded a player token that is not valid.",
+    Access.PLAYER: "A game server forwarded a player token that is not valid.",
+    Access.ACCOUNT_KEY: "No login method is configured (AUTH_MODE).",
+    Access.ADMIN_KEY: "No login method is configured (AUTH_MODE).",
+}
+_ANY_BODY: Schema = {"type": ["object", "array"]}
 
 
 def document(rows: Iterable[Row], title: str, version: str) -> Schema:
@@ -70,17 +90,30 @@ def operation(row: Row, schemas: dict[str, Schema]) -> Schema:
         "parameters": [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
             for name in row.parameters
-        ],
-        "responses": {"2XX": said, "default": {"description": "A refusal."}},
+        ]
+        + [{"name": name, "in": "query", "schema": {"type": "string"}} for name in row.query],
+        "responses": {"2XX": said, **refusals(row)},
     }
     if row.body is not None:
-        found["requestBody"] = {"content": {"application/json": {"schema": {}}}}
+        shape = schema(row.sends if row.sends is not None else row.body, schemas)
+        found["requestBody"] = {"content": {"application/json": {"schema": shape or _ANY_BODY}}}
+    return found
+
+
+def refusals(row: Row) -> Schema:
+    """What may be answered instead; a status that is not named here is a defect."""
+    found = {
+        "4XX": {"description": "A refusal; its body is worded as this feature words them."},
+        "503": {"description": "The database cannot serve just now."},
+    }
+    if row.access in _MAY_FAIL:
+        found["500"] = {"description": _MAY_FAIL[row.access]}
     return found
 
 
 def schema(kind: Any, schemas: dict[str, Schema]) -> Schema:
     """The JSON schema of a reply's type; what is not known may be anything."""
-    if is_typeddict(kind):
+    if is_typeddict(kind) or has(kind):
         if kind.__name__ not in schemas:
             schemas[kind.__name__] = {}  # first, so that a shape may hold itself
             schemas[kind.__name__] = _object(kind, schemas)
@@ -88,6 +121,8 @@ def schema(kind: Any, schemas: dict[str, Schema]) -> Schema:
     if kind in _PLAIN:
         return dict(_PLAIN[kind])
     origin, inner = get_origin(kind), get_args(kind)
+    if origin in (NotRequired, Required):
+        return schema(inner[0], schemas)
     if origin in (Union, UnionType):
         return {"anyOf": [schema(one, schemas) for one in inner]}
     if origin is Literal:
@@ -101,9 +136,13 @@ def schema(kind: Any, schemas: dict[str, Schema]) -> Schema:
 
 def _object(kind: Any, schemas: dict[str, Schema]) -> Schema:
     hints = get_type_hints(kind)
+    if has(kind):
+        required = [one.name for one in fields(kind) if one.default is NOTHING]
+    else:
+        required = sorted(kind.__required_keys__)
     return {
         "type": "object",
         "description": (kind.__doc__ or "").strip(),
         "properties": {name: schema(one, schemas) for name, one in hints.items()},
-        "required": sorted(kind.__required_keys__),
+        "required": required,
     }

@@ -6,10 +6,13 @@ import json
 import re
 from typing import Any, is_typeddict
 
+from openapi_spec_validator import validate
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.web.openapi import document, schema, template
 from tests.support.game import Game
+
+STRING = {"type": "string"}
 
 
 def references(value: Any) -> set[str]:
@@ -51,3 +54,24 @@ class DocumentTests(SynchronousTestCase):
     def test_what_is_not_known_may_be_anything(self) -> None:
         self.assertEqual(schema(object, {}), {})
         self.assertEqual(schema(str | None, {}), {"anyOf": [{"type": "string"}, {"type": "null"}]})
+
+    def test_it_is_valid_openapi(self) -> None:
+        validate(json.loads(json.dumps(self.said)))
+
+    def test_bodies_and_the_querys_arguments_are_described(self) -> None:
+        join = self.said["paths"]["/svc/api/DashboardJoin"]["post"]
+        shape = join["requestBody"]["content"]["application/json"]["schema"]
+        self.assertEqual(shape, {"$ref": "#/components/schemas/JoinWish"})
+        wish = self.said["components"]["schemas"]["JoinWish"]
+        self.assertEqual((wish["properties"], wish["required"]), ({"Code": STRING}, ["Code"]))
+        wish = self.said["components"]["schemas"]["InviteWish"]
+        self.assertEqual(wish["properties"]["uses"], {"type": "integer"})
+        search = self.said["paths"]["/svc/api/DashboardSearch"]["get"]
+        wanted = {"name": "Text", "in": "query", "schema": STRING}
+        self.assertEqual(search["parameters"], [wanted])
+
+    def test_a_status_that_nobody_documented_is_not_there(self) -> None:
+        for path, entry in self.said["paths"].items():
+            for one in entry.values():
+                self.assertLessEqual(set(one["responses"]), {"2XX", "4XX", "500", "503"}, path)
+        self.assertNotIn("500", self.said["paths"]["/svc/api/Register"]["post"]["responses"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar, Literal, NotRequired, TypedDict
 
 from attrs import define, field, frozen
 from sqlalchemy import Connection
@@ -40,6 +40,48 @@ class RegisterReply(TypedDict):
     """The only copy of the account key."""
 
     UUK: str
+
+
+class RegisterWish(TypedDict):
+    """A new account; the code where registration wants one."""
+
+    Username: str
+    InviteCode: NotRequired[str | None]
+
+
+class ModeWish(TypedDict):
+    """One of the registration modes."""
+
+    RegistrationStatus: Literal["OPEN", "INVITECODE", "NONE"]
+
+
+class RenameWish(TypedDict):
+    """Who, by id or by name, and the new name."""
+
+    UserId: NotRequired[str]
+    Username: NotRequired[str]
+    NewUsername: str
+
+
+class TokenWish(TypedDict):
+    """Whose token."""
+
+    UserId: str
+
+
+class InviteWish(TypedDict):
+    """Uses from 1 to 1000; the name is a note for the log."""
+
+    uses: NotRequired[int]
+    name: NotRequired[str]
+
+
+class CodeWish(TypedDict):
+    """A code of the owner's own choice."""
+
+    NewInviteCode: str
+    Uses: int
+    InfiniteUses: NotRequired[bool]
 
 
 class UserInfo(TypedDict):
@@ -89,7 +131,12 @@ class AccountManagement:
         return Answer(200, EMPTY_OBJECT if mode is None else {"RegistrationMode": mode})
 
     @routes.row(
-        "POST", "/svc/api/RegistrationStatus", access=Access.ADMIN_KEY, body=object, reply=dict
+        "POST",
+        "/svc/api/RegistrationStatus",
+        access=Access.ADMIN_KEY,
+        body=object,
+        sends=ModeWish,
+        reply=dict,
     )
     async def set_registration_status(self, call: Call) -> Answer:
         """Change the mode until the next restart."""
@@ -105,6 +152,7 @@ class AccountManagement:
         "/svc/api/Register",
         access=Access.NONE,
         body=object,
+        sends=RegisterWish,
         reply=RegisterReply,
         refuse=register_refusal,
         bad_json=BAD_JSON,
@@ -128,7 +176,9 @@ class AccountManagement:
         reply: RegisterReply = {"UUK": created.key}
         return Answer(200, reply)
 
-    @routes.row("GET", "/svc/api/UsernameAvailable", access=Access.NONE, reply=dict)
+    @routes.row(
+        "GET", "/svc/api/UsernameAvailable", access=Access.NONE, reply=dict, query=("Username",)
+    )
     async def username_available(self, call: Call) -> Answer:
         """Always 200; rules and existing accounts only."""
         try:
@@ -169,7 +219,12 @@ class AccountManagement:
         return Answer(200, {"Users": users})
 
     @routes.row(
-        "GET", "/svc/api/DashboardAccounts", access=Access.ADMIN_KEY, reply=dict, quiet=True
+        "GET",
+        "/svc/api/DashboardAccounts",
+        access=Access.ADMIN_KEY,
+        reply=dict,
+        query=("offset",),
+        quiet=True,
     )
     async def dashboard_accounts(self, call: Call) -> Answer:
         """Up to 100 accounts by id, from ``?offset=``; never a whole hash."""
@@ -196,6 +251,7 @@ class AccountManagement:
         "/svc/api/RenameUser",
         access=Access.ADMIN_KEY,
         body=object,
+        sends=RenameWish,
         reply=dict,
         refuse=worded,
         bad_json=BAD_JSON,
@@ -224,7 +280,12 @@ class AccountManagement:
         return Answer(200, reply)
 
     @routes.row(
-        "POST", "/svc/api/GenerateJWTForUserId", access=Access.ADMIN_KEY, body=object, reply=dict
+        "POST",
+        "/svc/api/GenerateJWTForUserId",
+        access=Access.ADMIN_KEY,
+        body=object,
+        sends=TokenWish,
+        reply=dict,
     )
     async def player_token(self, call: Call) -> Answer:
         """A 24-hour player token for any id; the id is not checked."""
@@ -261,6 +322,7 @@ class Invites:
         "/svc/api/CreateInvite",
         access=Access.ADMIN_KEY,
         body=object,
+        sends=InviteWish,
         reply=dict,
         refuse=worded,
         bad_json=BAD_JSON,
@@ -280,7 +342,12 @@ class Invites:
         return Answer(200, {"code": code})
 
     @routes.row(
-        "POST", "/svc/api/RegisterInviteCode", access=Access.ADMIN_KEY, body=object, reply=dict
+        "POST",
+        "/svc/api/RegisterInviteCode",
+        access=Access.ADMIN_KEY,
+        body=object,
+        sends=CodeWish,
+        reply=dict,
     )
     async def register_code(self, call: Call) -> Answer:
         """A code of the owner's own choice; an existing one gets the new uses."""

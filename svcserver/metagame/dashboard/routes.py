@@ -115,6 +115,7 @@ class Dashboard:
         access=Access.ADMIN_KEY,
         when=_watched,
         reply=HealthOverTime,
+        query=("after",),
         quiet=True,
     )
     async def health(self, call: Call) -> Answer:
@@ -149,7 +150,14 @@ class Dashboard:
         reply: ChatReply = {"on": True, **figures()}
         return Answer(200, reply, NO_STORE)
 
-    @routes.row("GET", "/svc/api/DashboardLog", access=Access.ADMIN_KEY, reply=LogReply, quiet=True)
+    @routes.row(
+        "GET",
+        "/svc/api/DashboardLog",
+        access=Access.ADMIN_KEY,
+        reply=LogReply,
+        query=("after",),
+        quiet=True,
+    )
     async def log(self, call: Call) -> Answer:
         """The last lines of the metagame's log after line ``?after=``, without secrets."""
         after = _whole(call, "after", "0", 10)
@@ -157,7 +165,12 @@ class Dashboard:
         return Answer(200, reply, NO_STORE)
 
     @routes.row(
-        "GET", "/svc/api/DashboardSearch", access=Access.ADMIN_KEY, reply=SearchReply, quiet=True
+        "GET",
+        "/svc/api/DashboardSearch",
+        access=Access.ADMIN_KEY,
+        reply=SearchReply,
+        query=("Text",),
+        quiet=True,
     )
     async def search(self, call: Call) -> Answer:
         """Accounts whose name or id holds ``?Text=``, by name."""
@@ -180,7 +193,13 @@ class Dashboard:
         }
         return Answer(200, reply, NO_STORE)
 
-    @routes.row("GET", "/svc/api/DashboardSaveDiff", access=Access.ADMIN_KEY, reply=SaveDiffReply)
+    @routes.row(
+        "GET",
+        "/svc/api/DashboardSaveDiff",
+        access=Access.ADMIN_KEY,
+        reply=SaveDiffReply,
+        query=("CharacterId", "From", "To"),
+    )
     async def save_diff(self, call: Call) -> Answer:
         """What differs between versions ``?From=`` and ``?To=`` of ``?CharacterId=``."""
         self._not_too_often(call)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar, Literal, NotRequired, TypedDict
 
 from attrs import frozen
 from sqlalchemy import Connection
@@ -37,6 +37,26 @@ class Report(TypedDict):
     Entitlements: list[EntitlementRecord]
 
 
+class SeedWish(TypedDict):
+    """Whose progression, and to where."""
+
+    UserId: str
+    Mode: Literal["grandfather", "fresh"]
+
+
+class RevokeWish(TypedDict):
+    """Whose, and which."""
+
+    UserId: str
+    Entitlement: str
+
+
+class GrantWish(RevokeWish):
+    """``Duration`` in hours; 0 or absent for ever."""
+
+    Duration: NotRequired[float]
+
+
 class Seeded(TypedDict):
     """``Tracks``: the rows written."""
 
@@ -57,7 +77,9 @@ class ProgressionManagement:
     now: Callable[[], float]
     log: EventLog
 
-    @routes.row("GET", "/svc/api/Progression", access=Access.ADMIN_KEY, reply=Report)
+    @routes.row(
+        "GET", "/svc/api/Progression", access=Access.ADMIN_KEY, reply=Report, query=("UserId",)
+    )
     async def report(self, call: Call) -> Answer:
         """Tracks with the ranks they earn, objectives, entitlements. Writes nothing."""
         user_id = call.request.argument("UserId")
@@ -89,7 +111,12 @@ class ProgressionManagement:
         }
 
     @routes.row(
-        "POST", "/svc/api/SeedProgression", access=Access.ADMIN_KEY, body=object, reply=Seeded
+        "POST",
+        "/svc/api/SeedProgression",
+        access=Access.ADMIN_KEY,
+        body=object,
+        sends=SeedWish,
+        reply=Seeded,
     )
     async def seed(self, call: Call) -> Answer:
         """``grandfather``: all at their end; ``fresh``: all at 0."""
@@ -111,7 +138,12 @@ class ProgressionManagement:
         return await self.log.write(call, user_id, work)
 
     @routes.row(
-        "POST", "/svc/api/GrantEntitlement", access=Access.ADMIN_KEY, body=object, reply=dict
+        "POST",
+        "/svc/api/GrantEntitlement",
+        access=Access.ADMIN_KEY,
+        body=object,
+        sends=GrantWish,
+        reply=dict,
     )
     async def grant(self, call: Call) -> Answer:
         """Grant for hours; 0 or absent for ever."""
@@ -127,7 +159,12 @@ class ProgressionManagement:
         return await self.log.write(call, user_id, work)
 
     @routes.row(
-        "POST", "/svc/api/RevokeEntitlement", access=Access.ADMIN_KEY, body=object, reply=dict
+        "POST",
+        "/svc/api/RevokeEntitlement",
+        access=Access.ADMIN_KEY,
+        body=object,
+        sends=RevokeWish,
+        reply=dict,
     )
     async def revoke(self, call: Call) -> Answer:
         """End one; ``Revoked`` says whether it was in force."""

@@ -52,6 +52,13 @@ class HistoryReply(TypedDict):
     Characters: list[History]
 
 
+class RollbackWish(TypedDict):
+    """Which version shall be the newest."""
+
+    CharacterId: str
+    Version: int
+
+
 class RolledBack(TypedDict):
     """A character after a rollback."""
 
@@ -77,7 +84,13 @@ class SaveHistory:
     ledger: Ledger
     now: Callable[[], float]
 
-    @routes.row("GET", "/svc/api/SaveHistory", access=Access.ADMIN_KEY, reply=HistoryReply)
+    @routes.row(
+        "GET",
+        "/svc/api/SaveHistory",
+        access=Access.ADMIN_KEY,
+        reply=HistoryReply,
+        query=("UserId", "CharacterId"),
+    )
     async def read(self, call: Call) -> Answer:
         """By ``CharacterId`` or else by ``UserId``; no data in the reply."""
         user_id, character_id = (
@@ -102,6 +115,7 @@ class SaveHistory:
         "/svc/api/RollbackCharacter",
         access=Access.ADMIN_KEY,
         body=object,
+        sends=RollbackWish,
         reply=RolledBack,
     )
     async def roll_back(self, call: Call) -> Answer:
@@ -128,6 +142,7 @@ class SaveHistory:
         "/svc/api/RollbackLoadout",
         access=Access.ADMIN_KEY,
         body=object,
+        sends=RollbackWish,
         reply=LoadoutRolledBack,
     )
     async def roll_back_loadout(self, call: Call) -> Answer:

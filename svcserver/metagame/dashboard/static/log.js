@@ -5,6 +5,7 @@ import { card, el, head, nothing } from "./dom.js";
 
 const KEPT = 500;
 const LEVELS = ["debug", "info", "warn", "error", "critical"];
+const OWN = /\/svc\/(dashboard|api\/Dashboard)\S* gs=0 200/; // this page looking at itself
 const READABLE = /^(\S+Z) (debug|info|warn|error|critical) (\S+): (.*)$/;
 
 export async function log(root, live) {
@@ -30,7 +31,7 @@ export async function log(root, live) {
     if (said.last < last) lines.length = 0; // it was started again
     last = said.last;
     if (!said.lines.length && lines.length) return;
-    for (const line of said.lines) lines.push(understood(line, lines[lines.length - 1]));
+    for (const line of said.lines.filter((one) => !OWN.test(one))) lines.push(understood(line, lines[lines.length - 1]));
     lines.splice(0, Math.max(0, lines.length - KEPT));
     if (live.shown()) draw();
   });
