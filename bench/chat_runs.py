@@ -20,6 +20,7 @@ TOGETHER = 20  # logins at once
 LISTENERS = 100
 WINDOW = 32  # room messages in flight
 FLOOD = 20_000  # stanzas
+BREATH_S = 0.0005  # between two GET /svc-status
 IDLE, WARM = 500, 20
 TALKERS = 8
 LONGEST = "\N{DRAGON}" * 2_048  # a line in its most bytes
@@ -284,7 +285,7 @@ async def _status(
         status, _ = await wire.send(ask)
         assert status == 200
         taken.append(time.perf_counter_ns() - began)
-        await asyncio.sleep(0.002)
+        await asyncio.sleep(BREATH_S)
     wire.close()
 
 

@@ -18,6 +18,7 @@ from svcserver.kernel.ids import AccountId
 MAX_ROOMS = 1_000
 MAX_OCCUPANTS = 256
 MAX_ROOMS_PER_SESSION = 30
+HERE = "\0"  # a place in a text; XML cannot carry it, so no client can have said it
 
 
 class Sitter(Protocol):
@@ -49,6 +50,11 @@ class Seat:
 
     def presence(self, address: str, to: str, *codes: str, gone: bool = False) -> str:
         """This occupant, as told to ``to``, who knows the room as ``address``."""
+        before, after = self.wording(address, *codes, gone=gone)
+        return f"{before}{stanza.attribute(to)}{after}"
+
+    def wording(self, address: str, *codes: str, gone: bool = False) -> tuple[str, str]:
+        """The same before and after the address it is told to: most of it is alike for all."""
         marks = "".join(stanza.element("status", code=code) for code in codes)
         item = stanza.element(
             "item",
@@ -56,14 +62,15 @@ class Seat:
             role="none" if gone else "participant",
             jid=self.sitter.jid,
         )
-        return stanza.element(
+        before, _, after = stanza.element(
             "presence",
             stanza.element("x", item + marks, xmlns=stanza.MUC_USER),
             xmlns=stanza.CLIENT,
             type="unavailable" if gone else None,
             from_=f"{address}/{self.nick}",
-            to=to,
-        )
+            to=HERE,
+        ).partition(HERE)
+        return before, after
 
 
 @define
@@ -177,6 +184,11 @@ class Rooms:
         seat.sitter.deliver(text_frame(said))
 
     def _tell(self, seat: Seat, *codes: str, gone: bool = False) -> None:
+        wordings: dict[str, tuple[str, str]] = {}
         for other in self.occupants(seat.room.key):
-            said = seat.presence(other.room.address, other.sitter.jid, *codes, gone=gone)
-            other.sitter.deliver(text_frame(said))
+            address = other.room.address
+            if address not in wordings:
+                wordings[address] = seat.wording(address, *codes, gone=gone)
+            before, after = wordings[address]
+            to = stanza.attribute(other.sitter.jid)
+            other.sitter.deliver(text_frame(f"{before}{to}{after}"))
