@@ -30,7 +30,7 @@ bench-edge: $(VENV)/dev.stamp
 docs: $(VENV)/dev.stamp
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build
 
-prove: $(VENV)/fuzz.stamp $(VENV)/prove.stamp
+prove: $(VENV)/fuzz.stamp $(VENV)/prove.stamp $(VENV)/schema.stamp
 	SVC_TEST_PROVE=1 $(BIN)/python -m pytest tests/prove
 
 format: $(VENV)/dev.stamp
@@ -59,6 +59,12 @@ $(VENV)/prove.stamp: requirements/prove.lock $(VENV)/dev.stamp
 	@$(PYTHON) -m venv $(VENV)/prove
 	@$(VENV)/prove/bin/pip install -q --disable-pip-version-check --require-hashes -r requirements/prove.lock \
 	  || echo "make: the TLS scanner cannot be installed here; what needs it is skipped"
+	@touch $@
+
+$(VENV)/schema.stamp: requirements/schema.lock $(VENV)/dev.stamp
+	@$(PYTHON) -m venv $(VENV)/schema
+	@$(VENV)/schema/bin/pip install -q --disable-pip-version-check --require-hashes -r requirements/schema.lock \
+	  || echo "make: schemathesis cannot be installed here; what needs it is skipped"
 	@touch $@
 
 $(VENV)/fuzz.stamp: requirements/fuzz.lock $(VENV)/dev.stamp
