@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import socket
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,9 +10,11 @@ from attrs import define, field
 from treq.client import HTTPClient
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, DeferredList
+from twisted.internet.endpoints import serverFromString
 from twisted.internet.error import CannotListenError
 from twisted.logger import Logger
 from twisted.python import usage
+from twisted.python.failure import Failure
 from twisted.web.client import Agent, HTTPConnectionPool
 
 from svcserver.edge.certificate import BadCertificate, Pair, check_pair, read_pair
@@ -34,7 +33,6 @@ from svcserver.web.serving import ENV_FILE, House, read_settings, warn_of
 
 log = Logger()
 NAME = "svc-gateway"
-FIRST_PASSED_FD = 3  # systemd's first socket
 
 
 class Options(usage.Options):
@@ -81,7 +79,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
         feed = make_feed(options.allowlist, settings.refresh_s, http, reactor)
     keeper = make_keeper(settings, feed, reactor)
     keeper.say = lines.say
-    entrance = Entrance(reactor, keeper, options.pair, settings, os.environ)
+    entrance = Entrance(reactor, keeper, options.pair, settings)
     warn_of(options.warnings).setServiceParent(top)
     entrance.setServiceParent(top)
     if settings.metrics_port is not None:
@@ -138,6 +136,18 @@ def make_keeper(settings: Settings, feed: Feed | None, reactor: Any) -> Gateway:
     )
 
 
+def passed_socket(reactor: Any, host: str) -> Any:
+    """An endpoint on the socket that systemd opened for us, or None.
+
+    Twisted takes LISTEN_FDS out of the environment long before us, and knows the socket.
+    """
+    domain = "INET6" if ":" in host else "INET"
+    try:
+        return serverFromString(reactor, f"systemd:domain={domain}:index=0")
+    except IndexError:
+        return None
+
+
 @define(eq=False, slots=False)
 class Entrance(Service):
     """Listens with TLS; on stop lets answers finish for the grace time."""
@@ -146,7 +156,6 @@ class Entrance(Service):
     keeper: Gateway
     pair: Pair
     settings: Settings
-    environ: Mapping[str, str]
     factory: ChannelFactory = field(init=False)
     _port: Any = field(default=None, init=False)
 
@@ -177,12 +186,14 @@ class Entrance(Service):
         log.info("gateway ready", address=f"{host}:{port}", fingerprint=self.pair.fingerprint)
 
     def _listen(self, door: Any, host: str, port: int) -> Any:
-        if self.environ.get("LISTEN_PID") == str(os.getpid()) and (
-            self.environ.get("LISTEN_FDS", "0") != "0"
-        ):
-            family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            return self.reactor.adoptStreamPort(FIRST_PASSED_FD, family, door)
-        return self.reactor.listenTCP(port, door, backlog=1024, interface=host)
+        passed = passed_socket(self.reactor, host)
+        if passed is None:
+            return self.reactor.listenTCP(port, door, backlog=1024, interface=host)
+        outcome: list[Any] = []
+        passed.listen(door).addBoth(outcome.append)  # an open socket is adopted at once
+        if isinstance(outcome[0], Failure):
+            outcome[0].raiseException()
+        return outcome[0]
 
     def stopService(self) -> Any:
         """No new connection, tunnels end, answers finish, then everything is cut."""

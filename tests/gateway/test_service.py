@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import socket
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from twisted.internet import endpoints
 from twisted.internet.testing import MemoryReactorClock
+from twisted.python.systemd import ListenFDs
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.edge.certificate import make_pair, write_pair
@@ -182,8 +185,11 @@ class StartTests(SynchronousTestCase):
     def test_a_socket_handed_over_is_used_instead(self) -> None:
         reactor, adopted = MemoryReactorClock(), []
         reactor.adoptStreamPort = lambda *args: adopted.append(args)  # type: ignore[assignment]
-        self.start(reactor, LISTEN_PID=str(os.getpid()), LISTEN_FDS="1")
-        self.assertEqual(adopted[0][0], 3)
+        with socket.socket() as opened:
+            passed = os.dup(opened.fileno())  # the endpoint closes it
+            self.patch(endpoints._SystemdParser, "_sddaemon", ListenFDs([passed], ["https"]))
+            self.start(reactor)
+        self.assertEqual([one[:2] for one in adopted], [(passed, socket.AF_INET)])
         self.assertEqual(reactor.tcpServers, [])
 
     def test_the_caps_hold_before_tls(self) -> None:

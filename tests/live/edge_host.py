@@ -123,12 +123,26 @@ class Host:
             raise
 
 
-def start(command: str, environ: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
-    """A twistd command; its output goes to ``log``."""
+PASSED = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1", LISTEN_FDNAMES="https")
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def start(
+    command: str, environ: dict[str, str], log: Path, door: str = ""
+) -> subprocess.Popen[bytes]:
+    """A twistd command that logs to ``log``; ``door``: a descriptor, as systemd passes one."""
+    line = [str(Path(sys.executable).parent / "twistd"), "--nodaemon", "--pidfile=", command]
+    if door:
+        line = [sys.executable, "-c", PASSED, door, *line]
     with log.open("wb") as out:
         return subprocess.Popen(
-            [str(Path(sys.executable).parent / "twistd"), "--nodaemon", "--pidfile=", command],
+            line,
             env={"PATH": os.environ["PATH"], "HOME": "/tmp", **environ},
+            pass_fds=(int(door),) if door else (),
             cwd=ROOT,
             stdout=out,
             stderr=subprocess.STDOUT,
@@ -145,7 +159,7 @@ def await_ready(process: subprocess.Popen[bytes], log: Path) -> None:
 
 
 @contextmanager
-def running(folder: Path, pin: str = "", **more: str) -> Iterator[Host]:
+def running(folder: Path, pin: str = "", door: str = "", **more: str) -> Iterator[Host]:
     """The host, up; torn down afterwards."""
     certificate, key = write_pair(pair := make_pair(["127.0.0.1"]), folder)
     tiny = Server(("127.0.0.1", 0), Tiny)
@@ -175,7 +189,7 @@ def running(folder: Path, pin: str = "", **more: str) -> Iterator[Host]:
         "SVC_RELAY_FINGERPRINT": pin or pair.fingerprint,
     }
     host.logs = [folder / "gateway.log", folder / "relay.log"]
-    host.gateway = start("svc-gateway", environ, host.logs[0])
+    host.gateway = start("svc-gateway", environ, host.logs[0], door)
     host.relay = start("svc-relay", relaying, host.logs[1])
     try:
         await_ready(host.gateway, host.logs[0])

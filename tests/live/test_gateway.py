@@ -217,6 +217,19 @@ def test_a_stopping_gateway_finishes_and_frees_its_port(tmp_path: Path) -> None:
         assert (status, body) == (502, b'{"error":"upstream_unreachable"}')
 
 
+def test_a_socket_that_systemd_opened_is_served(tmp_path: Path) -> None:
+    door = socket.create_server(("127.0.0.1", 0))
+    with door, running(tmp_path, door=str(door.fileno())) as up:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        raw = socket.create_connection(door.getsockname(), DEADLINE_S)
+        with context.wrap_socket(raw) as player:
+            player.sendall(GET)
+            assert read_all(player).startswith(b"HTTP/1.1 200")
+        with pytest.raises(ConnectionRefusedError):  # the door is the only one
+            socket.create_connection(("127.0.0.1", up.gateway_port), DEADLINE_S)
+
+
 def test_a_failed_start_is_one_line_and_a_status(tmp_path: Path) -> None:
     done = subprocess.run(
         [str(Path(sys.executable).parent / "twistd"), "--nodaemon", "--pidfile=", "svc-gateway"],
