@@ -1,0 +1,85 @@
+"""Stands for svcctl, twistd, make, git and crontab while an owner's page is pasted.
+
+``svcctl`` and ``twistd`` are the real ones; a new host gets free ports, a service goes on behind
+the block that starts it, and a watch is ended by Ctrl-C after a while.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+BIN = Path(sys.executable).parent
+PLACEHOLDER, OWN = "play.example.org", "127.0.0.1"  # an owner puts the own address there
+READY_S = 90
+STARTED = re.compile(r"\bstack ready\b")
+
+
+def main() -> int:
+    name, words = sys.argv[1], sys.argv[2:]
+    words = [OWN if one == PLACEHOLDER else one for one in words]
+    if name == "make":
+        root = os.environ["SVC_OWNER_ROOT"]
+        return subprocess.run(["/usr/bin/make", "-n", "-C", root, *words], check=False).returncode
+    if name in ("git", "crontab"):
+        return 0
+    if name == "twistd":
+        return start([str(BIN / "twistd"), *words])
+    command = [str(BIN / "svcctl"), *words]
+    if "--watch" in words:
+        return watch(command)
+    status = subprocess.run(command, check=False).returncode
+    if status == 0 and words[0] == "init":
+        move(Path(words[1]))
+    return status
+
+
+def start(command: list[str]) -> int:
+    """Leave it running once it is ready."""
+    log = Path.home() / f"{os.getpid()}.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
+    (Path.home() / f"{process.pid}.pid").write_text(str(process.pid))
+    deadline = time.monotonic() + READY_S
+    while not STARTED.search(log.read_text(errors="replace")):
+        if process.poll() is not None or time.monotonic() > deadline:
+            sys.stderr.write(log.read_text(errors="replace"))
+            return 1
+        try:
+            process.wait(0.1)
+        except subprocess.TimeoutExpired:
+            continue
+    return 0
+
+
+def watch(command: list[str]) -> int:
+    """Ctrl-C once something was shown."""
+    environ = {**os.environ, "FORCE_COLOR": "1"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environ)
+    assert process.stdout is not None
+    process.stdout.read(64)
+    process.send_signal(signal.SIGINT)
+    process.stdout.read()
+    return process.wait(READY_S)
+
+
+def move(folder: Path) -> None:
+    """Other ports for a new host, in every file that names them."""
+    tcp, udp = map(int, os.environ["SVC_OWNER_PORTS"].split(","))
+    new = {61000: tcp, 61001: tcp + 1, 61002: tcp + 2, 61005: tcp + 3, 61099: tcp + 4, 443: tcp + 5}
+    new |= {61010: tcp + 6, 8770: udp, 8777: udp + 7}
+    for path in folder.glob("*.env"):
+        text = path.read_text().replace("127.0.0.1:61000/QoS", "@")
+        text = re.sub(
+            r"(?<=[=:-])(\d{3,5})\b(?!\.)", lambda one: str(new.get(int(one[1]), one[1])), text
+        )
+        path.write_text(text.replace("@", "127.0.0.1:61000/QoS"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+"""Every shell block of README and of the owner's pages, run as an owner would paste it.
+
+An unmarked block runs in an empty HOME: ``svcctl`` and ``twistd`` are the real ones (on free
+ports, and a service runs on behind the block that starts it), ``make`` only says what it would do,
+and there is no ``git`` server to pull from. A block that begins with ``# needs:`` (root, systemd,
+another machine) must parse, and its ``svcctl`` commands and options must exist.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from attrs import frozen
+
+from svcserver.ctl.main import main
+from tests.ctl.hosts import row_of
+
+pytestmark = pytest.mark.live
+
+ROOT = Path(__file__).resolve().parents[2]
+ORDER = ("install", "configure", "hosting", "relay", "chat", "backup", "upgrade", "troubleshoot")
+MARK = "# needs:"
+SHIM = Path(__file__).with_name("owner_shim.py")
+PATIENCE_S = 300
+
+
+@frozen
+class Block:
+    """One fenced block."""
+
+    page: str
+    word: str
+    text: str
+
+    @property
+    def needs(self) -> str:
+        """What it wants that a test has not; empty for one that anybody may paste."""
+        first = self.text.lstrip().splitlines()[0] if self.text.strip() else ""
+        return first.removeprefix(MARK).strip() if first.startswith(MARK) else ""
+
+
+def blocks(path: Path) -> Iterator[Block]:
+    """The fenced blocks of a page, those inside of list items too."""
+    pattern = re.compile(r"^( *)```(\S*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+    for found in pattern.finditer(path.read_text()):
+        lines = [one.removeprefix(found[1]) for one in found[3].splitlines()]
+        yield Block(path.name, found[2], "\n".join(lines) + "\n")
+
+
+def pages() -> list[Path]:
+    """README, then the owner's pages."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs" / "owners").glob("*.md"))]
+
+
+def shell_blocks() -> list[Block]:
+    return [one for page in pages() for one in blocks(page) if one.word == "sh"]
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """The words after ``svcctl`` of every command in ``text``."""
+    joined = text.replace("\\\n", " ")
+    for line in joined.splitlines():
+        for part in re.split(r"&&|\|\||;|\|", line):
+            try:
+                words = shlex.split(part.replace("\\$", "$"), comments=True)
+            except ValueError:
+                continue
+            for at, word in enumerate(words):
+                if word == "svcctl" or word.endswith("/svcctl"):
+                    yield words[at + 1 :]
+
+
+def exists(words: list[str]) -> None:
+    """Fails unless svcctl has that command with those options."""
+    command: click.Command = main
+    rest = list(words)
+    while isinstance(command, click.Group):
+        assert rest, f"svcctl {' '.join(words)} names no command"
+        name = rest.pop(0)
+        assert name in command.commands, f"svcctl {' '.join(words)}: no command {name}"
+        command = command.commands[name]
+    context = click.Context(command, info_name=" ".join(words))
+    command.make_parser(context).parse_args(rest)
+
+
+def test_every_block_of_commands_is_marked_as_such() -> None:
+    for page in pages():
+        for one in blocks(page):
+            if re.search(r"^\s*(svcctl|twistd|make|sudo|\.venv/)", one.text, re.MULTILINE):
+                assert one.word == "sh", f"{one.page}: a shell block without its word: {one.text}"
+    assert len(shell_blocks()) > 20
+
+
+def test_every_command_of_every_block_exists_with_its_options() -> None:
+    found = 0
+    for block in shell_blocks():
+        subprocess.run(["bash", "-n"], input=block.text, text=True, check=True, timeout=30)
+        for words in commands(block.text):
+            exists(words)
+            found += 1
+    assert found > 20
+
+
+def test_every_command_that_a_page_mentions_exists() -> None:
+    for page in pages():
+        for span in re.findall(r"`svcctl ([^`]+)`", page.read_text().replace("\n", " ")):
+            words = [one for one in shlex.split(span) if one != "..."]
+            if words and not words[0].startswith("-"):
+                exists(words)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """An empty HOME with a clone in it; what was started there is ended."""
+    home = tmp_path_factory.mktemp("owner")
+    programs = home / "clone" / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name in ("svcctl", "twistd"):
+        (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable} {SHIM} {name} "$@"\n')
+    outside = home / "outside"
+    outside.mkdir()
+    for name in ("make", "git", "crontab"):
+        (outside / name).write_text(f'#!/bin/sh\nexec {sys.executable} {SHIM} {name} "$@"\n')
+    for one in (*programs.iterdir(), *outside.iterdir()):
+        one.chmod(0o755)
+    yield home
+    for one in sorted(home.glob("*.pid")):
+        try:
+            os.killpg(int(one.read_text()), signal.SIGTERM)
+        except ProcessLookupError:
+            continue
+
+
+def paste(home: Path, blocks: list[Block]) -> None:
+    """Run them in one shell after another, as in a terminal that stays open."""
+    text = "set -eo pipefail\ntest ! -f ~/.profile || . ~/.profile\n"
+    text += "\n".join(one.text for one in blocks if not one.needs)
+    done = subprocess.run(
+        ["bash", "-c", text],
+        cwd=home / "clone",
+        env={
+            "HOME": str(home),
+            "LANG": "C.UTF-8",
+            "PATH": f"{home / 'outside'}:/usr/bin:/bin",
+            "SVC_OWNER_PORTS": f"{row_of(10, socket.SOCK_STREAM)},{row_of(8, socket.SOCK_DGRAM)}",
+            "SVC_OWNER_ROOT": str(ROOT),
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 0, f"{blocks[0].page}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+
+
+def test_the_readme_can_be_pasted(home: Path) -> None:
+    paste(home, [one for one in shell_blocks() if one.page == "README.md"])
+    assert (home / "clone" / "my-host" / "owner.key").is_file()
+
+
+def test_the_owners_pages_can_be_pasted_one_after_the_other(home: Path) -> None:
+    for one in home.glob("*.pid"):  # the host of the README makes room for the next
+        os.killpg(int(one.read_text()), signal.SIGTERM)
+        one.unlink()
+    found = {path.stem for path in pages()[1:]} - {"configuration"}
+    assert found == set(ORDER), "say in ORDER when a new page is read"
+    for name in ORDER:
+        mine = [one for one in shell_blocks() if one.page == f"{name}.md"]
+        if mine:
+            paste(home, mine)
+    assert list((home / "backup").glob("game-*.db"))
+    assert list((home / "game").glob("svc.db.before-restore-*"))
