@@ -85,6 +85,11 @@ class PartyTests(Case):
     def test_a_leader_never_sent_anywhere_goes_to_the_city_alone(self) -> None:
         self.assertEqual(self.join("ann", wish=CITY).players, ["ann"])
 
+    def test_a_way_back_to_the_city_is_the_city_in_any_mode(self) -> None:
+        for hunt in ("", "ShatteredIsles_ReturnTo_City", "ShatteredIsles_TrainingDojo"):
+            match = self.join("ann", wish=LaunchRequest("ISLAND", "", hunt))
+            self.assertEqual((match.players, match.expects), (["ann"], False), hunt)
+
     def test_the_leader_takes_to_the_city_who_is_on_the_same_server(self) -> None:
         self.alone("ann", wish=CITY), self.alone("bob", wish=CITY), self.alone("cat", wish=CITY)
         self.send("ann", "bob")
@@ -241,6 +246,14 @@ class MemoryTests(Case):
         self.assertIsNotNone(self.matches.of_party("party", 3599.0))
         self.alone("dan", 3660.0)
         self.assertIsNone(self.matches.of_party("party", 3660.0))
+
+    def test_a_partys_hunt_that_runs_is_forgotten_an_hour_after_its_start(self) -> None:
+        match = self.join("ann", 1000.0)
+        self.matches.ready(match, SERVER)
+        self.alone("dan", 4599.0)
+        self.assertIsNotNone(self.matches.of_party("party", 4599.0))
+        self.alone("dan", 4660.0)
+        self.assertIsNone(self.matches.of_party("party", 4660.0))
 
     def test_every_table_is_bounded(self) -> None:
         self.patch(rules, "MAX_ENTRIES", 3)
