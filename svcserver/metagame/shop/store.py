@@ -38,6 +38,7 @@ PURCHASE_TOKENS = Table(
     Column("expires_at", BigInteger, nullable=False),
     Column("redeemed_at", BigInteger, nullable=True),
     Index("ix_purchase_tokens_account_id", "account_id", "created_at"),
+    Index("ix_purchase_tokens_redeemed_at", "redeemed_at", "expires_at"),
 )
 RECEIPT_DAYS = 30
 

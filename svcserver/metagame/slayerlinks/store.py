@@ -50,7 +50,7 @@ SLAYER_LINKS = Table(
     Column("slot", Integer, primary_key=True, autoincrement=False),  # never booked twice
     Column("other_id", String(64), nullable=False),
     Column("link_id", String(64), nullable=False, index=True),
-    Column("ends_at", BigInteger, nullable=False),
+    Column("ends_at", BigInteger, nullable=False, index=True),
     UniqueConstraint("account_id", "other_id"),
 )
 

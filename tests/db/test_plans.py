@@ -1,0 +1,67 @@
+"""No statement of the game reads a whole table: each has an index under it."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import create_engine
+from sqlalchemy.sql.base import Executable
+from sqlalchemy.sql.elements import ClauseElement
+from twisted.trial.unittest import SynchronousTestCase
+
+import svcserver.metagame
+from svcserver.db.tables import METADATA
+
+# Statements that mean the whole table, and why that is right
+WHOLE: dict[str, str] = {
+    "accounts.store._ALL": "svcctl account list",
+    "characters.store._WHOLE": "never run by itself: others narrow it",
+    "savehistory.store._HEADS": "never run by itself: others narrow it",
+    "dashboard.store._SEARCH": "an owner looks for part of a name, at most 120 times a minute",
+}
+
+
+def statements() -> Iterator[tuple[str, Any]]:
+    """Every prebuilt statement of every feature, by where it stands."""
+    for found in pkgutil.walk_packages(svcserver.metagame.__path__, "svcserver.metagame."):
+        module = importlib.import_module(found.name)
+        for name, value in vars(module).items():
+            several = value.values() if isinstance(value, dict) else [value]
+            for one in several:
+                for part in one if isinstance(one, tuple) else (one,):
+                    if isinstance(part, Executable) and isinstance(part, ClauseElement):
+                        yield f"{found.name.removeprefix('svcserver.metagame.')}.{name}", part
+
+
+class PlanTests(SynchronousTestCase):
+    def test_an_index_stands_under_every_statement(self) -> None:
+        engine = create_engine("sqlite://")
+        self.addCleanup(engine.dispose)
+        found, seen = {}, 0
+        with engine.connect() as tx:
+            everything = dict(statements())
+            METADATA.create_all(tx)
+            for name, statement in everything.items():
+                compiled = statement.compile(
+                    dialect=engine.dialect, compile_kwargs={"render_postcompile": False}
+                )
+                sql = re.sub(r"\(__\[POSTCOMPILE_\w+\]\)", "(?, ?)", str(compiled))
+                sql = re.sub(r"__\[POSTCOMPILE_\w+\]", "?", sql)
+                if "_sqlite" in sql or "postgresql" in type(statement).__module__:
+                    continue
+                blanks = [None] * sql.count("?")
+                plan = tx.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", tuple(blanks)).all()
+                scans = [row[-1] for row in plan if re.match(r"SCAN (?!.*INDEX)", row[-1])]
+                scans = [one for one in scans if not re.search(r"SCAN (CONSTANT|\d|\()", one)]
+                seen += 1
+                if scans and name not in WHOLE:
+                    found[name] = scans
+        self.assertEqual(found, {})
+        self.assertGreater(seen, 100)
+
+    def test_the_exceptions_are_statements_of_ours(self) -> None:
+        self.assertEqual(set(WHOLE) - {name for name, _ in statements()}, set())
