@@ -19,9 +19,9 @@ from pathlib import Path
 from svcserver.ctl.blueprint import Ports
 from svcserver.ctl.founding import found
 
-FIRST = 24_000  # the host's TCP ports from here on
-UDP = 25_000  # the game servers'
-RELAYS = 24_100
+FIRST = 11_000  # the host's TCP ports from here on
+UDP = 13_000  # the game servers'
+RELAYS = 11_100
 MOST = 1_000  # players
 
 

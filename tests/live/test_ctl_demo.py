@@ -86,11 +86,44 @@ def changed_file(folder: Path) -> None:
     path.write_bytes(b"x" * path.stat().st_size)
 
 
+def unexecutable_program(folder: Path) -> None:
+    program = folder / "game-server"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o600)
+    change(folder, "deploy", "GAMESERVER_BINARY_PATH", str(program))
+
+
+def chat_off(folder: Path) -> None:
+    change(folder, "metagame", "CHAT", "0")
+
+
+def chat_elsewhere(folder: Path) -> None:
+    change(folder, "gateway", "GATEWAY_WS_URL", "http://127.0.0.1:9")
+
+
+def store_off(folder: Path) -> None:
+    change(folder, "metagame", "STORE", "off")
+
+
+def deploy_elsewhere(folder: Path) -> None:
+    change(folder, "metagame", "DEPLOYSERVER_URL", "127.0.0.1:9")
+
+
+def no_public_address(folder: Path) -> None:
+    change(folder, "deploy", "MY_IP", "")
+
+
 BREAKS: list[tuple[Callable[[Path], None], str]] = [
     (other_key, "game-server key"),
     (no_program, "game server"),
     (silent_program, "game server"),
     (dying_program, "game server"),
+    (unexecutable_program, "game server"),
+    (deploy_elsewhere, "deploy"),
+    (no_public_address, "deploy"),
+    (chat_off, "chat"),
+    (chat_elsewhere, "chat"),
+    (store_off, "store"),
     (other_signing_key, "metagame"),
     (no_matchmaking, "metagame"),
     (no_registration, "metagame"),

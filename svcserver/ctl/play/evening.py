@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence, Set
-from itertools import count
+from itertools import count, islice
 from secrets import randbelow
 from typing import Any
 
@@ -29,6 +29,7 @@ SAVES = 3  # a player at least
 MAX_PLAYERS = 1000
 SHOWN = 8  # of a list, in a line for a person
 AT_ONCE = 32  # players who do the same thing at the same moment
+TRIES = 100  # taken ports that a relay passes over
 DOWNLOADS = 8  # at the same moment
 
 
@@ -94,7 +95,7 @@ class Evening:
         ports = self._relay_ports()
         for at in range(self.wishes.players):
             source = self._source(at)
-            base = self.wishes.url or self._relay(next(ports), source)
+            base = self.wishes.url or self._relay(ports, source)
             name = f"{NAMES[at % len(NAMES)]}{at // len(NAMES) or ''}_{self.tag}"
             wire = Wire(self.reactor, base, source if self.wishes.url else "127.0.0.1")
             wire.timings = self.timings
@@ -115,17 +116,21 @@ class Evening:
         own = self.chain.ports if self.chain is not None else frozenset()
         return (port for port in count(first) if port == first or port not in own)
 
-    def _relay(self, port: int, source: str) -> str:
+    def _relay(self, ports: Iterator[int], source: str) -> str:
+        """On the next free port; only the first is as asked, and its being taken a fault."""
         assert self.chain is not None  # noqa: S101 - the command gives one without --url
-        relay = RelayService(self.reactor, self.chain.gateway, port=port, bind=source)
-        try:
-            relay.startService()
-        except PortBusy as why:
-            raise Broken(
-                "relay", f"port {why} is taken; choose another with --relay-port"
-            ) from None
-        self.relays.append(relay)
-        return f"http://127.0.0.1:{relay.port}"
+        for port in islice(ports, TRIES):
+            relay = RelayService(self.reactor, self.chain.gateway, port=port, bind=source)
+            try:
+                relay.startService()
+            except PortBusy as why:
+                busy = str(why)
+                if not self.relays:
+                    break
+                continue
+            self.relays.append(relay)
+            return f"http://127.0.0.1:{relay.port}"
+        raise Broken("relay", f"port {busy} is taken; choose another with --relay-port")
 
     async def _settle_in(self) -> None:
         await self._each(Player.register)
@@ -181,7 +186,8 @@ class Evening:
             rooms += [(f"Guild-{clan[0].ties.guild}", clan) for clan in self._clans()]
         for room, members in rooms:
             await talk.enter(members, room)
-            await gather([self._say(one, members, room) for one in members])
+        speeches = [self._say(one, members, room) for room, members in rooms for one in members]
+        await gather(speeches, len(speeches))
         for one, other in zip(self.players, [*self.players[1:], self.players[0]], strict=True):
             if one is not other:
                 talk.whisper(one, other)
@@ -216,8 +222,8 @@ class Evening:
             )
         if self.chain is not None:
             kinds = await checks.gone(self.reactor, self.chain.deploy, self.players)
-            left = "and only the city runs" if kinds == ["city"] else f"{len(kinds)} others run"
-            self.story.say(f"their game servers have ended, {left}")
+            left = "only the city runs" if kinds == ["city"] else f"{', '.join(kinds)} run on"
+            self.story.say(f"their game servers have ended; {left}")
 
     def _outing(self, members: Sequence[Player], at: int) -> Outing:
         server = None

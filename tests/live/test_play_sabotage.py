@@ -1,0 +1,94 @@
+"""A host that loses or doubles something behind the players' backs: ``svcctl play`` names it.
+
+The thief is a trigger in the host's own database, or a change beside the running services: every
+answer the players get still says that all is well. Smaller thefts: tests/ctl/test_play_owned.py.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.ctl.hosts import demo_host, run, said, stack, value
+from tests.support.processes import eventually
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    host = demo_host(tmp_path_factory.mktemp("sabotage") / "host")
+    with stack(host):
+        eventually(lambda: "stack ready" in said(host))
+        yield host
+
+
+def evening(folder: Path) -> tuple[int, str]:
+    """The exit status, and what was told on the way out."""
+    first = value(folder, "relay", "SVC_RELAY_PORT")
+    ran = run("play", "--config", folder, "--players", 2, "--relay-port", first)
+    return ran.returncode, ran.stderr + ran.stdout
+
+
+@contextmanager
+def thief(folder: Path, when: str, what: str) -> Iterator[None]:
+    """A trigger for as long as the block runs."""
+
+    def tell(words: str) -> None:
+        with closing(sqlite3.connect(folder / "svc.db", timeout=30)) as db, db:
+            db.execute(words)
+
+    tell(f"CREATE TRIGGER thief {when} BEGIN {what}; END")
+    try:
+        yield
+    finally:
+        tell("DROP TRIGGER thief")
+
+
+THEFTS = {
+    "doubled loot": (
+        "AFTER INSERT ON item_stacks",
+        "UPDATE item_stacks SET quantity = 2 * quantity "
+        "WHERE character_id = NEW.character_id AND catalog_id = NEW.catalog_id",
+        r"metagame: \w+ was told .* and earned|metagame: .*'s stacks are not what was earned",
+    ),
+    "lost save": (
+        "AFTER INSERT ON character_saves WHEN NEW.reason = 'save:client'",
+        "DELETE FROM character_saves WHERE character_id = NEW.character_id "
+        "AND reason = 'save:client' AND id < NEW.id",
+        r"database: .* has 1 saves in the history, not 3",
+    ),
+}
+
+
+def test_groups_hunt_side_by_side_and_leave_only_the_city(folder: Path) -> None:
+    """First of all: a hunt that a theft broke off leaves its game server behind."""
+    first = value(folder, "relay", "SVC_RELAY_PORT")
+    words = ("--players", 8, "--hunts", 3, "--relay-port", first)
+    ran = run("play", "--config", folder, *words)
+    assert ran.returncode == 0, ran.stderr + ran.stdout
+    assert "2 parties met by invites" in ran.stdout
+    assert "only the city runs" in ran.stdout
+
+
+@pytest.mark.parametrize("theft", THEFTS)
+def test_what_is_lost_or_doubled_in_the_store_is_named(folder: Path, theft: str) -> None:
+    when, what, words = THEFTS[theft]
+    with thief(folder, when, what):
+        status, told = evening(folder)
+    assert status == 1, told
+    assert re.search(words, told), told
+
+
+def test_another_certificate_than_the_pinned_one_is_named(folder: Path, tmp_path: Path) -> None:
+    pinned, other = folder / "gateway-cert.pem", demo_host(tmp_path / "other")
+    kept = pinned.read_bytes()
+    pinned.write_bytes((other / "gateway-cert.pem").read_bytes())
+    try:
+        status, told = evening(folder)
+    finally:
+        pinned.write_bytes(kept)
+    assert status == 1 and "at the gateway: " in told, told
