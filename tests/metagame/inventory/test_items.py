@@ -142,6 +142,12 @@ class LogTests(Case):
             ],
         )
 
+    def test_none_more_of_a_stack_may_still_change_its_further_keys(self) -> None:
+        self.ann.add("A", 5)
+        self.ann.transact(addStackedItems=[{"catalogId": "A", "quantity": 0, "shine": 1}])
+        item = {"catalogId": "A", "quantity": 5, "shine": 1}
+        self.assertEqual(self.ann.inventory()["stackedItems"], [item])
+
     def test_spending_exactly_what_is_held_is_nothing_odd(self) -> None:
         self.ann.add("A", 2)
         with capturedLogs() as events:
