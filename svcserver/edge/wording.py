@@ -51,7 +51,7 @@ def request_head(head: RequestHead, forward: Forward, keeper: Keeper) -> bytes:
         parts.append(_UPGRADE)
     elif head.length is None:
         parts.append(_CHUNKED)
-    elif head.length or any(lower == b"content-length" for _, lower, _ in head.headers):
+    elif head.length or head.values(b"content-length"):
         parts.append(b"Content-Length: %d\r\n" % head.length)
     parts.append(b"\r\n")
     return b"".join(parts)

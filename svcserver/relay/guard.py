@@ -37,18 +37,35 @@ def refusal(
     """Why a request is refused, or None; ``headers`` as (sent name, lower name, value)."""
     if not is_loopback(peer):
         return No(403, "forbidden", "peer")
-    hosts = [value for _, name, value in headers if name == b"host"]
+    hosts, origins, fetched = _tell_tales(headers)
     if len(hosts) != 1 or not _LOCAL_HOST.fullmatch(hosts[0]):
         return No(403, "forbidden", "host")
-    if any(name == b"origin" and not _LOCAL_ORIGIN.fullmatch(value) for _, name, value in headers):
+    if not all(_LOCAL_ORIGIN.fullmatch(origin) for origin in origins):
         return No(403, "forbidden", "origin")
-    if not upgrade and any(name.startswith(b"sec-fetch-") for _, name, _ in headers):
+    if fetched and not upgrade:
         return No(403, "forbidden", "sec_fetch")
     if not target.startswith(b"/"):
         return No(400, "bad_request", "target")
     if upgrade and (upgrade != b"websocket" or method != b"GET"):
         return No(400, "bad_request", "upgrade")
     return None
+
+
+def _tell_tales(
+    headers: Sequence[tuple[bytes, bytes, bytes]],
+) -> tuple[list[bytes], list[bytes], bool]:
+    """Every Host, every Origin, and whether a browser fetched."""
+    hosts: list[bytes] = []
+    origins: list[bytes] = []
+    fetched = False
+    for _, name, value in headers:
+        if name == b"host":
+            hosts.append(value)
+        elif name == b"origin":
+            origins.append(value)
+        elif name.startswith(b"sec-fetch-"):
+            fetched = True
+    return hosts, origins, fetched
 
 
 @lru_cache(maxsize=64)
