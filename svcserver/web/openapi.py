@@ -19,11 +19,12 @@ from typing import (
 
 from attrs import NOTHING, fields, has
 
-from svcserver.web.routes import Access, Row
+from svcserver.web.routes import Access, Page, Row
 
 Schema = dict[str, Any]
 _PLAIN: dict[Any, Schema] = {
     str: {"type": "string"},
+    Page: {"type": "string"},
     int: {"type": "integer"},
     float: {"type": "number"},
     bool: {"type": "boolean"},
@@ -54,6 +55,7 @@ _MAY_FAIL: dict[Access, str] = {
     Access.ACCOUNT_KEY: "No login method is configured (AUTH_MODE).",
     Access.ADMIN_KEY: "No login method is configured (AUTH_MODE).",
 }
+_MEDIA = {str: "text/plain", Page: "text/html"}
 _ANY_BODY: Schema = {"type": ["object", "array"]}
 
 
@@ -80,7 +82,7 @@ def operation(row: Row, schemas: dict[str, Schema]) -> Schema:
     """One row; ``schemas`` gathers the named shapes it uses."""
     said: Schema = {"description": "Success."}
     if row.reply is not None:
-        kind = "text/plain" if row.reply is str else "application/json"
+        kind = _MEDIA.get(row.reply, "application/json")
         said["content"] = {kind: {"schema": schema(row.reply, schemas)}}
     found: Schema = {
         "operationId": row.name,

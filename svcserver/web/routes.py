@@ -156,6 +156,10 @@ class Routes:
         return note
 
 
+class Page(str):
+    """The reply of a row that answers HTML."""
+
+
 class Feature(Protocol):
     """An object with rows; the handlers are its methods."""
 

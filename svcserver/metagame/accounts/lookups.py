@@ -90,7 +90,7 @@ class Lookups:
         "GET",
         "/account/api/public/account/<account_id>",
         access=Access.OPTIONAL_TOKEN,
-        reply=PublicAccount,
+        reply=PublicAccount | dict,
     )
     async def account(self, call: Call, account_id: str) -> Answer:
         """One account; ``{}`` when unknown or without a token."""

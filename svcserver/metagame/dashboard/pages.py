@@ -13,7 +13,7 @@ from typing import ClassVar
 from attrs import field, frozen
 
 from svcserver.kernel.refusals import Missing
-from svcserver.web.routes import Access, Answer, Call, Routes, bare
+from svcserver.web.routes import Access, Answer, Call, Page, Routes, bare
 
 PAGE = "index.html"
 _KINDS = {
@@ -63,7 +63,7 @@ class DashboardPages:
     routes: ClassVar[Routes] = Routes(bare)
     kept: Mapping[str, Answer] = field(factory=read_files)
 
-    @routes.row("GET", "/svc/dashboard", access=Access.DIRECT, quiet=True)
+    @routes.row("GET", "/svc/dashboard", access=Access.DIRECT, reply=Page, quiet=True)
     async def page(self, call: Call) -> Answer:
         """The owner's page, for a browser on this machine."""
         return self.kept[PAGE]

@@ -15,7 +15,7 @@ from svcserver.kernel.signals import Heard, Signal
 from svcserver.metagame.matchmaking.launching import Launching
 from svcserver.metagame.matchmaking.rules import Entry, Group, Matchmaker, State
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import EMPTY_OBJECT, Access, Answer, Call, Routes, bare
+from svcserver.web.routes import EMPTY_OBJECT, Access, Answer, Call, Page, Routes, bare
 
 JOIN_WAITS_S = 2.5
 POLL_WAITS_S = 1.5
@@ -166,7 +166,7 @@ class Matchmaking:
         }
         return Answer(200, {"code": 200, "message": "success", "payload": payload})
 
-    @routes.row("GET", "/QoS", access=Access.NONE, reply=str)
+    @routes.row("GET", "/QoS", access=Access.NONE, reply=Page)
     async def pong(self, call: Call) -> Answer:
         """What the client pings."""
         return Answer(200, PONG, content_type="text/html; charset=utf-8")
