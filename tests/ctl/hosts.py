@@ -75,9 +75,9 @@ def run(*words: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-def demo_once(folder: Path) -> subprocess.CompletedProcess[str]:
+def demo_once(folder: Path, players: int = 2) -> subprocess.CompletedProcess[str]:
     """What ``make run ONCE=1`` does, with two players."""
-    return run("demo", "--once", "--config", folder, "--players", 2)
+    return run("demo", "--once", "--config", folder, "--players", players)
 
 
 @contextmanager

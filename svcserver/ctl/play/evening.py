@@ -154,15 +154,12 @@ class Evening:
         parties = self._parties()
         await gather([_befriend(members) for members in parties], AT_ONCE)
         pairs = [members for members in parties if len(members) > 1]
-        if pairs:
-            first, second, *_ = pairs[0]
-            more = and_more(sum(len(one) - 1 for one in pairs) - 1, "pair")
-            self.story.say(f"{first.name} and {second.name}{more} became friends")
-        if self._has("links") and pairs:
+        made = counted(sum(len(one) - 1 for one in pairs), "friendship")
+        if self._has("links"):
             await gather([together.link(one, other) for one, other, *_ in pairs], AT_ONCE)
-            self.story.say(
-                f"{first.name} and {second.name}{and_more(len(pairs) - 1, 'pair')} linked"
-            )
+            made += f" and {counted(len(pairs), 'slayer link')}"
+        if pairs:
+            self.story.say(f"they made {made}")
         if self._has("guild"):
             await self._found()
 
@@ -173,7 +170,8 @@ class Evening:
         made = await gather(
             [together.found_guild(one[0], one[1:], direct, key) for one in self._clans()], AT_ONCE
         )
-        self.story.say(f"{made[0][0]}{and_more(len(made) - 1, 'guild')} was founded, all joined")
+        more = and_more(len(made) - 1)
+        self.story.say(f"they founded the guild {made[0][0]}{more}, and everyone joined")
 
     async def _speak(self) -> None:
         """Everybody says a line in the city and in the guild, and whispers to the next one."""
