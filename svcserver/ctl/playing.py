@@ -13,7 +13,7 @@ from twisted.logger import globalLogBeginner
 
 from svcserver.ctl import database
 from svcserver.ctl.host import Host, about_a_host
-from svcserver.ctl.output import Out, fail
+from svcserver.ctl.output import Failed, Out, fail
 from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.chain import Chain
 from svcserver.ctl.play.evening import MAX_PLAYERS, Evening, Wishes
@@ -43,7 +43,8 @@ def play(
     times: bool,
 ) -> None:
     """Live an evening with simulated players; the exit code says whether all went well."""
-    wishes = Wishes(players, hunts, url.rstrip("/") if url else None, relay_port)
+    base = url or private_url(host)
+    wishes = Wishes(players, hunts, base.rstrip("/") if base else None, relay_port)
     wishes = evolve(wishes, hunt_s=hunt_seconds)
     timings = Timings()
     why = run(host, out, wishes, timings)
@@ -107,11 +108,21 @@ async def live(
         await evening.live()
     except Broken as why:
         return why
+    except Failed as why:  # a file of the host that cannot be read
+        return Broken("host", why.message)
     finally:
         if known is not None and code is not None:
             drop_invite(known, code)
     story.say(f"all went well: {timings.count} requests and deliveries, nothing failed or lost")
     return None
+
+
+def private_url(host: Host) -> str | None:
+    """The metagame of a host without a gateway; None for a host that has one."""
+    if host.folder is None or (host.folder / "gateway.env").is_file():
+        return None
+    metagame = host.variables("metagame")
+    return f"http://{metagame.get('BIND_HOST') or '127.0.0.1'}:{metagame.get('PORT', '61000')}"
 
 
 def make_invite(host: Host, uses: int) -> str | None:

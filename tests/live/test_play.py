@@ -64,6 +64,25 @@ def test_a_dead_url_is_named() -> None:
     assert "at the metagame: nothing listens on http://127.0.0.1:9" in ran.stderr
 
 
+def test_a_host_whose_file_is_gone_is_one_line(tmp_path: Path) -> None:
+    host = demo_host(tmp_path / "host")
+    (host / "content.env").unlink()
+    done = run("play", "--config", host)
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert "content.env cannot be read" in done.stderr
+
+
+def test_a_private_host_is_played_without_a_gateway(folder: Path) -> None:
+    """Spec: 1 §1, private mode."""
+    gateway = (folder / "gateway.env").rename(folder / "gateway.away")
+    try:
+        done = run("play", "--config", folder, "--players", 2)
+    finally:
+        gateway.rename(folder / "gateway.env")
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert "all went well" in done.stdout
+
+
 def test_a_busy_relay_port_is_named(folder: Path) -> None:
     port = value(folder, "gateway", "GATEWAY_PORT")
     ran = run("play", "--config", folder, "--relay-port", port)
