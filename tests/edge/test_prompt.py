@@ -1,0 +1,105 @@
+"""However the network cuts TLS records, every byte arrives, once and in order."""
+
+from __future__ import annotations
+
+import contextlib
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from OpenSSL import SSL
+from twisted.internet.address import IPv4Address
+from twisted.internet.protocol import Factory, Protocol
+from twisted.internet.task import Clock
+from twisted.internet.testing import StringTransport
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.edge.certificate import make_pair
+from svcserver.edge.prompt import is_one_record
+from svcserver.edge.tls import Door, server_context
+
+CONTEXT = server_context(make_pair(["localhost"]))
+
+
+class Heard(Protocol):
+    """Keeps what it got, and answers nothing."""
+
+    def __init__(self) -> None:
+        self.got = b""
+
+    def dataReceived(self, data: bytes) -> None:
+        self.got += data
+
+
+class Session:
+    """A client and the gateway's end of its connection, in memory."""
+
+    def __init__(self) -> None:
+        factory = Factory.forProtocol(Heard)
+        self.server: Any = Door(CONTEXT, factory, lambda _: True, Clock()).buildProtocol(
+            IPv4Address("TCP", "127.0.0.1", 4444)
+        )
+        self.wire = StringTransport()
+        self.server.makeConnection(self.wire)
+        self.first = self.wire.value()
+        self.client = SSL.Connection(SSL.Context(SSL.TLS_METHOD), None)
+        self.client.set_connect_state()
+        for _ in range(3):
+            self._step()
+
+    def _step(self) -> None:
+        with contextlib.suppress(SSL.WantReadError):
+            self.client.do_handshake()
+        if records := self.records():
+            self.server.dataReceived(records)
+        if self.wire.value():
+            self.client.bio_write(self.wire.value())
+            self.wire.clear()
+
+    def records(self) -> bytes:
+        """What the client has to say."""
+        try:
+            return self.client.bio_read(1 << 20)
+        except SSL.WantReadError:
+            return b""
+
+
+class PromptTests(SynchronousTestCase):
+    @settings(max_examples=50, deadline=None)
+    @given(st.lists(st.binary(min_size=1, max_size=40), min_size=1, max_size=8), st.data())
+    def test_every_cut_gives_the_same_bytes(self, said: list[bytes], data: st.DataObject) -> None:
+        session = Session()
+        self.assertEqual(session.first, b"")
+        sent: list[bytes] = []
+        for text in said:
+            session.client.send(text)
+            sent.append(session.records())
+        raw = b"".join(sent)
+        cuts = data.draw(st.sets(st.integers(1, len(raw) - 1)))
+        edges = [0, *sorted(cuts), len(raw)]
+        for begin, end in pairwise(edges):
+            session.server.dataReceived(raw[begin:end])
+        self.assertEqual(session.server.wrappedProtocol.got, b"".join(said))
+
+    def test_one_record_goes_the_short_way(self) -> None:
+        session = Session()
+        session.client.send(b"hello")
+        self.assertTrue(is_one_record(record := session.records()))
+        self.patch(session.server, "_flushReceiveBIO", lambda: self.fail("the long way"))
+        session.server.dataReceived(record)
+        self.assertEqual(session.server.wrappedProtocol.got, b"hello")
+
+    def test_a_forged_record_and_a_goodbye_end_the_connection(self) -> None:
+        forged, leaving = Session(), Session()
+        forged.server.dataReceived(b"\x17\x03\x03\x00\x20" + b"x" * 32)
+        self.assertEqual(forged.server.wrappedProtocol.got, b"")
+        leaving.client.shutdown()
+        leaving.server.dataReceived(leaving.records())
+        self.assertTrue(forged.wire.disconnecting and leaving.wire.disconnecting)
+
+    def test_fragments_and_other_messages_are_no_record_of_data(self) -> None:
+        whole = b"\x17\x03\x03\x00\x02ab"
+        self.assertTrue(is_one_record(whole))
+        for raw in (b"", whole[:5], whole[:-1], whole + b"c", b"\x16" + whole[1:], whole * 2):
+            self.assertFalse(is_one_record(raw))
