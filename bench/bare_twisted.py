@@ -27,7 +27,7 @@ class BufferedSite(Site):
     """With its request log in a plain file: the stock one flushes each line and rotates."""
 
     def _openLogFile(self, path: Any) -> Any:
-        return open(path, "ab")  # noqa: SIM115 - open as long as the server
+        return open(path, "a", encoding="ascii")
 
 
 def main() -> None:
