@@ -1,6 +1,6 @@
 """``make bench-chat``: the chat against Prosody and ejabberd, on one core each.
 
-    python -m bench.chat [--seconds 4] [--rounds 3] [--logins 400] [--only ours]
+    python -m bench.chat [--seconds 4] [--rounds 3] [--logins 300] [--only ours]
 
 Rounds alternate between contestants; figures are medians. Ours checks an RS256 token at each
 login, the others compare a password. Memory, the stalled reader and the flood come last.
@@ -21,7 +21,7 @@ import uvloop
 from attrs import define, field
 
 from bench.chat_runs import Fan, Flood, fan, flood, idle, logins, percentile, stalled
-from bench.chat_servers import USUAL, Server, contestant, ours
+from bench.chat_servers import PLAYERS, USUAL, Server, contestant, ours
 from bench.servers import LOAD_CORE
 
 PROGRAMS = {"prosody": "prosody", "ejabberd": "ejabberdctl"}
@@ -81,9 +81,10 @@ class Seen:
 async def race(servers: list[Server], asked: argparse.Namespace) -> dict[str, Seen]:
     """What is measured side by side, round after round."""
     seen = {server.name: Seen() for server in servers}
-    for _ in range(asked.rounds):
+    for n in range(asked.rounds):
         for server in servers:
-            seen[server.name].logins.append(await logins(server, asked.logins))
+            rate = await logins(server, n * asked.logins, asked.logins)
+            seen[server.name].logins.append(rate)
         for server in servers:
             seen[server.name].full.append(await fan(server, asked.seconds))
         for server in servers:
@@ -170,9 +171,11 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--seconds", type=float, default=4.0)
     options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--logins", type=int, default=400)
+    options.add_argument("--logins", type=int, default=300)
     options.add_argument("--only", default="prosody,ejabberd", help="whom to compare with")
     asked = options.parse_args()
+    if asked.rounds * asked.logins > PLAYERS:
+        options.error(f"rounds times logins must be at most {PLAYERS}")
     wanted = [name for name in PROGRAMS if name in asked.only.split(",")]
     places = os.environ.get("PATH", os.defpath) + ":/usr/sbin"  # not in every user's path
     here = [name for name in wanted if shutil.which(PROGRAMS[name], path=places)]

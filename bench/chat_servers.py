@@ -18,7 +18,7 @@ from bench.chat_client import Login, Place
 from bench.client import connect, request
 from bench.servers import free_port, metagame, running
 
-PLAYERS = 600
+PLAYERS = 1_000
 FAST = "1000,1000"  # room messages a second for each client: the fan-out is not to be throttled
 USUAL = "8,1"
 NOBODY = "nobody"
