@@ -94,7 +94,8 @@ def operation(row: Row, schemas: dict[str, Schema]) -> Schema:
             for name in row.parameters
         ]
         + [{"name": name, "in": "query", "schema": {"type": "string"}} for name in row.query],
-        "responses": {"2XX": said, **refusals(row)},
+        "responses": {"2XX": said, "204": {"description": "Done; there is nothing to show."}}
+        | refusals(row),
     }
     if row.body is not None:
         shape = schema(row.sends if row.sends is not None else row.body, schemas)

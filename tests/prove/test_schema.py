@@ -66,7 +66,7 @@ def test_no_undocumented_status_and_no_reply_that_breaks_its_schema(
             [
                 *(str(COMMAND), "run", str(document), "--url", f"http://127.0.0.1:{service.port}"),
                 *("--checks", ",".join(CHECKS), "--phases", "examples,coverage,fuzzing"),
-                *("--max-examples", str(EXAMPLES), "--seed", "7", "--max-time", "180"),
+                *("--max-examples", str(EXAMPLES), "--seed", "7", "--max-time", "120"),
                 *("--generation-allow-x00", "true", "--warnings", "off", "--continue-on-failure"),
                 *words,
             ],
