@@ -129,8 +129,8 @@ class Direct:
 
 
 def _plan(statement: Any, given: Mapping[str, Any], dialect: Any) -> Plan | None:
-    if not hasattr(statement, "compile"):
-        return None
+    if not (getattr(statement, "is_select", False) or getattr(statement, "is_dml", False)):
+        return None  # what else there is does not say whether it gives rows
     columns = list(given) if getattr(statement, "is_insert", False) else None
     lists = {name: value for name, value in given.items() if type(value) is list}
     if any(not 0 < len(value) <= MAX_LIST for value in lists.values()):

@@ -20,6 +20,7 @@ from sqlalchemy import (
     func,
     insert,
     select,
+    text,
     update,
 )
 from sqlalchemy.exc import MultipleResultsFound, NoResultFound, StatementError
@@ -116,6 +117,12 @@ class DirectTests(SynchronousTestCase):
         for _ in range(3):
             self.tx.execute(ADD, {"name": "a"})  # the colour is Python's default
         self.assertEqual(self.tx.execute(select(_C.colour)).scalars().all(), ["red"] * 3)
+
+    def test_words_of_ones_own_go_the_ordinary_way(self) -> None:
+        self.planned(ADD, **row("a"))
+        words = text("SELECT name FROM things WHERE id = :wanted")
+        for _ in range(4):
+            self.assertEqual(self.tx.execute(words, {"wanted": 1}).scalar(), "a")
 
     def test_lists_of_any_length(self) -> None:
         for _ in range(20):
