@@ -120,7 +120,7 @@ def test_a_flood_of_connections_from_one_address_is_limited(tmp_path: Path) -> N
         assert not is_served(host, "127.0.0.1")
         assert is_served(host)
         assert memory_of(host.gateway) - before < GROWTH
-        log = host.logs[0].read_text()
+    log = host.logs[0].read_text()  # it is written in batches, and all of it at the end
     assert "connect_rate" in log
     assert log.count("connection refused") < 20
 
