@@ -22,6 +22,7 @@ import orjson
 from attrs import define, field
 
 from svcserver.edge.certificate import Pair, make_pair, write_pair
+from tests.support.processes import free_port
 
 SECRET = "live-secret-live-secret-live-secret"
 DEADLINE_S = 20.0
@@ -76,13 +77,6 @@ class Server(ThreadingHTTPServer):
 
     def handle_error(self, *_: Any) -> None:
         """Clients come and go."""
-
-
-def free_port() -> int:
-    """A port nobody holds just now."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 @define(eq=False)

@@ -18,14 +18,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.processes import free_port
+
 SECRET = "s" * 40
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
 
 
 def until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:

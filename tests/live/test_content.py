@@ -24,17 +24,11 @@ from typing import Any
 import pytest
 
 from svcserver.content.manifest_builder import build_manifest
+from tests.support.processes import free_port
 
 MB = 1024 * 1024
 BIG = 24 * MB
 FILES = "/content/v1/files/"
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
 
 
 def until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import os
 import signal
 import socket
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,18 @@ from attrs import define, field
 from tests.support.game import signing_keys
 
 PATIENCE_S = 30.0
+_FIRST, _LAST = 10_240, 20_000
+_START = _FIRST + os.getpid() * 37 % (_LAST - _FIRST)
+_ports = itertools.cycle([*range(_START, _LAST), *range(_FIRST, _START)])
 
 
 def free_port() -> int:
-    """A TCP port nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A TCP port nobody listens on now, below those the kernel gives to outgoing connections."""
+    for port in itertools.islice(_ports, _LAST - _FIRST):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no TCP port is free")
 
 
 def eventually(what: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
