@@ -1,0 +1,52 @@
+"""Two hours of play in a few minutes: memory and descriptors stay where they were."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tests.ctl.hosts import change, demo_host, run, said, stack, value
+from tests.live.test_stack import ALL, pid_of
+from tests.support.processes import eventually
+
+EVENINGS = 52
+WARM = 32  # the database's page cache and every other one is full by then
+PLAYERS = 8
+SLACK_KIB = 12 * 1024
+
+
+def state(folder: Path) -> dict[str, tuple[int, int]]:
+    """Component to resident KiB and open files."""
+    found = {}
+    for component in ALL:
+        pid = pid_of(folder, component)
+        assert pid is not None, said(folder)
+        status = Path(f"/proc/{pid}/status").read_text()
+        rss = int(status.partition("VmRSS:")[2].split()[0])
+        found[component] = (rss, len(os.listdir(f"/proc/{pid}/fd")))
+    return found
+
+
+def test_evening_after_evening_nothing_grows(tmp_path: Path) -> None:
+    folder = demo_host(tmp_path / "host")
+    # one machine plays a town: what is measured is growth, not the limits of one address
+    for limit in ("GENERAL", "CONTENT", "REGISTER", "TOKEN", "CONNECT", "WS"):
+        change(folder, "gateway", f"GATEWAY_RATE_{limit}", "100000,100000")
+    change(folder, "allowlist", "ALLOWLIST_MAX_ENTRIES", "1000")
+    with stack(folder):
+        eventually(lambda: "stack ready" in said(folder), 60)
+        pids = {one: pid_of(folder, one) for one in ALL}
+        warm: dict[str, tuple[int, int]] = {}
+        for evening in range(EVENINGS):
+            port = value(folder, "relay", "SVC_RELAY_PORT")
+            words = ("--players", PLAYERS, "--hunts", 2, "--relay-port", port)
+            done = run("play", "--config", folder, *words)
+            assert done.returncode == 0, done.stdout + done.stderr
+            if evening == WARM:
+                warm = state(folder)
+        assert {one: pid_of(folder, one) for one in ALL} == pids, "a component was restarted"
+        last = state(folder)
+    for component, (rss, files) in last.items():
+        assert rss - warm[component][0] < SLACK_KIB, (component, warm[component], rss)
+        assert files - warm[component][1] <= PLAYERS, (component, warm[component], files)
+    assert "Traceback" not in said(folder)
