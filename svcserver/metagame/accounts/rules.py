@@ -128,7 +128,7 @@ def new_account_key() -> str:
 
 
 def new_invite_code() -> str:
-    """``XXXX-XXXX-XXXX``: 60 random bits."""
+    """Three groups of four of CODE_ALPHABET, joined by dashes: 60 random bits."""
     letters = "".join(secrets.choice(CODE_ALPHABET) for _ in range(12))
     return "-".join(letters[at : at + 4] for at in (0, 4, 8))
 
