@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from tests.support.processes import free_port
+from tests.support.requirements import skip
 
 SECRET = "s" * 40
 
@@ -128,13 +129,6 @@ def test_a_taken_port_and_a_missing_secret_end_the_start_with_a_line(tmp_path: P
     assert "Could not listen" in out.stderr + out.stdout
 
 
-def missing(why: str) -> None:
-    """Skip, loudly; or fail where the machine is expected to prove it."""
-    if "netns" in os.environ.get("SVC_TEST_REQUIRE", "").split(","):
-        pytest.fail(f"SVC_TEST_REQUIRE=netns, but {why}")
-    pytest.skip(f"NOT PROVEN HERE: {why}")
-
-
 def need_iptables(prefix: list[str]) -> None:
     """ipset and the kernel's part of it; other machines have only nftables."""
     probe = "create svc-probe hash:ip\ndestroy svc-probe\n"
@@ -144,7 +138,7 @@ def need_iptables(prefix: list[str]) -> None:
             [*prefix, "ipset", "restore"], input=probe.encode(), capture_output=True, check=False
         )
     if tried is None or tried.returncode != 0:
-        pytest.skip("NOT PROVEN HERE: this machine has no iptables with ipset")
+        raise skip("netns", "this machine has no iptables with ipset")
 
 
 @pytest.fixture
@@ -152,7 +146,7 @@ def namespace() -> Iterator[list[str]]:
     """The prefix that runs a command in a fresh network namespace with loopback up."""
     for program in ("unshare", "nsenter", "nft", "ip", "curl"):
         if shutil.which(program, path="/usr/sbin:/sbin:/usr/bin:/bin") is None:
-            missing(f"{program} is not installed")
+            raise skip("netns", f"{program} is not installed")
     holder = subprocess.Popen(
         ["unshare", "--net", "sh", "-c", "ip link set lo up && echo up && exec sleep 600"],
         stdout=subprocess.PIPE,
@@ -167,7 +161,7 @@ def namespace() -> Iterator[list[str]]:
             [*prefix, "nft", "-f", "-"], input=probe.encode(), capture_output=True, check=False
         )
         if not up or not tried or tried.returncode != 0:
-            missing("this machine allows no network namespace with nftables")
+            raise skip("netns", "this machine allows no network namespace with nftables")
         yield prefix
     finally:
         holder.stdout.close()

@@ -16,6 +16,7 @@ import pytest
 
 from svcserver.edge.certificate import make_pair, write_pair
 from tests.live.test_content import BIG, FILES, MB, Content, free_port, until
+from tests.support.requirements import skip
 
 
 class Gateway:
@@ -64,7 +65,7 @@ def sha256(path: Path) -> str:
 def resume_through_gateway(root: Path, size: int) -> None:
     """Download, cut in the middle, resume with curl, compare the hash."""
     if shutil.which("curl") is None:
-        pytest.skip("NOT PROVEN HERE: curl is not installed")
+        raise skip("curl", "it is not installed")
     content = Content(root, size)
     gateway = None
     try:

@@ -23,6 +23,7 @@ from tests.live.edge_host import (
     memory_of,
     running,
 )
+from tests.support.requirements import skip
 
 pytestmark = pytest.mark.live
 GET = b"GET /g HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -148,8 +149,9 @@ def test_a_handshake_that_never_comes_is_cut(host: Host) -> None:
             return
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl program")
 def test_renegotiation_is_refused(host: Host) -> None:
+    if shutil.which("openssl") is None:
+        raise skip("openssl", "it is not installed")
     talk = subprocess.run(
         ["openssl", "s_client", "-tls1_2", "-connect", f"127.0.0.1:{host.gateway_port}"],
         input=b"R\n",

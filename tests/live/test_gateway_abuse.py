@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.edge_host import DEADLINE_S, Host, memory_of, running
+from tests.support.requirements import skip
 
 pytestmark = pytest.mark.live
 CROWD = 2_048  # GATEWAY_MAX_CONNECTIONS as an owner gets it
@@ -28,7 +29,7 @@ def many_files() -> Iterator[None]:
     """Room for that many connections in this process and its children."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < FILES:
-        pytest.skip(f"the system allows this process {hard} files, and {FILES} are needed")
+        raise skip("descriptors", f"the system allows {hard} files, and {FILES} are needed")
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, FILES), hard))
     try:
         yield
