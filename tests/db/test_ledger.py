@@ -58,7 +58,7 @@ def names(tx: Connection) -> list[str]:
     return list(tx.execute(select(THINGS.c.name).order_by(THINGS.c.id)).scalars())
 
 
-class SqliteLedgerTests(SynchronousTestCase):
+class LedgerCase(SynchronousTestCase):
     def setUp(self) -> None:
         self.engine = self.make()
         THINGS.metadata.create_all(self.engine)
@@ -83,6 +83,8 @@ class SqliteLedgerTests(SynchronousTestCase):
         self.reactor.wait_for(asked)
         return self.successResultOf(asked)
 
+
+class SqliteLedgerTests(LedgerCase):
     def test_a_write_is_seen_by_the_next_read_and_by_others(self) -> None:
         self.wait(self.ledger.write(add(1)))
         self.assertEqual(self.wait(self.ledger.read(names)), ["1"])
@@ -143,6 +145,37 @@ class SqliteLedgerTests(SynchronousTestCase):
         for one in refused:
             self.failureResultOf(one, Unavailable)
         self.reactor.wait_for(started, *asked)
+
+
+class SqliteBatchTests(LedgerCase):
+    def test_a_refusal_before_the_first_write_makes_nobody_run_twice(self) -> None:
+        runs, refused = self.run_beside(lambda tx: names(tx))
+        self.assertEqual((runs, refused), ([1, 2], 1))
+
+    def test_after_a_failed_write_the_neighbours_results_are_those_that_stand(self) -> None:
+        runs, refused = self.run_beside(add(99))
+        self.assertEqual((runs[-2:], refused), ([1, 2], 1))
+
+    def run_beside(self, before_it_fails: Any) -> tuple[list[int], int]:
+        """Two jobs with a failing one between them: how many things each saw, each time it ran."""
+        runs: list[int] = []
+
+        def counted(tx: Connection) -> int:
+            add(len(names(tx)) + 1)(tx)
+            runs.append(len(names(tx)))
+            return runs[-1]
+
+        def fails(tx: Connection) -> None:
+            before_it_fails(tx)
+            raise Conflict("no")
+
+        first, failing, last = [self.ledger.write(one) for one in (counted, fails, counted)]
+        refused: list[Any] = []
+        failing.addErrback(refused.append)
+        self.reactor.wait_for(first, failing, last)
+        self.assertEqual([self.successResultOf(one) for one in (first, last)], [1, 2])
+        self.assertEqual(self.wait(self.ledger.read(names)), ["1", "2"])
+        return runs, len(refused)
 
 
 class PostgresLedgerTests(SqliteLedgerTests):
