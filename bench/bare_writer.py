@@ -5,7 +5,7 @@
 ``save`` and ``inventory`` parse the bodies that players send and store the bytes that the
 metagame stores for fifty players, each waiting for its commit before it sends the next;
 whatever waits shares one transaction and its fsync. ``login`` signs tokens. Prints how many
-a second.
+a second. ``bench.bare_store`` is the same writer where players reach it by HTTP.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from bench.players import document
 PLAYERS = 50
 VARIANTS = 20
 Store = Callable[[sqlite3.Connection, str, dict[str, Any]], None]
+Job = tuple[Store, str, dict[str, Any], Any]  # how, whose, what, who waits for it
 
 
 def main() -> None:
@@ -56,17 +57,18 @@ def writing(name: str, folder: Path, seconds: float) -> float:
     """Bodies parsed in one thread and stored by another, as players wait for their commits."""
     rng = random.Random(1)
     bodies = [(save_body if name == "save" else loot_body)(rng) for _ in range(VARIANTS)]
-    asked: SimpleQueue[tuple[int, dict[str, Any]] | None] = SimpleQueue()
+    asked: SimpleQueue[Job | None] = SimpleQueue()
     done: SimpleQueue[list[int]] = SimpleQueue()
     store = save if name == "save" else loot
-    writer = Thread(target=write, args=(folder, store, asked, done), daemon=True)
+    writer = Thread(target=write, args=(folder, asked, done.put), daemon=True)
     writer.start()
     for player in range(PLAYERS):
-        asked.put((player, orjson.loads(bodies[player % VARIANTS])))
+        asked.put((store, str(player), orjson.loads(bodies[player % VARIANTS]), player))
     count, began = 0, time.perf_counter()
     while time.perf_counter() - began < seconds:
         for player in done.get():
-            asked.put((player, orjson.loads(bodies[rng.randrange(VARIANTS)])))
+            body = orjson.loads(bodies[rng.randrange(VARIANTS)])
+            asked.put((store, str(player), body, player))
             count += 1
     took = time.perf_counter() - began
     asked.put(None)
@@ -74,7 +76,7 @@ def writing(name: str, folder: Path, seconds: float) -> float:
     return count / took
 
 
-def write(folder: Path, store: Store, asked: SimpleQueue[Any], done: SimpleQueue[Any]) -> None:
+def write(folder: Path, asked: SimpleQueue[Any], done: Callable[[list[Any]], None]) -> None:
     """Group commit: whatever waits in one transaction, a savepoint each, then all are answered."""
     connection = connected(folder)
     running = True
@@ -85,12 +87,12 @@ def write(folder: Path, store: Store, asked: SimpleQueue[Any], done: SimpleQueue
                 jobs.append(asked.get_nowait())
         running = None not in jobs
         connection.execute("BEGIN IMMEDIATE")
-        for player, body in filter(None, jobs):
+        for store, player, body, _ in filter(None, jobs):
             connection.execute("SAVEPOINT job")
-            store(connection, str(player), body)
+            store(connection, player, body)
             connection.execute("RELEASE job")
         connection.execute("COMMIT")
-        done.put([player for player, _ in filter(None, jobs)])
+        done([waiting for *_, waiting in filter(None, jobs)])
     connection.close()
 
 

@@ -27,8 +27,18 @@ from bench.client import Connection, connect, request
 from bench.players import Player
 from bench.population import populate
 from bench.runs import Run, Runs, crowd, measure
-from bench.servers import LOAD_CORE, bare_twisted, bare_uvicorn, metagame, pinned
-from bench.table import CROWD, FLOORS, MIX, TWISTED, UVICORN, alone, report, report_change
+from bench.servers import LOAD_CORE, bare_store, bare_twisted, bare_uvicorn, metagame, pinned
+from bench.table import (
+    CROWD,
+    FLOORS,
+    MIX,
+    TWISTED,
+    UVICORN,
+    alone,
+    bare,
+    report,
+    report_change,
+)
 
 SCENARIOS = (*FLOORS, MIX)
 Server = tuple[int, int]  # port and pid
@@ -49,6 +59,17 @@ async def yardstick(server: Server, players: int, seconds: float) -> Run:
     run = await measure([operation(wire) for wire in wires], server[1], seconds)
     for wire in wires:
         wire.close()
+    return run
+
+
+async def bare_writes(name: str, server: Server, players: int, seconds: float) -> Run:
+    """The same bodies as in ``scenario``, to a server that only stores them."""
+    cast = [Player(server[0], random.Random(n)) for n in range(players)]
+    for player in cast:
+        await player.sit_down()
+    run = await measure([player.operation(name) for player in cast], server[1], seconds)
+    for player in cast:
+        player.leave()
     return run
 
 
@@ -99,15 +120,21 @@ def main() -> None:
 def _floors(names: list[str], folder: Path, asked: argparse.Namespace) -> int:
     runs = Runs()
     with ExitStack() as stack:
-        bare = stack.enter_context(bare_twisted(folder))
+        small = stack.enter_context(bare_twisted(folder))
         other = stack.enter_context(bare_uvicorn(folder))
+        store = stack.enter_context(bare_store(folder))
         game = stack.enter_context(metagame(folder))
         for _ in range(asked.rounds):
-            for name, server in ((TWISTED, bare), (UVICORN, other)):
+            for name, server in ((TWISTED, small), (UVICORN, other)):
                 runs.add(name, uvloop.run(yardstick(server, asked.players, asked.seconds)))
             for name in names:
                 if name in alone:
                     runs.add(alone[name], by_itself(name, folder, min(asked.seconds, 2.0)))
+                if name in bare:
+                    runs.add(
+                        bare[name],
+                        uvloop.run(bare_writes(name, store, asked.players, asked.seconds)),
+                    )
                 runs.add(name, uvloop.run(scenario(name, game, asked.players, asked.seconds)))
         if MIX in names and asked.crowd:
             runs.add(CROWD, uvloop.run(scenario(CROWD, game, asked.crowd, 4 * asked.seconds)))

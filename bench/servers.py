@@ -99,3 +99,13 @@ def bare_uvicorn(folder: Path) -> Iterator[tuple[int, int]]:
     command = [sys.executable, "-m", "bench.bare_uvicorn", str(port)]
     with running(command, port, folder / "uvicorn.log", {}) as pid:
         yield port, pid
+
+
+@contextmanager
+def bare_store(folder: Path) -> Iterator[tuple[int, int]]:
+    """Port and pid of twisted.web before the bare writer: the yardstick of writes."""
+    port = free_port()
+    (folder / "store").mkdir()
+    command = [sys.executable, "-m", "bench.bare_store", str(port), str(folder / "store")]
+    with running(command, port, folder / "store.log", {}) as pid:
+        yield port, pid

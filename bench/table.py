@@ -8,18 +8,23 @@ from bench.runs import Runs
 
 TWISTED, UVICORN = "bare twisted.web", "uvicorn + starlette"
 MIX, CROWD = "mix", "crowd"
-alone = {  # scenarios whose yardstick is the work without HTTP
+alone = {  # what remains of a scenario without HTTP
     "login": "RS256 signing alone",
-    "save": "bare group-commit writer, saves",
-    "inventory": "bare group-commit writer, inventory",
+    "save": "the writer alone, saves",
+    "inventory": "the writer alone, inventory",
 }
-FLOORS: dict[str, tuple[tuple[str, float], ...]] = {
+bare = {  # twisted.web before the bare group-commit writer
+    "save": "bare writer, saves",
+    "inventory": "bare writer, inventory",
+}
+# (yardstick, floor); the writer alone is shown for the distance only: it answers nobody
+FLOORS: dict[str, tuple[tuple[str, float | None], ...]] = {
     "status": ((TWISTED, 1.3), (UVICORN, 0.8)),
     "login": ((alone["login"], 0.7),),
     "heartbeat": ((TWISTED, 1.1),),
     "character-read": ((TWISTED, 0.45),),
-    "save": ((alone["save"], 0.6),),
-    "inventory": ((alone["inventory"], 0.6),),
+    "save": ((bare["save"], 0.6), (alone["save"], None)),
+    "inventory": ((bare["inventory"], 0.6), (alone["inventory"], None)),
     "balance": ((TWISTED, 0.7),),
 }
 MIX_FLOOR = (TWISTED, 5_000 / 15_000)
@@ -47,9 +52,10 @@ def report(runs: Runs) -> int:
         for yardstick, floor in floors:
             ratio, by_cpu = runs.ratio(name, yardstick), runs.ratio_by_cpu(name, yardstick)
             shown = "" if by_cpu is None else f"{by_cpu:.2f}"
-            mark = "" if ratio >= floor else " MISSED"
-            failed |= ratio < floor
-            print(f"{start} {yardstick} | {ratio:.2f}{mark} | {shown} | {floor:.2f} {end}")
+            missed = floor is not None and ratio < floor
+            failed |= missed
+            mark, least = " MISSED" if missed else "", "" if floor is None else f"{floor:.2f}"
+            print(f"{start} {yardstick} | {ratio:.2f}{mark} | {shown} | {least} {end}")
         failed |= _harm(name, runs)
     for run in runs.of.get(CROWD, []):
         failed |= run.p99_ms > CROWD_P99_MS

@@ -1,0 +1,73 @@
+"""The yardstick of writes: twisted.web before the bare group-commit writer, log on.
+
+    python -m bench.bare_store PORT FOLDER
+
+``POST /character`` and ``POST /inventory`` parse the body, store the bytes that the metagame
+stores for it, and answer after the fsync; no token, no check, no rule.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any
+
+import orjson
+from attrs import define, field
+from twisted.internet import reactor as installed
+from twisted.web.resource import Resource
+from twisted.web.server import NOT_DONE_YET
+
+from bench.bare_twisted import BufferedSite
+from bench.bare_writer import loot, save, write
+
+BODY = b'{"stored":true}'
+
+
+@define(eq=False)
+class Store(Resource):
+    """Parses, hands over, and answers what is on disk."""
+
+    isLeaf = True
+    asked: SimpleQueue[Any] = field(factory=SimpleQueue)
+
+    def __attrs_pre_init__(self) -> None:
+        Resource.__init__(self)
+
+    def render_POST(self, request: Any) -> int:
+        """One write."""
+        how = save if request.path == b"/character" else loot
+        player = str(request.transport.getPeer().port)
+        self.asked.put((how, player, orjson.loads(request.content.read()), request))
+        return NOT_DONE_YET
+
+
+def answer(stored: list[Any]) -> None:
+    """A batch is on disk."""
+    for request in stored:
+        request.setHeader(b"content-type", b"application/json")
+        request.setHeader(b"content-length", b"%d" % len(BODY))
+        request.write(BODY)
+        request.finish()
+
+
+def main() -> None:
+    """Serve on the port of the first argument, with database and log in the second's folder."""
+    reactor: Any = installed
+    folder, store = Path(sys.argv[2]), Store()
+
+    def done(stored: list[Any]) -> None:
+        reactor.callFromThread(answer, stored)
+
+    Thread(target=write, args=(folder, store.asked, done), daemon=True).start()
+    log = str(folder / "bare-store-requests.log").encode()
+    # without this twisted.web reads each JSON body as a form, too: a third of a request
+    site = BufferedSite(store, logPath=log, parsePOSTFormSubmission=False)
+    reactor.listenTCP(int(sys.argv[1]), site, backlog=511, interface="127.0.0.1")
+    reactor.run()
+
+
+if __name__ == "__main__":
+    main()
