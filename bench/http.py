@@ -148,9 +148,10 @@ def _change(names: list[str], folder: Path, asked: argparse.Namespace) -> int:
     with ExitStack() as stack:
         few = stack.enter_context(metagame(folder))
         many = stack.enter_context(metagame(folder, "used"))
-        for _ in range(asked.rounds):
+        for number in range(asked.rounds):
+            both = ((fresh, few), (used, many))
             for name in names:
-                for runs, server in ((fresh, few), (used, many)):
+                for runs, server in both if number % 2 else reversed(both):
                     runs.add(name, uvloop.run(scenario(name, server, asked.players, asked.seconds)))
     return report_change(fresh, used, asked.accounts)
 
