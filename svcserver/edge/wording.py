@@ -5,6 +5,7 @@ Spec: 2 §5 Gateway, sheet "Headers".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from svcserver.edge.verdicts import Forward, Keeper, Refuse
@@ -44,9 +45,8 @@ _REASONS = {
 
 def request_head(head: RequestHead, forward: Forward, keeper: Keeper) -> bytes:
     """The request as the upstream gets it."""
-    parts = [b"%b %b HTTP/1.1\r\n" % (head.method, head.target)]
-    parts += _kept(head.headers, keeper.dropped, head.named)
-    parts.append(forward.added)
+    lines = _request_before if head.is_short else _request_lines
+    parts = [lines(head, keeper.dropped), forward.added]
     if forward.tunnel:
         parts.append(_UPGRADE)
     elif head.length is None:
@@ -57,10 +57,25 @@ def request_head(head: RequestHead, forward: Forward, keeper: Keeper) -> bytes:
     return b"".join(parts)
 
 
+def _request_lines(head: RequestHead, dropped: frozenset[bytes]) -> bytes:
+    start = b"%b %b HTTP/1.1\r\n" % (head.method, head.target)
+    return start + _kept(head.headers, dropped, head.named)
+
+
+def _answer_lines(answer: ResponseHead, hidden: frozenset[bytes]) -> bytes:
+    start = b"HTTP/1.1 %d %b\r\n" % (answer.status, answer.reason)
+    return start + _kept(answer.headers, hidden, answer.named)
+
+
+# the same heads come again and again: see http/heads.py
+_request_before = lru_cache(maxsize=4_096)(_request_lines)
+_answer_before = lru_cache(maxsize=1_024)(_answer_lines)
+
+
 def answer_head(answer: ResponseHead, keeper: Keeper, *, framed: bool, close: bool) -> bytes:
     """The answer as the client gets it; ``framed``: in chunks."""
-    parts = [b"HTTP/1.1 %d %b\r\n" % (answer.status, answer.reason)]
-    parts += _kept(answer.headers, keeper.hidden, answer.named)
+    lines = _answer_before if answer.is_short else _answer_lines
+    parts = [lines(answer, keeper.hidden)]
     if answer.status == 101:
         parts.append(_UPGRADE)
     elif framed:
@@ -90,17 +105,10 @@ def refusal(refuse: Refuse, *, with_body: bool, close: bool) -> bytes:
     return head + b"\r\n" + (body if with_body else b"")
 
 
-@lru_cache(maxsize=8)  # one set for each service and direction
-def _always(dropped: frozenset[bytes]) -> frozenset[bytes]:
-    return HOP_BY_HOP | dropped
-
-
-def _kept(headers: list[Header], dropped: frozenset[bytes], named: frozenset[bytes]) -> list[bytes]:
-    gone = _always(dropped)
-    if not named <= gone:
-        gone |= named - _KEPT
-    return [
+def _kept(headers: Sequence[Header], dropped: frozenset[bytes], named: frozenset[bytes]) -> bytes:
+    gone = HOP_BY_HOP | dropped | (named - _KEPT)
+    return b"".join(
         b"%b: %b\r\n" % (name, value)
         for name, lower, value in headers
         if lower not in gone and not lower.startswith(b"proxy-")
-    ]
+    )

@@ -30,6 +30,7 @@ _FIELD = re.compile(rb"([^:\r]+):([^\r]*)\r\n")  # one of what _FIELDS let pass
 _BARE_LF = re.compile(rb"(?<!\r)\n")
 _HOST = re.compile(rb"(?:[A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
 _SHORT = 64  # bytes; longer ones are rare, and would make remembering costly
+_KNOWN_REQUEST, _KNOWN_ANSWER = 2_048, 1_024  # bytes of a head that is remembered, likewise
 _NOTHING: frozenset[bytes] = frozenset()
 _LENGTH = re.compile(rb"[0-9]{1,15}")
 _SPECIAL = frozenset(
@@ -51,18 +52,27 @@ class Fault(Exception):
 class RequestHead(NamedTuple):
     """A request as far as the empty line. ``length`` is None for a chunked body.
 
-    A tuple, because one is made for every request and freezing each field would tell.
+    The same bytes have the same head, often the same object.
     """
 
+    raw: bytes
     method: bytes
     target: bytes
     minor: int
-    headers: list[Header]
+    headers: tuple[Header, ...]
     length: int | None = 0
     keep_alive: bool = True
     expects: bool = False
     upgrade: bytes = b""  # the Upgrade field, lower case
     named: frozenset[bytes] = frozenset()  # what the Connection field names
+
+    def __hash__(self) -> int:
+        return hash(self.raw)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it is worth remembering what was made of it."""
+        return len(self.raw) <= _KNOWN_REQUEST
 
     @property
     def has_body(self) -> bool:
@@ -82,13 +92,22 @@ class RequestHead(NamedTuple):
 class ResponseHead(NamedTuple):
     """An answer as far as the empty line; ``length`` None: chunked, -1: until the end."""
 
+    raw: bytes
     status: int
     reason: bytes
-    headers: list[Header]
+    headers: tuple[Header, ...]
     length: int | None
     declared: bytes | None  # the Content-Length field itself, which HEAD answers keep
     keep_alive: bool
     named: frozenset[bytes]
+
+    def __hash__(self) -> int:
+        return hash(self.raw)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it is worth remembering what was made of it."""
+        return len(self.raw) <= _KNOWN_ANSWER
 
 
 def find_end(buffer: bytes, limit: int = MAX_HEAD) -> int:
@@ -109,6 +128,10 @@ def find_end(buffer: bytes, limit: int = MAX_HEAD) -> int:
 
 def read_request(raw: bytes) -> RequestHead:
     """The head whose bytes, with the empty line, are ``raw``; raises Fault."""
+    return _request_before(raw) if len(raw) <= _KNOWN_REQUEST else _request(raw)
+
+
+def _request(raw: bytes) -> RequestHead:
     line, _, rest = raw.partition(b"\r\n")
     start = _REQUEST_LINE.fullmatch(line)
     if start is None:
@@ -124,6 +147,7 @@ def read_request(raw: bytes) -> RequestHead:
         # the rest is refused on the head alone: see RequestHead.is_plain
         _second_opinion(raw, method, target, len(headers))
     return RequestHead(
+        raw,
         method,
         target,
         minor,
@@ -136,8 +160,16 @@ def read_request(raw: bytes) -> RequestHead:
     )
 
 
+_request_before = lru_cache(maxsize=4_096)(_request)  # a client sends few heads, but often
+
+
 def read_response(raw: bytes, method: bytes) -> ResponseHead:
     """The answer to a ``method`` request; raises Fault."""
+    read = _response_before if len(raw) <= _KNOWN_ANSWER else _response
+    return read(raw, method == b"HEAD")
+
+
+def _response(raw: bytes, to_head: bool) -> ResponseHead:
     line, _, rest = raw.partition(b"\r\n")
     start = _STATUS_LINE.fullmatch(line)
     if start is None:
@@ -147,9 +179,10 @@ def read_response(raw: bytes, method: bytes) -> ResponseHead:
     named = _tokens(special.get(b"connection", ()))
     lengths = special.get(b"content-length", [])
     length: int | None = _response_length(special, minor)
-    bare = method == b"HEAD" or status < 200 or status in (204, 304)
+    bare = to_head or status < 200 or status in (204, 304)
     keep = b"close" not in named and (minor == 1 or b"keep-alive" in named)
     return ResponseHead(
+        raw,
         status,
         start[3] or b"",
         headers,
@@ -160,7 +193,10 @@ def read_response(raw: bytes, method: bytes) -> ResponseHead:
     )
 
 
-def _fields(raw: bytes) -> tuple[list[Header], dict[bytes, list[bytes]]]:
+_response_before = lru_cache(maxsize=1_024)(_response)  # of one second and length all are alike
+
+
+def _fields(raw: bytes) -> tuple[tuple[Header, ...], dict[bytes, list[bytes]]]:
     """Header lines, each with its CRLF; and the values of those that steer the framing."""
     if not _FIELDS.fullmatch(raw):
         raise Fault("header line")
@@ -172,7 +208,7 @@ def _fields(raw: bytes) -> tuple[list[Header], dict[bytes, list[bytes]]]:
         headers.append((name, lower, value))
         if lower in _SPECIAL:
             special.setdefault(lower, []).append(value)
-    return headers, special
+    return tuple(headers), special
 
 
 def _request_length(special: dict[bytes, list[bytes]], minor: int) -> int | None:

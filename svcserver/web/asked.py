@@ -6,6 +6,8 @@ but its bytes, so the reading of a small one is remembered.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from attrs import define, field
 
 from svcserver.http.heads import Fault, Header, read_request
@@ -20,7 +22,7 @@ class Fields:
 
     __slots__ = ("_values",)
 
-    def __init__(self, headers: list[Header]) -> None:
+    def __init__(self, headers: Sequence[Header]) -> None:
         self._values: dict[bytes, list[bytes]] = {}
         for _, name, value in headers:
             self._values.setdefault(name, []).append(value)

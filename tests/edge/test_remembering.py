@@ -1,0 +1,80 @@
+"""Heads that come again are not read again, and nothing of one reading leaks into another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import frozen
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.edge.verdicts import Forward
+from svcserver.edge.wording import answer_head, request_head
+from svcserver.http.heads import Fault, read_request, read_response
+
+ASKED = b"GET /party HTTP/1.1\r\nHost: x\r\nExpect-More: 1\r\nCookie: a\r\n\r\n"
+ANSWERED = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Powered-By: y\r\n\r\n"
+
+
+@frozen
+class Dropping:
+    """As much of a Keeper as the wording asks for."""
+
+    dropped: frozenset[bytes] = frozenset()
+    hidden: frozenset[bytes] = frozenset()
+
+
+def forward(added: bytes = b"") -> Forward:
+    nowhere: Any = None
+    return Forward(nowhere, "metagame", added)
+
+
+def copy(raw: bytes) -> bytes:
+    """Equal bytes that are another object, as the next request's are."""
+    return bytes(bytearray(raw))
+
+
+class RememberingTests(SynchronousTestCase):
+    def test_the_same_bytes_are_read_once(self) -> None:
+        self.assertIs(read_request(ASKED), read_request(copy(ASKED)))
+        self.assertIs(read_response(ANSWERED, b"GET"), read_response(copy(ANSWERED), b"POST"))
+
+    def test_a_byte_more_is_another_head(self) -> None:
+        other = ASKED.replace(b"/party", b"/party2")
+        self.assertEqual(read_request(other).target, b"/party2")
+        self.assertEqual(read_request(ASKED).target, b"/party")
+
+    def test_an_answer_to_head_is_not_mistaken_for_one_with_a_body(self) -> None:
+        for method, length in ((b"GET", 2), (b"HEAD", 0), (b"GET", 2), (b"HEAD", 0)):
+            self.assertEqual(read_response(copy(ANSWERED), method).length, length)
+
+    def test_long_heads_are_not_kept(self) -> None:
+        long = ASKED[:-2] + b"X: " + b"y" * 3_000 + b"\r\n\r\n"
+        self.assertIsNot(read_request(long), read_request(copy(long)))
+        answer = ANSWERED[:-2] + b"X: " + b"y" * 3_000 + b"\r\n\r\n"
+        self.assertIsNot(read_response(answer, b"GET"), read_response(copy(answer), b"GET"))
+
+    def test_a_fault_is_found_each_time(self) -> None:
+        for _ in range(2):
+            self.assertRaises(Fault, read_request, b"GET / HTTP/1.1\r\n\r\n")
+
+    def test_what_one_service_drops_another_still_passes_on(self) -> None:
+        head, answer = read_request(ASKED), read_response(ANSWERED, b"GET")
+        strict: Any = Dropping(frozenset([b"cookie"]), frozenset([b"x-powered-by"]))
+        mild: Any = Dropping()
+        for _ in range(2):
+            self.assertNotIn(b"Cookie", request_head(head, forward(), strict))
+            self.assertIn(b"Cookie: a\r\n", request_head(head, forward(), mild))
+            self.assertNotIn(b"X-Powered-By", _said(answer, strict))
+            self.assertIn(b"X-Powered-By: y\r\n", _said(answer, mild))
+
+    def test_what_is_added_belongs_to_one_request(self) -> None:
+        head = read_request(ASKED)
+        keeper: Any = Dropping()
+        for peer in (b"X-Forwarded-For: 1.1.1.1\r\n", b"X-Forwarded-For: 2.2.2.2\r\n"):
+            sent = request_head(head, forward(peer), keeper)
+            self.assertEqual(sent.count(b"X-Forwarded-For"), 1)
+            self.assertIn(peer, sent)
+
+
+def _said(answer: Any, keeper: Any) -> bytes:
+    return answer_head(answer, keeper, framed=False, close=False)
