@@ -74,7 +74,7 @@ class Channel(protocol.Protocol):
         self.since = 0.0  # when the present wait began
         self._waiting = b""
         self._upload: Upload | None = None
-        self._turn: Asked | None = None  # the request being answered
+        self._turn: HttpRequest | None = None  # the request being answered
         self._work: Deferred[Any] | None = None
         self._stream: Stream | None = None
         self._timer: Any = None
@@ -86,8 +86,8 @@ class Channel(protocol.Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether a request is being answered."""
-        return self._turn is not None
+        """Whether an answer is due."""
+        return self._turn is not None and not self._turn.hopeless
 
     # -- reading ---------------------------------------------------------------
 
@@ -161,6 +161,13 @@ class Channel(protocol.Protocol):
             self._ask(asked, request)
             return True
         front = self.factory.front
+        length = asked.length or 0
+        if 0 < length <= min(len(self._waiting), FAIR, front.max_json):
+            # it is all here: an early look would save nothing, and do the work twice
+            request.body, self._waiting = self._waiting[:length], self._waiting[length:]
+            self._hold(length)
+            self._ask(asked, request)
+            return True
         refusal = front.early(request, asked.length)
         if refusal is not None:
             self._refuse(refusal)
@@ -187,7 +194,7 @@ class Channel(protocol.Protocol):
         self._holding = size
 
     def _ask(self, asked: Asked, request: HttpRequest) -> None:
-        self._turn = asked
+        self._turn = request
         work = self.factory.front.answer(request)
         if isinstance(work, Answer):
             self._answer(asked, work)
@@ -309,7 +316,7 @@ class Channel(protocol.Protocol):
 
     def close_idle(self) -> None:
         """The service stops: end, unless an answer is due."""
-        if self._turn is None:
+        if not self.busy:
             self._end()
 
     def readConnectionLost(self) -> None:

@@ -193,9 +193,12 @@ class Slow:
 
     max_json: int = 100
     work: list[Deferred[Answer]] = field(factory=list)
+    bodies: list[bytes] = field(factory=list)
     cancelled: int = 0
+    looks: int = 0
 
     def early(self, request: HttpRequest, length: int | None) -> Answer | None:
+        self.looks += 1
         return None
 
     def page(self, status: int, why: BaseException | None) -> Answer:
@@ -203,6 +206,7 @@ class Slow:
 
     def answer(self, request: HttpRequest) -> Deferred[Answer]:
         self.work.append(Deferred(self._gone))
+        self.bodies.append(request.body)
         return self.work[-1]
 
     def _gone(self, work: Deferred[Answer]) -> None:
@@ -227,6 +231,26 @@ class WaitingTests(SynchronousTestCase):
         self.assertEqual((len(self.front.work), self.wire.value()), (1, b""))
         self.say(Answer(204))
         self.assertEqual(len(self.front.work), 2)
+
+    def test_a_body_that_comes_with_its_head_is_judged_once(self) -> None:
+        self.say(Answer(204))
+        self.channel.dataReceived(POST + GET)
+        self.assertEqual((self.front.bodies[-1], self.front.looks), (b"abc", 0))
+        self.assertEqual(self.factory.held, 3)
+        self.say(Answer(204))
+        self.assertEqual((self.front.bodies, self.factory.held), ([b"", b"abc", b""], 0))
+        self.say(Answer(204))
+        self.channel.dataReceived(POST[:-1])
+        self.assertEqual((len(self.front.bodies), self.front.looks), (3, 1))
+        self.channel.dataReceived(POST[-1:])
+        self.assertEqual(self.front.bodies[-1], b"abc")
+
+    def test_a_body_beyond_the_limit_is_refused_though_it_is_all_here(self) -> None:
+        self.say(Answer(204))
+        self.front.max_json = 2
+        self.channel.dataReceived(POST)
+        self.assertTrue(self.wire.take().startswith(b"HTTP/1.1 413 "))
+        self.assertEqual(len(self.front.bodies), 1)
 
     def test_work_for_a_client_that_has_gone_is_cancelled(self) -> None:
         self.wire.abortConnection()
