@@ -13,6 +13,7 @@ from attrs import define, field
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 from twisted.logger import Logger
 
+from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.secrets import Secret
 
@@ -23,6 +24,7 @@ LIFETIME_S = 86_400
 MAX_KNOWN = 16_384
 MAX_ACCOUNT_ID = 64  # characters, as in the database
 MAX_TOKEN = 4_096  # characters; ours have about 600
+_SIGNER = jwt.PyJWS()  # ``jwt.encode`` is the same with the standard library's slower JSON
 
 
 class InvalidToken(Exception):
@@ -64,7 +66,7 @@ class Tokens:
             "iss": ISSUER,
             "aud": ISSUER,
         }
-        return jwt.encode(claims, self._private, algorithm="RS256")
+        return _SIGNER.encode(json.dump(claims), self._private, algorithm="RS256")
 
     def verify(self, token: str) -> AccountId:
         """The account the token speaks for; raises InvalidToken.
