@@ -178,7 +178,12 @@ def coded(status: int, refusal: Refusal) -> Answer:
 
 
 def worded(status: int, refusal: Refusal) -> Answer:
-    """``{error: <code>, message}``: how management routes refuse. Spec: 2 §7."""
+    """``{error: <code>, message}``: how nine management routes refuse. Spec: 2 §7.
+
+    Refused credentials carry no code and have no body there either.
+    """
+    if not refusal.code:
+        return Answer(status)
     return Answer(status, {"error": refusal.code, "message": refusal.message})
 
 

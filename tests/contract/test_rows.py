@@ -7,6 +7,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.refusals import Missing, Unauthenticated
 from svcserver.web.routes import Access, Row
 from tests.support.game import Game
 
@@ -25,6 +26,16 @@ MARKS = {
     "public": "public",
     "body_log": "body log",
     "bad_json": "bad_request",
+}
+IN_WORDS = {  # UsernameAvailable has words too, but never refuses
+    "CreateInvite",
+    "DisbandGuild",
+    "Friends",
+    "GuildInvite",
+    "Guilds",
+    "PartyInvite",
+    "Register",
+    "RenameUser",
 }
 SECRET = re.compile(r":(token|code)\b")
 
@@ -56,6 +67,19 @@ class RowTests(SynchronousTestCase):
         for row in Game(self, **EVERY_SWITCH).door.rows:
             named = set(SECRET.findall(line_of(row)))
             self.assertEqual(named, set(row.secret_path), row.name)
+
+    def test_only_these_management_routes_refuse_in_words_and_none_a_credential(self) -> None:
+        rows = [row for row in Game(self, **EVERY_SWITCH).door.rows if "/svc/api/" in row.path]
+        unknown, stranger = Missing("no such account", code="not_found"), Unauthenticated("no key")
+        self.assertEqual(
+            {
+                row.path.removeprefix("/svc/api/")
+                for row in rows
+                if not ours(row) and row.refuse(404, unknown).body is not None
+            },
+            IN_WORDS,
+        )
+        self.assertEqual([row.name for row in rows if row.refuse(401, stranger).body], [])
 
     def test_switched_off_a_row_is_not_there_at_all(self) -> None:
         usual = {row.name for row in Game(self).door.rows}

@@ -8,10 +8,10 @@ from __future__ import annotations
 from attrs import frozen
 
 from svcserver.kernel.json import Json
-from svcserver.kernel.refusals import Forbidden, Malformed, Missing, Refusal, Unauthenticated
+from svcserver.kernel.refusals import Forbidden, Malformed, Missing, Unauthenticated
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.rules import Account
-from svcserver.web.routes import Answer, Call, worded
+from svcserver.web.routes import Call
 
 
 class Bare(Forbidden):
@@ -24,11 +24,6 @@ class Pair:
 
     sender: Account
     target: Account
-
-
-def refuse(status: int, refusal: Refusal) -> Answer:
-    """``{error, message}``; credential refusals carry no word and have no body."""
-    return worded(status, refusal) if refusal.code else Answer(status)
 
 
 def text_field(body: Json, name: str) -> str:

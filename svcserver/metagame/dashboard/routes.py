@@ -16,7 +16,6 @@ from sqlalchemy import Connection
 from svcserver.db.ledger import Ledger
 from svcserver.edge.joining import NoJoinString, join_string
 from svcserver.kernel.refusals import Malformed, Missing, TooMany
-from svcserver.metagame.accounts.behalf import refuse
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.characters.rules import MAX_VERSION, MAX_VERSION_DIGITS
 from svcserver.metagame.dashboard.diffs import MAX_SIZE, Change, difference
@@ -25,7 +24,7 @@ from svcserver.metagame.dashboard.shown import ChatRoom, Shown
 from svcserver.metagame.dashboard.store import search
 from svcserver.metagame.health.routes import NO_STORE
 from svcserver.metagame.savehistory.store import SqlArchive
-from svcserver.web.routes import BAD_JSON, Access, Answer, Call, Routes
+from svcserver.web.routes import BAD_JSON, Access, Answer, Call, Routes, worded
 
 FOUND = 50  # accounts a search lists
 MAX_TEXT = 64
@@ -103,7 +102,7 @@ def _watched(settings: Any) -> bool:
 class Dashboard:
     """``busy`` says how long an address must wait before another costly read (seconds)."""
 
-    routes: ClassVar[Routes] = Routes(refuse)
+    routes: ClassVar[Routes] = Routes(worded)
     shown: Shown
     ledger: Ledger
     now: Callable[[], float]

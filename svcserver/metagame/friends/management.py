@@ -9,7 +9,7 @@ from attrs import frozen
 from svcserver.metagame.accounts import behalf
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.friends.book import FriendBook
-from svcserver.web.routes import BAD_JSON, Access, Answer, Call, Routes
+from svcserver.web.routes import BAD_JSON, Access, Answer, Call, Routes, worded
 
 
 class FriendsReply(TypedDict):
@@ -24,7 +24,7 @@ class FriendsReply(TypedDict):
 class FriendManagement:
     """Sends a request or accepts theirs, with the same checks as in the game."""
 
-    routes: ClassVar[Routes] = Routes(behalf.refuse)
+    routes: ClassVar[Routes] = Routes(worded)
     directory: Directory
     book: FriendBook
 

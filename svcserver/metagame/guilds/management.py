@@ -13,7 +13,7 @@ from svcserver.metagame.accounts import behalf
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.guilds.book import GuildBook
 from svcserver.metagame.guilds.store import SqlGuilds
-from svcserver.web.routes import BAD_JSON, Access, Answer, Call, Routes
+from svcserver.web.routes import BAD_JSON, Access, Answer, Call, Routes, worded
 
 log = Logger()
 
@@ -47,7 +47,7 @@ class DisbandReply(TypedDict):
 class GuildManagement:
     """Guild routes under ``/svc/api``; all three are 404 ``guilds_off`` with GUILDS=0."""
 
-    routes: ClassVar[Routes] = Routes(behalf.refuse)
+    routes: ClassVar[Routes] = Routes(worded)
     directory: Directory
     ledger: Ledger
     book: GuildBook

@@ -9,7 +9,7 @@ from attrs import frozen
 from svcserver.kernel.refusals import Refusal
 from svcserver.metagame.accounts import behalf
 from svcserver.metagame.parties.routes import Inviting
-from svcserver.web.routes import BAD_JSON, Access, Answer, Call, Routes
+from svcserver.web.routes import BAD_JSON, Access, Answer, Call, Routes, worded
 
 
 class PartyInviteReply(TypedDict):
@@ -23,7 +23,7 @@ class PartyInviteReply(TypedDict):
 class PartyManagement:
     """Invites into the key owner's own party, with the same checks as in the game."""
 
-    routes: ClassVar[Routes] = Routes(behalf.refuse)
+    routes: ClassVar[Routes] = Routes(worded)
     inviting: Inviting
 
     @routes.row(

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from svcserver.db.ledger import Ledger
 from svcserver.kernel.refusals import Malformed, Missing
-from svcserver.metagame.accounts.behalf import refuse, text_field
+from svcserver.metagame.accounts.behalf import text_field
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.entitlements import rules as rights
 from svcserver.metagame.entitlements.routes import EntitlementRecord, listing, show, wish
@@ -23,7 +23,7 @@ from svcserver.metagame.progression.routes import selected
 from svcserver.metagame.progression.store import SqlBook
 from svcserver.metagame.progression.wire import ObjectiveRecord, TrackRecord, TrackReport
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import Access, Answer, Call, Routes
+from svcserver.web.routes import Access, Answer, Call, Routes, bare
 
 
 class Report(TypedDict):
@@ -70,7 +70,7 @@ class Seeded(TypedDict):
 class ProgressionManagement:
     """Report, seed, grant, revoke."""
 
-    routes: ClassVar[Routes] = Routes(refuse)
+    routes: ClassVar[Routes] = Routes(bare)
     settings: Settings
     tracks: Tracks
     ledger: Ledger

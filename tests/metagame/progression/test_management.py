@@ -40,8 +40,9 @@ class ManagementTests(Achieving):
         self.assertEqual(page["Tracks"][1]["earned_premium_rank"], 0)
         self.assertIsNone(last["earned_free_rank"])
         self.assertEqual(len(page["Entitlements"]), 3)
-        self.assertEqual(self.api("GET", "Progression").status, 400)
-        self.assertEqual(self.api("GET", "Progression?UserId=UID-no").status, 404)
+        for route, status in (("Progression", 400), ("Progression?UserId=UID-no", 404)):
+            refused = self.api("GET", route)
+            self.assertEqual((refused.status, refused.body), (status, b""))
 
     def test_grandfather_finishes_and_fresh_empties(self) -> None:
         body = {"UserId": self.ann.id, "Mode": "grandfather"}
@@ -65,7 +66,8 @@ class ManagementTests(Achieving):
             ([], 400),
             ({"UserId": "UID-no", "Mode": "fresh"}, 404),
         ):
-            self.assertEqual(self.api("POST", "SeedProgression", json=body).status, status)
+            page = self.api("POST", "SeedProgression", json=body)
+            self.assertEqual((page.status, page.body), (status, b""))
 
     def test_grant_and_revoke(self) -> None:
         body = {"UserId": self.ann.id, "Entitlement": "X"}
@@ -88,7 +90,8 @@ class ManagementTests(Achieving):
                 ({"Entitlement": "X"}, 400),
                 ({"UserId": "UID-no", "Entitlement": "X"}, 404),
             ):
-                self.assertEqual(self.api("POST", route, json=body).status, status)
+                page = self.api("POST", route, json=body)
+                self.assertEqual((page.status, page.body), (status, b""))
         body = {"UserId": self.ann.id, "Entitlement": "X", "Duration": -1}
         self.assertEqual(self.api("POST", "GrantEntitlement", json=body).status, 400)
 

@@ -14,6 +14,7 @@ export function use(text) {
 }
 
 const WORDS = {
+  400: "The server does not take one of these values.",
   401: "The server does not know this key.",
   403: "Only an admin, on this machine, may do this.",
   404: "The server has no such thing.",
