@@ -109,6 +109,7 @@ class Sent:
 
     server: Server
     hunt_id: str
+    match_id: str
     at: float
 
 
@@ -175,6 +176,8 @@ class Matchmaker:
         """Whether the wish is the party's current hunt again, or its last one for a member."""
         if wish.hunt_id != current.hunt_id or current.state is State.FAILED:
             return False
+        if player == group.leader and not self._is_in(player, current):
+            return False  # back from elsewhere: the leader wants the hunt anew
         if player in current.players and wish.game_mode == current.mode:
             return current.state is State.MATCHING or now - current.created_at < FOLLOW_S
         return (
@@ -186,8 +189,9 @@ class Matchmaker:
 
     def _again(self, player: AccountId, match: Match, now: float) -> Entry:
         """The same candidate; a player already sent is told MATCHING a while, then sent again."""
-        if player not in match.players:
+        if not self._is_in(player, match):
             self._leave(player)
+        if player not in match.players:
             match.players.append(player)
         hold_until = now + SENT_AGAIN_S if player in match.told else 0.0
         entry = Entry(match.id, match.mode, match.hunt_id, match, now, hold_until)
@@ -234,17 +238,19 @@ class Matchmaker:
         self._entries[player] = entry
         return entry
 
+    def _is_in(self, player: AccountId, match: Match) -> bool:
+        """Whether that is where the player stands now; ``players`` may still expect them."""
+        entry = self._entries.get(player)
+        return entry is not None and entry.match is match
+
     def follow(
         self, player: AccountId, candidate_id: str, group: Group | None, now: float
     ) -> Entry:
         """A member's way into the party's candidate; raises Missing."""
         match = self._parties.get(group.id) if group is not None else None
-        if match is None or match.id != candidate_id or player not in match.players:
+        if match is None or match.id != candidate_id or not self._is_in(player, match):
             raise Missing("not a candidate of your party")
-        entry = self._entries.get(player)
-        if entry is None or entry.match is not match:
-            raise Missing("not a candidate of your party")
-        return entry
+        return self._entries[player]
 
     # -- waiting -----------------------------------------------------------
 
@@ -294,8 +300,7 @@ class Matchmaker:
         if match.refused_at is None:
             match.refused_at = now
         for player in list(match.players):  # who left meanwhile is not expected again
-            entry = self._entries.get(player)
-            if entry is None or entry.match is not match:
+            if not self._is_in(player, match):
                 self._drop(player, match)
 
     def failed(self, match: Match) -> None:
@@ -310,14 +315,15 @@ class Matchmaker:
 
     def sent(self, player: AccountId, entry: Entry, now: float) -> None:
         """The player was told the server's address."""
-        match = entry.match
-        if match.server is not None and player not in match.told:
-            match.told.add(player)
-            self._sent.pop(player, None)  # the longest sent stands first
-            self._sent[player] = Sent(match.server, entry.hunt_id, now)
-            while len(self._sent) > MAX_ENTRIES:
-                del self._sent[next(iter(self._sent))]
-            match.sent_at = now
+        match, before = entry.match, self._sent.get(player)
+        if match.server is None or (before is not None and before.match_id == match.id):
+            return
+        match.told.add(player)
+        self._sent.pop(player, None)  # the longest sent stands first
+        self._sent[player] = Sent(match.server, entry.hunt_id, match.id, now)
+        while len(self._sent) > MAX_ENTRIES:
+            del self._sent[next(iter(self._sent))]
+        match.sent_at = now
 
     def last_sent(self, player: AccountId) -> Sent | None:
         """Where the player was last sent."""
@@ -335,7 +341,8 @@ class Matchmaker:
             self._parties.pop(match.party_id, None)
             if match.state is not State.IN_PROGRESS:
                 for member in list(match.players):
-                    self._leave(member)
+                    if self._is_in(member, match):
+                        self._leave(member)
                 return
         self.leave(player)
 

@@ -56,6 +56,46 @@ class PartyTests(Case):
         self.assertRaises(Malformed, self.join, "bob", 600.0)
         self.assertIsNot(self.join("ann", 600.0), match)
 
+    def test_a_leader_back_from_the_city_wants_the_same_hunt_anew(self) -> None:
+        first = self.join("ann")
+        self.send("ann", "bob", "cat")
+        for player in ("bob", "cat"):
+            self.join(player, 300.0, CITY)
+            self.send(player, server=ELSEWHERE, now=300.0)
+        self.assertEqual(self.join("ann", 310.0, CITY).players, ["ann"])
+        self.send("ann", server=ELSEWHERE, now=310.0)
+        again = self.join("ann", 320.0)
+        self.assertIsNot(again, first)
+        self.assertEqual((again.players, again.server), (["ann", "bob", "cat"], None))
+
+    def test_a_member_back_from_the_city_is_sent_to_the_running_hunt_again(self) -> None:
+        match = self.join("ann")
+        self.send("ann", "bob", now=1.0)
+        self.join("bob", 60.0, CITY)
+        self.send("bob", server=ELSEWHERE, now=60.0)
+        self.assertIs(self.join("bob", 100.0), match)
+        self.send("bob", now=120.0)
+        sent = self.matches.last_sent("bob")
+        assert sent is not None
+        self.assertEqual((sent.server, sent.hunt_id, sent.at), (SERVER, "Hunt_A", 120.0))
+        self.assertIsNotNone(self.matches.of_party("party", 179.0))
+
+    def test_who_joins_the_partys_hunt_again_waits_in_no_other_queue(self) -> None:
+        match = self.join("ann")
+        self.matches.asking(match, 0.0)
+        self.matches.left_party("party", ("bob",))
+        other = self.alone("bob", 1.0, OTHER)
+        self.assertIs(self.join("bob", 2.0), match)
+        self.assertEqual((other.players, match.players), ([], ["ann", "bob", "cat"]))
+
+    def test_a_leaders_cancel_leaves_alone_who_went_elsewhere(self) -> None:
+        self.matches.asking(self.join("ann"), 0.0)
+        city = self.join("bob", 1.0, CITY)
+        self.matches.cancel("ann", PARTY)
+        self.assertIsNone(self.matches.entry("cat", 1.0))
+        entry = self.matches.entry("bob", 1.0)
+        self.assertIs(None if entry is None else entry.match, city)
+
     def test_who_joined_the_party_later_follows_for_ten_minutes_too(self) -> None:
         match = self.join("ann")
         self.matches.ready(match, SERVER)
