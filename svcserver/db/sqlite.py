@@ -6,6 +6,7 @@ latency, a busy one its throughput (docs/performance.md has the figures).
 
 from __future__ import annotations
 
+import sqlite3
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
@@ -13,12 +14,15 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Engine
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, fail, gatherResults, succeed
+from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.db.direct import Direct, Plans
 from svcserver.db.faults import Faults
 from svcserver.db.ledger import Work
 from svcserver.kernel.refusals import Unavailable
+
+log = Logger()
 
 T = TypeVar("T")
 Job = tuple[Deferred[Any], Work[Any]]
@@ -100,22 +104,33 @@ class Worker:
         return batch, False
 
     def _transact(self, batch: list[Job]) -> list[Outcome]:
-        begin = "BEGIN IMMEDIATE" if self._writes else "BEGIN"
         try:
-            self._raw.execute(begin)
+            self._begin()
             outcomes = self._together(batch)
             if outcomes is None:
-                self._raw.execute("ROLLBACK")
-                self._raw.execute(begin)
+                self._begin()
                 outcomes = [(done, self._alone(work)) for done, work in batch]
             self._raw.execute("COMMIT")
         except Exception:
             # The disk refused the whole batch (full, I/O error, locked): nobody was saved.
             failure = Failure()
+            outcomes = [(done, failure) for done, _ in batch]
+            self._give_up()
+        return outcomes
+
+    def _begin(self) -> None:
+        """A new transaction; what is left of another is undone."""
+        if self._raw.in_transaction:
+            self._raw.execute("ROLLBACK")
+        self._raw.execute("BEGIN IMMEDIATE" if self._writes else "BEGIN")
+
+    def _give_up(self) -> None:
+        """Let go of the lock; a disk that refuses even this is asked again by the next batch."""
+        try:
             if self._raw.in_transaction:
                 self._raw.execute("ROLLBACK")
-            outcomes = [(done, failure) for done, _ in batch]
-        return outcomes
+        except sqlite3.Error:
+            log.failure("a transaction could not be rolled back")
 
     def _together(self, batch: list[Job]) -> list[Outcome] | None:
         """Run the jobs one after the other; None when one failed after it had written.

@@ -5,8 +5,10 @@ The worker threads are real; the reactor is a queue that the test empties.
 
 from __future__ import annotations
 
+import sqlite3
 import tempfile
 from queue import Queue
+from threading import Event, Thread
 from typing import Any
 
 from sqlalchemy import Column, Connection, Engine, Integer, MetaData, String, Table, insert, select
@@ -18,6 +20,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.db.engine import database_url, make_engine
 from svcserver.db.opening import ledger_for
 from svcserver.db.sqlite import MAX_WAITING
+from svcserver.db.transaction import transaction
 from svcserver.kernel.refusals import Conflict, Unavailable
 from tests.support.postgres import fresh_database
 
@@ -56,6 +59,24 @@ def add(number: int, name: str = "") -> Any:
 
 def names(tx: Connection) -> list[str]:
     return list(tx.execute(select(THINGS.c.name).order_by(THINGS.c.id)).scalars())
+
+
+class Stubborn:
+    """SQLite's connection on a disk that refuses two roll-backs."""
+
+    def __init__(self, raw: Any) -> None:
+        self.raw, self.left = raw, 2
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.raw, name)
+
+    def execute(self, sql: str) -> Any:
+        if sql == "ROLLBACK" and self.left:
+            self.left -= 1
+            error = sqlite3.OperationalError("disk I/O error")
+            error.sqlite_errorname = "SQLITE_IOERR"
+            raise error
+        return self.raw.execute(sql)
 
 
 class LedgerCase(SynchronousTestCase):
@@ -122,6 +143,28 @@ class SqliteLedgerTests(LedgerCase):
         self.reactor.wait_for(*asked)
         self.assertEqual(sorted(self.successResultOf(one) for one in asked), list(range(1, 41)))
 
+    def test_a_read_sees_one_moment_however_many_statements_it_takes(self) -> None:
+        self.wait(self.ledger.write(add(1)))
+        looked, written = Event(), Event()
+
+        def twice(tx: Connection) -> tuple[list[str], list[str]]:
+            before = names(tx)
+            looked.set()
+            written.wait(20)
+            return before, names(tx)
+
+        def add_between() -> None:
+            looked.wait(20)
+            with transaction(self.engine) as tx:
+                add(2)(tx)
+            written.set()
+
+        between = Thread(target=add_between)
+        between.start()
+        self.assertEqual(self.wait(self.ledger.read(twice)), (["1"], ["1"]))
+        between.join(20)
+        self.assertEqual(self.wait(self.ledger.read(names)), ["1", "2"])
+
     def test_a_cancelled_write_still_stands(self) -> None:
         asked = self.ledger.write(add(1))
         asked.addErrback(lambda why: None)
@@ -155,6 +198,22 @@ class SqliteBatchTests(LedgerCase):
     def test_after_a_failed_write_the_neighbours_results_are_those_that_stand(self) -> None:
         runs, refused = self.run_beside(add(99))
         self.assertEqual((runs[-2:], refused), ([1, 2], 1))
+
+    def test_a_rollback_that_fails_costs_its_batch_alone(self) -> None:
+        worker: Any = self.ledger._writer
+        worker._raw = stubborn = Stubborn(worker._raw)
+
+        def fails(tx: Connection) -> None:
+            add(1)(tx)
+            raise Conflict("no")
+
+        asked = self.ledger.write(fails)
+        self.reactor.wait_for(asked)
+        self.failureResultOf(asked, Unavailable)
+        self.assertEqual(stubborn.left, 0)
+        self.assertEqual(len(self.flushLoggedErrors(sqlite3.OperationalError)), 1)
+        self.wait(self.ledger.write(add(2)))
+        self.assertEqual(self.wait(self.ledger.read(names)), ["2"])
 
     def run_beside(self, before_it_fails: Any) -> tuple[list[int], int]:
         """Two jobs with a failing one between them: how many things each saw, each time it ran."""
