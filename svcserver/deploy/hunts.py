@@ -68,7 +68,7 @@ class Launch:
 
 @frozen
 class HuntTable:
-    """The hunts; ``choose`` picks by weight and is a seam for tests."""
+    """The hunts; ``random`` picks among what a hunt id may mean."""
 
     player_hunts: Mapping[str, Any]
     matchmaker_hunts: Mapping[str, Any]

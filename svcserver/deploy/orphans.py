@@ -7,8 +7,9 @@ forked. Each carries a mark in its environment, which its own children inherit. 
 from __future__ import annotations
 
 import os
+import select
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from twisted.logger import Logger
@@ -17,6 +18,7 @@ log = Logger()
 
 MARK = "SVC_DEPLOY_SERVER"
 PROCESSES = Path("/proc")
+ENDING_S = 2.0  # at most, for each; a killed process takes milliseconds
 
 
 def mark(host: str, port: int) -> dict[str, str]:
@@ -25,8 +27,11 @@ def mark(host: str, port: int) -> dict[str, str]:
 
 
 def end_left_over(host: str, port: int, processes: Path = PROCESSES) -> int:
-    """Kill what an earlier run at this address started; how many. Only we may be running."""
-    count = 0
+    """Kill what an earlier run at this address started; how many. Only we may be running.
+
+    Returns when they are gone, and with them their hold on the ports.
+    """
+    ended = []
     for pid in _marked(f"{MARK}={host}:{port}".encode(), processes):
         try:
             os.kill(pid, signal.SIGKILL)
@@ -34,8 +39,25 @@ def end_left_over(host: str, port: int, processes: Path = PROCESSES) -> int:
             log.debug("process {pid} cannot be ended: {why}", pid=pid, why=why.strerror)
             continue
         log.warn("ended process {pid}, which an earlier run left behind", pid=pid)
-        count += 1
-    return count
+        ended.append(pid)
+    wait_for(ended)
+    return len(ended)
+
+
+def wait_for(pids: Iterable[int]) -> None:
+    """Wait a moment for processes that were killed; the reactor does not run yet."""
+    for pid in pids:
+        try:
+            process = os.pidfd_open(pid)
+        except OSError:  # gone already, which is what we wait for
+            continue
+        try:
+            poll = select.poll()
+            poll.register(process, select.POLLIN)
+            if not poll.poll(ENDING_S * 1000):
+                log.warn("process {pid} is slow to end; it may still hold a port", pid=pid)
+        finally:
+            os.close(process)
 
 
 def _marked(wanted: bytes, processes: Path) -> Iterator[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable
@@ -19,42 +20,60 @@ from twisted.python.failure import Failure
 
 log = Logger()
 
-MAX_OUTPUT = 1024 * 1024  # bytes of one server's output file; then it starts anew once
+MAX_OUTPUT = 1024 * 1024  # bytes of one server's output file; then it begins anew
 LEASH = str(Path(__file__).with_name("leash.py"))
 
 
 class Output:
-    """A file that holds at most the last ``MAX_OUTPUT`` bytes, and those before in ``.old``."""
+    """A file with the last of what a game server printed, at most ``MAX_OUTPUT`` bytes.
+
+    What was there before, be it of this server or of the one before it, is kept in
+    ``.old``: the last words of a city that crashed outlive its restart.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._size = 0
-        self._file: BinaryIO | None = self._open()
+        self._file: BinaryIO | None = None
+        self._told = False
 
-    def _open(self) -> BinaryIO | None:
+    def begin(self) -> None:
+        """Open a fresh file; without one the output is lost, and the server runs on."""
+        self.close()
+        self._size = 0
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            return self._path.open("wb", buffering=0)
+            if self._path.exists():
+                os.replace(self._path, self._path.with_suffix(".old"))
+            self._file = self._path.open("wb", buffering=0)
         except OSError as why:
-            log.warn("no output file {path}: {why}", path=str(self._path), why=why.strerror)
-            return None
+            self._warn(why)
 
     def write(self, data: bytes) -> None:
-        """Keep what a game server printed."""
+        """Keep what a game server printed.
+
+        Never fails: an error here would close the server's pipe, and its next line
+        would end it. A full disk must not cost a hunt.
+        """
+        if self._file is not None and self._size + len(data) > MAX_OUTPUT:
+            self.begin()
         if self._file is None:
             return
-        if self._size + len(data) > MAX_OUTPUT:
-            self.close()
-            os.replace(self._path, self._path.with_suffix(".old"))
-            self._size, self._file = 0, self._open()
-        if self._file is not None:
+        try:
             self._size += self._file.write(data[-MAX_OUTPUT:]) or 0
+        except OSError as why:
+            self._warn(why)
 
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def _warn(self, why: OSError) -> None:
+        if not self._told:
+            self._told = True
+            log.warn("output is lost at {path}: {why}", path=str(self._path), why=why.strerror)
 
 
 class GameProcess(ProcessProtocol):
@@ -66,6 +85,11 @@ class GameProcess(ProcessProtocol):
         self._waiting: list[Deferred[None]] = []
         self.over = False
         self.group: int | None = None  # of what it forks, where it leads one
+
+    def connectionMade(self) -> None:
+        """It runs."""
+        if self._output is not None:
+            self._output.begin()
 
     def outReceived(self, data: bytes) -> None:
         """Standard output."""
@@ -112,50 +136,73 @@ class GameProcess(ProcessProtocol):
             self._waiting.append(done)
         return done
 
-    def kill(self, how: int) -> None:
-        """Signal the whole process group."""
+    def kill(self, how: str) -> None:
+        """``TERM`` or ``KILL`` to the process and, where there are groups, to what it forked."""
         if self.over or self.pid is None:
             return
         try:
-            os.killpg(self.pid, how)
-        except ProcessLookupError:
-            # not yet the leader of its own group: the leash is still on its way
-            transport: Any = self.transport
-            try:
+            if not self._kill_group(how):
+                transport: Any = self.transport
                 transport.signalProcess(how)
-            except ProcessExitedAlready:
-                self.over = True
+        except ProcessExitedAlready:
+            self.over = True
+        except PermissionError as why:  # a launcher made it somebody else's
+            log.error("process {pid} cannot be ended: {why}", pid=self.pid, why=why.strerror)
+
+    def _kill_group(self, how: str) -> bool:
+        """Whether there was a group to signal: the leash may still be on its way to one."""
+        if self.group is None:
+            return False
+        try:
+            os.killpg(self.group, getattr(signal, f"SIG{how}"))
+        except ProcessLookupError:
+            return False
+        return True
 
 
 @define
 class Spawner:
-    """Starts processes through the reactor."""
+    """Starts processes through the reactor.
+
+    ``leash`` where the system knows process groups; Windows does not, and takes no
+    choice of descriptors either.
+    """
 
     reactor: Any
     python: str = sys.executable
     environ: dict[str, str] = field(factory=lambda: dict(os.environ), repr=False)
+    leash: bool = os.name == "posix"
 
     def spawn(self, process: GameProcess, command: list[str], extra: dict[str, str]) -> int:
         """Start ``command`` (a list, never a shell line); its pid. Raises OSError."""
-        program = check_program(command[0])
-        leashed = [self.python, "-I", "-S", LEASH, program, *command[1:]]
+        words = [check_program(command[0], self.environ.get("PATH")), *command[1:]]
+        environ = {**self.environ, **extra}
+        if not self.leash:
+            transport = self.reactor.spawnProcess(process, words[0], words, env=environ)
+            transport.closeStdin()
+            return int(transport.pid)
         transport = self.reactor.spawnProcess(
             process,
             self.python,
-            leashed,
-            env={**self.environ, **extra},
+            [self.python, "-I", "-S", LEASH, *words],
+            env=environ,
             childFDs={1: "r", 2: "r"},  # standard input stays closed
         )
-        pid = int(transport.pid)
-        process.group = pid if hasattr(os, "killpg") else None
-        return pid
+        process.group = int(transport.pid)
+        return process.group
 
 
-def check_program(path: str) -> str:
-    """The program's absolute path; raises OSError when it cannot be run."""
+def check_program(path: str, search: str | None = None) -> str:
+    """The program's absolute path; a bare word is found in ``search``, a PATH, as well.
+
+    Raises OSError when it cannot be run.
+    """
     where = Path(path).resolve()
     if not where.exists():
-        raise FileNotFoundError(f"{path} does not exist")
+        found = shutil.which(path, path=search) if path == os.path.basename(path) else None
+        if found is None:
+            raise FileNotFoundError(f"{path} does not exist")
+        return os.path.abspath(found)
     if not where.is_file():
         raise IsADirectoryError(f"{path} is not a file")
     if not os.access(where, os.X_OK):
@@ -166,8 +213,10 @@ def check_program(path: str) -> str:
 def _is_zombie(pid: int) -> bool:
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
+    except (FileNotFoundError, ProcessLookupError, IndexError):
         return sys.platform == "linux"  # gone; elsewhere there is nothing to read
+    except OSError:  # no descriptor left, say: its end will be told
+        return False
     return state in ("Z", "X")
 
 

@@ -30,9 +30,11 @@ class Readiness:
     grace: Callable[[], float] = lambda: 0.0
 
     def prepare(self) -> tuple[Path | None, dict[str, str]]:
-        """The file a child is to write, and the variable that names it."""
+        """The file a child is to write, and the variable that names it; raises Unlaunchable."""
         if self.folder is None:
             return None, {}
+        if not self.folder.is_dir():
+            raise Unlaunchable(f"GAMESERVER_READY_DIR {self.folder} must be a folder that exists")
         proof = self.folder / secrets.token_hex(16)
         return proof, {VARIABLE: str(proof)}
 

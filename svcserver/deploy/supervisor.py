@@ -6,7 +6,6 @@ noticed on hand-out, by its exit and by the watchdog.
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -129,7 +128,7 @@ class Supervisor:
         try:
             await self.readiness.wait(process, server.port, launch.kind, proof)
         except Unlaunchable:
-            process.kill(signal.SIGKILL)
+            process.kill("KILL")
             raise
         return server
 
@@ -247,7 +246,7 @@ class Supervisor:
         self._stopping = True
         processes = list(self._processes.values())
         for process in processes:
-            process.kill(signal.SIGTERM)
+            process.kill("TERM")
         late = self.clock.callLater(KILL_AFTER_S, self._kill_all, processes)
 
         def done(result: Any) -> Any:
@@ -260,4 +259,4 @@ class Supervisor:
     @staticmethod
     def _kill_all(processes: list[GameProcess]) -> None:
         for process in processes:
-            process.kill(signal.SIGKILL)
+            process.kill("KILL")

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 
+from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.deploy.orphans import MARK, end_left_over, mark
+from svcserver.deploy import orphans
+from svcserver.deploy.orphans import MARK, end_left_over, mark, wait_for
 from tests.ctl.command import nowhere
 
 
@@ -15,7 +19,9 @@ class OrphanTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.processes = nowhere(self)
         self.killed: list[tuple[int, int]] = []
+        self.waited: list[int] = []
         self.patch(os, "kill", self.kill)
+        self.patch(orphans, "wait_for", self.waited.extend)
 
     def kill(self, pid: int, how: int) -> None:
         if pid == 44:
@@ -39,6 +45,25 @@ class OrphanTests(SynchronousTestCase):
         (self.processes / "45").mkdir()
         self.assertEqual(end_left_over("127.0.0.1", 61001, self.processes), 1)
         self.assertEqual(self.killed, [(41, signal.SIGKILL)])
+        self.assertEqual(self.waited, [41])
 
     def test_a_system_without_such_a_list_ends_nothing(self) -> None:
         self.assertEqual(end_left_over("127.0.0.1", 61001, self.processes / "none"), 0)
+
+
+class WaitTests(SynchronousTestCase):
+    def test_a_killed_process_is_gone_when_the_wait_is_over(self) -> None:
+        child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+        try:
+            child.kill()
+            wait_for([child.pid])
+            self.assertEqual(child.poll(), -signal.SIGKILL)  # asked once
+            wait_for([child.pid])  # gone
+        finally:
+            child.communicate()
+
+    def test_one_that_will_not_end_is_not_waited_for_for_ever(self) -> None:
+        self.patch(orphans, "ENDING_S", 0.01)
+        with capturedLogs() as events:
+            wait_for([os.getpid()])
+        self.assertEqual([one["log_level"].name for one in events], ["warn"])

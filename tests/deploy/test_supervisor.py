@@ -55,7 +55,7 @@ class FakeSpawner:
         self.commands: list[list[str]] = []
         self.extra: list[dict[str, str]] = []
         self.broken: OSError | None = None
-        self.kills: list[int] = []
+        self.kills: list[str] = []
 
     def spawn(self, process: GameProcess, command: list[str], extra: dict[str, str]) -> int:
         if self.broken is not None:
@@ -68,10 +68,10 @@ class FakeSpawner:
         self.extra.append(extra)
         return child.pid
 
-    def _kill(self, child: FakeTransport, how: int) -> None:
+    def _kill(self, child: FakeTransport, how: str) -> None:
         self.kills.append(how)
-        if not child.process.over and (how == signal.SIGKILL or not getattr(child, "deaf", False)):
-            child.end(by=how)
+        if not child.process.over and (how == "KILL" or not getattr(child, "deaf", False)):
+            child.end(by=signal.SIGKILL if how == "KILL" else signal.SIGTERM)
 
 
 class SupervisorCase(SynchronousTestCase):
@@ -233,9 +233,7 @@ class WatchTests(SupervisorCase):
         self.assertNoResult(stopped)
         self.clock.advance(10)
         self.successResultOf(stopped)
-        self.assertEqual(
-            self.spawner.kills, [signal.SIGTERM, signal.SIGTERM, signal.SIGKILL, signal.SIGKILL]
-        )
+        self.assertEqual(self.spawner.kills, ["TERM", "TERM", "KILL", "KILL"])
         self.assertEqual(self.clock.getDelayedCalls(), [])
         self.failureResultOf(self.ask(supervisor, HUNT), Unlaunchable)
 
@@ -284,7 +282,7 @@ class ReadinessTests(SupervisorCase):
         asked = self.ask(supervisor, HUNT)
         self.clock.pump([0.2] * 460)
         self.failureResultOf(asked, Unlaunchable)
-        self.assertIn(signal.SIGKILL, self.spawner.kills)
+        self.assertIn("KILL", self.spawner.kills)
 
     def test_a_city_that_runs_but_is_not_ready_is_waited_for(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -299,6 +297,13 @@ class ReadinessTests(SupervisorCase):
         proof.write_text(f"{self.spawner.children[-1].pid}:8777")
         self.clock.advance(0.2)
         self.assertIs(self.successResultOf(first), self.successResultOf(second))
+
+    def test_a_folder_that_is_none_fails_the_launch_at_once_and_starts_nothing(self) -> None:
+        supervisor = self.make()
+        supervisor.readiness = Readiness(self.clock, Path("/no/such/folder"))
+        why = self.failureResultOf(self.ask(supervisor, HUNT), Unlaunchable)
+        self.assertIn("GAMESERVER_READY_DIR", str(why.value))
+        self.assertEqual(self.spawner.children, [])
 
     def test_a_bad_grace_fails_the_launch(self) -> None:
         supervisor = self.make()

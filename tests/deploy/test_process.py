@@ -1,0 +1,207 @@
+"""One child: its output, its end, and the ways to end it; with a transport that does nothing."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.error import ProcessDone, ProcessExitedAlready
+from twisted.logger import capturedLogs
+from twisted.python.failure import Failure
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.deploy import process as processes
+from svcserver.deploy.process import GameProcess, Output, Spawner, check_program
+
+PID = 2**22 + 7  # beyond what Linux gives away
+
+
+@define
+class Transport:
+    """A child's transport; remembers."""
+
+    pid: int = PID
+    refuse: Exception | None = None
+    signals: list[str] = field(factory=list)
+    stdin_closed: bool = False
+
+    def signalProcess(self, how: str) -> None:
+        if self.refuse is not None:
+            raise self.refuse
+        self.signals.append(how)
+
+    def loseConnection(self) -> None:
+        """Nothing to close."""
+
+    def closeStdin(self) -> None:
+        self.stdin_closed = True
+
+
+class FullDisk:
+    """A file on a disk without room."""
+
+    def __init__(self) -> None:
+        self.full = True
+        self.held = b""
+
+    def write(self, data: bytes) -> int:
+        if self.full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self.held += data
+        return len(data)
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+class OutputTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.path = self.folder / "logs" / "city-8777.log"
+
+    def begun(self) -> Output:
+        output = Output(self.path)
+        output.begin()
+        self.addCleanup(output.close)
+        return output
+
+    def test_nothing_is_touched_before_the_process_runs(self) -> None:
+        Output(self.path)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_the_last_words_of_the_server_before_are_kept(self) -> None:
+        self.begun().write(b"crashed here\n")
+        self.begun().write(b"hello\n")
+        self.assertEqual(self.path.read_bytes(), b"hello\n")
+        self.assertEqual(self.path.with_suffix(".old").read_bytes(), b"crashed here\n")
+
+    def test_a_talkative_server_fills_no_disk(self) -> None:
+        self.patch(processes, "MAX_OUTPUT", 10)
+        output = self.begun()
+        for word in (b"aaaa", b"bbbb", b"cccc", b"d" * 30):
+            output.write(word)
+        sizes = {one.name: one.stat().st_size for one in self.path.parent.iterdir()}
+        self.assertEqual(sizes, {"city-8777.log": 10, "city-8777.old": 4})
+
+    def test_a_full_disk_is_told_once_and_output_goes_on_when_there_is_room(self) -> None:
+        output = self.begun()
+        output.close()
+        full = FullDisk()
+        output._file = full  # type: ignore[assignment]  # all that is used of a file
+        with capturedLogs() as events:
+            for _ in range(3):
+                output.write(b"lost")
+        self.assertEqual([one["log_level"].name for one in events], ["warn"])
+        full.full = False
+        output.write(b"kept")
+        self.assertEqual(full.held, b"kept")
+
+    def test_a_folder_that_cannot_be_made_costs_only_the_output(self) -> None:
+        self.path.parent.write_text("in the way")
+        with capturedLogs() as events:
+            self.begun().write(b"lost")
+        self.assertEqual([one["log_level"].name for one in events], ["warn"])
+
+
+class ProcessTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.ended: list[str] = []
+        self.process = GameProcess(None, self.ended.append)
+        self.transport = Transport()
+        self.process.makeConnection(self.transport)
+        self.groups: list[tuple[int, int]] = []
+        self.patch(os, "killpg", lambda *sent: self.groups.append(sent))
+
+    def test_a_signal_goes_to_the_whole_group(self) -> None:
+        self.process.group = PID
+        self.process.kill("TERM")
+        self.process.kill("KILL")
+        self.assertEqual(self.groups, [(PID, signal.SIGTERM), (PID, signal.SIGKILL)])
+        self.assertEqual(self.transport.signals, [])
+
+    def test_one_without_a_group_is_signalled_alone(self) -> None:
+        self.process.kill("TERM")
+        self.process.group = PID
+        self.patch(os, "killpg", self.no_group)
+        self.process.kill("KILL")
+        self.assertEqual((self.groups, self.transport.signals), ([], ["TERM", "KILL"]))
+
+    def no_group(self, group: int, how: int) -> None:
+        raise ProcessLookupError(errno.ESRCH, "No such process")
+
+    def test_one_that_is_gone_is_over(self) -> None:
+        self.transport.refuse = ProcessExitedAlready()
+        self.process.kill("TERM")
+        self.assertTrue(self.process.over)
+
+    def test_one_that_is_not_ours_to_end_does_not_keep_the_others_alive(self) -> None:
+        self.transport.refuse = PermissionError(errno.EPERM, "Operation not permitted")
+        with capturedLogs() as events:
+            self.process.kill("KILL")
+        self.assertEqual([one["log_level"].name for one in events], ["error"])
+
+    def test_it_lives_while_its_pid_does(self) -> None:
+        self.assertFalse(self.process.alive)  # no such process, and nobody told us
+        self.transport.pid = os.getpid()
+        self.assertTrue(self.process.alive)
+        self.process.processExited(Failure(ProcessDone(0)))
+        self.assertFalse(self.process.alive)
+
+    def test_without_descriptors_to_look_nobody_is_taken_for_dead(self) -> None:
+        self.patch(Path, "read_text", self.too_many)
+        self.assertTrue(self.process.alive)
+
+    def too_many(self) -> str:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+
+class Reactor:
+    """Remembers what it was to start."""
+
+    def __init__(self) -> None:
+        self.started: list[tuple[str, list[str], dict[str, Any]]] = []
+        self.transport = Transport()
+
+    def spawnProcess(self, process: Any, program: str, words: list[str], **more: Any) -> Transport:
+        self.started.append((program, words, more))
+        return self.transport
+
+
+class SpawnerTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.program = self.folder / "run-windows"
+        self.program.write_text("#!/bin/sh\n")
+        self.program.chmod(0o700)
+        self.reactor = Reactor()
+        self.process = GameProcess(None, lambda how: None)
+
+    def spawner(self, **more: Any) -> Spawner:
+        return Spawner(self.reactor, "/bin/python", {"PATH": str(self.folder)}, **more)
+
+    def test_a_launcher_is_found_on_the_path_as_in_a_shell(self) -> None:
+        self.spawner().spawn(self.process, ["run-windows", "game.exe", "key"], {"X": "1"})
+        [(program, words, more)] = self.reactor.started
+        self.assertEqual(program, "/bin/python")
+        self.assertEqual(words[-3:], [str(self.program), "game.exe", "key"])
+        self.assertEqual(more["env"], {"PATH": str(self.folder), "X": "1"})
+        self.assertEqual(self.process.group, PID)
+
+    def test_a_path_is_not_looked_for_elsewhere(self) -> None:
+        for path in ("./run-windows", "nowhere/run-windows", "run-windoze"):
+            with self.assertRaises(FileNotFoundError):
+                check_program(path, str(self.folder))
+
+    def test_where_there_are_no_process_groups_the_program_is_started_itself(self) -> None:
+        spawner = self.spawner(leash=False)
+        self.assertEqual(spawner.spawn(self.process, [str(self.program), "key"], {}), PID)
+        [(program, words, more)] = self.reactor.started
+        self.assertEqual((program, words), (str(self.program), [str(self.program), "key"]))
+        self.assertNotIn("childFDs", more)  # Windows knows none
+        self.assertTrue(self.reactor.transport.stdin_closed)
+        self.assertIsNone(self.process.group)

@@ -1,0 +1,181 @@
+"""Every variable of the deploy server: what it is without a value, and what a bad one does.
+
+Sheet: configuration, Deploy server.
+"""
+
+from __future__ import annotations
+
+from attrs import evolve, fields
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.deploy.fleet import GameServer
+from svcserver.deploy.hunts import Kind, Unlaunchable
+from svcserver.deploy.service import _at_boot, supervise
+from svcserver.deploy.settings import Settings, check
+from svcserver.deploy.supervisor import KEYLESS
+from svcserver.kernel.launch_requests import LaunchRequest
+from svcserver.kernel.settings import BadSetting, load
+from tests.deploy.test_supervisor import CITY, HUNT, FakeSpawner
+
+GOOD = {"PORT": "61001"}
+WHOLE = {
+    **GOOD,
+    "MY_IP": "203.0.113.9",
+    "PORT_RANGE_BEGIN": "8770",
+    "PORT_RANGE_END": "8777",
+    "GAMESERVER_BINARY_PATH": "/srv/game",
+    "METAGAME_API_KEY": "hush",
+    "CITY_MAP": "/Game/Maps/city/a",
+}
+
+
+def read(**more: str) -> Settings:
+    """As a host with these settings has them."""
+    return load(Settings, {**GOOD, **more})[0]
+
+
+class DefaultTests(SynchronousTestCase):
+    def test_a_port_is_needed_and_nothing_else(self) -> None:
+        with self.assertRaises(BadSetting) as caught:
+            load(Settings, {})
+        self.assertIn("PORT is not set", str(caught.exception))
+        found, warnings = load(Settings, GOOD)
+        self.assertEqual(warnings, [])
+        wanted = {
+            "port": 61001,
+            "bind_host": "127.0.0.1",
+            "node_env": "",
+            "log_level": "info",
+            "metrics_port": None,
+            "my_ip": "",
+            "first_port": 0,
+            "last_port": 0,
+            "binary": "",
+            "launcher": (),
+            "arguments": ("-server", "-nullrhi"),
+            "key": None,
+            "city_map": "",
+            "trials_map": "",
+            "spacing_s": 0.0,
+            "dojo_at_boot": False,
+            "liveness": True,
+            "hunt_worker": False,
+            "memory_guard": True,
+            "min_free_mb": "3072",
+            "startup_mb": "1536",
+            "hunt_startup_mb": "",
+            "reservation_seconds": "60",
+            "startup_grace_ms": "0",
+            "ready_dir": "",
+        }
+        self.assertEqual({one.name: getattr(found, one.name) for one in fields(Settings)}, wanted)
+
+    def test_what_an_owner_should_mend_is_said_at_the_start(self) -> None:
+        self.assertEqual(check(load(Settings, WHOLE)[0]), [])
+        for name in set(WHOLE) - {"PORT"}:
+            [line] = check(load(Settings, {**WHOLE, name: ""})[0])
+            self.assertIn(name, line)
+        worker = load(Settings, {**WHOLE, "CITY_MAP": "", "HUNT_WORKER": "1"})[0]
+        self.assertEqual(check(worker), [])
+
+    def test_switches_know_one_word_each(self) -> None:
+        for text, off, on in (("0", False, False), ("1", True, True), ("yes", False, True)):
+            found = read(
+                ENABLE_DOJO=text,
+                HUNT_WORKER=text,
+                PERSISTENT_WORLD_LIVENESS=text,
+                GAMESERVER_MEMORY_GUARD=text,
+            )
+            self.assertEqual((found.dojo_at_boot, found.hunt_worker), (off, off))
+            self.assertEqual((found.liveness, found.memory_guard), (on, on))
+
+    def test_worlds_at_boot(self) -> None:
+        self.assertEqual(_at_boot(read()), [Kind.CITY])
+        self.assertEqual(_at_boot(read(ENABLE_DOJO="1")), [Kind.CITY, Kind.DOJO])
+        self.assertEqual(_at_boot(read(ENABLE_DOJO="1", HUNT_WORKER="1")), [])
+
+    def test_no_extra_arguments_is_a_wish_like_another(self) -> None:
+        self.assertEqual(read(GAMESERVER_ARGS="").arguments, ())
+        self.assertEqual(read(GAMESERVER_ARGS=" -a  -b=c ").arguments, ("-a", "-b=c"))
+        self.assertEqual(read(GAMESERVER_LAUNCHER="wine start").launcher, ("wine", "start"))
+
+
+class BadValueTests(SynchronousTestCase):
+    def test_these_keep_it_from_starting(self) -> None:
+        for name, values in {
+            "PORT": ["", "0", "65536", "x", "-1"],
+            "BIND_HOST": ["nowhere", "127.0.0.1,::1", "1.2.3"],
+            "METRICS_PORT": ["0", "x"],
+        }.items():
+            for value in values:
+                with self.assertRaises(BadSetting) as caught:
+                    load(Settings, {**GOOD, name: value})
+                self.assertIn(name, str(caught.exception))
+
+    def test_these_are_a_warning_and_the_default(self) -> None:
+        for name, attribute, values in (
+            ("MY_IP", "my_ip", ["x", "::1", "1.2.3", "1.2.3.256", "host.example"]),
+            ("PORT_RANGE_BEGIN", "first_port", ["x", "0", "70000"]),
+            ("PORT_RANGE_END", "last_port", ["x", "0", "70000"]),
+            ("CITY_MAP", "city_map", ["city", "/Game", "/Game/a b", "/Game/a;b"]),
+            ("TRIALS_MAP", "trials_map", ["city", "/Game/../x"]),
+            ("SECONDS_TO_WAIT_BETWEEN_GAMESERVER_STARTUP", "spacing_s", ["-1", "x", "nan", "inf"]),
+            ("LOG_LEVEL", "log_level", ["loud"]),
+        ):
+            usual = getattr(read(), attribute)
+            for value in values:
+                found, [line] = load(Settings, {**GOOD, name: value})
+                self.assertEqual(getattr(found, attribute), usual)
+                self.assertIn(name, line)
+
+    def test_a_range_is_at_least_two_ports(self) -> None:
+        for first, last, good in ((8770, 8771, True), (8771, 8771, False), (8777, 8770, False)):
+            found = read(PORT_RANGE_BEGIN=str(first), PORT_RANGE_END=str(last))
+            self.assertEqual(found.has_ports, good)
+
+
+class LaunchTests(SynchronousTestCase):
+    """Bad values that fail launches and not the start: the sheet's ``launch 500``."""
+
+    def launch(self, more: dict[str, str], wish: LaunchRequest = HUNT) -> Deferred[GameServer]:
+        """Ask the supervisor that these settings make for a game server."""
+        environ = {**WHOLE, "GAMESERVER_MEMORY_GUARD": "0", **more}
+        supervisor = supervise(load(Settings, environ)[0], Clock())
+        supervisor.program = evolve(supervisor.program, output=None)
+        supervisor.starter = spawner = FakeSpawner()
+        supervisor.is_bound = lambda port: False
+        self.commands = spawner.commands
+        return Deferred.fromCoroutine(supervisor.hand_out(wish))
+
+    def test_with_good_values_a_server_is_handed_out(self) -> None:
+        self.assertEqual(self.successResultOf(self.launch({})).port, 8775)
+        self.assertEqual(self.commands[0][:2], ["/srv/game", "hush"])
+
+    def test_each_bad_one_is_named_in_the_log_and_no_server_is_handed_out(self) -> None:
+        on = {"GAMESERVER_MEMORY_GUARD": "1"}
+        for name, values, more in (
+            ("MY_IP", ["", "::1"], {}),
+            ("PORT_RANGE", ["x"], {"PORT_RANGE_BEGIN": "9000"}),
+            ("GAMESERVER_MIN_FREE_MB", ["0", "x", "1.5", "-1"], on),
+            ("GAMESERVER_STARTUP_MB", ["0", "x"], on),
+            ("GAMESERVER_HUNT_STARTUP_MB", ["0", "x"], on),
+            ("GAMESERVER_RESERVATION_SECONDS", ["0", "x"], on),
+            ("GAMESERVER_STARTUP_GRACE_MS", ["-1", "60001", "x"], {}),
+            ("GAMESERVER_READY_DIR", ["/no/such/folder"], {}),
+        ):
+            for value in values:
+                why = self.failureResultOf(self.launch({**more, name: value}), Unlaunchable)
+                self.assertIn(name, str(why.value))
+
+    def test_without_maps_only_what_needs_them_fails(self) -> None:
+        trial = LaunchRequest("ISLAND", "", "CR19_PlayerHunt_Arena_Elite", ("UID-a",))
+        for name, wish in (("CITY_MAP", CITY), ("TRIALS_MAP", trial)):
+            for value in ("", "no map"):
+                self.failureResultOf(self.launch({name: value}, wish), Unlaunchable)
+                self.successResultOf(self.launch({name: value}))
+
+    def test_without_a_key_launches_go_on(self) -> None:
+        self.successResultOf(self.launch({"METAGAME_API_KEY": ""}))
+        self.assertEqual(self.commands[0][1], KEYLESS)
