@@ -2,6 +2,7 @@
 
 Writes run SERIALIZABLE, as they do on SQLite's single writer, so a rule that reads and
 then writes holds under concurrency. A transaction the server gives up on is run again.
+Reads see one snapshot from their first statement to their last, as on SQLite.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ class PostgresLedger(Service):
 
     def __init__(self, engine: Engine, reactor: Any) -> None:
         self._engine = engine
+        self._snapshot = engine.execution_options(
+            isolation_level="REPEATABLE READ", postgresql_readonly=True
+        )
         self._serializable = engine.execution_options(isolation_level="SERIALIZABLE")
         self._reactor = reactor
         self._pool = ThreadPool(minthreads=1, maxthreads=POOL_SIZE, name="database")
@@ -71,7 +75,7 @@ class PostgresLedger(Service):
         return result
 
     def _look(self, work: Work[T]) -> T:
-        with self._engine.connect() as tx:
+        with self._snapshot.connect() as tx:
             return work(tx)
 
     def _transact(self, work: Work[T]) -> T:

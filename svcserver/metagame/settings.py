@@ -29,6 +29,7 @@ from svcserver.kernel.settings import (
     port as port_number,
 )
 from svcserver.web.logs import level_word
+from svcserver.web.request import is_loopback
 
 DEFAULT_ENTITLEMENTS = ("season09b_premium", "season_premium_any", "season_free_any")
 
@@ -129,7 +130,7 @@ class Settings:
         "ENTITLEMENTS_DEFAULT", comma_list, default=DEFAULT_ENTITLEMENTS, empty_is_a_value=True
     )
     escalation_mode: str = env(
-        "ESCALATION_MODE", one_of("stub", "real"), default="stub", bad=Bad.WARN
+        "ESCALATION_MODE", one_of("stub", "real", any_case=True), default="stub", bad=Bad.WARN
     )
     escalation_strict: bool = env("ESCALATION_STRICT", off_unless_1, default=False)
     save_history_keep: int | None = env("SAVE_HISTORY_KEEP", whole(2), default=None, bad=Bad.WARN)
@@ -203,7 +204,7 @@ def _check_public(settings: Settings, secret_length: int) -> list[str]:
     warnings = []
     if secret_length < 16:
         warnings.append("GATEWAY_SECRET is shorter than 16 characters; use 32 or more")
-    if settings.bind_host not in ("127.0.0.1", "::1") and not settings.bind_host.startswith("127."):
+    if not is_loopback(settings.bind_host):
         warnings.append("BIND_HOST is not loopback: the metagame can be reached past the gateway")
     if not settings.production:
         warnings.append("NODE_ENV is not production: error pages show tracebacks")

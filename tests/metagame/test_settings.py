@@ -46,6 +46,11 @@ class BadValueTests(SynchronousTestCase):
         self.assertEqual(settings(PROGRESSION_MODE="odd").progression_mode, "real")
         self.assertEqual(settings(PROGRESSION_GRANT_CAP="-1").progression_grant_cap, 5000)
 
+    def test_the_words_of_modes_are_taken_in_any_case(self) -> None:
+        self.assertEqual(settings(ESCALATION_MODE=" Real ").escalation_mode, "real")
+        self.assertEqual(settings(PROGRESSION_MODE="STUB").progression_mode, "stub")
+        self.assertEqual(settings(STORE="Free").store, "free")
+
     def test_and_some_end_the_start_with_fault_and_cure(self) -> None:
         for name, value in (
             ("PORT", "0"),

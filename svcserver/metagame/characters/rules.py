@@ -108,7 +108,7 @@ def document(data: object) -> Document:
     if not isinstance(data, str):
         raise Malformed("data must be a text")
     try:
-        if not data.strip() or not isinstance(json.parse(data), dict):
+        if not data.strip() or not isinstance(json.read(data), dict):
             raise Malformed("data must be the JSON text of an object")
     except json.BadJson as why:
         raise Malformed("data must be the JSON text of an object") from why

@@ -63,6 +63,10 @@ class CharacterTests(SynchronousTestCase):
         self.assertEqual(page.json["lastModifiedDate"], "Sep 22, 2026")
         self.assertEqual(self.read(), [page.json])
 
+    def test_a_save_may_nest_deeper_than_what_we_write_ourselves(self) -> None:
+        data = '{"a":' * 900 + "1" + "}" * 900
+        self.assertEqual(self.save(5, data).json["data"], data)
+
     def test_every_save_is_kept_from_the_baseline_on(self) -> None:
         self.save(1), self.save(9)
         self.assertEqual(self.history(), [(0, "baseline"), (1, "save:client"), (9, "save:client")])

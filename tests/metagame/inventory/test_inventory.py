@@ -158,6 +158,21 @@ class StackTests(Case):
         self.assertEqual(self.ann.add("A", 1).status, 400)
         self.assertEqual(self.ann.stacks(), {"A": 2**53 - 1})
 
+    def test_what_nests_too_deep_to_be_written_again_is_400(self) -> None:
+        def nested(levels: int) -> bytes:
+            deep = "[" * levels + "]" * levels
+            item = f'{{"catalogId":"A","quantity":1,"x":{deep}}}'
+            return f'{{"characterId":"{self.ann.character}","addStackedItems":[{item}]}}'.encode()
+
+        def send(levels: int) -> int:
+            page = self.game.browse(
+                "POST", "/inventory", data=nested(levels), token=self.ann.player.token
+            )
+            return page.status
+
+        self.assertEqual([send(levels) for levels in (100, 250, 300, 1000)], [200, 400, 400, 400])
+        self.assertEqual(self.ann.stacks(), {"A": 1})
+
     def test_ten_thousand_entries_are_one_transaction(self) -> None:
         listed = [{"catalogId": f"I_{n % 1500}", "quantity": 1} for n in range(10_000)]
         page = self.ann.transact(addStackedItems=listed, transactionId="many")

@@ -1,0 +1,36 @@
+"""JSON as a stranger may send it. Spec: 1 §4 conventions 3 and 4."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel import json
+
+
+def nested(levels: int) -> str:
+    """Lists and objects by turns, ``levels`` deep."""
+    pairs = [("[", "]"), ('{"a":', "}")]
+    opening = "".join(pairs[level % 2][0] for level in range(levels))
+    return opening + "1" + "".join(pairs[level % 2][1] for level in reversed(range(levels)))
+
+
+class DepthTests(SynchronousTestCase):
+    def test_what_is_read_can_be_written_again_wrapped_in_a_reply(self) -> None:
+        for levels in (1, 2, 199, 200):
+            value = json.parse(nested(levels))
+            wrapped = {"code": None, "payload": {"list": [[value]]}}
+            self.assertIn(nested(levels).encode(), json.dump(wrapped))
+
+    def test_what_nests_deeper_is_not_json(self) -> None:
+        for levels in (201, 254, 255, 1024, 1025, 100_000):
+            self.assertRaises(json.BadJson, json.parse, nested(levels))
+            self.assertRaises(json.BadJson, json.parse, f'{{"beside": [], "a": {nested(levels)}}}')
+
+    @settings(max_examples=50, deadline=None)
+    @given(st.recursive(st.none() | st.integers(0, 9) | st.text(), st.lists, max_leaves=20))
+    def test_everything_flat_enough_comes_back(self, value: Any) -> None:
+        self.assertEqual(json.parse(json.dump([value])), [value])
