@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import define, field, frozen
@@ -17,6 +19,7 @@ log = Logger()
 TIMEOUT_S = 30.0
 MAX_OUTPUT = 64 * 1024  # bytes kept of what a program prints
 _ENVIRONMENT = {"LANG": "C", "LC_ALL": "C", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+_WINDOWS = ("SYSTEMROOT", "SYSTEMDRIVE", "PATH", "PATHEXT", "PSMODULEPATH", "TEMP", "TMP")
 
 
 class FirewallError(Exception):
@@ -32,12 +35,19 @@ class Output:
     err: str
 
 
+def environment(environ: Mapping[str, str], platform: str = sys.platform) -> dict[str, str]:
+    """What a program gets to see: no secret of ours; PowerShell cannot start without SystemRoot."""
+    if platform != "win32":
+        return dict(_ENVIRONMENT)
+    return {name: text for name, text in environ.items() if name.upper() in _WINDOWS}
+
+
 @define(eq=False)
 class Programs:
     """Starts programs through ``reactor`` and waits for them."""
 
     reactor: Any  # IReactorProcess and IReactorTime
-    environment: dict[str, str] = field(factory=lambda: dict(_ENVIRONMENT))
+    environment: dict[str, str] = field(factory=lambda: environment(os.environ))
 
     def run(self, argv: Sequence[str], script: str = "", *, may_fail: bool = False) -> Any:
         """Fires with the Output; fails with FirewallError.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from svcserver.allowlist.keeping import Audit, StateFile
 from svcserver.allowlist.programs import FirewallError, Programs
 from svcserver.allowlist.routes import Desk
 from svcserver.allowlist.settings import Settings
+from svcserver.kernel.steady import SteadyTime
 from svcserver.web.jsonlines import json_lines
 from svcserver.web.metrics import Figure, metrics
 from svcserver.web.serving import ENV_FILE, House, Listening, read_settings, warn_of
@@ -82,9 +82,9 @@ def figures(helper: Helper) -> dict[str, Figure]:
     }
 
 
-def make_helper(settings: Settings, reactor: Any, now: Callable[[], float] = time.time) -> Helper:
+def make_helper(settings: Settings, reactor: Any) -> Helper:
     """The helper; missing rights, programs or files end the start with one line."""
-    audit = Audit(Path(settings.audit_log), now)
+    audit = Audit(Path(settings.audit_log), time.time)
     try:
         audit.check()
     except OSError as why:
@@ -98,7 +98,7 @@ def make_helper(settings: Settings, reactor: Any, now: Callable[[], float] = tim
         )
     return Helper(
         reactor,
-        now,
+        SteadyTime().now,  # a clock that is set must not shut players out, nor keep strangers in
         Entries(float(settings.ttl_s), settings.max_entries),
         make_firewall(settings, reactor),
         settings.ports,

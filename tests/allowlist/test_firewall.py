@@ -23,7 +23,7 @@ from svcserver.allowlist.firewall import (
     Remembering,
     choose,
 )
-from svcserver.allowlist.programs import TIMEOUT_S, FirewallError, Programs
+from svcserver.allowlist.programs import TIMEOUT_S, FirewallError, Programs, environment
 from svcserver.allowlist.scripts import NftSet, Ports, Rule
 from tests.allowlist.support import FakeSpawner
 
@@ -121,6 +121,13 @@ class BackendTests(SynchronousTestCase):
         self.reactor.refuse = OSError(errno.EAGAIN, "no more processes")
         self.failureResultOf(self.apply(Nftables(self.programs, "/usr/sbin/nft")), FirewallError)
         self.assertEqual(self.reactor.getDelayedCalls(), [])
+
+    def test_a_program_sees_nothing_of_our_environment_but_what_windows_needs(self) -> None:
+        ours = {"SystemRoot": "C:\\Windows", "Path": "C:\\bin", "ALLOWLIST_SECRET": "hush"}
+        self.assertEqual(
+            environment(ours, "win32"), {"SystemRoot": "C:\\Windows", "Path": "C:\\bin"}
+        )
+        self.assertEqual(set(environment(ours, "linux")), {"LANG", "LC_ALL", "PATH"})
 
     def test_endless_output_is_not_kept(self) -> None:
         done = self.programs.run(["/usr/sbin/nft", "list", "ruleset"])

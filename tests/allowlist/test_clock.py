@@ -1,0 +1,35 @@
+"""The helper while somebody sets the machine's clock."""
+
+from __future__ import annotations
+
+import tempfile
+
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.allowlist import service
+from svcserver.allowlist.settings import Settings
+from svcserver.kernel.settings import load
+from svcserver.kernel.steady import SteadyTime
+from tests.allowlist.support import SECRET
+
+
+class ClockTests(SynchronousTestCase):
+    def test_a_clock_that_is_set_neither_shuts_players_out_nor_keeps_them_in(self) -> None:
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        wall, passed = [1_800_000_000.0], [0.0]
+        steady = SteadyTime(lambda: wall[0], lambda: passed[0])
+        self.patch(service, "SteadyTime", lambda: steady)
+        environ = {
+            "ALLOWLIST_DRY_RUN": "1",
+            "ALLOWLIST_SECRET": SECRET,
+            "ALLOWLIST_AUDIT_LOG": f"{folder}/audit.log",
+            "ALLOWLIST_STATE_FILE": f"{folder}/state.json",
+        }
+        helper = service.make_helper(load(Settings, environ)[0], Clock())
+        helper.allow("203.0.113.7")
+        wall[0] += 3600
+        self.assertEqual(len(helper.status()["entries"]), 1)
+        wall[0] -= 7200
+        passed[0] += 700  # a TTL is 600
+        self.assertEqual(helper.status()["entries"], [])
