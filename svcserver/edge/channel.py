@@ -10,10 +10,7 @@ from math import inf
 from typing import Any
 
 from twisted.internet import protocol
-from twisted.internet.defer import Deferred, succeed
-from twisted.internet.interfaces import IHalfCloseableProtocol, IHandshakeListener, IReactorTime
-from twisted.internet.task import LoopingCall
-from twisted.logger import Logger
+from twisted.internet.interfaces import IHalfCloseableProtocol, IHandshakeListener, IPushProducer
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
@@ -24,30 +21,32 @@ from svcserver.http.bodies import Counted
 from svcserver.http.heads import Fault, RequestHead, find_end, read_request
 from svcserver.http.prompt import send
 
-log = Logger()
-
-SWEEP_S = 1.0
 LINGER_S = 3.0  # how long a refused client may go on sending before it is cut
 MAX_BACKLOG = 64 * 1024  # bytes of later requests that may wait
 MAX_DISCARD = 64 * 1024  # a refused body up to this size does not cost the connection
 MAX_LINGER = 1024 * 1024  # bytes
+IN_A_ROW = 16  # requests that pass or are refused at once, then other connections have their turn
 
 
-@implementer(IHalfCloseableProtocol, IHandshakeListener)
+@implementer(IHalfCloseableProtocol, IHandshakeListener, IPushProducer)
 class Channel(protocol.Protocol):
     """The server's end of one client connection."""
 
     exchange: Exchange | None = None
     transport: Any
 
-    def __init__(self, factory: ChannelFactory, peer: str) -> None:
-        self.factory: Any = factory
+    def __init__(self, factory: Any, peer: str) -> None:
+        self.factory = factory
         self.keeper: Keeper = factory.keeper
         self.peer = peer
         self._waiting = b""
         self._discard: Counted | None = None
         self._holds: set[str] = set()
         self._advancing = self._closing = self._half_closed = False
+        self._unread = False  # the client has not read what was written
+        self._later = False  # requests wait, for that or for their turn
+        self._left = 0  # requests until others have their turn
+        self._turn: Any = None  # the call that gives it back
         self._began = 0.0
         self._thrown = 0
         self._deadline, self._due = inf, self.cut
@@ -66,6 +65,7 @@ class Channel(protocol.Protocol):
     def connectionMade(self) -> None:
         """Wait for the handshake, or for the first request."""
         self.transport.setTcpNoDelay(True)
+        self.transport.registerProducer(self, True)
         self.factory.opened(self)
         if self.factory.secure:
             self._within(self.keeper.limits.handshake_s, self.cut)
@@ -89,12 +89,14 @@ class Channel(protocol.Protocol):
             return
         self._waiting = self._waiting + data if self._waiting else data
         self.advance()
+        if len(self._waiting) > MAX_BACKLOG:
+            self.hold("backlog")
 
     def advance(self) -> None:
         """Go on with the bytes that wait, as far as they can be used now."""
-        if self._advancing:
+        if self._advancing or self._turn is not None:
             return
-        self._advancing = True
+        self._advancing, self._later, self._left = True, False, IN_A_ROW
         try:
             while self._waiting and not self._closing and self._step():
                 pass
@@ -102,6 +104,17 @@ class Channel(protocol.Protocol):
             self._faulty(fault)
         finally:
             self._advancing = False
+        if self._holds and len(self._waiting) <= MAX_BACKLOG:
+            self.release("backlog")
+        if self._half_closed and not self._later and not self._owes():
+            self._end(linger=False)
+
+    def _owes(self) -> bool:
+        """Whether a client that says nothing more has asked for something."""
+        exchange = self.exchange
+        if exchange is None or exchange.tunnelling:
+            return False
+        return exchange.body.done or not exchange.ready  # else its body will never be whole
 
     def _step(self) -> bool:
         if self.exchange is not None:
@@ -112,7 +125,17 @@ class Channel(protocol.Protocol):
                 self._discard = None
                 self._idle()
             return True
+        if self._unread or self._left == 0:
+            self._later = True
+            if not self._unread:
+                self._turn = self.factory.clock.callLater(0, self._take_turn)
+            return False
+        self._left -= 1
         return self._head()
+
+    def _take_turn(self) -> None:
+        self._turn = None
+        self.advance()
 
     def _feed(self, exchange: Exchange) -> bool:
         if exchange.tunnelling:
@@ -122,8 +145,6 @@ class Channel(protocol.Protocol):
             data, self._waiting = self._waiting, b""
             self._waiting = exchange.client_body(data)
         else:
-            if len(self._waiting) > MAX_BACKLOG:
-                self.hold("backlog")
             return False
         return True
 
@@ -170,7 +191,7 @@ class Channel(protocol.Protocol):
             self._end(linger=not exchange.body.done)
             return
         self._idle()
-        self._go_on()
+        self.advance()
 
     def fail(self, exchange: Exchange, status: int, code: str, reason: str) -> None:
         """Give our own answer in place of the upstream's."""
@@ -178,14 +199,7 @@ class Channel(protocol.Protocol):
         exchange.abandon(aborted=False)
         refuse = Refuse(status, code, reason, close=not exchange.body.done)
         self._refuse(refuse, exchange.record, body_seen=True)
-        self._go_on()
-
-    def _go_on(self) -> None:
-        """The next request, if it is here; after a half-close nothing else will come."""
-        self.release("backlog")
         self.advance()
-        if self._half_closed and self.exchange is None and not self._advancing:
-            self._end(linger=False)
 
     def hold(self, reason: str) -> None:
         """Read no more until every reason is gone."""
@@ -199,6 +213,24 @@ class Channel(protocol.Protocol):
             self._holds.discard(reason)
             if not self._holds and self.connected and not self._closing:
                 self.transport.resumeProducing()
+
+    # -- back-pressure of a client that reads too slowly -----------------------
+
+    def pauseProducing(self) -> None:
+        """No more of this answer, and no other one before it has been read."""
+        self._unread = True
+        if self.exchange is not None:
+            self.exchange.hold_upstream()
+
+    def resumeProducing(self) -> None:
+        """It has read what waited."""
+        self._unread = False
+        if self.exchange is not None:
+            self.exchange.release_upstream()
+        self.advance()
+
+    def stopProducing(self) -> None:
+        """The connection is gone; ``connectionLost`` says so."""
 
     # -- refusals --------------------------------------------------------------
 
@@ -265,6 +297,7 @@ class Channel(protocol.Protocol):
         if self._holds:
             self._holds.clear()
             self.transport.resumeProducing()
+        self.transport.unregisterProducer()
         if linger and not self.factory.secure:
             self.transport.loseWriteConnection()  # TLS hears a peer out by itself
         else:
@@ -276,11 +309,12 @@ class Channel(protocol.Protocol):
         self.transport.abortConnection()
 
     def readConnectionLost(self) -> None:
-        """The client has sent everything; it still wants its answer."""
-        exchange = self.exchange
+        """The client has sent everything; it still wants its answers."""
         self._half_closed = True
-        if exchange is None or exchange.tunnelling or not exchange.body.done:
+        if self._closing:
             self.transport.loseConnection()
+        else:
+            self.advance()
 
     def writeConnectionLost(self) -> None:
         """Our own doing."""
@@ -289,7 +323,10 @@ class Channel(protocol.Protocol):
         """Let go of everything."""
         self._closing, self._deadline = True, inf
         exchange, self.exchange = self.exchange, None
-        self.factory.gone(self)
+        if self._turn is not None:
+            self._turn.cancel()
+            self._turn = None
+        self.factory.gone(self, reason)
         if exchange is not None:
             exchange.client_gone()
             self._report(exchange.record)
@@ -308,84 +345,3 @@ class Channel(protocol.Protocol):
             return
         self._end(linger=False)
         self._within(LINGER_S, self.cut)
-
-
-class ChannelFactory(protocol.Factory):
-    """Serves ``keeper`` on every connection; ``secure`` when TLS is underneath."""
-
-    noisy = False
-
-    def __init__(self, clock: IReactorTime, keeper: Keeper, *, secure: bool) -> None:
-        self.clock, self.keeper, self.secure = clock, keeper, secure
-        self.channels: set[Channel] = set()
-        self.stopping = False
-        self.left: Callable[[str], None] | None = None  # told of every peer that goes
-        self.sweeps: list[Callable[[float], None]] = []  # others who want the round, as pools
-        self._round = LoopingCall(self._sweep)
-        self._round.clock = clock
-        self._empty: Deferred[None] | None = None
-
-    def startFactory(self) -> None:
-        """Begin the rounds."""
-        self._round.start(SWEEP_S, now=False)
-
-    def stopFactory(self) -> None:
-        """Nothing listens any more; rounds go on while connections are open."""
-        self.stopping = True
-        if not self.channels:
-            self._rest()
-
-    def buildProtocol(self, addr: Any) -> Channel | None:
-        """A channel for a client."""
-        return Channel(self, peer_of(addr))
-
-    def opened(self, channel: Channel) -> None:
-        """A connection is up."""
-        self.channels.add(channel)
-
-    def gone(self, channel: Channel) -> None:
-        """A connection is down."""
-        self.channels.discard(channel)
-        if self.left is not None:
-            self.left(channel.peer)
-        if not self.channels and self.stopping:
-            self._rest()
-
-    def stop(self, grace_s: float) -> Deferred[None]:
-        """Fires when every connection is gone; what is left after ``grace_s`` is cut."""
-        self.stopping = True
-        for channel in list(self.channels):
-            channel.stop()
-        if not self.channels:
-            self._rest()
-            return succeed(None)
-        self._empty = Deferred()
-        timer = self.clock.callLater(grace_s, self.cut)  # type: ignore[attr-defined,unused-ignore]
-        self._empty.addBoth(lambda result: timer.cancel() if timer.active() else result)
-        return self._empty
-
-    def cut(self) -> None:
-        """End every connection now."""
-        for channel in list(self.channels):
-            channel.cut()
-
-    def _rest(self) -> None:
-        if self._round.running:
-            self._round.stop()
-        empty, self._empty = self._empty, None
-        if empty is not None:
-            empty.callback(None)
-
-    def _sweep(self) -> None:
-        now = self.clock.seconds()
-        for each in [*(channel.sweep for channel in self.channels), *self.sweeps]:
-            try:
-                each(now)
-            except Exception:
-                log.failure("a round over the connections failed")
-
-
-def peer_of(addr: Any) -> str:
-    """The client's address as text; an IPv4 address stays one on an IPv6 socket."""
-    host = str(getattr(addr, "host", "") or "127.0.0.1")
-    return host[7:] if host.lower().startswith("::ffff:") and "." in host else host

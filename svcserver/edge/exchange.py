@@ -70,25 +70,6 @@ class Client(Protocol):
 
 @implementer(IPushProducer)
 @define(eq=False, slots=False)
-class Downward:
-    """Paused by the client's transport when the client reads too slowly."""
-
-    exchange: Exchange
-
-    def pauseProducing(self) -> None:
-        """Read no more of the answer."""
-        self.exchange.hold_upstream()
-
-    def resumeProducing(self) -> None:
-        """Read on."""
-        self.exchange.release_upstream()
-
-    def stopProducing(self) -> None:
-        """The client is gone; its channel says so itself."""
-
-
-@implementer(IPushProducer)
-@define(eq=False, slots=False)
 class Upward:
     """Paused by the upstream's transport when the upstream reads too slowly."""
 
@@ -122,7 +103,6 @@ class Exchange:
     _close = False
     _retried = False
     _held = False
-    _down: Downward | None = None
     _up: Upward | None = None
     _last = 0.0
 
@@ -248,8 +228,6 @@ class Exchange:
         self._write(head, part, last=reply.done)
         if reply.done:
             self._complete(clean=not rest)
-        elif self._down is None:
-            self._register_down()
 
     def _write(self, head: bytes, part: bytes, *, last: bool) -> None:
         if self._framed:
@@ -279,7 +257,6 @@ class Exchange:
         self.record.bytes_out += len(rest)
         send(self.client.transport, head + rest)
         self._register_up()
-        self._register_down()
         self.client.advance()
 
     # -- ends ------------------------------------------------------------------
@@ -289,7 +266,6 @@ class Exchange:
         connection, self.connection = self.connection, None
         if self.ended:
             return
-        self._down = self._unregistered(self.client.transport, self._down)
         if self.tunnelling:
             self._settle()
             self.client.over(self, close=True)
@@ -345,7 +321,6 @@ class Exchange:
             return
         self.ended = True
         self._unregister_up()
-        self._down = self._unregistered(self.client.transport, self._down)
         if self._held:
             self.release_upstream()
         self.connection = None
@@ -386,10 +361,6 @@ class Exchange:
             if self.connection is not None and self.connection.alive:
                 self.connection.transport.resumeProducing()
 
-    def _register_down(self) -> None:
-        self._down = Downward(self)
-        self.client.transport.registerProducer(self._down, True)
-
     def _register_up(self) -> None:
         if self._up is None and self.connection is not None:
             self._up = Upward(self.client)
@@ -399,8 +370,3 @@ class Exchange:
         if self._up is not None and self.connection is not None:
             self.connection.transport.unregisterProducer()
         self._up = None
-
-    @staticmethod
-    def _unregistered(transport: Any, producer: Any) -> None:
-        if producer is not None:
-            transport.unregisterProducer()

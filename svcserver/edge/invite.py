@@ -130,7 +130,7 @@ def _checked(values: Mapping[str, str]) -> Invite:
     if values.get("mode") != ("public" if public else None):
         raise BadInvite("mode")
     host = values.get("host", "").lower()
-    if not (_is_public_host(host) if public else _is_private_host(host)):
+    if not (is_host(host) if public else _is_private_host(host)):
         raise BadInvite("host")
     port = values.get("port", "443" if public else "")
     if not _WHOLE.match(port) or int(port) > 65535:
@@ -160,7 +160,7 @@ def is_server_name(name: str) -> bool:
     )
 
 
-def _is_public_host(host: str) -> bool:
+def is_host(host: str) -> bool:
     """A plain IPv4 address or a DNS name; nothing else."""
     labels = host.split(".")
     if labels[-1].isdigit():
@@ -172,7 +172,7 @@ def _is_public_host(host: str) -> bool:
 
 
 def _is_private_host(host: str) -> bool:
-    if not _is_public_host(host):
+    if not is_host(host):
         return False
     if host.split(".")[-1].isdigit():
         address = ipaddress.IPv4Address(host)

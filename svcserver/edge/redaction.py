@@ -12,7 +12,7 @@ _DOT = r"(?:\.|%2[eE])"
 _JWT = re.compile(rf"eyJ[A-Za-z0-9_-]*{_DOT}[A-Za-z0-9_-]+{_DOT}[A-Za-z0-9_-]*")
 _KEY = re.compile(r"UUK(?:_|%5[fF])[0-9A-Za-z_-]+")
 _ACCOUNT = r"UID-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-_HEX = re.compile(rf"({_ACCOUNT})|(?<![0-9A-Za-z])[0-9a-fA-F]{{32,}}")
+_HEX = re.compile(rf"({_ACCOUNT})|[0-9a-fA-F]{{32,}}")
 _LONG = re.compile(rf"({_ACCOUNT}(?![A-Za-z0-9_=.~+-]))|[A-Za-z0-9_=~+-]{{40,}}")
 _CONTROL = re.compile(r"[^\x20-\x7e]")
 _SCAN = 4 * LONGEST  # enough to judge what is shown

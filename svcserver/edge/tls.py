@@ -26,7 +26,7 @@ from twisted.protocols.tls import TLSMemoryBIOFactory
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from svcserver.edge.certificate import Pair, fingerprint_of_der
+from svcserver.edge.certificate import BadCertificate, Pair, fingerprint_of_der
 from svcserver.edge.prompt import PromptTLS, ServingTLS
 from svcserver.edge.upstream import Connection, Pool
 from svcserver.edge.verdicts import Unreachable
@@ -49,14 +49,22 @@ def _context() -> SSL.Context:
 
 
 def server_context(pair: Pair) -> SSL.Context:
-    """The gateway's context; OpenSSL makes and renews the session ticket keys."""
+    """The gateway's context; OpenSSL makes and renews the session ticket keys.
+
+    Raises BadCertificate for a pair that OpenSSL does not serve with, as a key too short.
+    """
     context = _context()
     key: Any = serialization.load_pem_private_key(pair.key, password=None)
-    first, *chain = x509.load_pem_x509_certificates(pair.certificate)
-    context.use_certificate(first)
-    for one in chain:
-        context.add_extra_chain_cert(one)
-    context.use_privatekey(key)
+    try:
+        first, *chain = x509.load_pem_x509_certificates(pair.certificate)
+        context.use_certificate(first)
+        for one in chain:
+            context.add_extra_chain_cert(one)
+        context.use_privatekey(key)
+    except (SSL.Error, ValueError) as why:
+        raise BadCertificate(
+            "certificate", f"cannot be served with: {why}; make one with svcctl cert make"
+        ) from None
     context.set_session_cache_mode(SSL.SESS_CACHE_SERVER)
     context.set_session_id(b"svc-gateway")
     context.set_alpn_select_callback(_choose)

@@ -7,8 +7,10 @@ from functools import lru_cache, partial
 from typing import Any
 
 from attrs import define, field
+from OpenSSL import SSL
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from svcserver.edge.redaction import shown
 from svcserver.edge.verdicts import Forward, Limits, Record, Refuse, Verdict
@@ -69,6 +71,13 @@ class Gateway:
         if why and self._seldom.now(peer, now):
             log.info("connection refused", ip=peer, reason=why)
         return not why
+
+    def left(self, peer: str, why: Failure) -> None:
+        """A connection that was admitted has ended."""
+        self.crowd.leave(peer)
+        now = self.clock.seconds()
+        if why.check(SSL.Error) and self._seldom.now(("tls", peer), now):
+            log.debug("TLS failed", ip=peer, why=str(why.value))
 
     def judge(self, head: RequestHead, peer: str) -> Verdict:
         """Steps 4 and 5 of the sheet's order of work."""

@@ -14,7 +14,8 @@ from urllib.parse import unquote_to_bytes
 
 from attrs import frozen
 
-METHODS = frozenset([b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"PATCH", b"OPTIONS"])
+from svcserver.http.heads import METHODS
+
 MANAGEMENT = "/svc"
 REGISTER = "/svc/api/register"
 TOKEN = "/account/api/oauth/token"  # noqa: S105 - a path

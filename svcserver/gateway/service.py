@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import socket
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,7 +20,7 @@ from twisted.python.failure import Failure
 from twisted.web.client import Agent, HTTPConnectionPool
 
 from svcserver.edge.certificate import BadCertificate, Pair, check_pair, read_pair
-from svcserver.edge.channel import ChannelFactory, peer_of
+from svcserver.edge.connections import ChannelFactory, peer_of
 from svcserver.edge.tls import Door, server_context
 from svcserver.edge.upstream import Pool, plain
 from svcserver.gateway.feed import Feed
@@ -59,6 +61,7 @@ class Options(usage.Options):
         try:
             self.pair = read_pair(self.settings.certificate, self.settings.key)
             self.warnings += check_pair(self.pair, datetime.now(UTC))
+            server_context(self.pair)  # whatever TLS refuses, it refuses now
         except BadCertificate as why:
             variable = "GATEWAY_KEY" if why.what == "key" else "GATEWAY_CERT"
             raise SystemExit(f"{NAME}: {variable}: the {why.what} {why}") from None
@@ -136,16 +139,22 @@ def make_keeper(settings: Settings, feed: Feed | None, reactor: Any) -> Gateway:
     )
 
 
-def passed_socket(reactor: Any, host: str) -> Any:
-    """An endpoint on the socket that systemd opened for us, or None.
+def passed_socket(reactor: Any) -> Any:
+    """An endpoint on the socket that systemd opened for us, or None; raises OSError.
 
-    Twisted takes LISTEN_FDS out of the environment long before us, and knows the socket.
+    Twisted takes LISTEN_FDS out of the environment long before us, and knows the socket. Of
+    what family it is only the socket knows: for ``ListenStream=443`` systemd opens one for
+    IPv6 that takes IPv4 too, and read as IPv4 its clients would have random addresses.
     """
-    domain = "INET6" if ":" in host else "INET"
     try:
-        return serverFromString(reactor, f"systemd:domain={domain}:index=0")
+        endpoint: Any = serverFromString(reactor, "systemd:domain=INET:index=0")
     except IndexError:
         return None
+    with socket.socket(fileno=os.dup(endpoint.fileno)) as door:
+        if door.family not in (socket.AF_INET, socket.AF_INET6):
+            raise OSError("the socket that was handed over is not for TCP")
+        endpoint.addressFamily = door.family
+    return endpoint
 
 
 @define(eq=False, slots=False)
@@ -161,7 +170,7 @@ class Entrance(Service):
 
     def __attrs_post_init__(self) -> None:
         self.factory = ChannelFactory(self.reactor, self.keeper, secure=True)
-        self.factory.left = self.keeper.crowd.leave
+        self.factory.left = self.keeper.left
         self.factory.sweeps += [pool.sweep for pool in self.keeper.upstreams.values()]
 
     def startService(self) -> None:
@@ -183,10 +192,15 @@ class Entrance(Service):
                 "choose another GATEWAY_PORT or GATEWAY_BIND, end the program that holds it, or "
                 "grant a port below 1024 with CAP_NET_BIND_SERVICE or a systemd socket"
             ) from None
-        log.info("gateway ready", address=f"{host}:{port}", fingerprint=self.pair.fingerprint)
+        log.info("gateway ready", address=self._address(), fingerprint=self.pair.fingerprint)
+
+    def _address(self) -> str:
+        """Where it listens; a socket handed over need not be that of the settings."""
+        at = self._port.getHost()
+        return f"[{at.host}]:{at.port}" if ":" in at.host else f"{at.host}:{at.port}"
 
     def _listen(self, door: Any, host: str, port: int) -> Any:
-        passed = passed_socket(self.reactor, host)
+        passed = passed_socket(self.reactor)
         if passed is None:
             return self.reactor.listenTCP(port, door, backlog=1024, interface=host)
         outcome: list[Any] = []

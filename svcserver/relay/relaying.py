@@ -15,7 +15,7 @@ from twisted.internet.defer import Deferred, DeferredList
 from twisted.internet.error import CannotListenError
 from twisted.logger import Logger
 
-from svcserver.edge.channel import ChannelFactory
+from svcserver.edge.connections import ChannelFactory
 from svcserver.edge.tls import Mismatch, pinned
 from svcserver.edge.upstream import Pool
 from svcserver.relay.keeper import Relay

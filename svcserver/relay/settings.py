@@ -22,6 +22,14 @@ def own_port(text: str) -> int:
     return int(whole(1024, 65535)(text))
 
 
+def host(text: str) -> str:
+    """An IPv4 address or a DNS name, as an invite has it."""
+    found = text.strip().lower()
+    if not invite.is_host(found):
+        raise ValueError("must be an IPv4 address or a DNS name, without scheme and port")
+    return found
+
+
 def fingerprint(text: str) -> str:
     """64 lower-case hex characters."""
     if not _HEX.match(text.strip()):
@@ -40,7 +48,7 @@ class Settings:
 
     port: int = env("SVC_RELAY_PORT", own_port, default=DEFAULT_PORT, bad=Bad.WARN)
     invite: Secret | None = env("SVC_RELAY_INVITE", secret, default=None)
-    host: str = env("SVC_RELAY_HOST", str.strip, default="")
+    host: str = env("SVC_RELAY_HOST", host, default="")
     gateway_port: int = env("SVC_RELAY_GATEWAY_PORT", whole(1, 65535), default=0)
     fingerprint: str = env("SVC_RELAY_FINGERPRINT", fingerprint, default="")
     connect_timeout_s: float = env("SVC_RELAY_CONNECT_TIMEOUT_MS", milliseconds, default=10.0)

@@ -254,7 +254,7 @@ CASES: list[Case] = [
     ),
     *(
         Case("chunked body on any method", "6.3", data, -2, -2, body)
-        for method in (b"GET", b"DELETE", b"OPTIONS", b"PUT")
+        for method in (b"GET", b"HEAD", b"DELETE", b"OPTIONS", b"PUT")
         for data, body in (
             (method + b" /b HTTP/1.1\r\n" + H + TE + b"\r\n\r\n5\r\nhello\r\n" + ZERO, b"hello"),
             (method + b" /b HTTP/1.1\r\n" + H + CL5 + b"\r\n\r\nhello", b"hello"),

@@ -14,7 +14,8 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
-from svcserver.edge.channel import Channel, ChannelFactory
+from svcserver.edge.channel import Channel
+from svcserver.edge.connections import ChannelFactory
 from svcserver.edge.upstream import Connection, Pool
 from svcserver.edge.verdicts import Limits
 from svcserver.gateway.keeper import Gateway

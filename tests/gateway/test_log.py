@@ -8,7 +8,9 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from OpenSSL import SSL
 from twisted.logger import Logger, LogLevel, capturedLogs
+from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.edge.redaction import LONGEST, shown
@@ -27,6 +29,7 @@ class RedactionTests(SynchronousTestCase):
             (b"/a/" + JWT.replace(b".", b"%2E"), "/a/<token>"),
             (b"/k/UUK_" + b"0a" * 20, "/k/<key>"),
             (b"/h/" + b"0a" * 16, "/h/<redacted>"),
+            (b"/h/k" + b"0A" * 16, "/h/k<redacted>"),
             (b"/h/" + b"aB3-" * 10, "/h/<redacted>"),
             (b"/account/" + ACCOUNT, "/account/" + ACCOUNT.decode()),
             (b"/x?token=a&b=c&MyKey=d", "/x?token=<redacted>&b=c&MyKey=<redacted>"),
@@ -78,6 +81,22 @@ class LineTests(SynchronousTestCase):
         ):
             [event] = self.events(data)
             self.assertEqual((event["reason"], event["route"]), (reason, event["route"]))
+
+    def test_a_tls_failure_is_a_line_for_developers_once_a_minute(self) -> None:
+        edge, failed = gateway(), Failure(SSL.Error([("SSL routines", "", "http request")]))
+        keeper = edge.keeper
+        edge.factory.left = keeper.left
+        with capturedLogs() as events:
+            for seconds in (0, 1, 60):
+                edge.clock.advance(seconds)
+                keeper.admit("203.0.113.9")
+                edge.connect("203.0.113.9").protocol.connectionLost(failed)
+            keeper.admit("203.0.113.10")
+            edge.connect("203.0.113.10").loseConnection()
+        said = [event for event in events if event["log_format"] == "TLS failed"]
+        self.assertEqual([event["ip"] for event in said], ["203.0.113.9"] * 2)
+        self.assertEqual({event["log_level"] for event in said}, {LogLevel.debug})
+        self.assertEqual(keeper.crowd.total, 0)
 
     def test_lines_are_json_and_warnings_go_to_the_other_stream(self) -> None:
         out, errors = io.StringIO(), io.StringIO()

@@ -5,21 +5,48 @@ from __future__ import annotations
 import os
 import socket
 import tempfile
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import NameOID
 from twisted.internet import endpoints
+from twisted.internet.address import IPv6Address
 from twisted.internet.testing import MemoryReactorClock
+from twisted.logger import capturedLogs
 from twisted.python.systemd import ListenFDs
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.edge.certificate import make_pair, write_pair
+from svcserver.edge.certificate import Pair, make_pair, read_pair, write_pair
 from svcserver.gateway.service import Options, makeService
 from svcserver.gateway.settings import Address
 from svcserver.web.serving import House
+from tests.support.starting import start
 
 SECRET = "0123456789abcdef0123456789abcdef"
+
+
+def rsa_pair(bits: int) -> Pair:
+    """A pair as an owner may bring along."""
+    key = rsa.generate_private_key(65537, bits)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + timedelta(days=90))
+        .sign(key, hashes.SHA256())
+        .public_bytes(serialization.Encoding.PEM)
+    )
+    return Pair(
+        certificate,
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        ),
+    )
 
 
 class StartTests(SynchronousTestCase):
@@ -162,9 +189,22 @@ class StartTests(SynchronousTestCase):
             self.assertIn(name, line)
             self.assertIn(words, line)
 
+    def test_a_key_that_tls_finds_too_short_is_named_before_anything_listens(self) -> None:
+        short = self.folder / "short"
+        write_pair(rsa_pair(1024), short)
+        files = {
+            "GATEWAY_CERT": str(short / "gateway-cert.pem"),
+            "GATEWAY_KEY": str(short / "gateway-key.pem"),
+        }
+        line = self.refused(**files)
+        self.assertIn("GATEWAY_CERT", line)
+        self.assertIn("too small", line)
+        write_pair(rsa_pair(2048), short, force=True)
+        self.assertEqual(self.options(**files).pair, read_pair(*map(Path, files.values())))
+
     def start(self, reactor: Any, **changes: str) -> House:
         house = makeService(self.options(**changes), reactor)
-        house.startService()
+        start(house)
         return house
 
     def test_it_listens_where_it_is_told_and_stops(self) -> None:
@@ -178,19 +218,44 @@ class StartTests(SynchronousTestCase):
     def test_figures_are_shown_where_the_owner_wants_them(self) -> None:
         reactor = MemoryReactorClock()
         self.start(reactor, METRICS_PORT="9400")
-        self.assertEqual([one[0] for one in reactor.tcpServers], [443, 9400])
-        self.assertEqual(reactor.tcpServers[1][3], "127.0.0.1")
+        hosts = {one[0]: one[3] for one in reactor.tcpServers}
+        self.assertEqual(set(hosts), {443, 9400})
+        self.assertEqual(hosts[9400], "127.0.0.1")
         self.assertIn("METRICS_PORT", self.refused(METRICS_PORT="0"))
 
     def test_a_socket_handed_over_is_used_instead(self) -> None:
         reactor, adopted = MemoryReactorClock(), []
-        reactor.adoptStreamPort = lambda *args: adopted.append(args)  # type: ignore[assignment]
-        with socket.socket() as opened:
-            passed = os.dup(opened.fileno())  # the endpoint closes it
-            self.patch(endpoints._SystemdParser, "_sddaemon", ListenFDs([passed], ["https"]))
-            self.start(reactor)
-        self.assertEqual([one[:2] for one in adopted], [(passed, socket.AF_INET)])
-        self.assertEqual(reactor.tcpServers, [])
+
+        class Adopted:
+            def getHost(self) -> IPv6Address:
+                return IPv6Address("TCP", "::", 8443)
+
+        def adopt(*args: Any) -> Adopted:
+            adopted.append(args)
+            return Adopted()
+
+        reactor.adoptStreamPort = adopt  # type: ignore[assignment]
+        for family in (socket.AF_INET, socket.AF_INET6):  # whatever GATEWAY_BIND says
+            with socket.socket(family) as opened, capturedLogs() as events:
+                passed = self.hand_over(opened)
+                self.start(reactor)
+            self.assertEqual(adopted.pop()[:2], (passed, family))
+            self.assertEqual(reactor.tcpServers, [])
+            [ready] = [event for event in events if event["log_format"] == "gateway ready"]
+            self.assertEqual(ready["address"], "[::]:8443")
+
+    def test_a_socket_handed_over_that_is_none_of_ours_ends_the_start(self) -> None:
+        with socket.socket(socket.AF_UNIX) as opened:
+            passed = self.hand_over(opened)
+            with self.assertRaisesRegex(SystemExit, "svc-gateway: GATEWAY_PORT: .*not for TCP"):
+                self.start(MemoryReactorClock())
+            os.close(passed)
+
+    def hand_over(self, opened: socket.socket) -> int:
+        """As systemd does it; a started gateway closes the descriptor."""
+        passed = os.dup(opened.fileno())
+        self.patch(endpoints._SystemdParser, "_sddaemon", ListenFDs([passed], ["https"]))
+        return passed
 
     def test_the_caps_hold_before_tls(self) -> None:
         reactor = MemoryReactorClock()

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -121,15 +121,23 @@ PASSED = """
 import os, sys
 os.dup2(int(sys.argv[1]), 3)
 os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1", LISTEN_FDNAMES="https")
-os.execv(sys.argv[2], sys.argv[2:])
+os.execvp(sys.argv[2], sys.argv[2:])
 """
 
 
 def start(
-    command: str, environ: dict[str, str], log: Path, door: str = ""
+    command: str,
+    environ: dict[str, str],
+    log: Path,
+    door: str = "",
+    before: Sequence[str] = (),
 ) -> subprocess.Popen[bytes]:
-    """A twistd command that logs to ``log``; ``door``: a descriptor, as systemd passes one."""
-    line = [str(Path(sys.executable).parent / "twistd"), "--nodaemon", "--pidfile=", command]
+    """A twistd command that logs to ``log``; ``door``: a descriptor, as systemd passes one.
+
+    ``before`` is a command that runs it, as ``setpriv`` with its options.
+    """
+    twistd = str(Path(sys.executable).parent / "twistd")
+    line = [*before, twistd, "--nodaemon", "--pidfile=", command]
     if door:
         line = [sys.executable, "-c", PASSED, door, *line]
     with log.open("wb") as out:
@@ -153,14 +161,23 @@ def await_ready(process: subprocess.Popen[bytes], log: Path) -> None:
 
 
 @contextmanager
-def running(folder: Path, pin: str = "", door: str = "", **more: str) -> Iterator[Host]:
-    """The host, up; torn down afterwards."""
+def running(
+    folder: Path,
+    pin: str = "",
+    door: str = "",
+    before: Sequence[str] = (),
+    port: int = 0,
+    **more: str,
+) -> Iterator[Host]:
+    """The host, up; torn down afterwards. The gateway listens on ``port``, or a free one."""
     certificate, key = write_pair(pair := make_pair(["127.0.0.1"]), folder)
+    if before:  # whoever it runs the gateway as
+        key.chmod(0o644)
     tiny = Server(("127.0.0.1", 0), Tiny)
     tiny.told = []  # type: ignore[attr-defined]
     thread = threading.Thread(target=tiny.serve_forever, args=(0.05,), daemon=True)
     thread.start()
-    host = Host(free_port(), free_port(), pair, tiny.told)  # type: ignore[attr-defined]
+    host = Host(port or free_port(), free_port(), pair, tiny.told)  # type: ignore[attr-defined]
     url = f"http://127.0.0.1:{tiny.server_port}"
     environ = {
         "GATEWAY_BIND": "127.0.0.1",
@@ -183,7 +200,7 @@ def running(folder: Path, pin: str = "", door: str = "", **more: str) -> Iterato
         "SVC_RELAY_FINGERPRINT": pin or pair.fingerprint,
     }
     host.logs = [folder / "gateway.log", folder / "relay.log"]
-    host.gateway = start("svc-gateway", environ, host.logs[0], door)
+    host.gateway = start("svc-gateway", environ, host.logs[0], door, before)
     host.relay = start("svc-relay", relaying, host.logs[1])
     try:
         await_ready(host.gateway, host.logs[0])

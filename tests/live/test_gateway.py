@@ -23,6 +23,7 @@ from tests.live.edge_host import (
     memory_of,
     running,
 )
+from tests.support.processes import eventually
 from tests.support.requirements import skip
 
 pytestmark = pytest.mark.live
@@ -43,12 +44,6 @@ def read_all(connection: socket.socket) -> bytes:
     while data := connection.recv(65536):
         found += data
     return found
-
-
-def eventually(what: object) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not what():  # type: ignore[operator]
-        assert time.monotonic() < deadline
 
 
 def test_a_request_passes_relay_and_gateway_with_the_gateways_headers(host: Host) -> None:
@@ -95,6 +90,15 @@ def test_a_websocket_goes_through_both(host: Host) -> None:
         assert b" 101 " in game.recv(4096)
         game.sendall(b"hello")
         assert game.recv(4096) == b"HELLO"
+
+
+def test_a_game_that_has_said_all_still_gets_its_answer(host: Host) -> None:
+    with socket.create_connection(("127.0.0.1", host.relay_port), DEADLINE_S) as game:
+        game.sendall(b"POST /half HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nhi")
+        game.shutdown(socket.SHUT_WR)
+        said = read_all(game)
+    assert said.startswith(b"HTTP/1.1 200 ")
+    assert b'"body":"hi"' in said
 
 
 def test_the_certificate_is_the_pinned_one_over_tls_1_2_and_1_3(host: Host) -> None:
@@ -217,6 +221,23 @@ def test_a_stopping_gateway_finishes_and_frees_its_port(tmp_path: Path) -> None:
         up.gateway.wait(DEADLINE_S)
         status, _, body = up.ask("GET", "/x")
         assert (status, body) == (502, b'{"error":"upstream_unreachable"}')
+
+
+def test_a_second_signal_waits_for_no_answer(tmp_path: Path) -> None:
+    patient = {"GATEWAY_SHUTDOWN_GRACE_MS": "300000", "GATEWAY_REQUEST_TIMEOUT_MS": "600000"}
+    with running(tmp_path, **patient) as up, up.secure() as player:
+        player.sendall(
+            b"POST /x HTTP/1.1\r\nHost: localhost\r\n"
+            b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n"
+        )
+        assert player.recv(4096) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        up.gateway.terminate()
+        with socket.socket() as late:
+            eventually(lambda: late.connect_ex(("127.0.0.1", up.gateway_port)) != 0)
+        assert up.gateway.poll() is None  # it waits for the body
+        up.gateway.terminate()
+        up.gateway.wait(DEADLINE_S)
+        assert '"target":"/x","route":"metagame","status":0' in up.logs[0].read_text()
 
 
 def test_a_socket_that_systemd_opened_is_served(tmp_path: Path) -> None:

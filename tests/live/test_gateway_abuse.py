@@ -140,6 +140,24 @@ def test_a_flood_of_requests_from_one_address_is_limited(tmp_path: Path) -> None
         assert is_served(host)
 
 
+def test_answers_that_nobody_reads_do_not_pile_up(tmp_path: Path) -> None:
+    asks = b"GET /svc/x HTTP/1.1\r\nHost: a\r\n\r\n" * 500
+    most = 16 << 20  # bytes of requests; their answers would be five times that
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with edge(tmp_path) as host, socket.socket() as raw:
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        raw.connect(("127.0.0.1", host.gateway_port))
+        before, sent = memory_of(host.gateway), 0
+        with context.wrap_socket(raw) as greedy, pytest.raises(TimeoutError):
+            greedy.settimeout(2.0)
+            while sent < most:
+                greedy.sendall(asks)
+                sent += len(asks)
+        assert memory_of(host.gateway) - before < GROWTH
+        assert is_served(host)
+
+
 def test_garbage_in_place_of_a_handshake_costs_nothing(tmp_path: Path) -> None:
     most = {"GATEWAY_MAX_CONNECTIONS_PER_IP": "512", "GATEWAY_RATE_CONNECT": "9999,99999"}
     record = b"\x16\x03\x01\x40\x00" + b"\x01\x00\x3f\xfc" + b"\xff" * 16_380

@@ -45,6 +45,13 @@ def relay_command(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_the_first_upload_may_be_large(tmp_path: Path) -> None:
+    with running(tmp_path) as host:
+        status, _, _ = host.ask("POST", "/save", "x" * 131_000)
+        assert status == 200
+        assert len(host.told[0]["body"]) == 131_000
+
+
 def test_check_says_whether_the_pin_holds(tmp_path: Path) -> None:
     with running(tmp_path) as host:
         invite = Invite(

@@ -16,6 +16,7 @@ from svcserver.relay.relaying import DEFAULT_PORT, HOST, PortBusy, RelayService,
 from svcserver.relay.service import Guarded, Options, makeService
 from svcserver.relay.settings import Settings, target_of
 from tests.edge.wires import relay
+from tests.support.starting import start
 
 FP = "0a" * 32
 TARGET = Target("203.0.113.10", 443, FP)
@@ -159,6 +160,10 @@ class StartTests(SynchronousTestCase):
     def test_bad_settings_name_the_variable(self) -> None:
         for name, value in (
             ("SVC_RELAY_FINGERPRINT", "x"),
+            ("SVC_RELAY_HOST", "http://play.example"),
+            ("SVC_RELAY_HOST", "play.example:443"),
+            ("SVC_RELAY_HOST", "a..b"),
+            ("SVC_RELAY_HOST", "::1"),
             ("SVC_RELAY_GATEWAY_PORT", "0"),
             ("SVC_RELAY_CONNECT_TIMEOUT_MS", "999"),
         ):
@@ -171,7 +176,7 @@ class StartTests(SynchronousTestCase):
         options.target = TARGET
         reactor = MemoryReactorClock()
         house = makeService(options, reactor)
-        house.startService()
+        start(house)
         self.assertEqual(reactor.tcpServers[0][0], 61011)
         self.successResultOf(house.stopService())
 
@@ -180,8 +185,8 @@ class StartTests(SynchronousTestCase):
         options.settings, options.warnings = self.settings(METRICS_PORT="61907"), []
         options.target = TARGET
         house = makeService(options, reactor)
-        house.startService()
-        port, site, _, host = reactor.tcpServers[-1]
+        start(house)
+        port, site, _, host = reactor.tcpServers[0]
         self.assertEqual((host, port), ("127.0.0.1", 61907))
         page = self.successResultOf(StubTreq(site.resource).get("http://127.0.0.1/metrics"))
         self.assertIn("svc_relay_connections 0.0", self.successResultOf(page.text()))

@@ -1,0 +1,128 @@
+"""A port below 1024 for a gateway that never was root: by capability, or a socket handed over."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import orjson
+import pytest
+
+from svcserver.edge.certificate import make_pair, write_pair
+from tests.live.edge_host import DEADLINE_S, ROOT, SECRET, Host, running, start
+from tests.support.requirements import skip
+
+pytestmark = pytest.mark.live
+NOBODY = 65_534
+LOWEST_FREE = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
+BIND = "net_bind_service"
+CAPABILITY = "0000000000000400"  # CAP_NET_BIND_SERVICE and nothing else
+
+
+def unprivileged(*kept: str) -> list[str]:
+    """The command that runs another one as nobody, with these capabilities only."""
+    words = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    only = ",".join(["-all", *(f"+{one}" for one in kept)])
+    words.append(f"--bounding-set={only}")
+    if kept:
+        words += [f"--inh-caps={only}", f"--ambient-caps={only}"]
+    return words
+
+
+@pytest.fixture(scope="module", autouse=True)
+def machine() -> None:
+    """A machine where nobody can run our Python, and cannot open low ports."""
+    if shutil.which("setpriv") is None:
+        raise skip("capability", "setpriv (util-linux) is not installed")
+    if not LOWEST_FREE.exists() or int(LOWEST_FREE.read_text()) < 1024:
+        raise skip("capability", f"{LOWEST_FREE} lets everybody open low ports")
+    tried = subprocess.run(
+        [*unprivileged(BIND), sys.executable, "-c", "import svcserver.gateway.service"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    if tried.returncode != 0:
+        raise skip("capability", f"nobody cannot run this checkout: {tried.stderr[-200:]}")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that nobody may enter, which is not so of pytest's own."""
+    with tempfile.TemporaryDirectory() as made:
+        Path(made).chmod(0o755)
+        yield Path(made)
+
+
+def low_port() -> int:
+    """A port below 1024 that is free now; needs the rights that the gateway shall not have."""
+    first = 700 + os.getpid() % 200
+    for port in (*range(first, 1024), *range(600, first)):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no low port is free")
+
+
+def rights_of(host: Host) -> tuple[str, str]:
+    """User and effective capabilities of the gateway."""
+    lines = Path(f"/proc/{host.gateway.pid}/status").read_text().splitlines()
+    said = dict(line.split(":", 1) for line in lines)
+    return said["Uid"].split()[0], said["CapEff"].strip()
+
+
+def serves(host: Host) -> bool:
+    """Whether a game gets through, and is known by its own address."""
+    status, _, body = host.ask("GET", "/low")
+    heard = dict(orjson.loads(body)["headers"])
+    return (status, heard["X-Forwarded-For"]) == (200, "127.0.0.1")
+
+
+def test_the_capability_alone_opens_the_port(folder: Path) -> None:
+    with running(folder, before=unprivileged(BIND), port=low_port()) as host:
+        assert host.gateway_port < 1024
+        assert rights_of(host) == (str(NOBODY), CAPABILITY)
+        assert serves(host)
+
+
+def test_without_it_the_start_fails_with_one_line_that_says_so(folder: Path) -> None:
+    certificate, key = write_pair(make_pair(["127.0.0.1"]), folder)
+    key.chmod(0o644)
+    port, log = low_port(), folder / "refused.log"
+    environ = {
+        "GATEWAY_BIND": "127.0.0.1",
+        "GATEWAY_PORT": str(port),
+        "GATEWAY_CERT": str(certificate),
+        "GATEWAY_KEY": str(key),
+        "GATEWAY_SECRET": SECRET,
+        "GATEWAY_ALLOWLIST": "0",
+    }
+    refused = start("svc-gateway", environ, log, before=unprivileged())
+    assert refused.wait(DEADLINE_S) != 0
+    line = log.read_text().strip().splitlines()[-1]
+    assert f"svc-gateway: GATEWAY_PORT: cannot listen on 127.0.0.1:{port}:" in line
+    assert "CAP_NET_BIND_SERVICE" in line
+
+
+def test_a_socket_handed_over_needs_no_right_at_all(folder: Path) -> None:
+    port = low_port()
+    if socket.has_dualstack_ipv6():  # what systemd opens for ListenStream=443
+        door = socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+    else:
+        door = socket.create_server(("", port))
+    with (
+        door,
+        running(folder, door=str(door.fileno()), before=unprivileged(), port=port) as host,
+    ):
+        assert rights_of(host) == (str(NOBODY), "0" * 16)
+        assert serves(host)
+        assert f":{port}" in host.logs[0].read_text()
