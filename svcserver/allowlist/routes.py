@@ -13,7 +13,7 @@ from svcserver.allowlist.entries import Full, InvalidIp
 from svcserver.allowlist.helper import Helper
 from svcserver.kernel import json
 from svcserver.kernel.secrets import Secret
-from svcserver.web.request import HttpRequest
+from svcserver.web.request import HttpRequest, is_loopback
 from svcserver.web.routes import Answer
 
 log = Logger()
@@ -56,7 +56,7 @@ class Desk:
             return self.page(500, None)
 
     def _refusal(self, request: HttpRequest) -> Answer | None:
-        if not (request.peer.startswith("127.") or request.peer == "::1"):
+        if not is_loopback(request.peer):
             return say(403, {"error": "forbidden"})
         methods = METHODS.get(request.path)
         if methods is None:

@@ -30,7 +30,7 @@ from svcserver.kernel import json
 from svcserver.kernel.refusals import Malformed, Missing, Refusal
 from svcserver.web.begin import begin
 from svcserver.web.redact import safe_path
-from svcserver.web.request import HttpRequest
+from svcserver.web.request import HttpRequest, is_loopback
 from svcserver.web.routes import Answer
 
 log = Logger()
@@ -294,7 +294,7 @@ def _sent(request: HttpRequest, name: bytes) -> list[bytes]:
 def _address(request: HttpRequest) -> str:
     """The player's address for the log: the gateway's word where a gateway is before us."""
     said = request.header(b"x-forwarded-for")
-    if said is not None and (request.peer.startswith("127.") or request.peer == "::1"):
+    if said is not None and is_loopback(request.peer):
         try:
             return str(ipaddress.ip_address(said.strip()))
         except ValueError:

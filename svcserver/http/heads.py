@@ -29,6 +29,7 @@ _FIELDS = re.compile(rb"(?:" + _TOKEN + rb":[\t\x20-\x7e\x80-\xff]*\r\n)*")
 _FIELD = re.compile(rb"([^:\r]+):([^\r]*)\r\n")  # one of what _FIELDS let pass
 _BARE_LF = re.compile(rb"(?<!\r)\n")
 _HOST = re.compile(rb"(?:[A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
+_ABSOLUTE = re.compile(rb"https?://([^/?#]*)", re.IGNORECASE)
 _SHORT = 64  # bytes; longer ones are rare, and would make remembering costly
 _KNOWN_REQUEST, _KNOWN_ANSWER = 2_048, 1_024  # bytes of a head that is remembered, likewise
 _NOTHING: frozenset[bytes] = frozenset()
@@ -126,12 +127,18 @@ def find_end(buffer: bytes, limit: int = MAX_HEAD) -> int:
     return end + 4
 
 
-def read_request(raw: bytes) -> RequestHead:
-    """The head whose bytes, with the empty line, are ``raw``; raises Fault."""
-    return _request_before(raw) if len(raw) <= _KNOWN_REQUEST else _request(raw)
+def read_request(raw: bytes, *, passed_on: bool = True) -> RequestHead:
+    """The head whose bytes, with the empty line, are ``raw``; raises Fault.
+
+    Where nothing is ``passed_on``, HTTP/1.0 needs no Host (RFC 9112 section 3.2): health
+    checks of load balancers send none.
+    """
+    if passed_on and len(raw) <= _KNOWN_REQUEST:  # a service remembers more: web.asked
+        return _request_before(raw)
+    return _request(raw, passed_on)
 
 
-def _request(raw: bytes) -> RequestHead:
+def _request(raw: bytes, passed_on: bool = True) -> RequestHead:
     line, _, rest = raw.partition(b"\r\n")
     start = _REQUEST_LINE.fullmatch(line)
     if start is None:
@@ -139,7 +146,7 @@ def _request(raw: bytes) -> RequestHead:
     method, target, minor = start[1], start[2], int(start[3])
     headers, special = _fields(rest[:-2])
     hosts = special.get(b"host", ())
-    if len(hosts) != 1 or not _HOST.fullmatch(hosts[0]):
+    if (hosts or minor == 1 or passed_on) and not _is_one_host(hosts):
         raise Fault("host")
     named = _tokens(special.get(b"connection", ()))
     length = _request_length(special, minor)
@@ -161,6 +168,21 @@ def _request(raw: bytes) -> RequestHead:
 
 
 _request_before = lru_cache(maxsize=4_096)(_request)  # a client sends few heads, but often
+
+
+def origin_form(target: bytes) -> bytes:
+    """The path and query of a target, which a server must find in a whole URL, too.
+
+    RFC 9112 section 3.2.2. Raises Fault where there is none, or a control character.
+    """
+    url = _ABSOLUTE.match(target)
+    if url is not None and _HOST.fullmatch(url[1]):
+        target = target[url.end() :]
+        if not target.startswith(b"/"):
+            target = b"/" + target
+    if not target.startswith(b"/") or _CONTROL.search(target):
+        raise Fault("target")
+    return target
 
 
 def read_response(raw: bytes, method: bytes) -> ResponseHead:
@@ -231,6 +253,10 @@ def _response_length(special: dict[bytes, list[bytes]], minor: int) -> int | Non
     if b"transfer-encoding" not in special and b"content-length" not in special:
         return -1
     return _request_length(special, minor)
+
+
+def _is_one_host(values: Sequence[bytes]) -> bool:
+    return len(values) == 1 and _HOST.fullmatch(values[0]) is not None
 
 
 def _expects(special: dict[bytes, list[bytes]], minor: int) -> bool:

@@ -16,7 +16,7 @@ from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.settings import Settings
 from svcserver.metagame.tokens import InvalidToken, Tokens
 from svcserver.web.front import BareError, PageError
-from svcserver.web.request import HttpRequest
+from svcserver.web.request import HttpRequest, is_loopback
 from svcserver.web.routes import NOBODY, Access, Answer, Caller, Row
 
 KEY = b"x-svc-user-api-key"
@@ -85,6 +85,14 @@ class Gate:
     def address(self, request: HttpRequest) -> str:
         """The player's address when the request came through the gateway."""
         return self.origin.player_address(request)
+
+    def unmatched(self, request: HttpRequest) -> Answer:
+        """What a request gets that no row answers: empty, and 404 unless nothing may pass."""
+        try:
+            self._undisguised(request)
+        except Forbidden as why:
+            return Answer(why.status)
+        return Answer(404)
 
     def early(self, row: Row, request: HttpRequest, length: int | None) -> Answer | None:
         """A stranger's large body is refused before it is read."""
@@ -250,11 +258,6 @@ class Gate:
         if offered.account is not None and await self.keys.account_of_id(offered.account):
             return offered
         return NOBODY
-
-
-def is_loopback(address: str) -> bool:
-    """127.0.0.0/8 or ::1."""
-    return address.startswith("127.") or address == "::1"
 
 
 def is_own_address(address: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from svcserver.kernel.datafiles import BadData
 from svcserver.metagame.bounties.routes import Bounties, load_game_data
 from svcserver.metagame.breadcrumbs.routes import Breadcrumbs
 from svcserver.metagame.cooldowns.routes import Cooldowns
@@ -20,14 +19,11 @@ from svcserver.web.routes import Feature
 
 
 def features(parts: Parts) -> list[Feature]:
-    """These features; a broken data or season file ends the start with one line."""
+    """These features; raises BadData where a data or season file is no good."""
     settings, ledger, now = parts.settings, parts.ledger, parts.now
     log = EventLog(ledger, now, Relayed(now))
-    try:
-        tracks = config.load(settings.progression_config_dir, settings.active_hunt_pass)
-        seasons, game_data = registry.load(), load_game_data()
-    except BadData as why:
-        raise SystemExit(f"svc-metagame: {why}") from None
+    tracks = config.load(settings.progression_config_dir, settings.active_hunt_pass)
+    seasons, game_data = registry.load(), load_game_data()
     return [
         Entitlements(settings, ledger, now, log),
         Progression(settings, tracks, ledger, now, log),

@@ -13,7 +13,6 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
 from svcserver.db.ledger import Ledger
-from svcserver.kernel.datafiles import BadData
 from svcserver.metagame.currency.routes import Currency
 from svcserver.metagame.entitlements.store import SqlEntitlements
 from svcserver.metagame.inventory.routes import Inventory
@@ -37,17 +36,7 @@ HOUR_S = 3600.0
 
 
 def features(parts: Parts) -> list[Feature]:
-    """The features of belongings.
-
-    A data file that cannot be used ends the start.
-    """
-    try:
-        return _features(parts)
-    except BadData as why:
-        raise SystemExit(f"svc-metagame: {why}") from None
-
-
-def _features(parts: Parts) -> list[Feature]:
+    """These features; raises BadData where a data file is no good."""
     settings, ledger, now = parts.settings, parts.ledger, parts.now
     policy = Policy(settings.inventory_refuse_overspend, settings.inventory_report_removals)
     relayed, thinning = Relayed(now), thinning_of(settings)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from attrs import define
 from sqlalchemy import Engine
 from treq.client import HTTPClient
-from twisted.application.service import Service
+from twisted.application.service import IService, Service
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python import usage
@@ -20,6 +20,7 @@ from svcserver.db import migrations
 from svcserver.db.engine import BadDatabase, SQLAlchemyError, describe, make_engine
 from svcserver.db.opening import ledger_for
 from svcserver.db.transaction import transaction
+from svcserver.kernel.datafiles import BadData
 from svcserver.kernel.settings import BadSetting, with_env_file
 from svcserver.kernel.steady import SteadyTime
 from svcserver.metagame.access import Gate, Origin, is_own_address
@@ -37,7 +38,15 @@ from svcserver.metagame.settings import Settings, check
 from svcserver.metagame.status.build import Build
 from svcserver.web.front import FrontDoor, Observer
 from svcserver.web.requestlog import RequestLog
-from svcserver.web.serving import ENV_FILE, House, Listening, house, read_settings, warn_of
+from svcserver.web.serving import (
+    ENV_FILE,
+    House,
+    InTurn,
+    Listening,
+    house,
+    read_settings,
+    warn_of,
+)
 from svcserver.web.site import FrontFactory
 
 log = Logger()
@@ -67,41 +76,44 @@ def makeService(options: Options, reactor: Any = None) -> House:
         from twisted.internet import reactor  # late: importing it installs it
     settings = options.settings
     top = house(reactor, production=settings.production, level=settings.log_level)
-    engine = open_database(settings)
-    ledger = ledger_for(engine, reactor)
+    ledger = ledger_for(open_database(settings), reactor)
     pool = HTTPConnectionPool(reactor)
     http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
     now = SteadyTime().now
     parts = Parts.of(settings, ledger, reactor, now, http)
-    shown = parts.shown
-    shown.log.out, top.lines.out = top.lines.out, shown.log
-    shown.folder = Path(options["env-file"]).parent if options["env-file"] else None
+    file = options["env-file"]
+    parts.shown.folder = Path(file).parent if file else None
+    parts.shown.log.out = top.lines.out
+    top.lines.out = parts.shown.log  # which passes on what it keeps
     door = front_door(parts, RequestLog(top.lines, settings.log_requests))
-    listening = Listening(
-        reactor, "metagame", settings.port, settings.bind_host, FrontFactory(door, reactor)
-    )
+    address = settings.port, settings.bind_host
+    answering = InTurn()  # a request that runs to its end still needs the database
     for part in (
-        warn_of(options.warnings),
         ledger,
         Housekeeping(ledger, reactor, now),
         Closing(pool.closeCachedConnections),
-        listening,
+        Listening(reactor, "metagame", *address, FrontFactory(door, reactor)),
     ):
-        part.setServiceParent(top)  # started in this order, stopped in the other
-    environ = with_env_file(options["env-file"], os.environ)
-    if (chat := chat_part(parts, environ, reactor)) is not None:
-        chat.setServiceParent(top)
-    if settings.backend_health:
-        LoopWatch(reactor, parts.health.loop).setServiceParent(top)
-        watch = HealthWatch(reactor, shown.health, parts.health, parts.online, now)
-        watch.setServiceParent(top)
-    if (figures := metrics_part(parts, reactor)) is not None:
-        figures.setServiceParent(top)
+        part.setServiceParent(answering)
+    warn_of(options.warnings).setServiceParent(top)
+    answering.setServiceParent(top)
+    chat = chat_part(parts, with_env_file(file, os.environ), reactor)
+    for beside in (chat, *watches(parts, reactor)):
+        if beside is not None:
+            beside.setServiceParent(top)
     return top
 
 
+def watches(parts: Parts, reactor: Any) -> Iterator[IService | None]:
+    """What looks at the others, where the owner wants it."""
+    if parts.settings.backend_health:
+        yield LoopWatch(reactor, parts.health.loop)
+        yield HealthWatch(reactor, parts.shown.health, parts.health, parts.online, parts.now)
+    yield metrics_part(parts, reactor)
+
+
 def front_door(parts: Parts, *observers: Observer) -> FrontDoor:
-    """Every row of the game behind the gate."""
+    """Every row of the game behind the gate; a data file that is no good ends the start."""
     settings = parts.settings
     if settings.backend_health:
         observers = (*observers, Counting(parts.health.requests, parts.now))
@@ -110,9 +122,14 @@ def front_door(parts: Parts, *observers: Observer) -> FrontDoor:
         observers = (*observers, bodies.check())
     origin = Origin(settings, is_own_address)
     gate = Gate(settings, parts.tokens, parts.directory, origin)
-    door = FrontDoor(gate, settings, traces=not settings.production, observers=observers)
+    traces = not settings.production
+    door = FrontDoor(gate, settings, traces=traces, observers=observers, unmatched=gate.unmatched)
     version = Build.of(settings).version
-    return door.mount(*build(parts), ApiDocument(lambda: door.rows, version))
+    try:
+        features = build(parts)
+    except BadData as why:
+        raise SystemExit(f"{NAME}: {why}") from None
+    return door.mount(*features, ApiDocument(lambda: door.rows, version))
 
 
 def open_database(settings: Settings) -> Engine:

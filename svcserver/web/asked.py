@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from attrs import define, field
 
-from svcserver.http.heads import Fault, Header, read_request
+from svcserver.http.heads import Fault, Header, origin_form, read_request
 
 MAX_FIELDS = 256
 MAX_KNOWN = 2_048
@@ -42,13 +42,11 @@ class Asked:
     __slots__ = ("expects", "fields", "keep_alive", "length", "method", "path", "query")
 
     def __init__(self, raw: bytes) -> None:
-        head = read_request(raw)
-        if not head.is_plain:
-            raise Fault("target")
+        head = read_request(raw, passed_on=False)
         if len(head.headers) > MAX_FIELDS:
             raise Fault("too many fields", 431, "headers_too_large")
         self.method = head.method.decode("latin-1")
-        self.path, _, self.query = head.target.partition(b"?")
+        self.path, _, self.query = origin_form(head.target).partition(b"?")
         self.fields = Fields(head.headers)
         self.length, self.keep_alive, self.expects = head.length, head.keep_alive, head.expects
 

@@ -14,10 +14,7 @@ from twisted.logger import LogLevel
 
 from svcserver.kernel import json
 from svcserver.kernel.times import iso
-from svcserver.web.logs import LogLines, _rank, _text, _trace
-
-_PRIVATE = ("isError", "why", "format", "time", "system")
-_PLAIN = (str, int, float, bool, type(None))
+from svcserver.web.logs import LogLines, as_line, message_of, rank
 
 
 @define
@@ -26,24 +23,14 @@ class JsonLines(LogLines):
 
     err: TextIO = sys.stderr
 
-    def __call__(self, event: dict[str, Any]) -> None:
-        """Every event but Twisted's note of each connection it opens."""
-        if event.get("log_namespace") != "twisted.internet.protocol.Factory":
-            LogLines.__call__(self, event)
-
     def _json(self, event: dict[str, Any]) -> str:
         level = event.get("log_level", LogLevel.info)
-        line: dict[str, Any] = {
+        line = {
             "t": iso(event["log_time"]),
-            "level": "error" if _rank(level) > 3 else level.name,
-            "msg": _text(event),
+            "level": "error" if rank(level) > 3 else level.name,
+            "msg": message_of(event),
         }
-        for name, value in event.items():
-            if name not in line and name not in _PRIVATE and not name.startswith("log_"):
-                line[name] = value if isinstance(value, _PLAIN) else str(value)
-        if event.get("log_failure") is not None:
-            line["traceback"] = _trace(event)
-        return json.dump(line).decode() + "\n"
+        return as_line(line, event)
 
     def say(self, message: str, fields: dict[str, Any]) -> None:
         """An ``info`` line of plain fields, past the logger, whose event costs more than it."""

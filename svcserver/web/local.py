@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from svcserver.kernel.refusals import Forbidden
-from svcserver.web.request import HttpRequest
+from svcserver.web.request import HttpRequest, is_loopback
 from svcserver.web.routes import NOBODY, Answer, Caller, Row
 
 
@@ -40,5 +40,4 @@ class LocalGate:
 
 def is_direct(request: HttpRequest) -> bool:
     """From loopback, and no proxy on the way."""
-    loopback = request.peer.startswith("127.") or request.peer == "::1"
-    return loopback and not request.proxied
+    return is_loopback(request.peer) and not request.proxied

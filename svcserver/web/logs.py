@@ -29,7 +29,8 @@ _LEVELS = {
     "silent": None,
 }
 _RANK = {LogLevel.debug: 0, LogLevel.info: 1, LogLevel.warn: 2, LogLevel.error: 3}
-_PRIVATE = ("log_", "isError", "why", "format")
+_PRIVATE = ("isError", "why", "format", "time", "system")  # of Twisted's elder log
+_NOISE = ("Starting factory {factory!r}", "Stopping factory {factory!r}")  # per connection
 _BOUND = 8_192  # characters of one line
 _LARGEST = 2**53  # what every reader of JSON takes for a number
 
@@ -69,14 +70,16 @@ class LogLines:
             return
         if event.get("log_namespace") == "log_legacy" and not event.get("isError"):
             return  # Twisted's own "starting on" and "closed"; we say ready ourselves
+        if event.get("log_format") in _NOISE:
+            return
         self.keep(self._json(event) if self.as_json else self._readable(event))
-        if _rank(level) >= _RANK[LogLevel.warn]:
+        if rank(level) >= _RANK[LogLevel.warn]:
             self.flush()
 
     def shows(self, level: Any) -> bool:
         """Whether LOG_LEVEL lets a line of that level through."""
         threshold = _LEVELS[self.level]
-        return threshold is not None and _rank(level) >= _rank(threshold)
+        return threshold is not None and rank(level) >= rank(threshold)
 
     def keep(self, line: str) -> None:
         """Write a finished line soon, together with others."""
@@ -103,36 +106,36 @@ class LogLines:
     def _readable(self, event: dict[str, Any]) -> str:
         space = event.get("log_namespace", "-").removeprefix("svcserver.")
         level = event.get("log_level", LogLevel.info).name
-        text = _text(event)
-        if not self.level_is_plain(event):
-            text += _trace(event)
+        text = message_of(event) + trace_of(event)
         return f"{iso(event['log_time'])} {level} {space}: {text}\n"
-
-    @staticmethod
-    def level_is_plain(event: dict[str, Any]) -> bool:
-        """Whether the event carries no failure to show."""
-        return event.get("log_failure") is None
 
     def _json(self, event: dict[str, Any]) -> str:
         fields: dict[str, Any] = {
             "time": iso(event["log_time"]),
             "level": event.get("log_level", LogLevel.info).name,
             "namespace": event.get("log_namespace", "-"),
-            "message": _text(event),
+            "message": message_of(event),
         }
-        for name, value in event.items():
-            if not name.startswith(_PRIVATE) and name not in fields:
-                fields[name] = _value(value)
-        if event.get("log_failure") is not None:
-            fields["traceback"] = _trace(event)
-        return json.dump(fields).decode() + "\n"
+        return as_line(fields, event)
 
 
-def _rank(level: Any) -> int:
+def as_line(line: dict[str, Any], event: dict[str, Any]) -> str:
+    """``line`` and the event's own fields beside it, as one line of JSON."""
+    for name, value in event.items():
+        if name not in line and name not in _PRIVATE and not name.startswith("log_"):
+            line[name] = _value(value)
+    if event.get("log_failure") is not None:
+        line["traceback"] = trace_of(event)
+    return json.dump(line).decode() + "\n"
+
+
+def rank(level: Any) -> int:
+    """Debug is 0; what is graver than an error, 4."""
     return _RANK.get(level, 4)
 
 
-def _text(event: dict[str, Any]) -> str:
+def message_of(event: dict[str, Any]) -> str:
+    """What the event says, in one bounded line."""
     pattern = event.get("log_format")
     try:
         text = pattern.format_map(event) if pattern is not None else formatEvent(event)
@@ -150,14 +153,15 @@ def _plain(text: str) -> str:
 
 def _value(value: Any) -> Any:
     """A field for a JSON line, whatever it is."""
-    if isinstance(value, bool | float):
+    if value is None or isinstance(value, bool | float):
         return value
     if isinstance(value, int) and -_LARGEST <= value <= _LARGEST:
         return value
     return _plain(str(value))
 
 
-def _trace(event: dict[str, Any]) -> str:
+def trace_of(event: dict[str, Any]) -> str:
+    """The traceback of its failure, on lines of its own; empty without one."""
     failure = event.get("log_failure")
     if not isinstance(failure, Failure):
         return ""

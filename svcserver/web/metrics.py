@@ -81,6 +81,12 @@ def metrics(reactor: Any, name: str, port: int, figures: Mapping[str, Figure]) -
     site = _QuietSite(MetricsPage(figures), reactor=reactor)
     site.displayTracebacks = False
     listening: IService = Listening(
-        reactor, f"{name}-metrics", port, "127.0.0.1", site, variables="METRICS_PORT"
+        reactor,
+        f"{name}-metrics",
+        port,
+        "127.0.0.1",
+        site,
+        variables="METRICS_PORT",
+        component=name,
     )
     return listening

@@ -32,6 +32,7 @@ class HttpRequest:
     headers: Any = field(repr=False)  # whatever offers getRawHeaders and hasHeader
     peer: str
     body: bytes = field(default=b"", repr=False)
+    hopeless: bool = False  # will never be answered: a service that stops need not wait
     _arguments: list[tuple[str, str]] | None = field(default=None, init=False, repr=False)
 
     def header(self, name: bytes) -> str | None:
@@ -62,6 +63,11 @@ class HttpRequest:
         if self._arguments is None:
             self._arguments = parse_query(self.query)
         return [value for key, value in self._arguments if key == name]
+
+
+def is_loopback(address: str) -> bool:
+    """127.0.0.0/8 or ::1."""
+    return address.startswith("127.") or address == "::1"
 
 
 def without_nul(text: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from attrs import define, field
 from twisted.application.service import IService, IServiceCollection, MultiService, Service
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred, maybeDeferred, succeed
 from twisted.internet.error import CannotListenError
 from twisted.internet.task import LoopingCall
 from twisted.logger import ILogObserver, Logger
@@ -84,6 +84,26 @@ def house(reactor: Any, *, production: bool = False, level: str = "info") -> Hou
     return House(standard_lines(production=production, level=level, clock=reactor))
 
 
+class InTurn(MultiService):
+    """Parts that need those before them: each stops only when all after it have ended.
+
+    A MultiService stops all at once, and then a request that may still finish finds the
+    database gone.
+    """
+
+    def stopService(self) -> Deferred[None]:
+        """Stop the last first; one that fails does not keep the others from stopping."""
+        Service.stopService(self)
+        return Deferred.fromCoroutine(self._stop())
+
+    async def _stop(self) -> None:
+        for part in reversed(list(self)):
+            try:
+                await maybeDeferred(part.stopService)
+            except Exception:
+                log.failure("{part} did not stop well", part=type(part).__name__)
+
+
 def warn_of(lines: list[str]) -> Service:
     """A part that logs the settings' warnings once logging is up."""
     return Warnings(lines)
@@ -107,8 +127,9 @@ class Warnings(Service):
 class Listening(Service):
     """Listens on TCP from start to stop; a taken port ends the start with one line.
 
-    ``name`` is the component's name in the ``ready`` line. On stop no new connection is
-    taken, running requests may finish for ``DRAIN_S``, then the rest is cut.
+    ``name`` stands in the ``ready`` line, ``component`` is whose port it is where that is
+    another. On stop no new connection is taken, running requests may finish for
+    ``DRAIN_S``, then the rest is cut.
     """
 
     reactor: Any
@@ -117,11 +138,12 @@ class Listening(Service):
     host: str
     factory: Any
     variables: str = "PORT or BIND_HOST"  # what an owner changes when the port is taken
+    component: str = ""
     _listening: Any = field(default=None, init=False)
 
-    def startService(self) -> None:
-        """Bind now, so that a failure ends the process."""
-        Service.startService(self)
+    def privilegedStartService(self) -> None:
+        """Bind before any part has started, so that nothing says ``ready`` and then fails."""
+        Service.privilegedStartService(self)
         try:
             self._listening = self.reactor.listenTCP(
                 self.port, self.factory, backlog=511, interface=self.host
@@ -129,9 +151,14 @@ class Listening(Service):
         except (CannotListenError, OSError) as why:
             reason = getattr(why, "socketError", why)
             raise SystemExit(
-                f"svc-{self.name}: Could not listen on {self.host}:{self.port}: {reason}; "
+                f"svc-{self.component or self.name}: "
+                f"Could not listen on {self.host}:{self.port}: {reason}; "
                 f"change {self.variables}, or end the program that holds it"
             ) from None
+
+    def startService(self) -> None:
+        """Say so."""
+        Service.startService(self)
         log.info("{name} ready on {host}:{port}", name=self.name, host=self.host, port=self.port)
 
     def stopService(self) -> Any:

@@ -15,6 +15,7 @@ from svcserver.allowlist.scripts import Ports
 from svcserver.allowlist.settings import Settings
 from svcserver.kernel.settings import BadSetting, load
 from tests.allowlist.support import SECRET
+from tests.support.starting import start
 
 
 class SettingsTests(SynchronousTestCase):
@@ -75,7 +76,7 @@ class ServiceTests(SynchronousTestCase):
     def test_it_listens_on_loopback_and_stops_cleanly(self) -> None:
         reactor = MemoryReactorClock()
         house = service.makeService(self.options(), reactor)
-        house.startService()
+        start(house)
         [(port, _, _, host)] = reactor.tcpServers
         self.assertEqual((host, port), ("127.0.0.1", 61005))
         self.successResultOf(house.stopService())
@@ -84,7 +85,7 @@ class ServiceTests(SynchronousTestCase):
     def test_metrics_listen_on_loopback_where_they_are_wanted(self) -> None:
         reactor = MemoryReactorClock()
         house = service.makeService(self.options(METRICS_PORT="61905"), reactor)
-        house.startService()
+        start(house)
         port, site, _, host = reactor.tcpServers[-1]
         self.assertEqual((host, port), ("127.0.0.1", 61905))
         page = self.successResultOf(StubTreq(site.resource).get("http://127.0.0.1/metrics"))

@@ -27,7 +27,7 @@ class LogTests(SynchronousTestCase):
             {
                 "level": "info",
                 "msg": "download",
-                "path": "a\nb",
+                "path": "a\\nb",  # as in readable lines: no terminal obeys it
                 "bytes": 7,
                 "complete": True,
                 "range": None,

@@ -17,6 +17,7 @@ from svcserver.content.manifest import make
 from svcserver.content.settings import Settings, check
 from svcserver.kernel.settings import BadSetting, load
 from tests.content.support import write
+from tests.support.starting import start
 
 
 class ServiceCase(SynchronousTestCase):
@@ -91,7 +92,7 @@ class StartTests(ServiceCase):
     def test_it_listens_everywhere_it_is_told(self) -> None:
         reactor = MemoryReactorClock()
         house = service.makeService(self.options(BIND_HOST="127.0.0.1,100.64.0.9"), reactor)
-        house.startService()
+        start(house)
         self.assertEqual([one[3] for one in reactor.tcpServers], ["127.0.0.1", "100.64.0.9"])
         self.successResultOf(house.stopService())
 
@@ -132,7 +133,7 @@ class StartTests(ServiceCase):
     def test_metrics_listen_on_loopback_where_they_are_wanted(self) -> None:
         reactor = MemoryReactorClock()
         house = service.makeService(self.options(METRICS_PORT="61902"), reactor)
-        house.startService()
+        start(house)
         port, site, _, host = reactor.tcpServers[-1]
         self.assertEqual((host, port), ("127.0.0.1", 61902))
         stub = StubTreq(site.resource)

@@ -158,6 +158,30 @@ class ChannelTests(SynchronousTestCase):
         head = self.send(b"HEAD /svc-status HTTP/1.1\r\nHost: x\r\n\r\n")
         self.assertEqual(head, get.partition(b"\r\n\r\n")[0] + b"\r\n\r\n")
 
+    def test_a_health_check_may_speak_http_1_0_without_a_host_or_name_a_whole_url(self) -> None:
+        for head in (
+            b"GET /svc-status HTTP/1.0\r\n\r\n",
+            b"GET http://127.0.0.1:61000/svc-status HTTP/1.1\r\nHost: 127.0.0.1:61000\r\n\r\n",
+            b"GET HTTP://x/svc-status?a=b HTTP/1.1\r\nHost: y\r\n\r\n",
+            b"HEAD /svc-status HTTP/1.0\r\nConnection: close\r\n\r\n",
+        ):
+            self.setUp()
+            self.assertTrue(self.send(head).startswith(b"HTTP/1.1 200 "), head)
+
+    def test_but_not_http_1_1_without_a_host_nor_a_target_that_is_no_path(self) -> None:
+        for head in (
+            b"GET /svc-status HTTP/1.1\r\n\r\n",
+            b"GET /svc-status HTTP/1.0\r\nHost: a\r\nHost: a\r\n\r\n",
+            b"GET http:///svc-status HTTP/1.1\r\nHost: x\r\n\r\n",
+            b"GET http://a@b/svc-status HTTP/1.1\r\nHost: x\r\n\r\n",
+            b"GET ftp://x/svc-status HTTP/1.1\r\nHost: x\r\n\r\n",
+            b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n",
+            b"GET svc-status HTTP/1.0\r\n\r\n",
+        ):
+            self.setUp()
+            self.assertTrue(self.send(head).startswith(b"HTTP/1.1 400 "), head)
+            self.assertTrue(self.wire.over)
+
     def test_http_1_0_and_close_end_the_connection_after_the_answer(self) -> None:
         for start in (b"HTTP/1.0\r\nHost: x\r\n", b"HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"):
             self.setUp()
@@ -287,6 +311,17 @@ class WaitingTests(SynchronousTestCase):
         self.say(Answer(204))
         self.assertEqual(self.factory.close_idle(), 0)
         self.assertEqual(self.wire.ended, "closed")
+
+    def test_a_stopping_service_does_not_wait_for_what_will_never_be_answered(self) -> None:
+        game = Game(self, AUTH_MODE="")
+        factory = FrontFactory(game.door, self.reactor)
+        channel = factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 1))
+        wire = Wire(channel)
+        channel.makeConnection(wire)
+        channel.dataReceived(b"POST /account/api/oauth/token HTTP/1.1\r\nHost: x\r\n\r\n")
+        self.assertEqual((wire.value(), wire.ended), (b"", ""))
+        self.assertEqual(factory.close_idle(), 0)
+        self.assertEqual(wire.ended, "closed")
 
     @given(st.lists(st.sampled_from([GET, POST, b"\r\n", b"x", b"GET "]), max_size=8), st.randoms())
     @settings(max_examples=60, deadline=None)

@@ -38,6 +38,15 @@ class Taker:
         return succeed(Answer(200, b"ok"))
 
 
+# Nobody passes on what a service gets, so it is as lenient here as RFC 9112 asks a server to be:
+# HTTP/1.0 needs no Host (3.2), a whole URL is a path with a host (3.2.2).
+LENIENT = {
+    b"GET /g HTTP/1.0\r\n\r\n": [b"/g"],
+    b"GET https://evil.example/g HTTP/1.1\r\nHost: localhost\r\n\r\n": [b"/g", b"/smuggled"],
+    b"GET http://localhost/g HTTP/1.1\r\nHost: localhost\r\n\r\n": [b"/g", b"/smuggled"],
+}
+
+
 def connect(front: Any) -> tuple[Any, Wire]:
     factory = FrontFactory(front, MemoryReactorClock())
     channel = factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 1))
@@ -58,6 +67,9 @@ def lapse(case: Case, pieces: int) -> str:
     said = wire.value()
     paths = [one.path for one in front.seen]
     channel.connectionLost()
+    if case.data in LENIENT:
+        good = said.count(b"HTTP/1.1 200 ") == len(paths)
+        return "" if good and paths == LENIENT[case.data] else f"{paths} {said[:60]!r}"
     if case.gateway == 405 or case.family == "upgrade":
         # an unknown method is the front door's 404, an upgrade is not taken up: both well framed
         return "" if len(paths) == 2 and paths[-1] == b"/smuggled" else f"arrived: {paths}"
@@ -83,7 +95,7 @@ class DesyncTests(SynchronousTestCase):
         done: list[Done] = []
         game.door.observers = [done.append]
         for case in CASES:
-            if case.gateway != 400 or case.family == "upgrade":
+            if case.gateway != 400 or case.family == "upgrade" or case.data in LENIENT:
                 continue
             channel, wire = connect(game.door)
             channel.dataReceived(case.data + SMUGGLED)

@@ -88,6 +88,7 @@ class Login:
         """Exchange the account key for a player token; only ``exchange_code`` is read."""
         if not self.settings.login:
             log.warn("No login method configured! Set AUTH_MODE=APIKEY")
+            call.request.hopeless = True
             await Deferred()  # the contract: never an answer
         code = call.fields.get("exchange_code")
         account_id = await self._account(code) if isinstance(code, str) and code else None

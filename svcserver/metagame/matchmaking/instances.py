@@ -5,13 +5,13 @@ management-api: ServerStatus.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import Any
 
 from attrs import frozen
 from twisted.internet.defer import Deferred
 
-from svcserver.kernel import json
+from svcserver.kernel import datafiles, json
+from svcserver.kernel.datafiles import BadData, fault
 from svcserver.kernel.ids import AccountId
 from svcserver.metagame.management.server_status import Placed, Whereabouts
 from svcserver.metagame.matchmaking.deploy_client import DeployClient
@@ -19,6 +19,7 @@ from svcserver.metagame.matchmaking.rules import Matchmaker
 from svcserver.metagame.presence.places import Place, map_name
 
 CITY_PLAYERS = 32
+PACKAGE, FILE = "svcserver.metagame.matchmaking", "titles.json"
 
 
 @frozen
@@ -31,10 +32,12 @@ class Titles:
 
     @classmethod
     def load(cls) -> Titles:
-        """The built-in names."""
-        text = files("svcserver.metagame.matchmaking").joinpath("data/titles.json").read_bytes()
-        data = json.parse(text)
-        return cls(data["behemoths"], data["matchmakerHunts"], data["playerHunts"])
+        """The names of the data file; raises BadData."""
+        said = datafiles.read(PACKAGE, FILE)
+        for name in ("behemoths", "matchmakerHunts", "playerHunts"):
+            if not isinstance(said.get(name), dict):
+                raise BadData(fault(PACKAGE, FILE, f"has no table {name}"))
+        return cls(said["behemoths"], said["matchmakerHunts"], said["playerHunts"])
 
     def behemoth(self, record: Mapping[str, Any]) -> str | None:
         """The behemoth's name; None where there is none."""

@@ -8,6 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.metagame.health.figures import metrics_part
 from tests.support.game import Game
+from tests.support.starting import start
 
 
 class MetricsTests(SynchronousTestCase):
@@ -15,7 +16,7 @@ class MetricsTests(SynchronousTestCase):
         reactor = MemoryReactorClock()
         part = metrics_part(game.parts, reactor)
         assert part is not None
-        part.startService()
+        start(part)
         port, site, _, host = reactor.tcpServers[-1]
         self.assertEqual((host, port), ("127.0.0.1", 61900))
         page = self.successResultOf(StubTreq(site.resource).get("http://127.0.0.1/metrics"))

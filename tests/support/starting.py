@@ -1,0 +1,11 @@
+"""Starts a service as ``twistd`` does: first the ports, then the parts."""
+
+from __future__ import annotations
+
+from twisted.application.service import IService
+
+
+def start(service: IService) -> None:
+    """Bind, then start."""
+    service.privilegedStartService()
+    service.startService()

@@ -1,0 +1,154 @@
+"""Starting and stopping: ports first, ``ready`` last; the database goes after the last answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import define, field
+from twisted.application.service import MultiService, Service
+from twisted.internet.address import IPv4Address
+from twisted.internet.defer import Deferred
+from twisted.internet.error import CannotListenError
+from twisted.internet.testing import MemoryReactorClock
+from twisted.logger import capturedLogs
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.web.metrics import metrics
+from svcserver.web.request import HttpRequest
+from svcserver.web.routes import Answer
+from svcserver.web.serving import DRAIN_S, InTurn, Listening
+from svcserver.web.site import FrontFactory
+from tests.edge.wires import Wire
+from tests.support.starting import start
+
+
+@define(eq=False, slots=False)
+class Part(Service):
+    """Notes when it stops, and has stopped when the test says so."""
+
+    name: str
+    told: list[str]
+    stopped: Deferred[None] = field(factory=Deferred)
+
+    def stopService(self) -> Deferred[None]:
+        Service.stopService(self)
+        self.told.append(self.name)
+        return self.stopped
+
+
+class InTurnTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.told: list[str] = []
+        self.parts = [Part(name, self.told) for name in ("cellar", "kitchen", "door")]
+        self.house = InTurn()
+        for part in self.parts:
+            part.setServiceParent(self.house)
+        start(self.house)
+
+    def test_a_part_stops_when_all_after_it_have_ended(self) -> None:
+        gone = self.house.stopService()
+        for told in (["door"], ["door", "kitchen"], ["door", "kitchen", "cellar"]):
+            self.assertEqual(self.told, told)
+            self.assertNoResult(gone)
+            self.parts[3 - len(told)].stopped.callback(None)
+        self.successResultOf(gone)
+
+    def test_one_that_fails_is_logged_and_keeps_nobody(self) -> None:
+        gone = self.house.stopService()
+        self.parts[2].stopped.errback(OSError("no"))
+        for part in self.parts[1::-1]:
+            part.stopped.callback(None)
+        self.successResultOf(gone)
+        self.assertEqual(len(self.flushLoggedErrors(OSError)), 1)
+
+
+@define
+class Slow:
+    """Answers when the test says so."""
+
+    max_json: int = 100
+    work: list[Deferred[Answer]] = field(factory=list)
+
+    def early(self, request: HttpRequest, length: int | None) -> Answer | None:
+        return None
+
+    def page(self, status: int, why: BaseException | None) -> Answer:
+        return Answer(status)
+
+    def answer(self, request: HttpRequest) -> Deferred[Answer]:
+        self.work.append(Deferred())
+        return self.work[-1]
+
+
+class ListeningTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.reactor, self.front = MemoryReactorClock(), Slow()
+        self.factory = FrontFactory(self.front, self.reactor)
+        self.part = Listening(self.reactor, "game", 61000, "127.0.0.1", self.factory)
+        self.addCleanup(self.factory.doStop)
+
+    def ask(self) -> Wire:
+        channel = self.factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 1))
+        wire = Wire(channel)
+        channel.makeConnection(wire)
+        channel.dataReceived(b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n")
+        return wire
+
+    def test_on_stop_a_running_request_gets_its_answer(self) -> None:
+        start(self.part)
+        self.factory.doStart()
+        wire = self.ask()
+        gone = self.part.stopService()
+        self.reactor.advance(DRAIN_S / 2)
+        self.assertNoResult(gone)
+        self.front.work[0].callback(Answer(200, b"x"))
+        self.reactor.advance(0.05)
+        self.successResultOf(gone)
+        self.assertTrue(wire.value().startswith(b"HTTP/1.1 200 "))
+
+    def test_but_nobody_waits_for_it_for_ever(self) -> None:
+        start(self.part)
+        self.factory.doStart()
+        self.ask()
+        gone = self.part.stopService()
+        self.reactor.pump([0.05] * (int(DRAIN_S / 0.05) + 1))
+        self.successResultOf(gone)
+
+    def test_a_part_that_never_listened_stops_at_once(self) -> None:
+        self.successResultOf(self.part.stopService())
+
+
+class TakenTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.reactor = MemoryReactorClock()
+        self.taken = 61000
+        real = self.reactor.listenTCP
+
+        def listen(port: int, *args: Any, **kwargs: Any) -> Any:
+            if port == self.taken:
+                raise CannotListenError("127.0.0.1", port, OSError("in use"))
+            return real(port, *args, **kwargs)
+
+        self.patch(self.reactor, "listenTCP", listen)
+
+    def house(self) -> MultiService:
+        made = MultiService()
+        factory = FrontFactory(Slow(), self.reactor)
+        Listening(self.reactor, "game", 61000, "127.0.0.1", factory).setServiceParent(made)
+        metrics(self.reactor, "game", 61900, {}).setServiceParent(made)
+        return made
+
+    def test_a_taken_port_ends_the_start_before_anything_is_ready(self) -> None:
+        for port, variable in ((61000, "PORT or BIND_HOST"), (61900, "METRICS_PORT")):
+            self.taken = port
+            with capturedLogs() as events:
+                caught = self.assertRaises(SystemExit, start, self.house())
+            line = f"svc-game: Could not listen on 127.0.0.1:{port}: in use; change {variable},"
+            self.assertTrue(str(caught).startswith(line), str(caught))
+            self.assertEqual(events, [])
+
+    def test_each_says_ready_by_its_own_name(self) -> None:
+        self.taken = 0
+        with capturedLogs() as events:
+            start(self.house())
+        self.assertEqual([one["name"] for one in events], ["game", "game-metrics"])
