@@ -14,7 +14,7 @@ from svcserver.edge import joining
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.secrets import hex_token
 from svcserver.metagame.accounts import rules
-from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key
+from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key, drop_game_server_key
 
 
 @click.group()
@@ -61,12 +61,37 @@ def set_admin(host: Host, out: Out, name: str, is_admin: bool) -> None:
     """Set or clear the flag; takes effect at the account's next request."""
     with ledger(host) as tx:
         accounts = SqlAccounts(tx)
-        found = accounts.named(name) or accounts.find(name)
-        if found is None:
-            fail(f"no account is called {name}; see svcctl account list")
+        found = called(accounts, name)
         accounts.set_admin(found.id, is_admin)
     out.data({"id": found.id, "username": found.username, "admin": is_admin})
     out.say(f"{found.username} is now {'an admin' if is_admin else 'an ordinary player'}")
+
+
+def called(accounts: SqlAccounts, name: str) -> rules.Account:
+    """The account of that name, in any case, or of that id; fails with one line."""
+    found = accounts.named(name) or accounts.find(name)
+    if found is None:
+        fail(f"no account is called {name}; see svcctl account list")
+    return found
+
+
+@account.command("new-key")
+@click.argument("name")
+@about_a_host
+def new_key(host: Host, out: Out, name: str) -> None:
+    """Give an account another key, for one that is lost or known to others.
+
+    The old key no longer works; prints the only copy of the new one. Who is logged in
+    stays so until the day is over.
+    """
+    key = rules.new_account_key()
+    with ledger(host) as tx:
+        accounts = SqlAccounts(tx)
+        found = called(accounts, name)
+        accounts.replace_key(found.id, key)
+    out.data({"id": found.id, "username": found.username, "key": key})
+    out.say(f"account {found.username} ({found.id}); the old key no longer works")
+    out.say(f"key     {key}", "Keep the key: it is the password, and the only copy.")
 
 
 @account.command("list")
@@ -103,6 +128,19 @@ def add_key(host: Host, out: Out, key: str | None) -> None:
         add_game_server_key(tx, new)
     out.data({"registered": True, "key": None if key else new})
     out.say("registered" if key else f"registered; METAGAME_API_KEY={new}")
+
+
+@gameserver_key.command("revoke")
+@click.argument("key")
+@about_a_host
+def revoke_key(host: Host, out: Out, key: str) -> None:
+    """Take a key back; game servers that hold it can write nothing more."""
+    with ledger(host) as tx:
+        gone = drop_game_server_key(tx, key)
+    if not gone:
+        fail("the key is not registered")
+    out.data({"revoked": True})
+    out.say("revoked")
 
 
 @click.group()

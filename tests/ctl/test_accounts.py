@@ -73,6 +73,26 @@ class AccountTests(HostCase):
         self.assertEqual(ran.status, 1)
         self.assertIn("no account is called Nobody", ran.line)
 
+    def test_a_new_key_is_the_only_one_that_works(self) -> None:
+        lost = (self.folder / "owner.key").read_text().strip()
+        ran = self.ctl("account", "new-key", "OLGA")
+        self.assertEqual(ran.status, 0)
+        [key] = re.findall(r"UUK_[0-9a-f]{48}", ran.out)
+        with ledger(find(str(self.folder), None)) as tx:
+            accounts = SqlAccounts(tx)
+            found = accounts.by_key(key)
+            self.assertIsNone(accounts.by_key(lost))
+        assert found is not None
+        self.assertEqual((found.username, found.is_admin), ("Olga", True))
+        data = self.ctl("account", "new-key", found.id, "--json").data
+        self.assertEqual(sorted(data), ["id", "key", "username"])
+        self.assertNotEqual(data["key"], key)
+
+    def test_nobody_gets_a_new_key(self) -> None:
+        ran = self.ctl("account", "new-key", "Nobody")
+        self.assertEqual((ran.status, ran.out), (1, ""))
+        self.assertIn("no account is called Nobody", ran.line)
+
     def test_list_names_everyone_and_no_key(self) -> None:
         self.ctl("account", "create", "Alpha")
         ran = self.ctl("account", "list")
@@ -98,6 +118,15 @@ class GameServerKeyTests(HostCase):
             ran = self.ctl("gameserver-key", "add", "my-own-game-server-key")
             self.assertEqual((ran.status, ran.out), (0, "registered\n"))
         self.assertTrue(self.known("my-own-game-server-key"))
+
+    def test_a_revoked_key_is_no_longer_known(self) -> None:
+        key = self.ctl("gameserver-key", "add", "--json").data["key"]
+        other = self.ctl("gameserver-key", "add", "--json").data["key"]
+        ran = self.ctl("gameserver-key", "revoke", key)
+        self.assertEqual((ran.status, ran.out), (0, "revoked\n"))
+        self.assertEqual((self.known(key), self.known(other)), (False, True))
+        again = self.ctl("gameserver-key", "revoke", key)
+        self.assertEqual((again.status, again.line), (1, "svcctl: the key is not registered"))
 
     def test_a_weak_key_is_refused(self) -> None:
         ran = self.ctl("gameserver-key", "add", "short")

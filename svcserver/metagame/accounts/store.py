@@ -79,6 +79,7 @@ _BY_KEY = (
 )
 _ADD = insert(ACCOUNTS)
 _ADD_KEY = insert(ACCOUNT_KEYS)
+_DROP_KEYS = delete(ACCOUNT_KEYS).where(ACCOUNT_KEYS.c.account_id == bindparam("holder"))
 _RENAME = (
     update(ACCOUNTS)
     .where(ACCOUNTS.c.id == bindparam("account_id"))
@@ -113,6 +114,9 @@ _SPEND = (
 _ADD_INVITE = insert(INVITE_CODES)
 _DROP_INVITE = delete(INVITE_CODES).where(INVITE_CODES.c.code == bindparam("wanted"))
 _GAMESERVER_KEY = select(GAMESERVER_KEYS.c.key_hash).where(
+    GAMESERVER_KEYS.c.key_hash == bindparam("key_hash")
+)
+_DROP_GAMESERVER_KEY = delete(GAMESERVER_KEYS).where(
     GAMESERVER_KEYS.c.key_hash == bindparam("key_hash")
 )
 
@@ -169,6 +173,11 @@ class SqlAccounts:
             },
         )
         self.tx.execute(_ADD_KEY, {"key_hash": fingerprint(key), "account_id": account.id})
+
+    def replace_key(self, account_id: AccountId, key: str) -> None:
+        """The account's only key from now on; only the owner's command line does."""
+        self.tx.execute(_DROP_KEYS, {"holder": account_id})
+        self.tx.execute(_ADD_KEY, {"key_hash": fingerprint(key), "account_id": account_id})
 
     def rename(self, account_id: AccountId, username: str) -> None:
         """Give the account another name."""
@@ -230,6 +239,12 @@ def add_game_server_key(tx: Connection, key: str) -> None:
     """Register a game-server key by its hash; a second time changes nothing."""
     if not knows_game_server(tx, key):
         tx.execute(insert(GAMESERVER_KEYS), {"key_hash": fingerprint(key)})
+
+
+def drop_game_server_key(tx: Connection, key: str) -> bool:
+    """No longer trust a game-server key; whether it was registered."""
+    gone = tx.execute(_DROP_GAMESERVER_KEY, {"key_hash": fingerprint(key)})
+    return gone.rowcount == 1
 
 
 def move_queued_keys(tx: Connection) -> int:
