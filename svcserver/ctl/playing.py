@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import PurePath
 from typing import Any
 
 import click
@@ -12,6 +13,7 @@ from twisted.internet.task import react
 from twisted.logger import globalLogBeginner
 
 from svcserver.ctl import database
+from svcserver.ctl.blueprint import program as stand_in
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Failed, Out, fail
 from svcserver.ctl.play.broken import Broken
@@ -103,7 +105,7 @@ async def live(
         if known is not None:
             code = make_invite(known, wishes.players)
         chain = Chain.of(known) if known is not None and wishes.url is None else None
-        asked = evolve(wishes, invite=code)
+        asked = evolve(wishes, invite=code, stand_in=known is None or stands_in(known))
         evening = Evening(reactor, asked, story, known, chain, timings=timings)
         await evening.live()
     except Broken as why:
@@ -115,6 +117,14 @@ async def live(
             drop_invite(known, code)
     story.say(f"all went well: {timings.count} requests and deliveries, nothing failed or lost")
     return None
+
+
+def stands_in(host: Host) -> bool:
+    """Whether the host's game servers are the stand-in, which answers whoever knocks."""
+    if host.folder is None or not (host.folder / "deploy.env").is_file():
+        return True
+    program = host.variables("deploy").get("GAMESERVER_BINARY_PATH", "")
+    return PurePath(program).name == PurePath(stand_in()).name
 
 
 def private_url(host: Host) -> str | None:

@@ -42,6 +42,19 @@ def test_an_evening_on_a_fresh_host_goes_well(tmp_path: Path) -> None:
     assert value(folder, "deploy", "METAGAME_API_KEY") not in log
 
 
+def test_a_game_server_of_the_owners_need_not_answer_who_only_knocks(tmp_path: Path) -> None:
+    folder = demo_host(tmp_path / "host")
+    program = folder / "game-server"
+    stand_in = value(folder, "deploy", "GAMESERVER_BINARY_PATH")
+    program.write_text(f'#!/bin/sh\nexec {stand_in} "$@" -sim-hang\n')
+    program.chmod(0o755)
+    change(folder, "deploy", "GAMESERVER_BINARY_PATH", str(program))
+    ran = demo_once(folder)
+    assert ran.returncode == 0, ran.stderr + ran.stdout
+    assert "all were matched into the city, which runs on UDP port" in ran.stdout
+    assert "their game servers run on UDP port" in ran.stdout
+
+
 def other_key(folder: Path) -> None:
     change(folder, "deploy", "METAGAME_API_KEY", "k" * 64)
 
@@ -125,6 +138,11 @@ def no_public_address(folder: Path) -> None:
     change(folder, "deploy", "MY_IP", "")
 
 
+def no_memory(folder: Path) -> None:
+    change(folder, "deploy", "GAMESERVER_MEMORY_GUARD", "1")
+    change(folder, "deploy", "GAMESERVER_MIN_FREE_MB", "999999999")
+
+
 BREAKS: list[tuple[Callable[[Path], None], str]] = [
     (other_key, "game-server key"),
     (no_program, "game server"),
@@ -133,6 +151,7 @@ BREAKS: list[tuple[Callable[[Path], None], str]] = [
     (unexecutable_program, "game server"),
     (deploy_elsewhere, "deploy"),
     (no_public_address, "deploy"),
+    (no_memory, "deploy"),
     (chat_off, "chat"),
     (chat_elsewhere, "chat"),
     (store_off, "store"),

@@ -6,15 +6,21 @@ answer the players get still says that all is well. Smaller thefts: tests/ctl/te
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import signal
 import sqlite3
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
-from tests.ctl.hosts import demo_host, run, said, stack, value
+from tests.ctl.hosts import PATIENCE_S, SVCCTL, demo_host, run, said, stack, value
+from tests.live.test_stack import pid_of
 from tests.support.processes import eventually
 
 
@@ -24,6 +30,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with stack(host):
         eventually(lambda: "stack ready" in said(host))
         yield host
+
+
+def kinds(folder: Path) -> list[str]:
+    """The game servers that run, by the deploy server's own list."""
+    port = value(folder, "deploy", "PORT")
+    with urlopen(f"http://127.0.0.1:{port}/gameservers", timeout=10) as reply:
+        return sorted(one["kind"] for one in json.load(reply)["servers"])
 
 
 def evening(folder: Path) -> tuple[int, str]:
@@ -65,7 +78,6 @@ THEFTS = {
 
 
 def test_groups_hunt_side_by_side_and_leave_only_the_city(folder: Path) -> None:
-    """First of all: a hunt that a theft broke off leaves its game server behind."""
     first = value(folder, "relay", "SVC_RELAY_PORT")
     words = ("--players", 8, "--hunts", 3, "--relay-port", first)
     ran = run("play", "--config", folder, *words)
@@ -81,6 +93,8 @@ def test_what_is_lost_or_doubled_in_the_store_is_named(folder: Path, theft: str)
         status, told = evening(folder)
     assert status == 1, told
     assert re.search(words, told), told
+    # a hunt that was broken off is left, and does not wait for its players
+    eventually(lambda: kinds(folder) == ["city"], 20)
 
 
 def test_another_certificate_than_the_pinned_one_is_named(folder: Path, tmp_path: Path) -> None:
@@ -92,3 +106,25 @@ def test_another_certificate_than_the_pinned_one_is_named(folder: Path, tmp_path
     finally:
         pinned.write_bytes(kept)
     assert status == 1 and "at the gateway: " in told, told
+
+
+def test_a_metagame_that_dies_in_mid_evening_is_named(folder: Path) -> None:
+    """Last of all: the stack brings it back behind the players' backs."""
+    first = value(folder, "relay", "SVC_RELAY_PORT")
+    words = ("play", "--config", folder, "--players", 8, "--hunts", 9, "--relay-port", first)
+    play = subprocess.Popen(
+        [SVCCTL, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert play.stdout is not None
+        for line in play.stdout:
+            if "all have logged in" in line:
+                break
+        metagame = pid_of(folder, "metagame")
+        assert metagame is not None
+        os.kill(metagame, signal.SIGKILL)
+        out, told = play.communicate(timeout=PATIENCE_S)
+    finally:
+        play.kill()
+    assert play.returncode == 1, out
+    assert told.startswith("svcctl: the evening failed at the metagame: "), told

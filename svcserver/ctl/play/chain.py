@@ -34,6 +34,7 @@ SWITCHES = {
     "balance": ("balance", "BALANCE_FROM_INVENTORY=1"),
     "progression": ("progression", "PROGRESSION_MODE=real"),
 }
+MATCH = "/api/matchmaker/handle-matchmaking-for-player"
 GAME_SERVER_KEY = "x-svc-gameserver-apikey"
 
 
@@ -104,6 +105,7 @@ class Chain:
             await self._key(metagame)
             self._program()
             await deploy.ask("GET", "/gameservers")
+            await self._room(deploy)
             await content.ask("GET", "/content/v1/manifest")
             secret = {"x-allowlist-secret": self.allowlist_secret}
             await allowlist.ask("GET", "/status", headers=secret)
@@ -151,6 +153,20 @@ class Chain:
                 "game-server key",
                 "the metagame does not know METAGAME_API_KEY of deploy.env; "
                 "register it with svcctl gameserver-key add",
+            )
+
+    async def _room(self, deploy: Wire) -> None:
+        """Ask for the city as the metagame does; it starts where it does not run."""
+        wish = {"GameMode": "CITY", "GameArgs": "", "HuntId": "", "ExpectedPlayers": []}
+        try:
+            heard = await deploy.ask("POST", MATCH, json=wish, want=())
+        except Broken:
+            return  # slow is not refused: the players will see
+        if heard.status == 503:
+            raise Broken(
+                "deploy",
+                "has too little memory for a game server; lower GAMESERVER_MIN_FREE_MB and "
+                "GAMESERVER_STARTUP_MB in deploy.env, or free some",
             )
 
     def _program(self) -> None:

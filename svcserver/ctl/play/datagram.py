@@ -43,6 +43,14 @@ class Knock(DatagramProtocol):
             self.transport.write(self.words, self.address)
 
 
+async def tell(reactor: Any, host: str, port: int, source: str, *words: bytes) -> None:
+    """Say ``words`` and wait for no answer: what is left of a broken evening."""
+    listening = reactor.listenUDP(0, DatagramProtocol(), interface=source)
+    for one in words:
+        listening.write(one, (host, port))
+    await listening.stopListening()
+
+
 async def answer_of(reactor: Any, host: str, port: int, source: str, words: bytes = HELLO) -> bytes:
     """What the game server says to ``words``; raises Broken when it stays silent."""
     knock = Knock(reactor, host, port, words)

@@ -15,7 +15,7 @@ from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.chain import Chain
 from svcserver.ctl.play.crowd import gather, some_of
 from svcserver.ctl.play.looting import GameServer
-from svcserver.ctl.play.outing import Outing
+from svcserver.ctl.play.outing import Outing, named
 from svcserver.ctl.play.player import Player, pause
 from svcserver.ctl.play.story import Story, and_more, counted
 from svcserver.ctl.play.talking import Talk
@@ -44,6 +44,7 @@ class Wishes:
     invite: str | None = None
     hunt_s: float = 0.0  # a hunt's length at least; spreads what the players do
     whole: bool = False  # every part of an evening must be switched on
+    stand_in: bool = True  # the game servers are ours; the game's own speak to nobody but the game
 
 
 @define(eq=False)
@@ -147,7 +148,8 @@ class Evening:
             raise Broken("deploy", "the players were sent to different cities")
         await self._each(lambda one: self._knock(one, datagram.HELLO))
         await self._listed({where.port: set()})
-        self.story.say(f"all were matched into the city, which answers on UDP port {where.port}")
+        answers = "which answers" if self.wishes.stand_in else "which runs"
+        self.story.say(f"all were matched into the city, {answers} on UDP port {where.port}")
 
     async def _meet(self) -> None:
         """Friends, slayer links, guilds."""
@@ -211,14 +213,14 @@ class Evening:
         shown = ", ".join(map(str, ports[:SHOWN])) + and_more(len(ports) - SHOWN)
         self.story.say(
             f"{counted(len(outings), 'party', 'parties')} met by invites, and hunted; their game "
-            f"servers answered on UDP port {shown}"
+            f"servers {'answered' if self.wishes.stand_in else 'run'} on UDP port {shown}"
         )
         if self._direct is not None:
             deals = sum(one.earned.transactions for one in self.players)
             self.story.say(
                 f"{counted(deals, 'transaction')} of loot and repairs, none counted twice"
             )
-        if self.chain is not None:
+        if self.chain is not None and self.wishes.stand_in:
             kinds = await checks.gone(self.reactor, self.chain.deploy, self.players)
             left = "only the city runs" if kinds == ["city"] else f"{', '.join(kinds)} run on"
             self.story.say(f"their game servers have ended; {left}")
@@ -254,13 +256,18 @@ class Evening:
         return self.chain is not None and feature in self.chain.features
 
     async def _knock(self, player: Player, words: bytes) -> None:
+        if not self.wishes.stand_in:
+            return
+        began = self.reactor.seconds()
+        await datagram.answer_of(self.reactor, *self._way_to(player), words)
+        self.timings.note("UDP answer of a game server", self.reactor.seconds() - began)
+
+    def _way_to(self, player: Player) -> tuple[str, int, str]:
+        """Host and port of the player's game server, and the address to come from."""
         place = player.place
         assert place is not None  # noqa: S101 - set by the caller
         source = self._source(self.players.index(player))
-        source = source if place.host.startswith("127.") else ""
-        began = self.reactor.seconds()
-        await datagram.answer_of(self.reactor, place.host, place.port, source, words)
-        self.timings.note("UDP answer of a game server", self.reactor.seconds() - began)
+        return place.host, place.port, source if place.host.startswith("127.") else ""
 
     async def _save(self) -> None:
         await self._each(_save_some)
@@ -294,6 +301,10 @@ class Evening:
                 self.story.say("the owner's status page lists every player and the city")
 
     async def _leave(self) -> None:
+        for one in self.players:
+            if one.hunting and self.wishes.stand_in:  # a fault broke it off: let the server end
+                words = named(datagram.HELLO, one), named(datagram.GOODBYE, one)
+                await datagram.tell(self.reactor, *self._way_to(one), *words)
         if self.talk is not None:
             await self.talk.close()
         for wire in (self._direct, *(one.wire for one in self.players)):

@@ -48,12 +48,16 @@ class Outing:
         start = together.HUNTS.index(self.first)
         hunt_id = together.HUNTS[(start + number - 1) % len(together.HUNTS)]
         place = await together.hunt(self.members, hunt_id)
-        await gather([_done(self.knock(one, _named(HELLO, one))) for one in self.members])
+        await gather([_done(self.knock(one, named(HELLO, one))) for one in self.members])
         await self.listed({place.port: {one.account for one in self.members}})
         await gather([self._play(one, number, room) for one in self.members])
         await pause(leader.reactor, max(0.0, began + self.length_s - leader.reactor.seconds()))
-        await gather([_done(self.knock(one, _named(GOODBYE, one))) for one in self.members])
+        await gather([self._part(one) for one in self.members])
         return place
+
+    async def _part(self, player: Player) -> None:
+        await self.knock(player, named(GOODBYE, player))
+        player.hunting = False
 
     async def _play(self, player: Player, number: int, room: str) -> None:
         """What one hunt is for one player: each step at a moment of their own."""
@@ -77,7 +81,8 @@ class Outing:
             await pause(self.members[0].reactor, some_of(part * self.length_s))
 
 
-def _named(words: bytes, player: Player) -> bytes:
+def named(words: bytes, player: Player) -> bytes:
+    """So that a game server knows who came and who went."""
     return words + b" " + player.account.encode()
 
 

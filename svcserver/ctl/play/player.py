@@ -44,6 +44,7 @@ class Player:
     data: str = field(default="{}", repr=False)  # as last acknowledged
     saves: int = 0  # acknowledged
     place: Place | None = None
+    hunting: bool = False  # there, and has not said goodbye
     asked_at: float = 0.0  # for a game server
     earned: Earned = field(factory=Earned, repr=False)
     ties: Ties = field(factory=Ties, repr=False)
@@ -116,7 +117,8 @@ class Player:
             if said["status"] == "FAILED":
                 raise Broken("deploy", "no game server could be started")
             await pause(self.reactor, POLL_S)
-        raise Broken("deploy", f"no game server within {MATCH_S:.0f} s")
+        seen = f"no game server within {MATCH_S:.0f} s: no port is free, or too little memory"
+        raise Broken("deploy", f"{seen}; the [deploy] lines of the log say which")
 
 
 async def follow(player: Player, candidate: str) -> None:

@@ -68,7 +68,10 @@ async def hunt(members: Sequence[Player], hunt_id: str) -> Place:
         if (seen["candidateId"], seen["playerHuntId"]) != (candidate, hunt_id):
             raise Broken("metagame", f"{one.name} does not see their party's hunt")
         await follow(one, candidate)
-    places = {await one.wait_for_server() for one in members}
+    places = set()
+    for one in members:
+        places.add(await one.wait_for_server())
+        one.hunting = True
     if len(places) != 1:
         raise Broken("deploy", "one party was sent to several game servers")
     for one in members:
