@@ -45,6 +45,7 @@ class Quiet(Machine):
     says: Mapping[int, tuple[int, bytes]] = field(factory=dict)
     shows: str = ""
     root: bool = True
+    names: Mapping[str, str] = field(factory=dict)
 
     def now(self) -> float:
         return super().now() if self.at is None else self.at
@@ -60,6 +61,10 @@ class Quiet(Machine):
 
     def port(self, host: str, port: int, *, udp: bool = False) -> Port:
         return self.taken.get(port, Port())
+
+    def addresses(self, host: str) -> frozenset[str]:
+        found = self.names.get(host, host)
+        return frozenset([found] if found else [])
 
     def answer(
         self, host: str, port: int, path: str, headers: Mapping[str, str]
@@ -307,6 +312,20 @@ class MatchingTests(DoctorCase):
         self.assertEqual(self.wrong(), [])
         self.assertIn("only this machine can play", self.notes())
 
+    def test_an_address_that_is_no_longer_the_hosts_is_a_note(self) -> None:
+        self.plant("deploy", "MY_IP", "203.0.113.99")
+        self.assertEqual(self.wrong(), [])
+        self.assertIn("MY_IP is 203.0.113.99, but 203.0.113.10 is 203.0.113.10", self.notes())
+
+    def test_a_name_without_an_address_is_a_note(self) -> None:
+        lost = Quiet(names={"203.0.113.10": ""})
+        self.assertEqual(self.wrong(lost), [])
+        self.assertIn("has no IPv4 address; correct its DNS entry", self.notes(lost))
+
+    def test_a_gateway_that_nobody_outside_reaches(self) -> None:
+        self.plant("gateway", "GATEWAY_BIND", "127.0.0.1")
+        self.finds("only this machine reaches the gateway", "GATEWAY_BIND=0.0.0.0")
+
 
 class CertificateTests(DoctorCase):
     def write(self, *hosts: str, **options: Any) -> None:
@@ -500,12 +519,28 @@ class MachineTests(DoctorCase):
         self.assertGreater(machine.room(self.folder).free, 0)
         self.assertGreater(machine.open_files().hard, 0)
         self.assertGreater(machine.memory() or 1, 0)
+        self.assertEqual(machine.addresses("127.0.0.1"), {"127.0.0.1"})
+        self.assertEqual(machine.addresses("no.such.host.invalid"), frozenset())
         self.assertIsInstance(machine.may_change_firewall(), bool)
 
     def test_two_components_on_one_port(self) -> None:
         self.plant("content", "PORT", "61001")
         self.plant("gateway", "GATEWAY_CONTENT_URL", "http://127.0.0.1:61001")
         self.finds("PORT 61001 is also PORT of the deploy", "a port of its own")
+
+    def test_two_components_that_show_figures_on_one_port(self) -> None:
+        self.plant("metagame", "METRICS_PORT", "9100")
+        self.plant("gateway", "METRICS_PORT", "9100")
+        self.finds("METRICS_PORT 9100 is also METRICS_PORT of the metagame", "a port of its own")
+
+    def test_a_stranger_where_figures_belong(self) -> None:
+        self.plant("content", "METRICS_PORT", "9100")
+        taken = {9100: Port(taken=True)}
+        stranger = Quiet(taken=taken, says={9100: (200, b"node_load1 0.5")})
+        self.finds("METRICS_PORT 9100 is held", "end that program", stranger)
+        self.assertEqual(
+            self.wrong(Quiet(taken=taken, says={9100: (200, b"svc_content_bytes_sent 1")})), []
+        )
 
     def test_a_game_port_that_is_taken(self) -> None:
         machine = Quiet(taken={8772: Port(taken=True)})
@@ -523,11 +558,13 @@ class MachineTests(DoctorCase):
         self.assertIn("has 1024 MB left", self.notes(low))
 
     def test_too_few_open_files(self) -> None:
-        self.finds("may open 256 files", "LimitNOFILE=4224", Quiet(files=Limits(256, 65_536)))
         self.finds("may open 1024 files", "LimitNOFILE=4224", Quiet(files=Limits(1024, 1024)))
+        self.finds("may open 4096 files", "LimitNOFILE=4224", Quiet(files=Limits(256, 4096)))
+
+    def test_a_low_limit_that_each_service_raises_itself_is_no_finding(self) -> None:
         usual = Quiet(files=Limits(1024, 65_536))
         self.assertEqual(self.wrong(usual), [])
-        self.assertIn("LimitNOFILE=4224", self.notes(usual))
+        self.assertNotIn("LimitNOFILE", self.notes(usual))
 
     def test_too_little_memory_for_any_game_server_is_a_note(self) -> None:
         self.assertIn("lower GAMESERVER_MIN_FREE_MB", self.notes(Quiet(bytes_of_memory=2 * GB)))

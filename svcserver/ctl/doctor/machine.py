@@ -86,6 +86,14 @@ class Machine:
                 return Port(why.errno == errno.EADDRINUSE, why.errno == errno.EACCES)
         return Port()
 
+    def addresses(self, host: str) -> frozenset[str]:
+        """The IPv4 addresses of a name; none when it has none, or nobody can be asked."""
+        try:
+            found = socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)
+        except (OSError, UnicodeError):
+            return frozenset()
+        return frozenset(str(one[4][0]) for one in found)
+
     def answer(
         self, host: str, port: int, path: str, headers: Mapping[str, str]
     ) -> tuple[int, bytes]:

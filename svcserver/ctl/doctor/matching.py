@@ -170,6 +170,7 @@ def games(case: Case) -> Iterator[Finding]:
             yield Finding.note(
                 "deploy", f"MY_IP is {case.deploy.my_ip}: only this machine can play", "set MY_IP"
             )
+    yield from _ways_in(case)
     if case.deploy is None or case.allowlist is None or not case.deploy.has_ports:
         return
     first, last = case.deploy.first_port, case.deploy.last_port
@@ -180,6 +181,24 @@ def games(case: Case) -> Iterator[Finding]:
             f"ALLOWLIST_PORTS is {open_ports}, game servers use {first}-{last}",
             f"set ALLOWLIST_PORTS={first}-{last} in allowlist.env",
         )
+
+
+def _ways_in(case: Case) -> Iterator[Finding]:
+    """The address players connect to, and the one their games are sent to."""
+    public = case.relay.host if case.relay is not None else ""
+    if case.gateway is None or not public or _here(public):
+        return
+    if _here(case.gateway.bind):
+        what = f"GATEWAY_BIND is {case.gateway.bind}: only this machine reaches the gateway"
+        yield Finding("gateway", what, "set GATEWAY_BIND=0.0.0.0 in gateway.env")
+    found = case.machine.addresses(public)
+    if not found:
+        what = f"{public}, which players connect to, has no IPv4 address"
+        yield Finding.note("relay", what, "correct its DNS entry, or SVC_RELAY_HOST in relay.env")
+    elif case.deploy is not None and case.deploy.my_ip and case.deploy.my_ip not in found:
+        what = f"MY_IP is {case.deploy.my_ip}, but {public} is {min(found)}"
+        cure = "set MY_IP in deploy.env to the address that games reach this machine by"
+        yield Finding.note("deploy", what, cure)
 
 
 def _city(case: Case) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from attrs import frozen
 
@@ -11,11 +12,11 @@ from svcserver.allowlist.programs import Programs
 from svcserver.ctl.doctor.case import Case, Finding
 from svcserver.edge.certificate import BadCertificate, fingerprint
 from svcserver.kernel import json
+from svcserver.kernel.descriptors import ENOUGH
 
 MB = 1024 * 1024
 LEAST_DISK = 512 * MB
 LOW_DISK = 0.05  # of the whole
-LEAST_FILES = 1024
 FILES_A_PLAYER = 2  # the gateway's two sides of a connection
 OWN_FILES = 128
 
@@ -46,7 +47,7 @@ def ports(case: Case) -> Iterator[Finding]:
             yield Finding.note(
                 one.component,
                 f"port {one.port} needs a right that you do not have",
-                "start it by the systemd unit, or give it CAP_NET_BIND_SERVICE",
+                "start it by the systemd unit (CAP_NET_BIND_SERVICE), or see docs/owners/firewall",
             )
         elif found.taken and not one.is_it(_reachable(one.host)):
             yield Finding(
@@ -94,6 +95,27 @@ def _places(case: Case) -> Iterator[Place]:
     if case.gateway is not None:
         gateway = case.gateway
         yield Place("gateway", "GATEWAY_PORT", gateway.bind, gateway.port, lambda h: _ours(case, h))
+    yield from _figures(case)
+
+
+def _figures(case: Case) -> Iterator[Place]:
+    """Where Prometheus asks."""
+    parts = {
+        "metagame": case.metagame,
+        "deploy": case.deploy,
+        "content": case.content,
+        "allowlist": case.allowlist,
+        "gateway": case.gateway,
+    }
+    for name, part in parts.items():
+        port = part.metrics_port if part is not None else None
+        if port is not None:
+            yield Place(name, "METRICS_PORT", "127.0.0.1", port, partial(_counts, case, name, port))
+
+
+def _counts(case: Case, name: str, port: int, host: str) -> bool:
+    status, body = case.machine.answer(host, port, "/metrics", {})
+    return status == 200 and f"svc_{name}_".encode() in body
 
 
 def _says(case: Case, host: str, port: int, path: str, word: str) -> bool:
@@ -146,14 +168,11 @@ def _open_files(case: Case) -> Iterator[Finding]:
         return
     limits = case.machine.open_files()
     wanted = FILES_A_PLAYER * case.gateway.max_connections + OWN_FILES
-    if limits.soft >= wanted:
-        return
-    what = f"a process may open {limits.soft} files, GATEWAY_MAX_CONNECTIONS needs {wanted}"
-    cure = f"LimitNOFILE={wanted} in the systemd unit, or ulimit -n {wanted} before the start"
-    if limits.soft < LEAST_FILES or limits.hard < wanted:
+    most = max(limits.soft, min(limits.hard, ENOUGH))  # each service takes what it may
+    if most < wanted:
+        what = f"a process may open {most} files, GATEWAY_MAX_CONNECTIONS needs {wanted}"
+        cure = f"LimitNOFILE={wanted} in the systemd unit, or ulimit -n {wanted} before the start"
         yield Finding("gateway", what, cure)
-    else:
-        yield Finding.note("gateway", what, cure)
 
 
 def _memory(case: Case) -> Iterator[Finding]:
