@@ -184,6 +184,7 @@ def test_the_owners_pages_can_be_pasted_one_after_the_other(home: Path) -> None:
     for one in home.glob("*.pid"):  # the host of the README makes room for the next
         os.killpg(int(one.read_text()), signal.SIGTERM)
         one.unlink()
+    (home / "crontab").write_text("0 1 * * * an-entry-of-the-owner\n")
     others = sorted({path.stem for path in pages()[1:]} - set(ORDER))
     for name in (*ORDER, *others):
         mine = [one for one in shell_blocks() if one.page == f"{name}.md"]
@@ -191,3 +192,5 @@ def test_the_owners_pages_can_be_pasted_one_after_the_other(home: Path) -> None:
             paste(home, mine)
     assert list((home / "backup").glob("game-*.db"))
     assert list((home / "game").glob("svc.db.before-restore-*"))
+    table = (home / "crontab").read_text()
+    assert table.startswith("0 1 * * * an-entry-of-the-owner\n") and "svcctl db backup" in table
