@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import NoneType, UnionType
 from typing import (
     Any,
@@ -124,6 +124,8 @@ def schema(kind: Any, schemas: dict[str, Schema]) -> Schema:
     if kind in _PLAIN:
         return dict(_PLAIN[kind])
     origin, inner = get_origin(kind), get_args(kind)
+    if is_typeddict(origin):
+        return _object(origin, schemas, dict(zip(origin.__parameters__, inner, strict=True)))
     if origin in (NotRequired, Required):
         return schema(inner[0], schemas)
     if origin in (Union, UnionType):
@@ -137,8 +139,11 @@ def schema(kind: Any, schemas: dict[str, Schema]) -> Schema:
     return {}
 
 
-def _object(kind: Any, schemas: dict[str, Schema]) -> Schema:
-    hints = get_type_hints(kind)
+def _object(
+    kind: Any, schemas: dict[str, Schema], given: Mapping[Any, Any] | None = None
+) -> Schema:
+    """``given``: what the parameters of a generic shape stand for."""
+    hints = {name: (given or {}).get(one, one) for name, one in get_type_hints(kind).items()}
     if has(kind):
         required = [one.name for one in fields(kind) if one.default is NOTHING]
     else:
