@@ -240,9 +240,8 @@ class _Work:
         with self._lock:
             self._bytes += count
             if self.report is not None:
-                total = sum(one.size for one in self.files)
-                done = len(self.hashes)
-                self.report(Progress(done, len(self.files), self._bytes, total, path))
+                done, files = len(self.hashes), len(self.files)
+                self.report(Progress(done, files, self._bytes, self._total, path))
 
 
 def _partial(output: Path) -> Path:

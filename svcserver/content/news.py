@@ -12,6 +12,7 @@ from attrs import define, field
 from twisted.logger import Logger
 
 from svcserver.kernel import json
+from svcserver.kernel.seldom import Seldom
 from svcserver.kernel.times import iso
 
 log = Logger()
@@ -29,7 +30,10 @@ class BadNews(ValueError):
 
 
 def parse(text: bytes) -> list[dict[str, str]]:
-    """The good items, newest first; raises BadNews when the file itself is broken."""
+    """The good items, newest first; raises BadNews when the file itself is broken.
+
+    How many are left out is logged: an owner would look for them.
+    """
     try:
         value = json.parse(text.removeprefix(b"\xef\xbb\xbf"))
     except json.BadJson as why:
@@ -38,6 +42,12 @@ def parse(text: bytes) -> list[dict[str, str]]:
     if not isinstance(items, list):
         raise BadNews("it has no list of items")
     good = [one for one in map(_item, items) if one is not None]
+    if len(good) < len(items):
+        log.warn(
+            "{count} of {all} news items are left out: each needs a date and a title in words",
+            count=len(items) - len(good),
+            all=len(items),
+        )
     good.sort(key=lambda one: one[0], reverse=True)
     return [item for _, item in good[:MAX_ITEMS]]
 
@@ -78,6 +88,7 @@ class News:
     _body: bytes = field(default=b'{"items":[]}', init=False)
     _seen: tuple[int, int, int] | None = field(default=None, init=False)
     _looked_at: float | None = field(default=None, init=False)
+    _unreadable: Seldom = field(factory=Seldom, init=False)
 
     def body(self, now: float) -> bytes:
         """The JSON answer. A broken edit keeps the last good one, with a warning."""
@@ -85,10 +96,10 @@ class News:
             return self._body
         if self._looked_at is None or not 0 <= now - self._looked_at < CHECK_S:
             self._looked_at = now
-            self._look(self.path)
+            self._look(self.path, now)
         return self._body
 
-    def _look(self, path: Path) -> None:
+    def _look(self, path: Path, now: float) -> None:
         try:
             stat = path.stat()
             mark = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
@@ -100,7 +111,12 @@ class News:
             items = parse(path.read_bytes())
         except FileNotFoundError:
             items, self._seen = [], None
-        except (BadNews, OSError) as why:
+        except OSError as why:  # this may pass without an edit: look again
+            self._seen = None
+            if self._unreadable.now(why.errno, now):
+                log.warn("the news file cannot be read, the last news stay: {why}", why=str(why))
+            return
+        except BadNews as why:
             log.warn("the news file is broken, the last good news stay: {why}", why=str(why))
             return
         self._body = json.dump({"items": items})

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.content import branding, news
@@ -203,7 +207,9 @@ class NewsTests(PublicCase):
         bad: list[Any] = [{**good, "title": value} for value in ("", " \t", None, 7)]
         bad += [{**good, "date": value} for value in ("", "soon", None, 7, "9" * 5000)]
         self.say([*bad, {**good, "body": 7}, "x", None, good])
-        [item] = self.items()
+        with capturedLogs() as events:
+            [item] = self.items()
+        self.assertEqual([(one["count"], one["all"]) for one in events], [(12, 13)])
         self.assertEqual((len(item["title"]), len(item["body"])), (200, 10_000))
 
     def test_at_most_fifty_are_shown(self) -> None:
@@ -222,6 +228,16 @@ class NewsTests(PublicCase):
         self.news_file.unlink()
         self.clock.advance(5)
         self.assertEqual(self.items(), [])
+
+    def test_a_file_that_cannot_be_read_for_a_while_is_read_then_without_an_edit(self) -> None:
+        self.say([{"date": "2026-09-20", "title": "one"}])
+        read = mock.patch.object(Path, "read_bytes", side_effect=OSError(errno.EMFILE, "too many"))
+        with read, capturedLogs() as events:
+            for _ in range(5):
+                self.assertEqual(self.items(), [])
+                self.clock.advance(5)
+        self.assertEqual([one["log_level"].name for one in events], ["warn"])
+        self.assertEqual(self.items()[0]["title"], "one")
 
 
 class HostileNewsTests(SynchronousTestCase):

@@ -197,6 +197,29 @@ def test_nftables_opens_for_a_reported_address_and_shuts_on_stop(
         helper.kill()
 
 
+def test_a_set_of_the_owners_own_table_is_filled_and_emptied(
+    namespace: list[str], tmp_path: Path
+) -> None:
+    own = "table inet filter {\n set players { type ipv6_addr; elements = { 2001:db8::9 } }\n}\n"
+    load = [*namespace, "nft", "-f", "-"]
+    subprocess.run(load, input=own.encode(), check=True, capture_output=True, timeout=20)
+    helper = Helper(tmp_path, namespace, ALLOWLIST_NFT_SET="inet filter players")
+    try:
+        until(lambda: not helper.ask("/status")["pending"])
+        assert "2001:db8::9" not in ruleset(namespace)
+        for ip in ("203.0.113.7", "2001:db8::7"):
+            helper.ask("/allow", ip)
+        until(lambda: not helper.ask("/status")["pending"])
+        assert helper.ask("/status")["lastApply"]["ok"] is True
+        opened = ruleset(namespace)
+        assert "2001:db8::7" in opened and "203.0.113.7" not in opened, "it holds IPv6 alone"
+        assert "svc_gameports" not in opened
+        helper.stop()
+        assert "2001:db8::7" not in ruleset(namespace)
+    finally:
+        helper.kill()
+
+
 @pytest.mark.parametrize("backend", ["nftables", "iptables"])
 def test_the_kernel_lets_only_the_reported_address_through(
     backend: str, namespace: list[str], tmp_path: Path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -82,7 +83,7 @@ def game_server(case: Case) -> Iterator[Finding]:
             "deploy", "the game server is the stand-in that nobody can play on", cure
         )
     words = case.deploy.launcher
-    if words and not (os.path.isfile(words[0]) or "/" not in words[0]):
+    if words and not (case.folder / words[0]).is_file() and shutil.which(words[0]) is None:
         what = f"GAMESERVER_LAUNCHER starts with {words[0]}, which is missing"
         yield Finding("deploy", what, "name a program that is there, or leave it out")
 
