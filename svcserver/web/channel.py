@@ -126,6 +126,9 @@ class Channel(protocol.Protocol):
             self._refuse(Answer(fault.status))
         finally:
             self._advancing = False
+        if self._paused and not self._closing and len(self._waiting) <= MAX_BACKLOG:
+            self._paused = False
+            self.transport.resumeProducing()
         if self._half_closed and self._turn is None and not later:
             self._end()
 
@@ -208,7 +211,7 @@ class Channel(protocol.Protocol):
     def _answered(self, answer: Answer, asked: Asked) -> None:
         self._work = None
         self._answer(asked, answer)
-        self._go_on()
+        self.advance()
 
     def _unanswered(self, failure: Failure) -> None:
         if failure.check(CancelledError) is None:
@@ -260,13 +263,7 @@ class Channel(protocol.Protocol):
         if not self._closing:
             self.transport.registerProducer(self, True)
             self._answer_is_out(self._close_after)
-            self._go_on()
-
-    def _go_on(self) -> None:
-        if self._paused and not self._closing:
-            self._paused = False
-            self.transport.resumeProducing()
-        self.advance()
+            self.advance()
 
     def _refuse(self, answer: Answer) -> None:
         """Answer now, then read on without keeping, so that the client sees the answer."""
@@ -294,7 +291,7 @@ class Channel(protocol.Protocol):
     def resumeProducing(self) -> None:
         """It has read."""
         self._held = False
-        self.factory.clock.callLater(0, self._go_on)
+        self.factory.clock.callLater(0, self.advance)
 
     def stopProducing(self) -> None:
         """The connection is gone; ``connectionLost`` says so."""

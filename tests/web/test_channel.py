@@ -132,6 +132,15 @@ class ChannelTests(SynchronousTestCase):
         self.assertEqual(len(codes), 40)
         self.assertNotIn(b"HTTP/1.1 404 Not Found\r\nContent-Type", said)
 
+    def test_a_pipelined_flood_waits_outside_and_goes_on(self) -> None:
+        one, count = b"GET /svc-status HTTP/1.1\r\nHost: x\r\n\r\n", 2_000
+        self.send(one * count, one * count)
+        self.assertTrue(self.wire.paused)
+        for _ in range(2 * count):
+            self.reactor.advance(0)
+        self.assertFalse(self.wire.paused)
+        self.assertEqual(self.wire.value().count(b"HTTP/1.1 200 OK"), 2 * count)
+
     def test_a_request_may_come_byte_by_byte(self) -> None:
         body = b"5\r\n{}   \r\n0\r\n\r\n"
         head = b"POST /heartbeat HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
@@ -294,7 +303,8 @@ class WaitingTests(SynchronousTestCase):
     def test_a_flood_of_requests_behind_a_slow_one_is_not_kept(self) -> None:
         self.channel.dataReceived(GET * 3000)
         self.assertTrue(self.wire.paused)
-        self.say(Answer(204))
+        for _ in range(1_000):
+            self.say(Answer(204))
         self.assertFalse(self.wire.paused)
 
     def test_an_answer_that_is_no_json_is_a_500(self) -> None:
