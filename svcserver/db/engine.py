@@ -24,6 +24,14 @@ _PRAGMAS = (
     "foreign_keys=ON",
 )
 
+_PATIENCE = {
+    "connect_timeout": 10,  # seconds
+    "keepalives_idle": 30,  # a server that has vanished is noticed within a minute
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,  # milliseconds
+}
+
 
 class BadDatabase(Exception):
     """The database cannot be used; ``str()`` says what is wrong, without credentials."""
@@ -65,7 +73,7 @@ def make_engine(url: URL) -> Engine:
         pool_size=POOL_SIZE,
         max_overflow=0,
         pool_pre_ping=True,
-        connect_args={"connect_timeout": 10},
+        connect_args=_PATIENCE,
     )
 
 

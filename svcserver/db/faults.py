@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from attrs import define, field
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, OperationalError
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -39,6 +39,7 @@ _POSTGRES = {
     "08": "the connection to it broke: is PostgreSQL running?",
     "25006": "it is read-only: is it a standby?",
     "40": "too many write the same at once",
+    "57014": "a statement took too long: does another program hold a lock?",
     "53": "PostgreSQL is short of memory, disk or connections",
     "57P": "PostgreSQL is stopping or starting",
     "58": "PostgreSQL's disk fails: look at its log",
@@ -57,12 +58,9 @@ def cure_of(why: BaseException | None) -> str | None:
         return None
     state = getattr(origin, "sqlstate", None)
     if state is None:
-        return _NO_STATE if why.connection_invalidated or _is_operational(origin) else None
+        gone = why.connection_invalidated or isinstance(why, OperationalError)
+        return _NO_STATE if gone else None
     return next((cure for start, cure in _POSTGRES.items() if state.startswith(start)), None)
-
-
-def _is_operational(origin: Any) -> bool:
-    return type(origin).__name__ in ("OperationalError", "AdminShutdown", "ConnectionTimeout")
 
 
 @define

@@ -8,10 +8,10 @@ Reads see one snapshot from their first statement to their last, as on SQLite.
 from __future__ import annotations
 
 import random
-from threading import Event
+from threading import Event, Thread
 from typing import Any, TypeVar
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, event
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, fail
@@ -27,6 +27,7 @@ T = TypeVar("T")
 
 MAX_WAITING = 10_000
 MAX_TRIES = 30
+STATEMENT_S = 30  # ours take milliseconds; a foreign lock must not hold up everybody for ever
 _TRY_AGAIN = {"40001", "40P01"}  # serialization failure, deadlock
 
 
@@ -43,17 +44,33 @@ class PostgresLedger(Service):
         self._pool = ThreadPool(minthreads=1, maxthreads=POOL_SIZE, name="database")
         self._faults = Faults(reactor.seconds)
         self._waiting = 0
+        self._closed: Deferred[None] | None = None
+        event.listen(engine, "connect", _limit)
+        engine.dispose()  # connections of the start, whose migrations may take longer
 
     def startService(self) -> None:
         """Start the threads."""
         Service.startService(self)
         self._pool.start()
 
-    def stopService(self) -> None:
-        """Finish what was accepted, then close."""
+    def stopService(self) -> Deferred[None]:
+        """Finish what was accepted, then close; the reactor does not wait for it."""
         Service.stopService(self)
-        self._pool.stop()
-        self._engine.dispose()
+        if self._closed is None:
+            self._closed = Deferred()
+            Thread(target=self._close, name="database-close", daemon=True).start()
+        return self._closed
+
+    def _close(self) -> None:
+        try:
+            self._pool.stop()
+            self._engine.dispose()
+        finally:
+            self._reactor.callFromThread(self._ended)
+
+    def _ended(self) -> None:
+        if self._closed is not None:
+            self._closed.callback(None)
 
     def read(self, work: Work[T]) -> Deferred[T]:
         """See ``Ledger.read``."""
@@ -97,3 +114,8 @@ class PostgresLedger(Service):
                 Event().wait(random.random() * min(0.002 * 2**attempt, 0.1))  # noqa: S311
         with self._serializable.begin() as tx:
             return work(tx)
+
+
+def _limit(connection: Any, record: Any) -> None:
+    connection.execute(f"SET statement_timeout = {round(STATEMENT_S * 1000)}")
+    connection.commit()

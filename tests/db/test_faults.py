@@ -34,6 +34,8 @@ class CureTests(SynchronousTestCase):
             errors.DiskFull("x"),
             errors.SerializationFailure("x"),
             errors.ReadOnlySqlTransaction("x"),
+            errors.QueryCanceled("x"),
+            errors.ConnectionTimeout("x"),
             errors.OperationalError("the connection is closed"),
         ):
             self.assertIsNotNone(cure_of(OperationalError("", {}, origin)), origin)

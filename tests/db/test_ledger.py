@@ -11,12 +11,24 @@ from queue import Queue
 from threading import Event, Thread
 from typing import Any
 
-from sqlalchemy import Column, Connection, Engine, Integer, MetaData, String, Table, insert, select
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    insert,
+    select,
+    text,
+)
 from sqlalchemy.exc import IntegrityError
 from twisted.internet.defer import Deferred
 from twisted.python.threadpool import ThreadPool
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.db import postgres
 from svcserver.db.engine import database_url, make_engine
 from svcserver.db.opening import ledger_for
 from svcserver.db.sqlite import MAX_WAITING
@@ -243,9 +255,25 @@ class PostgresLedgerTests(SqliteLedgerTests):
         self.addCleanup(engine.dispose)
         return engine
 
-    def stop(self) -> None:
-        if self.ledger.running:
-            self.ledger.stopService()
+    def test_a_foreign_lock_holds_nobody_up_for_ever(self) -> None:
+        self.patch(postgres, "STATEMENT_S", 1.0)
+        self.wait(self.ledger.write(add(1)))
+        with self.engine.connect() as other, other.begin():
+            other.execute(text("SET statement_timeout = 0"))
+            other.execute(text("LOCK TABLE things"))
+            asked = self.ledger.read(names)
+            self.reactor.wait_for(asked)
+            self.failureResultOf(asked, Unavailable)
+        self.assertEqual(self.wait(self.ledger.read(names)), ["1"])
+
+    def test_the_reactor_goes_on_while_it_stops(self) -> None:
+        go = Event()
+        asked = self.ledger.write(lambda tx: go.wait(20))
+        stopped = self.ledger.stopService()
+        self.assertNoResult(stopped)
+        go.set()
+        self.reactor.wait_for(asked, stopped)
+        self.assertTrue(self.successResultOf(asked))
 
     def test_the_threads_are_bounded(self) -> None:
         self.assertIsInstance(self.ledger._pool, ThreadPool)
