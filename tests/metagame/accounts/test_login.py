@@ -95,9 +95,11 @@ class LoginTests(SynchronousTestCase):
         self.assertEqual(
             game.browse("GET", "/svc/api/GetUserInfo", key=bob.id).json["Username"], "Bob_1"
         )
-        for name in ("X-Forwarded-For", "Via", "Forwarded"):
-            page = game.browse("GET", "/svc-status", headers={name: "1.2.3.4"})
-            self.assertEqual(page.status, 403)
+        for path in ("/svc-status", "/no/such/path", "/candidate"):
+            for name in ("X-Forwarded-For", "Via", "Forwarded"):
+                page = game.browse("GET", path, headers={name: "1.2.3.4"})
+                self.assertEqual((page.status, page.body), (403, b""), path)
+        self.assertEqual(game.browse("GET", "/no/such/path").status, 404)
 
     def test_sessions_are_killed_in_name_only(self) -> None:
         for path in (
