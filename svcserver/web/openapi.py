@@ -146,8 +146,13 @@ def _object(
     hints = {name: (given or {}).get(one, one) for name, one in get_type_hints(kind).items()}
     if has(kind):
         required = [one.name for one in fields(kind) if one.default is NOTHING]
-    else:
-        required = sorted(kind.__required_keys__)
+    else:  # which cannot see NotRequired where annotations are kept as texts
+        marked = get_type_hints(kind, include_extras=True)
+        required = [
+            name
+            for name in sorted(kind.__required_keys__)
+            if get_origin(marked[name]) is not NotRequired
+        ]
     return {
         "type": "object",
         "description": (kind.__doc__ or "").strip(),

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, is_typeddict
+from collections.abc import Iterator
+from typing import Any, get_args, get_type_hints, is_typeddict
 
+from attrs import has
 from openapi_spec_validator import validate
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.metagame.dashboard.routes import JoinWish
 from svcserver.web.openapi import document, schema, template
+from svcserver.web.routes import Envelope
 from tests.support.game import Game
 
 STRING = {"type": "string"}
@@ -17,6 +21,16 @@ STRING = {"type": "string"}
 
 def references(value: Any) -> set[str]:
     return set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(value)))
+
+
+def shapes(kind: Any) -> Iterator[Any]:
+    """The named shapes of a type and of what it holds."""
+    inner = get_args(kind)
+    if is_typeddict(kind) or has(kind):
+        yield kind
+        inner = tuple(get_type_hints(kind).values())
+    for one in inner:
+        yield from shapes(one)
 
 
 class DocumentTests(SynchronousTestCase):
@@ -35,8 +49,10 @@ class DocumentTests(SynchronousTestCase):
 
     def test_no_two_shapes_share_a_name(self) -> None:
         kinds: dict[str, Any] = {}
-        for kind in [row.reply for row in self.rows if is_typeddict(row.reply)]:
-            self.assertIs(kinds.setdefault(kind.__name__, kind), kind, kind.__name__)
+        for row in self.rows:
+            for kind in (*shapes(row.reply), *shapes(row.body), *shapes(row.sends)):
+                self.assertIs(kinds.setdefault(kind.__name__, kind), kind, row.name)
+        self.assertIn("GuildMember", kinds)  # which only stands within another
 
     def test_a_row_says_who_may_call_it_and_what_it_answers(self) -> None:
         health = self.said["paths"]["/svc/api/BackendHealth"]["get"]
@@ -55,6 +71,14 @@ class DocumentTests(SynchronousTestCase):
         self.assertEqual(schema(object, {}), {})
         self.assertEqual(schema(str | None, {}), {"anyOf": [{"type": "string"}, {"type": "null"}]})
 
+    def test_an_envelope_says_what_is_in_it(self) -> None:
+        schemas: dict[str, Any] = {}
+        shape = schema(Envelope[list[Envelope[JoinWish]]], schemas)
+        inner = shape["properties"]["payload"]["items"]
+        self.assertEqual(inner["properties"]["payload"], {"$ref": "#/components/schemas/JoinWish"})
+        self.assertEqual((list(schemas), inner["required"]), (["JoinWish"], shape["required"]))
+        self.assertEqual(shape["required"], ["code", "message", "payload"])
+
     def test_it_is_valid_openapi(self) -> None:
         validate(json.loads(json.dumps(self.said)))
 
@@ -65,10 +89,22 @@ class DocumentTests(SynchronousTestCase):
         wish = self.said["components"]["schemas"]["JoinWish"]
         self.assertEqual((wish["properties"], wish["required"]), ({"Code": STRING}, ["Code"]))
         wish = self.said["components"]["schemas"]["InviteWish"]
-        self.assertEqual(wish["properties"]["uses"], {"type": "integer"})
+        self.assertEqual((wish["properties"]["uses"], wish["required"]), ({"type": "integer"}, []))
+        wish = self.said["components"]["schemas"]["RegisterWish"]
+        self.assertEqual(wish["required"], ["Username"])
         search = self.said["paths"]["/svc/api/DashboardSearch"]["get"]
         wanted = {"name": "Text", "in": "query", "schema": STRING}
         self.assertEqual(search["parameters"], [wanted])
+
+    def test_what_the_game_sends_to_others_of_its_players_is_described(self) -> None:
+        social = ("/party", "/guild", "/slayerlink/", "/candidate/", "/heartbeat", "/svc/api/")
+        bodies = [row for row in self.rows if row.body is object and row.path.startswith(social)]
+        self.assertGreater(len(bodies), 20)
+        self.assertEqual([row.name for row in bodies if row.sends is None], [])
+        invite = self.said["components"]["schemas"]["SlayerInviteWish"]
+        self.assertEqual(invite["required"], ["account_id", "slot"])
+        ends = self.said["paths"]["/slayerlink/links"]["delete"]["parameters"]
+        self.assertEqual([one["name"] for one in ends], ["account_id", "slot", "delete_pair"])
 
     def test_a_status_that_nobody_documented_is_not_there(self) -> None:
         for path, entry in self.said["paths"].items():

@@ -5,6 +5,8 @@ Spec: 2 §4 Management API (PartyInvite, Friends, GuildInvite), §7.
 
 from __future__ import annotations
 
+from typing import NotRequired, TypedDict
+
 from attrs import frozen
 
 from svcserver.kernel.json import Json
@@ -12,6 +14,13 @@ from svcserver.kernel.refusals import Forbidden, Malformed, Missing, Unauthentic
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.rules import Account
 from svcserver.web.routes import Call
+
+
+class BehalfWish(TypedDict):
+    """On whom; an admin may name in ``From``, by id or name, who acts."""
+
+    Username: str
+    From: NotRequired[str | None]
 
 
 class Bare(Forbidden):

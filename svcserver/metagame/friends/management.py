@@ -33,6 +33,7 @@ class FriendManagement:
         "/svc/api/Friends",
         access=Access.ACCOUNT_KEY,
         body=object,
+        sends=behalf.BehalfWish,
         reply=FriendsReply,
         bad_json=BAD_JSON,
     )

@@ -29,6 +29,18 @@ class FriendEntry(TypedDict):
     created: str
 
 
+class BlockedReply(TypedDict):
+    """Whom the caller has blocked."""
+
+    blockedUsers: list[str]
+
+
+class FriendSettings(TypedDict):
+    """Who may ask: everybody."""
+
+    acceptInvites: str
+
+
 def _misc(settings: Any) -> bool:
     return bool(settings.misc_routes)
 
@@ -46,6 +58,7 @@ class Friends:
         FRIENDS,
         access=Access.OPTIONAL_TOKEN,
         reply=list[FriendEntry],
+        query=("includePending",),
         when=_misc,
         body_log=True,
     )
@@ -59,7 +72,12 @@ class Friends:
         return Answer(200, [entry(one, me) for one in found if pending or one.status == ACCEPTED])
 
     @routes.row(
-        "GET", BLOCKLIST, access=Access.OPTIONAL_TOKEN, reply=dict, when=_misc, body_log=True
+        "GET",
+        BLOCKLIST,
+        access=Access.OPTIONAL_TOKEN,
+        reply=BlockedReply,
+        when=_misc,
+        body_log=True,
     )
     async def blocklist(self, call: Call, user_id: str) -> Answer:
         """Whom the caller has blocked."""
@@ -114,7 +132,7 @@ class Friends:
         "GET",
         "/friends/api/v1/<user_id>/settings",
         access=Access.NONE,
-        reply=dict,
+        reply=FriendSettings,
         when=_misc,
         body_log=True,
     )

@@ -36,6 +36,12 @@ class GuildSummary(TypedDict):
     members: int
 
 
+class DisbandWish(TypedDict):
+    """A guild by its id, or by its name in any case."""
+
+    Guild: str
+
+
 class DisbandReply(TypedDict):
     """What was disbanded, and how many were in it."""
 
@@ -57,6 +63,7 @@ class GuildManagement:
         "/svc/api/GuildInvite",
         access=Access.ACCOUNT_KEY,
         body=object,
+        sends=behalf.BehalfWish,
         reply=GuildInviteReply,
         bad_json=BAD_JSON,
     )
@@ -98,6 +105,7 @@ class GuildManagement:
         "/svc/api/DisbandGuild",
         access=Access.ADMIN_KEY,
         body=object,
+        sends=DisbandWish,
         reply=DisbandReply,
         bad_json=BAD_JSON,
     )

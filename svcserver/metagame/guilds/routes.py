@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar, NotRequired, TypedDict
 
 from attrs import frozen
 from sqlalchemy import Connection
@@ -37,6 +37,20 @@ class GuildInvite(TypedDict):
     guild_id: str
     guild_name: str
     inviter_account_id: str
+
+
+class GuildInvites(TypedDict):
+    """The open invites, newest first."""
+
+    invites: list[GuildInvite]
+
+
+class GuildWish(TypedDict):
+    """Name and nameplate, which may be empty, of a guild to be; its leader."""
+
+    leader_account_id: NotRequired[str]
+    name: str
+    nameplate: NotRequired[str | None]
 
 
 def is_on(settings: Any) -> bool:
@@ -80,7 +94,12 @@ class GuildRoutes:
         return NO_CONTENT if found is None else _flat(dict(found))
 
     @routes.row(
-        "GET", "/guild/invite/player", access=Access.TOKEN, reply=dict, when=is_on, body_log=True
+        "GET",
+        "/guild/invite/player",
+        access=Access.TOKEN,
+        reply=GuildInvites,
+        when=is_on,
+        body_log=True,
     )
     async def invites(self, call: Call) -> Answer:
         """The caller's open invites, newest first."""
@@ -95,6 +114,7 @@ class GuildRoutes:
         "/guild/validate",
         access=Access.PLAYER,
         body=object,
+        sends=GuildWish,
         reply=dict,
         when=is_on,
         body_log=True,
@@ -112,6 +132,7 @@ class GuildRoutes:
         "/guild",
         access=Access.GAME_SERVER,
         body=object,
+        sends=GuildWish,
         reply=GuildReply,
         when=is_on,
         body_log=True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol, TypedDict
+from typing import Any, ClassVar, NotRequired, Protocol, TypedDict
 
 from attrs import frozen
 
@@ -34,6 +34,49 @@ class JoinReply(TypedDict):
     statusReason: None
 
 
+class CandidateWish(TypedDict, total=False):
+    """Which world or hunt; the game sends more, of which nothing is read."""
+
+    gameMode: str
+    gameArgs: str | None
+    playerHuntId: str | None
+
+
+class GameServerInfo(TypedDict):
+    """Where to go; the session's id is the candidate's."""
+
+    buildId: str
+    gameSessionId: str
+    host: str
+    port: int
+
+
+class StandingReply(TypedDict):
+    """``status`` is MATCHING, FAILED or, with ``serverInfo``, IN_PROGRESS."""
+
+    candidateId: str
+    candidateStatusPeriodMillis: int
+    gameMode: str
+    huntId: str
+    playerStates: dict[str, dict[str, Json]]
+    serverInfo: NotRequired[GameServerInfo]
+    status: str
+    statusDuration: float
+    statusReason: None
+
+
+class AliveWish(TypedDict):
+    """Who is expected."""
+
+    playerIds: list[str]
+
+
+class AliveReply(TypedDict):
+    """The same list."""
+
+    expectedPlayerIds: list[Json]
+
+
 class PartyBook(Protocol):
     """What matchmaking asks of the parties."""
 
@@ -60,7 +103,14 @@ class Matchmaking:
     heard: Signal[Heard]
     now: Callable[[], float]
 
-    @routes.row("POST", "/candidate/join", access=Access.TOKEN, body=object, reply=JoinReply)
+    @routes.row(
+        "POST",
+        "/candidate/join",
+        access=Access.TOKEN,
+        body=object,
+        sends=CandidateWish,
+        reply=JoinReply,
+    )
     async def join(self, call: Call) -> Answer:
         """Ask for a world or a hunt; a refused join leaves an older one alone."""
         player = call.player
@@ -87,7 +137,7 @@ class Matchmaking:
         entry = self.matchmaker.follow(player, candidate_id, group, self.now())
         return Answer(200, joined(entry))
 
-    @routes.row("GET", "/candidate/status", access=Access.TOKEN, reply=dict)
+    @routes.row("GET", "/candidate/status", access=Access.TOKEN, reply=StandingReply)
     async def status(self, call: Call) -> Answer:
         """Where the caller stands; a poll starts what is due and retries capacity."""
         player = call.player
@@ -141,8 +191,9 @@ class Matchmaking:
         "/candidate/player/alive",
         access=Access.TOKEN,
         body=object,
+        sends=AliveWish,
         when=_misc,
-        reply=dict,
+        reply=AliveReply,
     )
     async def alive(self, call: Call) -> Answer:
         """Echo who is expected."""

@@ -31,6 +31,7 @@ class PartyManagement:
         "/svc/api/PartyInvite",
         access=Access.ACCOUNT_KEY,
         body=object,
+        sends=behalf.BehalfWish,
         reply=PartyInviteReply,
         bad_json=BAD_JSON,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Protocol, TypedDict
+from typing import Any, ClassVar, NotRequired, Protocol, TypedDict
 
 from attrs import frozen
 from twisted.internet.defer import Deferred
@@ -48,6 +48,46 @@ class PartyReply(TypedDict, total=False):
     candidateId: str | None
     playerHuntId: str | None
     gauntletLevel: None
+
+
+class PartyPoll(TypedDict, total=False):
+    """What the client says of itself; nothing of it is read."""
+
+    buildId: str
+    featureOverrides: list[Json]
+
+
+class PartyInviteWish(TypedDict):
+    """Whom; the party is the caller's own, whatever ``partyId`` says."""
+
+    recipientPlayerId: str
+    partyId: NotRequired[str | None]
+
+
+class PartyInviteEnd(TypedDict, total=False):
+    """Which invite: of the first two one is sent to decline, the last to withdraw."""
+
+    sendingPlayerId: str | None
+    partyId: str | None
+    recipientPlayerId: str | None
+
+
+class PartyStatusWish(TypedDict):
+    """Of whom; the first 16 count."""
+
+    playerIds: list[str]
+
+
+class PartyInvites(TypedDict):
+    """The caller's own."""
+
+    invitations: list[PartyInvite]
+
+
+class PartyStatusReply(PartyInvites):
+    """Each party once."""
+
+    parties: list[PartyReply]
 
 
 class Candidates(Protocol):
@@ -114,7 +154,13 @@ class PartyRoutes:
         return self.inviting.parties
 
     @routes.row(
-        "POST", "/party", access=Access.PLAYER, body=object, reply=PartyReply, body_log=True
+        "POST",
+        "/party",
+        access=Access.PLAYER,
+        body=object,
+        sends=PartyPoll,
+        reply=PartyReply,
+        body_log=True,
     )
     async def poll(self, call: Call) -> Answer:
         """The caller's party or a party of one; a sign of life."""
@@ -124,14 +170,26 @@ class PartyRoutes:
         [reply] = await self._shown([party], now)
         return Answer(200, reply)
 
-    @routes.row("GET", "/party/invites", access=Access.OPTIONAL_TOKEN, reply=dict, body_log=True)
+    @routes.row(
+        "GET",
+        "/party/invites",
+        access=Access.OPTIONAL_TOKEN,
+        reply=PartyInvites,
+        body_log=True,
+    )
     async def invites(self, call: Call) -> Answer:
         """The caller's pending invites; none for a stranger."""
         me = call.caller.account
         return Answer(200, {"invitations": [] if me is None else await self._invites(me)})
 
     @routes.row(
-        "PUT", "/party/invite", access=Access.PLAYER, body=object, reply=dict, body_log=True
+        "PUT",
+        "/party/invite",
+        access=Access.PLAYER,
+        body=object,
+        sends=PartyInviteWish,
+        reply=dict,
+        body_log=True,
     )
     async def invite(self, call: Call) -> Answer:
         """Invite into the caller's own party, whatever party the body names."""
@@ -146,6 +204,7 @@ class PartyRoutes:
         "/party/invite/accept/<invite_id>",
         access=Access.PLAYER,
         body=object,
+        sends=PartyPoll,
         reply=PartyReply,
         body_log=True,
     )
@@ -173,7 +232,13 @@ class PartyRoutes:
         return party if invite_id == party.id or invite_id in party.members else None
 
     @routes.row(
-        "DELETE", "/party/invite", access=Access.PLAYER, body=object, reply=dict, body_log=True
+        "DELETE",
+        "/party/invite",
+        access=Access.PLAYER,
+        body=object,
+        sends=PartyInviteEnd,
+        reply=dict,
+        body_log=True,
     )
     async def drop_invite(self, call: Call) -> Answer:
         """Decline as the invited, else withdraw as the sender; 200 whatever was found."""
@@ -224,7 +289,13 @@ class PartyRoutes:
         return OK
 
     @routes.row(
-        "POST", "/party/status", access=Access.PLAYER, body=object, reply=dict, body_log=True
+        "POST",
+        "/party/status",
+        access=Access.PLAYER,
+        body=object,
+        sends=PartyStatusWish,
+        reply=PartyStatusReply,
+        body_log=True,
     )
     async def status(self, call: Call) -> Answer:
         """The parties of up to 16 players, each once, and the caller's invites."""

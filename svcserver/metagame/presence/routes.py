@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, NotRequired, TypedDict
 
 from attrs import frozen
 
@@ -16,6 +16,19 @@ NEXT_BEAT = b"20000"  # milliseconds until the client's next heartbeat
 MAX_MAP = 512
 
 
+class Heartbeat(TypedDict):
+    """The map's path or bare name; in the menus there may be only a state."""
+
+    map: NotRequired[str]
+    state: NotRequired[str]
+
+
+class OnlineCount(TypedDict):
+    """Heard from in the last 90 seconds."""
+
+    NumActivePlayers: int
+
+
 @frozen
 class Presence:
     """Heartbeats in, counts out."""
@@ -25,7 +38,7 @@ class Presence:
     heard: Signal[Heard]
     now: Callable[[], float]
 
-    @routes.row("POST", "/heartbeat", access=Access.TOKEN, body=object, reply=str)
+    @routes.row("POST", "/heartbeat", access=Access.TOKEN, body=object, sends=Heartbeat, reply=str)
     async def beat(self, call: Call) -> Answer:
         """Mark the player online; a game server's own beat records nothing."""
         account_id = call.caller.account
@@ -35,7 +48,7 @@ class Presence:
             self.heard.send(Heard(account_id, map_path, state))
         return Answer(200, NEXT_BEAT, content_type="text/plain; charset=utf-8")
 
-    @routes.row("GET", "/svc/api/PublicOnlineStats", access=Access.ACCOUNT_KEY, reply=dict)
+    @routes.row("GET", "/svc/api/PublicOnlineStats", access=Access.ACCOUNT_KEY, reply=OnlineCount)
     async def count(self, call: Call) -> Answer:
         """How many players are online."""
         return Answer(200, {"NumActivePlayers": self.online.count(self.now())})

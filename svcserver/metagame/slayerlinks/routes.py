@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar, Literal, NotRequired, TypedDict
 
 from attrs import field, frozen
 from sqlalchemy import Connection
@@ -43,6 +43,40 @@ class SlayerLink(TypedDict):
     ends: str
     link_id: str
     prize_pool: list[Json]
+
+
+class SlayerInviteWish(TypedDict):
+    """Whom, and in which of the caller's slots; ``action`` may be ``cancel`` here too."""
+
+    account_id: str
+    slot: int | str
+    action: NotRequired[str | None]
+    action_source: NotRequired[str | None]
+
+
+class SlayerInviteAnswer(TypedDict):
+    """The invite by either id or by the other player; ``slot`` is where an accepted one goes."""
+
+    action: Literal["accept", "reject", "cancel"]
+    account_id: NotRequired[str | None]
+    link_id: NotRequired[str | None]
+    invite_id: NotRequired[str | None]
+    slot: NotRequired[int | str | None]
+    action_source: NotRequired[str | None]
+
+
+class SlayerLinkEnd(TypedDict, total=False):
+    """The other player, the caller's slot, or both; the query may say it instead."""
+
+    account_id: str | None
+    slot: int | str | None
+    delete_pair: bool
+
+
+class AvailabilityWish(TypedDict):
+    """Of whom; the first 50 count."""
+
+    account_ids: list[str]
 
 
 def is_on(settings: Any) -> bool:
@@ -108,6 +142,7 @@ class SlayerLinks:
         "/slayerlink/invite",
         access=Access.PLAYER,
         body=object,
+        sends=SlayerInviteWish,
         reply=dict,
         when=is_on,
         body_log=True,
@@ -141,6 +176,7 @@ class SlayerLinks:
         "/slayerlink/invite",
         access=Access.PLAYER,
         body=object,
+        sends=SlayerInviteAnswer,
         reply=dict,
         when=is_on,
         body_log=True,
@@ -172,6 +208,8 @@ class SlayerLinks:
         "/slayerlink/links",
         access=Access.PLAYER,
         body=object,
+        sends=SlayerLinkEnd,
+        query=("account_id", "slot", "delete_pair"),
         reply=dict,
         when=is_on,
         body_log=True,
@@ -193,6 +231,7 @@ class SlayerLinks:
         "/slayerlink/availability",
         access=Access.PLAYER,
         body=object,
+        sends=AvailabilityWish,
         reply=dict,
         when=is_on,
         body_log=True,
