@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import define, frozen
 from twisted.python import usage
 
 from svcserver.kernel.settings import BadSetting, env, load
@@ -57,7 +57,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
         from twisted.internet import reactor  # late: importing it installs it
     top = house(reactor)
     folder = str(Path(options["config"]).absolute())
-    children = Children(reactor, options.components, say, environment(os.environ), folder)
+    children = Children(reactor, options.components, Teller(), environment(os.environ), folder)
     children.setServiceParent(top)
     port = options.settings.metrics_port
     if port is not None:
@@ -78,9 +78,26 @@ def figures(children: Children) -> dict[str, Figure]:
     }
 
 
-def say(text: str) -> None:
-    """A child's line, at once, so that an owner sees things in their order."""
-    out = sys.__stdout__  # twistd puts its log in the place of sys.stdout
-    if out is not None:
-        out.write(text)
-        out.flush()
+@define
+class Teller:
+    """Passes the children's lines on, at once, so that an owner sees things in their order.
+
+    Never fails: an error would close the pipe of the child that spoke, for good. What a
+    full disk does not take is counted, and the count is told when there is room again.
+    """
+
+    lost: int = 0
+
+    def __call__(self, text: str) -> None:
+        """One line, its end included."""
+        out = sys.__stdout__  # twistd puts its log in the place of sys.stdout
+        if out is None:
+            return
+        news = f"[stack] {self.lost} lines could not be written\n" if self.lost else ""
+        try:
+            out.write(news + text)
+            out.flush()
+        except OSError:
+            self.lost += 1
+        else:
+            self.lost = 0
