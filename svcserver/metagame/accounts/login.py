@@ -9,13 +9,21 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from svcserver.kernel.ids import AccountId, new_id
-from svcserver.kernel.json import Json
 from svcserver.kernel.refusals import Forbidden, Malformed
 from svcserver.kernel.times import FAR_FUTURE
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.settings import Settings
 from svcserver.metagame.tokens import LIFETIME_S, Tokens, is_usable
-from svcserver.web.routes import EMPTY_OBJECT, Access, Answer, Call, Routes, bare, enveloped
+from svcserver.web.routes import (
+    EMPTY_OBJECT,
+    Access,
+    Answer,
+    Call,
+    Envelope,
+    Routes,
+    bare,
+    enveloped,
+)
 
 log = Logger()
 
@@ -30,6 +38,18 @@ SANDBOX = "jackal"
 DEPLOYMENT = "53565ba467df4edbb6f5a3d939a8b4f2"
 CLIENT_ID = "xyza7891lhxMVYGCON7LgnKZZ8HQGD5H"
 APPLICATION_ID = "fghi4567O03HROxEjwbn7kgXpBhnhWwv"
+
+
+class LoginWish(TypedDict):
+    """The account key; a form may carry it as well. Nothing else is read."""
+
+    exchange_code: str
+
+
+class QueueWish(TypedDict):
+    """The caller's own account id, under the name the client gives it."""
+
+    email: str
 
 
 class LoginReply(TypedDict):
@@ -62,6 +82,14 @@ class VerifyReply(TypedDict):
     application_id: str
 
 
+class GameSession(TypedDict):
+    """``sessionToken`` is the caller's own bearer, as sent."""
+
+    error_code: None
+    sessionid: str
+    sessionToken: str
+
+
 class TicketReply(TypedDict):
     """The answer of the login queue: come in."""
 
@@ -82,7 +110,12 @@ class Login:
     tokens: Tokens
 
     @routes.row(
-        "POST", "/account/api/oauth/token", access=Access.NONE, body=object, reply=LoginReply
+        "POST",
+        "/account/api/oauth/token",
+        access=Access.NONE,
+        body=object,
+        sends=LoginWish,
+        reply=LoginReply,
     )
     async def log_in(self, call: Call) -> Answer:
         """Exchange the account key for a player token; only ``exchange_code`` is read."""
@@ -136,7 +169,9 @@ class Login:
         """The same for one session."""
         return Answer(200, EMPTY_OBJECT)
 
-    @routes.row("POST", "/login", access=Access.TOKEN, body=object, reply=TicketReply)
+    @routes.row(
+        "POST", "/login", access=Access.TOKEN, body=object, sends=QueueWish, reply=TicketReply
+    )
     async def queue(self, call: Call) -> Answer:
         """The login queue; ``email`` must be the token's own, existing account."""
         email = call.fields.get("email")
@@ -152,12 +187,12 @@ class Login:
         }
         return Answer(200, reply)
 
-    @routes.row("PUT", "/gamesession/epic", access=Access.TOKEN, reply=dict)
+    @routes.row("PUT", "/gamesession/epic", access=Access.TOKEN, reply=Envelope[GameSession])
     async def game_session(self, call: Call) -> Answer:
         """Echo the caller's own bearer token."""
         if not call.caller.bearer:
             raise Forbidden("this needs a player's token")
-        payload: dict[str, Json] = {
+        payload: GameSession = {
             "error_code": None,
             "sessionid": new_id(),
             "sessionToken": call.caller.bearer,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar, NotRequired, TypedDict
 
 from attrs import frozen
 
@@ -14,7 +14,16 @@ from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import EMPTY_OBJECT, Access, Answer, Call, Routes, bare, enveloped
+from svcserver.web.routes import (
+    EMPTY_OBJECT,
+    Access,
+    Answer,
+    Call,
+    Envelope,
+    Routes,
+    bare,
+    enveloped,
+)
 
 MAX_IDS = 100
 NATIVE, FOREIGN = "native", "extidp"
@@ -29,6 +38,106 @@ class PublicAccount(TypedDict):
     id: str
     displayName: str
     externalAuths: dict[str, Json]
+
+
+class OwnAccount(TypedDict):
+    """The caller's own record; ``id`` is left out for a game server alone."""
+
+    id: NotRequired[str]
+    displayName: str | dict[str, Json]
+    name: str
+    lastName: str
+    email: str
+    failedLoginAttempts: int
+    lastLogin: str
+    numberOfDisplayNameChanges: int
+    ageGroup: str
+    headless: bool
+    country: str
+    lastNameChange: str
+    preferredLanguage: str
+    canUpdateDisplayName: bool
+    tfaEnabled: bool
+    emailVerified: bool
+    minorVerified: bool
+    minorStatus: str
+
+
+class MappingWish(TypedDict):
+    """Ids to map, in the newest form or an older one; a bare list of ids is taken, too."""
+
+    srcAccountType: NotRequired[str]
+    type: NotRequired[str]
+    externalAuthType: NotRequired[str]
+    ids: NotRequired[list[str]]
+    externalIds: NotRequired[list[str]]
+    accountIds: NotRequired[list[str]]
+    externalAuthIds: NotRequired[list[str]]
+
+
+class MappedAccount(TypedDict):
+    """What an asked id stands for."""
+
+    accountId: str
+    accountType: str
+
+
+class Mappings(TypedDict):
+    """By asked id; ids that are no accounts are left out."""
+
+    accountMappings: dict[str, MappedAccount]
+
+
+class MappingReply(Mappings):
+    """The mappings twice: the client reads those at the root."""
+
+    code: str
+    message: str
+    payload: Mappings
+
+
+class Crossplay(TypedDict):
+    """What the platform lets players share."""
+
+    crossplay: bool
+    crossprogression: bool
+
+
+class Linked(TypedDict):
+    """Whether the account is linked."""
+
+    isLinked: bool
+
+
+class Tags(TypedDict):
+    """The caller's tags."""
+
+    accountId: str | None
+    tags: list[str]
+
+
+class PublicInfoWish(TypedDict):
+    """Whom to look up; an id that is not empty wins."""
+
+    accountId: NotRequired[str]
+    displayname: NotRequired[str]
+
+
+class LinkedAccount(TypedDict):
+    """Another of the account's names."""
+
+    accountId: str | None
+    accountType: str
+
+
+class PublicInfo(TypedDict):
+    """The account that was looked up."""
+
+    accountId: str | None
+    username: str
+    linkedAccounts: list[LinkedAccount]
+    isSubscribed: bool
+    language: None
 
 
 class AccountInfo(TypedDict):
@@ -51,7 +160,13 @@ class Lookups:
     directory: Directory
     now: Callable[[], float]
 
-    @routes.row("GET", "/account/api/public/account", access=Access.TOKEN, reply=dict)
+    @routes.row(
+        "GET",
+        "/account/api/public/account",
+        access=Access.TOKEN,
+        reply=OwnAccount | list[PublicAccount],
+        query=("accountId",),
+    )
     async def accounts(self, call: Call) -> Answer:
         """The caller's own record, or those of ``?accountId=`` (at most 100)."""
         asked = call.request.arguments("accountId")
@@ -63,10 +178,9 @@ class Lookups:
         account = await self.directory.account_of_id(own) if own is not None else None
         return Answer(200, self._own_record(own, account.username if account else ""))
 
-    def _own_record(self, account_id: str | None, name: str) -> dict[str, Json]:
+    def _own_record(self, account_id: str | None, name: str) -> OwnAccount:
         now = iso(self.now())
-        record: dict[str, Json] = {} if account_id is None else {"id": account_id}
-        return record | {
+        record: OwnAccount = {
             "displayName": name if self.settings.account_display_name else {},
             "name": "",
             "lastName": "",
@@ -85,6 +199,7 @@ class Lookups:
             "minorVerified": False,
             "minorStatus": "NOT_MINOR",
         }
+        return record if account_id is None else {"id": account_id, **record}
 
     @routes.row(
         "GET",
@@ -132,12 +247,13 @@ class Lookups:
         "/account/mapping",
         access=Access.OPTIONAL_TOKEN,
         body=object,
-        reply=dict,
+        sends=MappingWish | list[str],
+        reply=MappingReply,
         body_log=True,
     )
     async def mapping(self, call: Call) -> Answer:
         """Map ids to themselves; the root is an object keyed by each asked id."""
-        mappings: dict[str, Json] = {}
+        mappings: dict[str, MappedAccount] = {}
         if call.caller.account is not None and self.settings.account_mapping:
             wanted = asked_ids(call.body)
             found = await self.directory.accounts(wanted)
@@ -145,7 +261,7 @@ class Lookups:
             mappings = {
                 one: {"accountId": one, "accountType": other} for one in wanted if one in found
             }
-        reply = {
+        reply: MappingReply = {
             "accountMappings": mappings,
             "code": "OK",
             "message": "",
@@ -153,12 +269,14 @@ class Lookups:
         }
         return Answer(200, reply)
 
-    @routes.row("GET", "/features/platform/win", access=Access.NONE, reply=dict)
+    @routes.row("GET", "/features/platform/win", access=Access.NONE, reply=Envelope[Crossplay])
     async def features(self, call: Call) -> Answer:
         """Crossplay and crossprogression are on."""
         return enveloped({"crossplay": True, "crossprogression": True})
 
-    @routes.row("GET", "/account/link/epic/<account_id>", access=Access.NONE, reply=dict)
+    @routes.row(
+        "GET", "/account/link/epic/<account_id>", access=Access.NONE, reply=Envelope[Linked]
+    )
     async def linked(self, call: Call, account_id: str) -> Answer:
         """Every account counts as linked."""
         return enveloped({"isLinked": True})
@@ -178,13 +296,20 @@ class Lookups:
         }
         return Answer(200, reply)
 
-    @routes.row("GET", "/tags", access=Access.TOKEN, reply=dict)
+    @routes.row("GET", "/tags", access=Access.TOKEN, reply=Tags)
     async def tags(self, call: Call) -> Answer:
         """Nobody has any."""
-        return Answer(200, {"accountId": call.caller.account, "tags": []})
+        reply: Tags = {"accountId": call.caller.account, "tags": []}
+        return Answer(200, reply)
 
     @routes.row(
-        "POST", "/accountinfo/public", access=Access.TOKEN, body=object, reply=dict, body_log=True
+        "POST",
+        "/accountinfo/public",
+        access=Access.TOKEN,
+        body=object,
+        sends=PublicInfoWish,
+        reply=PublicInfo,
+        body_log=True,
     )
     async def public_info(self, call: Call) -> Answer:
         """Any logged-in player may look up any account, by id or by name."""
@@ -211,7 +336,7 @@ def public(account: Account) -> PublicAccount:
     return {"id": account.id, "displayName": account.username, "externalAuths": {}}
 
 
-def info_reply(account_id: str | None, username: str) -> dict[str, Json]:
+def info_reply(account_id: str | None, username: str) -> PublicInfo:
     """The body of ``/accountinfo/public``."""
     return {
         "accountId": account_id,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NotRequired, TypedDict
 
 from attrs import frozen
 from sqlalchemy import Connection
@@ -19,7 +19,7 @@ from svcserver.metagame.bounties.rules import NO_DRAFT
 from svcserver.metagame.bounties.store import SqlBoard
 from svcserver.metagame.eventlog import EventLog
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import Access, Answer, Call, Routes, bare, enveloped
+from svcserver.web.routes import Access, Answer, Call, Envelope, Routes, bare, enveloped
 
 PACKAGE, FILE = "svcserver.metagame.bounties", "game_data.json"
 
@@ -36,6 +36,47 @@ def load_game_data() -> Mapping[str, Json]:
     return said
 
 
+class DraftData(TypedDict):
+    """What the board draws from; a draft that was sent comes back as sent."""
+
+    current_draft_choices: list[Any]
+    previous_draft_selections: list[Any]
+    bronze_count: int
+    silver_count: int
+    gold_count: int
+
+
+class BountyWish(TypedDict):
+    """One bounty; further keys come back as sent."""
+
+    bounty_id: str
+    slot_index: NotRequired[int]
+    update_version: NotRequired[int]
+    drafted_timestamp: NotRequired[str]
+
+
+class BountyUpdate(TypedDict):
+    """Bounties to put up by id; those that are not named stay. A draft replaces the last."""
+
+    bounties: NotRequired[list[BountyWish]]
+    draft_data: NotRequired[dict[str, Any]]
+
+
+class BountyIds(TypedDict):
+    """Bounties to take down."""
+
+    bounty_ids: list[str]
+
+
+class BountyBoard(TypedDict):
+    """The board; the daily and weekly drafts stand on that of fixed progression alone."""
+
+    bounties: list[dict[str, Any]]
+    draft_data: DraftData | dict[str, Any]
+    draft_data_daily: NotRequired[DraftData]
+    draft_data_weekly: NotRequired[DraftData]
+
+
 @frozen
 class Bounties:
     """The board of an account."""
@@ -47,12 +88,14 @@ class Bounties:
     now: Callable[[], float]
     log: EventLog
 
-    @routes.row("GET", "/bounty/game-data", access=Access.TOKEN, reply=dict)
+    @routes.row("GET", "/bounty/game-data", access=Access.TOKEN, reply=Envelope[dict[str, Any]])
     async def fixed(self, call: Call) -> Answer:
         """Slots and token ids."""
         return Answer(200, self.game_data)
 
-    @routes.row("GET", "/bounty/<user_id>", access=Access.TOKEN, own=True, reply=dict)
+    @routes.row(
+        "GET", "/bounty/<user_id>", access=Access.TOKEN, own=True, reply=Envelope[BountyBoard]
+    )
     async def read(self, call: Call, user_id: str) -> Answer:
         """The stored board."""
         if not self.settings.real_progression(user_id):
@@ -65,7 +108,8 @@ class Bounties:
         access=Access.TOKEN,
         game_server=True,
         body=object,
-        reply=dict,
+        sends=BountyUpdate,
+        reply=Envelope[BountyBoard],
     )
     async def update(self, call: Call, user_id: str) -> Answer:
         """Partial update by bounty id; answered with the board."""
@@ -86,7 +130,8 @@ class Bounties:
         real_only=True,
         game_server=True,
         body=object,
-        reply=dict,
+        sends=BountyIds,
+        reply=Envelope[BountyBoard],
     )
     async def delete(self, call: Call, user_id: str) -> Answer:
         """Delete by id; answered with the board."""

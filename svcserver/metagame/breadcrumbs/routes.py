@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar, TypedDict
 
 from attrs import frozen
 from sqlalchemy import Connection
@@ -13,7 +13,14 @@ from svcserver.kernel.json import Fragment
 from svcserver.metagame.breadcrumbs import rules
 from svcserver.metagame.breadcrumbs.store import SqlBreadcrumbs
 from svcserver.metagame.encounters.store import own_character
-from svcserver.web.routes import Access, Answer, Call, Routes, bare, enveloped
+from svcserver.web.routes import Access, Answer, Call, Envelope, Routes, bare, enveloped
+
+
+class BreadcrumbList(TypedDict):
+    """The whole list, as sent; ``updateVersion`` must rise."""
+
+    breadcrumbs: list[Any]
+    updateVersion: int
 
 
 @frozen
@@ -23,7 +30,9 @@ class Breadcrumbs:
     routes: ClassVar[Routes] = Routes(bare)
     ledger: Ledger
 
-    @routes.row("GET", "/breadcrumbs/<character_id>", access=Access.TOKEN, reply=dict)
+    @routes.row(
+        "GET", "/breadcrumbs/<character_id>", access=Access.TOKEN, reply=Envelope[BreadcrumbList]
+    )
     async def read(self, call: Call, character_id: str) -> Answer:
         """The stored list; empty at version 0."""
         account_id = call.player
@@ -35,7 +44,14 @@ class Breadcrumbs:
         version, data = await self.ledger.read(work)
         return enveloped({"breadcrumbs": Fragment(data), "updateVersion": version})
 
-    @routes.row("POST", "/breadcrumbs/<character_id>", access=Access.TOKEN, body=object, reply=dict)
+    @routes.row(
+        "POST",
+        "/breadcrumbs/<character_id>",
+        access=Access.TOKEN,
+        body=object,
+        sends=BreadcrumbList,
+        reply=Envelope[BreadcrumbList],
+    )
     async def save(self, call: Call, character_id: str) -> Answer:
         """Replace the whole list; 409 unless the version rises."""
         account_id = call.player

@@ -29,6 +29,20 @@ class CharacterReply(TypedDict):
     updateVersion: int
 
 
+class NewCharacter(TypedDict):
+    """A name of 1 to 64 characters."""
+
+    name: str
+
+
+class CharacterSave(TypedDict):
+    """``data`` is the JSON text of an object; ``updateVersion`` must rise."""
+
+    characterId: str
+    data: str
+    updateVersion: int
+
+
 @frozen
 class Characters:
     """Read, create and save characters.
@@ -57,7 +71,14 @@ class Characters:
             found = await self.ledger.write(first)
         return Answer(200, [shape(one) for one in found])
 
-    @routes.row("PUT", "/character", access=Access.TOKEN, body=object, reply=CharacterReply)
+    @routes.row(
+        "PUT",
+        "/character",
+        access=Access.TOKEN,
+        body=object,
+        sends=NewCharacter,
+        reply=CharacterReply,
+    )
     async def create(self, call: Call) -> Answer:
         """A new character."""
         account_id, now = call.player, self.now()
@@ -67,7 +88,14 @@ class Characters:
         )
         return Answer(200, shape(made))
 
-    @routes.row("POST", "/character", access=Access.TOKEN, body=object, reply=CharacterReply)
+    @routes.row(
+        "POST",
+        "/character",
+        access=Access.TOKEN,
+        body=object,
+        sends=CharacterSave,
+        reply=CharacterReply,
+    )
     async def save(self, call: Call) -> Answer:
         """Save the caller's own character; the answer comes after the fsync."""
         account_id, now = call.player, self.now()

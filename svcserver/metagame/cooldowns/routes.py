@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, NotRequired, TypedDict
 
 from attrs import frozen
 from sqlalchemy import Connection
@@ -16,7 +16,29 @@ from svcserver.metagame.cooldowns import rules
 from svcserver.metagame.cooldowns.store import SqlCooldowns
 from svcserver.metagame.eventlog import EventLog
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import EMPTY_OBJECT, Access, Answer, Call, Routes, bare, enveloped
+from svcserver.web.routes import (
+    EMPTY_OBJECT,
+    Access,
+    Answer,
+    Call,
+    Envelope,
+    Routes,
+    bare,
+    enveloped,
+)
+
+
+class CooldownStart(TypedDict):
+    """When a cooldown started, kept as sent; without a date it starts now."""
+
+    cooldown_id: str
+    cooldown_started_date: NotRequired[str | None]
+
+
+class CooldownBatch(TypedDict):
+    """Cooldowns to start."""
+
+    cooldowns: list[CooldownStart] | dict[str, str]
 
 
 @frozen
@@ -29,7 +51,9 @@ class Cooldowns:
     now: Callable[[], float]
     log: EventLog
 
-    @routes.row("GET", "/cooldown/<user_id>", access=Access.TOKEN, own=True, reply=dict)
+    @routes.row(
+        "GET", "/cooldown/<user_id>", access=Access.TOKEN, own=True, reply=Envelope[dict[str, str]]
+    )
     async def read(self, call: Call, user_id: str) -> Answer:
         """Start times by id."""
         if not self.settings.real_progression(user_id):
@@ -43,7 +67,8 @@ class Cooldowns:
         access=Access.TOKEN,
         game_server=True,
         body=object,
-        reply=dict,
+        sends=CooldownBatch,
+        reply=Envelope[dict[str, str]],
     )
     async def batch(self, call: Call, user_id: str) -> Answer:
         """Start several; answered with the whole map."""

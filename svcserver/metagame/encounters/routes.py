@@ -3,15 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, TypedDict
 
 from attrs import frozen
 from sqlalchemy import Connection
 
 from svcserver.db.ledger import Ledger
+from svcserver.kernel.json import Json
 from svcserver.metagame.encounters import rules
 from svcserver.metagame.encounters.store import SqlEncounters, own_character
-from svcserver.web.routes import EMPTY_OBJECT, Access, Answer, Call, Routes, bare, enveloped
+from svcserver.web.routes import (
+    EMPTY_OBJECT,
+    Access,
+    Answer,
+    Call,
+    Envelope,
+    Routes,
+    bare,
+    enveloped,
+)
+
+
+class Encounter(TypedDict):
+    """Something met; types go from 0 to 7."""
+
+    content_type: int
+    content_id: str
+
+
+class ContentTypes(TypedDict):
+    """Types to look up."""
+
+    content_types: list[int]
+
+
+class MetContent(TypedDict):
+    """What was met of one type, the oldest first."""
+
+    content: list[str]
+    content_type: int
+
+
+class MetReply(TypedDict):
+    """An entry for each asked type, in the asked order."""
+
+    content_types: list[MetContent]
+    success: bool
 
 
 @frozen
@@ -25,7 +62,7 @@ class Encounters:
         "GET",
         "/encountered-content/<character_id>/<content_type>",
         access=Access.TOKEN,
-        reply=dict,
+        reply=Envelope[MetReply],
     )
     async def read(self, call: Call, character_id: str, content_type: str) -> Answer:
         """Content of one type."""
@@ -36,7 +73,8 @@ class Encounters:
         "/encountered-content/query/<character_id>",
         access=Access.TOKEN,
         body=object,
-        reply=dict,
+        sends=ContentTypes,
+        reply=Envelope[MetReply],
     )
     async def query(self, call: Call, character_id: str) -> Answer:
         """One entry per asked type, in the asked order."""
@@ -47,7 +85,8 @@ class Encounters:
         "/encountered-content/<character_id>",
         access=Access.TOKEN,
         body=object,
-        reply=dict,
+        sends=Encounter,
+        reply=Envelope[dict[str, Json]],
     )
     async def add(self, call: Call, character_id: str) -> Answer:
         """Add one; a repeat changes nothing."""

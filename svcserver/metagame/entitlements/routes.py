@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, TypedDict
+from typing import ClassVar, NotRequired, TypedDict
 
 from attrs import frozen
 from sqlalchemy import Connection
@@ -19,7 +19,16 @@ from svcserver.metagame.entitlements.rules import Entitlement
 from svcserver.metagame.entitlements.store import SqlEntitlements, grant
 from svcserver.metagame.eventlog import EventLog, hold
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import EMPTY_OBJECT, Access, Answer, Call, Routes, bare, enveloped
+from svcserver.web.routes import (
+    EMPTY_OBJECT,
+    Access,
+    Answer,
+    Call,
+    Envelope,
+    Routes,
+    bare,
+    enveloped,
+)
 
 
 class EntitlementRecord(TypedDict):
@@ -34,6 +43,17 @@ class EntitlementList(TypedDict):
     """Flat: no envelope."""
 
     entitlements: list[EntitlementRecord]
+
+
+class EntitlementWish(TypedDict):
+    """``duration`` in hours; 0 or absent for ever."""
+
+    entitlement: str
+    duration: NotRequired[float]
+
+
+LISTED = EntitlementList | Envelope[list[EntitlementRecord]]
+"""The list, or the empty envelope of fixed progression."""
 
 
 def number(value: float) -> float | int:
@@ -80,7 +100,7 @@ class Entitlements:
     now: Callable[[], float]
     log: EventLog
 
-    @routes.row("GET", "/entitlementsv2", access=Access.TOKEN, reply=EntitlementList)
+    @routes.row("GET", "/entitlementsv2", access=Access.TOKEN, reply=LISTED)
     async def read(self, call: Call) -> Answer:
         """The token's account; a game server must forward the player's token."""
         account, defaults = call.caller.account, self.settings.entitlements_default
@@ -103,7 +123,8 @@ class Entitlements:
         access=Access.TOKEN,
         game_server=True,
         body=object,
-        reply=EntitlementList,
+        sends=EntitlementWish,
+        reply=LISTED,
     )
     async def grant(self, call: Call, user_id: str) -> Answer:
         """Grant; answered with the full list."""

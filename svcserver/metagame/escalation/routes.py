@@ -16,7 +16,7 @@ from svcserver.metagame.escalation.rules import Registry, State
 from svcserver.metagame.escalation.store import SqlSeasons
 from svcserver.metagame.eventlog import EventLog
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import Access, Answer, Call, Routes, enveloped
+from svcserver.web.routes import Access, Answer, Call, Envelope, Routes, enveloped
 
 log = Logger()
 STUB = {
@@ -28,13 +28,27 @@ STUB = {
 }
 
 
+class TalentProgress(TypedDict):
+    """How far a talent is."""
+
+    rank: int
+    talent_id: str
+
+
+class UnlockProgress(TypedDict):
+    """Whether a reward was taken."""
+
+    collected: bool
+    reward_id: str
+
+
 class EscalationSeason(TypedDict):
     """``next_level_xp`` is the XP gathered within the level."""
 
     escalation_level: int
     next_level_xp: int
-    talents_progress: list[dict[str, Any]]
-    unlock_progress: list[dict[str, Any]]
+    talents_progress: list[TalentProgress]
+    unlock_progress: list[UnlockProgress]
     update_version: int
 
 
@@ -78,7 +92,7 @@ class EscalationStub:
         "/escalation/<season>/<user_id>",
         access=Access.TOKEN,
         when=is_stub,
-        reply=dict,
+        reply=Envelope[EscalationSeason],
         body_log=True,
     )
     async def read(self, call: Call, season: str, user_id: str) -> Answer:
@@ -102,7 +116,7 @@ class Escalation:
         access=Access.TOKEN,
         own=True,
         when=is_real,
-        reply=dict,
+        reply=Envelope[EscalationSeason],
         body_log=True,
     )
     async def read(self, call: Call, season: str, user_id: str) -> Answer:
@@ -121,7 +135,8 @@ class Escalation:
         real_only=True,
         when=is_real,
         body=object,
-        reply=dict,
+        sends=EscalationSeason,
+        reply=Envelope[EscalationSeason],
         body_log=True,
     )
     async def save(self, call: Call, season: str, user_id: str) -> Answer:

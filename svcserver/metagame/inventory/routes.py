@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar, NotRequired, TypedDict
 
 from attrs import frozen
 from sqlalchemy import Connection
@@ -30,12 +30,43 @@ class StackedItem(TypedDict):
 
 
 class InstancedItem(TypedDict):
-    """A single item; ``itemData`` is JSON text or null."""
+    """A single item; ``itemData`` is JSON text, and without it the version is 0."""
 
     catalogId: str
     instanceId: str
-    itemData: str | None
-    updateVersion: int
+    itemData: NotRequired[str | None]
+    updateVersion: NotRequired[int]
+
+
+class RemovedItem(TypedDict):
+    """A single item to take away; the rest of it may come along."""
+
+    instanceId: str
+    updateVersion: NotRequired[int]
+
+
+class TransactionWish(TypedDict):
+    """One transaction; a repeated ``transactionId`` changes nothing.
+
+    ``accountId`` is read from game servers alone. Lists that are missing are empty.
+    """
+
+    characterId: str
+    accountId: NotRequired[str]
+    transactionId: NotRequired[str]
+    source: NotRequired[str]
+    addInstancedItems: NotRequired[list[InstancedItem]]
+    addStackedItems: NotRequired[list[StackedItem]]
+    removeInstancedItems: NotRequired[list[RemovedItem]]
+    removeStackedItems: NotRequired[list[StackedItem]]
+    saveInstancedItems: NotRequired[list[InstancedItem]]
+
+
+class ItemWish(InstancedItem):
+    """A held item as it shall be; ``accountId`` is read from game servers alone."""
+
+    characterId: str
+    accountId: NotRequired[str]
 
 
 class InventoryReply(TypedDict):
@@ -52,7 +83,7 @@ class TransactionReply(TypedDict):
     createdInstancedItems: list[InstancedItem]
     updatedInstancedItems: list[InstancedItem]
     updatedStackedItems: list[StackedItem]
-    removedInstancedItems: list[InstancedItem]
+    removedInstancedItems: list[RemovedItem]
 
 
 @frozen
@@ -82,7 +113,14 @@ class Inventory:
 
         return Answer(200, await self.ledger.read(work))
 
-    @routes.row("POST", "/inventory", access=Access.TOKEN, body=object, reply=TransactionReply)
+    @routes.row(
+        "POST",
+        "/inventory",
+        access=Access.TOKEN,
+        body=object,
+        sends=TransactionWish,
+        reply=TransactionReply,
+    )
     async def transact(self, call: Call) -> Answer:
         """One transaction, answered after it is on disk."""
         sent = fields(call.body)
@@ -103,6 +141,7 @@ class Inventory:
         "/inventory/instanceditem",
         access=Access.TOKEN,
         body=object,
+        sends=ItemWish,
         reply=InstancedItem,
     )
     async def update(self, call: Call) -> Answer:
@@ -110,7 +149,8 @@ class Inventory:
         sent = fields(call.body)
         account_id, by = self._acting_for(call, sent)
         kept = ("catalogId", "instanceId", "itemData", "updateVersion")
-        item = items.instance({"updateVersion": 0} | {k: sent[k] for k in kept if k in sent})
+        missing = {"itemData": None, "updateVersion": 0}
+        item = items.instance(missing | {k: sent[k] for k in kept if k in sent})
         character_id, now = sent.get("characterId"), self.now()
         held = await self.ledger.write(
             lambda tx: rules.update_instance(SqlBag(tx), account_id, character_id, item, by, now)

@@ -22,7 +22,7 @@ from svcserver.metagame.loadouts.rules import (
 )
 from svcserver.metagame.loadouts.store import SqlRack
 from svcserver.metagame.relayed import Relayed
-from svcserver.web.routes import Access, Answer, Call, Routes, bare, enveloped
+from svcserver.web.routes import Access, Answer, Call, Envelope, Routes, bare, enveloped
 
 Whole = tuple[Loadout, dict[str, bytes]]
 
@@ -45,12 +45,17 @@ class LoadoutPayload(SlotCounts):
     needs_migration: bool
 
 
-class LoadoutReply(TypedDict):
-    """The envelope around it."""
+class LoadoutSave(TypedDict):
+    """The JSON text of a slot, or of the persistent part."""
+
+    data: str
+
+
+class Activated(TypedDict):
+    """An envelope without anything in it."""
 
     code: None
     message: str
-    payload: LoadoutPayload
 
 
 class AfterSave(Protocol):
@@ -75,7 +80,7 @@ class Loadouts:
         "GET",
         "/loadout/<user_id>/<character_id>/all",
         access=Access.TOKEN,
-        reply=LoadoutReply,
+        reply=Envelope[LoadoutPayload],
     )
     async def read(self, call: Call, user_id: str, character_id: str) -> Answer:
         """Every saved slot, the persistent part and the counts."""
@@ -92,7 +97,8 @@ class Loadouts:
         "/loadout/<user_id>/<character_id>/<index>",
         access=Access.TOKEN,
         body=object,
-        reply=LoadoutReply,
+        sends=LoadoutSave,
+        reply=Envelope[LoadoutPayload],
     )
     async def save(self, call: Call, user_id: str, character_id: str, index: str) -> Answer:
         """One slot or the persistent part; answered with the whole, after it is on disk."""
@@ -119,7 +125,7 @@ class Loadouts:
         access=Access.TOKEN,
         real_only=True,
         game_server=True,
-        reply=dict,
+        reply=Envelope[SlotCounts],
     )
     async def unlock(self, call: Call, user_id: str, character_id: str, num_slots: str) -> Answer:
         """More character slots, up to 5."""
@@ -134,7 +140,7 @@ class Loadouts:
         "/loadout/<user_id>/<character_id>/slotcount",
         access=Access.TOKEN,
         real_only=True,
-        reply=dict,
+        reply=Envelope[SlotCounts],
     )
     async def slot_count(self, call: Call, user_id: str, character_id: str) -> Answer:
         """The counts alone."""
@@ -150,7 +156,7 @@ class Loadouts:
         access=Access.TOKEN,
         real_only=True,
         game_server=True,
-        reply=dict,
+        reply=Activated,
     )
     async def activate(self, call: Call, user_id: str, character_id: str, index: str) -> Answer:
         """Choose the active slot."""
@@ -158,7 +164,8 @@ class Loadouts:
         await self.ledger.write(
             lambda tx: rules.activate(SqlRack(tx), account_id, character_id, index)
         )
-        return Answer(200, {"code": None, "message": "OK"})
+        reply: Activated = {"code": None, "message": "OK"}
+        return Answer(200, reply)
 
 
 def counts(loadout: Loadout, *, real: bool) -> SlotCounts:

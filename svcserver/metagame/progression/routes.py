@@ -21,8 +21,9 @@ from svcserver.metagame.progression import rules, wire
 from svcserver.metagame.progression.config import Tracks
 from svcserver.metagame.progression.rules import Objective, Track
 from svcserver.metagame.progression.store import SqlBook
+from svcserver.metagame.progression.wire import Granted, ObjectiveRecord, TrackRecord
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import Access, Answer, Call, Routes, bare, enveloped
+from svcserver.web.routes import Access, Answer, Call, Envelope, Routes, bare, enveloped
 
 log = Logger()
 
@@ -43,13 +44,17 @@ class Progression:
     now: Callable[[], float]
     log: EventLog
 
-    @routes.row("GET", "/progression/config", access=Access.TOKEN, reply=dict)
+    @routes.row("GET", "/progression/config", access=Access.TOKEN, reply=Envelope[wire.ConfigReply])
     async def config(self, call: Call) -> Answer:
         """Tracks, ranks and rewards."""
         return enveloped(self.tracks.wire())
 
     @routes.row(
-        "GET", "/progression/objectives/<user_id>", access=Access.TOKEN, own=True, reply=dict
+        "GET",
+        "/progression/objectives/<user_id>",
+        access=Access.TOKEN,
+        own=True,
+        reply=Envelope[list[ObjectiveRecord] | Granted],
     )
     async def objectives(self, call: Call, user_id: str) -> Answer:
         """Stored objectives by id: an array."""
@@ -66,7 +71,7 @@ class Progression:
         "/progression/objectives/<user_id>/<objective_id>",
         access=Access.TOKEN,
         own=True,
-        reply=dict,
+        reply=Envelope[ObjectiveRecord],
     )
     async def objective(self, call: Call, user_id: str, objective_id: str) -> Answer:
         """One objective; zeros when none is stored."""
@@ -79,7 +84,13 @@ class Progression:
         shown = found or Objective(objective_id, 0, 0, at, at)
         return enveloped(wire.objective_record(user_id, shown), code="OK")
 
-    @routes.row("GET", "/progression/<user_id>", access=Access.TOKEN, own=True, reply=dict)
+    @routes.row(
+        "GET",
+        "/progression/<user_id>",
+        access=Access.TOKEN,
+        own=True,
+        reply=Envelope[list[TrackRecord]],
+    )
     async def read(self, call: Call, user_id: str) -> Answer:
         """Every track, stored or zeros."""
         paths = self.tracks.paths
@@ -95,7 +106,7 @@ class Progression:
         access=Access.TOKEN,
         own=True,
         real_only=True,
-        reply=dict,
+        reply=Envelope[TrackRecord],
     )
     async def one(self, call: Call, user_id: str, progression_id: str) -> Answer:
         """One stored track."""
@@ -110,7 +121,8 @@ class Progression:
         access=Access.TOKEN,
         game_server=True,
         body=object,
-        reply=dict,
+        sends=wire.GrantBody,
+        reply=Envelope[Granted],
     )
     async def grant(self, call: Call, user_id: str) -> Answer:
         """Add to tracks, replace objectives; a retry gets the stored reply."""
@@ -142,7 +154,7 @@ class Progression:
         access=Access.TOKEN,
         game_server=True,
         real_only=True,
-        reply=dict,
+        reply=Envelope[TrackRecord],
     )
     async def add(self, call: Call, user_id: str, progression_id: str, amount: str) -> Answer:
         """Add an amount to one track, up to the cap."""
@@ -164,7 +176,7 @@ class Progression:
         game_server=True,
         real_only=True,
         when=confirms,
-        reply=dict,
+        reply=Envelope[TrackRecord],
     )
     async def confirm(
         self, call: Call, user_id: str, progression_id: str, rank: str, kind: str
@@ -193,7 +205,7 @@ class Progression:
         "/progression/<user_id>/<progression_id>",
         access=Access.ADMIN_OR_GAME_SERVER,
         real_only=True,
-        reply=dict,
+        reply=Envelope[TrackRecord],
     )
     async def reset(self, call: Call, user_id: str, progression_id: str) -> Answer:
         """Reset one track; a game server only with PROGRESSION_ALLOW_DELETE=1."""
@@ -222,8 +234,8 @@ class Progression:
 
 def _granted(
     account_id: AccountId, tracks: Sequence[Track], objectives: Sequence[Objective]
-) -> dict[str, Any]:
-    payload = {
+) -> Envelope[Granted]:
+    payload: Granted = {
         "progress_tracks": [wire.track_record(account_id, one) for one in tracks],
         "objectives": [wire.objective_record(account_id, one) for one in objectives],
     }
@@ -240,7 +252,7 @@ class HuntPass:
     ledger: Ledger
     log: EventLog
 
-    @routes.row("GET", "/huntpass/<user_id>", access=Access.TOKEN, own=True, reply=dict)
+    @routes.row("GET", "/huntpass/<user_id>", access=Access.TOKEN, own=True, reply=Envelope[str])
     async def read(self, call: Call, user_id: str) -> Answer:
         """The stored selection while it is configured, else the default."""
         if not self.settings.real_progression(user_id):
@@ -255,7 +267,8 @@ class HuntPass:
         game_server=True,
         real_only=True,
         body=object,
-        reply=dict,
+        sends=wire.HuntPassWish,
+        reply=Envelope[str],
     )
     async def choose(self, call: Call, user_id: str) -> Answer:
         """Store any configured track."""

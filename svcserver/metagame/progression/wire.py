@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.times import iso
@@ -47,6 +47,47 @@ class ObjectiveRecord(TypedDict):
     completed_count: int
     created_date: str
     last_modified_date: str
+
+
+class TrackGrant(TypedDict):
+    """``progress`` is added to the track, up to the cap."""
+
+    progression_id: str
+    progress: int
+
+
+class ObjectiveGrant(TypedDict):
+    """``value`` replaces what is stored."""
+
+    objective_id: str
+    value: int
+    completed_count: NotRequired[int]
+
+
+class GrantBody(TypedDict):
+    """What a game server grants; a list that is missing is empty."""
+
+    progress_tracks: NotRequired[list[TrackGrant]]
+    objectives: NotRequired[list[ObjectiveGrant]]
+
+
+class Granted(TypedDict):
+    """The new totals of what was granted."""
+
+    progress_tracks: list[TrackRecord]
+    objectives: list[ObjectiveRecord]
+
+
+class ConfigReply(TypedDict):
+    """Configured tracks with their ranks and rewards, as in the season files."""
+
+    paths: list[dict[str, Any]]
+
+
+class HuntPassWish(TypedDict):
+    """A configured track."""
+
+    progression_id: str
 
 
 def track_record(account_id: AccountId, track: Track) -> TrackRecord:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, NotRequired, TypedDict
 
 from attrs import frozen
 
@@ -21,6 +21,25 @@ WELCOME = {
     "ru": "Добро пожаловать на {name}!",
     "ja": "{name}へようこそ！",  # noqa: RUF001 - Japanese
 }
+
+StatusBanner = TypedDict(  # written so because of the hyphen
+    "StatusBanner",
+    {
+        "show-status": bool,
+        "en": str,
+        "fr": str,
+        "it": str,
+        "es": str,
+        "de": str,
+        "pt": str,
+        "ru": str,
+        "ja": str,
+        "name": NotRequired[str],
+        "version": NotRequired[str],
+        "commit": NotRequired[str],
+        "sourceUrl": NotRequired[str],
+    },
+)
 
 
 @frozen
@@ -44,7 +63,7 @@ class Banner:
             }
         return cls(json.dump(banner))
 
-    @routes.row("GET", "/svc-status", access=Access.NONE, reply=dict)
+    @routes.row("GET", "/svc-status", access=Access.NONE, reply=StatusBanner)
     async def status(self, call: Call) -> Answer:
         """The banner; no player data."""
         return Answer(200, self.body)

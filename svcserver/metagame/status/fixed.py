@@ -12,6 +12,7 @@ from svcserver.web.routes import (
     Access,
     Answer,
     Call,
+    Envelope,
     Routes,
     bare,
     enveloped,
@@ -85,17 +86,24 @@ class FixedReplies:
         """No statistics."""
         return NO_STATS
 
-    @routes.row("GET", "/all/", access=Access.TOKEN, reply=dict)
+    @routes.row("GET", "/all/", access=Access.TOKEN, reply=Envelope[dict[str, Any]])
     async def mailbox(self, call: Call) -> Answer:
         """An empty mailbox."""
         return NO_MAIL
 
-    @routes.row("GET", "/game_tuning/seasonal_event_schedule", access=Access.NONE, reply=dict)
+    @routes.row(
+        "GET",
+        "/game_tuning/seasonal_event_schedule",
+        access=Access.NONE,
+        reply=Envelope[dict[str, Any]],
+    )
     async def schedule(self, call: Call) -> Answer:
         """No scheduled events."""
         return NO_EVENTS
 
-    @routes.row("GET", "/game_tuning/huntpass_xp_config", access=Access.NONE, reply=dict)
+    @routes.row(
+        "GET", "/game_tuning/huntpass_xp_config", access=Access.NONE, reply=Envelope[dict[str, Any]]
+    )
     async def hunt_pass_xp(self, call: Call) -> Answer:
         """How much experience a hunt gives the hunt pass."""
         return HUNT_PASS_XP

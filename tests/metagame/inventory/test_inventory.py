@@ -350,6 +350,13 @@ class SingleItemTests(Case):
         self.assertEqual((page.status, page.json), (200, sword(0, None, "plain")))
         self.assertEqual(self.ann.instances()["i-1"], sword(1))
 
+    def test_an_item_without_data_is_returned_with_all_its_fields(self) -> None:
+        held = {"catalogId": "LT_BASIC", "instanceId": "i-1"}
+        self.ann.transact(addInstancedItems=[held | {"itemData": "{}"}])  # no version: any is newer
+        page = self.update(**held)
+        self.assertEqual(page.json, held | {"itemData": None, "updateVersion": 0})
+        self.assertEqual(self.ann.instances(), {"i-1": page.json})
+
     def test_a_game_server_names_the_account(self) -> None:
         self.ann.transact(addInstancedItems=[sword(1)])
         body = {"characterId": self.ann.character, "accountId": self.ann.player.id, **sword(2)}
