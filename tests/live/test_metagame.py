@@ -6,6 +6,7 @@ import http.client
 import signal
 import socket
 import sqlite3
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event, Thread
@@ -15,10 +16,12 @@ import orjson
 import pytest
 from attrs import define, field
 
+from svcserver.web.serving import DRAIN_S
 from tests.support.postgres import fresh_database
 from tests.support.processes import (
     Service,
     bearer,
+    eventually,
     free_port,
     metagame,
     metagame_environ,
@@ -177,14 +180,19 @@ def test_a_failed_start_is_one_line_and_a_status(
     assert "hush" not in lines[0]
 
 
-def test_a_taken_port_ends_the_start(tmp_path: Path) -> None:
+@pytest.mark.parametrize("variable", ["PORT", "METRICS_PORT"])
+def test_a_taken_port_ends_the_start(tmp_path: Path, variable: str) -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
-        port = holder.getsockname()[1]
-        service = Service("svc-metagame", tmp_path, metagame_environ(tmp_path, port), port)
+        taken = {variable: str(holder.getsockname()[1])}
+        environ = metagame_environ(tmp_path, free_port(), **taken)
+        service = Service("svc-metagame", tmp_path, environ, int(environ["PORT"]))
         assert service.launch().wait(30) not in (0, None)
-    assert "Could not listen on" in service.log
+    last = service.log.strip().splitlines()[-1]
+    assert "svc-metagame: Could not listen on" in last
+    assert f"change {variable}" in last
+    assert " ready on " not in service.log
 
 
 def test_public_mode_warns_by_name_and_still_starts(tmp_path: Path) -> None:
@@ -236,3 +244,14 @@ def test_a_graceful_stop_is_quick_and_clean(tmp_path: Path) -> None:
         assert service.stop() in (0, -signal.SIGTERM)  # twistd hands the signal on
         idle.close()
         assert "Traceback" not in service.log
+
+
+def test_a_login_that_is_never_answered_holds_up_no_stop(tmp_path: Path) -> None:
+    with metagame(tmp_path, AUTH_MODE="") as service:
+        waiting = socket.create_connection(("127.0.0.1", service.port), timeout=10)
+        waiting.sendall(b"POST /account/api/oauth/token HTTP/1.1\r\nHost: x\r\n\r\n")
+        eventually(lambda: "No login method configured! Set" in service.log)
+        began = time.monotonic()
+        assert service.stop() in (0, -signal.SIGTERM)
+        assert time.monotonic() - began < DRAIN_S
+        waiting.close()

@@ -1,0 +1,28 @@
+"""How the metagame is put together."""
+
+from __future__ import annotations
+
+import tempfile
+
+from twisted.internet.testing import MemoryReactorClock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.db.sqlite import SqliteLedger
+from svcserver.metagame.service import Options, makeService
+from svcserver.web.serving import InTurn, Listening
+from tests.support.game import settings
+
+
+class OrderTests(SynchronousTestCase):
+    def test_the_database_starts_before_the_first_request_and_stops_after_the_last(self) -> None:
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        options = Options()
+        options["env-file"] = None
+        options.settings = settings(DATABASE_URL=f"sqlite:///{folder}/svc.db")
+        options.warnings = []
+        [answering] = [
+            part for part in makeService(options, MemoryReactorClock()) if isinstance(part, InTurn)
+        ]
+        first, *_, last = answering
+        self.assertIsInstance(first, SqliteLedger)
+        self.assertIsInstance(last, Listening)
