@@ -9,6 +9,7 @@ from attrs import define, field, frozen
 from sqlalchemy import Connection
 from twisted.logger import Logger
 
+from svcserver.db.finish import finishes
 from svcserver.db.ledger import Ledger
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
@@ -264,9 +265,15 @@ class AccountManagement:
             isinstance(account_id, str) or isinstance(current, str)
         ):
             raise Malformed("UserId or Username, and NewUsername", code="bad_request")
-        name = rules.username(new)
         by_id = account_id if isinstance(account_id, str) else None
+        before, after = await self._rename(by_id, current, rules.username(new))
+        said = {"UserId": after.id, "OldUsername": before.username, "Username": after.username}
+        return Answer(200, said)
 
+    @finishes
+    async def _rename(
+        self, by_id: AccountId | None, current: Any, name: str
+    ) -> tuple[rules.Account, rules.Account]:
         def work(tx: Connection) -> tuple[rules.Account, rules.Account]:
             before, after = rules.rename(SqlAccounts(tx), by_id, current, name)
             for also in self.also_rename:
@@ -276,8 +283,7 @@ class AccountManagement:
         before, after = await self.ledger.write(work)
         self.renamed.send(Renamed(after.id, after.username))
         log.info("renamed {old} to {new}", old=before.username, new=name, account=after.id)
-        reply = {"UserId": after.id, "OldUsername": before.username, "Username": name}
-        return Answer(200, reply)
+        return before, after
 
     @routes.row(
         "POST",

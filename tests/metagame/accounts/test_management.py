@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
+from twisted.web.http_headers import Headers
 
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.secrets import fingerprint
+from svcserver.kernel.signals import Renamed
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.rules import Invite
 from svcserver.metagame.accounts.store import ACCOUNTS, SqlAccounts
+from svcserver.web.request import HttpRequest
 from tests.support.browser import Page
 from tests.support.game import Game
 
@@ -227,6 +232,25 @@ class AdminTests(SynchronousTestCase):
         self.assertEqual(
             self.game.browse("GET", "/character", token=self.ann.token).json[0]["name"], "Zoe_1"
         )
+
+    def test_the_chat_hears_of_a_rename_whose_admin_has_left(self) -> None:
+        heard: list[Renamed] = []
+        self.game.parts.news.renamed.connect(heard.append)
+        commit: Deferred[None] = Deferred()
+        write = self.game.ledger.write
+
+        def slow(work: Any) -> Any:
+            return commit.addCallback(lambda _: write(work))
+
+        self.patch(self.game.ledger, "write", slow)
+        body = json.dumps({"UserId": self.ann.id, "NewUsername": "Zoe_1"}).encode()
+        head = Headers({"x-svc-user-api-key": [self.admin.key]})
+        request = HttpRequest("POST", b"/svc/api/RenameUser", b"", head, "127.0.0.1", body)
+        asked = maybeDeferred(self.game.door.answer, request)
+        asked.cancel()
+        self.failureResultOf(asked, CancelledError)
+        commit.callback(None)
+        self.assertEqual(heard, [Renamed(self.ann.id, "Zoe_1")])
 
     def test_rename_refusals_in_their_order(self) -> None:
         for body, status, code in (
