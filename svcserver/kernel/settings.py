@@ -104,7 +104,7 @@ def parse_env_file(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in text.splitlines():
         key, equals, value = line.partition("=")
-        key, value = key.strip().removeprefix("export "), value.strip()
+        key, value = key.strip().removeprefix("export ").strip(), value.strip()
         if not equals or not key or key.startswith("#"):
             continue
         if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
@@ -143,7 +143,7 @@ def number(low: float, high: float | None = None, *, above: bool = False) -> Rea
         except ValueError:
             value = float("nan")
         inside = value > low if above else value >= low
-        if not inside or value in (float("inf"),) or (high is not None and value > high):
+        if not inside or value == float("inf") or (high is not None and value > high):
             raise ValueError(f"must be a number {words}")
         return value
 

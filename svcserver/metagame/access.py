@@ -15,14 +15,13 @@ from svcserver.kernel.refusals import Forbidden, Refusal, Unauthenticated
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.settings import Settings
 from svcserver.metagame.tokens import InvalidToken, Tokens
-from svcserver.web.front import BareError, PageError
+from svcserver.web.front import UNPROVEN_BODY, BareError, PageError
 from svcserver.web.request import HttpRequest, is_loopback
 from svcserver.web.routes import NOBODY, Access, Answer, Caller, Row
 
 KEY = b"x-svc-user-api-key"
 GAME_SERVER_KEY = b"x-svc-gameserver-apikey"
 GATEWAY = b"x-svc-gateway"
-UNPROVEN_BODY = 64 * 1024  # bytes a stranger may send before the credential is looked at
 
 
 class KeyRing(Protocol):

@@ -30,6 +30,8 @@ from svcserver.web.table import BadPath, Parameters, RouteTable
 
 log = Logger()
 
+UNPROVEN_BODY = 64 * 1024  # bytes that are read before a look at the credential
+
 
 class Gate(Protocol):
     """Turns an access label and a request into a caller, or raises a Refusal."""
@@ -146,7 +148,8 @@ class FrontDoor:
             return self._observed_early(None, request, started, self.page(400, why))
         too_long = length is not None and length > self.max_json
         if found is None or not self.gate.exists(found[0], found[1]):
-            said = self.unmatched(request) if too_long or length is None else None
+            in_vain = length is None or length > UNPROVEN_BODY
+            said = self.unmatched(request) if in_vain else None
             return self._observed_early(None, request, started, said)
         row = found[0]
         said = self.page(413, None) if too_long else self.gate.early(row, request, length)

@@ -9,7 +9,8 @@ from twisted.internet.defer import maybeDeferred
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.http_headers import Headers
 
-from svcserver.metagame.access import GAME_SERVER_KEY, UNPROVEN_BODY, Origin, is_own_address
+from svcserver.metagame.access import GAME_SERVER_KEY, Origin, is_own_address
+from svcserver.web.front import UNPROVEN_BODY
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
 from tests.support import game

@@ -11,7 +11,7 @@ from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.refusals import Conflict, TooMany
-from svcserver.web.front import Done, FrontDoor
+from svcserver.web.front import UNPROVEN_BODY, Done, FrontDoor
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import NOBODY, Access, Answer, Call, Routes, coded
 from svcserver.web.table import BadPath, RouteTable
@@ -216,6 +216,11 @@ class ConventionTests(SynchronousTestCase):
         self.assertIsNone(self.early("POST", b"/shaped", 5))
         self.assertIsNone(self.early("POST", b"/shaped", None))
         self.assertEqual(len(self.seen), 3)
+
+    def test_a_large_body_for_a_path_that_nobody_answers_is_not_read(self) -> None:
+        self.assertIsNone(self.early("POST", b"/nope", UNPROVEN_BODY))
+        self.assertEqual(self.early("POST", b"/nope", UNPROVEN_BODY + 1), 404)
+        self.assertEqual(self.early("POST", b"/nope", None), 404)
 
     def test_every_row_runs_through_its_klein_endpoint(self) -> None:
         self.assertEqual(set(self.door.app.endpoints), {row.name for row in self.door.rows})
