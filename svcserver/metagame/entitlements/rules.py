@@ -73,13 +73,21 @@ def missing_defaults(held: Mapping[str, Entitlement], defaults: Iterable[str]) -
     return [one for one in defaults if one not in held]
 
 
+def with_defaults(
+    held: Mapping[str, Entitlement], defaults: Iterable[str], at: int
+) -> dict[str, Entitlement]:
+    """``held`` as it will be after the account's first use."""
+    missing = missing_defaults(held, defaults)
+    return {**held, **{name: Entitlement(name, 0.0, at, DEFAULT) for name in missing}}
+
+
 def add_defaults(
     rights: Rights, account_id: AccountId, defaults: Iterable[str], at: int
 ) -> dict[str, Entitlement]:
     """Every row of the account after its first use."""
-    held = dict(rights.all(account_id))
-    for name in missing_defaults(held, defaults):
-        held[name] = Entitlement(name, 0.0, at, DEFAULT)
+    before = rights.all(account_id)
+    held = with_defaults(before, defaults, at)
+    for name in held.keys() - before.keys():
         rights.keep(account_id, held[name])
     return held
 

@@ -14,7 +14,6 @@ from svcserver.metagame.accounts.behalf import text_field
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.entitlements import rules as rights
 from svcserver.metagame.entitlements.routes import EntitlementRecord, listing, show, wish
-from svcserver.metagame.entitlements.rules import DEFAULT, Entitlement
 from svcserver.metagame.entitlements.store import SqlEntitlements, grant
 from svcserver.metagame.eventlog import EventLog
 from svcserver.metagame.progression import rules, wire
@@ -91,9 +90,9 @@ class ProgressionManagement:
         if SqlAccounts(tx).find(user_id) is None:
             raise Missing("no such account", code="not_found")
         book, paths, at = SqlBook(tx), self.tracks.paths, round(self.now() * 1000)
-        held: dict[str, Entitlement] = SqlEntitlements(tx).all(user_id)
-        for name in rights.missing_defaults(held, self.settings.entitlements_default):
-            held[name] = Entitlement(name, 0.0, at, DEFAULT)
+        held = rights.with_defaults(
+            SqlEntitlements(tx).all(user_id), self.settings.entitlements_default, at
+        )
         active = {one.name for one in rights.active(held, at)}
         tracks = rules.in_order(book.tracks(user_id), paths)
         objectives = book.objectives(user_id)

@@ -23,6 +23,13 @@ class EntitlementTests(Achieving):
         self.game.clock.advance(HOUR)
         self.assertEqual(self.asks("GET", "/entitlementsv2").body, before)
 
+    def test_a_good_token_without_an_account_sees_the_defaults_and_stores_nothing(self) -> None:
+        token = self.game.parts.tokens.sign("UID-gone")
+        page = self.game.browse("GET", "/entitlementsv2", token=token)
+        self.assertEqual([one["name"] for one in page.json["entitlements"]], DEFAULTS)
+        stored = self.game.ledger.now(lambda tx: SqlEntitlements(tx).all("UID-gone"))
+        self.assertEqual(stored, {})
+
     def test_a_game_server_without_a_token_gets_the_empty_list(self) -> None:
         self.assertEqual(self.server("GET", "/entitlementsv2").json["payload"], [])
         page = self.server("GET", "/entitlementsv2", token=self.ann.token)
