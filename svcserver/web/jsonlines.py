@@ -21,6 +21,7 @@ from svcserver.web.logs import LogLines, as_line, message_of, rank
 class JsonLines(LogLines):
     """An observer; the named fields of an event stand beside its message."""
 
+    as_json: bool = True
     err: TextIO = sys.stderr
 
     def _json(self, event: dict[str, Any]) -> str:
@@ -38,21 +39,13 @@ class JsonLines(LogLines):
             line = {"t": iso(time.time()), "level": "info", "msg": message, **fields}
             self.keep(json.dump(line).decode() + "\n")
 
-    def flush(self) -> None:
-        """Write what waits, each line to its stream."""
-        waiting, self._waiting = self._waiting, []
-        grave = [line for line in waiting if _is_grave(line)]
-        self._waiting = [line for line in waiting if not _is_grave(line)]
-        super().flush()
-        if grave:
-            self.err.write("".join(grave))
-            self.err.flush()
-
-
-def _is_grave(line: str) -> bool:
-    return '"level":"warn"' in line[:60] or '"level":"error"' in line[:60]
+    def write_now(self, line: str) -> None:
+        """To standard error, after what waits for standard output."""
+        self.flush()
+        self.err.write(line)
+        self.err.flush()
 
 
 def json_lines(level: str, clock: Any = None) -> JsonLines:
     """The observer of a service started by ``twistd``."""
-    return JsonLines(sys.stdout, as_json=True, level=level, clock=clock, err=sys.stderr)
+    return JsonLines(sys.stdout, level=level, clock=clock, err=sys.stderr)

@@ -72,9 +72,11 @@ class LogLines:
             return  # Twisted's own "starting on" and "closed"; we say ready ourselves
         if event.get("log_format") in _NOISE:
             return
-        self.keep(self._json(event) if self.as_json else self._readable(event))
-        if rank(level) >= _RANK[LogLevel.warn]:
-            self.flush()
+        line = self._json(event) if self.as_json else self._readable(event)
+        if rank(level) < _RANK[LogLevel.warn]:
+            self.keep(line)
+        else:
+            self.write_now(line)
 
     def shows(self, level: Any) -> bool:
         """Whether LOG_LEVEL lets a line of that level through."""
@@ -88,6 +90,11 @@ class LogLines:
             self.flush()
         elif self._flushing is None:
             self._flushing = self.clock.callLater(FLUSH_S, self._due)
+
+    def write_now(self, line: str) -> None:
+        """Write a grave line at once, after those that wait."""
+        self._waiting.append(line)
+        self.flush()
 
     def flush(self) -> None:
         """Write what waits."""
@@ -165,7 +172,8 @@ def trace_of(event: dict[str, Any]) -> str:
     failure = event.get("log_failure")
     if not isinstance(failure, Failure):
         return ""
-    return "\n" + failure.getTraceback()
+    text = failure.getTraceback()
+    return "\n" + text.encode("utf-8", "replace").decode()  # half characters cannot be written
 
 
 def standard_lines(*, production: bool, level: str, clock: Any = None) -> LogLines:

@@ -14,6 +14,7 @@ from twisted.logger import LogLevel, capturedLogs
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.web.jsonlines import JsonLines
 from svcserver.web.logs import FLUSH_S, Libraries, LogLines, level_word
 
 
@@ -54,6 +55,26 @@ class LineTests(SynchronousTestCase):
             self.assertEqual(len(found), 1)
             self.assertTrue(found[0].isprintable())
             found[0].encode()
+
+    @given(st.text(st.characters(), max_size=80))
+    @settings(max_examples=40, deadline=None)
+    def test_nor_in_the_lines_around_the_edge_nor_in_a_failure(self, text: str) -> None:
+        out, err = io.StringIO(), io.StringIO()
+        log = JsonLines(out, err=err)
+        log(event(log_format="{text}", text=text, huge=2**70, none=None))
+        failed = event(LogLevel.error, log_format="x", log_failure=Failure(OSError(text)))
+        log(failed)
+        [line], [grave] = out.getvalue().splitlines(), err.getvalue().split("\n")[:-1]
+        self.assertTrue(line.isprintable())
+        said = orjson.loads(line)
+        self.assertEqual((said["huge"], said["none"]), (str(2**70), None))
+        self.assertIn("OSError", orjson.loads(grave)["traceback"])
+        "\n".join(lines(failed)).encode()
+
+    def test_twisted_says_nothing_of_the_connections_it_makes(self) -> None:
+        for word in ("Starting", "Stopping"):
+            noise = event(log_format=word + " factory {factory!r}", factory=self)
+            self.assertEqual(lines(noise), [])
 
     def test_a_failure_shows_its_traceback_and_in_json_on_one_line(self) -> None:
         failed = event(LogLevel.critical, log_format="it broke", log_failure=Failure(OSError("x")))
