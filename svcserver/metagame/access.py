@@ -224,7 +224,7 @@ class Gate:
 
     async def _account_key(self, request: HttpRequest) -> Caller:
         account = await self._holder(request)
-        return Caller(account.id, admin=account.is_admin)
+        return Caller(account.id, admin=account.is_admin, name=account.username)
 
     async def _direct(self, request: HttpRequest) -> Caller:
         if request.proxied:

@@ -63,6 +63,7 @@ class Caller:
     game_server: bool = False
     admin: bool = False
     bearer: str = field(default="", repr=False)  # the player token as sent
+    name: str = ""  # the account's, where an account key proved it
 
 
 NOBODY = Caller()

@@ -202,13 +202,10 @@ class AccountManagement:
     )
     async def user_info(self, call: Call) -> Answer:
         """The account of the key."""
-        account = await self.ledger.read(lambda tx: SqlAccounts(tx).find(call.player))
-        if account is None:
-            return Answer(401)
         reply: UserInfo = {
-            "UserId": account.id,
-            "Username": account.username,
-            "IsAdmin": account.is_admin,
+            "UserId": call.player,
+            "Username": call.caller.name,
+            "IsAdmin": call.caller.admin,
         }
         return Answer(200, reply)
 
