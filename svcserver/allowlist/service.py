@@ -21,7 +21,7 @@ from svcserver.allowlist.keeping import Audit, StateFile
 from svcserver.allowlist.programs import FirewallError, Programs
 from svcserver.allowlist.routes import Desk
 from svcserver.allowlist.settings import Settings
-from svcserver.kernel.steady import SteadyTime
+from svcserver.kernel.steady import SteadyTime, steady_reactor
 from svcserver.web.jsonlines import json_lines
 from svcserver.web.metrics import Figure, metrics
 from svcserver.web.serving import ENV_FILE, House, Listening, read_settings, warn_of
@@ -47,7 +47,7 @@ class Options(usage.Options):
 def makeService(options: Options, reactor: Any = None) -> House:
     """The allowlist helper as a service."""
     if reactor is None:
-        from twisted.internet import reactor  # late: importing it installs it
+        reactor = steady_reactor()
     settings = options.settings
     helper = make_helper(settings, reactor)
     desk = Desk(helper, settings.secret)

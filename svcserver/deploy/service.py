@@ -25,7 +25,7 @@ from svcserver.deploy.routes import MAX_JSON, Deploy
 from svcserver.deploy.settings import Settings, check, numbers
 from svcserver.deploy.supervisor import WATCHDOG_S, Program, Supervisor
 from svcserver.kernel.settings import whole
-from svcserver.kernel.steady import SteadyTime
+from svcserver.kernel.steady import SteadyTime, steady_reactor
 from svcserver.web.front import FrontDoor
 from svcserver.web.local import LocalGate
 from svcserver.web.metrics import Figure, metrics
@@ -56,7 +56,7 @@ class Options(usage.Options):
 def makeService(options: Options, reactor: Any = None) -> House:
     """The deploy server as a service."""
     if reactor is None:
-        from twisted.internet import reactor  # late: importing it installs it
+        reactor = steady_reactor()
     settings = options.settings
     top = house(reactor, production=settings.production, level=settings.log_level)
     supervisor = supervise(settings, reactor)

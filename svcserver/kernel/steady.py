@@ -1,4 +1,4 @@
-"""The time of day as a service should see it: it never jumps.
+"""The time of day as a service should see it, and its timers: they never jump.
 
 When somebody sets the machine's clock, or a correction comes over the network, invites,
 queues and limits must neither all end at once nor stand still for an hour.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from attrs import define, field
 
@@ -35,3 +36,17 @@ class SteadyTime:
         self._said += passed + min(max(off, -most), most)
         self._at = at
         return self._said
+
+
+def steady_reactor() -> Any:
+    """The reactor, with timers that nobody's clock moves.
+
+    Twisted's go by the time of day: set back by an hour, the machine would stop every
+    timer for an hour. So its ``seconds()`` are no epoch seconds here. To be called
+    before anything is timed; importing the reactor installs it.
+    """
+    from twisted.internet import reactor
+
+    steady: Any = reactor
+    steady.seconds = time.monotonic
+    return steady

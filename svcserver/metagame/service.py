@@ -22,7 +22,7 @@ from svcserver.db.opening import ledger_for
 from svcserver.db.transaction import transaction
 from svcserver.kernel.datafiles import BadData
 from svcserver.kernel.settings import BadSetting, with_env_file
-from svcserver.kernel.steady import SteadyTime
+from svcserver.kernel.steady import SteadyTime, steady_reactor
 from svcserver.metagame.access import Gate, Origin, is_own_address
 from svcserver.metagame.accounts.store import move_queued_keys
 from svcserver.metagame.belongings import Housekeeping
@@ -73,7 +73,7 @@ class Options(usage.Options):
 def makeService(options: Options, reactor: Any = None) -> House:
     """The metagame as a service."""
     if reactor is None:
-        from twisted.internet import reactor  # late: importing it installs it
+        reactor = steady_reactor()
     settings = options.settings
     top = house(reactor, production=settings.production, level=settings.log_level)
     ledger = ledger_for(open_database(settings), reactor)

@@ -12,6 +12,7 @@ from twisted.python import usage
 
 from svcserver.kernel.settings import BadSetting, env, load
 from svcserver.kernel.settings import port as port_number
+from svcserver.kernel.steady import steady_reactor
 from svcserver.stack.children import Children
 from svcserver.stack.components import BadHost, Component, components, environment
 from svcserver.web.metrics import Figure, metrics
@@ -54,7 +55,7 @@ class Options(usage.Options):
 def makeService(options: Options, reactor: Any = None) -> House:
     """The stack as a service."""
     if reactor is None:
-        from twisted.internet import reactor  # late: importing it installs it
+        reactor = steady_reactor()
     top = house(reactor)
     folder = str(Path(options["config"]).absolute())
     children = Children(reactor, options.components, Teller(), environment(os.environ), folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Protocol
 
 from twisted.internet import protocol
@@ -71,7 +72,7 @@ class FrontFactory(protocol.Factory):
 
     def date(self) -> bytes:
         """The Date line, written once a second."""
-        now = int(self.clock.seconds())
+        now = int(time.time())
         if self._date[0] != now:
             self._date = (now, date_line(now))
         return self._date[1]

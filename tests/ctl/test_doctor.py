@@ -387,8 +387,11 @@ class FileTests(DoctorCase):
         self.assertEqual(self.wrong(), [])
 
     def test_a_launcher_that_is_missing(self) -> None:
-        self.plant("deploy", "GAMESERVER_LAUNCHER", "/nowhere/run --fast")
-        self.finds("GAMESERVER_LAUNCHER starts with /nowhere/run", "leave it out")
+        for word in ("/nowhere/run", "no-such-launcher"):
+            self.plant("deploy", "GAMESERVER_LAUNCHER", f"{word} --fast")
+            self.finds(f"GAMESERVER_LAUNCHER starts with {word}", "leave it out")
+        self.plant("deploy", "GAMESERVER_LAUNCHER", "env -i")  # found on PATH
+        self.assertEqual(self.wrong(), [])
 
     def test_no_folder_of_game_files(self) -> None:
         shutil.rmtree(self.folder / "game")
