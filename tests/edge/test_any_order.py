@@ -1,0 +1,213 @@
+"""However network, clients and upstreams take their turns: every request, every answer, in order.
+
+Both ends stop and go at any moment, connections come up late, and bytes arrive in any pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+from attrs import define, field
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.internet.defer import Deferred
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.edge import channel
+from svcserver.edge.upstream import Pool
+from tests.edge.wires import Edge, Upstream, Wire, gateway
+
+CLOSED = b"closed"  # what stands for a refusal
+LARGE = 70_000  # bytes: more than may wait, fewer than are allowed
+
+
+@define
+class Ask:
+    """A request, as sent and as expected to arrive and be answered."""
+
+    number: int
+    kind: str
+    size: int
+
+    def sent(self) -> bytes:
+        """Its bytes."""
+        path = b"/svc/x" if self.kind == "refused" else b"/%d" % self.number
+        head = b"%b %b HTTP/1.1\r\nHost: localhost\r\n" % (self.method, path)
+        if self.kind == "chunked":
+            half = self.size // 2
+            parts = [part for part in (self.body()[:half], self.body()[half:]) if part]
+            chunks = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts)
+            return head + b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"
+        if self.kind == "get":
+            return head + b"\r\n"
+        return head + b"Content-Length: %d\r\n\r\n" % self.size + self.body()
+
+    @property
+    def method(self) -> bytes:
+        return b"GET" if self.kind == "get" else b"POST"
+
+    def body(self) -> bytes:
+        """What the upstream must get, if anything."""
+        return b"" if self.kind == "get" else b"%d" % (self.number % 10) * self.size
+
+    def answer(self) -> bytes:
+        """The body that must come back."""
+        return CLOSED if self.kind == "refused" else b"to %d" % self.number
+
+
+ASKS = st.lists(
+    st.tuples(
+        st.sampled_from(["get", "post", "chunked", "refused"]),
+        st.sampled_from([0, 1, 300, LARGE // 2, LARGE]),
+    ),
+    min_size=3,
+    max_size=24,
+).map(
+    lambda many: [Ask(number, kind, _fit(kind, size)) for number, (kind, size) in enumerate(many)]
+)
+SHAPES = st.sampled_from(["counted", "chunked", "until the end"])
+STEPS = st.lists(
+    st.sampled_from(
+        [
+            "client",
+            "connect",
+            "answer",
+            "slow client",
+            "quick client",
+            "slow up",
+            "quick up",
+            "turn",
+        ]
+    ),
+    min_size=20,
+    max_size=80,
+)
+
+
+def _fit(kind: str, size: int) -> int:
+    return min(size, 300) if kind == "refused" else size
+
+
+@define
+class World:
+    """One client, one gateway, an upstream whose connections are up when told."""
+
+    asks: list[Ask]
+    pieces: list[bytes]
+    shapes: Callable[[], str]
+    edge: Edge = field(factory=gateway)
+    coming: list[Any] = field(factory=list)
+    answered: int = 0
+    client: Wire = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.upstream.pool.connect = self._connect
+        self.client = self.edge.connect()
+
+    @property
+    def upstream(self) -> Upstream:
+        return self.edge.upstream
+
+    def _connect(self, pool: Pool) -> Deferred[Any]:
+        self.coming.append(Deferred())
+        return self.coming[-1]  # type: ignore[no-any-return]
+
+    def step(self, what: str) -> None:
+        """One of the things that happen."""
+        match what:
+            case "client" if self.pieces and not self.client.paused:
+                self.client.protocol.dataReceived(self.pieces.pop(0))
+            case "connect" if self.coming:
+                opened = self.upstream._connect(self.upstream.pool)
+                self.coming.pop(0).callback(opened.result)
+            case "answer":
+                self.answer()
+            case "slow client" | "quick client":
+                self.toggle(self.client, what == "slow client")
+            case "slow up" | "quick up":
+                for wire in self.upstream.wires:
+                    self.toggle(wire, what == "slow up")
+            case "turn":
+                self.edge.clock.advance(0)
+
+    def toggle(self, wire: Wire, slow: bool) -> None:
+        """A transport's buffer is full, or empty again."""
+        if wire.producer is not None:
+            (wire.producer.pauseProducing if slow else wire.producer.resumeProducing)()
+
+    def answer(self) -> None:
+        """Answer the oldest request that has arrived whole, if its connection is read."""
+        self.upstream.seen()
+        for wire, reader in zip(self.upstream.wires, self.upstream.readers, strict=True):
+            last = reader.seen[-1] if reader.seen else None
+            if last is None or not last.complete or wire.ended or wire.paused:
+                continue
+            if sum(one.complete for each in self.upstream.readers for one in each.seen) > (
+                self.answered
+            ):
+                self.answered += 1
+                self.say(wire, b"to " + last.target[1:])
+            return
+
+    def say(self, wire: Wire, body: bytes) -> None:
+        """An answer of one shape or another."""
+        shape, feed = self.shapes(), wire.protocol.dataReceived
+        if shape == "counted":
+            feed(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        elif shape == "chunked":
+            feed(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            feed(b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
+        else:
+            feed(b"HTTP/1.0 200 OK\r\n\r\n" + body)
+            wire.loseConnection()
+
+    def finish(self) -> None:
+        """Everybody is quick in the end."""
+        for _ in range(200):
+            for what in ("quick client", "quick up", "connect", "client", "answer", "turn"):
+                self.step(what)
+
+
+def bodies(said: bytes) -> list[bytes]:
+    """The bodies of a row of answers."""
+    found: list[bytes] = []
+    while said:
+        head, _, rest = said.partition(b"\r\n\r\n")
+        if head.startswith(b"HTTP/1.1 403 "):
+            found.append(CLOSED)
+            said = rest.partition(b"}")[2]
+        elif b"Transfer-Encoding: chunked" in head:
+            chunks, _, said = rest.partition(b"0\r\n\r\n") if rest[:1] != b"0" else (b"", b"", b"")
+            found.append(b"".join(chunks.split(b"\r\n")[1::2]))
+        else:
+            size = int(head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0])
+            found.append(rest[:size])
+            said = rest[size:]
+    return found
+
+
+class AnyOrderTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.patch(channel, "IN_A_ROW", 2)
+
+    @settings(max_examples=60, deadline=None)
+    @given(ASKS, STEPS, st.data())
+    def test_every_request_is_passed_on_whole_and_answered_in_its_turn(
+        self, asks: list[Ask], steps: list[str], data: st.DataObject
+    ) -> None:
+        raw = b"".join(ask.sent() for ask in asks)
+        cuts = data.draw(st.sets(st.integers(1, len(raw)), max_size=12))
+        edges = [0, *sorted({*cuts, *range(65_536, len(raw), 65_536)}), len(raw)]
+        pieces = [raw[a:b] for a, b in pairwise(edges) if a < b]
+        world = World(asks, pieces, lambda: data.draw(SHAPES))
+        for what in steps:
+            world.step(what)
+        world.finish()
+        self.assertEqual(bodies(world.client.value()), [ask.answer() for ask in asks])
+        arrived = [(one.method, one.body) for one in world.upstream.seen()]
+        passed = [(ask.method, ask.body()) for ask in asks if ask.kind != "refused"]
+        self.assertEqual(sorted(arrived), sorted(passed))
+        self.assertFalse(world.client.paused or world.client.over)
+        self.assertEqual(world.edge.clock.getDelayedCalls()[1:], [])  # but the round
