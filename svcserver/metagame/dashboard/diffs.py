@@ -35,7 +35,7 @@ class Diff(TypedDict):
 
 
 def difference(before: bytes, after: bytes) -> Diff:
-    """Every leaf that differs, in the order of the newer document; both are JSON strings."""
+    """Every leaf that differs, in the order of the newer document; both are JSON."""
     found: list[Change] = []
     more = 0
     for change in _walk("", _opened(before), _opened(after), 0):

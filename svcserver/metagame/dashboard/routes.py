@@ -15,6 +15,8 @@ from sqlalchemy import Connection
 
 from svcserver.db.ledger import Ledger
 from svcserver.edge.joining import NoJoinString, join_string
+from svcserver.kernel import json
+from svcserver.kernel.ids import CharacterId
 from svcserver.kernel.refusals import Malformed, Missing, TooMany
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.characters.rules import MAX_VERSION, MAX_VERSION_DIGITS
@@ -23,8 +25,12 @@ from svcserver.metagame.dashboard.history import EVERY_S, HealthSample
 from svcserver.metagame.dashboard.shown import ChatRoom, Shown
 from svcserver.metagame.dashboard.store import search
 from svcserver.metagame.health.routes import NO_STORE
+from svcserver.metagame.loadouts.store import SqlRack
 from svcserver.metagame.savehistory.store import SqlArchive
 from svcserver.web.routes import BAD_JSON, Access, Answer, Call, Routes, worded
+
+Saved = Callable[[Connection, CharacterId, int], bytes | None]
+"""The JSON of one version of a character's, or None."""
 
 FOUND = 50  # accounts a search lists
 MAX_TEXT = 64
@@ -201,6 +207,32 @@ class Dashboard:
     )
     async def save_diff(self, call: Call) -> Answer:
         """What differs between versions ``?From=`` and ``?To=`` of ``?CharacterId=``."""
+
+        def saved(tx: Connection, character_id: CharacterId, version: int) -> bytes | None:
+            document = SqlArchive(tx).document(character_id, version)
+            return None if document is None else document.literal
+
+        return await self._diff(call, saved)
+
+    @routes.row(
+        "GET",
+        "/svc/api/DashboardLoadoutDiff",
+        access=Access.ADMIN_KEY,
+        reply=SaveDiffReply,
+        query=("CharacterId", "From", "To"),
+    )
+    async def loadout_diff(self, call: Call) -> Answer:
+        """The same of the loadouts: slots by number, and the persistent part."""
+
+        def saved(tx: Connection, character_id: CharacterId, version: int) -> bytes | None:
+            elements = SqlRack(tx).version(character_id, version)
+            if elements is None:
+                return None
+            return json.dump({name: json.Fragment(elements[name]) for name in sorted(elements)})
+
+        return await self._diff(call, saved)
+
+    async def _diff(self, call: Call, saved: Saved) -> Answer:
         self._not_too_often(call)
         character_id = call.request.argument("CharacterId")
         if not character_id:
@@ -208,14 +240,12 @@ class Dashboard:
         versions = [_whole(call, name, "", MAX_VERSION_DIGITS) for name in ("From", "To")]
 
         def work(tx: Connection) -> SaveDiffReply:
-            archive = SqlArchive(tx)
-            sides = [archive.document(character_id, one) for one in versions]
-            before, after = sides
+            before, after = (saved(tx, character_id, one) for one in versions)
             if before is None or after is None:
                 raise Missing("no such version", code="not_found")
-            if max(before.size, after.size) > MAX_SIZE:
+            if max(len(before), len(after)) > MAX_SIZE:
                 return {"tooLarge": True, "changes": [], "more": 0}
-            return {"tooLarge": False, **difference(before.literal, after.literal)}
+            return {"tooLarge": False, **difference(before, after)}
 
         return Answer(200, await self.ledger.read(work), NO_STORE)
 

@@ -138,12 +138,12 @@ class SqlRack:
 
     def elements(self, loadout: Loadout) -> dict[str, bytes]:
         """The newest elements by name."""
-        held = self._held(loadout.character_id)
-        if not held:
-            return {}
-        rows = self.tx.execute(_ELEMENTS, {"ids": list(held.values())})
-        found = {element_id: data for element_id, data in rows}
-        return {name: found[one] for name, one in held.items()}
+        return self._read(self._held(loadout.character_id))
+
+    def version(self, character_id: CharacterId, version: int) -> dict[str, bytes] | None:
+        """The elements of a version by name; None when there is none."""
+        text = self.saved(character_id, version)
+        return None if text is None else self._read(ids_of(text))
 
     def saved(self, character_id: CharacterId, version: int) -> str | None:
         """The ids that a history row lists."""
@@ -163,6 +163,13 @@ class SqlRack:
         }
         save = self.tx.execute(_ADD_SAVE, row).scalar_one()
         self.tx.execute(_POINT, {"character": loadout.character_id, "save": save})
+
+    def _read(self, held: dict[str, int]) -> dict[str, bytes]:
+        if not held:
+            return {}
+        rows = self.tx.execute(_ELEMENTS, {"ids": list(held.values())})
+        found = {element_id: data for element_id, data in rows}
+        return {name: found[one] for name, one in held.items()}
 
     def _held(self, character_id: CharacterId) -> dict[str, int]:
         text = self.tx.execute(_NEWEST, {"character": character_id}).scalar()

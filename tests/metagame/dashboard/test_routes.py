@@ -22,6 +22,7 @@ ROUTES = (
     ("GET", "DashboardLog"),
     ("GET", "DashboardSearch?Text=ann"),
     ("GET", "DashboardSaveDiff?CharacterId=x&From=1&To=2"),
+    ("GET", "DashboardLoadoutDiff?CharacterId=x&From=1&To=2"),
     ("POST", "DashboardJoin"),
     ("GET", "DashboardOpenApi"),
 )
@@ -148,6 +149,37 @@ class SaveDiffTests(Case):
     def test_documents_beyond_reason_are_not_compared(self) -> None:
         self.patch(routes, "MAX_SIZE", 1)
         self.assertEqual(self.diff(1, 2).json, {"tooLarge": True, "changes": [], "more": 0})
+
+
+class LoadoutDiffTests(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        self.ann = Owner.of(self.game, "Ann_1")
+        weapon = json.dumps({"instance_data": json.dumps({"SheenType": 9})})
+        for index, data in (("0", "{}"), ("0", f'{{"weapon":{weapon}}}'), ("1", '{"flask":"F"}')):
+            path = f"/loadout/{self.ann.player.id}/{self.ann.character}/{index}"
+            page = self.game.browse("POST", path, json={"data": data}, token=self.ann.player.token)
+            self.assertEqual(page.status, 200)
+
+    def diff(self, one: Any, other: Any) -> Any:
+        query = f"CharacterId={self.ann.character}&From={one}&To={other}"
+        return self.ask(f"DashboardLoadoutDiff?{query}")
+
+    def test_slots_are_compared_by_their_place(self) -> None:
+        said = self.diff(2, 3).json
+        self.assertEqual((said["tooLarge"], said["more"]), (False, 0))
+        weapon = json.dumps({"instance_data": json.dumps({"SheenType": 9})}, separators=(",", ":"))
+        self.assertEqual(said["changes"], [{"path": "0.weapon", "before": None, "after": weapon}])
+        [added] = self.diff(3, 4).json["changes"]
+        self.assertEqual((added["path"], added["before"]), ("1", None))
+        removed = {one["path"] for one in self.diff(1, 2).json["changes"]}
+        self.assertIn("0.flask", removed)
+        self.assertEqual(self.diff(4, 4).json["changes"], [])
+
+    def test_what_is_not_there_is_404_and_what_is_no_version_400(self) -> None:
+        self.assertEqual(self.diff(1, 9).status, 404)
+        self.assertEqual(self.diff(1, "x").status, 400)
+        self.assertEqual(self.ask("DashboardLoadoutDiff?From=1&To=2").status, 400)
 
 
 class ChatTests(Case):

@@ -37,9 +37,10 @@ function versions(one, shown, live) {
       const at = one.CharacterVersions.indexOf(version);
       const before = one.CharacterVersions[at + 1];
       const acts = [];
-      if (before) acts.push(button("Changes", () => compare(one, before, version)));
+      const changes = (older, newer) => compare("DashboardSaveDiff", one, one.Name, older, newer);
+      if (before) acts.push(button("Changes", () => changes(before, version)));
       if (version !== newest) {
-        acts.push(button("Against newest", () => compare(one, version, newest)), button("Roll back", () => back(one, version, live), "danger"));
+        acts.push(button("Against newest", () => changes(version, newest)), button("Roll back", () => back(one, version, live), "danger"));
       }
       return [el("span", {}, String(version.Version), " ", version === newest ? badge("now", "accent") : null), when(version.SavedDate),
         reason(version.Reason), size(version.Size), el("div", { class: "actions" }, acts)];
@@ -47,10 +48,18 @@ function versions(one, shown, live) {
 }
 
 function loadouts(one, shown, live) {
-  return table(`Loadouts of ${one.Name}`, [["Version"], ["Saved"], ["By", "wide-only"], ["", "end"]], shown.map((version) => [
-    el("span", {}, String(version.Version), " ", version === one.LoadoutVersions[0] ? badge("now", "accent") : null),
-    when(version.SavedDate), reason(version.Reason), el("div", { class: "actions" }, version === one.LoadoutVersions[0]
-      ? [] : [button("Roll back", () => backLoadout(one, version, live), "danger")])]));
+  const newest = one.LoadoutVersions[0];
+  return table(`Loadouts of ${one.Name}`, [["Version"], ["Saved"], ["By", "wide-only"], ["", "end"]], shown.map((version) => {
+    const before = one.LoadoutVersions[one.LoadoutVersions.indexOf(version) + 1];
+    const acts = [];
+    const changes = (older, newer) => compare("DashboardLoadoutDiff", one, `Loadouts of ${one.Name}`, older, newer);
+    if (before) acts.push(button("Changes", () => changes(before, version)));
+    if (version !== newest) {
+      acts.push(button("Against newest", () => changes(version, newest)), button("Roll back", () => backLoadout(one, version, live), "danger"));
+    }
+    return [el("span", {}, String(version.Version), " ", version === newest ? badge("now", "accent") : null),
+      when(version.SavedDate), reason(version.Reason), el("div", { class: "actions" }, acts)];
+  }));
 }
 
 function reason(text) {
@@ -59,11 +68,11 @@ function reason(text) {
   return { "save:client": "the player", "save:gameserver": "a game server", baseline: "creation" }[text] ?? text;
 }
 
-async function compare(one, older, newer) {
+async function compare(route, one, name, older, newer) {
   let said;
-  const read_ = () => read("DashboardSaveDiff", { CharacterId: one.CharacterId, From: older.Version, To: newer.Version });
+  const read_ = () => read(route, { CharacterId: one.CharacterId, From: older.Version, To: newer.Version });
   if (!await act(async () => { said = await read_(); })) return;
-  const title = `${one.Name}: version ${older.Version} to ${newer.Version}`;
+  const title = `${name}: version ${older.Version} to ${newer.Version}`;
   if (said.tooLarge) return show(title, false, el("p", {}, "These saves are too large to compare."));
   if (!said.changes.length) return show(title, false, el("p", {}, "Nothing differs between the two."));
   const rows = said.changes.map((change) => [change.path || "(whole document)",
