@@ -14,6 +14,7 @@ from twisted.python.failure import Failure
 
 from svcserver.edge.channel import Channel
 from svcserver.edge.verdicts import Keeper
+from svcserver.http.peers import peer_of
 
 log = Logger()
 
@@ -93,9 +94,3 @@ class ChannelFactory(protocol.Factory):
                 each(now)
             except Exception:
                 log.failure("a round over the connections failed")
-
-
-def peer_of(addr: Any) -> str:
-    """The client's address as text; an IPv4 address stays one on an IPv6 socket."""
-    host = str(getattr(addr, "host", "") or "127.0.0.1")
-    return host[7:] if host.lower().startswith("::ffff:") and "." in host else host

@@ -49,7 +49,7 @@ def _context() -> SSL.Context:
 
 
 def server_context(pair: Pair) -> SSL.Context:
-    """The gateway's context; OpenSSL makes and renews the session ticket keys.
+    """The gateway's context; OpenSSL makes the session ticket keys, new ones at every start.
 
     Raises BadCertificate for a pair that OpenSSL does not serve with, as a key too short.
     """

@@ -20,7 +20,7 @@ from twisted.python.failure import Failure
 from twisted.web.client import Agent, HTTPConnectionPool
 
 from svcserver.edge.certificate import BadCertificate, Pair, check_pair, read_pair
-from svcserver.edge.connections import ChannelFactory, peer_of
+from svcserver.edge.connections import ChannelFactory
 from svcserver.edge.tls import Door, server_context
 from svcserver.edge.upstream import Pool, plain
 from svcserver.gateway.feed import Feed
@@ -28,6 +28,7 @@ from svcserver.gateway.keeper import Gateway
 from svcserver.gateway.limits import MAX_KEYS, Crowd, Spending
 from svcserver.gateway.policy import Route
 from svcserver.gateway.settings import AllowlistSettings, Settings
+from svcserver.http.peers import peer_of
 from svcserver.kernel.rates import TokenBuckets
 from svcserver.kernel.steady import steady_reactor
 from svcserver.web.jsonlines import json_lines

@@ -12,6 +12,7 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
 from svcserver.http.heads import Fault
+from svcserver.http.peers import peer_of
 from svcserver.kernel.seldom import Seldom
 from svcserver.web.asked import HeadBook
 from svcserver.web.channel import Channel
@@ -58,8 +59,7 @@ class FrontFactory(protocol.Factory):
 
     def buildProtocol(self, addr: Any) -> Channel:
         """A channel for a client."""
-        host = str(getattr(addr, "host", "") or "")
-        return Channel(self, host.removeprefix("::ffff:") if "." in host else host)
+        return Channel(self, peer_of(addr))
 
     def startFactory(self) -> None:
         """Begin to look for slow connections."""

@@ -8,10 +8,12 @@ import itertools
 import httptools
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from twisted.internet.address import IPv6Address, UNIXAddress
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.http.bodies import LAST_CHUNK, Chunked, Counted, chunk
 from svcserver.http.heads import Fault, find_end, read_request, read_response
+from svcserver.http.peers import peer_of
 
 GOOD = (
     b"POST /a?b HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nConnection: close\r\n"
@@ -76,6 +78,21 @@ class HeadTests(SynchronousTestCase):
         self.assertEqual((head.method, head.target, head.length), (b"POST", b"/a?b", 5))
         self.assertFalse(head.keep_alive)
         self.assertEqual((head.upgrade, head.named), (b"x", frozenset([b"close"])))
+
+
+class PeerTests(SynchronousTestCase):
+    def test_an_ipv4_client_of_an_ipv6_socket_keeps_its_address(self) -> None:
+        for host, peer in (
+            ("203.0.113.9", "203.0.113.9"),
+            ("::ffff:203.0.113.9", "203.0.113.9"),
+            ("::FFFF:203.0.113.9", "203.0.113.9"),
+            ("2001:db8::1", "2001:db8::1"),
+            ("::ffff:cb00:7109", "::ffff:cb00:7109"),
+        ):
+            self.assertEqual(peer_of(IPv6Address("TCP", host, 1)), peer)
+
+    def test_who_has_no_address_is_nobody_local(self) -> None:
+        self.assertEqual(peer_of(UNIXAddress(b"/run/x")), "")
 
 
 class BodyTests(SynchronousTestCase):
