@@ -70,6 +70,10 @@ class RequestHead(NamedTuple):
     def __hash__(self) -> int:
         return hash(self.raw)
 
+    def __repr__(self) -> str:
+        """Without what it says: its fields and its target may hold keys and tokens."""
+        return f"<head of {self.method!r}>"
+
     @property
     def is_short(self) -> bool:
         """Whether it is worth remembering what was made of it."""
@@ -104,6 +108,10 @@ class ResponseHead(NamedTuple):
 
     def __hash__(self) -> int:
         return hash(self.raw)
+
+    def __repr__(self) -> str:
+        """Without its fields, likewise."""
+        return f"<head of {self.status}>"
 
     @property
     def is_short(self) -> bool:

@@ -50,7 +50,7 @@ class Answer:
     """
 
     status: int = 200
-    body: Json | bytes | None = None
+    body: Json | bytes | None = field(default=None, repr=False)  # of a login, a token
     headers: Mapping[str, str] = field(factory=dict)
     content_type: str = "application/json; charset=utf-8"
 

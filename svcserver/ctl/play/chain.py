@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 from twisted.internet.threads import deferToThreadPool
 
 from svcserver.ctl.host import Host
@@ -48,9 +48,9 @@ class Chain:
     content: str
     allowlist: str
     gateway: Target
-    game_server_key: str
+    game_server_key: str = field(repr=False)
     program: str
-    allowlist_secret: str
+    allowlist_secret: str = field(repr=False)
     game_folder: Path
     city_map: str
     features: frozenset[str]

@@ -1,0 +1,59 @@
+"""No value of ours shows a key or a token when it is printed, as a traceback or a log may do."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import walk_packages
+from typing import Any
+
+from attrs import fields, has
+from twisted.trial.unittest import SynchronousTestCase
+
+import svcserver
+from svcserver.http.heads import read_request, read_response
+from svcserver.web.routes import Answer, Caller
+
+SECRET = re.compile(r"token|secret|passw|bearer|credential|uuk|jwt|_key$|^key$|private_", re.I)
+HARMLESS = {
+    ("Settings", "signing_public_key"),
+    ("Purchase", "token_hash"),
+    ("Room", "key"),  # of a chat room: its address
+    ("Row", "secret_path"),  # names of parameters
+}
+
+
+def classes() -> Iterator[type[Any]]:
+    """Every attrs class of the house."""
+    for module in walk_packages(svcserver.__path__, "svcserver."):
+        if ".migrations." in module.name:
+            continue
+        for one in vars(import_module(module.name)).values():
+            if inspect.isclass(one) and one.__module__ == module.name and has(one):
+                yield one
+
+
+class ReprTests(SynchronousTestCase):
+    def test_no_field_that_is_named_like_a_secret_is_shown_as_text(self) -> None:
+        shown = [
+            f"{one.__module__}.{one.__name__}.{field.name}"
+            for one in classes()
+            for field in fields(one)
+            if field.repr
+            and SECRET.search(field.name)
+            and re.search(r"\b(str|bytes|Any)\b", str(field.type))
+            and (one.__name__, field.name) not in HARMLESS
+        ]
+        self.assertEqual(shown, [])
+
+    def test_heads_answers_and_callers_hide_what_they_carry(self) -> None:
+        raw = b"GET /x?token=hush HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer hush\r\n\r\n"
+        for one in (
+            read_request(raw),
+            read_response(b"HTTP/1.1 200 OK\r\nX-Key: hush\r\n\r\n", b"GET"),
+            Answer(200, {"access_token": "hush"}),
+            Caller("UID-a", bearer="hush"),
+        ):
+            self.assertNotIn("hush", repr(one))
