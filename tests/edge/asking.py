@@ -1,0 +1,16 @@
+"""What the tests of the core ask with."""
+
+from __future__ import annotations
+
+H = b"Host: localhost\r\n"
+
+
+GET = b"GET /g HTTP/1.1\r\n" + H + b"\r\n"
+
+
+def status(said: bytes) -> int:
+    return int(said.split(b" ", 2)[1]) if said else 0
+
+
+def chunked(*parts: bytes) -> bytes:
+    return b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts)
