@@ -99,6 +99,9 @@ def populate(here: Host, chat: int) -> None:
             data["weapon"] = "bow"
         save = {"characterId": one["id"], "data": json.dumps(data), "updateVersion": version}
         here.call("POST", "/character", save, **bearer(ann))
+    for flask in ("FL_HEALING_DEFAULT", "FL_SPEED"):
+        slot = {"data": json.dumps({"flask": flask})}
+        here.call("POST", f"/loadout/{ann['id']}/{one['id']}/0", slot, **bearer(ann))
     server = parse_env_file((here.folder / "deploy.env").read_text())["METAGAME_API_KEY"]
     for player, name in zip(here.players[:2], ("Lanterns", "RedAxes"), strict=True):
         here.call(
@@ -265,6 +268,25 @@ def test_saves_are_compared_and_rolled_back(browser: Browser, here: Host) -> Non
         seen.told(f"is back at version {version}")
         [one] = here.call("GET", "/character", **bearer(here.players[0]))
         assert json.loads(one["data"])["level"] == 10 + version
+
+
+def test_loadouts_are_compared_and_rolled_back(browser: Browser, here: Host) -> None:
+    with visit(browser, here) as seen:
+        seen.sign_in(here.key)
+        open_account(seen, "Ann_1")
+        versions = seen.page.get_by_role("table", name="Loadouts of Ann_1")
+        versions.get_by_role("button", name="Changes").first.click()
+        change = seen.page.get_by_role("dialog").get_by_role("row").filter(has_text="0.flask")
+        expect(change).to_contain_text("\u2212 FL_HEALING_DEFAULT")
+        expect(change).to_contain_text("+ FL_SPEED")
+        seen.confirm("Close")
+        versions.get_by_role("button", name="Roll back").first.click()
+        seen.confirm("Roll back")
+        seen.told("are back at version 2")
+        ann = here.players[0]
+        [one] = here.call("GET", "/character", **bearer(ann))
+        kept = here.call("GET", f"/loadout/{ann['id']}/{one['id']}/all", **bearer(ann))
+        assert kept["payload"]["loadouts"][0]["flask"] == "FL_HEALING_DEFAULT"
 
 
 def test_an_account_is_renamed_and_granted(browser: Browser, here: Host) -> None:
