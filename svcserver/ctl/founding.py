@@ -114,7 +114,8 @@ def _write(staged: Path, plan: Plan, owner: str, pair: Pair | None) -> None:
     write_private(staged / OWNER_KEY, key + "\n")
     run_by = staged / UNITS
     run_by.mkdir()
-    place = units.Place(plan.folder, Path(sys.executable).with_name("twistd"))
+    python = Path(sys.executable)
+    place = units.Place(plan.folder, python.with_name("twistd"), python.resolve())
     for name, text in units.files(place, plan.components).items():
         (run_by / name).write_text(text, encoding="utf-8")
 

@@ -21,10 +21,17 @@ STOP_S = 30
 
 @frozen
 class Place:
-    """Where the host's folder and the installed program are; both absolute."""
+    """Where the host's folder, the installed program and its Python are; all absolute."""
 
     folder: Path = Path("/srv/game")
     program: Path = Path("/opt/svcserver/.venv/bin/twistd")
+    python: Path = Path("/usr/bin/python3")
+
+    @property
+    def at_home(self) -> bool:
+        """Whether the services need to read something below a home folder."""
+        needed = (self.folder, self.program, self.python)
+        return any(path.is_relative_to(home) for home in HOMES for path in needed)
 
 
 @frozen
@@ -113,15 +120,12 @@ def _after(name: str) -> str:
 
 
 def _hardening(service: Service, place: Place) -> str:
-    at_home = any(
-        path.is_relative_to(home) for home in HOMES for path in (place.folder, place.program)
-    )
     lines = [
         f"AmbientCapabilities={service.capability}",
         f"CapabilityBoundingSet={service.capability}",
         "NoNewPrivileges=yes",
         "ProtectSystem=strict",
-        f"ProtectHome={'read-only' if at_home else 'yes'}",
+        f"ProtectHome={'read-only' if place.at_home else 'yes'}",
         f"ReadWritePaths={place.folder}",
         "PrivateTmp=yes",
         "PrivateDevices=yes",

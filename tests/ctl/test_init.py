@@ -29,7 +29,7 @@ from svcserver.metagame.settings import check as check_metagame
 from svcserver.relay.settings import Settings as RelaySettings
 from svcserver.relay.settings import target_of
 from tests.ctl.command import new_host, nowhere, svcctl
-from tests.ctl.test_doctor import Quiet
+from tests.ctl.patients import Quiet
 
 SHAPES = {
     "metagame": MetagameSettings,

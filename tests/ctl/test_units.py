@@ -47,8 +47,12 @@ class UnitTests(SynchronousTestCase):
             self.assertEqual("SystemCallFilter" in text, name != "deploy")
 
     def test_a_host_in_somebodys_home_can_still_be_read(self) -> None:
-        made = files(Place(folder=Path("/home/olga/game")))
-        self.assertIn("ProtectHome=read-only\n", made[unit("metagame")])
+        for place in (
+            Place(folder=Path("/home/olga/game")),
+            Place(program=Path("/root/svcserver/.venv/bin/twistd")),
+            Place(python=Path("/home/olga/.pyenv/versions/3.12/bin/python3.12")),
+        ):
+            self.assertIn("ProtectHome=read-only\n", files(place)[unit("metagame")])
 
     def test_a_host_without_a_gateway_has_none_to_start(self) -> None:
         made = files(Place(), ["metagame", "deploy"])

@@ -19,6 +19,7 @@ from svcserver.ctl.database import file_of
 from svcserver.ctl.doctor.case import Case, Finding
 from svcserver.ctl.host import OWNER_KEY
 from svcserver.edge.certificate import BadCertificate, check_pair, fingerprint, read_pair
+from svcserver.edge.tls import server_context
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 SOME_FILES = 1_000  # of a manifest that are looked for; svcctl content verify reads all
@@ -32,6 +33,7 @@ def certificate(case: Case) -> Iterator[Finding]:
     try:
         pair = read_pair(*paths)
         warnings = check_pair(pair, datetime.fromtimestamp(case.machine.now(), UTC))
+        server_context(pair)
     except BadCertificate as why:
         yield Finding.of("gateway", f"the {why.what} {why}", "correct GATEWAY_CERT and GATEWAY_KEY")
         return

@@ -10,6 +10,7 @@ from attrs import frozen
 from svcserver.allowlist.firewall import NoFirewall, choose
 from svcserver.allowlist.programs import Programs
 from svcserver.ctl.doctor.case import Case, Finding
+from svcserver.ctl.doctor.machine import Port
 from svcserver.edge.certificate import BadCertificate, fingerprint
 from svcserver.kernel import json
 from svcserver.kernel.descriptors import ENOUGH
@@ -43,13 +44,15 @@ def ports(case: Case) -> Iterator[Finding]:
             continue
         first[one.port] = one
         found = case.machine.port(one.host, one.port)
+        if found == Port() or one.is_it(_reachable(one.host)):
+            continue
         if found.denied:
             yield Finding.note(
                 one.component,
                 f"port {one.port} needs a right that you do not have",
                 "start it by the systemd unit (CAP_NET_BIND_SERVICE), or see docs/owners/firewall",
             )
-        elif found.taken and not one.is_it(_reachable(one.host)):
+        elif found.taken:
             yield Finding(
                 one.component,
                 f"{one.variable} {one.port} is held by a program that is not the {one.component}",
@@ -129,6 +132,13 @@ def _says(case: Case, host: str, port: int, path: str, word: str) -> bool:
     return status == 200 and isinstance(said, dict) and word in said
 
 
+def _helps(case: Case, host: str) -> bool:
+    """The helper runs: without the right it would not."""
+    return case.allowlist is not None and _says(
+        case, host, case.allowlist.port, "/status", "entries"
+    )
+
+
 def _chats(case: Case, host: str) -> bool:
     """A WebSocket server answers a plain request with 4xx, and the metagame must be up."""
     if case.chat is None:
@@ -204,7 +214,7 @@ def firewall(case: Case) -> Iterator[Finding]:
     elif helper.backend == "none":
         what = "ALLOWLIST_BACKEND is none: it opens and shuts no port"
         yield Finding("allowlist", what, "set ALLOWLIST_BACKEND=auto in allowlist.env")
-    elif not case.machine.may_change_firewall():
+    elif not case.machine.may_change_firewall() and not _helps(case, helper.bind_host):
         cure = "start it by the systemd unit, or as root"
         yield Finding.note(
             "allowlist", "you may not change the firewall; it needs that right", cure

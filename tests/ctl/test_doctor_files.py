@@ -1,0 +1,164 @@
+"""What doctor finds in certificates, files and databases. Spec: 2 §8."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from unittest import mock
+
+from svcserver.db import migrations
+from svcserver.db.engine import database_url, make_engine
+from svcserver.edge.certificate import make_pair, write_pair
+from svcserver.kernel.secrets import hex_token
+from tests.ctl.patients import DoctorCase
+from tests.support.postgres import fresh_database
+
+
+class CertificateTests(DoctorCase):
+    def write(self, *hosts: str, **options: Any) -> None:
+        write_pair(make_pair(hosts, **options), self.folder, force=True)
+        shown = self.ctl("cert", "fingerprint").out.strip()
+        self.plant("relay", "SVC_RELAY_FINGERPRINT", shown)
+
+    def test_expired(self) -> None:
+        self.write("203.0.113.10", now=datetime.now(UTC) - timedelta(days=800), years=1)
+        self.finds("the certificate expired on", "svcctl cert make")
+
+    def test_soon(self) -> None:
+        self.write("203.0.113.10", now=datetime.now(UTC) - timedelta(days=350), years=1)
+        self.finds("the certificate expires in", "svcctl cert make")
+
+    def test_not_yet(self) -> None:
+        self.write("203.0.113.10", now=datetime.now(UTC) + timedelta(days=30))
+        self.finds("is not valid before", "clock")
+
+    def test_of_another_key(self) -> None:
+        pair = make_pair(["203.0.113.10"])
+        (self.folder / "gateway-key.pem").write_bytes(pair.key)
+        self.finds("the key does not belong to the certificate", "the matching pair")
+
+    def test_that_does_not_name_the_host(self) -> None:
+        self.write("other.example")
+        self.finds("does not name 203.0.113.10", "cert make --force --host 203.0.113.10")
+        self.plant("relay", "SVC_RELAY_HOST", "OTHER.example")
+        self.assertEqual(self.wrong(), [])
+
+    def test_that_is_not_there(self) -> None:
+        (self.folder / "gateway-cert.pem").unlink()
+        self.finds("the certificate cannot be read", "svcctl cert make")
+
+    def test_that_is_none(self) -> None:
+        (self.folder / "gateway-cert.pem").write_text("no")
+        self.finds("is not a PEM certificate", "svcctl cert make")
+
+    def test_that_invites_do_not_pin(self) -> None:
+        self.plant("relay", "SVC_RELAY_FINGERPRINT", "0" * 64)
+        self.finds("SVC_RELAY_FINGERPRINT is not that", "svcctl cert fingerprint")
+
+
+class FileTests(DoctorCase):
+    def test_secrets_that_others_can_read(self) -> None:
+        for name in ("metagame.env", "gateway-key.pem", "owner.key", "svc.db"):
+            (self.folder / name).chmod(0o640)
+            self.finds(f"{name} can be read by others (mode 0640)", f"chmod 600 {self.folder}")
+            (self.folder / name).chmod(0o600)
+
+    def test_a_game_server_that_cannot_be_run(self) -> None:
+        program = self.folder / "server.sh"
+        program.write_text("#!/bin/sh\n")
+        self.plant("deploy", "GAMESERVER_BINARY_PATH", str(program))
+        program.chmod(0o600)
+        with mock.patch("svcserver.ctl.doctor.files.may_run", return_value=False):  # as root too
+            self.finds("cannot be run", f"chmod +x {program}")
+        program.chmod(0o700)
+        self.assertEqual(self.wrong(), [])
+
+    def test_a_launcher_that_is_missing(self) -> None:
+        for word in ("/nowhere/run", "no-such-launcher"):
+            self.plant("deploy", "GAMESERVER_LAUNCHER", f"{word} --fast")
+            self.finds(f"GAMESERVER_LAUNCHER starts with {word}", "leave it out")
+        self.plant("deploy", "GAMESERVER_LAUNCHER", "env -i")  # found on PATH
+        self.assertEqual(self.wrong(), [])
+
+    def test_no_folder_of_game_files(self) -> None:
+        shutil.rmtree(self.folder / "game")
+        self.finds("CONTENT_GAME_DIR must name a folder that exists", "correct it in")
+
+    def test_no_manifest_or_a_broken_one(self) -> None:
+        (self.folder / "manifest.json").unlink()
+        self.finds("manifest.json cannot be read", "svcctl content manifest")
+        (self.folder / "manifest.json").write_text("{")
+        self.finds("manifest.json is", "svcctl content manifest")
+
+    def test_game_files_that_changed_or_went_after_the_manifest(self) -> None:
+        (self.folder / "game" / "README.txt").write_text("another length")
+        self.finds("README.txt is not as the manifest says", "svcctl content manifest")
+        (self.folder / "game" / "README.txt").unlink()
+        self.finds("README.txt is in the manifest but not there", "svcctl content manifest")
+
+
+class DatabaseTests(DoctorCase):
+    def test_missing(self) -> None:
+        (self.folder / "svc.db").unlink()
+        lines = self.wrong()
+        self.assertIn("there is no database", lines[0])
+        self.assertIn("svcctl db upgrade", lines[0])
+        self.assertFalse((self.folder / "svc.db").exists())
+
+    def test_damaged(self) -> None:
+        file = self.folder / "svc.db"
+        file.write_bytes(file.read_bytes()[:40_000] + b"\xee" * 40_000)
+        lines = self.wrong()
+        self.assertIn("is damaged", lines[0])
+        self.assertIn("svcctl db restore", lines[0])
+
+    def test_behind(self) -> None:
+        (self.folder / "svc.db").unlink()
+        os.close(os.open(self.folder / "svc.db", os.O_CREAT | os.O_WRONLY, 0o600))
+        engine = make_engine(database_url(f"sqlite:///{self.folder / 'svc.db'}"))
+        migrations.upgrade(engine, migrations.revisions()[0])
+        engine.dispose()
+        self.finds("this version wants", "svcctl db upgrade")
+
+    def test_empty(self) -> None:
+        self.plant("metagame", "DATABASE_URL", f"sqlite:///{self.folder / 'new.db'}")
+        os.close(os.open(self.folder / "new.db", os.O_CREAT | os.O_WRONLY, 0o600))
+        self.finds("it is empty", "svcctl db upgrade")
+
+    def test_of_a_later_version(self) -> None:
+        with closing(sqlite3.connect(self.folder / "svc.db")) as one:
+            one.execute("UPDATE alembic_version SET version_num = '9999'")
+            one.commit()
+        self.finds("9999 is of a newer version", "install the version")
+
+    def test_in_memory(self) -> None:
+        self.plant("metagame", "DATABASE_URL", "sqlite://")
+        self.finds("a restart loses everything", "DATABASE_URL=sqlite:///svc.db")
+
+    def test_a_server_that_does_not_answer(self) -> None:
+        self.plant("metagame", "DATABASE_URL", "postgresql://u:hidden@127.0.0.1:1/x")
+        [line] = self.wrong()
+        self.assertIn("database: it cannot be used", line)
+        self.assertIn("is PostgreSQL running?", line)
+        self.assertNotIn("hidden", line)
+
+    def test_postgresql_that_was_never_upgraded(self) -> None:
+        self.plant("metagame", "DATABASE_URL", fresh_database())
+        self.finds("it is empty", "svcctl db upgrade")
+
+    def test_a_game_server_key_that_nobody_registered(self) -> None:
+        self.plant("deploy", "METAGAME_API_KEY", hex_token(64))
+        self.finds("METAGAME_API_KEY is not registered", "svcctl gameserver-key add")
+
+    def test_an_owner_key_of_nobody(self) -> None:
+        (self.folder / "owner.key").write_text("UUK_x\n")
+        self.finds("holds no key of an account", "svcctl account create")
+
+    def test_no_admin_is_a_note(self) -> None:
+        self.ctl("account", "demote", "Olga")
+        self.assertEqual(self.wrong(), [])
+        self.assertIn("no account is an admin", self.notes())

@@ -1,0 +1,149 @@
+"""What doctor finds on the machine: ports, rights, room, neighbours. Spec: 2 §8."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import Any
+from unittest import mock
+
+from svcserver.allowlist import firewall
+from svcserver.ctl.doctor.machine import Limits, Machine, Port, Room
+from tests.ctl.patients import GB, DoctorCase, Quiet
+
+
+class MachineTests(DoctorCase):
+    def test_a_port_that_a_stranger_holds(self) -> None:
+        for port, name in (
+            (61000, "metagame"),
+            (61001, "deploy"),
+            (61002, "content"),
+            (61005, "allowlist"),
+            (61099, "chat"),
+            (443, "gateway"),
+        ):
+            machine = Quiet(taken={port: Port(taken=True)}, says={port: (200, b"<html>")})
+            what = f"{port} is held by a program that is not the {name}"
+            self.finds(what, "end that program", machine)
+
+    def test_a_port_that_the_host_itself_holds(self) -> None:
+        shown = self.ctl("cert", "fingerprint").out.strip()
+        says = {
+            61000: (200, b'{"playersOnline": 0}'),
+            61001: (200, b'{"servers": []}'),
+            61002: (200, b'{"files": {}}'),
+            61005: (200, b'{"entries": []}'),
+            61099: (426, b""),
+        }
+        taken = {port: Port(taken=True) for port in (443, *says)}
+        self.assertEqual(self.wrong(Quiet(taken=taken, says=says, shows=shown)), [])
+
+    def test_another_gateway_on_the_port_is_a_stranger(self) -> None:
+        machine = Quiet(taken={443: Port(taken=True)}, shows="0" * 64)
+        self.finds("GATEWAY_PORT 443 is held", "end that program", machine)
+
+    def test_a_real_stranger_is_noticed(self) -> None:
+        with closing(socket.socket()) as stranger:
+            stranger.bind(("127.0.0.1", 0))
+            stranger.listen()
+            stranger.settimeout(0.1)
+            port = stranger.getsockname()[1]
+            machine = Machine()
+            self.assertEqual(machine.port("127.0.0.1", port), Port(taken=True))
+            with mock.patch("svcserver.ctl.doctor.machine.ANSWER_S", 0.1):
+                self.assertEqual(machine.answer("127.0.0.1", port, "/", {}), (0, b""))
+                with mock.patch("svcserver.relay.checking.socket.create_connection", fail):
+                    self.assertEqual(machine.presented("127.0.0.1", port), "")
+        self.assertEqual(machine.port("127.0.0.1", port), Port())
+
+    def test_the_real_machine_answers_every_question(self) -> None:
+        machine = Machine()
+        self.assertGreater(machine.room(self.folder).free, 0)
+        self.assertGreater(machine.open_files().hard, 0)
+        self.assertGreater(machine.memory() or 1, 0)
+        self.assertEqual(machine.addresses("127.0.0.1"), {"127.0.0.1"})
+        self.assertEqual(machine.addresses("no.such.host.invalid"), frozenset())
+        self.assertIsInstance(machine.may_change_firewall(), bool)
+
+    def test_two_components_on_one_port(self) -> None:
+        self.plant("content", "PORT", "61001")
+        self.plant("gateway", "GATEWAY_CONTENT_URL", "http://127.0.0.1:61001")
+        self.finds("PORT 61001 is also PORT of the deploy", "a port of its own")
+
+    def test_two_components_that_show_figures_on_one_port(self) -> None:
+        self.plant("metagame", "METRICS_PORT", "9100")
+        self.plant("gateway", "METRICS_PORT", "9100")
+        self.finds("METRICS_PORT 9100 is also METRICS_PORT of the metagame", "a port of its own")
+
+    def test_a_stranger_where_figures_belong(self) -> None:
+        self.plant("content", "METRICS_PORT", "9100")
+        taken = {9100: Port(taken=True)}
+        stranger = Quiet(taken=taken, says={9100: (200, b"node_load1 0.5")})
+        self.finds("METRICS_PORT 9100 is held", "end that program", stranger)
+        self.assertEqual(
+            self.wrong(Quiet(taken=taken, says={9100: (200, b"svc_content_bytes_sent 1")})), []
+        )
+
+    def test_a_game_port_that_is_taken(self) -> None:
+        machine = Quiet(taken={8772: Port(taken=True)})
+        self.finds("UDP port 8772 for game servers is taken", "ss -lunp", machine)
+
+    def test_a_port_that_needs_a_right_is_a_note(self) -> None:
+        machine = Quiet(taken={443: Port(denied=True)})
+        self.assertEqual(self.wrong(machine), [])
+        self.assertIn("CAP_NET_BIND_SERVICE", self.notes(machine))
+        shown = self.ctl("cert", "fingerprint").out.strip()
+        runs = Quiet(taken={443: Port(denied=True)}, shows=shown)
+        self.assertNotIn("CAP_NET_BIND_SERVICE", self.notes(runs))
+
+    def test_a_disk_that_is_nearly_full(self) -> None:
+        self.finds("has 100 MB left", "make room", Quiet(disk=Room(100 * GB, 100 * 1024**2)))
+        low = Quiet(disk=Room(100 * GB, GB))
+        self.assertEqual(self.wrong(low), [])
+        self.assertIn("has 1024 MB left", self.notes(low))
+
+    def test_too_few_open_files(self) -> None:
+        self.finds("may open 1024 files", "LimitNOFILE=4224", Quiet(files=Limits(1024, 1024)))
+        self.finds("may open 4096 files", "LimitNOFILE=4224", Quiet(files=Limits(256, 4096)))
+
+    def test_a_low_limit_that_each_service_raises_itself_is_no_finding(self) -> None:
+        usual = Quiet(files=Limits(1024, 65_536))
+        self.assertEqual(self.wrong(usual), [])
+        self.assertNotIn("LimitNOFILE", self.notes(usual))
+
+    def test_too_little_memory_for_any_game_server_is_a_note(self) -> None:
+        self.assertIn("lower GAMESERVER_MIN_FREE_MB", self.notes(Quiet(bytes_of_memory=2 * GB)))
+
+    def test_a_clock_that_is_behind(self) -> None:
+        yesterday = datetime.now(UTC).timestamp() - 7200
+        self.finds("the clock is behind", "timedatectl", Quiet(at=yesterday))
+
+    def test_no_firewall_program(self) -> None:
+        self.plant("allowlist", "ALLOWLIST_DRY_RUN", "0")
+
+        def nothing(name: str) -> None:
+            """Not one of them is installed."""
+
+        with mock.patch.object(firewall, "find", nothing):
+            self.finds("found neither nft nor iptables", "install nftables")
+        self.plant("allowlist", "ALLOWLIST_BACKEND", "iptables")
+        with mock.patch.object(firewall, "find", nothing):
+            self.finds("needs iptables, which is not there", "ALLOWLIST_IPTABLES")
+
+    def test_a_firewall_that_nobody_drives(self) -> None:
+        self.assertIn("ALLOWLIST_DRY_RUN is 1", self.notes())
+        self.plant("allowlist", "ALLOWLIST_DRY_RUN", "0")
+        self.plant("allowlist", "ALLOWLIST_BACKEND", "none")
+        self.finds("ALLOWLIST_BACKEND is none", "ALLOWLIST_BACKEND=auto")
+
+    def test_rights_the_doctor_lacks_are_a_note(self) -> None:
+        self.plant("allowlist", "ALLOWLIST_DRY_RUN", "0")
+        self.plant("allowlist", "ALLOWLIST_NFT", "/bin/true")
+        self.assertIn("may not change the firewall", self.notes(Quiet(root=False)))
+        runs = Quiet(root=False, says={61005: (200, b'{"entries": []}')})
+        self.assertNotIn("may not change the firewall", self.notes(runs))
+
+
+def fail(*args: object) -> Any:
+    raise OSError
