@@ -20,6 +20,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from svcserver.edge.invite import is_host
+
 CERT_FILE, KEY_FILE = "gateway-cert.pem", "gateway-key.pem"
 WARN_DAYS = 30
 _LONGEST_NAME = 64  # of a common name
@@ -56,13 +58,13 @@ def make_pair(hosts: Sequence[str], *, now: datetime | None = None, years: int =
         raise BadCertificate("certificate", "names no host; give at least one host name or address")
     now = now or datetime.now(UTC)
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0][:_LONGEST_NAME])])
     try:
         alternatives = x509.SubjectAlternativeName([_alternative(host) for host in hosts])
     except ValueError:
         raise BadCertificate(
             "certificate", "has a host that is neither a name nor an address"
         ) from None
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0][:_LONGEST_NAME])])
     usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
     certificate = (
         x509.CertificateBuilder()
@@ -91,6 +93,8 @@ def _alternative(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
+        if not is_host(host.lower().removeprefix("*.")):
+            raise
         return x509.DNSName(host)
 
 

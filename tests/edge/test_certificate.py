@@ -46,7 +46,7 @@ class MakingTests(SynchronousTestCase):
         self.assertEqual(check_pair(pair, NOW), [])
 
     def test_no_host_or_a_bad_one_is_refused(self) -> None:
-        for hosts in ([], ["b\u00fccher"]):
+        for hosts in ([], ["b\u00fccher"], ["a b"], ["a", "b:443"], ["https://a"], [""]):
             with self.assertRaises(BadCertificate):
                 make_pair(hosts)
 
