@@ -135,7 +135,7 @@ class Desk:
 
     def _refused(self, failure: Failure, request: HttpRequest) -> Said:
         why = failure.value
-        public = {} if request.path.startswith(FILES) else {"Access-Control-Allow-Origin": "*"}
+        public = _public(request)
         if isinstance(why, RangeRefused):
             return refuse(why.status, why.code, {"Content-Range": f"bytes */{why.size}"})
         if isinstance(why, Refusal):
@@ -282,8 +282,13 @@ def _find(request: HttpRequest) -> tuple[Handler | None, Answer]:
     if handler is None:
         return None, refuse(404, "not_found")
     if request.method not in ("GET", "HEAD"):
-        return None, refuse(405, "method_not_allowed", ALLOW)
+        return None, refuse(405, "method_not_allowed", {**_public(request), **ALLOW})
     return handler, Answer()
+
+
+def _public(request: HttpRequest) -> dict[str, str]:
+    """What every answer of a public route carries, a refusal too."""
+    return {} if request.path.startswith(FILES) else {"Access-Control-Allow-Origin": "*"}
 
 
 def _sent(request: HttpRequest, name: bytes) -> list[bytes]:

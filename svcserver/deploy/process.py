@@ -21,6 +21,7 @@ from twisted.python.failure import Failure
 log = Logger()
 
 MAX_OUTPUT = 1024 * 1024  # bytes of one server's output file; then it begins anew
+WELL = "code 0"  # how a game server ends that had nothing left to do
 LEASH = str(Path(__file__).with_name("leash.py"))
 
 

@@ -14,9 +14,16 @@ from attrs import define, field, frozen
 from twisted.internet.defer import Deferred, DeferredLock, gatherResults, succeed
 from twisted.logger import Logger
 
-from svcserver.deploy.fleet import Fleet, GameServer, GameServerRecord, MemoryGuard, NoCapacity
+from svcserver.deploy.fleet import (
+    PERSISTENT,
+    Fleet,
+    GameServer,
+    GameServerRecord,
+    MemoryGuard,
+    NoCapacity,
+)
 from svcserver.deploy.hunts import HuntTable, Kind, Launch, Unlaunchable
-from svcserver.deploy.process import GameProcess, Output
+from svcserver.deploy.process import WELL, GameProcess, Output
 from svcserver.deploy.readiness import Readiness
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.pauses import pause
@@ -85,7 +92,7 @@ class Supervisor:
         if not self.host:
             raise Unlaunchable("MY_IP is not set")
         launch = self.table.launch(wish)
-        if launch.kind in (Kind.CITY, Kind.DOJO):
+        if launch.kind in PERSISTENT:
             return await self.persistent(launch)
         return await self._launch(launch)
 
@@ -167,7 +174,7 @@ class Supervisor:
     def _hold(self, kind: Kind) -> int:
         if not 0 < self.fleet.first_port < self.fleet.last_port:
             raise Unlaunchable("PORT_RANGE_BEGIN and PORT_RANGE_END name no ports")
-        if self.fleet.hunt_worker and kind in (Kind.CITY, Kind.DOJO):
+        if self.fleet.hunt_worker and kind in PERSISTENT:
             raise Unlaunchable("this is a hunt worker: no city and no dojo")
         return self.fleet.hold(kind, self.is_bound)
 
@@ -194,7 +201,8 @@ class Supervisor:
     def _forget(self, server: GameServer, how: str) -> None:
         self.fleet.ended(server.id)
         self._processes.pop(server.id, None)
-        tell = log.info if self._stopping or server.launch.kind is Kind.HUNT else log.warn
+        usual = server.launch.kind not in PERSISTENT and how == WELL  # nobody was there any more
+        tell = log.info if self._stopping or usual else log.warn
         tell(
             "{kind} {id} on port {port} ended: {how}",
             kind=server.launch.kind.value,

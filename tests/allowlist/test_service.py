@@ -6,14 +6,16 @@ import os
 import tempfile
 from pathlib import Path
 
+from attrs import evolve
 from treq.testing import StubTreq
 from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.allowlist import service
+from svcserver.allowlist.firewall import Paths
 from svcserver.allowlist.scripts import Ports
 from svcserver.allowlist.settings import Settings
-from svcserver.kernel.settings import BadSetting, load
+from svcserver.kernel.settings import BadSetting, load, variables
 from tests.allowlist.support import SECRET
 from tests.support.starting import start
 
@@ -31,6 +33,25 @@ class SettingsTests(SynchronousTestCase):
         self.assertEqual(found.state_file, "allowlist-state.json")
         self.assertFalse(found.allow_private)
         self.assertNotIn(SECRET, repr(found))
+        self.assertEqual(found.paths, Paths())
+        self.assertEqual((found.nft_set, found.metrics_port), (None, None))
+        self.assertEqual(found.log_level, "info")
+        blank = {name: " " for name in variables(Settings) if name not in self.good}
+        again = load(Settings, {**blank, **self.good})[0]
+        self.assertEqual(evolve(again, secret=found.secret), found)
+
+    def test_the_bounds_themselves_are_good(self) -> None:
+        for name, values in {
+            "ALLOWLIST_BIND": ["127.0.0.1", "::1"],
+            "ALLOWLIST_SECRET": ["x" * 32, "!~" * 128],
+            "ALLOWLIST_PORTS": ["1", "65535", "1-65535"],
+            "ALLOWLIST_TTL_SECONDS": ["1", "86400"],
+            "ALLOWLIST_MIN_INTERVAL_MS": ["50", "600000"],
+            "ALLOWLIST_MAX_ENTRIES": ["1", "1000"],
+            "ALLOWLIST_POWERSHELL": ["C:\\ps.exe"],
+        }.items():
+            for value in values:
+                self.assertEqual(load(Settings, {**self.good, name: value})[1], [])
 
     def test_every_bad_value_stops_the_start_and_is_named(self) -> None:
         for name, values in {
@@ -45,6 +66,8 @@ class SettingsTests(SynchronousTestCase):
             "ALLOWLIST_BACKEND": ["ufw"],
             "ALLOWLIST_NFT": ["nft"],
             "ALLOWLIST_IPTABLES": ["./iptables"],
+            "ALLOWLIST_IPSET": ["ipset"],
+            "ALLOWLIST_POWERSHELL": ["powershell.exe"],
             "ALLOWLIST_NFT_SET": ["players", "inet filter", "inet filter a;b"],
             "METRICS_PORT": ["0"],
         }.items():

@@ -84,6 +84,8 @@ class RefusalTests(DeskCase):
                 page = self.browse(method, f"/content/v1/{name}")
                 self.refused(page, 405, "method_not_allowed")
                 self.assertEqual(page.headers["allow"], "GET, HEAD")
+                public = not name.startswith("files/")
+                self.assertEqual("access-control-allow-origin" in page.headers, public)
 
     def test_an_unclean_path_is_400_before_anything_else(self) -> None:
         for path in ("..%2fb", "A%5cb", "%2e%2e/x", "a%00", "%25%34%31", "a%zz", "a//b", "a%3ab"):

@@ -15,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.content import service
 from svcserver.content.manifest import make
 from svcserver.content.settings import Settings, check
-from svcserver.kernel.settings import BadSetting, load
+from svcserver.kernel.settings import BadSetting, load, variables
 from tests.content.support import write
 from tests.support.starting import start
 
@@ -47,6 +47,27 @@ class SettingsTests(ServiceCase):
         self.assertEqual(found.auth_cache_s, 300)
         self.assertIsNone(found.branding_dir)
         self.assertIsNone(found.news_file)
+        self.assertFalse(found.allow_any_bind)
+        self.assertEqual((found.metrics_port, found.log_level), (None, "info"))
+        blank = {name: " " for name in variables(Settings) if name != "CONTENT_GAME_DIR"}
+        self.assertEqual(load(Settings, {**blank, **self.good}), (found, []))
+
+    def test_the_bounds_themselves_are_good(self) -> None:
+        for name, values in {
+            "PORT": ["1", "65535"],
+            "CONTENT_MAX_STREAMS_PER_ACCOUNT": ["1", "64"],
+            "CONTENT_MAX_STREAMS_TOTAL": ["1", "1024"],
+            "CONTENT_AUTH_CACHE_SECONDS": ["0", "3600"],
+            "CONTENT_NEWS_FILE": [str(self.root / "later.json")],
+        }.items():
+            for value in values:
+                self.assertEqual(self.options(**{name: value}).warnings, [])
+
+    def test_an_unknown_log_level_is_info_with_a_warning(self) -> None:
+        found = self.options(LOG_LEVEL="loud")
+        self.assertEqual(found.settings.log_level, "info")
+        self.assertIn("LOG_LEVEL", found.warnings[0])
+        self.assertEqual(self.options(LOG_LEVEL="WARN").settings.log_level, "warn")
 
     def test_every_bad_value_stops_the_start_and_is_named(self) -> None:
         for name, values in {

@@ -26,6 +26,9 @@ from tests.support.browser import Browser
 
 CITY = LaunchRequest("CITY", "", "")
 HUNT = LaunchRequest("ISLAND", "", "CR19_PlayerHunt_Escalation_Randall_Easy", ("UID-a",))
+TUTORIAL = LaunchRequest(
+    "ISLAND", "/Game/Maps/islands/1705/dia_moss_triforce?MaxPlayers=1?MonsterClass=", ""
+)
 DOJO = LaunchRequest("SHARED", "", "ShatteredIsles_TrainingDojo")
 PATH = "/api/matchmaker/handle-matchmaking-for-player"
 
@@ -140,6 +143,20 @@ class LaunchTests(SupervisorCase):
             self.assertEqual(again.port, 8777)
             self.assertNotEqual(again.id, first.id)
         self.assertEqual(len(supervisor.records()), 1)
+
+    def test_an_end_is_worth_a_warning_unless_a_hunt_or_tutorial_ran_empty(self) -> None:
+        supervisor = self.make()
+        for wish, code, level in (
+            (HUNT, 0, "info"),
+            (TUTORIAL, 0, "info"),
+            (HUNT, 3, "warn"),
+            (CITY, 0, "warn"),
+        ):
+            self.successResultOf(self.ask(supervisor, wish))
+            with capturedLogs() as events:
+                self.spawner.children[-1].end(code)
+            [event] = events
+            self.assertEqual((event["log_level"].name, event["how"]), (level, f"code {code}"))
 
     def test_a_hunts_exit_frees_its_port_at_once(self) -> None:
         supervisor = self.make()
