@@ -11,10 +11,11 @@ from pathlib import Path as FilePath
 from typing import Any
 
 import orjson
-from attrs import frozen
+from attrs import field, frozen
 
-from svcserver.kernel import datafiles
+from svcserver.kernel import datafiles, json
 from svcserver.kernel.datafiles import BadData, fault
+from svcserver.kernel.json import Fragment
 from svcserver.kernel.names import is_name
 from svcserver.metagame.progression.rules import PREMIUM, PUBLIC, Path
 
@@ -25,14 +26,18 @@ LISTS = ("free_rewards", "premium_rewards")
 
 @frozen
 class Tracks:
-    """Configured paths in the order served; ``active`` is the default hunt pass."""
+    """Configured paths in the order served; ``active`` is the default hunt pass.
+
+    ``wire`` is what ``GET /progression/config`` carries, written once: it is 30 KB.
+    """
 
     paths: Mapping[str, Path]
     active: str
+    wire: Fragment = field(init=False, repr=False, eq=False)
 
-    def wire(self) -> dict[str, Any]:
-        """What ``GET /progression/config`` carries."""
-        return {"paths": [one.wire for one in self.paths.values()]}
+    @wire.default
+    def _written(self) -> Fragment:
+        return Fragment(json.dump({"paths": [one.wire for one in self.paths.values()]}))
 
 
 def load(folder: str | None, active: str) -> Tracks:

@@ -47,7 +47,7 @@ class Progression:
     @routes.row("GET", "/progression/config", access=Access.TOKEN, reply=Envelope[wire.ConfigReply])
     async def config(self, call: Call) -> Answer:
         """Tracks, ranks and rewards."""
-        return enveloped(self.tracks.wire())
+        return enveloped(self.tracks.wire)
 
     @routes.row(
         "GET",
