@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import itertools
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -21,6 +22,7 @@ from attrs import define, field
 from tests.support.game import signing_keys
 
 PATIENCE_S = 30.0
+READY = re.compile(r"\bready\b")
 _FIRST, _LAST = 10_240, 20_000
 _START = _FIRST + os.getpid() * 37 % (_LAST - _FIRST)
 _ports = itertools.cycle([*range(_START, _LAST), *range(_FIRST, _START)])
@@ -66,6 +68,7 @@ class Service:
     port: int
     arguments: list[str] = field(factory=list)
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    _earlier: int = field(default=0, init=False)  # characters that earlier runs have printed
 
     @property
     def log(self) -> str:
@@ -82,6 +85,7 @@ class Service:
         twistd = str(Path(sys.executable).parent / "twistd")
         clean = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
         with Path(self.folder, f"{self.name}.log").open("ab") as out:
+            self._earlier = len(self.log)
             self.process = subprocess.Popen(
                 [twistd, "--nodaemon", "--pidfile=", self.name, *self.arguments],
                 cwd=self.folder,
@@ -95,8 +99,12 @@ class Service:
     def _ready(self) -> bool:
         assert self.process is not None
         assert self.process.poll() is None, self.log
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+        if self.environ.get("LOG_LEVEL", "info") in ("info", "debug", "trace"):
+            return READY.search(self.log, self._earlier) is not None
+        try:  # its port is open earlier, and then an answer takes until it is ready
+            return self.ask("GET", "/")[0] > 0
+        except ConnectionError:
+            return False
 
     def stop(self, how: int = signal.SIGTERM) -> int:
         """Send the signal and wait; the exit status."""
