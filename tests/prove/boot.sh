@@ -1,0 +1,37 @@
+#!/bin/bash
+# boot.sh OUT PYTHON...: become systemd, in namespaces of our own, over a copy of this machine that
+# nobody else sees and that is gone afterwards. It runs systemd_evening.sh once, which writes OUT.
+set -eu
+out=$1 python=$2 here=$(cd "$(dirname "$0")" && pwd)
+mount -t tmpfs none /mnt
+mkdir /mnt/upper /mnt/work /mnt/root
+mount -t overlay overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work /mnt/root
+root=/mnt/root
+mount -t proc proc $root/proc
+mount --rbind /dev $root/dev
+mount -t sysfs sysfs $root/sys
+mount -t cgroup2 none $root/sys/fs/cgroup
+mount -t tmpfs none $root/run
+mount -t tmpfs none $root/tmp
+mkdir $root/out
+mount --bind "$out" $root/out
+# the services' user must reach the checkout and its Python, wherever a developer has them
+for path in "$here" "$python" "$(readlink -f "$python")"; do
+    while [ "$path" != / ]; do
+        chmod o+rX "$root$path"
+        path=$(dirname "$path")
+    done
+done
+cat > $root/etc/systemd/system/evening.service <<END
+[Unit]
+DefaultDependencies=no
+[Service]
+Type=oneshot
+ExecStart=/bin/bash $here/systemd_evening.sh $(dirname "$python")
+ExecStopPost=/bin/systemctl exit --no-block
+StandardOutput=file:/out/said
+StandardError=inherit
+TimeoutStartSec=150
+END
+export container=svcserver-test
+exec chroot $root /lib/systemd/systemd --system --unit=evening.service --log-target=null

@@ -1,0 +1,39 @@
+#!/bin/bash
+# Run by systemd inside boot.sh: what docs/owners/hosting.md says, then an evening under the units.
+set -u
+bin=$1 names="metagame deploy content allowlist gateway" units=
+for name in $names; do units="$units svc-$name"; done
+ip link set lo up
+useradd --system --home-dir /srv/game --shell /usr/sbin/nologin svc
+"$bin/svcctl" init /srv/game --public-host 127.0.0.1 --owner YourName
+sed -i s/DRY_RUN=1/DRY_RUN=0/ /srv/game/allowlist.env
+echo GAMESERVER_MEMORY_GUARD=0 >> /srv/game/deploy.env
+chown -R svc:svc /srv/game
+cp /srv/game/host/*.service /srv/game/host/svcserver.target /etc/systemd/system/
+systemctl daemon-reload
+systemctl start svcserver.target
+as_svc() { runuser -u svc -- "$bin/svcctl" "$@" --config /srv/game; }
+for _ in $(seq 60); do
+    as_svc status > /dev/null 2>&1 && as_svc relay check > /dev/null 2>&1 && break
+    sleep 1
+done
+for name in $names; do
+    pid=$(systemctl show -p MainPID --value "svc-$name")
+    echo "$name $(systemctl is-active "svc-$name") $(stat -c %U "/proc/$pid")" \
+        $(grep -E '^(CapEff|NoNewPrivs|Seccomp):' "/proc/$pid/status")
+done
+as_svc doctor
+echo "doctor ended with $?"
+as_svc play
+echo "play ended with $?"
+nft list table inet svc_gameports
+killed=$(systemctl show -p MainPID --value svc-gateway)
+kill -9 "$killed"
+for _ in $(seq 30); do
+    sleep 1
+    as_svc relay check && break
+done
+[ "$(systemctl show -p MainPID --value svc-gateway)" != "$killed" ] && echo "gateway came back"
+systemctl stop svcserver.target $units
+pgrep -u svc -l
+echo "left over: $(pgrep -u svc -c)"

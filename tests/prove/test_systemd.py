@@ -1,0 +1,65 @@
+"""The units under a live systemd: booted in namespaces of its own, and played on. Spec: 2 §8."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.requirements import skip
+
+BOOT = Path(__file__).with_name("boot.sh")
+SYSTEMD = Path("/lib/systemd/systemd")
+OWN = ("--pid", "--mount", "--net", "--cgroup", "--ipc", "--uts")
+PATIENCE_S = 240
+NO_RIGHT, NET_ADMIN, LOW_PORTS = "0" * 16, f"{1 << 12:016x}", f"{1 << 10:016x}"
+RIGHTS = {
+    "metagame": NO_RIGHT,
+    "deploy": NO_RIGHT,
+    "content": NO_RIGHT,
+    "allowlist": NET_ADMIN,
+    "gateway": LOW_PORTS,
+}
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What was seen inside."""
+    if os.geteuid() != 0 or not SYSTEMD.is_file() or not all(map(shutil.which, ("unshare", "nft"))):
+        raise skip("boot", "systemd, unshare and nft are needed, and root")
+    out = tmp_path_factory.mktemp("boot")
+    inside = [str(BOOT), str(out), sys.executable]
+    booted = subprocess.run(
+        ["unshare", "--fork", "--kill-child", *OWN, "--propagation=private", "bash", *inside],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    if not (out / "said").is_file():
+        raise skip("boot", f"no systemd can be booted here: {booted.stderr.strip()[-300:]}")
+    return (out / "said").read_text()
+
+
+def test_every_service_runs_with_the_rights_it_needs_and_no_others(said: str) -> None:
+    for name, rights in RIGHTS.items():
+        line = f"{name} active svc CapEff: {rights} NoNewPrivs: 1 Seccomp: 2\n"
+        assert line in said, said
+
+
+def test_an_evening_can_be_played(said: str) -> None:
+    assert "doctor ended with 0" in said, said
+    assert "play ended with 0" in said, said
+
+
+def test_the_helper_shuts_the_game_ports_of_a_real_firewall(said: str) -> None:
+    assert "udp dport 8770-8777 drop" in said, said
+
+
+def test_what_dies_comes_back_and_a_stop_leaves_nothing(said: str) -> None:
+    assert "gateway came back" in said, said
+    assert "left over: 0" in said, said
