@@ -22,6 +22,7 @@ HOUR_MS = 3_600_000
 MAX_NEW_INVITES = 20
 NEW_INVITES_S = 600.0
 MAX_ASKED = 50
+ANSWERED_MS = 600_000  # an answered invite this old is forgotten when the two have a newer one
 
 
 class Status(StrEnum):
@@ -101,6 +102,8 @@ class Ties(Protocol):
 
     def taken_slots(self, accounts: Iterable[AccountId], at: int) -> dict[AccountId, set[int]]: ...
 
+    def forget(self, sender: AccountId, recipient: AccountId, before: int) -> None: ...
+
     def sweep(self, at: int) -> None: ...
 
 
@@ -153,6 +156,7 @@ def invite(
     if not may_send:
         raise Conflict("too many invites, try again later")
     ties.sweep(at)
+    ties.forget(me, other, at - ANSWERED_MS)
     expires_at = at + INVITE_HOURS * HOUR_MS
     new = Invite(new_id(), me, other, slot, Status.PENDING, at, expires_at)
     ties.add_invite(new)

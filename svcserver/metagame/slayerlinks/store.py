@@ -76,6 +76,11 @@ _ANSWER = (
 )
 _ADD_LINK = insert(SLAYER_LINKS)
 _END_LINK = delete(SLAYER_LINKS).where(_L.link_id == bindparam("wanted"))
+_FORGET = delete(SLAYER_INVITES).where(
+    _I.sender_id == bindparam("sender"),
+    _I.recipient_id == bindparam("recipient"),
+    _I.created_at <= bindparam("before"),
+)
 _SWEEP_LINKS = delete(SLAYER_LINKS).where(_L.ends_at <= bindparam("at"))
 _SWEEP_INVITES = delete(SLAYER_INVITES).where(_I.expires_at <= bindparam("at"))
 _CANCEL_BETWEEN = (
@@ -174,6 +179,11 @@ class SqlTies:
     def end_link(self, link_id: str) -> None:
         """Remove both sides."""
         self.tx.execute(_END_LINK, {"wanted": link_id})
+
+    def forget(self, sender: AccountId, recipient: AccountId, before: int) -> None:
+        """Drop the invites of the two in that direction made before."""
+        sent = {"sender": sender, "recipient": recipient, "before": before}
+        self.tx.execute(_FORGET, sent)
 
     def sweep(self, at: int) -> None:
         """Forget links that have ended and invites a week past their time."""

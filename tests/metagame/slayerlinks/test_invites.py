@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from sqlalchemy import func, select
+
 from svcserver.metagame.slayerlinks.rules import Status, slot_of
+from svcserver.metagame.slayerlinks.store import SLAYER_INVITES
 from tests.metagame.slayerlinks.base import HOUR, Base
 
 
@@ -72,6 +75,18 @@ class InviteTests(Base):
         self.refused(self.put(self.ann, self.bob), 409)
         self.game.clock.advance(600)
         self.invite(self.ann, self.bob)
+
+    def test_who_invites_and_cancels_all_day_leaves_no_heap_behind(self) -> None:
+        for number in range(60):
+            link_id = self.invite(self.ann, self.bob)
+            self.ok(self.post(self.ann, "cancel", self.bob))
+            self.assertEqual(
+                self.ok(self.post(self.ann, "cancel", link_id=link_id)), {"link_id": link_id}
+            )
+            if number % 20 == 19:
+                self.game.clock.advance(600)
+        count = select(func.count()).select_from(SLAYER_INVITES)
+        self.assertEqual(self.game.ledger.now(lambda tx: tx.execute(count).scalar()), 20)
 
     def test_an_invite_lives_24_hours(self) -> None:
         first = self.invite(self.ann, self.bob)

@@ -151,10 +151,13 @@ class EndTests(Base):
 
     def test_what_has_ended_is_swept(self) -> None:
         self.link(self.ann, self.bob, 1)
-        for later, links, invites in ((168 * HOUR, 0, 2), (24 * HOUR, 0, 2)):
+        for later, friend, links, invites in (
+            (168 * HOUR, self.cat, 0, 2),
+            (24 * HOUR, self.dan, 0, 2),
+        ):
             self.game.clock.advance(later)
-            self.invite(self.ann, self.cat, 2)
-            self.ok(self.post(self.ann, "cancel", self.cat))
+            self.invite(self.ann, friend, 2)
+            self.ok(self.post(self.ann, "cancel", friend))
             self.assertEqual(
                 (self.count(SLAYER_LINKS), self.count(SLAYER_INVITES)), (links, invites)
             )
