@@ -21,6 +21,7 @@ from svcserver.web.routes import (
     Access,
     Answer,
     Call,
+    Envelope,
     Routes,
     enveloped,
 )
@@ -115,7 +116,7 @@ class GuildRoutes:
         access=Access.PLAYER,
         body=object,
         sends=GuildWish,
-        reply=dict,
+        reply=Envelope[dict[str, Json]],
         when=is_on,
         body_log=True,
     )
@@ -147,7 +148,12 @@ class GuildRoutes:
         return _flat(dict(reply))
 
     @routes.row(
-        "DELETE", "/guild/player", access=Access.PLAYER, reply=dict, when=is_on, body_log=True
+        "DELETE",
+        "/guild/player",
+        access=Access.PLAYER,
+        reply=Envelope[dict[str, Json]],
+        when=is_on,
+        body_log=True,
     )
     async def leave(self, call: Call) -> Answer:
         """Leave; the leader cannot."""
@@ -158,7 +164,7 @@ class GuildRoutes:
         "DELETE",
         "/guild/player/<account_id>",
         access=Access.PLAYER,
-        reply=dict,
+        reply=Envelope[dict[str, Json]],
         when=is_on,
         body_log=True,
     )
@@ -171,7 +177,7 @@ class GuildRoutes:
         "PUT",
         "/guild/invite/<account_id>",
         access=Access.PLAYER,
-        reply=dict,
+        reply=Envelope[dict[str, Json]],
         when=is_on,
         body_log=True,
     )
@@ -184,7 +190,7 @@ class GuildRoutes:
         "POST",
         "/guild/invite/accept/<invite_id>",
         access=Access.PLAYER,
-        reply=dict,
+        reply=Envelope[dict[str, Json]],
         when=is_on,
         body_log=True,
     )
@@ -197,7 +203,7 @@ class GuildRoutes:
         "DELETE",
         "/guild/invite/<invite_id>",
         access=Access.PLAYER,
-        reply=dict,
+        reply=Envelope[dict[str, Json]],
         when=is_on,
         body_log=True,
     )
@@ -210,7 +216,7 @@ class GuildRoutes:
         "PUT",
         "/guild/rank/<account_id>/<rank>",
         access=Access.PLAYER,
-        reply=dict,
+        reply=Envelope[dict[str, Json]],
         when=is_on,
         body_log=True,
     )
@@ -223,7 +229,7 @@ class GuildRoutes:
         "DELETE",
         "/guild/<guild_id>",
         access=Access.PLAYER,
-        reply=dict,
+        reply=Envelope[dict[str, Json]],
         when=is_on,
         body_log=True,
     )
@@ -245,7 +251,12 @@ class GuildStubs:
         return NO_CONTENT
 
     @routes.row(
-        "GET", "/guild/invite/player", access=Access.TOKEN, reply=dict, when=is_off, body_log=True
+        "GET",
+        "/guild/invite/player",
+        access=Access.TOKEN,
+        reply=Envelope[dict[str, Json]],
+        when=is_off,
+        body_log=True,
     )
     async def invites(self, call: Call) -> Answer:
         """No invite; not flat."""

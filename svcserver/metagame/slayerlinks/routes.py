@@ -18,7 +18,7 @@ from svcserver.kernel.times import iso
 from svcserver.metagame.slayerlinks import rules
 from svcserver.metagame.slayerlinks.rules import Invite, Link, Reply
 from svcserver.metagame.slayerlinks.store import SqlTies
-from svcserver.web.routes import EMPTY_OBJECT, Access, Answer, Call, Routes, enveloped
+from svcserver.web.routes import EMPTY_OBJECT, Access, Answer, Call, Envelope, Routes, enveloped
 
 CONFIG = {"link_duration_hours": rules.LINK_HOURS, "invite_expiry_hours": rules.INVITE_HOURS}
 
@@ -79,6 +79,43 @@ class AvailabilityWish(TypedDict):
     account_ids: list[str]
 
 
+class SlayerInvites(TypedDict):
+    """The waiting ones, both ways."""
+
+    invites: list[SlayerInvite]
+
+
+class SlayerLinkList(TypedDict):
+    """The running ones, by slot."""
+
+    links: list[SlayerLink]
+
+
+class SlayerStatus(SlayerInvites, SlayerLinkList):
+    """All at once, and how many hours things last."""
+
+    config: dict[str, int]
+
+
+class LinkId(TypedDict):
+    """An invite's, and of the link it becomes."""
+
+    link_id: str
+
+
+class SlayerAvailability(TypedDict):
+    """Whether the player could be invited now."""
+
+    account_id: str
+    available: bool
+
+
+class AvailabilityReply(TypedDict):
+    """In the asked order, each once."""
+
+    availability: list[SlayerAvailability]
+
+
 def is_on(settings: Any) -> bool:
     """SLAYER_LINKS."""
     return bool(settings.slayer_links)
@@ -105,7 +142,7 @@ class SlayerLinks:
         "GET",
         "/slayerlink/status_good",
         access=Access.PLAYER,
-        reply=dict,
+        reply=Envelope[SlayerStatus],
         when=is_on,
         body_log=True,
     )
@@ -120,7 +157,12 @@ class SlayerLinks:
         return enveloped({"invites": invites, "links": links, "config": CONFIG})
 
     @routes.row(
-        "GET", "/slayerlink/invites", access=Access.PLAYER, reply=dict, when=is_on, body_log=True
+        "GET",
+        "/slayerlink/invites",
+        access=Access.PLAYER,
+        reply=Envelope[SlayerInvites],
+        when=is_on,
+        body_log=True,
     )
     async def invites(self, call: Call) -> Answer:
         """The caller's waiting invites, both ways."""
@@ -129,7 +171,12 @@ class SlayerLinks:
         return enveloped({"invites": found})
 
     @routes.row(
-        "GET", "/slayerlink/links", access=Access.PLAYER, reply=dict, when=is_on, body_log=True
+        "GET",
+        "/slayerlink/links",
+        access=Access.PLAYER,
+        reply=Envelope[SlayerLinkList],
+        when=is_on,
+        body_log=True,
     )
     async def links(self, call: Call) -> Answer:
         """The caller's running links by slot."""
@@ -143,7 +190,7 @@ class SlayerLinks:
         access=Access.PLAYER,
         body=object,
         sends=SlayerInviteWish,
-        reply=dict,
+        reply=Envelope[LinkId],
         when=is_on,
         body_log=True,
     )
@@ -177,7 +224,7 @@ class SlayerLinks:
         access=Access.PLAYER,
         body=object,
         sends=SlayerInviteAnswer,
-        reply=dict,
+        reply=Envelope[LinkId],
         when=is_on,
         body_log=True,
     )
@@ -193,7 +240,7 @@ class SlayerLinks:
         "DELETE",
         "/slayerlink/invites/<account_id>",
         access=Access.PLAYER,
-        reply=dict,
+        reply=Envelope[dict[str, Json]],
         when=is_on,
         body_log=True,
     )
@@ -210,7 +257,7 @@ class SlayerLinks:
         body=object,
         sends=SlayerLinkEnd,
         query=("account_id", "slot", "delete_pair"),
-        reply=dict,
+        reply=Envelope[dict[str, Json]],
         when=is_on,
         body_log=True,
     )
@@ -232,7 +279,7 @@ class SlayerLinks:
         access=Access.PLAYER,
         body=object,
         sends=AvailabilityWish,
-        reply=dict,
+        reply=Envelope[AvailabilityReply],
         when=is_on,
         body_log=True,
     )
