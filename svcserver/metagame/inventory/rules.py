@@ -117,7 +117,8 @@ def transact(
     instances.carry_out(bag, owned)
     changes = json.dump({**stacks.changes(), **instances.changes})
     at_ms = int(now * 1000)
-    bag.note(Note(owned, deal.transaction_id, at_ms, by, deal.source, changes, answer))
+    kept = None if deal.transaction_id is None else answer  # without an id nobody asks again
+    bag.note(Note(owned, deal.transaction_id, at_ms, by, deal.source, changes, kept))
     return Done(answer, (*stacks.oddities, *instances.oddities))
 
 

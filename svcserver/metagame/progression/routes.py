@@ -134,7 +134,7 @@ class Progression:
         def work(tx: Connection, notes: list[str]) -> Answer:
             book = SqlBook(tx)
             if window_ms > 0:
-                kept = book.repeated(user_id, body_hash, round(at - window_ms))
+                kept = book.repeated(user_id, body_hash, round(at - window_ms), at)
                 if kept is not None:
                     notes.append("a retry: answered with the stored reply")
                     return Answer(200, kept)
@@ -192,8 +192,7 @@ class Progression:
             active = SqlEntitlements(tx, settings.entitlements_default).active(user_id, now)
             track, given = rules.confirm(book, user_id, path, ask, active, at)
             book.forget(user_id)
-            for one in given if settings.progression_confirm_entitlements else ():
-                of_rank, _, name = one.partition(":")
+            for of_rank, name in given if settings.progression_confirm_entitlements else ():
                 grant(tx, user_id, name, 0, f"confirm:{path.id}:{of_rank}", now)
                 notes.append(f"granted {name}")
             return self._track(user_id, track)

@@ -209,9 +209,9 @@ def read_confirmation(rank: str, kind: str) -> Confirmation:
 
 def confirm(
     book: Book, account_id: AccountId, path: Path, ask: Confirmation, active: set[str], at: int
-) -> tuple[Track, list[str]]:
+) -> tuple[Track, list[tuple[int, str]]]:
     """Raise the confirmed rank, never above the earned one; the permanent entitlements of
-    the newly confirmed ranks as ``rank:entitlement`` pairs are for the caller to grant.
+    the newly confirmed ranks, each with its rank, are for the caller to grant.
 
     Raises Forbidden for a premium rank without the gate's entitlement.
     """
@@ -230,7 +230,7 @@ def confirm(
     else:
         track = evolve(track, confirmed_free=new, confirmed_at=at)
     book.keep_track(account_id, track)
-    return track, [f"{rank}:{name}" for rank, name in path.permanent[ask.kind] if old < rank <= new]
+    return track, [(rank, name) for rank, name in path.permanent[ask.kind] if old < rank <= new]
 
 
 def reset(book: Book, account_id: AccountId, paths: Paths, track_id: str) -> Track:

@@ -182,10 +182,14 @@ class SqlBook:
         """Forget all of them."""
         self.tx.execute(_DROP_OBJECTIVES, {"account": account_id})
 
-    def repeated(self, account_id: AccountId, body_hash: str, since: int) -> bytes | None:
-        """The stored reply when the last track write was this very grant, after ``since``."""
+    def repeated(self, account_id: AccountId, body_hash: str, since: int, at: int) -> bytes | None:
+        """The stored reply when the last track write was this very grant, after ``since``.
+
+        One later than ``at``, from before the clock was set back, is no repeat: it would
+        swallow equal grants until the clock is there again.
+        """
         row = self.tx.execute(_LAST, {"account": account_id}).first()
-        if row is None or row.body_hash != body_hash or row.at <= since:
+        if row is None or row.body_hash != body_hash or not since < row.at <= at:
             return None
         return bytes(row.reply)
 

@@ -102,6 +102,12 @@ class GrantTests(Achieving):
         self.grant((SEASON, 100))
         self.assertEqual(self.progress(), 200)
 
+    def test_a_clock_that_is_set_back_costs_no_grant(self) -> None:
+        self.grant((SEASON, 100))
+        self.game.clock.rightNow -= 3600
+        self.grant((SEASON, 100))
+        self.assertEqual(self.progress(), 200)
+
     def test_any_other_track_write_ends_the_retry_guard(self) -> None:
         self.grant((SEASON, 100))
         self.server("POST", f"/progression/{self.ann.id}/{LEVEL}/1")

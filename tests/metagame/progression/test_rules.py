@@ -77,7 +77,7 @@ class GrantTests(SynchronousTestCase):
 class ConfirmTests(SynchronousTestCase):
     def test_a_rank_gives_its_entitlements_once(self) -> None:
         book = Book(Track("T", 20))
-        for rank, given in ((1, ["1:a"]), (2, ["2:b"]), (2, [])):
+        for rank, given in ((1, [(1, "a")]), (2, [(2, "b")]), (2, [])):
             ask = rules.read_confirmation(str(rank), "public")
             self.assertEqual(rules.confirm(book, "UID-a", PATH, ask, set(), 9)[1], given)
         self.assertEqual(book.kept["T"].confirmed_free, 2)
