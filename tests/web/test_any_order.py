@@ -1,0 +1,190 @@
+"""However requests, answers and slow readers take their turns: every answer, in order.
+
+What answers at once, later and in a stream is mixed; bytes arrive in any pieces; a client may
+say that it has sent everything.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from attrs import define, field
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.internet.address import IPv4Address
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.web import channel
+from svcserver.web.request import HttpRequest
+from svcserver.web.routes import Answer
+from svcserver.web.saying import Stream
+from svcserver.web.site import FrontFactory
+from tests.edge.wires import Wire
+
+LARGE = 70_000  # bytes: more than may wait
+KINDS = st.sampled_from(["now", "later", "stream"])
+FRAMES = st.sampled_from(["none", "counted", "chunked"])
+SIZES = st.sampled_from([0, 1, 300, LARGE])
+STEPS = st.lists(
+    st.sampled_from(["client", "answer", "slow", "quick", "turn"]), min_size=20, max_size=80
+)
+
+
+class Halves(Stream):
+    """Writes its body in two parts, the second one when told."""
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+        self.out: Any = None
+
+    def begin(self, out: Any) -> None:
+        self.out = out
+        out.transport.write(self.body[:2])
+
+    def go_on(self) -> None:
+        """The other half."""
+        self.out.transport.write(self.body[2:])
+        self.out.finish()
+
+
+@define
+class Front:
+    """Answers with what it heard: at once, later, or in a stream."""
+
+    max_json: int = 1_000_000
+    later: list[tuple[Deferred[Answer], Answer]] = field(factory=list)
+    streams: list[Halves] = field(factory=list)
+
+    def early(self, request: HttpRequest, length: int | None) -> Answer | None:
+        return None
+
+    def page(self, status: int, why: BaseException | None) -> Answer:
+        return Answer(status)
+
+    def answer(self, request: HttpRequest) -> Answer | Deferred[Answer]:
+        heard = b"%b %d" % (request.path, len(request.body))
+        if request.path.startswith(b"/stream"):
+            self.streams.append(Halves(heard))
+            return Answer(200, self.streams[-1], {"Content-Length": str(len(heard))})
+        if request.path.startswith(b"/now"):
+            return Answer(200, heard)
+        self.later.append((Deferred(), Answer(200, heard)))
+        return self.later[-1][0]
+
+    def go_on(self) -> None:
+        """One more answer."""
+        if self.streams:
+            self.streams.pop(0).go_on()
+        elif self.later:
+            coming, answer = self.later.pop(0)
+            coming.callback(answer)
+
+
+@define
+class Ask:
+    """A request, and the answer it must get."""
+
+    path: bytes
+    frame: str
+    size: int
+
+    def sent(self) -> bytes:
+        """Its bytes."""
+        method = b"GET" if self.frame == "none" else b"POST"
+        head, body = b"%b %b HTTP/1.1\r\nHost: x\r\n" % (method, self.path), b"x" * self.size
+        if self.frame == "none":
+            return head + b"\r\n"
+        if self.frame == "counted":
+            return head + b"Content-Length: %d\r\n\r\n" % self.size + body
+        chunk = b"%x\r\n%b\r\n" % (self.size, body) if body else b""
+        return head + b"Transfer-Encoding: chunked\r\n\r\n" + chunk + b"0\r\n\r\n"
+
+    def answer(self) -> bytes:
+        """The body that must come back."""
+        return b"%b %d" % (self.path, 0 if self.frame == "none" else self.size)
+
+
+ASKS = st.lists(st.tuples(KINDS, FRAMES, SIZES), min_size=3, max_size=24).map(
+    lambda many: [
+        Ask(b"/%b/%d" % (kind.encode(), number), frame, size)
+        for number, (kind, frame, size) in enumerate(many)
+    ]
+)
+
+
+@define
+class World:
+    """One client of one service."""
+
+    pieces: list[bytes]
+    leaves: bool  # having said everything
+    front: Front = field(factory=Front)
+    clock: Clock = field(factory=Clock)
+    factory: FrontFactory = field(init=False)
+    client: Wire = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.factory = FrontFactory(self.front, self.clock)
+        protocol = self.factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 1))
+        self.client = Wire(protocol)
+        protocol.makeConnection(self.client)
+
+    def step(self, what: str) -> None:
+        """One of the things that happen."""
+        producer: Any = self.client.producer
+        if what == "client" and not self.client.paused:
+            if self.pieces:
+                self.client.protocol.dataReceived(self.pieces.pop(0))
+            elif self.leaves:
+                self.leaves = False
+                self.client.protocol.readConnectionLost()
+        elif what == "answer":
+            self.front.go_on()
+        elif what == "turn":
+            self.clock.advance(0)
+        elif what == "slow" and producer is not None:
+            producer.pauseProducing()
+        elif what == "quick" and producer is not None:
+            producer.resumeProducing()
+
+    def finish(self) -> None:
+        """Everybody is quick in the end."""
+        for _ in range(150):
+            for what in ("quick", "turn", "client", "answer"):
+                self.step(what)
+
+
+def bodies(said: bytes) -> list[bytes]:
+    """The bodies of a row of answers."""
+    found: list[bytes] = []
+    while said:
+        head, _, rest = said.partition(b"\r\n\r\n")
+        size = int(head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0])
+        found.append(rest[:size])
+        said = rest[size:]
+    return found
+
+
+class AnyOrderTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.patch(channel, "IN_A_ROW", 2)
+
+    @settings(max_examples=60, deadline=None)
+    @given(ASKS, STEPS, st.booleans(), st.data())
+    def test_every_request_is_answered_in_its_turn(
+        self, asks: list[Ask], steps: list[str], leaves: bool, data: st.DataObject
+    ) -> None:
+        raw = b"".join(ask.sent() for ask in asks)
+        cuts = data.draw(st.sets(st.integers(1, len(raw)), max_size=12))
+        edges = [0, *sorted({*cuts, *range(65_536, len(raw), 65_536)}), len(raw)]
+        world = World([raw[a:b] for a, b in pairwise(edges) if a < b], leaves)
+        for what in steps:
+            world.step(what)
+        world.finish()
+        self.assertEqual(bodies(world.client.value()), [ask.answer() for ask in asks])
+        self.assertEqual(world.client.over, leaves)
+        self.assertFalse(world.client.paused and not leaves)
+        self.assertEqual(world.factory.held, 0)
