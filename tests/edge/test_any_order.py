@@ -97,6 +97,7 @@ class World:
     asks: list[Ask]
     pieces: list[bytes]
     shapes: Callable[[], str]
+    leaves: bool  # the client, having said everything
     edge: Edge = field(factory=gateway)
     coming: list[Any] = field(factory=list)
     answered: int = 0
@@ -119,6 +120,9 @@ class World:
         match what:
             case "client" if self.pieces and not self.client.paused:
                 self.client.protocol.dataReceived(self.pieces.pop(0))
+            case "client" if self.leaves and not self.client.paused:
+                self.leaves = False
+                self.client.protocol.readConnectionLost()
             case "connect" if self.coming:
                 opened = self.upstream._connect(self.upstream.pool)
                 self.coming.pop(0).callback(opened.result)
@@ -193,15 +197,15 @@ class AnyOrderTests(SynchronousTestCase):
         self.patch(channel, "IN_A_ROW", 2)
 
     @settings(max_examples=60, deadline=None)
-    @given(ASKS, STEPS, st.data())
+    @given(ASKS, STEPS, st.booleans(), st.data())
     def test_every_request_is_passed_on_whole_and_answered_in_its_turn(
-        self, asks: list[Ask], steps: list[str], data: st.DataObject
+        self, asks: list[Ask], steps: list[str], leaves: bool, data: st.DataObject
     ) -> None:
         raw = b"".join(ask.sent() for ask in asks)
         cuts = data.draw(st.sets(st.integers(1, len(raw)), max_size=12))
         edges = [0, *sorted({*cuts, *range(65_536, len(raw), 65_536)}), len(raw)]
         pieces = [raw[a:b] for a, b in pairwise(edges) if a < b]
-        world = World(asks, pieces, lambda: data.draw(SHAPES))
+        world = World(asks, pieces, lambda: data.draw(SHAPES), leaves)
         for what in steps:
             world.step(what)
         world.finish()
@@ -209,5 +213,6 @@ class AnyOrderTests(SynchronousTestCase):
         arrived = [(one.method, one.body) for one in world.upstream.seen()]
         passed = [(ask.method, ask.body()) for ask in asks if ask.kind != "refused"]
         self.assertEqual(sorted(arrived), sorted(passed))
-        self.assertFalse(world.client.paused or world.client.over)
+        self.assertEqual(world.client.over, leaves)
+        self.assertFalse(world.client.paused)
         self.assertEqual(world.edge.clock.getDelayedCalls()[1:], [])  # but the round
