@@ -47,6 +47,7 @@ class Applier:
     _wanted: Ips | None = field(default=None, init=False)
     _holds: Ips | None = field(default=None, init=False)
     _running: bool = field(default=False, init=False)
+    _looking: bool = field(default=False, init=False)
     _not_before: float = field(default=0.0, init=False)
     _retry_s: float = field(default=FIRST_RETRY_S, init=False)
     _timer: IDelayedCall | None = field(default=None, init=False)
@@ -63,13 +64,33 @@ class Applier:
         self._wanted = ips
         self._next()
 
+    def look(self, holds: Callable[[Ips], Awaitable[bool]]) -> None:
+        """See whether what holds is still there, and have it applied anew when it is not."""
+        if self._holds is None or self.pending or self._looking or self._stopped:
+            return
+        self._looking = True
+        asked = Deferred.fromCoroutine(self._look(holds, self._holds))
+        asked.addErrback(lambda why: log.failure("looking after the firewall rule broke", why))
+
+    async def _look(self, holds: Callable[[Ips], Awaitable[bool]], ips: Ips) -> None:
+        there = True
+        try:
+            there = await holds(ips)
+        except FirewallError as why:
+            log.warn("the firewall rule cannot be looked after: {why}", why=str(why))
+        finally:
+            self._looking = False
+            if not there:
+                self._holds = None
+            self._rest()
+
     def stop(self) -> Deferred[None]:
         """No run begins any more; fires when the one in progress has ended."""
         self._stopped = True
         if self._timer is not None and self._timer.active():
             self._timer.cancel()
         idle: Deferred[None] = Deferred()
-        if self._running:
+        if self._running or self._looking:
             self._idle.append(idle)
         else:
             idle.callback(None)
@@ -77,7 +98,7 @@ class Applier:
 
     def _next(self) -> None:
         due = self._timer is not None and self._timer.active()
-        if self._stopped or self._running or due or not self.pending:
+        if self._stopped or self._running or self._looking or due or not self.pending:
             return
         wait = self._not_before - self.clock.seconds()
         if wait > 0:
@@ -86,8 +107,8 @@ class Applier:
             self._begin()
 
     def _begin(self) -> None:
-        if self._stopped or self._wanted is None or self._wanted == self._holds:
-            return  # what was due came back to what holds
+        if self._stopped or self._looking or self._wanted is None or self._wanted == self._holds:
+            return  # what was due came back to what holds, or waits for the look at it
         self._running, ips = True, self._wanted
         asked = Deferred.fromCoroutine(self._work(ips))
         asked.addBoth(self._ended, ips)
@@ -111,7 +132,11 @@ class Applier:
         try:
             self.told(self.last)
         finally:
-            for idle in self._idle:
-                idle.callback(None)
-            self._idle = []
-            self._next()
+            self._rest()
+
+    def _rest(self) -> None:
+        """Nothing runs now: tell who waits for that, and see what is due."""
+        waiting, self._idle = self._idle, []
+        for idle in waiting:
+            idle.callback(None)
+        self._next()

@@ -37,6 +37,12 @@ class Firewall(Protocol):
     async def apply(self, rule: Rule) -> None:
         """Make ``rule`` hold; raises FirewallError."""
 
+    async def holds(self, rule: Rule) -> bool:
+        """Whether ``rule``, once applied, is still there; raises FirewallError.
+
+        A firewall that is reloaded flushes what others put there.
+        """
+
     def describe(self, rule: Rule) -> str:
         """The exact text that ``apply`` would run."""
 
@@ -52,6 +58,12 @@ class Nftables:
     async def apply(self, rule: Rule) -> None:
         """One script, one transaction of the kernel."""
         await self.programs.run([self.nft, "-f", "-"], scripts.nftables(rule))
+
+    async def holds(self, rule: Rule) -> bool:
+        """Whether our table is there; nobody else writes in it."""
+        look = [self.nft, "list", "table", "inet", scripts.TABLE]
+        found = await self.programs.run(look, may_fail=True)
+        return bool(found.code == 0)
 
     def describe(self, rule: Rule) -> str:
         """The script."""
@@ -78,10 +90,18 @@ class NftablesSet:
             self._family = 6 if kind[1] == "ipv6" else 4
         await self.programs.run([self.nft, "-f", "-"], self.describe(rule))
 
+    async def holds(self, rule: Rule) -> bool:
+        """Whether the set is there and not emptied; which words it has for a range is its own."""
+        look = [self.nft, "list", "set", *str(self.where).split()]
+        found = await self.programs.run(look, may_fail=True)
+        return found.code == 0 and ("elements" in found.out or not self._fitting(rule))
+
+    def _fitting(self, rule: Rule) -> list[str]:
+        return rule.v6 if self._family == 6 else rule.v4
+
     def describe(self, rule: Rule) -> str:
         """The script; IPv4 until the set's type is known."""
-        ips = rule.v6 if self._family == 6 else rule.v4
-        return scripts.nftables_fill(self.where, ips)
+        return scripts.nftables_fill(self.where, self._fitting(rule))
 
 
 @frozen
@@ -100,6 +120,15 @@ class Iptables:
             restore = [f"{program}-restore", "-w", "--noflush"]
             await self.programs.run(restore, scripts.iptables_restore(set_name))
             await self._jump(program, scripts.iptables_ports(rule.ports))
+
+    async def holds(self, rule: Rule) -> bool:
+        """Whether both versions of INPUT still jump to our chain."""
+        ports = scripts.iptables_ports(rule.ports)
+        for program, _ in self._versions():
+            listing = await self.programs.run([program, "-w", "-S", "INPUT"])
+            if ports not in scripts.jumps_in(listing.out):
+                return False
+        return True
 
     async def _jump(self, program: str, ports: str) -> None:
         listing = await self.programs.run([program, "-w", "-S", "INPUT"])
@@ -139,6 +168,10 @@ class Netsh:
         argv = [self.powershell, "-NoProfile", "-NonInteractive", "-Command", "-"]
         await self.programs.run(argv, scripts.powershell(rule))
 
+    async def holds(self, rule: Rule) -> bool:
+        """Windows loses no rules."""
+        return True
+
     def describe(self, rule: Rule) -> str:
         """The line."""
         return scripts.powershell(rule)
@@ -155,6 +188,10 @@ class Remembering:
         """Remember, at most the last thousand."""
         self.calls.append(rule)
         del self.calls[:-1000]
+
+    async def holds(self, rule: Rule) -> bool:
+        """Memory is as good as it gets."""
+        return True
 
     def describe(self, rule: Rule) -> str:
         """As nftables would be told."""
@@ -174,6 +211,10 @@ class DryRun:
 
     async def apply(self, rule: Rule) -> None:
         """Nothing privileged is called."""
+
+    async def holds(self, rule: Rule) -> bool:
+        """There is nothing to lose."""
+        return True
 
     def describe(self, rule: Rule) -> str:
         """The text of the firewall described."""

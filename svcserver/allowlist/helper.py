@@ -25,6 +25,7 @@ log = Logger()
 
 CHECK_S = 1.0
 SAVE_S = 30.0
+LOOK_S = 5.0  # so long the ports may be as the host's own firewall leaves them when it is reloaded
 
 
 @define(eq=False)
@@ -43,6 +44,7 @@ class Helper:
     applier: Applier = field(init=False)
     _round: LoopingCall | None = field(default=None, init=False)
     _saved_at: float = field(default=0.0, init=False)
+    _looked_at: float = field(default=0.0, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.applier = Applier(self.clock, self._apply, self.now, self._told, self.interval_s)
@@ -65,7 +67,7 @@ class Helper:
             restored=restored,
         )
         self.applier.want(self.entries.addresses())
-        self._saved_at = self.now()
+        self._saved_at = self._looked_at = self.now()
         self._round = LoopingCall(self._look)
         self._round.clock = self.clock
         self._round.start(CHECK_S, now=False)
@@ -135,6 +137,9 @@ class Helper:
             self._expire()
             if self.now() - self._saved_at >= SAVE_S:
                 self._save()
+            if self.now() - self._looked_at >= LOOK_S:
+                self._looked_at = self.now()
+                self.applier.look(self._holds)
         except Exception:
             log.failure("the check of expired addresses failed")
 
@@ -158,6 +163,13 @@ class Helper:
         if self.dry_run:
             self.audit.write("dry_run", script=self.firewall.describe(rule))
         await self.firewall.apply(rule)
+
+    async def _holds(self, ips: Ips) -> bool:
+        there = await self.firewall.holds(Rule(ips, self.ports))
+        if not there:
+            self.audit.write("rule_lost", ips=len(ips))
+            log.warn("somebody removed the firewall rule; it is applied again")
+        return there
 
     def _told(self, last: Applied) -> None:
         if last.ok:

@@ -124,6 +124,56 @@ class ApplierTests(SynchronousTestCase):
         self.successResultOf(self.wall.applier.stop())
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
+    def look(self) -> Deferred[bool]:
+        seen: Deferred[bool] = Deferred()
+        self.wall.applier.look(lambda ips: seen)
+        return seen
+
+    def test_what_somebody_removed_is_applied_anew(self) -> None:
+        self.want(A)
+        self.wall.end()
+        self.clock.advance(100)
+        self.look().callback(True)
+        self.assertEqual(len(self.wall.runs), 1)
+        self.look().callback(False)
+        self.assertEqual(self.wall.runs[1:], [(100, A)])
+
+    def test_a_change_during_a_look_waits_for_its_end(self) -> None:
+        self.want(A)
+        self.wall.end()
+        self.want(B)  # due in three seconds
+        self.clock.advance(2)
+        self.want(A)
+        seen = self.look()
+        self.want(B)
+        self.clock.advance(5)
+        self.assertEqual(len(self.wall.runs), 1)
+        self.look().addErrback(lambda why: None).cancel()  # one look at a time
+        seen.callback(True)
+        self.assertEqual(self.wall.runs[1:], [(7, B)])
+
+    def test_a_look_that_fails_changes_nothing(self) -> None:
+        self.want(A)
+        self.wall.end()
+        self.look().errback(FirewallError("busy"))
+        self.clock.advance(100)
+        self.assertEqual(len(self.wall.runs), 1)
+        self.look().errback(ZeroDivisionError("ours"))
+        self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
+        self.look().callback(False)
+        self.assertEqual(len(self.wall.runs), 2)
+
+    def test_stopping_waits_for_a_look_and_nothing_is_applied_after_it(self) -> None:
+        self.want(A)
+        self.wall.end()
+        seen = self.look()
+        stopped = self.wall.applier.stop()
+        self.assertNoResult(stopped)
+        seen.callback(False)
+        self.successResultOf(stopped)
+        self.clock.advance(100)
+        self.assertEqual(len(self.wall.runs), 1)
+
     @given(
         st.lists(
             st.one_of(

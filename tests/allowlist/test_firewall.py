@@ -193,6 +193,41 @@ class BackendTests(SynchronousTestCase):
         changes = [p.argv for p in reactor.spawned if p.argv[0] == "/usr/sbin/iptables"][1:]
         self.assertEqual(changes, [["/usr/sbin/iptables", *scripts.iptables_jump("-D", "9000")]])
 
+    def holds(self, firewall: Any, ips: tuple[str, ...] = IPS) -> Any:
+        return self.successResultOf(Deferred.fromCoroutine(firewall.holds(Rule(ips, PORTS))))
+
+    def test_iptables_has_lost_its_rule_when_one_version_no_longer_jumps(self) -> None:
+        jump = "-A INPUT -p udp -m udp --dport 8770:8777 -j SVC-GAMEPORTS"
+        four, six = (f"/usr/sbin/{name} -w -S INPUT" for name in ("iptables", "ip6tables"))
+        for listings, there in (
+            ({four: jump, six: jump}, True),
+            ({four: jump}, False),
+            ({}, False),
+        ):
+            reactor = FakeSpawner(by_itself=True, listings=listings)
+            firewall = Iptables(Programs(reactor), "/usr/sbin/iptables", "/usr/sbin/ipset")
+            self.assertEqual(self.holds(firewall), there)
+
+    def test_an_owners_set_is_lost_when_it_was_emptied(self) -> None:
+        listing = "/usr/sbin/nft list set inet filter players"
+        for said, ips, there in (
+            ("type ipv4_addr; elements = { 203.0.113.7 }", IPS, True),
+            ("type ipv4_addr", IPS, False),
+            ("type ipv4_addr", (), True),
+            ("type ipv4_addr", ("2001:db8::1",), True),
+        ):
+            reactor = FakeSpawner(by_itself=True, listings={listing: said})
+            where = NftSet("inet", "filter", "players")
+            self.assertEqual(
+                self.holds(NftablesSet(Programs(reactor), "/usr/sbin/nft", where), ips), there
+            )
+
+    def test_nothing_is_lost_where_nothing_is_touched(self) -> None:
+        dry = DryRun(Nftables(self.programs, "/usr/sbin/nft"))
+        for firewall in (dry, Remembering(), Netsh(self.programs, r"C:\ps.exe")):
+            self.assertTrue(self.holds(firewall))
+        self.assertEqual((self.reactor.spawned, self.reactor.looks), ([], 0))
+
     def test_netsh_gives_powershell_its_line_on_standard_input(self) -> None:
         firewall = Netsh(self.programs, r"C:\ps.exe")
         done = self.apply(firewall)

@@ -233,6 +233,26 @@ class LifeTests(HelperCase):
             words, ["start", "rule_applied", "added", "rule_applied", "expired", "rule_applied"]
         )
 
+    def test_a_rule_that_a_reload_flushed_is_there_again_within_seconds(self) -> None:
+        self.helper.start()
+        self.finish()
+        self.ask()
+        self.reactor.pump([1] * 3)
+        self.finish()
+        self.reactor.pump([1] * 10)
+        self.assertEqual(self.reactor.looks, 2)
+        count = len(self.reactor.spawned)
+        self.reactor.flushed = True
+        self.reactor.pump([1] * 5)
+        self.reactor.flushed = False
+        self.assertEqual(len(self.reactor.spawned), count + 1)
+        self.assertIn("203.0.113.7", self.reactor.spawned[-1].script)
+        self.finish()
+        self.reactor.pump([1] * 20)
+        self.assertEqual(len(self.reactor.spawned), count + 1)
+        words = [one["event"] for one in self.events()]
+        self.assertEqual(words[-2:], ["rule_lost", "rule_applied"])
+
     def test_a_start_without_state_shuts_the_ports_at_once(self) -> None:
         self.helper.start()
         [process] = self.reactor.spawned

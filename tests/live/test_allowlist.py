@@ -190,6 +190,10 @@ def test_nftables_opens_for_a_reported_address_and_shuts_on_stop(
         assert status["lastApply"]["ok"] is True and status["backend"] == "nftables"
         opened = ruleset(namespace)
         assert "203.0.113.7" in opened and "2001:db8::7" in opened
+        flush = [*namespace, "nft", "flush", "ruleset"]  # as a reload of the host's own firewall
+        subprocess.run(flush, check=True, capture_output=True, timeout=20)
+        assert "svc_gameports" not in ruleset(namespace)
+        until(lambda: "203.0.113.7" in ruleset(namespace))
         helper.stop()
         shut = ruleset(namespace)
         assert "203.0.113.7" not in shut and "udp dport 8770-8777 drop" in shut
