@@ -43,7 +43,7 @@ def _private(metagame: dict[str, str], code: str) -> str | None:
     if not host or host == "localhost" or ip_address(host).is_loopback:
         return None
     name = metagame.get("SERVER_NAME", "") or "Game Server"
-    return encode(Invite(host=host, port=int(metagame.get("PORT", "")), name=name, code=code))
+    return encode(Invite(host=host, port=int(metagame.get("PORT", "") or 0), name=name, code=code))
 
 
 def _read(folder: Path, component: str) -> dict[str, str]:

@@ -46,6 +46,12 @@ def read_all(connection: socket.socket) -> bytes:
     return found
 
 
+def is_closed(port: int) -> bool:
+    """Whether nobody listens there any more."""
+    with socket.socket() as late:
+        return late.connect_ex(("127.0.0.1", port)) != 0
+
+
 def test_a_request_passes_relay_and_gateway_with_the_gateways_headers(host: Host) -> None:
     status, _, body = host.ask("POST", "/a?b=%20c", "hello", **{"X-Forwarded-For": "6.6.6.6"})
     said = orjson.loads(body)
@@ -232,8 +238,7 @@ def test_a_second_signal_waits_for_no_answer(tmp_path: Path) -> None:
         )
         assert player.recv(4096) == b"HTTP/1.1 100 Continue\r\n\r\n"
         up.gateway.terminate()
-        with socket.socket() as late:
-            eventually(lambda: late.connect_ex(("127.0.0.1", up.gateway_port)) != 0)
+        eventually(lambda: is_closed(up.gateway_port))
         assert up.gateway.poll() is None  # it waits for the body
         up.gateway.terminate()
         up.gateway.wait(DEADLINE_S)
