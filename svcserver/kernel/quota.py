@@ -1,14 +1,27 @@
 """A count of events per key and window, of which a place can be taken and given back.
 
 ``Windows`` says after the fact that something happened. Here a place is taken before a
-transaction that may turn out to need none, so that two at once never share the last one.
+transaction that may turn out to need none, so that two at once never share the last one:
+
+    with quota.place(account, now) as place:
+        place.used = await act(may=place.free)
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from attrs import define, field
+
+
+@define
+class Place:
+    """``free``: there was one; ``used``: it is not to be given back."""
+
+    free: bool
+    used: bool = False
 
 
 @define
@@ -33,6 +46,16 @@ class Quota:
         if len(self._taken) > self.max_keys:
             self._taken.popitem(last=False)
         return True
+
+    @contextmanager
+    def place(self, key: str, now: float) -> Iterator[Place]:
+        """A place for the time of an act, given back unless the act has used it."""
+        place = Place(self.take(key, now))
+        try:
+            yield place
+        finally:
+            if place.free and not place.used:
+                self.give_back(key, now)
 
     def give_back(self, key: str, at: float) -> None:
         """Undo ``take(key, at)``."""

@@ -24,6 +24,19 @@ class QuotaTests(SynchronousTestCase):
         self.assertFalse(quota.take("ann", 3.0), "only what was taken can be given back")
         quota.give_back("nobody", 1.0)
 
+    def test_a_place_is_kept_only_by_an_act_that_used_it(self) -> None:
+        quota = Quota(1, 10.0)
+        with quota.place("ann", 1.0) as place:
+            self.assertTrue(place.free)
+            self.assertFalse(quota.take("ann", 1.0), "it is taken for the time of the act")
+        with self.assertRaises(OSError), quota.place("ann", 2.0):
+            raise OSError
+        with quota.place("ann", 3.0) as place:
+            place.used = True
+        with quota.place("ann", 4.0) as place:
+            self.assertFalse(place.free)
+        self.assertEqual(len(quota), 1)
+
     def test_the_longest_unused_key_is_forgotten(self) -> None:
         quota = Quota(1, 10.0, max_keys=2)
         for key in ("ann", "bob", "cat"):

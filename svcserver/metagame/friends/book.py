@@ -38,18 +38,14 @@ class FriendBook:
     async def request(self, me: AccountId, friend: AccountId) -> Result:
         """Ask, or accept what they asked."""
         now = self.now()
-        may_ask, asked = self._asked.take(me, now), False
+        with self._asked.place(me, now) as place:
 
-        def work(tx: Connection) -> tuple[Result, Friendship]:
-            at = round(now * 1000)
-            return rules.request(SqlFriends(tx), me, friend, at, may_ask=may_ask)
+            def work(tx: Connection) -> tuple[Result, Friendship]:
+                at = round(now * 1000)
+                return rules.request(SqlFriends(tx), me, friend, at, may_ask=place.free)
 
-        try:
             result, row = await self.ledger.write(work)
-            asked = result is Result.REQUESTED
-        finally:
-            if may_ask and not asked:
-                self._asked.give_back(me, now)
+            place.used = result is Result.REQUESTED
         if result is Result.ACCEPTED:
             self.accepted.send(FriendAccepted(row.asked_by, me, iso(row.created_at / 1000)))
         return result

@@ -78,20 +78,16 @@ class GuildBook:
         """Found a guild for ``leader``."""
         now, key = self.now(), leader if isinstance(leader, str) else ""
         validated = self._was_validated(key, name, nameplate, now)
-        may_found, is_founded = self._founded.take(key, now), False
-        wish = Wish(leader, name, nameplate, validated, may_found)
+        with self._founded.place(key, now) as place:
+            wish = Wish(leader, name, nameplate, validated, place.free)
 
-        def work(tx: Connection) -> GuildReply:
-            hall = SqlGuilds(tx)
-            guild = rules.found(hall, self.words, wish, milliseconds(now))
-            return self.show(hall, guild)
+            def work(tx: Connection) -> GuildReply:
+                hall = SqlGuilds(tx)
+                guild = rules.found(hall, self.words, wish, milliseconds(now))
+                return self.show(hall, guild)
 
-        try:
             reply = await self.ledger.write(work)
-            is_founded = True
-        finally:
-            if may_found and not is_founded:
-                self._founded.give_back(key, now)
+            place.used = True
         self.validated.clear(key)
         log.info("{account} founded the guild {name}", account=key, name=reply["name"])
         return reply
@@ -110,19 +106,15 @@ class GuildBook:
     async def invite(self, me: AccountId, target: AccountId) -> Guild:
         """Invite an account into the caller's guild."""
         now = self.now()
-        may_send, is_sent = self._sent.take(me, now), False
+        with self._sent.place(me, now) as place:
 
-        def work(tx: Connection) -> Guild:
-            return rules.invite(
-                SqlGuilds(tx), self.limits, me, target, milliseconds(now), may_send=may_send
-            )
+            def work(tx: Connection) -> Guild:
+                return rules.invite(
+                    SqlGuilds(tx), self.limits, me, target, milliseconds(now), may_send=place.free
+                )
 
-        try:
             guild = await self.ledger.write(work)
-            is_sent = True
-        finally:
-            if may_send and not is_sent:
-                self._sent.give_back(me, now)
+            place.used = True
         return guild
 
     @finishes

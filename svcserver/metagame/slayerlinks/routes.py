@@ -205,17 +205,13 @@ class SlayerLinks:
 
     @finishes
     async def _invite(self, me: AccountId, other: AccountId, slot: int | None) -> str:
-        now = self.now()
-        may_send, is_new = self._asked.take(me, now), False
+        now, at = self.now(), self._at()
+        with self._asked.place(me, now) as place:
 
-        def work(tx: Connection) -> tuple[str, bool]:
-            return rules.invite(SqlTies(tx), me, other, slot, round(now * 1000), may_send=may_send)
+            def work(tx: Connection) -> tuple[str, bool]:
+                return rules.invite(SqlTies(tx), me, other, slot, at, may_send=place.free)
 
-        try:
-            link_id, is_new = await self.ledger.write(work)
-        finally:
-            if may_send and not is_new:
-                self._asked.give_back(me, now)
+            link_id, place.used = await self.ledger.write(work)
         return link_id
 
     @routes.row(
