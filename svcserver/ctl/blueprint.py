@@ -171,10 +171,10 @@ METAGAME_API_KEY={plan.secrets.game_server.reveal()}
 CITY_MAP={CITY_MAP}
 """
     if plan.demo:
+        text += "GAMESERVER_MEMORY_GUARD=0\n"
+    if plan.demo or plan.private:
         # the stand-in finds the metagame here; a real game server has its own setting
-        text += (
-            f"GAMESERVER_MEMORY_GUARD=0\nSVC_METAGAME_URL=http://127.0.0.1:{plan.ports.metagame}\n"
-        )
+        text += f"SVC_METAGAME_URL=http://{plan.metagame_host}:{plan.ports.metagame}\n"
     return text
 
 

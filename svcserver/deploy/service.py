@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from svcserver.deploy.readiness import Readiness
 from svcserver.deploy.routes import MAX_JSON, Deploy
 from svcserver.deploy.settings import Settings, check, numbers
 from svcserver.deploy.supervisor import WATCHDOG_S, Program, Supervisor
-from svcserver.kernel.settings import whole
+from svcserver.kernel.settings import whole, with_env_file
 from svcserver.kernel.steady import SteadyTime, steady_reactor
 from svcserver.web.front import FrontDoor
 from svcserver.web.local import LocalGate
@@ -44,6 +44,7 @@ class Options(usage.Options):
 
     settings: Settings
     warnings: list[str]
+    environ: dict[str, str]  # the file's lines too: game servers inherit both
     optParameters = [ENV_FILE]  # noqa: RUF012 - usage.Options wants it so
     longdesc = "Starts and watches game servers. Settings: docs/owners/configuration.md"
 
@@ -51,6 +52,7 @@ class Options(usage.Options):
         """Read the settings; a bad one ends the start with one line."""
         self.settings, self.warnings = read_settings(NAME, Settings, self)
         self.warnings += check(self.settings)
+        self.environ = with_env_file(self["env-file"], os.environ)
 
 
 def makeService(options: Options, reactor: Any = None) -> House:
@@ -59,7 +61,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
         reactor = steady_reactor()
     settings = options.settings
     top = house(reactor, production=settings.production, level=settings.log_level)
-    supervisor = supervise(settings, reactor)
+    supervisor = supervise(settings, reactor, options.environ)
     door = front_door(supervisor, traces=not settings.production)
     listening = Listening(
         reactor, "deploy", settings.port, settings.bind_host, FrontFactory(door, reactor)
@@ -96,8 +98,8 @@ def _unknown(request: HttpRequest) -> Answer:
     return Answer(404, text.encode(), content_type="text/html; charset=utf-8")
 
 
-def supervise(settings: Settings, reactor: Any) -> Supervisor:
-    """The supervisor under these settings."""
+def supervise(settings: Settings, reactor: Any, environ: Mapping[str, str]) -> Supervisor:
+    """The supervisor under these settings; ``environ`` is what game servers inherit."""
     guard, broken = _guard(settings)
     ready = Path(settings.ready_dir) if settings.ready_dir else None
     program = Program(
@@ -106,7 +108,7 @@ def supervise(settings: Settings, reactor: Any) -> Supervisor:
     return Supervisor(
         clock=reactor,
         now=SteadyTime().now,
-        starter=Spawner(reactor, environ={**os.environ, **mark(settings.bind_host, settings.port)}),
+        starter=Spawner(reactor, environ={**environ, **mark(settings.bind_host, settings.port)}),
         program=program,
         table=HuntTable.load(settings.city_map, settings.trials_map),
         fleet=Fleet(settings.first_port, settings.last_port, settings.hunt_worker),

@@ -142,7 +142,7 @@ class LaunchTests(SynchronousTestCase):
     def launch(self, more: dict[str, str], wish: LaunchRequest = HUNT) -> Deferred[GameServer]:
         """Ask the supervisor that these settings make for a game server."""
         environ = {**WHOLE, "GAMESERVER_MEMORY_GUARD": "0", **more}
-        supervisor = supervise(load(Settings, environ)[0], Clock())
+        supervisor = supervise(load(Settings, environ)[0], Clock(), {})
         supervisor.program = evolve(supervisor.program, output=None)
         supervisor.starter = spawner = FakeSpawner()
         supervisor.is_bound = lambda port: False

@@ -4,8 +4,8 @@
 set -eu
 out=$1 python=$2 here=$(cd "$(dirname "$0")" && pwd)
 mount -t tmpfs none /mnt
-mkdir /mnt/upper /mnt/work /mnt/root
-mount -t overlay overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work /mnt/root
+mkdir /mnt/upper /mnt/scratch /mnt/root
+mount -t overlay overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/scratch /mnt/root
 root=/mnt/root
 mount -t proc proc $root/proc
 mount --rbind /dev $root/dev
