@@ -73,9 +73,17 @@ class EventLog:
 
     async def write(self, call: Call, named: AccountId, work: Work) -> Answer:
         """Run ``work(tx, notes)`` for an account; its answer, or its refusal raised again."""
+        said, _ = await self.noted(call, named, work)
+        return said
+
+    async def noted(self, call: Call, named: AccountId, work: Work) -> tuple[Answer, list[str]]:
+        """As ``write``, with the notes: the log is written here, not where ``work`` runs.
+
+        That is another thread, and it may run twice.
+        """
         account_id = named if call.caller.admin else self.relayed.subject(call, named)
 
-        def whole(tx: Connection) -> Answer | Refusal:
+        def whole(tx: Connection) -> tuple[Answer | Refusal, list[str]]:
             notes: list[str] = []
             said: Answer | Refusal
             try:
@@ -85,12 +93,12 @@ class EventLog:
                 said = why
                 notes.append(why.message)
             self._record(tx, call, account_id, said, notes)
-            return said
+            return said, notes
 
-        said = await self.ledger.write(whole)
+        said, notes = await self.ledger.write(whole)
         if isinstance(said, Refusal):
             raise said
-        return said
+        return said, notes
 
     def _record(
         self,

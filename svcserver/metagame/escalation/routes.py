@@ -148,8 +148,9 @@ class Escalation:
             state = rules.save(
                 seasons, user_id, season, call.body, self.registry, notes, strict=strict
             )
-            for note in notes[:10]:
-                log.warn("escalation of {account}: {note}", account=user_id, note=note)
             return enveloped(show(state))
 
-        return await self.log.write(call, user_id, work)
+        said, notes = await self.log.noted(call, user_id, work)
+        for note in notes[:10]:
+            log.warn("escalation of {account}: {note}", account=user_id, note=note)
+        return said

@@ -26,6 +26,7 @@ from svcserver.metagame.settings import Settings
 from svcserver.web.routes import Access, Answer, Call, Envelope, Routes, bare, enveloped
 
 log = Logger()
+RETRY = "a retry: answered with the stored reply"
 
 
 def confirms(settings: Any) -> bool:
@@ -136,17 +137,18 @@ class Progression:
             if window_ms > 0:
                 kept = book.repeated(user_id, body_hash, round(at - window_ms), at)
                 if kept is not None:
-                    notes.append("a retry: answered with the stored reply")
+                    notes.append(RETRY)
                     return Answer(200, kept)
             asked = rules.read_grant(call.body)
             cap = self.settings.progression_grant_cap
             tracks, objectives = rules.apply_grant(book, user_id, asked, cap, at, notes)
             reply = json.dump(_granted(user_id, tracks, objectives))
             book.remember(user_id, body_hash, reply, at)
-            self._warn(user_id, notes)
             return Answer(200, reply)
 
-        return await self.log.write(call, user_id, work)
+        said, notes = await self.log.noted(call, user_id, work)
+        self._warn(user_id, notes)
+        return said
 
     @routes.row(
         "POST",
@@ -164,10 +166,11 @@ class Progression:
             book = SqlBook(tx)
             track = rules.add(book, user_id, progression_id, amount, cap, notes)
             book.forget(user_id)
-            self._warn(user_id, notes)
             return self._track(user_id, track)
 
-        return await self.log.write(call, user_id, work)
+        said, notes = await self.log.noted(call, user_id, work)
+        self._warn(user_id, notes)
+        return said
 
     @routes.row(
         "POST",
@@ -227,7 +230,7 @@ class Progression:
         return enveloped(wire.track_record(account_id, track), code="OK")
 
     def _warn(self, account_id: AccountId, notes: Sequence[str]) -> None:
-        for note in notes[:10]:
+        for note in [one for one in notes if one != RETRY][:10]:
             log.warn("progression of {account}: {note}", account=account_id, note=note)
 
 

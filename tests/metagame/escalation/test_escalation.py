@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from twisted.logger import capturedLogs
+
 from tests.metagame.progression.base import Achieving
 
 TALENT = "ESC_TALENT_S1_TIER1_UPGRADEONE"
@@ -126,8 +128,12 @@ class RealTests(Achieving):
         self.check_refused(409, 8, 0, 2, unlock_progress=rewards("ESC_Reward_2", collected=False))
 
     def test_soft_breaks_are_stored_with_a_note(self) -> None:
-        self.assertEqual(self.save(0, 500, 1).status, 200)
+        self.run_twice()
+        with capturedLogs() as events:
+            self.assertEqual(self.save(0, 500, 1).status, 200)
         self.assertIn("more XP", self.events()[-1][2])
+        said = [one["note"] for one in events if one.get("account") == self.ann.id]
+        self.assertEqual(said, ["more XP than the level takes"])
 
     def test_every_outcome_is_an_event(self) -> None:
         self.save(3, 1, 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from twisted.logger import capturedLogs
+
 from tests.metagame.progression.base import Achieving
 
 SEASON, LEVEL = "season09b", "MasteryTrack_PlayerLevel"
@@ -101,6 +103,17 @@ class GrantTests(Achieving):
         self.game.clock.advance(0.1)
         self.grant((SEASON, 100))
         self.assertEqual(self.progress(), 200)
+
+    def test_what_is_cut_or_lowered_is_logged_once_however_often_the_ledger_runs_it(self) -> None:
+        self.grant(objectives=[{"objective_id": "O", "value": 5}])
+        self.run_twice()
+        with capturedLogs() as events:
+            self.grant((SEASON, 5001), objectives=[{"objective_id": "O", "value": 3}])
+            self.grant((SEASON, 5001), objectives=[{"objective_id": "O", "value": 3}])  # a retry
+            self.server("POST", f"/progression/{self.ann.id}/{LEVEL}/5001")
+        said = [one["note"] for one in events if one.get("account") == self.ann.id]
+        cut, lowered = f"{SEASON}: 5001 cut to 5000", "O: lowered from 5 to 3"
+        self.assertEqual(said, [cut, lowered, f"{LEVEL}: 5001 cut to 5000"])
 
     def test_a_clock_that_is_set_back_costs_no_grant(self) -> None:
         self.grant((SEASON, 100))
