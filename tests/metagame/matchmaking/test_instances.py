@@ -144,6 +144,23 @@ class ShownTests(InstancesCase):
             [shown] = self.place([one]).instances
             self.assertEqual((shown["title"], shown["behemoth"]), (title, behemoth))
 
+    def test_the_matchmakers_hunt_names_the_behemoth_first(self) -> None:
+        beaver = "/Game/Monsters/m/mcbeaver_bp.mcbeaver_bp_C"
+        hunt, name = "CR19_MatchmakerHunt_Beaver_Heroic", "Heroic Ragetail Gnasher"
+        for one, title, behemoth in (
+            (record(1, "hunt", behemoth=beaver, matchmakerHuntId=hunt), f"Hunt: {name}", name),
+            (record(1, "hunt", matchmakerHuntId=hunt), "Hunt: dia_moss_triforce_2", None),
+            (record(1, "hunt", behemoth=7), "Hunt: dia_moss_triforce_2", None),
+        ):
+            [shown] = self.place([one]).instances
+            self.assertEqual((shown["title"], shown["behemoth"]), (title, behemoth))
+
+    def test_a_hunt_without_a_behemoth_has_its_own_title(self) -> None:
+        hunts = self.instances.titles.player_hunts
+        hunt = next(iter(hunts))
+        [shown] = self.place([record(1, "hunt", huntId=hunt)]).instances
+        self.assertEqual((shown["kind"], shown["title"]), ("hunt", f"Hunt: {hunts[hunt]}"))
+
     def test_a_city_without_a_limit_shows_32(self) -> None:
         [city, hunt] = self.place([record(7, "city"), record(1, "hunt")]).instances
         self.assertEqual((city["maxPlayers"], hunt["maxPlayers"]), (32, None))
