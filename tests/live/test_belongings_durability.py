@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import signal
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -80,6 +82,14 @@ class Storm:
         }
         return self.ask("POST", "/inventory", sent)
 
+    def spend(self, transaction_id: str, amount: int) -> int:
+        sent = {
+            "characterId": self.character,
+            "transactionId": transaction_id,
+            "removeStackedItems": [{"catalogId": "ORE", "quantity": amount}],
+        }
+        return self.ask("POST", "/inventory", sent)[0]
+
     def buy(self) -> None:
         status, body = self.ask("GET", f"/token/platinum/{BUNDLE}")
         assert status == 200
@@ -113,13 +123,38 @@ class Storm:
         assert stacks.get(ITEM, 0) == SIZE * len(bought)
 
 
+def at_once(*calls: Callable[[], int]) -> list[int]:
+    """What each says, in order, when all are made at the same moment."""
+    said: list[int] = []
+    crowd = [Thread(target=lambda call=call: said.append(call())) for call in calls]
+    for thread in crowd:
+        thread.start()
+    for thread in crowd:
+        thread.join(60)
+    return sorted(said)
+
+
+def check_crowds(one: Storm) -> None:
+    """Fifty at once with one id are one; fifty purses cannot spend more than there is."""
+    token = orjson.loads(one.ask("GET", f"/token/platinum/{BUNDLE}")[1])["purchaseToken"]
+    before = one.held()[0]
+    redeem, transact = partial(one.redeem, token), lambda: one.transact("once")[0]
+    assert at_once(*[redeem] * 50, *[transact] * 50) == [200] * 50 + [204] * 50
+    after = one.held()[0]
+    assert (after["ORE"] - before["ORE"], after[ITEM] - before[ITEM]) == (3, SIZE)
+    price = max(1, after["ORE"] // 10)
+    sold = min(50, after["ORE"] // price)
+    spends = [partial(one.spend, f"spend-{number}", price) for number in range(50)]
+    assert at_once(*spends) == [200] * sold + [409] * (50 - sold)
+    assert one.held()[0].get("ORE", 0) == after["ORE"] - sold * price
+
+
 def test_kill_9_in_a_storm_of_loot_and_purchases_keeps_everything_exactly_once(
     tmp_path: Path, database: str
 ) -> None:
     port = free_port()
-    environ = metagame_environ(
-        tmp_path, port, DATABASE_URL=database, STORE="free", STORE_REPEATABLE_TOKENS="1"
-    )
+    switches = {"STORE": "free", "STORE_REPEATABLE_TOKENS": "1", "INVENTORY_REFUSE_OVERSPEND": "1"}
+    environ = metagame_environ(tmp_path, port, DATABASE_URL=database, **switches)
     service = Service("svc-metagame", tmp_path, environ, port)
     service.start()
     storms = [Storm(service, register(service, f"storm_{n}")) for n in range(6)]
@@ -134,18 +169,6 @@ def test_kill_9_in_a_storm_of_loot_and_purchases_keeps_everything_exactly_once(
     try:
         for storm in storms:
             storm.check()
-        one = storms[0]
-        said: list[int] = []
-        token = orjson.loads(one.ask("GET", f"/token/platinum/{BUNDLE}")[1])["purchaseToken"]
-        before = one.held()[0]
-        crowd = [Thread(target=lambda: said.append(one.redeem(token))) for _ in range(50)]
-        crowd += [Thread(target=lambda: said.append(one.transact("once")[0])) for _ in range(50)]
-        for thread in crowd:
-            thread.start()
-        for thread in crowd:
-            thread.join(60)
-        assert sorted(said) == [200] * 50 + [204] * 50
-        after = one.held()[0]
-        assert (after["ORE"] - before["ORE"], after[ITEM] - before[ITEM]) == (3, SIZE)
+        check_crowds(storms[0])
     finally:
         service.stop()
