@@ -14,8 +14,10 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.edge.redaction import LONGEST, shown
+from svcserver.gateway.policy import Bucket, Route
+from svcserver.kernel.rates import Rate
 from svcserver.web.jsonlines import JsonLines
-from tests.edge.wires import gateway
+from tests.edge.wires import gateway, run
 
 H = b"Host: localhost\r\n"
 JWT = b"eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl"
@@ -81,6 +83,63 @@ class LineTests(SynchronousTestCase):
         ):
             [event] = self.events(data)
             self.assertEqual((event["reason"], event["route"]), (reason, event["route"]))
+
+    def line(self, events: list[dict[str, Any]], kind: str = "request") -> dict[str, Any]:
+        [event] = [event for event in events if event["log_format"] == kind]
+        return event
+
+    def test_what_goes_wrong_behind_has_its_word(self) -> None:
+        ask = b"GET /x HTTP/1.1\r\n" + H + b"\r\n"
+        for how, status, reason in (
+            (lambda edge, wire: None, 504, "upstream_timeout"),
+            (lambda edge, wire: edge.upstream.wires[0].abortConnection(), 502, "upstream_reset"),
+            (lambda edge, wire: edge.upstream.say(b"nonsense\r\n\r\n"), 502, "upstream_broken"),
+        ):
+            edge = gateway()
+            wire = edge.connect()
+            with capturedLogs() as events:
+                wire.protocol.dataReceived(ask)
+                how(edge, wire)
+                run(edge.clock, 123)
+            line = self.line(events)
+            self.assertEqual((line["status"], line["reason"]), (status, reason))
+            self.assertEqual(line["route"], "metagame")
+        edge.upstream.down = True
+        with capturedLogs() as events:
+            edge.ask(ask)
+        self.assertEqual(self.line(events)["reason"], "upstream_bad_gateway")
+
+    def test_an_empty_bucket_is_named(self) -> None:
+        edge = gateway(rates={Bucket.GENERAL: Rate(1, 1)})
+        ask = b"GET /x HTTP/1.1\r\n" + H + b"\r\n"
+        edge.ask(ask)
+        with capturedLogs() as events:
+            edge.ask(ask)
+        line = self.line(events)
+        self.assertEqual((line["status"], line["reason"]), (429, "rate_limited:general"))
+        self.assertEqual(line["route"], "gateway")
+
+    def test_a_client_that_leaves_is_marked(self) -> None:
+        edge = gateway()
+        wire = edge.connect()
+        with capturedLogs() as events:
+            wire.protocol.dataReceived(b"GET /x HTTP/1.1\r\n" + H + b"\r\n")
+            wire.abortConnection()
+        self.assertTrue(self.line(events)["aborted"])
+
+    def test_a_tunnel_has_its_line_when_it_closes(self) -> None:
+        edge = gateway()
+        wire = edge.connect()
+        with capturedLogs() as events:
+            wire.protocol.dataReceived(b"GET // HTTP/1.1\r\nUpgrade: websocket\r\n" + H + b"\r\n")
+            chat = edge.upstreams[Route.WS]
+            chat.say(b"HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\n\r\nabc")
+            wire.protocol.dataReceived(b"hello")
+            self.assertEqual([one for one in events if "request" in one["log_format"]], [])
+            wire.abortConnection()
+        line = self.line(events, "websocket closed")
+        self.assertEqual((line["route"], line["status"]), ("ws", 101))
+        self.assertEqual((line["bytesIn"], line["bytesOut"]), (5, 3))
 
     def test_a_tls_failure_is_a_line_for_developers_once_a_minute(self) -> None:
         edge, failed = gateway(), Failure(SSL.Error([("SSL routines", "", "http request")]))

@@ -1,0 +1,72 @@
+"""The relay's end of TLS: whom it names, and what it takes for proof."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from OpenSSL import SSL
+from twisted.internet.error import ConnectionDone
+from twisted.internet.testing import MemoryReactorClock
+from twisted.python.failure import Failure
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.edge.certificate import Pair, make_pair
+from svcserver.edge.tls import Mismatch, server_context
+from svcserver.relay.relaying import RelayService, Target
+from tests.edge.wires import Wire
+
+PAIR = make_pair(["play.example"])
+
+
+class Later(Wire):
+    """Tells its protocol of the end after the protocol has finished, as a real one does."""
+
+    def _end(self, how: str, reason: Exception) -> None:
+        self.ended = self.ended or how
+
+
+class PinningTests(SynchronousTestCase):
+    def reach(self, host: str, pair: Pair = PAIR) -> tuple[Any, SSL.Connection, Wire]:
+        """What taking a connection gives, the server's end, and the wire in between."""
+        reactor = MemoryReactorClock()
+        taken = RelayService(reactor, Target(host, 443, PAIR.fingerprint)).pool.take()
+        protocol = reactor.tcpClients[-1][2].buildProtocol(None)
+        wire = Later(protocol)
+        protocol.makeConnection(wire)
+        server = SSL.Connection(server_context(pair), None)
+        server.set_accept_state()
+        for _ in range(4):
+            self.step(server, wire)
+        self.addCleanup(protocol.connectionLost, Failure(ConnectionDone()))
+        return taken, server, wire
+
+    def step(self, server: SSL.Connection, wire: Wire) -> None:
+        """Whatever either side has to say."""
+        if said := wire.take():
+            server.bio_write(said)
+        with contextlib.suppress(SSL.Error):
+            server.do_handshake()
+        with contextlib.suppress(SSL.WantReadError):
+            while not wire.ended:
+                wire.protocol.dataReceived(server.bio_read(1 << 16))
+
+    def test_only_names_are_named(self) -> None:
+        for host, named in (("play.example", b"play.example"), ("203.0.113.10", None)):
+            taken, server, _ = self.reach(host)
+            self.assertTrue(self.successResultOf(taken).alive)
+            self.assertEqual(server.get_servername(), named)
+
+    def test_the_pin_replaces_name_and_chain(self) -> None:
+        taken, _, _ = self.reach("other.example")
+        self.assertTrue(self.successResultOf(taken).alive)
+
+    def test_another_certificate_hears_nothing(self) -> None:
+        impostor = make_pair(["play.example"])
+        taken, server, wire = self.reach("play.example", pair=impostor)
+        self.assertEqual(
+            self.failureResultOf(taken, Mismatch).value.presented, impostor.fingerprint
+        )
+        self.assertTrue(wire.ended)
+        with self.assertRaises(SSL.Error):
+            server.recv(1)
