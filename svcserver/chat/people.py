@@ -56,12 +56,11 @@ class People:
         return self._people.get(account) or self._lower.get(account.lower())
 
     def arrive(self, account: AccountId, about: About, now: float) -> Person:
-        """The account's person, with what was just read."""
+        """The account's person; who is here already has heard newer news than was just read."""
         person = self._people.get(account)
         if person is None:
             person = self._people[account] = Person(account, about, now)
             self._lower[account.lower()] = person
-        person.about, person.read_at = about, now
         return person
 
     def drop(self, person: Person) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+
 from twisted.internet.defer import fail
+from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat import stanza
+from svcserver.kernel.signals import Blocked
 from tests.chat.town import DOMAIN, Client, Town, account, resource
 
 FAILURE = '<failure xmlns="urn:ietf:params:xml:ns:xmpp-sasl"><{}/></failure>'
@@ -90,23 +94,28 @@ class RefusalTests(SynchronousTestCase):
         return client
 
     def test_bad_proofs_are_not_authorized_and_keep_the_socket_for_the_legacy_try(self) -> None:
-        for try_it in (
-            lambda one: one.auth("bad"),
-            lambda one: one.auth("expired"),
-            lambda one: one.auth(f"token {account(2)}"),
-            lambda one: one.auth(f"token {account(999)}", who=account(999)),
-            lambda one: one.auth(zid=account(2)),
-            lambda one: one.auth("x" * 8193),
-            lambda one: one.auth(who="a b"),
-            lambda one: one.send(f'<auth xmlns="{stanza.SASL}" mechanism="PLAIN">%%%</auth>'),
-            lambda one: one.send(f'<auth xmlns="{stanza.SASL}" mechanism="PLAIN"/>'),
-            lambda one: one.send(
-                f'<auth xmlns="{stanza.SASL}" mechanism="PLAIN">{"A" * 12_004}</auth>'
-            ),
+        auth = f'<auth xmlns="{stanza.SASL}" mechanism="PLAIN">'
+        zeros = base64.b64encode(b"\0" * 9_000).decode()  # 12,000 characters
+        for reason, try_it in (
+            ("bad-token", lambda one: one.auth("bad")),
+            ("bad-token", lambda one: one.auth("x" * 8192)),
+            ("expired", lambda one: one.auth("expired")),
+            ("uid-mismatch", lambda one: one.auth(f"token {account(2)}")),
+            ("no-account", lambda one: one.auth(f"token {account(999)}", who=account(999))),
+            ("bad-format", lambda one: one.auth(zid=account(2))),
+            ("bad-format", lambda one: one.auth("x" * 8193)),
+            ("bad-format", lambda one: one.auth("")),
+            ("bad-format", lambda one: one.auth(who="a b")),
+            ("bad-format", lambda one: one.send(f"{auth}%%%</auth>")),
+            ("bad-format", lambda one: one.send(f"{auth}</auth>")),
+            ("bad-format", lambda one: one.send(f"{auth}{zeros}</auth>")),
+            ("bad-format", lambda one: one.send(f"{auth}{zeros}AAAA</auth>")),
         ):
             self.town = Town()
             client = self.opened()
-            self.assertEqual(try_it(client), [FAILURE.format("not-authorized")])
+            with capturedLogs() as events:
+                self.assertEqual(try_it(client), [FAILURE.format("not-authorized")])
+            self.assertEqual([one["reason"] for one in events], [reason])
             self.assertEqual(client.end, "")
             said = client.send(LEGACY)
             self.assertEqual(said, [stanza.failed("z", "not-authorized")])
@@ -152,7 +161,10 @@ class RefusalTests(SynchronousTestCase):
             self.opened(number, "203.0.113.9").auth("bad")
             self.opened(number + 20).auth("bad")
             self.town.pass_time(16)
-        self.assertIn("temporary", self.opened(50, "203.0.113.9").auth()[0])
+        with capturedLogs() as events:
+            said = self.opened(50, "203.0.113.9").auth()
+        self.assertEqual(said, [FAILURE.format("temporary-auth-failure")])
+        self.assertEqual(events[-1]["reason"], "throttled")
         self.assertIn("success", self.opened(50, "203.0.113.10").auth()[0])
         self.assertIn("success", self.opened(51).auth()[0])
 
@@ -166,7 +178,9 @@ class RefusalTests(SynchronousTestCase):
 
     def test_a_game_that_fails_is_a_temporary_failure_and_logged(self) -> None:
         self.patch(type(self.town.game), "about", lambda *_: fail(RuntimeError("down")))
-        self.assertIn("temporary-auth-failure", self.opened().auth()[0])
+        with capturedLogs() as events:
+            self.assertIn("temporary-auth-failure", self.opened().auth()[0])
+        self.assertEqual(events[-1]["reason"], "unavailable")
         self.assertEqual(len(self.flushLoggedErrors(RuntimeError)), 1)
 
     def test_what_comes_while_the_game_is_asked_waits_its_turn(self) -> None:
@@ -179,6 +193,18 @@ class RefusalTests(SynchronousTestCase):
         said = client.heard()
         self.assertIn("success", said[0])
         self.assertIn("<jid>", said[-1])
+
+    def test_news_heard_while_a_second_login_is_under_way_are_not_forgotten(self) -> None:
+        self.town.bound(1, "a")
+        before = self.town.game.people[account(1)]
+        self.town.game.silent = True
+        self.opened().auth()
+        self.town.hall.on_blocked(Blocked(account(2), account(1)))
+        [(answer, _)] = self.town.game.waiting
+        answer.callback(before)
+        person = self.town.hall.people.get(account(1))
+        assert person is not None
+        self.assertEqual((len(person.sessions), person.about.blocked_by), (2, {account(2)}))
 
     def test_a_connection_that_ends_while_the_game_is_asked_is_forgotten(self) -> None:
         self.town.game.silent = True

@@ -16,7 +16,7 @@ class PeopleTests(SynchronousTestCase):
         person = people.arrive(account(1), About("Ann"), 1.0)
         self.assertIs(people.find(account(1).lower()), person)
         self.assertIs(people.arrive(account(1), About("Anna"), 2.0), person)
-        self.assertEqual((person.about.name, person.read_at, len(people)), ("Anna", 2.0, 1))
+        self.assertEqual((person.about.name, person.read_at, len(people)), ("Ann", 1.0, 1))
         people.drop(person)
         self.assertIsNone(people.find(account(1).lower()))
         self.assertEqual((len(people), people.all()), (0, []))
