@@ -133,6 +133,20 @@ class JoinTests(TownTests):
         self.town.pass_time(6)
         self.assertTrue(any('code="307"' in said for said in one.heard()))
 
+    def test_former_members_of_a_guild_hear_no_line_either(self) -> None:
+        one, two = self.town.bound(1), self.town.bound(2)
+        for who in (one, two):
+            person = self.town.game.people[who.account]
+            self.town.game.people[who.account] = evolve(person, guild="g")
+            who.join("Guild-g")
+        self.town.game.people[two.account] = evolve(person, guild=None)
+        self.town.clock.advance(2)
+        two.whisper(one.jid, "still here")  # for which the game is asked
+        two.heard()
+        self.assertIn("<body>hi</body>", one.say("Guild-g", "hi")[-1])
+        room = f"Guild-g@muc.{DOMAIN}"
+        self.assertEqual(two.heard(), [occupant(two, two, room=room, codes="110 307", gone=True)])
+
     def test_former_members_are_evicted_before_a_line_is_said(self) -> None:
         one, two = self.town.bound(1), self.town.bound(2)
         for who in (one, two):

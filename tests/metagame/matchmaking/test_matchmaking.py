@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from twisted.internet.error import ConnectionLost
+from twisted.logger import LogLevel, capturedLogs
 
 from tests.metagame.matchmaking.base import CITY, HUNT, KEYS, MatchmakingCase, Reply
 
@@ -96,6 +97,13 @@ class WorldTests(MatchmakingCase):
         self.deploy.answer = Reply(200, {"host": "h", "port": 1})
         self.join(self.ann, **CITY)
         self.assertEqual(self.status(self.ann).json["status"], "IN_PROGRESS")
+
+    def test_the_log_says_why_there_is_no_game_server(self) -> None:
+        self.deploy.answer = Reply(500, {"error": "no_game_server"})
+        with capturedLogs() as events:
+            self.join(self.ann, **CITY)
+        [said] = [one for one in events if one["log_level"] is LogLevel.warn]
+        self.assertEqual((said["hunt"], said["why"]), (CITY["playerHuntId"], "status 500"))
 
     def test_capacity_is_retried_on_active_polls_for_five_minutes(self) -> None:
         for reason in ("memory", "ports"):

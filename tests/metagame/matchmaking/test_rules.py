@@ -233,6 +233,7 @@ class WaitTests(Case):
         first, left = launching.wait(match, 1.5), launching.wait(match, 1.5)
         left.cancel()
         self.failureResultOf(left, CancelledError)
+        self.assertEqual(len(clock.getDelayedCalls()), 1)
         self.assertNoResult(first)
         clock.advance(1.5)
         self.successResultOf(first)
