@@ -80,6 +80,7 @@ class Branding:
     folder: Path | None
     _body: bytes = field(default=b"", init=False)
     _read_at: float | None = field(default=None, init=False)
+    _left_out: list[str] = field(factory=list, init=False)
 
     def body(self, now: float) -> bytes:
         """The JSON answer; the folder is read again at most every ten seconds."""
@@ -131,15 +132,27 @@ class Branding:
 
     def _backgrounds(self, named: Iterable[tuple[Any, Any]]) -> list[dict[str, Any]]:
         found: dict[str, dict[str, Any]] = {}
+        left_out: list[str] = []
         for name, credit in named:
             if len(found) >= MAX_IMAGES:
                 log.warn("only the first {count} images are listed", count=MAX_IMAGES)
                 break
             if not isinstance(name, str) or name in found or not self._valid(name):
-                log.info("branding: {name!r:.120} is skipped", name=name)
+                left_out.append(repr(name)[:MAX_NAME])
                 continue
             found[name] = {"url": URL + name, "credit": clean_credit(credit)}
+        self._tell(left_out)
         return list(found.values())
+
+    def _tell(self, left_out: list[str]) -> None:
+        """Once, not every ten seconds."""
+        if left_out and left_out != self._left_out:
+            log.warn(
+                "branding: left out {names}: twice there, or no readable jpg, png or webp "
+                "of at most 25 MB under a plain name",
+                names=", ".join(left_out[:MAX_IMAGES]),
+            )
+        self._left_out = left_out
 
     def _valid(self, name: str) -> bool:
         image = self.open(name)

@@ -76,6 +76,10 @@ class Fleet:
     servers: dict[str, GameServer] = field(factory=dict, init=False)
     _held: set[int] = field(factory=set, init=False)
 
+    def has_ports(self, kind: Kind) -> bool:
+        """Whether the range has a port for such a server at all, free or not."""
+        return any(True for _ in self._ports(kind))
+
     def hold(self, kind: Kind, is_bound: Callable[[int], bool]) -> int:
         """A port for a launch, until ``started`` or ``release``; raises NoCapacity.
 

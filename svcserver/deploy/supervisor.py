@@ -176,6 +176,8 @@ class Supervisor:
             raise Unlaunchable("PORT_RANGE_BEGIN and PORT_RANGE_END name no ports")
         if self.fleet.hunt_worker and kind in PERSISTENT:
             raise Unlaunchable("this is a hunt worker: no city and no dojo")
+        if not self.fleet.has_ports(kind):
+            raise Unlaunchable("PORT_RANGE_BEGIN and PORT_RANGE_END leave no port for hunts")
         return self.fleet.hold(kind, self.is_bound)
 
     def _fork(self, launch: Launch, port: int) -> tuple[GameServer, GameProcess, Path | None]:

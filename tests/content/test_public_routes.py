@@ -105,6 +105,20 @@ class BrandingTests(PublicCase):
         self.assertEqual(said["accent"], "#d4a24c")
         self.assertEqual([one["credit"] for one in said["backgrounds"]], [None, "by me"])
 
+    def test_what_is_left_out_is_told_once_until_it_changes(self) -> None:
+        self.put("a.jpg", JPG)
+        self.put("b.jpg", PNG)
+        with capturedLogs() as events:
+            for _ in range(3):
+                self.assertEqual(self.names(), ["a.jpg"])
+            self.put("c.png", b"")
+            self.names()
+            (self.pictures / "b.jpg").unlink()
+            (self.pictures / "c.png").unlink()
+            self.names()
+        told = [one["names"] for one in events if one["log_level"].name == "warn"]
+        self.assertEqual(told, ["'b.jpg'", "'b.jpg', 'c.png'"])
+
     def test_a_broken_branding_json_is_as_none(self) -> None:
         self.put("a.jpg", JPG)
         for broken in (b"x", b"[]", b"\xff", b"[" * 10_000):

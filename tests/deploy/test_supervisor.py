@@ -209,6 +209,12 @@ class LaunchTests(SupervisorCase):
         ):
             self.failureResultOf(self.ask(self.make(**changes), CITY), Unlaunchable)
 
+    def test_a_range_of_two_ports_has_no_pool_of_hunts_that_could_be_exhausted(self) -> None:
+        supervisor = self.make(fleet=Fleet(8776, 8777))
+        self.failureResultOf(self.ask(supervisor, HUNT), Unlaunchable)  # 500, not 503: for good
+        for wish in (CITY, DOJO):
+            self.successResultOf(self.ask(supervisor, wish))
+
     def test_a_hunt_worker_has_no_city(self) -> None:
         supervisor = self.make(fleet=Fleet(8770, 8777, hunt_worker=True))
         self.failureResultOf(self.ask(supervisor, CITY), Unlaunchable)
