@@ -92,6 +92,8 @@ def check(settings: Settings) -> list[str]:
     found = []
     if not settings.has_ports:
         found.append("PORT_RANGE_BEGIN and PORT_RANGE_END name no ports; no game server can start")
+    elif settings.last_port - settings.first_port < 2:
+        found.append("PORT_RANGE_BEGIN and PORT_RANGE_END leave no port for hunts; lower BEGIN")
     if not settings.my_ip:
         found.append("MY_IP is not set; no game server can be handed out")
     if not settings.binary:

@@ -77,6 +77,8 @@ class DefaultTests(SynchronousTestCase):
         for name in set(WHOLE) - {"PORT"}:
             [line] = check(load(Settings, {**WHOLE, name: ""})[0])
             self.assertIn(name, line)
+        [line] = check(load(Settings, {**WHOLE, "PORT_RANGE_BEGIN": "8776"})[0])
+        self.assertIn("leave no port for hunts", line)
         worker = load(Settings, {**WHOLE, "CITY_MAP": "", "HUNT_WORKER": "1"})[0]
         self.assertEqual(check(worker), [])
 
