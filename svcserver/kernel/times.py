@@ -11,8 +11,8 @@ FAR_FUTURE = "2085-09-09T01:01:01.703Z"
 
 def iso(seconds: float) -> str:
     """``2026-09-21T10:00:00.000Z`` from epoch seconds."""
-    whole = int(seconds // 1)
-    return f"{_to_the_second(whole)}.{int((seconds - whole) * 1000):03d}Z"
+    whole, ms = divmod(round(seconds * 1000), 1000)  # cut, 0.003 would be 0.002999...
+    return f"{_to_the_second(whole)}.{ms:03d}Z"
 
 
 @lru_cache(maxsize=64)  # most times asked for are of this very second
