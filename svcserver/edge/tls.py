@@ -184,17 +184,17 @@ class _Attempt(protocol.ClientFactory):
         if presented == self.pin:
             self._settle(connection)
         else:
-            connection.abort()
             self._settle(Failure(Mismatch(presented)))
+            connection.abort()
 
     def lost(self, reason: Failure) -> None:
         log.debug("no TLS connection: {why}", why=reason.getErrorMessage())
         self._settle(Failure(Unreachable(self.pool.status, self.pool.code)))
 
     def _late(self) -> None:
+        self._settle(Failure(Unreachable(self.pool.status, self.pool.code)))
         if self.connection is not None:
             self.connection.abort()
-        self._settle(Failure(Unreachable(self.pool.status, self.pool.code)))
 
     def _settle(self, outcome: Any) -> None:
         result, self.result = self.result, None
