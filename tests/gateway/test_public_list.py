@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.gateway.policy import MANAGEMENT, PUBLIC_MANAGEMENT, is_under, rule
+from svcserver.gateway.policy import (
+    MANAGEMENT,
+    PUBLIC_MANAGEMENT,
+    REGISTER,
+    TOKEN,
+    Bucket,
+    is_under,
+    rule,
+)
+from svcserver.http.heads import METHODS
+from svcserver.web.table import BadPath, RouteTable
+from tests.gateway.test_policy import PIECES, dressed
 from tests.support.game import Game
 
 
@@ -26,3 +39,51 @@ class PublicListTests(SynchronousTestCase):
                 self.assertEqual(found.no and found.no.reason, "admin_route", row.path)
                 closed += 1
         self.assertGreater(closed, 0)
+
+
+class SpellingTests(SynchronousTestCase):
+    """What the metagame would read as a closed route never gets past the gateway."""
+
+    def setUp(self) -> None:
+        self.table = RouteTable()
+        self.closed = []
+        for row in Game(self).door.rows:
+            self.table.add(row)
+            if is_under(row.path.lower(), MANAGEMENT) and not row.public:
+                self.closed.append(row.path)
+
+    def check(self, method: bytes, target: bytes) -> None:
+        ruling = rule(method, target, upgrade=b"", has_body=False, gameserver_key=False)
+        if ruling.no is None:
+            try:
+                found = self.table.match(method.decode(), target.partition(b"?")[0])
+            except BadPath:
+                return
+            if found is not None:
+                self.assertNotIn(found[0].path, self.closed, target)
+
+    @settings(max_examples=300, deadline=None)
+    @given(st.sampled_from(sorted(METHODS)), st.integers(0, 1 << 24), st.data())
+    def test_in_any_spelling_of_its_path(
+        self, method: bytes, seed: int, data: st.DataObject
+    ) -> None:
+        path = data.draw(st.sampled_from(self.closed)).replace("<", "").replace(">", "")
+        self.check(method, dressed(path, seed).encode("latin-1"))
+
+    @settings(max_examples=300, deadline=None)
+    @given(st.sampled_from(sorted(METHODS)), st.lists(PIECES, max_size=9).map("".join))
+    def test_in_any_mixture_of_tricks(self, method: bytes, target: str) -> None:
+        self.check(method, b"/svc/api" + target.encode("latin-1"))
+        self.check(method, b"/" + target.encode("latin-1"))
+
+    @settings(max_examples=200, deadline=None)
+    @given(st.sampled_from([(TOKEN, Bucket.TOKEN), (REGISTER, Bucket.REGISTER)]), st.integers(0))
+    def test_no_spelling_of_a_dear_route_pays_less(
+        self, dear: tuple[str, Bucket], seed: int
+    ) -> None:
+        path, bucket = dear
+        target = dressed(path, seed % (1 << 24)).encode("latin-1")
+        if self.table.match("POST", target) is not None:
+            ruling = rule(b"POST", target, upgrade=b"", has_body=True, gameserver_key=False)
+            self.assertIs(ruling.bucket, bucket)
+        self.assertIsNotNone(self.table.match("POST", path.upper().encode()))
