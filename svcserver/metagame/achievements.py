@@ -14,14 +14,13 @@ from svcserver.metagame.parts import Parts
 from svcserver.metagame.progression import config
 from svcserver.metagame.progression.management import ProgressionManagement
 from svcserver.metagame.progression.routes import HuntPass, Progression
-from svcserver.metagame.relayed import Relayed
 from svcserver.web.routes import Feature
 
 
 def features(parts: Parts) -> list[Feature]:
     """These features; raises BadData where a data or season file is no good."""
     settings, ledger, now = parts.settings, parts.ledger, parts.now
-    log = EventLog(ledger, now, Relayed(now))
+    log = EventLog(ledger, now, parts.relayed)
     tracks = config.load(settings.progression_config_dir, settings.active_hunt_pass)
     seasons, game_data = registry.load(), load_game_data()
     return [

@@ -21,7 +21,6 @@ from svcserver.metagame.inventory.store import forget_old
 from svcserver.metagame.loadouts.routes import Loadouts
 from svcserver.metagame.loadouts.rules import load as load_loadout_defaults
 from svcserver.metagame.parts import Parts
-from svcserver.metagame.relayed import Relayed
 from svcserver.metagame.savehistory.routes import SaveHistory
 from svcserver.metagame.savehistory.rules import Retention
 from svcserver.metagame.savehistory.store import Thinning
@@ -39,7 +38,7 @@ def features(parts: Parts) -> list[Feature]:
     """These features; raises BadData where a data file is no good."""
     settings, ledger, now = parts.settings, parts.ledger, parts.now
     policy = Policy(settings.inventory_refuse_overspend, settings.inventory_report_removals)
-    relayed, thinning = Relayed(now), thinning_of(settings)
+    relayed, thinning = parts.relayed, thinning_of(settings)
     catalogue = load_catalogue(repeatable=settings.store_repeatable_tokens)
     return [
         Inventory(policy, ledger, now, relayed),

@@ -25,6 +25,7 @@ from svcserver.metagame.dashboard.shown import Shown
 from svcserver.metagame.health.rules import Health
 from svcserver.metagame.parties.rules import Parties, PartiesInMemory
 from svcserver.metagame.presence.online import Online, OnlineInMemory
+from svcserver.metagame.relayed import Relayed
 from svcserver.metagame.settings import Settings
 from svcserver.metagame.tokens import Tokens
 
@@ -58,11 +59,16 @@ class Parts:
     tokens: Tokens
     directory: Directory
     registration: Registration
+    relayed: Relayed = field(init=False)
     online: Online = field(factory=OnlineInMemory)
     parties: Parties = field(factory=PartiesInMemory)
     news: News = field(factory=News)
     health: Health = field(factory=Health)
     shown: Shown = field(factory=Shown)
+
+    @relayed.default
+    def _one_for_all(self) -> Relayed:
+        return Relayed(self.now)
 
     @classmethod
     def of(

@@ -5,6 +5,7 @@ from typing import Any
 from sqlalchemy import func, insert, select
 from twisted.internet.defer import Deferred, fail
 from twisted.internet.task import Clock
+from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import datafiles
@@ -12,6 +13,7 @@ from svcserver.metagame.belongings import Housekeeping
 from svcserver.metagame.relayed import MAX_PAIRS, Relayed
 from svcserver.metagame.shop.store import PURCHASE_TOKENS
 from svcserver.web.routes import Call, Caller
+from tests.support.belongings import Owner
 from tests.support.game import Game
 from tests.support.ledger import InstantLedger
 
@@ -94,3 +96,19 @@ class RelayedTests(SynchronousTestCase):
             call = Call(caller, None, None)  # type: ignore[arg-type]
             self.assertEqual(relayed.subject(call, f"UID-{number}"), f"UID-{number}")
         self.assertEqual(len(relayed._seldom), MAX_PAIRS)
+
+    def test_one_line_a_minute_for_a_pair_whatever_is_written(self) -> None:
+        game = Game(self)
+        ann, bob = Owner.of(game, "Ann_1"), game.player("Bob_1")
+        account, character = ann.player.id, ann.character
+        with capturedLogs() as events:
+            for path, body in (
+                ("/inventory", {"accountId": account, "characterId": character}),
+                (f"/loadout/{account}/{character}/0", {"data": "{}"}),
+                (f"/progression/{account}", {}),
+                (f"/entitlementv2/{account}", {"entitlement": "X"}),
+            ):
+                page = ann.by_server("POST", path, body, token=bob.token)
+                self.assertEqual(page.status, 200, path)
+        said = [one for one in events if one.get("forwarded") == bob.id]
+        self.assertEqual([one["named"] for one in said], [account])
