@@ -21,6 +21,8 @@ from twisted.python.failure import Failure
 log = Logger()
 
 MAX_OUTPUT = 1024 * 1024  # bytes of one server's output file; then it begins anew
+CHUNK = 64 * 1024  # bytes
+MAX_LEFT = 1024 * 1024  # bytes read from the pipe of a dead server; it usually holds 64 KiB at most
 WELL = "code 0"  # how a game server ends that had nothing left to do
 LEASH = str(Path(__file__).with_name("leash.py"))
 
@@ -102,11 +104,24 @@ class GameProcess(ProcessProtocol):
     def processExited(self, reason: Failure) -> None:
         """It is dead from here on, even while a grandchild holds its pipes."""
         self.over = True
-        transport: Any = self.transport
-        transport.loseConnection()
         if self.group is not None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.group, signal.SIGKILL)  # what it forked goes with it
+        transport: Any = self.transport
+        for pipe in list(getattr(transport, "pipes", {}).values()):
+            self._drain(pipe.fileno())
+        transport.loseConnection()
+
+    def _drain(self, pipe: int) -> None:
+        """Read what a pipe still holds: the last words, which closing it would throw away."""
+        for _ in range(MAX_LEFT // CHUNK):  # a grandchild may write on
+            try:
+                data = os.read(pipe, CHUNK)
+            except OSError:  # empty
+                return
+            if not data:
+                return
+            self.outReceived(data)
 
     def processEnded(self, reason: Failure) -> None:
         """The pipes are closed, too."""

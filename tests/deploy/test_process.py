@@ -29,6 +29,7 @@ class Transport:
     refuse: Exception | None = None
     signals: list[str] = field(factory=list)
     stdin_closed: bool = False
+    pipes: dict[int, Any] = field(factory=dict)
 
     def signalProcess(self, how: str) -> None:
         if self.refuse is not None:
@@ -106,6 +107,34 @@ class OutputTests(SynchronousTestCase):
         with capturedLogs() as events:
             self.begun().write(b"lost")
         self.assertEqual([one["log_level"].name for one in events], ["warn"])
+
+
+@define
+class Pipe:
+    """Our end of a child's output."""
+
+    end: int
+
+    def fileno(self) -> int:
+        return self.end
+
+
+class LastWordsTests(SynchronousTestCase):
+    def test_what_a_dead_server_said_last_is_read_before_its_pipes_are_closed(self) -> None:
+        path = Path(self.enterContext(tempfile.TemporaryDirectory()), "hunt.log")
+        ours, its = os.pipe()
+        self.addCleanup(os.close, ours)
+        os.set_blocking(ours, False)
+        os.write(its, b"x" * 50_000 + b"crashed here\n")
+        process = GameProcess(Output(path), lambda how: None)
+        transport = Transport()
+        transport.pipes = {1: Pipe(ours)}
+        process.makeConnection(transport)
+        process.processExited(Failure(ProcessDone(0)))  # its end is open: a grandchild has it
+        os.close(its)
+        process.processEnded(Failure(ProcessDone(0)))
+        self.assertTrue(path.read_bytes().endswith(b"xcrashed here\n"))
+        self.assertEqual(path.stat().st_size, 50_013)
 
 
 class ProcessTests(SynchronousTestCase):

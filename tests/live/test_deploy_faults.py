@@ -100,6 +100,19 @@ def _until_empty(service: Service) -> None:
     eventually(lambda: not servers(service))
 
 
+def test_the_last_words_of_a_crash_are_in_its_log(tmp_path: Path) -> None:
+    wordy = (
+        "i=0; while [ $i -lt 400 ]; do echo 'a line of a long traceback, like others'; i=$((i+1))"
+    )
+    crashing = program(tmp_path, "crashes", f"{wordy}; done", "echo last words", "exit 3")
+    with deploy(tmp_path, GAMESERVER_BINARY_PATH=crashing, HUNT_WORKER="1") as service:
+        for count in range(1, 6):
+            port = hand_out(service, HUNT)[1]["port"]
+            eventually(lambda count=count: service.log.count("ended: code 3") == count)
+            output = Path(tmp_path, "gameserver-logs", f"hunt-{port}.log")
+            assert output.read_text().endswith("\nlast words\n")
+
+
 def test_what_a_game_server_forked_ends_with_it(tmp_path: Path) -> None:
     flag = tmp_path / "enough"
     waiting = f"while [ ! -e {flag} ]; do sleep 0.1; done"
