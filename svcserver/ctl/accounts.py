@@ -82,7 +82,7 @@ def new_key(host: Host, out: Out, name: str) -> None:
     """Give an account another key, for one that is lost or known to others.
 
     The old key no longer works; prints the only copy of the new one. Who is logged in
-    stays so until the day is over.
+    may stay so for a day.
     """
     key = rules.new_account_key()
     with ledger(host) as tx:

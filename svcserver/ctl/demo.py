@@ -22,6 +22,7 @@ from svcserver.ctl.stacking import Stack
 
 FOLDER = "demo-host"
 PORTS = Ports(gateway=61443, relay=61010)
+STOPPED = Broken("stack", "stopped before the evening was over")
 
 
 @click.command("demo")
@@ -53,6 +54,8 @@ def demo(
     if why is None and times:
         tell_times(out, timings)
     out.data(findings(wishes, why, timings))
+    if why is STOPPED:
+        fail(why.seen)
     if why is not None:
         fail(f"the evening failed at the {why}; the services' log is {folder / 'stack.log'}")
 
@@ -69,7 +72,8 @@ def run(host: Host, out: Out, wishes: Wishes, timings: Timings, *, once: bool) -
             "before", "shutdown", lambda: Deferred.fromCoroutine(stack.stop())
         )
         why = await evening(reactor, stack, host, out, wishes, timings)
-        ended.append(why)
+        # what the end of the stack broke is no fault of the host
+        ended.append(STOPPED if why is not None and stack.told_to_stop else why)
         if why is None and not once:
             tell(host, out)
             await stack.gone  # until Ctrl-C, or the stack's own end
