@@ -130,7 +130,8 @@ class Worker:
             if self._raw.in_transaction:
                 self._raw.execute("ROLLBACK")
         except sqlite3.Error:
-            log.failure("a transaction could not be rolled back")
+            said = "a transaction could not be rolled back"
+            self._reactor.callFromThread(log.failure, said, Failure())  # logs are the reactor's
 
     def _together(self, batch: list[Job]) -> list[Outcome] | None:
         """Run the jobs one after the other; None when one failed after it had written.
