@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from svcserver.metagame.accounts.invites import Invites
 from svcserver.metagame.accounts.login import Login
 from svcserver.metagame.accounts.lookups import Lookups
-from svcserver.metagame.accounts.management import AccountManagement, Invites
+from svcserver.metagame.accounts.management import AccountManagement
 from svcserver.metagame.achievements import features as achievements
 from svcserver.metagame.belongings import features as belongings
 from svcserver.metagame.belongings import thinning_of

@@ -16,7 +16,7 @@ from svcserver.kernel.json import Json
 from svcserver.kernel.refusals import Malformed, Refusal, TooMany
 from svcserver.kernel.signals import Renamed, Signal
 from svcserver.metagame.accounts import rules
-from svcserver.metagame.accounts.rules import Invite, NewAccount
+from svcserver.metagame.accounts.rules import NewAccount
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.tokens import Tokens
 from svcserver.web.routes import (
@@ -34,7 +34,6 @@ log = Logger()
 
 PAGE = 100
 MAX_OFFSET = 10_000_000
-MAX_USES = 1_000
 
 
 class RegisterReply(TypedDict):
@@ -70,27 +69,69 @@ class TokenWish(TypedDict):
     UserId: str
 
 
-class InviteWish(TypedDict):
-    """Uses from 1 to 1000; the name is a note for the log."""
-
-    uses: NotRequired[int]
-    name: NotRequired[str]
-
-
-class CodeWish(TypedDict):
-    """A code of the owner's own choice."""
-
-    NewInviteCode: str
-    Uses: int
-    InfiniteUses: NotRequired[bool]
-
-
 class UserInfo(TypedDict):
     """An account as its holder sees it."""
 
     UserId: str
     Username: str
     IsAdmin: bool
+
+
+class ModeReply(TypedDict, total=False):
+    """Nothing while no mode is set."""
+
+    RegistrationMode: str
+
+
+class NameReply(TypedDict):
+    """Why not, where the name is not free."""
+
+    available: bool
+    error: NotRequired[str]
+    message: NotRequired[str]
+
+
+class UserEntry(TypedDict):
+    """An account in the list of all."""
+
+    Username: str
+    UserId: str
+
+
+class AllUsers(TypedDict):
+    """By name."""
+
+    Users: list[UserEntry]
+
+
+class AccountEntry(TypedDict):
+    """An account as an admin sees it; never a whole hash."""
+
+    id: str
+    name: str
+    admin: bool
+    keyFingerprint: str | None
+
+
+class AccountPage(TypedDict):
+    """Up to 100 by id, and where the next begin; null on the last page."""
+
+    accounts: list[AccountEntry]
+    nextOffset: int | None
+
+
+class RenameReply(TypedDict):
+    """The name before and the name now."""
+
+    UserId: str
+    OldUsername: str
+    Username: str
+
+
+class PlayerToken(TypedDict):
+    """A player token for 24 hours."""
+
+    JWT: str
 
 
 @define
@@ -125,7 +166,9 @@ class AccountManagement:
     also_rename: Sequence[Also] = ()
     busy: Callable[[str], float] = field(default=lambda address: 0.0)
 
-    @routes.row("GET", "/svc/api/RegistrationStatus", access=Access.NONE, reply=dict, public=True)
+    @routes.row(
+        "GET", "/svc/api/RegistrationStatus", access=Access.NONE, reply=ModeReply, public=True
+    )
     async def registration_status(self, call: Call) -> Answer:
         """The mode; ``{}`` when none is set."""
         mode = self.registration.mode
@@ -137,11 +180,11 @@ class AccountManagement:
         access=Access.ADMIN_KEY,
         body=object,
         sends=ModeWish,
-        reply=dict,
+        reply=ModeReply,
     )
     async def set_registration_status(self, call: Call) -> Answer:
         """Change the mode until the next restart."""
-        mode = _fields(call.body).get("RegistrationStatus")
+        mode = members(call.body).get("RegistrationStatus")
         if mode not in rules.MODES:
             raise Malformed("unknown registration mode")
         self.registration.mode = mode
@@ -161,7 +204,7 @@ class AccountManagement:
     )
     async def register(self, call: Call) -> Answer:
         """A new account; the reply holds the only copy of its key."""
-        sent = _fields(call.body)
+        sent = members(call.body)
         code = sent.get("InviteCode")
         if code is not None and not isinstance(code, str):
             raise Malformed("InviteCode must be a text", code="bad_request")
@@ -178,7 +221,11 @@ class AccountManagement:
         return Answer(200, reply)
 
     @routes.row(
-        "GET", "/svc/api/UsernameAvailable", access=Access.NONE, reply=dict, query=("Username",)
+        "GET",
+        "/svc/api/UsernameAvailable",
+        access=Access.NONE,
+        reply=NameReply,
+        query=("Username",),
     )
     async def username_available(self, call: Call) -> Answer:
         """Always 200; rules and existing accounts only."""
@@ -209,7 +256,7 @@ class AccountManagement:
         }
         return Answer(200, reply)
 
-    @routes.row("GET", "/svc/api/GetAllUsers", access=Access.ADMIN_KEY, reply=dict, quiet=True)
+    @routes.row("GET", "/svc/api/GetAllUsers", access=Access.ADMIN_KEY, reply=AllUsers, quiet=True)
     async def all_users(self, call: Call) -> Answer:
         """Every account's name and id."""
         everyone = await self.ledger.read(lambda tx: SqlAccounts(tx).everyone())
@@ -220,7 +267,7 @@ class AccountManagement:
         "GET",
         "/svc/api/DashboardAccounts",
         access=Access.ADMIN_KEY,
-        reply=dict,
+        reply=AccountPage,
         query=("offset",),
         quiet=True,
     )
@@ -250,13 +297,13 @@ class AccountManagement:
         access=Access.ADMIN_KEY,
         body=object,
         sends=RenameWish,
-        reply=dict,
+        reply=RenameReply,
         refuse=worded,
         bad_json=BAD_JSON,
     )
     async def rename(self, call: Call) -> Answer:
         """Rename an account and its characters together."""
-        sent = _fields(call.body)
+        sent = members(call.body)
         account_id, current, new = (sent.get(key) for key in ("UserId", "Username", "NewUsername"))
         if not isinstance(new, str) or not (
             isinstance(account_id, str) or isinstance(current, str)
@@ -288,101 +335,19 @@ class AccountManagement:
         access=Access.ADMIN_KEY,
         body=object,
         sends=TokenWish,
-        reply=dict,
+        reply=PlayerToken,
     )
     async def player_token(self, call: Call) -> Answer:
         """A 24-hour player token for any id; the id is not checked."""
-        account_id = _fields(call.body).get("UserId")
+        account_id = members(call.body).get("UserId")
         if not isinstance(account_id, str) or not account_id:
             raise Malformed("UserId must be a text")
         log.warn("an admin took a player token for {account}", account=account_id)
         return Answer(200, {"JWT": self.tokens.sign(account_id)})
 
 
-@frozen
-class Invites:
-    """Invite codes under ``/svc/api``."""
-
-    routes: ClassVar[Routes] = Routes(bare)
-    ledger: Ledger
-
-    @routes.row("GET", "/svc/api/InviteCodes", access=Access.ADMIN_KEY, reply=dict)
-    async def list_codes(self, call: Call) -> Answer:
-        """Every code, with what is left of it."""
-        invites = await self.ledger.read(lambda tx: SqlAccounts(tx).invites())
-        listed = [
-            {
-                "inviteCode": one.code,
-                "usesRemaining": one.uses_remaining,
-                "infiniteUses": one.infinite_uses,
-            }
-            for one in invites
-        ]
-        return Answer(200, {"InviteCodes": listed})
-
-    @routes.row(
-        "POST",
-        "/svc/api/CreateInvite",
-        access=Access.ADMIN_KEY,
-        body=object,
-        sends=InviteWish,
-        reply=dict,
-        refuse=worded,
-        bad_json=BAD_JSON,
-    )
-    async def create(self, call: Call) -> Answer:
-        """A fresh code; ``name`` is only a note for the log."""
-        sent = _fields(call.body)
-        uses, name = sent.get("uses", 1), sent.get("name", "")
-        if type(uses) is not int or not 1 <= uses <= MAX_USES:
-            raise Malformed("uses must be a whole number from 1 to 1000", code="bad_request")
-        if not isinstance(name, str):
-            raise Malformed("name must be a text", code="bad_request")
-        code = rules.new_invite_code()
-        await self.ledger.write(lambda tx: SqlAccounts(tx).put_invite(Invite(code, uses, False)))
-        shown = rules.first_group(code)
-        log.info("invite {code} created", code=shown, uses=uses, note=name[:64])
-        return Answer(200, {"code": code})
-
-    @routes.row(
-        "POST",
-        "/svc/api/RegisterInviteCode",
-        access=Access.ADMIN_KEY,
-        body=object,
-        sends=CodeWish,
-        reply=dict,
-    )
-    async def register_code(self, call: Call) -> Answer:
-        """A code of the owner's own choice; an existing one gets the new uses."""
-        sent = _fields(call.body)
-        code, uses = sent.get("NewInviteCode"), sent.get("Uses")
-        infinite = sent.get("InfiniteUses", False)
-        if not isinstance(code, str) or not 1 <= len(code.strip()) <= rules.MAX_CODE:
-            raise Malformed("NewInviteCode must be a text")
-        if "\0" in code or type(infinite) is not bool:
-            raise Malformed("InfiniteUses must be true or false")
-        if not infinite and (type(uses) is not int or not 1 <= uses <= 2**31 - 1):
-            raise Malformed("Uses must be a whole number of at least 1")
-        count = uses if type(uses) is int and 0 <= uses <= 2**31 - 1 else 0
-        invite = Invite(code.strip(), count, infinite)
-        await self.ledger.write(lambda tx: SqlAccounts(tx).put_invite(invite))
-        return Answer(200, EMPTY_OBJECT)
-
-    @routes.row(
-        "DELETE",
-        "/svc/api/InviteCode/<code>",
-        access=Access.ADMIN_KEY,
-        reply=dict,
-        secret_path=("code",),
-    )
-    async def revoke(self, call: Call, code: str) -> Answer:
-        """Revoke a code; always 200."""
-        wanted = code.strip()
-        await self.ledger.write(lambda tx: SqlAccounts(tx).drop_invite(wanted))
-        return Answer(200, EMPTY_OBJECT)
-
-
-def _fields(body: Json) -> dict[str, Any]:
+def members(body: Json) -> dict[str, Any]:
+    """A JSON object's members; raises bad_request for any other body."""
     if not isinstance(body, dict):
         raise Malformed("the body must be a JSON object", code="bad_request")
     return body

@@ -18,6 +18,7 @@ from svcserver.edge.joining import NoJoinString, join_string
 from svcserver.kernel import json
 from svcserver.kernel.ids import CharacterId
 from svcserver.kernel.refusals import Malformed, Missing, TooMany
+from svcserver.metagame.accounts.management import AccountEntry
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.characters.rules import MAX_VERSION, MAX_VERSION_DIGITS
 from svcserver.metagame.dashboard.diffs import MAX_SIZE, Change, difference
@@ -36,19 +37,10 @@ FOUND = 50  # accounts a search lists
 MAX_TEXT = 64
 
 
-class FoundAccount(TypedDict):
-    """An account as ``DashboardAccounts`` lists it."""
-
-    id: str
-    name: str
-    admin: bool
-    keyFingerprint: str | None
-
-
 class SearchReply(TypedDict):
     """``more``: there are others beyond the first fifty."""
 
-    accounts: list[FoundAccount]
+    accounts: list[AccountEntry]
     more: bool
 
 

@@ -65,6 +65,19 @@ class Seeded(TypedDict):
     Tracks: list[TrackRecord]
 
 
+class EntitlementsHeld(TypedDict):
+    """What the account holds now."""
+
+    UserId: str
+    Entitlements: list[EntitlementRecord]
+
+
+class EntitlementRevoked(EntitlementsHeld):
+    """``Revoked``: it was in force."""
+
+    Revoked: bool
+
+
 @frozen
 class ProgressionManagement:
     """Report, seed, grant, revoke."""
@@ -142,7 +155,7 @@ class ProgressionManagement:
         access=Access.ADMIN_KEY,
         body=object,
         sends=GrantWish,
-        reply=dict,
+        reply=EntitlementsHeld,
     )
     async def grant(self, call: Call) -> Answer:
         """Grant for hours; 0 or absent for ever."""
@@ -163,7 +176,7 @@ class ProgressionManagement:
         access=Access.ADMIN_KEY,
         body=object,
         sends=RevokeWish,
-        reply=dict,
+        reply=EntitlementRevoked,
     )
     async def revoke(self, call: Call) -> Answer:
         """End one; ``Revoked`` says whether it was in force."""
