@@ -28,16 +28,45 @@ from svcserver.web.routes import NO_CONTENT, Access, Answer, Call, Routes, coded
 log = Logger()
 
 
+class OfferedItem(TypedDict):
+    """Something the offer gives."""
+
+    catalogId: str
+    quantity: int
+
+
+class OfferedEntitlement(TypedDict):
+    """``duration`` in hours; 0 for ever."""
+
+    name: str
+    duration: int
+
+
 class OfferReply(TypedDict):
-    """An offer; 22 fields, of which these matter to a reader."""
+    """An offer; one of the 22 fields missing makes the client drop it."""
 
     id: str
     displayName: str
+    displayDescription: str
+    displayPriority: int
     tags: list[str]
     platinumPrice: int
-    items: list[dict[str, Any]] | None
-    entitlements: list[dict[str, Any]]
+    platinumSalePrice: None
+    cellDustPrice: None
+    prestigePrice: None
+    event01Price: None
+    steelMarksPrice: None
+    gildedMarksPrice: None
+    items: list[OfferedItem] | None
+    entitlements: list[OfferedEntitlement]
+    maxAllowed: int
     remaining: int
+    loadoutSlots: None
+    availableFrom: None
+    availableTo: None
+    timeAvailabilityReason: None
+    platformOfferId: None
+    missingEntitlementNames: None
 
 
 class TokenReply(TypedDict):
