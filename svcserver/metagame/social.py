@@ -11,14 +11,14 @@ from svcserver.metagame.guilds.management import GuildManagement
 from svcserver.metagame.guilds.routes import GuildRoutes, GuildStubs
 from svcserver.metagame.guilds.store import drop_invites_between
 from svcserver.metagame.parties.management import PartyManagement
-from svcserver.metagame.parties.routes import NO_CANDIDATES, Candidates, Inviting, PartyRoutes
+from svcserver.metagame.parties.routes import Candidates, Inviting, PartyRoutes
 from svcserver.metagame.parts import Parts
 from svcserver.metagame.slayerlinks.routes import SlayerLinks
 from svcserver.metagame.slayerlinks.store import cancel_between
 from svcserver.web.routes import Feature
 
 
-def features(parts: Parts, candidates: Candidates = NO_CANDIDATES) -> list[Feature]:
+def features(parts: Parts, candidates: Candidates) -> list[Feature]:
     """The social features, joined by their news; ``candidates`` show in the party poll."""
     links = SlayerLinks(parts.ledger, parts.now)
     return [*_parties(parts, candidates), *_friends(parts), *_guilds(parts), links]

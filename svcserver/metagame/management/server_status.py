@@ -80,15 +80,6 @@ class Instances(Protocol):
     def place(self, players: list[Whereabouts]) -> Deferred[Placed]: ...
 
 
-@frozen
-class NoInstances:
-    """Without a deploy server."""
-
-    def place(self, players: list[Whereabouts]) -> Deferred[Placed]:
-        """Nobody is anywhere."""
-        return succeed(Placed([], {}))
-
-
 @define
 class _Variant:
     """One cached variant; requests that come while it is built share the build."""

@@ -102,18 +102,6 @@ class Apart(Protocol):
     def apart(self, me: AccountId, others: Iterable[AccountId]) -> Deferred[set[AccountId]]: ...
 
 
-@frozen
-class NoCandidates:
-    """Nobody is matched."""
-
-    def of_party(self, party_id: str, now: float) -> PartyCandidate | None:
-        """None."""
-        return None
-
-
-NO_CANDIDATES = NoCandidates()
-
-
 def refuse(status: int, refusal: Refusal) -> Answer:
     """Every refusal here has the body ``{}``."""
     return Answer(status, EMPTY_OBJECT)
@@ -146,7 +134,7 @@ class PartyRoutes:
     settings: Settings
     inviting: Inviting
     heard: Signal[Heard]
-    candidates: Candidates = NO_CANDIDATES
+    candidates: Candidates
 
     @property
     def parties(self) -> Parties:

@@ -52,12 +52,13 @@ class ServerStatusTests(SynchronousTestCase):
             self.assertEqual(list(page.json), KEYS)
             self.assertEqual(
                 (
+                    page.json["online"],
                     page.json["playersOnline"],
                     page.json["players"],
                     page.json["instances"],
                     page.json["limited"],
                 ),
-                (0, [], [], True),
+                (True, 0, [], [], True),
             )
 
     def test_the_registered_see_who_is_where_by_name(self) -> None:
@@ -69,7 +70,7 @@ class ServerStatusTests(SynchronousTestCase):
         for credentials in ({"key": self.ann.key}, {"token": self.ann.token}):
             page = self.game.browse("GET", PATH, **credentials)
             self.assertEqual(list(page.json), KEYS)
-            self.assertEqual(page.json["limited"], False)
+            self.assertEqual((page.json["online"], page.json["limited"]), (True, False))
             self.assertEqual(page.json["playersOnline"], 2)
             self.assertEqual(
                 page.json["players"],
