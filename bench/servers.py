@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from svcserver.ctl.keys import new_signing_keys
@@ -58,6 +58,8 @@ def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(0.05)
     raise SystemExit(f"{process.args!r} did not start:\n{log.read_text()[-2000:]}")
 
 
