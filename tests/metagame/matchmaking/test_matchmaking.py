@@ -33,7 +33,8 @@ class WorldTests(MatchmakingCase):
             },
         )
         self.assertEqual(
-            (said["candidateStatusPeriodMillis"], said["statusDuration"]), (10000, 0.0)
+            (said["candidateStatusPeriodMillis"], said["statusDuration"], said["statusReason"]),
+            (10000, 0.0, None),
         )
 
     def test_dojo_blank_hunts_and_the_tutorial_go_at_once_too(self) -> None:
@@ -133,6 +134,10 @@ class WorldTests(MatchmakingCase):
         self.game.clock.advance(2.5)
         self.game.browse.flush()
         self.assertEqual(self.successResultOf(asked).status, 200)
+        polled = self.game.browse.ask("GET", "/candidate/status", token=self.ann.token)
+        self.game.clock.advance(1.5)
+        self.game.browse.flush()
+        self.assertEqual(self.successResultOf(polled).json["status"], "MATCHING")
         polled = self.game.browse.ask("GET", "/candidate/status", token=self.ann.token)
         self.deploy.held[0].callback(Reply(200, {"host": "h", "port": 9}))
         self.game.browse.flush()
