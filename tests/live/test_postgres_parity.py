@@ -2,41 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+from tests.live.parity import Run
 from tests.support.postgres import fresh_database
 
 pytestmark = pytest.mark.live
 
-ROOT = Path(__file__).parents[2]
-TIMEOUT_S = 1800  # a minute and a half where nothing else runs
 
-
-def test_every_feature_test_holds_on_postgresql() -> None:
+def test_every_feature_test_holds_on_postgresql(parity_run: Run) -> None:
     fresh_database()  # skips where there is no PostgreSQL, and counts as required
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "tests/metagame",
-            "-p",
-            "no:cacheprovider",
-            "--import-mode=importlib",
-        ],
-        cwd=ROOT,
-        env={**os.environ, "SVC_TEST_DATABASE": "postgresql"},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    verdict = done.stdout.splitlines()[-1]
-    assert done.returncode == 0, done.stdout[-8000:]
+    status, said = parity_run.result()
+    verdict = said.splitlines()[-1]
+    assert status == 0, said[-8000:]
     assert re.search(r"\b[1-9]\d{2,} passed", verdict) and "skipped" not in verdict, verdict
