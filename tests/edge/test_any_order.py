@@ -6,7 +6,6 @@ Both ends stop and go at any moment, connections come up late, and bytes arrive 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 from attrs import define, field
@@ -17,7 +16,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.edge import channel
 from svcserver.edge.upstream import Pool
-from tests.edge.wires import Edge, Upstream, Wire, gateway
+from tests.edge.wires import Edge, Upstream, Wire, gateway, pieces_of
 
 CLOSED = b"closed"  # what stands for a refusal
 LARGE = 70_000  # bytes: more than may wait, fewer than are allowed
@@ -202,10 +201,7 @@ class AnyOrderTests(SynchronousTestCase):
         self, asks: list[Ask], steps: list[str], leaves: bool, data: st.DataObject
     ) -> None:
         raw = b"".join(ask.sent() for ask in asks)
-        cuts = data.draw(st.sets(st.integers(1, len(raw)), max_size=12))
-        edges = [0, *sorted({*cuts, *range(65_536, len(raw), 65_536)}), len(raw)]
-        pieces = [raw[a:b] for a, b in pairwise(edges) if a < b]
-        world = World(asks, pieces, lambda: data.draw(SHAPES), leaves)
+        world = World(asks, pieces_of(raw, data), lambda: data.draw(SHAPES), leaves)
         for what in steps:
             world.step(what)
         world.finish()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import httptools
 from attrs import define, field
+from hypothesis import strategies as st
 from twisted.internet.address import IPv4Address
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.error import ConnectionAborted, ConnectionDone
@@ -246,3 +248,10 @@ def run(clock: Clock, seconds: float) -> None:
     """Time passes, second by second, as the rounds do."""
     for _ in range(int(seconds)):
         clock.advance(1)
+
+
+def pieces_of(raw: bytes, data: st.DataObject) -> list[bytes]:
+    """``raw`` cut anywhere, in pieces no larger than a socket gives at once."""
+    cuts = data.draw(st.sets(st.integers(1, len(raw)), max_size=12))
+    edges = [0, *sorted({*cuts, *range(65_536, len(raw), 65_536)}), len(raw)]
+    return [raw[begin:end] for begin, end in pairwise(edges) if begin < end]

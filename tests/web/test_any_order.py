@@ -6,7 +6,6 @@ say that it has sent everything.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 from attrs import define, field
@@ -22,7 +21,7 @@ from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
 from svcserver.web.saying import Stream
 from svcserver.web.site import FrontFactory
-from tests.edge.wires import Wire
+from tests.edge.wires import Wire, pieces_of
 
 LARGE = 70_000  # bytes: more than may wait
 KINDS = st.sampled_from(["now", "later", "stream"])
@@ -178,9 +177,7 @@ class AnyOrderTests(SynchronousTestCase):
         self, asks: list[Ask], steps: list[str], leaves: bool, data: st.DataObject
     ) -> None:
         raw = b"".join(ask.sent() for ask in asks)
-        cuts = data.draw(st.sets(st.integers(1, len(raw)), max_size=12))
-        edges = [0, *sorted({*cuts, *range(65_536, len(raw), 65_536)}), len(raw)]
-        world = World([raw[a:b] for a, b in pairwise(edges) if a < b], leaves)
+        world = World(pieces_of(raw, data), leaves)
         for what in steps:
             world.step(what)
         world.finish()
