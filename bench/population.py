@@ -11,8 +11,8 @@ from svcserver.db import migrations
 from svcserver.db.engine import database_url, make_engine
 from svcserver.db.transaction import transaction
 from svcserver.metagame.accounts.store import ACCOUNT_KEYS, ACCOUNTS
-from svcserver.metagame.characters.store import CHARACTER_SAVES, CHARACTERS
-from svcserver.metagame.inventory.store import ITEM_STACKS
+from svcserver.metagame.belongings.characters.store import CHARACTER_SAVES, CHARACTERS
+from svcserver.metagame.belongings.inventory.store import ITEM_STACKS
 
 SAVES, STACKS = 2, 5  # of each account
 SAVE_BYTES = 2_000

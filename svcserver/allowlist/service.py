@@ -21,7 +21,7 @@ from svcserver.allowlist.keeping import Audit, StateFile
 from svcserver.allowlist.programs import FirewallError, Programs
 from svcserver.allowlist.routes import Desk
 from svcserver.allowlist.settings import Settings
-from svcserver.kernel.steady import SteadyTime, steady_reactor
+from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
 from svcserver.web.jsonlines import json_lines
 from svcserver.web.metrics import Figure, metrics
 from svcserver.web.serving import ENV_FILE, House, Listening, read_settings, warn_of
@@ -47,7 +47,7 @@ class Options(usage.Options):
 def makeService(options: Options, reactor: Any = None) -> House:
     """The allowlist helper as a service."""
     if reactor is None:
-        reactor = steady_reactor()
+        reactor = monotonic_reactor()
     settings = options.settings
     helper = make_helper(settings, reactor)
     desk = Desk(helper, settings.secret)
@@ -98,7 +98,8 @@ def make_helper(settings: Settings, reactor: Any) -> Helper:
         )
     return Helper(
         reactor,
-        SteadyTime().now,  # a clock that is set must not shut players out, nor keep strangers in
+        # a clock that is set must not shut players out, nor keep strangers in
+        MonotonicClock().now,
         Entries(float(settings.ttl_s), settings.max_entries),
         make_firewall(settings, reactor),
         settings.ports,

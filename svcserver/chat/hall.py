@@ -15,7 +15,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.chat import acts
-from svcserver.chat.holds import Holds
+from svcserver.chat.lockout import Lockout
 from svcserver.chat.people import People, Person
 from svcserver.chat.ports import About, Game, Wire
 from svcserver.chat.presence import Presences
@@ -54,7 +54,7 @@ class Hall:
     clock: IReactorTime
     now: Callable[[], float]  # epoch seconds
     rooms: Rooms = field(factory=Rooms)
-    holds: Holds = field(factory=Holds)
+    holds: Lockout = field(factory=Lockout)
     people: People = field(init=False)
     presences: Presences = field(init=False)
     stanza_rate: TokenBuckets = field(init=False)

@@ -22,7 +22,7 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from svcserver.content.ranges import Span
-from svcserver.web.saying import Stream
+from svcserver.web.response import Stream
 
 log = Logger()
 

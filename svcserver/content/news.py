@@ -12,7 +12,7 @@ from attrs import define, field
 from twisted.logger import Logger
 
 from svcserver.kernel import json
-from svcserver.kernel.seldom import Seldom
+from svcserver.kernel.throttle import Throttle
 from svcserver.kernel.times import iso
 
 log = Logger()
@@ -88,7 +88,7 @@ class News:
     _body: bytes = field(default=b'{"items":[]}', init=False)
     _seen: tuple[int, int, int] | None = field(default=None, init=False)
     _looked_at: float | None = field(default=None, init=False)
-    _unreadable: Seldom = field(factory=Seldom, init=False)
+    _unreadable: Throttle = field(factory=Throttle, init=False)
 
     def body(self, now: float) -> bytes:
         """The JSON answer. A broken edit keeps the last good one, with a warning."""
@@ -113,7 +113,7 @@ class News:
             items, self._seen = [], None
         except OSError as why:  # this may pass without an edit: look again
             self._seen = None
-            if self._unreadable.now(why.errno, now):
+            if self._unreadable.due(why.errno, now):
                 log.warn("the news file cannot be read, the last news stay: {why}", why=str(why))
             return
         except BadNews as why:

@@ -25,8 +25,8 @@ from svcserver.content.settings import Settings, check
 from svcserver.content.shelf import Shelf
 from svcserver.content.site import Sender
 from svcserver.content.streams import Slots
+from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.settings import BadSetting
-from svcserver.kernel.steady import steady_reactor
 from svcserver.web.jsonlines import json_lines
 from svcserver.web.metrics import Figure, metrics
 from svcserver.web.serving import ENV_FILE, House, Listening, read_settings, warn_of
@@ -56,7 +56,7 @@ class Options(usage.Options):
 def makeService(options: Options, reactor: Any = None) -> House:
     """The content server as a service."""
     if reactor is None:
-        reactor = steady_reactor()
+        reactor = monotonic_reactor()
     settings = options.settings
     shelf = open_shelf(settings)
     pool = HTTPConnectionPool(reactor)

@@ -12,10 +12,10 @@ from twisted.internet.task import Clock
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Out
 from svcserver.kernel import json
+from svcserver.metagame.owner.status.build import Build
 from svcserver.metagame.parts import Parts
 from svcserver.metagame.service import front_door
 from svcserver.metagame.settings import Settings
-from svcserver.metagame.status.build import Build
 from svcserver.web.openapi import document
 
 

@@ -17,7 +17,7 @@ from twisted.python.failure import Failure
 
 from svcserver.db.engine import describe
 from svcserver.kernel.refusals import Unavailable
-from svcserver.kernel.seldom import Seldom
+from svcserver.kernel.throttle import Throttle
 
 log = Logger()
 
@@ -68,14 +68,14 @@ class Faults:
     """Turns such failures into a refusal, and tells the operator."""
 
     seconds: Callable[[], float]
-    _seldom: Seldom = field(factory=Seldom, init=False)
+    _throttle: Throttle = field(factory=Throttle, init=False)
 
     def refuse(self, failure: Failure) -> Failure:
         """``failure``, or an Unavailable in its place."""
         cure = cure_of(failure.value)
         if cure is None:
             return failure
-        if self._seldom.now(cure, self.seconds()):
+        if self._throttle.due(cure, self.seconds()):
             log.error(
                 "the database cannot serve: {why}; {cure}", why=describe(failure.value), cure=cure
             )

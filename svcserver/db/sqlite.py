@@ -17,7 +17,7 @@ from twisted.internet.defer import Deferred, fail, gatherResults, succeed
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from svcserver.db.direct import Direct, Plans
+from svcserver.db.fast_execute import FastConnection, Plans
 from svcserver.db.faults import Faults
 from svcserver.db.ledger import Work
 from svcserver.kernel.refusals import Unavailable
@@ -37,7 +37,7 @@ class Worker:
 
     def __init__(self, name: str, connection: Connection, reactor: Any, *, writes: bool) -> None:
         self._connection = connection
-        self._tx: Any = Direct(connection, Plans())
+        self._tx: Any = FastConnection(connection, Plans())
         self._raw: Any = connection.connection.dbapi_connection
         self._reactor = reactor
         self._faults = Faults(reactor.seconds)

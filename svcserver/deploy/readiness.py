@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from attrs import frozen
+from twisted.internet.task import deferLater
 
 from svcserver.deploy.hunts import Kind, Unlaunchable
 from svcserver.deploy.process import GameProcess
-from svcserver.kernel.pauses import pause
 
 POLL_S = 0.2
 PATIENCE_S = 90.0
@@ -54,7 +54,7 @@ class Readiness:
                     raise Unlaunchable("the game server ended while it started")
                 if self.clock.seconds() >= deadline:
                     raise Unlaunchable("the game server was not ready in 90 s")
-                await pause(self.clock, POLL_S)
+                await deferLater(self.clock, POLL_S)
         finally:
             _forget(proof)
 
@@ -65,7 +65,7 @@ class Readiness:
             raise Unlaunchable(f"GAMESERVER_STARTUP_GRACE_MS {why}") from why
         deadline = self.clock.seconds() + wait
         while (left := deadline - self.clock.seconds()) > 0:
-            await pause(self.clock, min(left, POLL_S))
+            await deferLater(self.clock, min(left, POLL_S))
             if not process.alive:
                 raise Unlaunchable("the game server ended while it started")
 

@@ -24,8 +24,8 @@ from svcserver.deploy.readiness import Readiness
 from svcserver.deploy.routes import MAX_JSON, Deploy
 from svcserver.deploy.settings import Settings, check, numbers
 from svcserver.deploy.supervisor import WATCHDOG_S, Program, Supervisor
+from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
 from svcserver.kernel.settings import whole, with_env_file
-from svcserver.kernel.steady import SteadyTime, steady_reactor
 from svcserver.web.front import FrontDoor
 from svcserver.web.local import LocalGate
 from svcserver.web.metrics import Figure, metrics
@@ -58,7 +58,7 @@ class Options(usage.Options):
 def makeService(options: Options, reactor: Any = None) -> House:
     """The deploy server as a service."""
     if reactor is None:
-        reactor = steady_reactor()
+        reactor = monotonic_reactor()
     settings = options.settings
     top = house(reactor, production=settings.production, level=settings.log_level)
     supervisor = supervise(settings, reactor, options.environ)
@@ -107,7 +107,7 @@ def supervise(settings: Settings, reactor: Any, environ: Mapping[str, str]) -> S
     )
     return Supervisor(
         clock=reactor,
-        now=SteadyTime().now,
+        now=MonotonicClock().now,
         starter=Spawner(reactor, environ={**environ, **mark(settings.bind_host, settings.port)}),
         program=program,
         table=HuntTable.load(settings.city_map, settings.trials_map),

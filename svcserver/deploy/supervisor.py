@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from attrs import define, field, frozen
 from twisted.internet.defer import Deferred, DeferredLock, gatherResults, succeed
+from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
 from svcserver.deploy.fleet import (
@@ -26,7 +27,6 @@ from svcserver.deploy.hunts import HuntTable, Kind, Launch, Unlaunchable
 from svcserver.deploy.process import WELL, GameProcess, Output
 from svcserver.deploy.readiness import Readiness
 from svcserver.kernel.launch_requests import LaunchRequest
-from svcserver.kernel.pauses import pause
 from svcserver.kernel.secrets import Secret
 
 log = Logger()
@@ -127,7 +127,7 @@ class Supervisor:
         try:
             wait = self._next_launch - self.clock.seconds()
             if wait > 0:
-                await pause(self.clock, wait)
+                await deferLater(self.clock, wait)
             server, process, proof = self._spawn(launch)
             self._next_launch = self.clock.seconds() + self.spacing_s
         finally:

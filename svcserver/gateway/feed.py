@@ -17,7 +17,7 @@ from twisted.logger import Logger
 from svcserver.gateway.limits import MAX_KEYS
 from svcserver.kernel import json
 from svcserver.kernel.secrets import Secret
-from svcserver.kernel.seldom import Seldom
+from svcserver.kernel.throttle import Throttle
 
 log = Logger()
 
@@ -36,7 +36,7 @@ class Feed:
     refresh_s: float
     _told: OrderedDict[tuple[str, str], float] = field(factory=OrderedDict, init=False)
     _under_way: dict[tuple[str, str], Deferred[None]] = field(factory=dict, init=False)
-    _warning: Seldom = field(factory=Seldom, init=False)
+    _warning: Throttle = field(factory=Throttle, init=False)
 
     def heard(self, address: str) -> None:
         """A player has proven itself from ``address``."""
@@ -73,7 +73,7 @@ class Feed:
         except CancelledError:
             log.debug("a report to an allowlist helper was cut short")
         except Exception as why:  # whatever goes wrong there must not matter to a player
-            if self._warning.now("", self.clock.seconds()):
+            if self._warning.due("", self.clock.seconds()):
                 log.warn(
                     "the allowlist helper at {url} does not answer as it should: {kind} {why}",
                     url=url,

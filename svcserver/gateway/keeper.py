@@ -20,7 +20,7 @@ from svcserver.gateway.limits import Crowd, Spending
 from svcserver.gateway.policy import Route
 from svcserver.http.heads import Fault, RequestHead
 from svcserver.kernel.secrets import Secret
-from svcserver.kernel.seldom import Seldom
+from svcserver.kernel.throttle import Throttle
 
 log = Logger()
 
@@ -62,13 +62,13 @@ class Gateway:
     hidden: frozenset[bytes] = HIDDEN
     answered: int = field(default=0, init=False)
     refused: int = field(default=0, init=False)
-    _seldom: Seldom = field(factory=Seldom, init=False)
+    _throttle: Throttle = field(factory=Throttle, init=False)
 
     def admit(self, peer: str) -> bool:
         """Count a new connection, or turn it away without an answer."""
         now = self.clock.seconds()
         why = self.crowd.enter(peer, now)
-        if why and self._seldom.now(peer, now):
+        if why and self._throttle.due(peer, now):
             log.info("connection refused", ip=peer, reason=why)
         return not why
 
@@ -76,7 +76,7 @@ class Gateway:
         """A connection that was admitted has ended."""
         self.crowd.leave(peer)
         now = self.clock.seconds()
-        if why.check(SSL.Error) and self._seldom.now(("tls", peer), now):
+        if why.check(SSL.Error) and self._throttle.due(("tls", peer), now):
             log.debug("TLS failed", ip=peer, why=str(why.value))
 
     def judge(self, head: RequestHead, peer: str) -> Verdict:

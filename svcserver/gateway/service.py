@@ -29,8 +29,8 @@ from svcserver.gateway.limits import MAX_KEYS, Crowd, Spending
 from svcserver.gateway.policy import Route
 from svcserver.gateway.settings import AllowlistSettings, Settings
 from svcserver.http.peers import peer_of
+from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.rates import TokenBuckets
-from svcserver.kernel.steady import steady_reactor
 from svcserver.web.jsonlines import json_lines
 from svcserver.web.metrics import Figure, metrics
 from svcserver.web.serving import ENV_FILE, House, read_settings, warn_of
@@ -73,7 +73,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
     """The gateway as a service."""
     real = reactor is None
     if reactor is None:
-        reactor = steady_reactor()
+        reactor = monotonic_reactor()
     settings = options.settings
     lines = json_lines(settings.log_level, reactor)
     top = House(lines)

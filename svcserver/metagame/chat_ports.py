@@ -16,12 +16,12 @@ from twisted.logger import Logger
 from svcserver.chat.ports import About, BadToken
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.settings import BadSetting, load
+from svcserver.metagame.access.tokens import InvalidToken
 from svcserver.metagame.accounts.store import SqlAccounts
-from svcserver.metagame.dashboard.shown import MAX_NAMES, MAX_ROOMS, ChatFigures, ChatRoom
-from svcserver.metagame.friends.store import BLOCKS, SqlFriends
-from svcserver.metagame.guilds.store import SqlGuilds
+from svcserver.metagame.owner.dashboard.shown import MAX_NAMES, MAX_ROOMS, ChatFigures, ChatRoom
 from svcserver.metagame.parts import Parts
-from svcserver.metagame.tokens import InvalidToken
+from svcserver.metagame.social.friends.store import BLOCKS, SqlFriends
+from svcserver.metagame.social.guilds.store import SqlGuilds
 
 if TYPE_CHECKING:
     from svcserver.chat.hall import Hall

@@ -6,28 +6,28 @@ from svcserver.metagame.accounts.invites import Invites
 from svcserver.metagame.accounts.login import Login
 from svcserver.metagame.accounts.lookups import Lookups
 from svcserver.metagame.accounts.management import AccountManagement
-from svcserver.metagame.achievements import features as achievements
-from svcserver.metagame.belongings import features as belongings
-from svcserver.metagame.belongings import thinning_of
-from svcserver.metagame.characters.routes import Characters
-from svcserver.metagame.characters.store import rename_characters
-from svcserver.metagame.dashboard.pages import DashboardPages
-from svcserver.metagame.dashboard.routes import Dashboard
-from svcserver.metagame.health.routes import BackendHealth
-from svcserver.metagame.health.watching import ReadLimit
-from svcserver.metagame.management.online_list import OnlineList
-from svcserver.metagame.management.server_status import ServerStatus
-from svcserver.metagame.matchmaking.deploy_client import DeployClient
-from svcserver.metagame.matchmaking.instances import DeployedInstances, Titles
-from svcserver.metagame.matchmaking.launching import Launching
-from svcserver.metagame.matchmaking.routes import Matchmaking
-from svcserver.metagame.matchmaking.rules import Matchmaker
+from svcserver.metagame.achievements.features import features as achievements
+from svcserver.metagame.belongings.characters.routes import Characters
+from svcserver.metagame.belongings.characters.store import rename_characters
+from svcserver.metagame.belongings.features import features as belongings
+from svcserver.metagame.belongings.features import thinning_of
+from svcserver.metagame.owner.dashboard.pages import DashboardPages
+from svcserver.metagame.owner.dashboard.routes import Dashboard
+from svcserver.metagame.owner.health.routes import BackendHealth
+from svcserver.metagame.owner.health.watching import ReadLimit
+from svcserver.metagame.owner.management.online_list import OnlineList
+from svcserver.metagame.owner.management.server_status import ServerStatus
+from svcserver.metagame.owner.status.banner import Banner
+from svcserver.metagame.owner.status.build import Build
+from svcserver.metagame.owner.status.fixed import FixedReplies
 from svcserver.metagame.parts import Parts
-from svcserver.metagame.presence.routes import Presence
-from svcserver.metagame.social import features as social
-from svcserver.metagame.status.banner import Banner
-from svcserver.metagame.status.build import Build
-from svcserver.metagame.status.fixed import FixedReplies
+from svcserver.metagame.play.matchmaking.deploy_client import DeployClient
+from svcserver.metagame.play.matchmaking.instances import DeployedInstances, Titles
+from svcserver.metagame.play.matchmaking.launching import Launching
+from svcserver.metagame.play.matchmaking.routes import Matchmaking
+from svcserver.metagame.play.matchmaking.rules import Matchmaker
+from svcserver.metagame.play.presence.routes import Presence
+from svcserver.metagame.social.features import features as social
 from svcserver.web.routes import Feature
 
 

@@ -19,15 +19,15 @@ from svcserver.kernel.signals import (
     Signal,
     Unfriended,
 )
+from svcserver.metagame.access.relayed import Relayed
+from svcserver.metagame.access.tokens import Tokens
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.management import Registration
-from svcserver.metagame.dashboard.shown import Shown
-from svcserver.metagame.health.rules import Health
-from svcserver.metagame.parties.rules import Parties, PartiesInMemory
-from svcserver.metagame.presence.online import Online, OnlineInMemory
-from svcserver.metagame.relayed import Relayed
+from svcserver.metagame.owner.dashboard.shown import Shown
+from svcserver.metagame.owner.health.rules import Health
+from svcserver.metagame.play.presence.online import Online, OnlineInMemory
 from svcserver.metagame.settings import Settings
-from svcserver.metagame.tokens import Tokens
+from svcserver.metagame.social.parties.rules import Parties, PartiesInMemory
 
 
 @define

@@ -18,24 +18,24 @@ from twisted.web.client import Agent, HTTPConnectionPool
 
 from svcserver.db import migrations
 from svcserver.db.engine import BadDatabase, SQLAlchemyError, describe, make_engine
-from svcserver.db.opening import ledger_for
+from svcserver.db.factory import ledger_for
 from svcserver.db.transaction import transaction
 from svcserver.kernel.datafiles import BadData
+from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
 from svcserver.kernel.settings import BadSetting, with_env_file
-from svcserver.kernel.steady import SteadyTime, steady_reactor
-from svcserver.metagame.access import Gate, Origin, is_own_address
+from svcserver.metagame.access.gate import Gate, Origin, is_own_address
 from svcserver.metagame.accounts.store import move_queued_keys
-from svcserver.metagame.belongings import Housekeeping
-from svcserver.metagame.bodylog import BodyLog
+from svcserver.metagame.belongings.features import Housekeeping
 from svcserver.metagame.chat_ports import chat_part
-from svcserver.metagame.dashboard.document import ApiDocument
-from svcserver.metagame.dashboard.watching import HealthWatch
 from svcserver.metagame.features import build
-from svcserver.metagame.health.figures import metrics_part
-from svcserver.metagame.health.watching import Counting, LoopWatch
+from svcserver.metagame.owner.bodylog import BodyLog
+from svcserver.metagame.owner.dashboard.document import ApiDocument
+from svcserver.metagame.owner.dashboard.watching import HealthWatch
+from svcserver.metagame.owner.health.figures import metrics_part
+from svcserver.metagame.owner.health.watching import Counting, LoopWatch
+from svcserver.metagame.owner.status.build import Build
 from svcserver.metagame.parts import Parts
 from svcserver.metagame.settings import Settings, check
-from svcserver.metagame.status.build import Build
 from svcserver.web.front import FrontDoor, Observer
 from svcserver.web.requestlog import RequestLog
 from svcserver.web.serving import (
@@ -73,13 +73,13 @@ class Options(usage.Options):
 def makeService(options: Options, reactor: Any = None) -> House:
     """The metagame as a service."""
     if reactor is None:
-        reactor = steady_reactor()
+        reactor = monotonic_reactor()
     settings = options.settings
     top = house(reactor, production=settings.production, level=settings.log_level)
     ledger = ledger_for(open_database(settings), reactor)
     pool = HTTPConnectionPool(reactor)
     http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
-    now = SteadyTime().now
+    now = MonotonicClock().now
     parts = Parts.of(settings, ledger, reactor, now, http)
     file = options["env-file"]
     parts.shown.folder = Path(file).parent if file else None

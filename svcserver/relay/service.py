@@ -11,8 +11,8 @@ from twisted.application.service import Service
 from twisted.logger import LogLevel
 from twisted.python import usage
 
+from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.settings import BadSetting
-from svcserver.kernel.steady import steady_reactor
 from svcserver.kernel.times import iso
 from svcserver.relay.checking import verdict
 from svcserver.relay.relaying import PortBusy, RelayService, Target
@@ -82,7 +82,7 @@ def say(lines: LogLines, text: str) -> None:
 def makeService(options: Options, reactor: Any = None) -> House:
     """The relay as a service."""
     if reactor is None:
-        reactor = steady_reactor()
+        reactor = monotonic_reactor()
     settings = options.settings
     lines = standard_lines(production=False, level=settings.log_level, clock=reactor)
     top = House(lines)

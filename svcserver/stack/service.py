@@ -10,9 +10,9 @@ from typing import Any
 from attrs import define, frozen
 from twisted.python import usage
 
+from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.settings import BadSetting, env, load
 from svcserver.kernel.settings import port as port_number
-from svcserver.kernel.steady import steady_reactor
 from svcserver.stack.children import Children
 from svcserver.stack.components import BadHost, Component, components, environment
 from svcserver.web.metrics import Figure, metrics
@@ -55,7 +55,7 @@ class Options(usage.Options):
 def makeService(options: Options, reactor: Any = None) -> House:
     """The stack as a service."""
     if reactor is None:
-        reactor = steady_reactor()
+        reactor = monotonic_reactor()
     top = house(reactor)
     folder = str(Path(options["config"]).absolute())
     children = Children(reactor, options.components, Teller(), environment(os.environ), folder)

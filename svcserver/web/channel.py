@@ -19,10 +19,10 @@ from zope.interface import implementer
 from svcserver.http.bodies import Body, body_of
 from svcserver.http.heads import Fault, find_end
 from svcserver.http.prompt import send
-from svcserver.web.asked import Asked
 from svcserver.web.request import HttpRequest
+from svcserver.web.request_head import Asked
+from svcserver.web.response import CONTINUE, Stream, payload, said
 from svcserver.web.routes import Answer
-from svcserver.web.saying import CONTINUE, Stream, payload, said
 
 log = Logger()
 

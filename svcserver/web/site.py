@@ -13,12 +13,12 @@ from twisted.logger import Logger
 
 from svcserver.http.heads import Fault
 from svcserver.http.peers import peer_of
-from svcserver.kernel.seldom import Seldom
-from svcserver.web.asked import HeadBook
+from svcserver.kernel.throttle import Throttle
 from svcserver.web.channel import Channel
 from svcserver.web.request import HttpRequest
+from svcserver.web.request_head import HeadBook
+from svcserver.web.response import date_line
 from svcserver.web.routes import Answer
-from svcserver.web.saying import date_line
 
 log = Logger()
 
@@ -52,7 +52,7 @@ class FrontFactory(protocol.Factory):
         self.channels: set[Channel] = set()
         self.heads = HeadBook()
         self.held = 0  # bytes of bodies in memory
-        self._complained = Seldom()
+        self._complained = Throttle()
         self._date = (-1, b"")
         self._round = LoopingCall(self._sweep)
         self._round.clock = clock
@@ -79,7 +79,7 @@ class FrontFactory(protocol.Factory):
 
     def unreadable(self, peer: str, fault: Fault) -> None:
         """Somebody sends what is no request; said once a minute for each of them."""
-        if self._complained.now(peer, self.clock.seconds()):
+        if self._complained.due(peer, self.clock.seconds()):
             log.info(
                 "a request of {peer} cannot be read: {kind}; answered {status}",
                 peer=peer,

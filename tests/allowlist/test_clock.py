@@ -9,8 +9,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.allowlist import service
 from svcserver.allowlist.settings import Settings
+from svcserver.kernel.monotonic import MonotonicClock
 from svcserver.kernel.settings import load
-from svcserver.kernel.steady import SteadyTime
 from tests.allowlist.support import SECRET
 
 
@@ -18,8 +18,8 @@ class ClockTests(SynchronousTestCase):
     def test_a_clock_that_is_set_neither_shuts_players_out_nor_keeps_them_in(self) -> None:
         folder = self.enterContext(tempfile.TemporaryDirectory())
         wall, passed = [1_800_000_000.0], [0.0]
-        steady = SteadyTime(lambda: wall[0], lambda: passed[0])
-        self.patch(service, "SteadyTime", lambda: steady)
+        steady = MonotonicClock(lambda: wall[0], lambda: passed[0])
+        self.patch(service, "MonotonicClock", lambda: steady)
         environ = {
             "ALLOWLIST_DRY_RUN": "1",
             "ALLOWLIST_SECRET": SECRET,

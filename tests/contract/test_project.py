@@ -76,7 +76,7 @@ class PackageTests(SynchronousTestCase):
         for kind in (
             "svcserver/**/data/*.json",
             "svcserver/db/migrations/versions/*.py",
-            "svcserver/metagame/dashboard/static/*",
+            "svcserver/metagame/owner/dashboard/static/*",
         ):
             files = {str(path.relative_to(ROOT)) for path in ROOT.glob(kind)}
             self.assertTrue(files)

@@ -30,7 +30,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.db import postgres
 from svcserver.db.engine import database_url, make_engine
-from svcserver.db.opening import ledger_for
+from svcserver.db.factory import ledger_for
 from svcserver.db.sqlite import MAX_WAITING
 from svcserver.db.transaction import transaction
 from svcserver.kernel.refusals import Conflict, Unavailable

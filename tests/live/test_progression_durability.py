@@ -20,9 +20,9 @@ from sqlalchemy import func, select
 
 from svcserver.db import migrations
 from svcserver.db.engine import database_url, make_engine
+from svcserver.metagame.accounts.eventlog import PROGRESSION_EVENTS
 from svcserver.metagame.accounts.store import add_game_server_key
-from svcserver.metagame.eventlog import PROGRESSION_EVENTS
-from svcserver.metagame.progression.rules import INT_MAX
+from svcserver.metagame.achievements.progression.rules import INT_MAX
 from tests.support.game import GAME_SERVER_KEY
 from tests.support.postgres import fresh_database
 from tests.support.processes import Service, free_port, metagame_environ, register

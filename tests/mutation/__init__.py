@@ -1,6 +1,7 @@
 """Do the tests notice when a rule is wrong? Break it on purpose, in many small ways.
 
-    python -m tests.mutation svcserver/metagame/guilds/rules.py --tests tests/metagame/guilds
+    python -m tests.mutation svcserver/metagame/social/guilds/rules.py \\
+        --tests tests/metagame/social/guilds
 
 A mutant is the file with one fault: a comparison, a sum, a constant, a word or a branch
 changed, a statement or a return left out. It is killed only by a test that fails, dies or

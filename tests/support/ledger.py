@@ -14,8 +14,8 @@ from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.pool import StaticPool
 from twisted.internet.defer import Deferred, maybeDeferred
 
-from svcserver.db.direct import Direct, Plans
 from svcserver.db.engine import is_sqlite
+from svcserver.db.fast_execute import FastConnection, Plans
 from svcserver.db.ledger import Work
 from svcserver.db.tables import METADATA
 from tests.support.postgres import fresh_database
@@ -47,7 +47,7 @@ class InstantLedger:
     def now(self, work: Work[T]) -> Any:
         """Run ``work`` in a transaction and return what it returns; for set-up and checks."""
         with self.engine.begin() as tx:
-            return work(Direct(tx, _plans) if is_sqlite(self.engine) else tx)
+            return work(FastConnection(tx, _plans) if is_sqlite(self.engine) else tx)
 
 
 def _in_memory() -> Engine:

@@ -18,8 +18,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.web import channel
 from svcserver.web.request import HttpRequest
+from svcserver.web.response import Stream
 from svcserver.web.routes import Answer
-from svcserver.web.saying import Stream
 from svcserver.web.site import FrontFactory
 from tests.edge.wires import Wire, pieces_of
 

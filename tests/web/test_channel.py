@@ -16,8 +16,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.web import channel as channel_module
 from svcserver.web.channel import FAIR, FAREWELL_S, IDLE_S, LINGER_S, RECEIVE_S, Channel
 from svcserver.web.request import HttpRequest
+from svcserver.web.response import said
 from svcserver.web.routes import Answer
-from svcserver.web.saying import said
 from svcserver.web.site import SWEEP_S, FrontFactory
 from tests.edge.wires import Wire
 from tests.support.game import Game

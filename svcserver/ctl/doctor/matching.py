@@ -14,7 +14,7 @@ from svcserver.ctl.blueprint import CITY_MAP
 from svcserver.ctl.doctor.case import Case, Finding
 from svcserver.ctl.overlay import is_private
 from svcserver.kernel.secrets import Secret
-from svcserver.metagame.tokens import load_private, load_public
+from svcserver.metagame.access.tokens import load_private, load_public
 
 
 def secrets(case: Case) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ from svcserver.gateway.settings import AllowlistSettings as Doorkeeper
 from svcserver.gateway.settings import Settings as Gateway
 from svcserver.kernel.datafiles import BadData
 from svcserver.kernel.settings import BadSetting, load, variables
-from svcserver.metagame.progression import config
+from svcserver.metagame.achievements.progression import config
 from svcserver.metagame.settings import Settings as Metagame
 from svcserver.metagame.settings import check as check_metagame
 from svcserver.relay.settings import Settings as Relay

@@ -11,9 +11,9 @@ from twisted.logger import Logger
 from svcserver.kernel.ids import AccountId, new_id
 from svcserver.kernel.refusals import Forbidden, Malformed
 from svcserver.kernel.times import FAR_FUTURE
+from svcserver.metagame.access.tokens import LIFETIME_S, Tokens, is_usable
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.settings import Settings
-from svcserver.metagame.tokens import LIFETIME_S, Tokens, is_usable
 from svcserver.web.routes import (
     EMPTY_OBJECT,
     Access,

@@ -9,16 +9,16 @@ from attrs import define, field, frozen
 from sqlalchemy import Connection
 from twisted.logger import Logger
 
-from svcserver.db.finish import finishes
 from svcserver.db.ledger import Ledger
+from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
 from svcserver.kernel.refusals import Malformed, Refusal, TooMany
 from svcserver.kernel.signals import Renamed, Signal
+from svcserver.metagame.access.tokens import Tokens
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.rules import NewAccount
 from svcserver.metagame.accounts.store import SqlAccounts
-from svcserver.metagame.tokens import Tokens
 from svcserver.web.routes import (
     BAD_JSON,
     EMPTY_OBJECT,
@@ -314,7 +314,7 @@ class AccountManagement:
         said = {"UserId": after.id, "OldUsername": before.username, "Username": after.username}
         return Answer(200, said)
 
-    @finishes
+    @shielded
     async def _rename(
         self, by_id: AccountId | None, current: Any, name: str
     ) -> tuple[rules.Account, rules.Account]:

@@ -1,0 +1,42 @@
+"""Work that goes on when the client who asked for it is gone.
+
+The front door cancels a handler whose client disconnects. A write under way commits all
+the same; what must follow it (news to other features) must then follow it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from svcserver.kernel.refusals import Refusal
+
+P = ParamSpec("P")
+T = TypeVar("T")
+log = Logger()
+
+
+def shielded(
+    work: Callable[P, Coroutine[Deferred[Any], Any, T]],
+) -> Callable[P, Coroutine[Deferred[Any], Any, T]]:
+    """``work`` runs to its end; only the waiting for it can be cancelled."""
+
+    @wraps(work)
+    async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        waiting: Deferred[T] = Deferred()
+
+        def ended(result: Any) -> None:
+            if not waiting.called:
+                waiting.callback(result)
+            elif isinstance(result, Failure) and not result.check(Refusal):
+                log.failure("{what} failed after its client left", result, what=work.__qualname__)
+
+        Deferred.fromCoroutine(work(*args, **kwargs)).addBoth(ended)
+        return await waiting
+
+    return run

@@ -1,0 +1,275 @@
+"""The gate: access label + request -> caller, or a refusal. Spec: 1 §4 access labels, §5."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from attrs import define, frozen
+from twisted.internet.defer import Deferred
+
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.refusals import Forbidden, Refusal, Unauthenticated
+from svcserver.metagame.access.tokens import InvalidToken, Tokens
+from svcserver.metagame.accounts.rules import Account
+from svcserver.metagame.settings import Settings
+from svcserver.web.front import UNPROVEN_BODY, BareError, PageError
+from svcserver.web.request import HttpRequest, is_loopback
+from svcserver.web.routes import NOBODY, Access, Answer, Caller, Row
+
+KEY = b"x-svc-user-api-key"
+GAME_SERVER_KEY = b"x-svc-gameserver-apikey"
+GATEWAY = b"x-svc-gateway"
+
+
+class KeyRing(Protocol):
+    """Who holds which key."""
+
+    def account_of_key(self, key: str) -> Deferred[Account | None]: ...
+
+    def account_of_id(self, account_id: AccountId) -> Deferred[Account | None]: ...
+
+    def knows_game_server(self, key: str) -> Deferred[bool]: ...
+
+
+@frozen
+class Origin:
+    """Where requests come from, and which neighbours count as this machine."""
+
+    settings: Settings
+    is_own_address: Callable[[str], bool]
+
+    def is_local(self, request: HttpRequest) -> bool:
+        """A direct caller on this machine, or one in GAMESERVER_ALLOW_FROM. Spec: 1 §5.5."""
+        if request.proxied:
+            return False
+        peer = request.peer
+        return (
+            is_loopback(peer)
+            or peer in self.settings.gameserver_allow_from
+            or self.is_own_address(peer)
+        )
+
+    def player_address(self, request: HttpRequest) -> str:
+        """The right-most X-Forwarded-For entry where the gateway vouches for it, else empty."""
+        kept = self.settings.gateway_secret
+        offered = request.header(GATEWAY)
+        if kept is None or offered is None or not is_loopback(request.peer):
+            return ""
+        if not kept.matches(offered):
+            return ""
+        sent = request.headers.getRawHeaders(b"x-forwarded-for")
+        last = sent[-1].decode("latin-1").rpartition(",")[2].strip() if sent else ""
+        try:
+            return str(ipaddress.ip_address(last))
+        except ValueError:
+            return ""
+
+
+@define
+class Gate:
+    """Proves callers. The only reader of credentials in the metagame."""
+
+    settings: Settings
+    tokens: Tokens
+    keys: KeyRing
+    origin: Origin
+
+    def exists(self, row: Row, parameters: Mapping[str, str]) -> bool:
+        """False where ``real only`` hides the row from an account with fixed progression."""
+        return not row.real_only or self.settings.real_progression(parameters.get("user_id", ""))
+
+    def address(self, request: HttpRequest) -> str:
+        """The player's address when the request came through the gateway."""
+        return self.origin.player_address(request)
+
+    def unmatched(self, request: HttpRequest) -> Answer:
+        """What a request gets that no row answers: empty, and 404 unless nothing may pass."""
+        try:
+            self._undisguised(request)
+        except Forbidden as why:
+            return Answer(why.status)
+        return Answer(404)
+
+    def early(self, row: Row, request: HttpRequest, length: int | None) -> Answer | None:
+        """A stranger's large body is refused before it is read."""
+        if length is not None and length <= UNPROVEN_BODY:
+            return None
+        try:
+            self._plausible(row.access, request)
+        except Refusal as why:
+            return row.refuse(why.status, why)
+        return None
+
+    def _plausible(self, access: Access, request: HttpRequest) -> None:
+        """Raises what can be refused without a look into the database."""
+        self._undisguised(request)
+        if access in (Access.TOKEN, Access.PLAYER):
+            if request.has_header(GAME_SERVER_KEY):
+                self._local_only(request)
+            else:
+                self._bearer(request)
+        elif access in (Access.ACCOUNT_KEY, Access.ADMIN_KEY):
+            self._key_offered(access, request)
+        elif access is Access.GAME_SERVER:
+            self._game_server_offered(request)
+
+    async def admit(self, row: Row, request: HttpRequest, parameters: Mapping[str, str]) -> Caller:
+        """The proven caller; raises the documented refusal."""
+        self._undisguised(request)
+        caller = await self._prove(row.access, request)
+        if (row.own or row.game_server) and not caller.game_server:
+            user_id = parameters.get("user_id", "")
+            if self.settings.real_progression(user_id) and (
+                row.game_server or caller.account != user_id
+            ):
+                raise Forbidden("this is not yours to do")
+        return caller
+
+    def _undisguised(self, request: HttpRequest) -> None:
+        if self.settings.login == "NONE" and request.proxied:
+            raise Forbidden("a development server takes no proxied request")
+
+    async def _prove(self, access: Access, request: HttpRequest) -> Caller:
+        if access is Access.TOKEN:
+            return await self._token(request)
+        if access is Access.NONE:
+            return NOBODY
+        prove = {
+            Access.PLAYER: self._player,
+            Access.OPTIONAL_TOKEN: self._optional_token,
+            Access.ACCOUNT_KEY: self._account_key,
+            Access.ADMIN_KEY: self._admin_key,
+            Access.DIRECT: self._direct,
+            Access.REGISTERED: self._registered,
+            Access.GAME_SERVER: self._game_server_alone,
+            Access.ADMIN_OR_GAME_SERVER: self._admin_or_game_server,
+        }
+        return await prove[access](request)
+
+    async def _player(self, request: HttpRequest) -> Caller:
+        caller = await self._token(request)
+        if caller.account is None:
+            raise Forbidden("this needs a player's token")
+        return caller
+
+    async def _optional_token(self, request: HttpRequest) -> Caller:
+        return self._optional(request)
+
+    async def _admin_or_game_server(self, request: HttpRequest) -> Caller:
+        if request.has_header(KEY):
+            return await self._admin_key(request)
+        return await self._game_server_alone(request)
+
+    async def _token(self, request: HttpRequest) -> Caller:
+        if not request.has_header(GAME_SERVER_KEY):
+            return self._bearer(request)
+        await self._game_server_key(request)
+        if not request.has_header(b"authorization"):
+            return Caller(game_server=True)
+        forwarded = (request.header(b"authorization") or "")[7:]
+        try:
+            account = self.tokens.verify(forwarded)
+        except InvalidToken as why:
+            # the game server trusts its player's token; the contract wants 500, not 401
+            raise PageError(500, why) from why
+        return Caller(account, game_server=True, bearer=forwarded)
+
+    def _bearer(self, request: HttpRequest) -> Caller:
+        header = request.header(b"authorization") or ""
+        if header[:7].lower() != "bearer ":
+            raise Unauthenticated("no player token")
+        try:
+            return Caller(self.tokens.verify(header[7:]), bearer=header[7:])
+        except InvalidToken:
+            raise Unauthenticated("not a valid player token") from None
+
+    def _optional(self, request: HttpRequest) -> Caller:
+        try:
+            return self._bearer(request)
+        except Unauthenticated:
+            return NOBODY
+
+    def _local_only(self, request: HttpRequest) -> None:
+        if not self.origin.is_local(request):
+            raise Forbidden("a game server calls from this machine")
+
+    async def _game_server_key(self, request: HttpRequest) -> None:
+        self._local_only(request)
+        key = request.header(GAME_SERVER_KEY)
+        if key is None or not await self.keys.knows_game_server(key):
+            raise Unauthenticated("not a registered game-server key")
+
+    async def _game_server_alone(self, request: HttpRequest) -> Caller:
+        """The key decides; a token that comes along proves nothing and breaks nothing."""
+        self._game_server_offered(request)
+        await self._game_server_key(request)
+        forwarded = self._optional(request)
+        return Caller(forwarded.account, game_server=True, bearer=forwarded.bearer)
+
+    def _game_server_offered(self, request: HttpRequest) -> None:
+        if not request.has_header(GAME_SERVER_KEY):
+            if request.has_header(b"authorization"):
+                raise Forbidden("only a game server may do this")
+            raise Unauthenticated("no game-server key")
+        self._local_only(request)
+
+    def _key_offered(self, access: Access, request: HttpRequest) -> None:
+        if access is Access.ADMIN_KEY and request.proxied:
+            raise Forbidden("an admin calls directly")
+        if self.settings.login and request.header(KEY) is None:
+            raise Unauthenticated("no account key")
+
+    async def _account_key(self, request: HttpRequest) -> Caller:
+        account = await self._holder(request)
+        return Caller(account.id, admin=account.is_admin, name=account.username)
+
+    async def _direct(self, request: HttpRequest) -> Caller:
+        if request.proxied:
+            raise Forbidden("an admin calls directly")
+        return NOBODY
+
+    async def _admin_key(self, request: HttpRequest) -> Caller:
+        await self._direct(request)
+        account = await self._holder(request)
+        if not account.is_admin:
+            raise Forbidden("this account is not an admin")
+        return Caller(account.id, admin=True)
+
+    async def _holder(self, request: HttpRequest) -> Account:
+        if not self.settings.login:
+            raise BareError(500)
+        key = request.header(KEY)
+        account = await self.keys.account_of_key(key) if key is not None else None
+        if account is None:
+            raise Unauthenticated("not a known account key")
+        return account
+
+    async def _registered(self, request: HttpRequest) -> Caller:
+        key = request.header(KEY)
+        if key is not None and self.settings.login:
+            account = await self.keys.account_of_key(key)
+            if account is not None:
+                return Caller(account.id, admin=account.is_admin)
+        offered = self._optional(request)
+        if offered.account is not None and await self.keys.account_of_id(offered.account):
+            return offered
+        return NOBODY
+
+
+def is_own_address(address: str) -> bool:
+    """Whether this machine has the address: only then does it talk to itself from there.
+
+    Asks the kernel which address it would use; nothing is sent. Binding would say yes to
+    any address where the host allows foreign ones (net.ipv4.ip_nonlocal_bind).
+    """
+    try:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((address, 9))
+            own: str = probe.getsockname()[0]
+    except OSError:
+        return False
+    return own.partition("%")[0] == address.partition("%")[0]

@@ -1,0 +1,137 @@
+"""The progression event log: a row for every admin or game-server write. Spec: 1 §6.3.
+
+A write and its row share one transaction; a refused write leaves only the row. Rules
+refuse before they change anything, so a refusal needs no roll-back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import frozen
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Integer,
+    LargeBinary,
+    String,
+    Table,
+    bindparam,
+    insert,
+    select,
+)
+
+from svcserver.db.ledger import Ledger
+from svcserver.db.tables import METADATA, ROW_ID
+from svcserver.kernel import json
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.refusals import Missing, Refusal
+from svcserver.metagame.access.relayed import Relayed
+from svcserver.metagame.accounts.store import ACCOUNTS
+from svcserver.web.redact import safe_path
+from svcserver.web.routes import Answer, Call
+
+MAX_KEPT = 256 * 1024  # bytes of a body or a reply that a row keeps
+
+PROGRESSION_EVENTS = Table(
+    "progression_events",
+    METADATA,
+    Column("id", ROW_ID, primary_key=True, autoincrement=True),
+    Column("at", BigInteger, nullable=False),
+    Column("account_id", String(64), nullable=False, index=True),
+    Column("caller", String(96), nullable=False),
+    Column("route", String(256), nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("status", Integer, nullable=False),
+    Column("reply", LargeBinary, nullable=False),
+    Column("note", String(1024), nullable=False),
+)
+_ADD = insert(PROGRESSION_EVENTS)
+_LOCK = select(ACCOUNTS.c.id).where(ACCOUNTS.c.id == bindparam("wanted")).with_for_update()
+
+Work = Callable[[Connection, list[str]], Answer]
+
+
+def hold(tx: Connection, account_id: AccountId) -> None:
+    """Hold the account until the transaction ends, so that writes for it queue up.
+
+    Raises Missing for an unknown account.
+    """
+    if "\0" in account_id or tx.execute(_LOCK, {"wanted": account_id}).first() is None:
+        raise Missing("no such account", code="not_found")
+
+
+@frozen
+class EventLog:
+    """Runs writes for an account and records each, whatever came of it."""
+
+    ledger: Ledger
+    now: Callable[[], float]
+    relayed: Relayed
+
+    async def write(self, call: Call, named: AccountId, work: Work) -> Answer:
+        """Run ``work(tx, notes)`` for an account; its answer, or its refusal raised again."""
+        said, _ = await self.noted(call, named, work)
+        return said
+
+    async def noted(self, call: Call, named: AccountId, work: Work) -> tuple[Answer, list[str]]:
+        """As ``write``, with the notes: the log is written here, not where ``work`` runs.
+
+        That is another thread, and it may run twice.
+        """
+        account_id = named if call.caller.admin else self.relayed.subject(call, named)
+
+        def whole(tx: Connection) -> tuple[Answer | Refusal, list[str]]:
+            notes: list[str] = []
+            said: Answer | Refusal
+            try:
+                hold(tx, account_id)
+                said = work(tx, notes)
+            except Refusal as why:
+                said = why
+                notes.append(why.message)
+            self._record(tx, call, account_id, said, notes)
+            return said, notes
+
+        said, notes = await self.ledger.write(whole)
+        if isinstance(said, Refusal):
+            raise said
+        return said, notes
+
+    def _record(
+        self,
+        tx: Connection,
+        call: Call,
+        account_id: AccountId,
+        said: Answer | Refusal,
+        notes: list[str],
+    ) -> None:
+        reply = b"" if isinstance(said, Refusal) or said.body is None else _bytes(said.body)
+        row = {
+            "at": round(self.now() * 1000),
+            "account_id": _clean(account_id, 64),
+            "caller": _caller(call),
+            "route": _clean(f"{call.request.method} {safe_path(call.request.path)}", 256),
+            "body": call.request.body[:MAX_KEPT],
+            "status": said.status,
+            "reply": reply[:MAX_KEPT],
+            "note": _clean("; ".join(notes), 1024),
+        }
+        tx.execute(_ADD, row)
+
+
+def _bytes(body: Any) -> bytes:
+    return body if isinstance(body, bytes) else json.dump(body)
+
+
+def _clean(text: str, longest: int) -> str:
+    return text.replace("\0", "?")[:longest]
+
+
+def _caller(call: Call) -> str:
+    account = call.caller.account or ""
+    if call.caller.admin:
+        return f"admin {account}"
+    return f"game server {account}".strip() if call.caller.game_server else f"player {account}"

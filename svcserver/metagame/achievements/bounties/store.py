@@ -1,0 +1,95 @@
+"""Bounty boards in the database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+from attrs import frozen
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    LargeBinary,
+    String,
+    Table,
+    bindparam,
+    delete,
+    insert,
+    select,
+)
+
+from svcserver.db.tables import METADATA
+from svcserver.kernel.ids import AccountId
+from svcserver.metagame.achievements.bounties.rules import Bounty
+
+BOUNTIES = Table(
+    "bounties",
+    METADATA,
+    Column("account_id", String(64), primary_key=True),
+    Column("bounty_id", String(128), primary_key=True),
+    Column("slot_index", BigInteger, nullable=True),
+    Column("version", BigInteger, nullable=False),
+    Column("data", LargeBinary, nullable=False),  # the element as sent
+)
+BOUNTY_DRAFTS = Table(
+    "bounty_drafts",
+    METADATA,
+    Column("account_id", String(64), primary_key=True),
+    Column("data", LargeBinary, nullable=False),
+)
+_B, _D = BOUNTIES.c, BOUNTY_DRAFTS.c
+_ALL = select(BOUNTIES).where(_B.account_id == bindparam("account"))
+_ADD = insert(BOUNTIES)
+_DROP = delete(BOUNTIES).where(
+    _B.account_id == bindparam("account"), _B.bounty_id == bindparam("wanted")
+)
+_DRAFT = select(_D.data).where(_D.account_id == bindparam("account"))
+_ADD_DRAFT = insert(BOUNTY_DRAFTS)
+_DROP_DRAFT = delete(BOUNTY_DRAFTS).where(_D.account_id == bindparam("account"))
+
+
+@frozen
+class SqlBoard:
+    """A Board on an open transaction."""
+
+    tx: Connection
+
+    def bounties(self, account_id: AccountId) -> dict[str, Bounty]:
+        """Stored bounties by id."""
+        rows = self.tx.execute(_ALL, {"account": account_id})
+        return {
+            row.bounty_id: Bounty(
+                row.bounty_id, row.slot_index, row.version, orjson.loads(row.data)
+            )
+            for row in rows
+        }
+
+    def keep(self, account_id: AccountId, bounty: Bounty) -> None:
+        """Replace it whole."""
+        self.drop(account_id, [bounty.id])
+        row = {
+            "account_id": account_id,
+            "bounty_id": bounty.id,
+            "slot_index": bounty.slot,
+            "version": bounty.version,
+            "data": orjson.dumps(bounty.sent),
+        }
+        self.tx.execute(_ADD, row)
+
+    def drop(self, account_id: AccountId, bounty_ids: Sequence[str]) -> None:
+        """Forget these."""
+        if bounty_ids:
+            gone = [{"account": account_id, "wanted": one} for one in bounty_ids]
+            self.tx.execute(_DROP, gone)
+
+    def draft(self, account_id: AccountId) -> dict[str, Any] | None:
+        """The stored draft data."""
+        data = self.tx.execute(_DRAFT, {"account": account_id}).scalar()
+        return None if data is None else dict(orjson.loads(data))
+
+    def keep_draft(self, account_id: AccountId, draft: Mapping[str, Any]) -> None:
+        """Replace it whole."""
+        self.tx.execute(_DROP_DRAFT, {"account": account_id})
+        self.tx.execute(_ADD_DRAFT, {"account_id": account_id, "data": orjson.dumps(draft)})

@@ -1,0 +1,112 @@
+"""The encountered-content routes. Spec: 1 §4 Progression (encountered content)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, TypedDict
+
+from attrs import frozen
+from sqlalchemy import Connection
+
+from svcserver.db.ledger import Ledger
+from svcserver.kernel.json import Json
+from svcserver.metagame.achievements.encounters import rules
+from svcserver.metagame.achievements.encounters.store import SqlEncounters, own_character
+from svcserver.web.routes import (
+    EMPTY_OBJECT,
+    Access,
+    Answer,
+    Call,
+    Envelope,
+    Routes,
+    bare,
+    enveloped,
+)
+
+
+class Encounter(TypedDict):
+    """Something met; types go from 0 to 7."""
+
+    content_type: int
+    content_id: str
+
+
+class ContentTypes(TypedDict):
+    """Types to look up."""
+
+    content_types: list[int]
+
+
+class MetContent(TypedDict):
+    """What was met of one type, the oldest first."""
+
+    content: list[str]
+    content_type: int
+
+
+class MetReply(TypedDict):
+    """An entry for each asked type, in the asked order."""
+
+    content_types: list[MetContent]
+    success: bool
+
+
+@frozen
+class Encounters:
+    """What the caller's character has met."""
+
+    routes: ClassVar[Routes] = Routes(bare)
+    ledger: Ledger
+
+    @routes.row(
+        "GET",
+        "/encountered-content/<character_id>/<content_type>",
+        access=Access.TOKEN,
+        reply=Envelope[MetReply],
+    )
+    async def read(self, call: Call, character_id: str, content_type: str) -> Answer:
+        """Content of one type."""
+        return await self._read(call, character_id, [rules.type_in_path(content_type)])
+
+    @routes.row(
+        "POST",
+        "/encountered-content/query/<character_id>",
+        access=Access.TOKEN,
+        body=object,
+        sends=ContentTypes,
+        reply=Envelope[MetReply],
+    )
+    async def query(self, call: Call, character_id: str) -> Answer:
+        """One entry per asked type, in the asked order."""
+        return await self._read(call, character_id, rules.types_asked(call.body))
+
+    @routes.row(
+        "POST",
+        "/encountered-content/<character_id>",
+        access=Access.TOKEN,
+        body=object,
+        sends=Encounter,
+        reply=Envelope[dict[str, Json]],
+    )
+    async def add(self, call: Call, character_id: str) -> Answer:
+        """Add one; a repeat changes nothing."""
+        account_id = call.player
+        kind, name = rules.encounter(call.body)
+
+        def work(tx: Connection) -> None:
+            own_character(tx, character_id, account_id, hold=True)
+            SqlEncounters(tx).add(character_id, kind, name)
+
+        await self.ledger.write(work)
+        return enveloped(EMPTY_OBJECT)
+
+    async def _read(self, call: Call, character_id: str, kinds: Sequence[int]) -> Answer:
+        account_id = call.player
+
+        def work(tx: Connection) -> dict[int, list[str]]:
+            own_character(tx, character_id, account_id)
+            return SqlEncounters(tx).of(character_id)
+
+        found = await self.ledger.read(work)
+        types = [{"content": found.get(kind, []), "content_type": kind} for kind in kinds]
+        return enveloped({"content_types": types, "success": True})

@@ -1,0 +1,77 @@
+"""Encountered content in the database."""
+
+from __future__ import annotations
+
+from attrs import frozen
+from sqlalchemy import (
+    Column,
+    Connection,
+    Integer,
+    String,
+    Table,
+    UniqueConstraint,
+    bindparam,
+    insert,
+    select,
+)
+
+from svcserver.db.tables import METADATA, ROW_ID
+from svcserver.kernel.ids import AccountId, CharacterId
+from svcserver.kernel.refusals import Forbidden
+from svcserver.metagame.belongings.characters.store import CHARACTERS
+
+ENCOUNTERED_CONTENT = Table(
+    "encountered_content",
+    METADATA,
+    Column("seq", ROW_ID, primary_key=True, autoincrement=True),
+    Column("character_id", String(64), nullable=False),
+    Column("content_type", Integer, nullable=False),
+    Column("content_id", String(128), nullable=False),
+    UniqueConstraint("character_id", "content_type", "content_id"),
+)
+_E = ENCOUNTERED_CONTENT.c
+_OF = (
+    select(_E.content_type, _E.content_id)
+    .where(_E.character_id == bindparam("character"))
+    .order_by(_E.seq)
+)
+_HAS = select(_E.seq).where(
+    _E.character_id == bindparam("character"),
+    _E.content_type == bindparam("kind"),
+    _E.content_id == bindparam("name"),
+)
+_ADD = insert(ENCOUNTERED_CONTENT)
+_OWNER = select(CHARACTERS.c.account_id).where(CHARACTERS.c.id == bindparam("character"))
+_HELD_OWNER = _OWNER.with_for_update()
+
+
+def own_character(
+    tx: Connection, character_id: CharacterId, account_id: AccountId, *, hold: bool = False
+) -> None:
+    """Raises Forbidden for another's or an unknown character; ``hold`` queues up writers."""
+    if "\0" in character_id:
+        raise Forbidden("not this player's character")
+    owner = tx.execute(_HELD_OWNER if hold else _OWNER, {"character": character_id}).scalar()
+    if owner != account_id:
+        raise Forbidden("not this player's character")
+
+
+@frozen
+class SqlEncounters:
+    """Encounters on an open transaction."""
+
+    tx: Connection
+
+    def of(self, character_id: CharacterId) -> dict[int, list[str]]:
+        """Content ids by type, oldest first."""
+        found: dict[int, list[str]] = {}
+        for kind, name in self.tx.execute(_OF, {"character": character_id}):
+            found.setdefault(kind, []).append(name)
+        return found
+
+    def add(self, character_id: CharacterId, kind: int, name: str) -> None:
+        """Once each."""
+        wanted = {"character": character_id, "kind": kind, "name": name}
+        if self.tx.execute(_HAS, wanted).first() is None:
+            row = {"character_id": character_id, "content_type": kind, "content_id": name}
+            self.tx.execute(_ADD, row)

@@ -1,0 +1,117 @@
+"""Entitlements in the database; revoked and expired rows stay."""
+
+from __future__ import annotations
+
+from attrs import frozen
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Float,
+    Integer,
+    String,
+    Table,
+    bindparam,
+    insert,
+    select,
+    update,
+)
+
+from svcserver.db.tables import METADATA
+from svcserver.kernel.ids import AccountId
+from svcserver.metagame.achievements.entitlements import rules
+from svcserver.metagame.achievements.entitlements.rules import Entitlement
+
+ENTITLEMENTS = Table(
+    "entitlements",
+    METADATA,
+    Column("account_id", String(64), primary_key=True),
+    Column("name", String(128), primary_key=True),
+    Column("duration", Float(53), nullable=False),  # hours
+    Column("activated_at", BigInteger, nullable=False),  # epoch milliseconds
+    Column("revoked", Integer, nullable=False),
+    Column("source", String(256), nullable=False),
+)
+_E = ENTITLEMENTS.c
+_ALL = select(ENTITLEMENTS).where(_E.account_id == bindparam("account"))
+_ADD = insert(ENTITLEMENTS)
+_CHANGE = (
+    update(ENTITLEMENTS)
+    .where(_E.account_id == bindparam("account"), _E.name == bindparam("wanted"))
+    .values(
+        duration=bindparam("hours"),
+        activated_at=bindparam("at"),
+        revoked=bindparam("is_revoked"),
+        source=bindparam("why"),
+    )
+)
+
+
+@frozen
+class SqlEntitlements:
+    """Rights on an open transaction; ``defaults`` are added at an account's first use."""
+
+    tx: Connection
+    defaults: tuple[str, ...] = ()
+
+    def all(self, account_id: AccountId) -> dict[str, Entitlement]:
+        """Every row of the account by name, in force or not."""
+        rows = self.tx.execute(_ALL, {"account": account_id})
+        return {
+            row.name: Entitlement(
+                row.name, row.duration, row.activated_at, row.source, bool(row.revoked)
+            )
+            for row in rows
+        }
+
+    def keep(self, account_id: AccountId, one: Entitlement) -> None:
+        """Write over the row of that name, or add it."""
+        changed = {
+            "account": account_id,
+            "wanted": one.name,
+            "hours": one.duration,
+            "at": one.activated_at,
+            "is_revoked": int(one.revoked),
+            "why": one.source[:256],
+        }
+        if self.tx.execute(_CHANGE, changed).rowcount:
+            return
+        row = {
+            "account_id": account_id,
+            "name": one.name,
+            "duration": one.duration,
+            "activated_at": one.activated_at,
+            "revoked": int(one.revoked),
+            "source": one.source[:256],
+        }
+        self.tx.execute(_ADD, row)
+
+    def active(self, account_id: AccountId, now: float) -> set[str]:
+        """Names in force at ``now`` (epoch seconds); defaults count from the start."""
+        held, at = self.all(account_id), round(now * 1000)
+        fresh = rules.missing_defaults(held, self.defaults)
+        return {one.name for one in rules.active(held, at)} | set(fresh)
+
+    def grant(
+        self, account_id: AccountId, entitlement: str, duration: float, source: str, now: float
+    ) -> None:
+        """Grant ``duration`` hours (0 for ever)."""
+        grant(self.tx, account_id, entitlement, duration, source, now)
+
+
+def grant(
+    tx: Connection,
+    account_id: AccountId,
+    entitlement: str,
+    duration: float,
+    source: str,
+    now: float,
+) -> None:
+    """Grant ``duration`` hours (0 for ever) at ``now`` epoch seconds, in the caller's transaction.
+
+    The caller holds the account (``eventlog.hold``) where writes may race.
+    """
+    rights = SqlEntitlements(tx)
+    fresh = Entitlement(entitlement, duration, round(now * 1000), source)
+    before = rights.all(account_id).get(entitlement)
+    rights.keep(account_id, rules.granted(before, fresh))

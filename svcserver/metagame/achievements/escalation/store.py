@@ -1,0 +1,71 @@
+"""Escalation seasons in the database."""
+
+from __future__ import annotations
+
+import orjson
+from attrs import frozen
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    LargeBinary,
+    String,
+    Table,
+    bindparam,
+    delete,
+    insert,
+    select,
+)
+
+from svcserver.db.tables import METADATA
+from svcserver.kernel.ids import AccountId
+from svcserver.metagame.achievements.escalation.rules import State
+
+ESCALATION_SEASONS = Table(
+    "escalation_seasons",
+    METADATA,
+    Column("account_id", String(64), primary_key=True),
+    Column("season_id", String(64), primary_key=True),
+    Column("level", BigInteger, nullable=False),
+    Column("xp", BigInteger, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("data", LargeBinary, nullable=False),  # {"talents": [[id, rank]], "rewards": [id]}
+)
+_S = ESCALATION_SEASONS.c
+_FIND = select(ESCALATION_SEASONS).where(
+    _S.account_id == bindparam("account"), _S.season_id == bindparam("season")
+)
+_DROP = delete(ESCALATION_SEASONS).where(
+    _S.account_id == bindparam("account"), _S.season_id == bindparam("season")
+)
+_ADD = insert(ESCALATION_SEASONS)
+
+
+@frozen
+class SqlSeasons:
+    """Seasons on an open transaction."""
+
+    tx: Connection
+
+    def find(self, account_id: AccountId, season_id: str) -> State | None:
+        """The stored state."""
+        row = self.tx.execute(_FIND, {"account": account_id, "season": season_id}).first()
+        if row is None:
+            return None
+        data = orjson.loads(row.data)
+        talents = tuple((name, rank) for name, rank in data["talents"])
+        return State(row.level, row.xp, talents, tuple(data["rewards"]), row.version)
+
+    def keep(self, account_id: AccountId, season_id: str, state: State) -> None:
+        """Replace it."""
+        self.tx.execute(_DROP, {"account": account_id, "season": season_id})
+        data = {"talents": list(state.talents), "rewards": list(state.rewards)}
+        row = {
+            "account_id": account_id,
+            "season_id": season_id,
+            "level": state.level,
+            "xp": state.xp,
+            "version": state.version,
+            "data": orjson.dumps(data),
+        }
+        self.tx.execute(_ADD, row)

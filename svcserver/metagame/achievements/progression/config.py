@@ -1,0 +1,203 @@
+"""The configured tracks: the shipped ones, with an owner's season files laid over them.
+
+Spec: 1 §4 GET /progression/config. PROGRESSION_CONFIG_DIR: every ``*.json``, by name, is a
+path, a list of paths or a whole configuration; the same id replaces, a new one is appended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path as FilePath
+from typing import Any
+
+import orjson
+from attrs import field, frozen
+
+from svcserver.kernel import datafiles, json
+from svcserver.kernel.datafiles import BadData, fault
+from svcserver.kernel.json import Fragment
+from svcserver.kernel.names import is_name
+from svcserver.metagame.achievements.progression.rules import PREMIUM, PUBLIC, Path
+
+PACKAGE, FILE = "svcserver.metagame.achievements.progression", "tracks.json"
+MAX_XP = 2**31 - 1
+LISTS = ("free_rewards", "premium_rewards")
+
+
+@frozen
+class Tracks:
+    """Configured paths in the order served; ``active`` is the default hunt pass.
+
+    ``wire`` is what ``GET /progression/config`` carries, written once: it is 30 KB.
+    """
+
+    paths: Mapping[str, Path]
+    active: str
+    wire: Fragment = field(init=False, repr=False, eq=False)
+
+    @wire.default
+    def _written(self) -> Fragment:
+        return Fragment(json.dump({"paths": [one.wire for one in self.paths.values()]}))
+
+
+def load(folder: str | None, active: str) -> Tracks:
+    """Built-in tracks, then the folder's; raises BadData naming the file and the fault."""
+    try:
+        paths = {one.id: one for one in _built_in()}
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as why:
+        raise BadData(fault(PACKAGE, FILE, str(why))) from None
+    if folder:
+        paths |= _from_folder(FilePath(folder))
+    if active not in paths:
+        raise BadData(f"ACTIVE_HUNT_PASS is not a configured track: {active!r}; choose one of them")
+    return Tracks(paths, active)
+
+
+def _built_in() -> list[Path]:
+    return [path_of(_expanded(one)) for one in datafiles.read(PACKAGE, FILE)["tracks"]]
+
+
+def _from_folder(folder: FilePath) -> dict[str, Path]:
+    files = sorted(folder.glob("*.json")) if folder.is_dir() else []
+    if not files:
+        raise BadData(f"PROGRESSION_CONFIG_DIR {folder} holds no season file; add one or unset it")
+    found: dict[str, Path] = {}
+    for file in files:
+        try:
+            for sent in _listed(orjson.loads(file.read_bytes())):
+                path = path_of(sent)
+                if path.id in found:
+                    raise ValueError(f"{path.id} is there twice")
+                found[path.id] = path
+        except (OSError, ValueError) as why:
+            text = f"PROGRESSION_CONFIG_DIR {file}: {why}; correct the file or remove it"
+            raise BadData(text) from None
+    return found
+
+
+def _listed(value: Any) -> list[Any]:
+    if isinstance(value, list):
+        return value
+    if not isinstance(value, dict):
+        raise ValueError("is neither a track nor a list of tracks")
+    whole = value.get("payload") if isinstance(value.get("payload"), dict) else value
+    paths = whole.get("paths", [value]) if isinstance(whole, dict) else None
+    if not isinstance(paths, list):
+        raise ValueError("paths is not a list")
+    return paths
+
+
+def path_of(sent: Any) -> Path:
+    """A checked path of its wire form; raises ValueError."""
+    if not isinstance(sent, dict) or not is_name(sent.get("progression_id")):
+        raise ValueError("a track without progression_id")
+    name = sent["progression_id"]
+    gate = sent.get("premium_gating_entitlement", "")
+    if not isinstance(gate, str):
+        raise ValueError(f"{name}: premium_gating_entitlement is not a text")
+    for one in LISTS:
+        if not isinstance(sent.get(one, []), list):
+            raise ValueError(f"{name}: {one} is not a list")
+    permanent = {
+        PUBLIC: _permanent(sent.get("free_rewards", []), name),
+        PREMIUM: _permanent(sent.get("premium_rewards", []), name),
+    }
+    requirements = _requirements(sent, name)
+    ranks = {rank for rank, _ in requirements}
+    for one in LISTS:
+        if any(reward["rank_id"] not in ranks for reward in sent.get(one, [])):
+            raise ValueError(f"{name}: {one} names a rank without a requirement")
+    return Path(name, gate, requirements, _prestige(sent, name), permanent, sent)
+
+
+def _requirements(sent: dict[str, Any], name: str) -> list[tuple[int, int]]:
+    listed, found = sent.get("requirements"), []
+    if not isinstance(listed, list) or not listed:
+        raise ValueError(f"{name}: no requirements")
+    last = -1
+    for one in listed:
+        rank, xp = (one.get("rank_id"), one.get("xp_required")) if isinstance(one, dict) else (0, 0)
+        if type(rank) is not int or rank <= last:
+            raise ValueError(f"{name}: rank_id must be rising whole numbers")
+        if type(xp) is not int or not 0 <= xp <= MAX_XP:
+            raise ValueError(f"{name}: xp_required must be a whole number from 0")
+        last = rank
+        found.append((rank, xp))
+    return found
+
+
+def _prestige(sent: dict[str, Any], name: str) -> float | None:
+    prestige = sent.get("prestige")
+    if prestige is None:
+        return None
+    step = prestige.get("xp_per_level") if isinstance(prestige, dict) else None
+    if isinstance(step, bool) or not isinstance(step, int | float) or step <= 0:
+        raise ValueError(f"{name}: prestige xp_per_level must be above 0")
+    return step
+
+
+def _permanent(rewards: list[Any], name: str) -> list[tuple[int, str]]:
+    found = []
+    for reward in rewards:
+        if not isinstance(reward, dict) or type(reward.get("rank_id")) is not int:
+            raise ValueError(f"{name}: a reward without rank_id")
+        given = reward.get("entitlements") or []
+        if not isinstance(given, list):
+            raise ValueError(f"{name}: the entitlements of a reward are not a list")
+        for one in given:
+            if not isinstance(one, dict) or not is_name(one.get("entitlement")):
+                raise ValueError(f"{name}: an entitlement of a reward has no name")
+            if one.get("duration", 0) == 0:
+                found.append((reward["rank_id"], one["entitlement"]))
+    return found
+
+
+def _expanded(row: dict[str, Any]) -> dict[str, Any]:
+    """The wire form of a row of the data file: XP by rank, rewards by rank."""
+    numbers = range(len(row["xp_required_by_rank_from_0"]))
+    prestige = row["prestige"]
+    return {
+        "progression_id": row["progression_id"],
+        "premium_gating_entitlement": row["premium_gating_entitlement"],
+        "progression_multiplier": row["progression_multiplier"],
+        "start_date": row["start_date"],
+        "end_date": row["end_date"],
+        "requirements": [
+            {"rank_id": rank, "xp_required": row["xp_required_by_rank_from_0"][rank]}
+            for rank in numbers
+        ],
+        "free_rewards": _rewards(row["free_rewards"], numbers),
+        "premium_rewards": _rewards(row["premium_rewards"], numbers),
+        "prestige": prestige
+        and {
+            "xp_per_level": prestige["xp_per_level"],
+            "free_rewards": {"stacked_items": _prestige_items(prestige["free"])},
+            "premium_rewards": {"stacked_items": _prestige_items(prestige["premium"])},
+        },
+    }
+
+
+def _prestige_items(rows: list[list[Any]]) -> list[dict[str, Any]]:
+    return [{"catalog_id": item, "hidden": False, "quantity": count} for item, count in rows]
+
+
+def _rewards(by_rank: dict[str, Any], numbers: range) -> list[dict[str, Any]]:
+    if not by_rank:
+        return []
+    return [_reward(rank, by_rank.get(str(rank), {})) for rank in numbers if rank > 0]
+
+
+def _reward(rank: int, given: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "rank_id": rank,
+        "entitlements": [
+            {"entitlement": name, "duration": hours}
+            for name, hours in given.get("entitlements", [])
+        ],
+        "instanced_items": given.get("instanced", []),
+        "ordered_instanced_items": [],
+        "stacked_items": [
+            {"catalog_id": item, "quantity": count, "priority": priority, "hidden": hidden}
+            for item, count, priority, hidden in given.get("stacked", [])
+        ],
+    }

@@ -1,0 +1,219 @@
+"""Tracks, objectives, hunt pass selections and last grants in the database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import frozen
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    LargeBinary,
+    String,
+    Table,
+    bindparam,
+    delete,
+    insert,
+    select,
+    update,
+)
+
+from svcserver.db.tables import METADATA
+from svcserver.kernel.ids import AccountId
+from svcserver.metagame.achievements.progression.rules import Objective, Track
+
+TRACKS = Table(
+    "progression_tracks",
+    METADATA,
+    Column("account_id", String(64), primary_key=True),
+    Column("progression_id", String(128), primary_key=True),
+    Column("progress", BigInteger, nullable=False),
+    Column("confirmed_free", BigInteger, nullable=False),
+    Column("confirmed_premium", BigInteger, nullable=False),
+    Column("confirmed_at", BigInteger, nullable=False),  # epoch milliseconds, as below
+)
+OBJECTIVES = Table(
+    "progression_objectives",
+    METADATA,
+    Column("account_id", String(64), primary_key=True),
+    Column("objective_id", String(128), primary_key=True),
+    Column("progress", BigInteger, nullable=False),
+    Column("completed_count", BigInteger, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("modified_at", BigInteger, nullable=False),
+)
+LAST_GRANTS = Table(
+    "progression_last_grants",
+    METADATA,
+    Column("account_id", String(64), primary_key=True),
+    Column("body_hash", String(64), nullable=False),
+    Column("reply", LargeBinary, nullable=False),
+    Column("at", BigInteger, nullable=False),
+)
+HUNT_PASSES = Table(
+    "hunt_passes",
+    METADATA,
+    Column("account_id", String(64), primary_key=True),
+    Column("progression_id", String(128), nullable=False),
+)
+_T, _O, _L, _H = TRACKS.c, OBJECTIVES.c, LAST_GRANTS.c, HUNT_PASSES.c
+_TRACKS = select(TRACKS).where(_T.account_id == bindparam("account"))
+_ADD_TRACK = insert(TRACKS)
+_DROP_TRACK = delete(TRACKS).where(
+    _T.account_id == bindparam("account"), _T.progression_id == bindparam("wanted")
+)
+_CHANGE_TRACK = (
+    update(TRACKS)
+    .where(_T.account_id == bindparam("account"), _T.progression_id == bindparam("wanted"))
+    .values(
+        progress=bindparam("xp"),
+        confirmed_free=bindparam("free"),
+        confirmed_premium=bindparam("premium"),
+        confirmed_at=bindparam("at"),
+    )
+)
+_OBJECTIVES = (
+    select(OBJECTIVES).where(_O.account_id == bindparam("account")).order_by(_O.objective_id)
+)
+_ONE_OBJECTIVE = select(OBJECTIVES).where(
+    _O.account_id == bindparam("account"), _O.objective_id == bindparam("wanted")
+)
+_ADD_OBJECTIVE = insert(OBJECTIVES)
+_DROP_OBJECTIVES = delete(OBJECTIVES).where(_O.account_id == bindparam("account"))
+_CHANGE_OBJECTIVE = (
+    update(OBJECTIVES)
+    .where(_O.account_id == bindparam("account"), _O.objective_id == bindparam("wanted"))
+    .values(
+        progress=bindparam("value"),
+        completed_count=bindparam("count"),
+        modified_at=bindparam("modified"),
+    )
+)
+_LAST = select(_L.body_hash, _L.reply, _L.at).where(_L.account_id == bindparam("account"))
+_ADD_LAST = insert(LAST_GRANTS)
+_DROP_LAST = delete(LAST_GRANTS).where(_L.account_id == bindparam("account"))
+_CHOSEN = select(_H.progression_id).where(_H.account_id == bindparam("account"))
+_CHOOSE = insert(HUNT_PASSES)
+_DROP_CHOICE = delete(HUNT_PASSES).where(_H.account_id == bindparam("account"))
+
+
+@frozen
+class SqlBook:
+    """A Book on an open transaction."""
+
+    tx: Connection
+
+    def tracks(self, account_id: AccountId) -> dict[str, Track]:
+        """Stored tracks by id."""
+        rows = self.tx.execute(_TRACKS, {"account": account_id})
+        return {
+            row.progression_id: Track(
+                row.progression_id,
+                row.progress,
+                row.confirmed_free,
+                row.confirmed_premium,
+                row.confirmed_at,
+            )
+            for row in rows
+        }
+
+    def keep_track(self, account_id: AccountId, track: Track) -> None:
+        """Write over it, or add it."""
+        changed = {
+            "account": account_id,
+            "wanted": track.id,
+            "xp": track.progress,
+            "free": track.confirmed_free,
+            "premium": track.confirmed_premium,
+            "at": track.confirmed_at,
+        }
+        if self.tx.execute(_CHANGE_TRACK, changed).rowcount:
+            return
+        row = {
+            "account_id": account_id,
+            "progression_id": track.id,
+            "progress": track.progress,
+            "confirmed_free": track.confirmed_free,
+            "confirmed_premium": track.confirmed_premium,
+            "confirmed_at": track.confirmed_at,
+        }
+        self.tx.execute(_ADD_TRACK, row)
+
+    def drop_track(self, account_id: AccountId, track_id: str) -> None:
+        """Forget it."""
+        self.tx.execute(_DROP_TRACK, {"account": account_id, "wanted": track_id})
+
+    def objectives(self, account_id: AccountId) -> dict[str, Objective]:
+        """Stored objectives, by id and in its order."""
+        rows = self.tx.execute(_OBJECTIVES, {"account": account_id})
+        return {row.objective_id: _objective(row) for row in rows}
+
+    def objective(self, account_id: AccountId, objective_id: str) -> Objective | None:
+        """One of them."""
+        wanted = {"account": account_id, "wanted": objective_id}
+        row = self.tx.execute(_ONE_OBJECTIVE, wanted).first()
+        return None if row is None else _objective(row)
+
+    def keep_objectives(self, account_id: AccountId, changed: Sequence[Objective]) -> None:
+        """Write over each, or add it."""
+        for one in changed:
+            values = {
+                "account": account_id,
+                "wanted": one.id,
+                "value": one.progress,
+                "count": one.completed_count,
+                "modified": one.modified_at,
+            }
+            if self.tx.execute(_CHANGE_OBJECTIVE, values).rowcount:
+                continue
+            row = {
+                "account_id": account_id,
+                "objective_id": one.id,
+                "progress": one.progress,
+                "completed_count": one.completed_count,
+                "created_at": one.created_at,
+                "modified_at": one.modified_at,
+            }
+            self.tx.execute(_ADD_OBJECTIVE, row)
+
+    def drop_objectives(self, account_id: AccountId) -> None:
+        """Forget all of them."""
+        self.tx.execute(_DROP_OBJECTIVES, {"account": account_id})
+
+    def repeated(self, account_id: AccountId, body_hash: str, since: int, at: int) -> bytes | None:
+        """The stored reply when the last track write was this very grant, after ``since``.
+
+        One later than ``at``, from before the clock was set back, is no repeat: it would
+        swallow equal grants until the clock is there again.
+        """
+        row = self.tx.execute(_LAST, {"account": account_id}).first()
+        if row is None or row.body_hash != body_hash or not since < row.at <= at:
+            return None
+        return bytes(row.reply)
+
+    def remember(self, account_id: AccountId, body_hash: str, reply: bytes, at: int) -> None:
+        """This grant is the last track write."""
+        self.forget(account_id)
+        row = {"account_id": account_id, "body_hash": body_hash, "reply": reply, "at": at}
+        self.tx.execute(_ADD_LAST, row)
+
+    def forget(self, account_id: AccountId) -> None:
+        """The last track write was not a grant that may be repeated."""
+        self.tx.execute(_DROP_LAST, {"account": account_id})
+
+    def hunt_pass(self, account_id: AccountId) -> str | None:
+        """The stored selection."""
+        return self.tx.execute(_CHOSEN, {"account": account_id}).scalar()
+
+    def choose(self, account_id: AccountId, track_id: str) -> None:
+        """Store the selection."""
+        self.tx.execute(_DROP_CHOICE, {"account": account_id})
+        self.tx.execute(_CHOOSE, {"account_id": account_id, "progression_id": track_id})
+
+
+def _objective(row: Any) -> Objective:
+    return Objective(
+        row.objective_id, row.progress, row.completed_count, row.created_at, row.modified_at
+    )

@@ -1,0 +1,1 @@
+"""What a player owns: characters, inventory, currency, shop, loadouts and their history."""

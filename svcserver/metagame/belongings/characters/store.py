@@ -1,0 +1,145 @@
+"""Characters in the database. A document is stored once, in its save-history row; the
+character row points at the newest (docs/performance.md: twice the saves a second).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import frozen
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Index,
+    Integer,
+    LargeBinary,
+    String,
+    Table,
+    bindparam,
+    insert,
+    select,
+    update,
+)
+
+from svcserver.db.tables import METADATA, ROW_ID
+from svcserver.kernel.ids import AccountId, CharacterId
+from svcserver.metagame.belongings.characters.rules import BASELINE, EMPTY, Character, Document
+
+CHARACTERS = Table(
+    "characters",
+    METADATA,
+    Column("id", String(64), primary_key=True),
+    Column("account_id", String(64), nullable=False, index=True),
+    Column("name", String(64), nullable=False),
+    Column("update_version", BigInteger, nullable=False),
+    Column("created_at", BigInteger, nullable=False),  # epoch seconds, as below
+    Column("modified_at", BigInteger, nullable=False),
+    Column("save_id", BigInteger, nullable=False),
+)
+CHARACTER_SAVES = Table(
+    "character_saves",
+    METADATA,
+    Column("id", ROW_ID, primary_key=True, autoincrement=True),
+    Column("character_id", String(64), nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("saved_at", BigInteger, nullable=False),  # epoch milliseconds
+    Column("reason", String(64), nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("data", LargeBinary, nullable=False),  # a JSON string: ``rules.Document.literal``
+    Index("ix_character_saves_character_id", "character_id", "id"),
+)
+
+_C = CHARACTERS.c
+_WHOLE = select(
+    _C.id,
+    _C.account_id,
+    _C.name,
+    _C.update_version,
+    _C.created_at,
+    _C.modified_at,
+    CHARACTER_SAVES.c.data,
+    CHARACTER_SAVES.c.size,
+).join(CHARACTER_SAVES, CHARACTER_SAVES.c.id == _C.save_id)
+_OF_ACCOUNT = _WHOLE.where(_C.account_id == bindparam("account")).order_by(_C.created_at, _C.id)
+_HEAD = select(
+    _C.id, _C.account_id, _C.name, _C.update_version, _C.created_at, _C.modified_at
+).where(_C.id == bindparam("wanted"))
+_ADD = insert(CHARACTERS)
+_ADD_SAVE = insert(CHARACTER_SAVES).returning(CHARACTER_SAVES.c.id)
+_POINT = (
+    update(CHARACTERS)
+    .where(_C.id == bindparam("wanted"))
+    .values(
+        update_version=bindparam("version"),
+        modified_at=bindparam("at"),
+        save_id=bindparam("save"),
+    )
+)
+_RENAME = (
+    update(CHARACTERS)
+    .where(_C.account_id == bindparam("account"))
+    .values(name=bindparam("new_name"))
+)
+
+
+@frozen
+class SqlCharacters:
+    """A Stable on an open transaction."""
+
+    tx: Connection
+
+    def of_account(self, account_id: AccountId) -> list[Character]:
+        """All of them with their data, the oldest first."""
+        rows = self.tx.execute(_OF_ACCOUNT, {"account": account_id})
+        return [Character(*row[:-2], data=Document(*row[-2:])) for row in rows]
+
+    def find(self, character_id: CharacterId) -> Character | None:
+        """One character, without its data: what a save needs to know before it writes."""
+        if "\0" in character_id:
+            return None
+        row = self.tx.execute(_HEAD, {"wanted": character_id}).first()
+        return None if row is None else Character(*row, data=EMPTY)
+
+    def create(self, character: Character) -> None:
+        """Write a new character with its first history row."""
+        self.tx.execute(
+            _ADD,
+            {
+                "id": character.id,
+                "account_id": character.account_id,
+                "name": character.name,
+                "update_version": character.update_version,
+                "created_at": int(character.created_at),
+                "modified_at": int(character.modified_at),
+                "save_id": self._add_save(character, BASELINE),
+            },
+        )
+
+    def save(self, character: Character, reason: str) -> None:
+        """Append the history row and point the character at it."""
+        self.tx.execute(
+            _POINT,
+            {
+                "wanted": character.id,
+                "version": character.update_version,
+                "at": int(character.modified_at),
+                "save": self._add_save(character, reason),
+            },
+        )
+
+    def _add_save(self, character: Character, reason: str) -> Any:
+        row = {
+            "character_id": character.id,
+            "version": character.update_version,
+            "saved_at": int(character.modified_at * 1000),
+            "reason": reason,
+            "size": character.data.size,
+            "data": character.data.literal,
+        }
+        return self.tx.execute(_ADD_SAVE, row).scalar_one()
+
+
+def rename_characters(tx: Connection, account_id: AccountId, name: str) -> None:
+    """An account's characters carry its new name."""
+    tx.execute(_RENAME, {"account": account_id, "new_name": name})

@@ -1,0 +1,72 @@
+"""The currency sheet and what is laid over it. Spec: 1 §2 Currency sheet, §4 balance, reconcile.
+
+Data: ``data/sheet.json`` holds the 52 keys in their order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from attrs import frozen
+
+from svcserver.kernel import datafiles
+from svcserver.kernel.datafiles import BadData, fault
+
+PACKAGE, FILE = "svcserver.metagame.belongings.currency", "sheet.json"
+UPPER, LOWER = "CURRENCY_", "id_currency_"
+KEYS = 52
+
+
+@frozen
+class Sheet:
+    """The keys in order, with the values that hold where no stack is held.
+
+    ``spellings`` leads from a catalogue id to the keys that show it.
+    """
+
+    plain: Mapping[str, int]
+    spellings: Mapping[str, tuple[str, ...]]
+    notes: tuple[str, ...]
+
+    def filled(self, notes: int, stacks: Iterable[tuple[str, int]]) -> dict[str, int]:
+        """The whole sheet: stacks over the notes column and the fixed values.
+
+        Keys are never added, removed or reordered; a stack that has no key is ignored.
+        """
+        sheet = dict(self.plain)
+        for key in self.notes:
+            sheet[key] = notes
+        for catalog_id, quantity in stacks:
+            for key in self.spellings.get(catalog_id, ()):
+                sheet[key] = quantity
+        return sheet
+
+    def reconciled(self, notes: int, stacks: Iterable[tuple[str, int]]) -> dict[str, int]:
+        """The two keys of the main currency, in the order of the reply."""
+        sheet = self.filled(notes, stacks)
+        return {key: sheet[key] for key in sorted(self.notes, reverse=True)}
+
+
+def load() -> Sheet:
+    """The sheet of the data file; raises BadData."""
+    said = datafiles.read(PACKAGE, FILE)
+    keys, notes, fixed = said.get("keys"), said.get("notes"), said.get("without_stack")
+    if not isinstance(keys, list) or not all(isinstance(one, str) for one in keys):
+        raise BadData(fault(PACKAGE, FILE, "keys must be a list of texts"))
+    names = {one.removeprefix(UPPER) for one in keys if re.fullmatch(f"{UPPER}[A-Z0-9_]+", one)}
+    twins = {UPPER + one for one in names} | {LOWER + one.lower() for one in names}
+    if len(keys) != KEYS or set(keys) != twins:
+        raise BadData(fault(PACKAGE, FILE, f"keys must be {KEYS // 2} currencies in two spellings"))
+    if (
+        not isinstance(notes, str)
+        or notes not in names
+        or not isinstance(fixed, dict)
+        or not fixed.keys() <= names
+    ):
+        raise BadData(fault(PACKAGE, FILE, "notes and without_stack must name currencies"))
+    if any(type(one) is not int or one < 0 for one in fixed.values()):
+        raise BadData(fault(PACKAGE, FILE, "without_stack must hold whole numbers"))
+    spellings = {UPPER + one: (UPPER + one, LOWER + one.lower()) for one in names}
+    values = {key: fixed[one] for one in fixed for key in spellings[UPPER + one]}
+    return Sheet({key: values.get(key, 0) for key in keys}, spellings, spellings[UPPER + notes])

@@ -1,0 +1,287 @@
+"""The one inventory core: clients, game servers and the store change items through it alone.
+
+Spec: 1 §2 Inventory transaction, §4 Characters, inventory, currency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any, Protocol
+
+from attrs import define, field, frozen
+
+from svcserver.kernel import json
+from svcserver.kernel.ids import AccountId, CharacterId
+from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing
+from svcserver.metagame.belongings.inventory.items import (
+    MAX_WHOLE,
+    Instance,
+    Removal,
+    Stacked,
+    Transaction,
+)
+
+
+class By(StrEnum):
+    """Who changed something, as the item log says it."""
+
+    CLIENT = "client"
+    GAME_SERVER = "gameserver"
+    STORE = "store"
+    ADMIN = "admin"
+
+
+@frozen
+class Policy:
+    """The two switches: INVENTORY_REFUSE_OVERSPEND and INVENTORY_REPORT_REMOVALS."""
+
+    refuse_overspend: bool = False
+    report_removals: bool = True
+
+
+@frozen
+class Holder:
+    """Whose a character is, and the answer already given to a transaction of it."""
+
+    account_id: AccountId
+    answer: bytes | None = field(default=None, repr=False)
+
+
+@frozen
+class Note:
+    """A line of the item log; with the answer it also makes a repeat recognisable."""
+
+    character_id: CharacterId
+    transaction_id: str | None
+    at_ms: int
+    by: By
+    source: str
+    changes: bytes = field(repr=False)
+    answer: bytes | None = field(default=None, repr=False)
+
+
+class Bag(Protocol):
+    """What is kept of belongings; an instance lives inside one transaction."""
+
+    def holder(self, character_id: CharacterId, transaction_id: str | None) -> Holder | None: ...
+
+    def stacks(self, character_id: CharacterId, ids: list[str]) -> dict[str, int]: ...
+
+    def instances(self, character_id: CharacterId, ids: list[str]) -> dict[str, Instance]: ...
+
+    def put_stacks(self, character_id: CharacterId, totals: list[Stacked]) -> None: ...
+
+    def drop_stacks(self, character_id: CharacterId, ids: list[str]) -> None: ...
+
+    def put_instances(self, character_id: CharacterId, items: list[Instance]) -> None: ...
+
+    def drop_instances(self, character_id: CharacterId, ids: list[str]) -> None: ...
+
+    def note(self, note: Note) -> None: ...
+
+
+@frozen
+class Done:
+    """What a transaction came to; ``oddities`` are for the log: clamped or not held."""
+
+    answer: bytes = field(repr=False)
+    oddities: tuple[str, ...] = ()
+
+
+def transact(
+    bag: Bag,
+    account_id: AccountId,
+    character_id: object,
+    deal: Transaction,
+    by: By,
+    policy: Policy,
+    now: float,
+) -> Done:
+    """Carry out ``deal`` whole, or refuse it whole.
+
+    A repeated transaction id gets the stored answer and changes nothing, whatever it
+    lists. Raises Forbidden for a character that is not the account's, Conflict for an
+    older version or (where the policy says so) an overspend, Malformed for a total that
+    no client could hold.
+    """
+    owned, holder = _owned(bag, account_id, character_id, deal.transaction_id)
+    if holder.answer is not None:
+        return Done(holder.answer)
+    stacks = _Stacks.plan(bag, owned, deal, policy)
+    if deal.is_empty:
+        return Done(_answer(deal, []))
+    instances = _Instances.plan(bag, owned, deal)
+    answer = _answer(deal, stacks.report(policy))
+    stacks.carry_out(bag, owned)
+    instances.carry_out(bag, owned)
+    changes = json.dump({**stacks.changes(), **instances.changes})
+    at_ms = int(now * 1000)
+    kept = None if deal.transaction_id is None else answer  # without an id nobody asks again
+    bag.note(Note(owned, deal.transaction_id, at_ms, by, deal.source, changes, kept))
+    return Done(answer, (*stacks.oddities, *instances.oddities))
+
+
+def update_instance(
+    bag: Bag, account_id: AccountId, character_id: object, item: Instance, by: By, now: float
+) -> Instance:
+    """Save one held item; the stored item afterwards.
+
+    Raises Forbidden, Missing (no item with both ids), Conflict (version not greater).
+    """
+    owned, _ = _owned(bag, account_id, character_id, None)
+    held = bag.instances(owned, [item.instance_id]).get(item.instance_id)
+    if held is None or held.catalog_id != item.catalog_id:
+        raise Missing("this character holds no such item")
+    if not is_newer(held, item):
+        return held
+    bag.put_instances(owned, [item])
+    changes = json.dump({"saved": [item.instance_id]})
+    bag.note(Note(owned, None, int(now * 1000), by, "", changes))
+    return item
+
+
+def is_newer(held: Instance, sent: Instance) -> bool:
+    """Whether ``sent`` replaces ``held``; False when both are stateless at version 0.
+
+    Raises Conflict for a version that is not greater than a stored one.
+    """
+    if held.version is None:
+        return True
+    if held.stateless and sent.stateless and held.version == 0:
+        return False
+    if sent.version is None or sent.version <= held.version:
+        raise Conflict("this version of the item or a newer one is stored")
+    return True
+
+
+def _owned(
+    bag: Bag, account_id: AccountId, character_id: object, transaction_id: str | None
+) -> tuple[CharacterId, Holder]:
+    if not isinstance(character_id, str) or "\0" in character_id:
+        raise Forbidden("not one of this account's characters")
+    holder = bag.holder(character_id, transaction_id)
+    if holder is None or holder.account_id != account_id:
+        raise Forbidden("not one of this account's characters")
+    return character_id, holder
+
+
+def _answer(deal: Transaction, totals: list[dict[str, Any]]) -> bytes:
+    return json.dump(
+        {
+            "createdInstancedItems": deal.added_instanced,
+            "updatedInstancedItems": [],
+            "updatedStackedItems": totals,
+            "removedInstancedItems": deal.removed_instanced,
+        }
+    )
+
+
+@define
+class _Stacks:
+    """The stacked half of a transaction: added ids first, then those only removed."""
+
+    before: dict[str, int]
+    added: dict[str, int]
+    removed: dict[str, int]
+    extras: dict[str, bytes]
+    totals: dict[str, int] = field(factory=dict)
+    oddities: list[str] = field(factory=list)
+
+    @classmethod
+    def plan(
+        cls, bag: Bag, character_id: CharacterId, deal: Transaction, policy: Policy
+    ) -> _Stacks:
+        added, removed = _sums(deal.add_stacked), _sums(deal.remove_stacked)
+        touched = list({**added, **removed})
+        extras = {one.catalog_id: one.extra for one in deal.add_stacked if one.extra is not None}
+        before = bag.stacks(character_id, touched) if touched else {}
+        plan = cls(before, added, removed, extras)
+        for one in touched:
+            total = before.get(one, 0) + added.get(one, 0) - removed.get(one, 0)
+            if total < 0:
+                if policy.refuse_overspend:
+                    raise Conflict("more is spent than is held")
+                plan.oddities.append(f"overspent {one} by {-total}")
+            if total > MAX_WHOLE:
+                raise Malformed("a stack cannot grow that large")
+            plan.totals[one] = max(0, total)
+        return plan
+
+    def report(self, policy: Policy) -> list[dict[str, Any]]:
+        """Final totals, of removed-only stacks too where the policy says so."""
+        shown = self.totals if policy.report_removals else self.added
+        return [{"catalogId": one, "quantity": self.totals[one]} for one in shown]
+
+    def carry_out(self, bag: Bag, character_id: CharacterId) -> None:
+        kept = [
+            Stacked(one, total, self.extras.get(one))
+            for one, total in self.totals.items()
+            if total and (total != self.before.get(one) or one in self.extras)
+        ]
+        gone = [one for one, total in self.totals.items() if not total and one in self.before]
+        if kept:
+            bag.put_stacks(character_id, kept)
+        if gone:
+            bag.drop_stacks(character_id, gone)
+
+    def changes(self) -> dict[str, Any]:
+        """For the item log: what was asked, and the totals it came to."""
+        said = {"added": self.added, "taken": self.removed, "totals": self.totals}
+        return {"stacks": said} if self.totals else {}
+
+
+@define
+class _Instances:
+    """The instanced half: remove, then save, then add, each seeing what went before."""
+
+    put: dict[str, Instance] = field(factory=dict)
+    dropped: set[str] = field(factory=set)
+    changes: dict[str, Any] = field(factory=dict)
+    oddities: list[str] = field(factory=list)
+
+    @classmethod
+    def plan(cls, bag: Bag, character_id: CharacterId, deal: Transaction) -> _Instances:
+        plan = cls()
+        parts: Iterable[list[Any]] = (deal.remove, deal.save, deal.add)
+        touched = list({one.instance_id: None for part in parts for one in part})
+        if not touched:
+            return plan
+        held = bag.instances(character_id, touched)
+        for gone in deal.remove:
+            plan._remove(held, gone)
+        for item in (*deal.save, *deal.add):
+            before = held.get(item.instance_id)
+            if before is None or is_newer(before, item):
+                held[item.instance_id] = plan.put[item.instance_id] = item
+        for name, part in (("removed", deal.remove), ("saved", deal.save), ("made", deal.add)):
+            if part:
+                plan.changes[name] = [one.instance_id for one in part]
+        return plan
+
+    def _remove(self, held: dict[str, Instance], gone: Removal) -> None:
+        before = held.pop(gone.instance_id, None)
+        if before is None:
+            self.oddities.append(f"removed {gone.instance_id}, which is not held")
+            return
+        if (
+            gone.version is not None
+            and before.version is not None
+            and gone.version < before.version
+        ):
+            raise Conflict("a newer version of the item is stored")
+        self.dropped.add(gone.instance_id)
+
+    def carry_out(self, bag: Bag, character_id: CharacterId) -> None:
+        gone = [one for one in self.dropped if one not in self.put]
+        if gone:
+            bag.drop_instances(character_id, gone)
+        if self.put:
+            bag.put_instances(character_id, list(self.put.values()))
+
+
+def _sums(items: list[Stacked]) -> dict[str, int]:
+    sums: dict[str, int] = {}
+    for one in items:
+        sums[one.catalog_id] = sums.get(one.catalog_id, 0) + one.quantity
+    return sums

@@ -1,0 +1,284 @@
+"""Belongings in the database. One row of the item log both tells what happened and makes
+a repeat recognisable, so a transaction of stacks is four statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+from attrs import frozen
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    Index,
+    LargeBinary,
+    String,
+    Table,
+    and_,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    select,
+    union_all,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+
+from svcserver.db.tables import METADATA, ROW_ID
+from svcserver.kernel.ids import AccountId, CharacterId
+from svcserver.metagame.belongings.characters.store import CHARACTERS
+from svcserver.metagame.belongings.inventory.items import Instance, Stacked
+from svcserver.metagame.belongings.inventory.rules import Holder, Note
+
+ITEM_STACKS = Table(
+    "item_stacks",
+    METADATA,
+    Column("character_id", String(64), primary_key=True),
+    Column("catalog_id", String(256), primary_key=True),
+    Column("quantity", BigInteger, nullable=False),
+    Column("extra", LargeBinary, nullable=True),  # a JSON object of further keys
+    sqlite_with_rowid=False,
+)
+ITEM_INSTANCES = Table(
+    "item_instances",
+    METADATA,
+    Column("character_id", String(64), primary_key=True),
+    Column("instance_id", String(256), primary_key=True),
+    Column("catalog_id", String(256), nullable=False),
+    Column("update_version", BigInteger, nullable=True),
+    Column("stateless", Boolean, nullable=False),
+    Column("body", LargeBinary, nullable=False),  # the item as sent, as JSON
+)
+ITEM_LOG = Table(
+    "item_log",
+    METADATA,
+    Column("id", ROW_ID, primary_key=True, autoincrement=True),
+    Column("character_id", String(64), nullable=False),
+    Column("transaction_id", String(80), nullable=True),
+    Column("at", BigInteger, nullable=False, index=True),  # epoch milliseconds
+    Column("caller", String(16), nullable=False),
+    Column("source", String(256), nullable=False),
+    Column("changes", LargeBinary, nullable=False),
+    Column("answer", LargeBinary, nullable=True),
+    Index("ux_item_log_transaction", "character_id", "transaction_id", unique=True),
+)
+
+CHUNK = 500  # parameters of one look-up
+LOG_DAYS = 90
+
+_C, _S, _I, _L = CHARACTERS.c, ITEM_STACKS.c, ITEM_INSTANCES.c, ITEM_LOG.c
+_OWNER = select(_C.account_id).where(_C.id == bindparam("character"))
+_HOLDER = (
+    select(_C.account_id, _L.answer)
+    .select_from(
+        CHARACTERS.outerjoin(
+            ITEM_LOG,
+            and_(_L.character_id == _C.id, _L.transaction_id == bindparam("transaction")),
+        )
+    )
+    .where(_C.id == bindparam("character"))
+)
+_STACK = select(_S.quantity).where(
+    _S.character_id == bindparam("character"), _S.catalog_id == bindparam("catalog")
+)
+_STACKS = select(_S.catalog_id, _S.quantity).where(
+    _S.character_id == bindparam("character"), _S.catalog_id.in_(bindparam("ids", expanding=True))
+)
+_INSTANCES = select(_I.instance_id, _I.catalog_id, _I.update_version, _I.stateless, _I.body).where(
+    _I.character_id == bindparam("character"),
+    _I.instance_id.in_(bindparam("ids", expanding=True)),
+)
+_DROP_STACK = delete(ITEM_STACKS).where(
+    _S.character_id == bindparam("character"), _S.catalog_id == bindparam("gone")
+)
+_DROP_INSTANCE = delete(ITEM_INSTANCES).where(
+    _I.character_id == bindparam("character"), _I.instance_id == bindparam("gone")
+)
+_NOTE = insert(ITEM_LOG)
+_ALL_STACKS = (
+    select(_S.catalog_id, _S.quantity, _S.extra)
+    .where(_S.character_id == bindparam("character"))
+    .order_by(_S.catalog_id)
+)
+_ALL_INSTANCES = (
+    select(_I.body).where(_I.character_id == bindparam("character")).order_by(_I.instance_id)
+)
+_HELD = union_all(
+    select(_S.catalog_id).where(_S.character_id == bindparam("character")),
+    select(_I.catalog_id).where(_I.character_id == bindparam("character")),
+)
+_FORGET = delete(ITEM_LOG).where(_L.at < bindparam("before"))
+
+# Versions only rise from 0, so version 0 is a character never saved; of those that were,
+# the newest history row is the newest save.
+ACTIVE_CHARACTER = (
+    select(_C.id)
+    .where(_C.account_id == bindparam("account"))
+    .order_by(
+        case((_C.update_version > 0, _C.save_id), else_=0).desc(),
+        _C.modified_at.desc(),
+        _C.update_version.desc(),
+        _C.id,
+    )
+    .limit(1)
+)
+"""The account's most recently saved character; its only one, even if never saved."""
+
+
+def _upserts(dialect: Any) -> tuple[Any, Any]:
+    put = dialect.insert(ITEM_STACKS)
+    stack = put.on_conflict_do_update(
+        index_elements=[_S.character_id, _S.catalog_id],
+        set_={
+            "quantity": put.excluded.quantity,
+            "extra": func.coalesce(put.excluded.extra, _S.extra),
+        },
+    )
+    put = dialect.insert(ITEM_INSTANCES)
+    changing = ("catalog_id", "update_version", "stateless", "body")
+    instance = put.on_conflict_do_update(
+        index_elements=[_I.character_id, _I.instance_id],
+        set_={name: put.excluded[name] for name in changing},
+    )
+    return stack, instance
+
+
+_UPSERTS = {"sqlite": _upserts(sqlite), "postgresql": _upserts(postgresql)}
+
+
+@frozen
+class SqlBag:
+    """A Bag on an open transaction."""
+
+    tx: Connection
+
+    def holder(self, character_id: CharacterId, transaction_id: str | None) -> Holder | None:
+        """Whose the character is, with the stored answer of a repeat."""
+        if transaction_id is None:
+            row = self.tx.execute(_OWNER, {"character": character_id}).first()
+        else:
+            asked = {"character": character_id, "transaction": transaction_id}
+            row = self.tx.execute(_HOLDER, asked).first()
+        return None if row is None else Holder(*row)
+
+    def stacks(self, character_id: CharacterId, ids: list[str]) -> dict[str, int]:
+        """Quantities of those held; a few are looked up one by one, which is quicker."""
+        if len(ids) == 1:
+            asked = {"character": character_id, "catalog": ids[0]}
+            row = self.tx.execute(_STACK, asked).first()
+            return {} if row is None else {ids[0]: row[0]}
+        found: dict[str, int] = {}
+        for some in _chunks(ids):
+            rows = self.tx.execute(_STACKS, {"character": character_id, "ids": some})
+            found.update((catalog_id, quantity) for catalog_id, quantity in rows)
+        return found
+
+    def instances(self, character_id: CharacterId, ids: list[str]) -> dict[str, Instance]:
+        """The held ones among these."""
+        found: dict[str, Instance] = {}
+        for some in _chunks(ids):
+            rows = self.tx.execute(_INSTANCES, {"character": character_id, "ids": some})
+            found.update((row[0], Instance(*row)) for row in rows)
+        return found
+
+    def put_stacks(self, character_id: CharacterId, totals: list[Stacked]) -> None:
+        """Write final totals."""
+        rows = [
+            {
+                "character_id": character_id,
+                "catalog_id": one.catalog_id,
+                "quantity": one.quantity,
+                "extra": one.extra,
+            }
+            for one in totals
+        ]
+        self.tx.execute(_UPSERTS[self.tx.dialect.name][0], rows)
+
+    def drop_stacks(self, character_id: CharacterId, ids: list[str]) -> None:
+        """Remove used-up stacks."""
+        self.tx.execute(_DROP_STACK, [{"character": character_id, "gone": one} for one in ids])
+
+    def put_instances(self, character_id: CharacterId, items: list[Instance]) -> None:
+        """Write items whole."""
+        rows = [
+            {
+                "character_id": character_id,
+                "instance_id": one.instance_id,
+                "catalog_id": one.catalog_id,
+                "update_version": one.version,
+                "stateless": one.stateless,
+                "body": one.body,
+            }
+            for one in items
+        ]
+        self.tx.execute(_UPSERTS[self.tx.dialect.name][1], rows)
+
+    def drop_instances(self, character_id: CharacterId, ids: list[str]) -> None:
+        """Remove items."""
+        self.tx.execute(_DROP_INSTANCE, [{"character": character_id, "gone": one} for one in ids])
+
+    def note(self, note: Note) -> None:
+        """Add a line to the item log."""
+        self.tx.execute(
+            _NOTE,
+            {
+                "character_id": note.character_id,
+                "transaction_id": note.transaction_id,
+                "at": note.at_ms,
+                "caller": note.by.value,
+                "source": note.source,
+                "changes": note.changes,
+                "answer": note.answer,
+            },
+        )
+
+
+def inventory_of(tx: Connection, character_id: CharacterId) -> bytes:
+    """The whole inventory as the wire wants it; items pass through as they were stored."""
+    rows = tx.execute(_ALL_STACKS, {"character": character_id})
+    stacks = [
+        {"catalogId": catalog_id, "quantity": quantity, **(orjson.loads(extra) if extra else {})}
+        for catalog_id, quantity, extra in rows
+    ]
+    bodies = tx.execute(_ALL_INSTANCES, {"character": character_id}).scalars()
+    instances = b",".join(bodies)
+    return b'{"characterId":%s,"instancedItems":[%s],"stackedItems":%s}' % (
+        orjson.dumps(character_id),
+        instances,
+        orjson.dumps(stacks),
+    )
+
+
+def held_by(tx: Connection, character_id: CharacterId) -> set[str]:
+    """The catalogue ids a character holds, stacked or instanced."""
+    return set(tx.execute(_HELD, {"character": character_id}).scalars())
+
+
+def owner_of(tx: Connection, character_id: CharacterId) -> AccountId | None:
+    """Whose the character is."""
+    if "\0" in character_id:
+        return None
+    owner: AccountId | None = tx.execute(_OWNER, {"character": character_id}).scalar()
+    return owner
+
+
+def active_character(tx: Connection, account_id: AccountId) -> CharacterId | None:
+    """The account's most recently saved character."""
+    active: CharacterId | None = tx.execute(ACTIVE_CHARACTER, {"account": account_id}).scalar()
+    return active
+
+
+def forget_old(tx: Connection, now: float) -> int:
+    """Drop log lines (and with them stored answers) older than 90 days; how many."""
+    before = int((now - LOG_DAYS * 86_400) * 1000)
+    return tx.execute(_FORGET, {"before": before}).rowcount
+
+
+def _chunks(ids: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(ids), CHUNK):
+        yield ids[start : start + CHUNK]

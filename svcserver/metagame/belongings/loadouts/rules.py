@@ -1,0 +1,195 @@
+"""Loadout slots, the persistent part and what may be saved. Spec: 1 §4 Loadouts, §8.
+
+An element is one slot (by number) or ``persistent``: JSON text that only passes through.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from attrs import evolve, field, frozen
+
+from svcserver.kernel import datafiles, json
+from svcserver.kernel.datafiles import BadData, fault
+from svcserver.kernel.ids import AccountId, CharacterId
+from svcserver.kernel.refusals import Malformed, Missing
+
+PACKAGE, FILE = "svcserver.metagame.belongings.loadouts", "defaults.json"
+PERSISTENT = "persistent"
+ACCOUNT_SLOTS = 1
+MAX_CHARACTER_SLOTS = 5
+FIRST_VERSION = 1
+
+BASELINE = "baseline"
+
+
+@frozen
+class Defaults:
+    """What a character has that never saved: slot 0 and the persistent part, as JSON."""
+
+    slot: bytes = field(repr=False)
+    persistent: bytes = field(repr=False)
+
+    @property
+    def elements(self) -> dict[str, bytes]:
+        """Both under their names."""
+        return {"0": self.slot, PERSISTENT: self.persistent}
+
+
+@frozen
+class Loadout:
+    """A character's loadout without its elements. ``version`` 0: never saved."""
+
+    character_id: CharacterId
+    character_slots: int = 1
+    active_index: int = 0
+    version: int = 0
+
+    @property
+    def slots(self) -> int:
+        """How many slots may be saved: the account's and the character's."""
+        return ACCOUNT_SLOTS + self.character_slots
+
+
+class Rack(Protocol):
+    """What is kept of loadouts; an instance lives inside one transaction."""
+
+    def owner(self, character_id: CharacterId) -> AccountId | None: ...
+
+    def find(self, character_id: CharacterId) -> Loadout | None: ...
+
+    def put(self, loadout: Loadout) -> None:
+        """Write counts and the active slot; elements and versions stay."""
+
+    def save(self, loadout: Loadout, changed: Mapping[str, bytes], at_ms: int, reason: str) -> None:
+        """Write the loadout and one history row; elements not in ``changed`` stay."""
+
+    def elements(self, loadout: Loadout) -> dict[str, bytes]:
+        """The newest elements by name; none when never saved."""
+
+    def saved(self, character_id: CharacterId, version: int) -> str | None:
+        """What a history row holds, for ``restore``; None when there is none."""
+
+    def restore(self, loadout: Loadout, held: str, at_ms: int, reason: str) -> None:
+        """Write the loadout and a history row that holds what another one held."""
+
+
+def load() -> Defaults:
+    """The defaults of the data file; raises BadData."""
+    said = datafiles.read(PACKAGE, FILE)
+    slot, persistent = said.get("slot"), said.get("persistent")
+    if not isinstance(slot, dict) or not isinstance(persistent, dict):
+        raise BadData(fault(PACKAGE, FILE, "slot and persistent must be objects"))
+    if slot.get("slot_index") != 0 or persistent.get("update_version") != 0:
+        raise BadData(fault(PACKAGE, FILE, "slot_index and update_version must be 0"))
+    return Defaults(json.dump({**slot, PERSISTENT: persistent}), json.dump(persistent))
+
+
+def own(rack: Rack, account_id: AccountId, character_id: CharacterId) -> Loadout:
+    """The loadout of a character of this account; raises Missing."""
+    if rack.owner(character_id) != account_id:
+        raise Missing("not one of this account's characters")
+    return rack.find(character_id) or Loadout(character_id)
+
+
+def read(
+    rack: Rack, account_id: AccountId, character_id: CharacterId, defaults: Defaults
+) -> tuple[Loadout, dict[str, bytes]]:
+    """The loadout with its elements; the defaults when it was never saved."""
+    loadout = own(rack, account_id, character_id)
+    return loadout, {**defaults.elements, **rack.elements(loadout)}
+
+
+def save(
+    rack: Rack,
+    account_id: AccountId,
+    character_id: CharacterId,
+    index: str,
+    data: object,
+    defaults: Defaults,
+    now: float,
+    reason: str,
+    *,
+    real: bool,
+) -> tuple[Loadout, dict[str, bytes]]:
+    """Save one element; real: any unlocked slot, stub: slot 0 and persistent alone.
+
+    Before the first save the defaults are kept as a version of their own. Raises Missing
+    for another's character, Malformed for a slot or data that cannot be.
+    """
+    before, at_ms = own(rack, account_id, character_id), int(now * 1000)
+    name = element(index, before.slots if real else 1)
+    document = slot_data(data, int(name)) if name != PERSISTENT else parsed(data)[0]
+    if before.version == 0:
+        before = evolve(before, version=FIRST_VERSION)
+        rack.save(before, defaults.elements, at_ms, BASELINE)
+    after = evolve(before, version=before.version + 1)
+    rack.save(after, {name: document}, at_ms, reason)
+    return after, rack.elements(after)
+
+
+def unlock(rack: Rack, account_id: AccountId, character_id: CharacterId, more: str) -> Loadout:
+    """Add character slots, up to 5; having them all already is fine."""
+    before = own(rack, account_id, character_id)
+    if re.fullmatch(r"[0-9]{1,10}", more) is None or int(more) < 1:
+        raise Malformed("the number of slots must be at least 1")
+    slots = min(MAX_CHARACTER_SLOTS, before.character_slots + int(more))
+    after = evolve(before, character_slots=slots)
+    if after != before:
+        rack.put(after)
+    return after
+
+
+def activate(rack: Rack, account_id: AccountId, character_id: CharacterId, index: str) -> Loadout:
+    """Choose the active slot among the unlocked ones."""
+    before = own(rack, account_id, character_id)
+    name = element(index, before.slots)
+    if name == PERSISTENT:
+        raise Malformed("the active slot is a number")
+    after = evolve(before, active_index=int(name))
+    rack.put(after)
+    return after
+
+
+def roll_back(rack: Rack, character_id: CharacterId, version: int, now: float) -> Loadout:
+    """Make an old version the newest one; the loadout afterwards.
+
+    Raises Missing for an unknown character or version.
+    """
+    before = rack.find(character_id)
+    held = rack.saved(character_id, version)
+    if before is None or held is None:
+        raise Missing("no such version")
+    after = evolve(before, version=before.version + 1)
+    rack.restore(after, held, int(now * 1000), f"rollback:{version}")
+    return after
+
+
+def element(index: str, slots: int) -> str:
+    """The name of the element that an index means; raises Malformed."""
+    if index == PERSISTENT:
+        return PERSISTENT
+    if re.fullmatch(r"[0-9]{1,10}", index) is None or int(index) >= slots:
+        raise Malformed("this slot is not unlocked")
+    return str(int(index))
+
+
+def slot_data(data: object, index: int) -> bytes:
+    """A slot as it is stored: as sent, but with the slot_index of its place."""
+    text, value = parsed(data)
+    return text if value.get("slot_index") == index else json.dump({**value, "slot_index": index})
+
+
+def parsed(data: object) -> tuple[bytes, dict[str, Any]]:
+    """The bytes of a JSON text that holds an object, and the object; raises Malformed."""
+    if not isinstance(data, str) or not data.strip():
+        raise Malformed("data must be the JSON text of an object")
+    try:
+        value = json.parse(data)
+    except json.BadJson as why:
+        raise Malformed("data must be the JSON text of an object") from why
+    if not isinstance(value, dict):
+        raise Malformed("data must be the JSON text of an object")
+    return data.encode(), value

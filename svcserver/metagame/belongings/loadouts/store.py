@@ -1,0 +1,187 @@
+"""Loadouts in the database. Each element is stored once; a history row lists the ids of the
+elements that made up the loadout at its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import orjson
+from attrs import frozen
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Index,
+    Integer,
+    LargeBinary,
+    String,
+    Table,
+    bindparam,
+    insert,
+    select,
+    update,
+)
+
+from svcserver.db.tables import METADATA, ROW_ID
+from svcserver.kernel.ids import AccountId, CharacterId
+from svcserver.metagame.belongings.inventory.store import owner_of
+from svcserver.metagame.belongings.loadouts.rules import Loadout
+
+LOADOUTS = Table(
+    "loadouts",
+    METADATA,
+    Column("character_id", String(64), primary_key=True),
+    Column("character_slots", Integer, nullable=False),
+    Column("active_index", Integer, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("save_id", BigInteger, nullable=True),  # the newest history row
+)
+LOADOUT_ELEMENTS = Table(
+    "loadout_elements",
+    METADATA,
+    Column("id", ROW_ID, primary_key=True, autoincrement=True),
+    Column("character_id", String(64), nullable=False, index=True),
+    Column("data", LargeBinary, nullable=False),
+)
+LOADOUT_SAVES = Table(
+    "loadout_saves",
+    METADATA,
+    Column("id", ROW_ID, primary_key=True, autoincrement=True),
+    Column("character_id", String(64), nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("saved_at", BigInteger, nullable=False),  # epoch milliseconds
+    Column("reason", String(64), nullable=False),
+    Column("elements", String(512), nullable=False),  # JSON: element name to id
+    Index("ux_loadout_saves_version", "character_id", "version", unique=True),
+)
+
+_L, _E, _S = LOADOUTS.c, LOADOUT_ELEMENTS.c, LOADOUT_SAVES.c
+_FIND = select(_L.character_id, _L.character_slots, _L.active_index, _L.version).where(
+    _L.character_id == bindparam("character")
+)
+_EXISTS = select(_L.version).where(_L.character_id == bindparam("character"))
+_ADD = insert(LOADOUTS)
+_PUT = (
+    update(LOADOUTS)
+    .where(_L.character_id == bindparam("character"))
+    .values(
+        character_slots=bindparam("slots"),
+        active_index=bindparam("active"),
+        version=bindparam("newest"),
+    )
+)
+_POINT = (
+    update(LOADOUTS)
+    .where(_L.character_id == bindparam("character"))
+    .values(save_id=bindparam("save"))
+)
+_ADD_ELEMENT = insert(LOADOUT_ELEMENTS).returning(_E.id)
+_ADD_SAVE = insert(LOADOUT_SAVES).returning(_S.id)
+_NEWEST = (
+    select(_S.elements)
+    .join(LOADOUTS, _S.id == _L.save_id)
+    .where(_L.character_id == bindparam("character"))
+)
+_ELEMENTS = select(_E.id, _E.data).where(_E.id.in_(bindparam("ids", expanding=True)))
+_SAVED = select(_S.elements).where(
+    _S.character_id == bindparam("character"), _S.version == bindparam("version")
+)
+
+
+@frozen
+class SqlRack:
+    """A Rack on an open transaction."""
+
+    tx: Connection
+
+    def owner(self, character_id: CharacterId) -> AccountId | None:
+        """Whose the character is."""
+        return owner_of(self.tx, character_id)
+
+    def find(self, character_id: CharacterId) -> Loadout | None:
+        """The loadout without its elements."""
+        if "\0" in character_id:
+            return None
+        row = self.tx.execute(_FIND, {"character": character_id}).first()
+        return None if row is None else Loadout(*row)
+
+    def put(self, loadout: Loadout) -> None:
+        """Write counts, the active slot and the version."""
+        if self.tx.execute(_EXISTS, {"character": loadout.character_id}).first() is None:
+            row = {
+                "character_id": loadout.character_id,
+                "character_slots": loadout.character_slots,
+                "active_index": loadout.active_index,
+                "version": loadout.version,
+                "save_id": None,
+            }
+            self.tx.execute(_ADD, row)
+            return
+        self.tx.execute(
+            _PUT,
+            {
+                "character": loadout.character_id,
+                "slots": loadout.character_slots,
+                "active": loadout.active_index,
+                "newest": loadout.version,
+            },
+        )
+
+    def save(self, loadout: Loadout, changed: Mapping[str, bytes], at_ms: int, reason: str) -> None:
+        """Write the loadout, the changed elements and a history row."""
+        held = self._held(loadout.character_id)
+        for name, data in changed.items():
+            row = {"character_id": loadout.character_id, "data": data}
+            held[name] = self.tx.execute(_ADD_ELEMENT, row).scalar_one()
+        self.restore(loadout, orjson.dumps(held).decode(), at_ms, reason)
+
+    def elements(self, loadout: Loadout) -> dict[str, bytes]:
+        """The newest elements by name."""
+        return self._read(self._held(loadout.character_id))
+
+    def version(self, character_id: CharacterId, version: int) -> dict[str, bytes] | None:
+        """The elements of a version by name; None when there is none."""
+        text = self.saved(character_id, version)
+        return None if text is None else self._read(ids_of(text))
+
+    def saved(self, character_id: CharacterId, version: int) -> str | None:
+        """The ids that a history row lists."""
+        asked = {"character": character_id, "version": version}
+        found: str | None = self.tx.execute(_SAVED, asked).scalar()
+        return found
+
+    def restore(self, loadout: Loadout, held: str, at_ms: int, reason: str) -> None:
+        """Write the loadout and a history row of these ids."""
+        self.put(loadout)
+        row = {
+            "character_id": loadout.character_id,
+            "version": loadout.version,
+            "saved_at": at_ms,
+            "reason": reason,
+            "elements": held,
+        }
+        save = self.tx.execute(_ADD_SAVE, row).scalar_one()
+        self.tx.execute(_POINT, {"character": loadout.character_id, "save": save})
+
+    def _read(self, held: dict[str, int]) -> dict[str, bytes]:
+        if not held:
+            return {}
+        rows = self.tx.execute(_ELEMENTS, {"ids": list(held.values())})
+        found = {element_id: data for element_id, data in rows}
+        return {name: found[one] for name, one in held.items()}
+
+    def _held(self, character_id: CharacterId) -> dict[str, int]:
+        text = self.tx.execute(_NEWEST, {"character": character_id}).scalar()
+        return ids_of(text) if text is not None else {}
+
+
+def ids_of(text: str) -> dict[str, int]:
+    """Element name to id, of a history row."""
+    held: dict[str, int] = orjson.loads(text)
+    return held
+
+
+def ids_in(texts: Iterable[str]) -> set[int]:
+    """Every element id that these history rows list."""
+    return {one for text in texts for one in ids_of(text).values()}

@@ -1,0 +1,98 @@
+"""Which saves are kept, and what a rollback writes. Spec: 2 §4 SaveHistory, Rollback…"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from attrs import evolve, frozen
+
+from svcserver.kernel.ids import CharacterId
+from svcserver.kernel.refusals import Conflict, Malformed, Missing
+from svcserver.metagame.belongings.characters.rules import MAX_VERSION, Character, Document
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+
+
+@frozen
+class Retention:
+    """SAVE_HISTORY_KEEP, _HOURLY and _DAILY; without ``keep`` every save is kept."""
+
+    keep: int | None = None
+    hourly: int = 48
+    daily: int = 30
+
+
+@frozen
+class Save:
+    """One row of a history; ``saved_at`` in epoch milliseconds."""
+
+    id: int
+    saved_at: int
+
+
+def thinned(saves: Iterable[Save], retention: Retention, now: float) -> list[int]:
+    """Ids of the saves to drop.
+
+    Kept are the newest ``keep``, the last of each of the ``hourly`` newest hours and the
+    last of each of the ``daily`` newest days (this one included; UTC).
+    """
+    if retention.keep is None:
+        return []
+    newest_first = sorted(saves, key=lambda one: one.id, reverse=True)
+    at_ms = int(now * 1000)
+    kept = {one.id for one in newest_first[: retention.keep]}
+    kept |= _last_of_each(newest_first, HOUR_MS, at_ms // HOUR_MS - retention.hourly)
+    kept |= _last_of_each(newest_first, DAY_MS, at_ms // DAY_MS - retention.daily)
+    return [one.id for one in newest_first if one.id not in kept]
+
+
+def _last_of_each(newest_first: list[Save], period_ms: int, after: int) -> set[int]:
+    last: dict[int, int] = {}
+    for one in newest_first:
+        period = one.saved_at // period_ms
+        if period > after:
+            last.setdefault(period, one.id)
+    return set(last.values())
+
+
+class Archive(Protocol):
+    """Characters with their history, inside one transaction."""
+
+    def find(self, character_id: CharacterId) -> Character | None: ...
+
+    def document(self, character_id: CharacterId, version: int) -> Document | None: ...
+
+    def save(self, character: Character, reason: str) -> None: ...
+
+
+def roll_back(
+    archive: Archive, character_id: CharacterId, version: int, now: float
+) -> tuple[Character, Character]:
+    """Make an old version the newest; the character before and after.
+
+    The new version is one above every other, so that a save in flight conflicts. Raises
+    Missing for an unknown character or version, Conflict when no version is left above.
+    """
+    before = archive.find(character_id)
+    document = archive.document(character_id, version) if before is not None else None
+    if before is None or document is None:
+        raise Missing("no such version")
+    if before.update_version >= MAX_VERSION:
+        raise Conflict("there is no version above the newest")
+    after = evolve(before, data=document, update_version=before.update_version + 1, modified_at=now)
+    archive.save(after, f"rollback:{version}")
+    return before, after
+
+
+def asked_for(body: object) -> tuple[CharacterId, int]:
+    """``{CharacterId, Version}`` of a body; raises Malformed."""
+    if not isinstance(body, dict):
+        raise Malformed("the body must be a JSON object")
+    character_id, version = body.get("CharacterId"), body.get("Version")
+    if not isinstance(character_id, str) or not character_id or "\0" in character_id:
+        raise Malformed("CharacterId must be a text")
+    if type(version) is not int or not 0 <= version <= MAX_VERSION:
+        raise Malformed("Version must be a whole number of at least 0")
+    return character_id, version

@@ -1,0 +1,117 @@
+"""Histories in the database: listed without their data, copied back, thinned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from attrs import frozen
+from sqlalchemy import Connection, bindparam, delete, select
+
+from svcserver.kernel.ids import AccountId, CharacterId
+from svcserver.metagame.belongings.characters.rules import Character, Document
+from svcserver.metagame.belongings.characters.store import (
+    CHARACTER_SAVES,
+    CHARACTERS,
+    SqlCharacters,
+)
+from svcserver.metagame.belongings.loadouts.store import LOADOUT_ELEMENTS, LOADOUT_SAVES, ids_in
+from svcserver.metagame.belongings.savehistory.rules import Retention, Save, thinned
+
+_C, _S, _L, _E = CHARACTERS.c, CHARACTER_SAVES.c, LOADOUT_SAVES.c, LOADOUT_ELEMENTS.c
+_CHARACTER: Any = bindparam("character")
+_HEADS = select(_C.id, _C.account_id, _C.name, _C.update_version)
+_BY_ID = _HEADS.where(_C.id == _CHARACTER)
+_BY_ACCOUNT = _HEADS.where(_C.account_id == bindparam("account")).order_by(_C.created_at, _C.id)
+_SAVES = (
+    select(_S.version, _S.saved_at, _S.reason, _S.size)
+    .where(_S.character_id == _CHARACTER)
+    .order_by(_S.id.desc())
+)
+_LOADOUT_SAVES = (
+    select(_L.version, _L.saved_at, _L.reason)
+    .where(_L.character_id == _CHARACTER)
+    .order_by(_L.id.desc())
+)
+_DOCUMENT = (
+    select(_S.data, _S.size)
+    .where(_S.character_id == _CHARACTER, _S.version == bindparam("version"))
+    .order_by(_S.id.desc())
+    .limit(1)
+)
+_TIMES = select(_S.id, _S.saved_at).where(_S.character_id == _CHARACTER)
+_DROP = delete(CHARACTER_SAVES).where(_S.id == bindparam("gone"))
+_LOADOUT_TIMES = select(_L.id, _L.saved_at).where(_L.character_id == _CHARACTER)
+_DROP_LOADOUT = delete(LOADOUT_SAVES).where(_L.id == bindparam("gone"))
+_LISTED = select(_L.elements).where(_L.character_id == _CHARACTER)
+_ELEMENTS = select(_E.id).where(_E.character_id == _CHARACTER)
+_DROP_ELEMENT = delete(LOADOUT_ELEMENTS).where(_E.id == bindparam("gone"))
+
+Rows = list[Any]
+
+
+@frozen
+class SqlArchive:
+    """An Archive on an open transaction."""
+
+    tx: Connection
+
+    def find(self, character_id: CharacterId) -> Character | None:
+        """A character without its data."""
+        return SqlCharacters(self.tx).find(character_id)
+
+    def document(self, character_id: CharacterId, version: int) -> Document | None:
+        """The data of one version."""
+        asked = {"character": character_id, "version": version}
+        row = self.tx.execute(_DOCUMENT, asked).first()
+        return None if row is None else Document(*row)
+
+    def save(self, character: Character, reason: str) -> None:
+        """Append a history row and point the character at it."""
+        SqlCharacters(self.tx).save(character, reason)
+
+    def heads(self, account_id: AccountId | None, character_id: CharacterId | None) -> Rows:
+        """Characters by id, or else of an account."""
+        if character_id is not None:
+            return list(self.tx.execute(_BY_ID, {"character": character_id}))
+        return list(self.tx.execute(_BY_ACCOUNT, {"account": account_id}))
+
+    def saves(self, character_id: CharacterId) -> Rows:
+        """Version, time, reason and size of each save, the newest first."""
+        return list(self.tx.execute(_SAVES, {"character": character_id}))
+
+    def loadout_saves(self, character_id: CharacterId) -> Rows:
+        """Version, time and reason of each save of the loadout, the newest first."""
+        return list(self.tx.execute(_LOADOUT_SAVES, {"character": character_id}))
+
+
+@frozen
+class Thinning:
+    """Drops what need not be kept; runs in the transaction of a save, after it."""
+
+    retention: Retention
+
+    def characters(self, tx: Connection, character_id: CharacterId, now: float) -> None:
+        """Thin a character's history. The newest save is always kept."""
+        self._thin(tx, _TIMES, _DROP, character_id, now)
+
+    def loadouts(self, tx: Connection, character_id: CharacterId, now: float) -> None:
+        """Thin a loadout's history, and drop elements that no kept row lists."""
+        if not self._thin(tx, _LOADOUT_TIMES, _DROP_LOADOUT, character_id, now):
+            return
+        wanted = {"character": character_id}
+        listed = ids_in(tx.execute(_LISTED, wanted).scalars())
+        _drop(tx, _DROP_ELEMENT, set(tx.execute(_ELEMENTS, wanted).scalars()) - listed)
+
+    def _thin(
+        self, tx: Connection, times: Any, drop: Any, character_id: CharacterId, now: float
+    ) -> bool:
+        saves = [Save(*row) for row in tx.execute(times, {"character": character_id})]
+        return _drop(tx, drop, thinned(saves, self.retention, now))
+
+
+def _drop(tx: Connection, statement: Any, ids: Iterable[int]) -> bool:
+    gone = [{"gone": one} for one in ids]
+    if gone:
+        tx.execute(statement, gone)
+    return bool(gone)

@@ -1,0 +1,159 @@
+"""The offers, from ``data/catalogue.json``, which an owner may replace. Spec: 1 §4 Store.
+
+A row of the file is ``{id, name, tags, items, entitlements?, priority?, price?}``; items
+are catalogue ids, ``ID*20`` for more than one; null for an offer without any.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+from attrs import field, frozen
+
+from svcserver.kernel import datafiles, json
+from svcserver.kernel.datafiles import BadData, fault
+
+PACKAGE, FILE = "svcserver.metagame.belongings.shop", "catalogue.json"
+ITEM = re.compile(r"([A-Z][A-Z0-9_]{0,127})(?:\*([1-9][0-9]{0,8}))?\Z")
+SKU = re.compile(r"[a-z0-9_]{1,128}\Z")
+DESCRIPTION = "Free."
+
+
+@frozen(slots=False)
+class Offer:
+    """Something the store gives. ``kinds`` leads from a catalogue id to stacked or instanced."""
+
+    sku: str
+    name: str
+    priority: int
+    tags: tuple[str, ...]
+    items: tuple[tuple[str, int], ...] | None
+    entitlements: tuple[str, ...]
+    kinds: Mapping[str, str] = field(repr=False)
+    price: int = 0
+    repeatable: bool = False
+
+    @property
+    def catalog_ids(self) -> Iterable[str]:
+        """What it gives, without how many."""
+        return (catalog_id for catalog_id, _ in self.items or ())
+
+    def shape(self, remaining: int) -> dict[str, Any]:
+        """The 22 fields that the client reads; one missing makes it drop the offer."""
+        items = self.items
+        return {
+            "id": self.sku,
+            "displayName": self.name,
+            "displayDescription": DESCRIPTION,
+            "displayPriority": self.priority,
+            "tags": list(self.tags),
+            "platinumPrice": self.price,
+            "platinumSalePrice": None,
+            "cellDustPrice": None,
+            "prestigePrice": None,
+            "event01Price": None,
+            "steelMarksPrice": None,
+            "gildedMarksPrice": None,
+            "items": None
+            if items is None
+            else [{"catalogId": one, "quantity": quantity} for one, quantity in items],
+            "entitlements": [{"name": one, "duration": 0} for one in self.entitlements],
+            "maxAllowed": 1,
+            "remaining": remaining,
+            "loadoutSlots": None,
+            "availableFrom": None,
+            "availableTo": None,
+            "timeAvailabilityReason": None,
+            "platformOfferId": None,
+            "missingEntitlementNames": None,
+        }
+
+    @cached_property
+    def encoded(self) -> tuple[bytes, bytes]:
+        """The offer as JSON with nothing and with one remaining; built once."""
+        return json.dump(self.shape(0)), json.dump(self.shape(1))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Changes whenever anything of the offer changes."""
+        return sha256(self.encoded[1]).hexdigest()
+
+
+@frozen
+class Catalogue:
+    """Offers by sku, and by the tag that lists them; a known tag may list none."""
+
+    offers: Mapping[str, Offer]
+    by_tag: Mapping[str, tuple[Offer, ...]]
+
+
+def load(*, repeatable: bool) -> Catalogue:
+    """The catalogue of the data file; without ``repeatable`` those offers are not in it.
+
+    Raises BadData.
+    """
+    return read(datafiles.read(PACKAGE, FILE), repeatable=repeatable)
+
+
+def read(said: dict[str, Any], *, repeatable: bool) -> Catalogue:
+    """The catalogue of a parsed file; raises BadData naming the first fault."""
+    kinds = {one: kind for kind in ("stacked", "instanced") for one in _texts(said, kind)}
+    endless = set(_texts(said, "repeatable"))
+    rows = said.get("offers")
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise _bad("offers must be a list of objects")
+    offers: dict[str, Offer] = {}
+    by_tag: dict[str, list[Offer]] = {tag: [] for tag in _texts(said, "empty_tags")}
+    for index, row in enumerate(rows, 1):
+        offer = _offer(row, 2000 - index, kinds, endless)
+        if offer.sku in offers:
+            raise _bad(f"offer {offer.sku} is listed twice")
+        offers[offer.sku] = offer
+        for tag in offer.tags[:1]:
+            if repeatable or not offer.repeatable:
+                by_tag.setdefault(tag, []).append(offer)
+    sold = {sku: one for sku, one in offers.items() if repeatable or not one.repeatable}
+    return Catalogue(sold, {tag: tuple(listed) for tag, listed in by_tag.items()})
+
+
+def _offer(
+    row: dict[str, Any], priority: int, kinds: Mapping[str, str], endless: set[str]
+) -> Offer:
+    sku, name = row.get("id"), row.get("name")
+    if not isinstance(sku, str) or SKU.match(sku) is None:
+        raise _bad("every offer needs an id of a-z, 0-9 and _")
+    if not isinstance(name, str) or not name:
+        raise _bad(f"offer {sku} needs a name")
+    priority, price = row.get("priority", priority), row.get("price", 0)
+    if type(priority) is not int or type(price) is not int or price < 0:
+        raise _bad(f"priority and price of offer {sku} must be whole numbers")
+    tags = _texts(row, "tags")
+    if not tags:
+        raise _bad(f"offer {sku} needs a tag")
+    listed = row.get("items")
+    items = None if listed is None else tuple(_item(sku, one) for one in _texts(row, "items"))
+    entitlements = tuple(_texts(row, "entitlements"))
+    mine = {one: kinds[one] for one, _ in items or () if one in kinds}
+    return Offer(sku, name, priority, tuple(tags), items, entitlements, mine, price, sku in endless)
+
+
+def _item(sku: str, text: str) -> tuple[str, int]:
+    found = ITEM.match(text)
+    if found is None:
+        raise _bad(f"offer {sku} has a bad item {text!r}")
+    return found[1], int(found[2] or 1)
+
+
+def _texts(said: dict[str, Any], name: str) -> list[str]:
+    value = said.get(name, [])
+    if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
+        raise _bad(f"{name} must be a list of texts")
+    return value
+
+
+def _bad(what: str) -> BadData:
+    return BadData(fault(PACKAGE, FILE, what))

@@ -1,0 +1,218 @@
+"""What may be bought, and when a purchase is granted: exactly once. Spec: 1 §3, §4 Store."""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import Protocol
+
+from attrs import evolve, frozen
+
+from svcserver.kernel.ids import AccountId, CharacterId
+from svcserver.kernel.refusals import Conflict, Forbidden, Gone, Malformed, Missing
+from svcserver.kernel.secrets import fingerprint
+from svcserver.metagame.belongings.inventory import items
+from svcserver.metagame.belongings.inventory.items import Instance, Stacked, Transaction
+from svcserver.metagame.belongings.shop.catalogue import Catalogue, Offer
+
+CURRENCY = "platinum"
+TOKEN_S = 600
+MAX_TOKENS = 60  # per account in TOKEN_S seconds
+TOKEN = re.compile(r"[a-f0-9]{64}\Z")
+ALLOWED = (
+    "AR_",
+    "WP_",
+    "EM_",
+    "DYE_",
+    "QI_FLARE_",
+    "BNC_FABRIC_",
+    "BNC_STANDARD_",
+    "BNC_SIGIL_",
+    "LT_",
+)
+REPEATABLE_ITEM = "TOKEN_BOUNTY_DRAFT_PREMIUM"
+
+
+class NotYours(Forbidden):
+    """A 403 of the store itself, which has a body; the gate's has none."""
+
+
+@frozen
+class Purchase:
+    """A token that was handed out; times in epoch milliseconds."""
+
+    token_hash: str
+    account_id: AccountId
+    character_id: CharacterId
+    sku: str
+    offer_hash: str
+    created_at: int
+    expires_at: int
+    redeemed_at: int | None = None
+
+
+class Counter(Protocol):
+    """What the store keeps and asks; an instance lives inside one transaction."""
+
+    def active_character(self, account_id: AccountId) -> CharacterId | None: ...
+
+    def owner(self, character_id: CharacterId) -> AccountId | None: ...
+
+    def held(self, character_id: CharacterId) -> set[str]: ...
+
+    def tokens_since(self, account_id: AccountId, at_ms: int) -> int: ...
+
+    def drop_expired(self, account_id: AccountId, at_ms: int) -> None: ...
+
+    def add(self, purchase: Purchase) -> None: ...
+
+    def find(self, token_hash: str) -> Purchase | None: ...
+
+    def redeem(self, purchase: Purchase) -> None: ...
+
+
+class Entitlements(Protocol):
+    """Who may what, inside the same transaction (``metagame/entitlements``)."""
+
+    def active(self, account_id: AccountId, now: float) -> set[str]:
+        """Names of the entitlements that hold at ``now`` (epoch seconds)."""
+
+    def grant(
+        self, account_id: AccountId, entitlement: str, duration: float, source: str, now: float
+    ) -> None:
+        """Grant for ``duration`` hours, 0 for ever; ``source`` is kept with it."""
+
+
+class Items(Protocol):
+    """The inventory core, inside the same transaction, with the store as its caller."""
+
+    def transact(
+        self, account_id: AccountId, character_id: CharacterId, deal: Transaction, now: float
+    ) -> None: ...
+
+
+def remaining(offer: Offer, held: set[str], entitled: set[str]) -> int:
+    """0 when every item is held and every entitlement active; a repeatable offer never ends."""
+    if offer.repeatable:
+        return 1
+    owned = all(one in held for one in offer.catalog_ids) and all(
+        one in entitled for one in offer.entitlements
+    )
+    return 0 if owned else 1
+
+
+def is_allowed(offer: Offer) -> bool:
+    """Free, grants something, and only what a store may give."""
+    if offer.price != 0 or not (offer.items or offer.entitlements):
+        return False
+    if offer.repeatable:
+        [(catalog_id, quantity), *more] = offer.items or (("", 0),)
+        return catalog_id == REPEATABLE_ITEM and quantity > 0 and not (more or offer.entitlements)
+    return all(
+        quantity == 1 and catalog_id.startswith(ALLOWED) and catalog_id in offer.kinds
+        for catalog_id, quantity in offer.items or ()
+    )
+
+
+def priced_in(currency: str) -> None:
+    """Only one currency is ever named, exactly so; raises Malformed."""
+    if currency != CURRENCY:
+        raise Malformed("unknown currency")
+
+
+def issue(
+    counter: Counter,
+    rights: Entitlements,
+    catalogue: Catalogue,
+    account_id: AccountId,
+    sku: str,
+    token: str,
+    now: float,
+) -> Purchase:
+    """Hand out ``token`` for one offer, bound to the account's active character.
+
+    Order: the offer is known (404), may be sold (409), there is a character (409), not
+    everything is owned (409), fewer than 60 tokens in ten minutes (409).
+    """
+    offer, at_ms = catalogue.offers.get(sku), int(now * 1000)
+    if offer is None:
+        raise Missing("no such offer")
+    if not is_allowed(offer):
+        raise Conflict("this offer is not sold")
+    character_id = counter.active_character(account_id)
+    if character_id is None:
+        raise Conflict("this account has no character")
+    if remaining(offer, counter.held(character_id), rights.active(account_id, now)) == 0:
+        raise Conflict("everything in this offer is already owned")
+    if counter.tokens_since(account_id, at_ms - TOKEN_S * 1000) >= MAX_TOKENS:
+        raise Conflict("too many purchases; try again in a few minutes")
+    counter.drop_expired(account_id, at_ms)
+    purchase = Purchase(
+        fingerprint(token),
+        account_id,
+        character_id,
+        sku,
+        offer.fingerprint,
+        at_ms,
+        at_ms + TOKEN_S * 1000,
+    )
+    counter.add(purchase)
+    return purchase
+
+
+def redeem(
+    counter: Counter,
+    rights: Entitlements,
+    core: Items,
+    catalogue: Catalogue,
+    account_id: AccountId,
+    token: object,
+    now: float,
+) -> Purchase | None:
+    """Grant what the token stands for; None when that was done before.
+
+    Order: shape (400), the account's own token (403), the character still the account's
+    (403), already redeemed (nothing), expired (410), offer gone or changed (409).
+    """
+    if not isinstance(token, str) or TOKEN.match(token) is None:
+        raise Malformed("not a purchase token")
+    purchase, at_ms = counter.find(fingerprint(token)), int(now * 1000)
+    if purchase is None or purchase.account_id != account_id:
+        raise NotYours("not one of your purchases")
+    if counter.owner(purchase.character_id) != account_id:
+        raise NotYours("the character is no longer yours")
+    if purchase.redeemed_at is not None:
+        return None
+    if at_ms > purchase.expires_at:
+        raise Gone("this purchase has expired")
+    offer = catalogue.offers.get(purchase.sku)
+    if offer is None or not is_allowed(offer) or offer.fingerprint != purchase.offer_hash:
+        raise Conflict("this offer has changed or is no longer sold")
+    source = f"store:{offer.sku}"
+    deal = grant_of(offer, purchase, counter.held(purchase.character_id), source)
+    if not deal.is_empty:
+        core.transact(account_id, purchase.character_id, deal, now)
+    for entitlement in offer.entitlements:
+        rights.grant(account_id, entitlement, 0, source, now)
+    redeemed = evolve(purchase, redeemed_at=at_ms)
+    counter.redeem(redeemed)
+    return redeemed
+
+
+def grant_of(offer: Offer, purchase: Purchase, held: set[str], source: str) -> Transaction:
+    """The items of the offer that are not held yet, as one inventory transaction."""
+    stacked: list[Stacked] = []
+    instanced: list[Instance] = []
+    sent = []
+    for catalog_id, quantity in offer.items or ():
+        if catalog_id in held and not offer.repeatable:
+            continue
+        if offer.kinds.get(catalog_id) == "stacked":
+            stacked.append(Stacked(catalog_id, quantity))
+        else:
+            name = sha256(f"{purchase.token_hash}:{catalog_id}".encode()).hexdigest()[:32]
+            one = {"catalogId": catalog_id, "instanceId": name, "updateVersion": 0}
+            sent.append(one)
+            instanced.append(items.instance(one))
+    transaction_id = items.transaction_id(f"store:{purchase.token_hash}")
+    return Transaction(transaction_id, source, stacked, [], instanced, [], [], sent)

@@ -1,0 +1,137 @@
+"""Purchase tokens in the database, as their SHA-256."""
+
+from __future__ import annotations
+
+from attrs import asdict, frozen
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Index,
+    String,
+    Table,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
+
+from svcserver.db.tables import METADATA
+from svcserver.kernel.ids import AccountId, CharacterId
+from svcserver.kernel.refusals import Conflict, Malformed
+from svcserver.metagame.belongings.inventory.items import Transaction
+from svcserver.metagame.belongings.inventory.rules import By, Policy, transact
+from svcserver.metagame.belongings.inventory.store import (
+    SqlBag,
+    active_character,
+    held_by,
+    owner_of,
+)
+from svcserver.metagame.belongings.shop.rules import Purchase
+
+PURCHASE_TOKENS = Table(
+    "purchase_tokens",
+    METADATA,
+    Column("token_hash", String(64), primary_key=True),
+    Column("account_id", String(64), nullable=False),
+    Column("character_id", String(64), nullable=False),
+    Column("sku", String(128), nullable=False),
+    Column("offer_hash", String(64), nullable=False),
+    Column("created_at", BigInteger, nullable=False),  # epoch milliseconds, as below
+    Column("expires_at", BigInteger, nullable=False),
+    Column("redeemed_at", BigInteger, nullable=True),
+    Index("ix_purchase_tokens_account_id", "account_id", "created_at"),
+    Index("ix_purchase_tokens_redeemed_at", "redeemed_at", "expires_at"),
+)
+RECEIPT_DAYS = 30
+
+_P = PURCHASE_TOKENS.c
+_ADD = insert(PURCHASE_TOKENS)
+_FIND = select(
+    _P.token_hash,
+    _P.account_id,
+    _P.character_id,
+    _P.sku,
+    _P.offer_hash,
+    _P.created_at,
+    _P.expires_at,
+    _P.redeemed_at,
+).where(_P.token_hash == bindparam("wanted"))
+_COUNT = select(func.count()).where(
+    _P.account_id == bindparam("account"), _P.created_at > bindparam("since")
+)
+_REDEEM = (
+    update(PURCHASE_TOKENS)
+    .where(_P.token_hash == bindparam("wanted"), _P.redeemed_at.is_(None))
+    .values(redeemed_at=bindparam("at"))
+)
+_EXPIRED = delete(PURCHASE_TOKENS).where(_P.redeemed_at.is_(None), _P.expires_at < bindparam("at"))
+_EXPIRED_OF = _EXPIRED.where(_P.account_id == bindparam("account"))
+_OLD_RECEIPTS = delete(PURCHASE_TOKENS).where(_P.redeemed_at < bindparam("before"))
+
+
+@frozen
+class SqlCounter:
+    """A Counter on an open transaction."""
+
+    tx: Connection
+
+    def active_character(self, account_id: AccountId) -> CharacterId | None:
+        """The most recently saved character."""
+        return active_character(self.tx, account_id)
+
+    def owner(self, character_id: CharacterId) -> AccountId | None:
+        """Whose the character is now."""
+        return owner_of(self.tx, character_id)
+
+    def held(self, character_id: CharacterId) -> set[str]:
+        """Catalogue ids the character holds."""
+        return held_by(self.tx, character_id)
+
+    def tokens_since(self, account_id: AccountId, at_ms: int) -> int:
+        """How many tokens the account was given, whatever became of them."""
+        asked = {"account": account_id, "since": at_ms}
+        return int(self.tx.execute(_COUNT, asked).scalar_one())
+
+    def drop_expired(self, account_id: AccountId, at_ms: int) -> None:
+        """Forget the account's tokens that expired unredeemed."""
+        self.tx.execute(_EXPIRED_OF, {"account": account_id, "at": at_ms})
+
+    def add(self, purchase: Purchase) -> None:
+        """Keep a new token."""
+        self.tx.execute(_ADD, asdict(purchase))
+
+    def find(self, token_hash: str) -> Purchase | None:
+        """The purchase of a token."""
+        row = self.tx.execute(_FIND, {"wanted": token_hash}).first()
+        return None if row is None else Purchase(*row)
+
+    def redeem(self, purchase: Purchase) -> None:
+        """Mark it redeemed."""
+        self.tx.execute(_REDEEM, {"wanted": purchase.token_hash, "at": purchase.redeemed_at})
+
+
+@frozen
+class StoreItems:
+    """The inventory core with the store as its caller; its refusals are conflicts here."""
+
+    tx: Connection
+    policy: Policy
+
+    def transact(
+        self, account_id: AccountId, character_id: CharacterId, deal: Transaction, now: float
+    ) -> None:
+        """Add the items of a purchase."""
+        try:
+            transact(SqlBag(self.tx), account_id, character_id, deal, By.STORE, self.policy, now)
+        except Malformed as why:
+            raise Conflict(why.message) from why
+
+
+def forget_purchases(tx: Connection, now: float) -> int:
+    """Drop tokens that expired unredeemed, and receipts older than 30 days; how many."""
+    before = int((now - RECEIPT_DAYS * 86_400) * 1000)
+    expired = tx.execute(_EXPIRED, {"at": int(now * 1000)}).rowcount
+    return expired + tx.execute(_OLD_RECEIPTS, {"before": before}).rowcount

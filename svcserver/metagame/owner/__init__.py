@@ -1,0 +1,1 @@
+"""What the owner of the host sees and does: management, dashboard, health, status."""

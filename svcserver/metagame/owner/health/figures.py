@@ -1,0 +1,51 @@
+"""What Prometheus may know of the metagame (METRICS_PORT)."""
+
+from __future__ import annotations
+
+from twisted.application.service import IService
+
+from svcserver.metagame.owner.health.rules import Health
+from svcserver.metagame.parts import Parts
+from svcserver.web.metrics import Figure, metrics
+
+
+def metrics_part(parts: Parts, reactor: object) -> IService | None:
+    """The part that shows the figures on loopback; None while METRICS_PORT is unset."""
+    port = parts.settings.metrics_port
+    return None if port is None else metrics(reactor, "metagame", port, figures(parts))
+
+
+def figures(parts: Parts) -> dict[str, Figure]:
+    """Players always; requests and the event loop only with BACKEND_HEALTH=1."""
+    known = {
+        "svc_metagame_players_online": Figure(
+            "Players heard in the last 90 seconds.", lambda: parts.online.count(parts.now())
+        )
+    }
+    return known | _health(parts.health) if parts.settings.backend_health else known
+
+
+def _health(health: Health) -> dict[str, Figure]:
+    seen = health.requests.since_start
+    return {
+        "svc_metagame_requests_total": Figure(
+            "Requests answered.", lambda: seen.completed, counts=True
+        ),
+        "svc_metagame_client_errors_total": Figure(
+            "Requests answered with a 4xx status.", lambda: seen.client_errors, counts=True
+        ),
+        "svc_metagame_server_errors_total": Figure(
+            "Requests answered with a 5xx status.", lambda: seen.server_errors, counts=True
+        ),
+        "svc_metagame_aborted_total": Figure(
+            "Requests whose client left before the reply.", lambda: seen.aborted, counts=True
+        ),
+        "svc_metagame_event_loop_p95_ms": Figure(
+            "95th percentile of a 20 ms timer in the last minute.", lambda: _p95(health)
+        ),
+    }
+
+
+def _p95(health: Health) -> float:
+    report = health.loop.report()
+    return 0.0 if report is None else report["p95Ms"]

@@ -1,0 +1,70 @@
+"""``GET /svc/api/BackendHealth``. Spec: 2 §4 Management API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, TypedDict
+
+from attrs import frozen
+
+from svcserver.kernel.refusals import TooMany
+from svcserver.metagame.owner.health.rules import Health, LoopFigures, RequestFigures
+from svcserver.metagame.owner.health.watching import memory_mb
+from svcserver.web.routes import Access, Answer, Call, Routes, bare
+
+NO_STORE = {"Cache-Control": "no-store"}
+
+
+class BansReply(TypedDict):
+    """There are no bans to count."""
+
+    supported: bool
+    count: int | None
+
+
+class BackendHealthReply(TypedDict):
+    """The whole reply."""
+
+    uptimeSeconds: int
+    memoryMB: dict[str, float | None]
+    requests: RequestFigures
+    eventLoop: LoopFigures | None
+    bans: BansReply
+
+
+def _watched(settings: Any) -> bool:
+    return bool(settings.backend_health)
+
+
+@frozen
+class BackendHealth:
+    """The health route; ``busy`` says how long an address must wait (seconds, 0 not at all)."""
+
+    routes: ClassVar[Routes] = Routes(bare)
+    health: Health
+    busy: Callable[[str], float]
+    now: Callable[[], float]
+    started_at: float
+
+    @routes.row(
+        "GET",
+        "/svc/api/BackendHealth",
+        access=Access.ADMIN_KEY,
+        when=_watched,
+        reply=BackendHealthReply,
+        quiet=True,
+    )
+    async def report(self, call: Call) -> Answer:
+        """How the metagame feels; 404 unless BACKEND_HEALTH=1."""
+        wait = self.busy(call.request.peer)
+        if wait > 0:
+            raise TooMany(retry_after_s=max(1, round(wait)))
+        now = self.now()
+        reply: BackendHealthReply = {
+            "uptimeSeconds": int(now - self.started_at),
+            "memoryMB": memory_mb(),
+            "requests": self.health.requests.report(now),
+            "eventLoop": self.health.loop.report(),
+            "bans": {"supported": False, "count": None},
+        }
+        return Answer(200, reply, NO_STORE)

@@ -1,0 +1,1 @@
+"""Who is online, and which game server they are placed on."""

@@ -1,0 +1,134 @@
+"""Game servers as the server status shows them, and who is in which. Spec: 2 §2, sheet
+management-api: ServerStatus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import frozen
+from twisted.internet.defer import Deferred
+
+from svcserver.kernel import datafiles, json
+from svcserver.kernel.datafiles import BadData, fault
+from svcserver.kernel.ids import AccountId
+from svcserver.metagame.owner.management.server_status import Placed, Whereabouts
+from svcserver.metagame.play.matchmaking.deploy_client import DeployClient
+from svcserver.metagame.play.matchmaking.rules import Matchmaker
+from svcserver.metagame.play.presence.places import Place, map_name
+
+CITY_PLAYERS = 32
+PACKAGE, FILE = "svcserver.metagame.play.matchmaking", "titles.json"
+
+
+@frozen
+class Titles:
+    """Display names of behemoths and hunts; data/titles.json."""
+
+    behemoths: Mapping[str, str]
+    matchmaker_hunts: Mapping[str, str]
+    player_hunts: Mapping[str, str]
+
+    @classmethod
+    def load(cls) -> Titles:
+        """The names of the data file; raises BadData."""
+        said = datafiles.read(PACKAGE, FILE)
+        for name in ("behemoths", "matchmakerHunts", "playerHunts"):
+            if not isinstance(said.get(name), dict):
+                raise BadData(fault(PACKAGE, FILE, f"has no table {name}"))
+        return cls(said["behemoths"], said["matchmakerHunts"], said["playerHunts"])
+
+    def behemoth(self, record: Mapping[str, Any]) -> str | None:
+        """The behemoth's name; None where there is none."""
+        path = record.get("behemoth")
+        if not isinstance(path, str) or not path:
+            return None
+        titled = self.matchmaker_hunts.get(str(record.get("matchmakerHuntId")))
+        if titled:
+            return titled
+        base = path.rpartition("/")[2].partition(".")[0]
+        return self.behemoths.get(base) or base.removesuffix("_bp")
+
+    def title(self, record: Mapping[str, Any], city_title: str) -> str:
+        """The instance's title."""
+        match record.get("kind"):
+            case "city":
+                return city_title
+            case "dojo":
+                return "Training Dojo"
+            case "tutorial":
+                return "Tutorial"
+        name = (
+            self.behemoth(record)
+            or self.player_hunts.get(str(record.get("huntId")))
+            or map_name(str(record.get("map") or ""))
+        )
+        return f"Hunt: {name}"
+
+
+@frozen
+class DeployedInstances:
+    """The Instances of the server status, asked of the deploy server."""
+
+    deploy: DeployClient
+    matchmaker: Matchmaker
+    titles: Titles
+    city_title: str
+
+    def place(self, players: list[Whereabouts]) -> Deferred[Placed]:
+        """Ask, then join the answer with the players."""
+        return Deferred.fromCoroutine(self._place(players))
+
+    async def _place(self, players: list[Whereabouts]) -> Placed:
+        records = await self.deploy.game_servers()
+        of_player = {
+            one.account_id: record["id"]
+            for one in players
+            if (record := self._record_of(one, records)) is not None
+        }
+        counts: dict[str, int] = {}
+        for instance in of_player.values():
+            counts[instance] = counts.get(instance, 0) + 1
+        return Placed([self._shown(one, counts) for one in records], of_player)
+
+    def _record_of(
+        self, player: Whereabouts, records: list[dict[str, Any]]
+    ) -> dict[str, Any] | None:
+        kind = player.where.value
+        same = [one for one in records if one.get("kind") == kind]
+        if player.where in (Place.CITY, Place.DOJO):
+            return same[0] if same else None
+        if player.where not in (Place.HUNT, Place.TUTORIAL):
+            return None
+        for one in same:
+            if player.account_id in (one.get("expectedPlayers") or []):
+                return one
+        return self._last_sent_to(player.account_id, player.map, same)
+
+    def _last_sent_to(
+        self, account_id: AccountId, map_path: str, records: list[dict[str, Any]]
+    ) -> dict[str, Any] | None:
+        sent = self.matchmaker.last_sent(account_id)
+        if sent is None:
+            return None
+        name = map_name(map_path).lower()
+        for one in records:
+            if one.get("port") == sent.server.port and name == map_name(str(one["map"])).lower():
+                return one
+        return None
+
+    def _shown(self, record: dict[str, Any], counts: dict[str, int]) -> dict[str, json.Json]:
+        most = record.get("maxPlayers")
+        if most is None and record.get("kind") == "city":
+            most = CITY_PLAYERS
+        return {
+            "id": record.get("id"),
+            "kind": record.get("kind"),
+            "title": self.titles.title(record, self.city_title),
+            "map": map_name(str(record.get("map") or "")),
+            "behemoth": self.titles.behemoth(record),
+            "players": counts.get(str(record.get("id")), 0),
+            "maxPlayers": most,
+            "startedAt": record.get("startedAt"),
+        }

@@ -1,0 +1,1 @@
+"""Players together: parties, friends, guilds and slayer links."""

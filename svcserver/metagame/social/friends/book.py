@@ -1,0 +1,83 @@
+"""What players do to each other's lists, whichever route asked for it. Spec: 1 §4 Friends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from attrs import define, field
+from sqlalchemy import Connection
+
+from svcserver.db.ledger import Ledger
+from svcserver.db.shield import shielded
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.quota import Quota
+from svcserver.kernel.signals import Blocked, FriendAccepted, Signal, Unfriended
+from svcserver.kernel.times import iso
+from svcserver.metagame.social.friends import rules
+from svcserver.metagame.social.friends.rules import ACCEPTED, Friendship, Result
+from svcserver.metagame.social.friends.store import Also, SqlFriends
+
+
+@define
+class FriendBook:
+    """Each method is one act: one transaction, then the news of it.
+
+    ``also_block`` and ``also_unfriend`` run in the transaction that parts two accounts.
+    """
+
+    ledger: Ledger
+    now: Callable[[], float]
+    blocked: Signal[Blocked] = field(factory=Signal)
+    unfriended: Signal[Unfriended] = field(factory=Signal)
+    accepted: Signal[FriendAccepted] = field(factory=Signal)
+    also_block: Sequence[Also] = ()
+    also_unfriend: Sequence[Also] = ()
+    _asked: Quota = field(factory=lambda: Quota(rules.MAX_NEW_REQUESTS, rules.NEW_REQUESTS_S))
+
+    @shielded
+    async def request(self, me: AccountId, friend: AccountId) -> Result:
+        """Ask, or accept what they asked."""
+        now = self.now()
+        with self._asked.place(me, now) as place:
+
+            def work(tx: Connection) -> tuple[Result, Friendship]:
+                at = round(now * 1000)
+                return rules.request(SqlFriends(tx), me, friend, at, may_ask=place.free)
+
+            result, row = await self.ledger.write(work)
+            place.used = result is Result.REQUESTED
+        if result is Result.ACCEPTED:
+            self.accepted.send(FriendAccepted(row.asked_by, me, iso(row.created_at / 1000)))
+        return result
+
+    @shielded
+    async def unfriend(self, me: AccountId, other: AccountId) -> None:
+        """Unfriend, withdraw or decline."""
+
+        def work(tx: Connection) -> Friendship | None:
+            ended = rules.unfriend(SqlFriends(tx), me, other)
+            for also in self.also_unfriend if ended is not None else ():
+                also(tx, me, other)
+            return ended
+
+        ended = await self.ledger.write(work)
+        if ended is not None and ended.status == ACCEPTED:
+            self.unfriended.send(Unfriended(me, other))
+
+    @shielded
+    async def block(self, me: AccountId, other: AccountId) -> None:
+        """Block; friendship and invites between the two go in the same transaction."""
+        at = round(self.now() * 1000)
+
+        def work(tx: Connection) -> bool:
+            is_new = rules.block(SqlFriends(tx), me, other, at)
+            for also in self.also_block if is_new else ():
+                also(tx, me, other)
+            return is_new
+
+        if await self.ledger.write(work):
+            self.blocked.send(Blocked(me, other))
+
+    async def unblock(self, me: AccountId, other: AccountId) -> None:
+        """Drop a block."""
+        await self.ledger.write(lambda tx: SqlFriends(tx).unblock(me, other))

@@ -1,0 +1,180 @@
+"""Friendships and blocks in the database: one row per pair, ids in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from attrs import frozen
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    String,
+    Table,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    union_all,
+    update,
+)
+from twisted.internet.defer import Deferred
+
+from svcserver.db.ledger import Ledger
+from svcserver.db.tables import METADATA
+from svcserver.kernel.ids import AccountId
+from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.metagame.social.friends.rules import ACCEPTED, PENDING, Friendship, Load
+
+Also = Callable[[Connection, AccountId, AccountId], None]
+"""Work another feature wants done in the transaction that parts two accounts."""
+
+FRIENDSHIPS = Table(
+    "friendships",
+    METADATA,
+    Column("account_low", String(64), primary_key=True),
+    Column("account_high", String(64), primary_key=True, index=True),
+    Column("asked_by", String(64), nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+)
+BLOCKS = Table(
+    "blocks",
+    METADATA,
+    Column("blocker", String(64), primary_key=True),
+    Column("blocked", String(64), primary_key=True, index=True),
+    Column("created_at", BigInteger, nullable=False),
+)
+
+_F, _B = FRIENDSHIPS.c, BLOCKS.c
+_PAIR = (_F.account_low == bindparam("low"), _F.account_high == bindparam("high"))
+_BETWEEN = select(FRIENDSHIPS).where(*_PAIR)
+_OF = union_all(
+    select(FRIENDSHIPS).where(_F.account_low == bindparam("me")),
+    select(FRIENDSHIPS).where(_F.account_high == bindparam("me")),
+)
+_ADD = insert(FRIENDSHIPS)
+_ACCEPT = update(FRIENDSHIPS).where(*_PAIR).values(status=ACCEPTED)
+_REMOVE = delete(FRIENDSHIPS).where(*_PAIR)
+_MINE = (_B.blocker == bindparam("me")) & (_B.blocked == bindparam("other"))
+_THEIRS = (_B.blocker == bindparam("other")) & (_B.blocked == bindparam("me"))
+_BLOCKED_BETWEEN = select(func.count()).select_from(BLOCKS).where(or_(_MINE, _THEIRS))
+_BLOCKS_OF = (
+    select(_B.blocked).where(_B.blocker == bindparam("me")).order_by(_B.created_at, _B.blocked)
+)
+_APART = union_all(
+    select(_B.blocked.label("other")).where(
+        _B.blocker == bindparam("me"), _B.blocked.in_(bindparam("others", expanding=True))
+    ),
+    select(_B.blocker.label("other")).where(
+        _B.blocked == bindparam("me"), _B.blocker.in_(bindparam("others", expanding=True))
+    ),
+)
+_BLOCK = insert(BLOCKS)
+_UNBLOCK = delete(BLOCKS).where(_MINE)
+
+
+@frozen
+class SqlFriends:
+    """A Circle on an open transaction."""
+
+    tx: Connection
+
+    def exists(self, account_id: AccountId) -> bool:
+        """Whether there is such an account."""
+        return SqlAccounts(self.tx).find(account_id) is not None
+
+    def blocked_between(self, one: AccountId, other: AccountId) -> bool:
+        """Whether either has blocked the other."""
+        return bool(self.tx.execute(_BLOCKED_BETWEEN, {"me": one, "other": other}).scalar())
+
+    def apart(self, me: AccountId, others: Iterable[AccountId]) -> set[AccountId]:
+        """Those among ``others`` with a block either way; at most a few hundred."""
+        wanted = list(dict.fromkeys(others))
+        if not wanted:
+            return set()
+        return set(self.tx.execute(_APART, {"me": me, "others": wanted}).scalars())
+
+    def between(self, one: AccountId, other: AccountId) -> Friendship | None:
+        """The request or friendship of the two."""
+        row = self.tx.execute(_BETWEEN, _pair(one, other)).first()
+        return None if row is None else _friendship(row)
+
+    def of(self, me: AccountId) -> list[Friendship]:
+        """Everything the account has, oldest first."""
+        found = [_friendship(row) for row in self.tx.execute(_OF, {"me": me})]
+        return sorted(found, key=lambda one: (one.created_at, one.asked_by, one.other))
+
+    def friends(self, me: AccountId) -> set[AccountId]:
+        """The ids of accepted friends."""
+        return {
+            one.other if one.asked_by == me else one.asked_by
+            for one in self.of(me)
+            if one.status == ACCEPTED
+        }
+
+    def load(self, account_id: AccountId) -> Load:
+        """See ``rules.Load``."""
+        found = self.of(account_id)
+        return Load(
+            len(found),
+            sum(one.status == ACCEPTED for one in found),
+            sum(one.status == PENDING and one.asked_by == account_id for one in found),
+        )
+
+    def add(self, friendship: Friendship) -> None:
+        """Keep a new request."""
+        self.tx.execute(
+            _ADD,
+            {
+                "account_low": min(friendship.asked_by, friendship.other),
+                "account_high": max(friendship.asked_by, friendship.other),
+                "asked_by": friendship.asked_by,
+                "status": friendship.status,
+                "created_at": friendship.created_at,
+            },
+        )
+
+    def accept(self, friendship: Friendship) -> None:
+        """Make a request a friendship."""
+        self.tx.execute(_ACCEPT, _pair(friendship.asked_by, friendship.other))
+
+    def remove(self, one: AccountId, other: AccountId) -> bool:
+        """End what is between the two; whether there was something."""
+        return self.tx.execute(_REMOVE, _pair(one, other)).rowcount > 0
+
+    def blocks(self, blocker: AccountId) -> list[AccountId]:
+        """Whom the account has blocked, oldest first."""
+        return list(self.tx.execute(_BLOCKS_OF, {"me": blocker}).scalars())
+
+    def block(self, blocker: AccountId, blocked: AccountId, at: int) -> None:
+        """Keep a block."""
+        self.tx.execute(_BLOCK, {"blocker": blocker, "blocked": blocked, "created_at": at})
+
+    def unblock(self, blocker: AccountId, blocked: AccountId) -> bool:
+        """Drop a block; whether there was one."""
+        return self.tx.execute(_UNBLOCK, {"me": blocker, "other": blocked}).rowcount > 0
+
+
+@frozen
+class Blocks:
+    """Who is parted from whom, for features whose own state is not in the database."""
+
+    ledger: Ledger
+
+    def apart(self, me: AccountId, others: Iterable[AccountId]) -> Deferred[set[AccountId]]:
+        """Those among ``others`` with a block either way."""
+        wanted = list(others)
+        return self.ledger.read(lambda tx: SqlFriends(tx).apart(me, wanted))
+
+
+def _pair(one: AccountId, other: AccountId) -> dict[str, str]:
+    return {"low": min(one, other), "high": max(one, other)}
+
+
+def _friendship(row: Any) -> Friendship:
+    other = row.account_high if row.asked_by == row.account_low else row.account_low
+    return Friendship(row.asked_by, other, row.status, row.created_at)

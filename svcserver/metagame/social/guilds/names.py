@@ -1,0 +1,118 @@
+"""What a guild may be called: the rules of name and nameplate, in their order.
+
+Every failure has its code; the client shows its own text for it. Spec: 1 §4 Guilds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from importlib.resources import files
+from typing import Any
+
+import orjson
+from attrs import frozen
+
+from svcserver.kernel.refusals import Conflict, Malformed
+
+NAME = re.compile(r"[A-Za-z0-9]{4,15}\Z")
+NAMEPLATE = re.compile(r"([A-Za-z0-9]{2,6})?\Z")
+LETTER_RUN = re.compile(r"([a-z])\1{6}")
+MAX_DIGITS = 6
+
+OBEDIENT = "ObedientAdorableQuillshot"
+NUMBERED = "NumberedAdorableQuillshot"
+LETTERED = "LetteredAdorableQuillshot"
+NASTY = "NastyAdorableQuillshot"
+SEIZED = "SeizedAdorableQuillshot"
+DUTIFUL = "DutifulAdorableQuillshot"
+DIRTY = "DirtyAdorableQuillshot"
+CAPTURED = "CapturedAdorableQuillshot"
+
+# digits and signs that stand for letters; 1 stands for i or for l, so both are tried
+_SWAPS = [str.maketrans("0134578$@", f"o{one}eastbsa") for one in "il"]
+
+
+def readings(text: str) -> frozenset[str]:
+    """``text`` in lower case with digit swaps undone, in both readings of ``1``."""
+    return frozenset(text.lower().translate(swaps) for swaps in _SWAPS)
+
+
+def _all_readings(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(one for word in words for one in readings(word) if one)
+
+
+def _built_in() -> dict[str, list[str]]:
+    text = files("svcserver.metagame.social.guilds").joinpath("data/words.json").read_bytes()
+    words: dict[str, list[str]] = orjson.loads(text)
+    return words
+
+
+@frozen
+class Words:
+    """The words no guild may use; all in normalised readings but ``offensive_whole``."""
+
+    deny: frozenset[str]
+    offensive_whole: frozenset[str]
+    reserved_anywhere: frozenset[str]
+    reserved_names: frozenset[str]
+    reserved_nameplates: frozenset[str]
+
+    @classmethod
+    def of(cls, extra: Iterable[str] = (), *, reserved: bool = True) -> Words:
+        """The built-in words and the owner's; without ``reserved`` only offensive ones."""
+        words = _built_in()
+        none: frozenset[str] = frozenset()
+        return cls(
+            _all_readings([*words["deny"], *extra]),
+            frozenset(words["offensive_whole"]),
+            _all_readings(words["reserved_anywhere"]) if reserved else none,
+            _all_readings(words["reserved_names"]) if reserved else none,
+            _all_readings(words["reserved_nameplates"]) if reserved else none,
+        )
+
+    def is_offensive(self, text: str) -> bool:
+        """A deny word anywhere, or a short offensive word as the whole text."""
+        return text.lower() in self.offensive_whole or _holds(text, self.deny)
+
+    def is_reserved_name(self, text: str) -> bool:
+        """A reserved word anywhere, or as the whole name."""
+        return _holds(text, self.reserved_anywhere) or bool(readings(text) & self.reserved_names)
+
+    def is_reserved_nameplate(self, text: str) -> bool:
+        """A reserved word anywhere, or as the whole nameplate."""
+        return _holds(text, self.reserved_anywhere) or bool(
+            readings(text) & self.reserved_nameplates
+        )
+
+
+def _holds(text: str, words: frozenset[str]) -> bool:
+    return any(word in reading for reading in readings(text) for word in words)
+
+
+def name_of(words: Words, name: Any) -> str:
+    """``name`` as a text the rules allow; whether it is taken is not known here."""
+    if not isinstance(name, str) or not NAME.match(name):
+        raise Malformed("A guild name has 4 to 15 letters and digits.", code=OBEDIENT)
+    if sum(char.isdigit() for char in name) > MAX_DIGITS:
+        raise Malformed("A guild name has at most 6 digits.", code=NUMBERED)
+    if LETTER_RUN.search(name.lower()):
+        raise Malformed("Too many of the same letter in a row.", code=LETTERED)
+    if words.is_offensive(name):
+        raise Malformed("This guild name is not allowed.", code=NASTY)
+    if words.is_reserved_name(name):
+        raise Conflict("This guild name is reserved.", code=SEIZED)
+    return name
+
+
+def nameplate_of(words: Words, nameplate: Any) -> str:
+    """``nameplate`` as a text the rules allow; None is the empty one."""
+    if nameplate is None:
+        return ""
+    if not isinstance(nameplate, str) or not NAMEPLATE.match(nameplate):
+        raise Malformed("A nameplate is empty or has 2 to 6 letters and digits.", code=DUTIFUL)
+    if words.is_offensive(nameplate):
+        raise Malformed("This nameplate is not allowed.", code=DIRTY)
+    if words.is_reserved_nameplate(nameplate):
+        raise Conflict("This nameplate is reserved.", code=CAPTURED)
+    return nameplate

@@ -1,0 +1,397 @@
+"""Who may do what in a guild. Spec: 1 §3, §4 Guilds, §8.
+
+Every function runs inside one transaction. Times are epoch milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any, Protocol
+
+from attrs import frozen
+
+from svcserver.kernel.ids import AccountId, is_account_shaped, new_id
+from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing, Refusal, TooMany
+from svcserver.metagame.social.guilds import names
+from svcserver.metagame.social.guilds.names import Words
+
+MAX_GUILD_INVITES = 50
+MAX_PLAYER_INVITES = 20
+MAX_SENT = 30
+SENT_S = 3600.0
+DECLINE_PAUSE_MS = 24 * 3600 * 1000
+CREATE_PAUSE_S = 600.0
+
+OCCUPIED = "OccupiedAdorableQuillshot"
+EXCLUDED = "ExcludedAdorableQuillshot"
+SLY = "SlyAdorableQuillshot"
+CLONED = "ClonedAdorableQuillshot"
+REDUNDANT = "RedundantAdorableQuillshot"
+STUFFED = "StuffedAdorableQuillshot"
+UNINVITED = "UninvitedAdorableQuillshot"
+DOCILE = "DocileAdorableQuillshot"
+CHIEF = "ChiefAdorableQuillshot"
+
+
+class Rank(StrEnum):
+    """In the order in which members are listed."""
+
+    LEADER = "Leader"
+    OFFICER = "Officer"
+    MEMBER = "Member"
+
+
+RANK_ORDER = tuple(Rank)
+MAY_INVITE = (Rank.LEADER, Rank.OFFICER)
+
+
+@frozen
+class Member:
+    """One account's place in a guild."""
+
+    account_id: AccountId
+    guild_id: str
+    rank: Rank
+    joined_at: int
+
+
+@frozen
+class Guild:
+    """A guild without its members."""
+
+    id: str
+    name: str
+    nameplate: str
+    leader: AccountId
+    created_at: int
+
+
+@frozen
+class Invite:
+    """``inviter`` wants ``account_id`` in the guild; a declined one is kept for the pause."""
+
+    id: str
+    guild_id: str
+    account_id: AccountId
+    inviter: AccountId
+    created_at: int
+    expires_at: int
+    declined_at: int | None = None
+
+    def is_open(self, at: int) -> bool:
+        """Neither answered nor expired."""
+        return self.declined_at is None and at < self.expires_at
+
+
+class Hall(Protocol):
+    """What the rules need kept; an instance lives inside one transaction."""
+
+    def exists(self, account_id: AccountId) -> bool: ...
+
+    def blocked_between(self, one: AccountId, other: AccountId) -> bool: ...
+
+    def member(self, account_id: AccountId) -> Member | None: ...
+
+    def guild(self, guild_id: str) -> Guild | None: ...
+
+    def guild_named(self, name: str) -> Guild | None: ...
+
+    def members(self, guild_id: str) -> Sequence[Member]: ...
+
+    def size(self, guild_id: str) -> int: ...
+
+    def name_is_taken(self, name: str) -> bool: ...
+
+    def nameplate_is_taken(self, nameplate: str) -> bool: ...
+
+    def found(self, guild: Guild) -> None: ...
+
+    def join(self, member: Member) -> None: ...
+
+    def remove(self, account_id: AccountId) -> None: ...
+
+    def set_rank(self, member: Member, rank: Rank) -> None: ...
+
+    def set_leader(self, guild_id: str, leader: AccountId) -> None: ...
+
+    def disband(self, guild_id: str) -> None: ...
+
+    def invite(self, invite_id: str) -> Invite | None: ...
+
+    def invite_to(self, guild_id: str, account_id: AccountId) -> Invite | None: ...
+
+    def invites_of_guild(self, guild_id: str) -> Sequence[Invite]: ...
+
+    def invites_of_player(self, account_id: AccountId) -> Sequence[Invite]: ...
+
+    def add_invite(self, invite: Invite) -> None: ...
+
+    def drop_invite(self, invite_id: str) -> None: ...
+
+    def decline_invite(self, invite_id: str, at: int, *, until: int) -> None: ...
+
+    def drop_invites_by(self, guild_id: str, inviter: AccountId) -> None: ...
+
+    def sweep(self, at: int) -> None: ...
+
+
+# -- names and founding ------------------------------------------------------
+
+
+def check_free(hall: Hall, account_id: AccountId) -> None:
+    """Refuse somebody who is in a guild."""
+    if hall.member(account_id) is not None:
+        raise Conflict("Already in a guild.", code=OCCUPIED)
+
+
+def check_names(hall: Hall, words: Words, name: Any, nameplate: Any) -> tuple[str, str]:
+    """Both texts, checked in the order of the table; the first failure decides."""
+    good = names.name_of(words, name)
+    if hall.name_is_taken(good):
+        raise Conflict("This guild name is taken.", code=names.SEIZED)
+    plate = names.nameplate_of(words, nameplate)
+    if plate and hall.nameplate_is_taken(plate):
+        raise Conflict("This nameplate is taken.", code=names.CAPTURED)
+    return good, plate
+
+
+def validate(hall: Hall, words: Words, me: AccountId, name: Any, nameplate: Any) -> tuple[str, str]:
+    """What ``POST /guild/validate`` asks; creates nothing."""
+    check_free(hall, me)
+    return check_names(hall, words, name, nameplate)
+
+
+@frozen
+class Wish:
+    """A guild somebody wants: what was sent, and what memory knows of the leader.
+
+    ``validated``: the leader checked this very pair lately. ``may_found``: the last
+    guild of theirs is ten minutes old.
+    """
+
+    leader: Any
+    name: Any
+    nameplate: Any
+    validated: bool
+    may_found: bool
+
+
+def found(hall: Hall, words: Words, wish: Wish, at: int) -> Guild:
+    """Create a guild, in the steps of the specification."""
+    leader = wish.leader
+    if not is_account_shaped(leader) or not hall.exists(leader):
+        raise Malformed("No such leader account.")
+    if not wish.validated:
+        check_names(hall, words, wish.name, wish.nameplate)
+        raise Forbidden("The leader has not checked this name.")
+    name, nameplate = validate(hall, words, leader, wish.name, wish.nameplate)
+    if not wish.may_found:
+        raise TooMany("One new guild in ten minutes.")
+    guild = Guild(new_id(), name, nameplate, leader, at)
+    hall.found(guild)
+    hall.join(Member(leader, guild.id, Rank.LEADER, at))
+    return guild
+
+
+# -- membership --------------------------------------------------------------
+
+
+def my_place(hall: Hall, me: AccountId) -> Member:
+    """The caller's place; a stranger is excluded."""
+    mine = hall.member(me)
+    if mine is None:
+        raise Missing("Not in a guild.", code=EXCLUDED)
+    return mine
+
+
+def leave(hall: Hall, me: AccountId) -> Member:
+    """Leave; the leader cannot."""
+    mine = my_place(hall, me)
+    if mine.rank is Rank.LEADER:
+        raise Conflict("The leader cannot leave.", code=CHIEF)
+    _remove(hall, mine)
+    return mine
+
+
+def kick(hall: Hall, me: AccountId, target: AccountId) -> Member:
+    """Remove another member; leader only; naming oneself is leaving."""
+    if me == target:
+        return leave(hall, me)
+    mine = my_place(hall, me)
+    if mine.rank is not Rank.LEADER:
+        raise _sly()
+    theirs = _fellow(hall, mine, target)
+    _remove(hall, theirs)
+    return theirs
+
+
+def set_rank(hall: Hall, me: AccountId, target: AccountId, word: str) -> None:
+    """Give a member another rank; naming a new leader hands over."""
+    mine = my_place(hall, me)
+    rank = next((one for one in Rank if one.lower() == word.lower()), None)
+    if rank is None:
+        raise Malformed("Unknown rank.", code=DOCILE)
+    theirs = _fellow(hall, mine, target)
+    if mine.rank is not Rank.LEADER or theirs.rank is Rank.LEADER:
+        raise _sly()
+    if theirs.rank is rank:
+        return
+    hall.set_rank(theirs, rank)
+    if rank is Rank.LEADER:
+        hall.set_rank(mine, Rank.OFFICER)
+        hall.set_leader(mine.guild_id, target)
+    elif rank is Rank.MEMBER:
+        hall.drop_invites_by(mine.guild_id, target)
+
+
+def disband(hall: Hall, me: AccountId, guild_id: str) -> Sequence[Member]:
+    """End the caller's own guild; the members it had."""
+    mine = hall.member(me)
+    if mine is None or mine.guild_id != guild_id:
+        raise Missing("Not your guild.", code=EXCLUDED)
+    if mine.rank is not Rank.LEADER:
+        raise _sly()
+    gone = hall.members(guild_id)
+    hall.disband(guild_id)
+    return gone
+
+
+def disband_named(hall: Hall, text: str) -> tuple[Guild, Sequence[Member]]:
+    """The owner ends a guild, named by its id or by its name in any case."""
+    guild = hall.guild(text) or hall.guild_named(text)
+    if guild is None:
+        raise Missing("no such guild", code="not_found")
+    gone = hall.members(guild.id)
+    hall.disband(guild.id)
+    return guild, gone
+
+
+def _fellow(hall: Hall, mine: Member, target: AccountId) -> Member:
+    theirs = hall.member(target)
+    if theirs is None or theirs.guild_id != mine.guild_id:
+        raise Missing("Not in your guild.", code=EXCLUDED)
+    return theirs
+
+
+def _remove(hall: Hall, member: Member) -> None:
+    hall.drop_invites_by(member.guild_id, member.account_id)
+    hall.remove(member.account_id)
+
+
+def _sly() -> Refusal:
+    return Forbidden("Your rank does not allow this.", code=SLY)
+
+
+# -- invites -----------------------------------------------------------------
+
+
+@frozen
+class Limits:
+    """What the owner decides: members a guild holds, and how long an invite lives."""
+
+    max_members: int
+    invite_ms: int
+
+
+def invite(
+    hall: Hall, limits: Limits, me: AccountId, target: AccountId, at: int, *, may_send: bool
+) -> Guild:
+    """Invite an account into the caller's guild.
+
+    ``may_send`` is False when the inviter's 30 of this hour are used up; looked at last.
+    """
+    mine = my_place(hall, me)
+    if mine.rank not in MAY_INVITE:
+        raise _sly()
+    theirs = hall.member(target)
+    if target == me or (theirs is not None and theirs.guild_id == mine.guild_id):
+        raise Conflict("Already a member.", code=CLONED)
+    if not hall.exists(target):
+        raise Missing("No such account.")
+    if hall.blocked_between(me, target):
+        raise Forbidden("This player cannot be invited.")
+    _check_room(hall, limits, mine.guild_id)
+    _check_invite_limits(hall, mine.guild_id, target, at)
+    if not may_send:
+        raise TooMany("Too many invites this hour.")
+    hall.sweep(at)
+    before = hall.invite_to(mine.guild_id, target)
+    if before is not None:
+        hall.drop_invite(before.id)
+    waiting = [one for one in hall.invites_of_player(target) if one.is_open(at)]
+    for oldest in waiting[: max(0, len(waiting) - MAX_PLAYER_INVITES + 1)]:
+        hall.drop_invite(oldest.id)
+    hall.add_invite(Invite(new_id(), mine.guild_id, target, me, at, at + limits.invite_ms))
+    guild = hall.guild(mine.guild_id)
+    if guild is None:
+        raise Missing("Not in a guild.", code=EXCLUDED)
+    return guild
+
+
+def _check_room(hall: Hall, limits: Limits, guild_id: str) -> None:
+    if hall.size(guild_id) >= limits.max_members:
+        raise Conflict("The guild is full.", code=STUFFED)
+
+
+def _check_invite_limits(hall: Hall, guild_id: str, target: AccountId, at: int) -> None:
+    before = hall.invite_to(guild_id, target)
+    if before is not None and before.is_open(at):
+        raise Conflict("Already invited.", code=REDUNDANT)
+    declined_at = before.declined_at if before is not None else None
+    if declined_at is not None and at - declined_at < DECLINE_PAUSE_MS:
+        raise TooMany("This player declined lately.")
+    if sum(one.is_open(at) for one in hall.invites_of_guild(guild_id)) >= MAX_GUILD_INVITES:
+        raise TooMany("The guild has too many open invites.")
+
+
+def visible(hall: Hall, one: Invite, at: int) -> bool:
+    """Whether the invited may see and accept it.
+
+    Not between blocked players, and the inviter must still be able to invite.
+    """
+    if not one.is_open(at) or hall.blocked_between(one.inviter, one.account_id):
+        return False
+    inviter = hall.member(one.inviter)
+    return inviter is not None and inviter.guild_id == one.guild_id and inviter.rank in MAY_INVITE
+
+
+def invites(hall: Hall, me: AccountId, at: int) -> list[tuple[Invite, Guild]]:
+    """The caller's open invites with their guilds, newest first."""
+    found = []
+    for one in reversed(hall.invites_of_player(me)):
+        guild = hall.guild(one.guild_id) if visible(hall, one, at) else None
+        if guild is not None:
+            found.append((one, guild))
+    return found
+
+
+def _my_invite(hall: Hall, me: AccountId, invite_id: str, at: int) -> Invite:
+    one = hall.invite(invite_id)
+    if one is None or one.account_id != me or not visible(hall, one, at):
+        raise Missing("No such invite.", code=UNINVITED)
+    return one
+
+
+def accept(hall: Hall, limits: Limits, me: AccountId, invite_id: str, at: int) -> Member:
+    """Join as Member; all other invites of the caller end."""
+    one = _my_invite(hall, me, invite_id, at)
+    check_free(hall, me)
+    _check_room(hall, limits, one.guild_id)
+    joined = Member(me, one.guild_id, Rank.MEMBER, at)
+    hall.join(joined)
+    _drop_open_invites(hall, me)
+    return joined
+
+
+def decline(hall: Hall, me: AccountId, invite_id: str, at: int) -> Invite:
+    """Decline; the guild cannot invite the caller for a day."""
+    one = _my_invite(hall, me, invite_id, at)
+    hall.decline_invite(one.id, at, until=at + DECLINE_PAUSE_MS)
+    return one
+
+
+def _drop_open_invites(hall: Hall, account_id: AccountId) -> None:
+    for one in hall.invites_of_player(account_id):
+        if one.declined_at is None:
+            hall.drop_invite(one.id)

@@ -1,0 +1,329 @@
+"""Guilds in the database. The lower-cased names are unique there, whatever the rules saw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import frozen
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    String,
+    Table,
+    UniqueConstraint,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
+
+from svcserver.db.tables import METADATA, ROW_ID
+from svcserver.kernel.ids import AccountId
+from svcserver.metagame.accounts.store import ACCOUNTS
+from svcserver.metagame.social.friends.store import SqlFriends
+from svcserver.metagame.social.guilds.rules import RANK_ORDER, Guild, Invite, Member, Rank
+
+GUILDS = Table(
+    "guilds",
+    METADATA,
+    Column("id", String(64), primary_key=True),
+    Column("name", String(32), nullable=False),
+    Column("name_key", String(32), nullable=False),
+    Column("nameplate", String(16), nullable=False),
+    Column("nameplate_key", String(16), nullable=True),  # NULL for the empty one: never taken
+    Column("leader_id", String(64), nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    UniqueConstraint("name_key"),
+    UniqueConstraint("nameplate_key"),
+)
+GUILD_MEMBERS = Table(
+    "guild_members",
+    METADATA,
+    Column("account_id", String(64), primary_key=True),  # nobody is in two guilds
+    Column("guild_id", String(64), nullable=False, index=True),
+    Column("rank", String(16), nullable=False),
+    Column("joined_at", BigInteger, nullable=False),
+)
+GUILD_INVITES = Table(
+    "guild_invites",
+    METADATA,
+    Column("seq", ROW_ID, primary_key=True, autoincrement=True),
+    Column("id", String(64), nullable=False),
+    Column("guild_id", String(64), nullable=False),
+    Column("account_id", String(64), nullable=False, index=True),
+    Column("inviter_id", String(64), nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False, index=True),
+    Column("declined_at", BigInteger, nullable=True),
+    UniqueConstraint("id"),
+    UniqueConstraint("guild_id", "account_id"),
+)
+
+_G, _M, _I = GUILDS.c, GUILD_MEMBERS.c, GUILD_INVITES.c
+_GUILD = select(GUILDS).where(_G.id == bindparam("wanted"))
+_NAMED = select(GUILDS).where(_G.name_key == bindparam("wanted"))
+_NAMEPLATE = select(_G.id).where(_G.nameplate_key == bindparam("wanted"))
+_FOUND = insert(GUILDS)
+_SET_LEADER = update(GUILDS).where(_G.id == bindparam("wanted")).values(leader_id=bindparam("who"))
+_DISBAND = (
+    delete(GUILD_INVITES).where(_I.guild_id == bindparam("wanted")),
+    delete(GUILD_MEMBERS).where(_M.guild_id == bindparam("wanted")),
+    delete(GUILDS).where(_G.id == bindparam("wanted")),
+)
+_MEMBER = select(GUILD_MEMBERS).where(_M.account_id == bindparam("who"))
+_MEMBERS = select(GUILD_MEMBERS).where(_M.guild_id == bindparam("wanted"))
+_SIZE = select(func.count()).select_from(GUILD_MEMBERS).where(_M.guild_id == bindparam("wanted"))
+_JOIN = insert(GUILD_MEMBERS)
+_LEAVE = delete(GUILD_MEMBERS).where(_M.account_id == bindparam("who"))
+_SET_RANK = (
+    update(GUILD_MEMBERS)
+    .where(_M.account_id == bindparam("who"), _M.guild_id == bindparam("wanted"))
+    .values(rank=bindparam("word"))
+)
+_INVITE = select(GUILD_INVITES).where(_I.id == bindparam("wanted"))
+_INVITE_TO = select(GUILD_INVITES).where(
+    _I.guild_id == bindparam("wanted"), _I.account_id == bindparam("who")
+)
+_OF_GUILD = select(GUILD_INVITES).where(_I.guild_id == bindparam("wanted"))
+_OF_PLAYER = (
+    select(GUILD_INVITES).where(_I.account_id == bindparam("who")).order_by(_I.created_at, _I.seq)
+)
+_ADD_INVITE = insert(GUILD_INVITES)
+_DROP_INVITE = delete(GUILD_INVITES).where(_I.id == bindparam("wanted"))
+_DECLINE = (
+    update(GUILD_INVITES)
+    .where(_I.id == bindparam("wanted"))
+    .values(declined_at=bindparam("at"), expires_at=bindparam("until"))
+)
+_OPEN = _I.declined_at.is_(None)
+_DROP_BY = delete(GUILD_INVITES).where(
+    _OPEN, _I.guild_id == bindparam("wanted"), _I.inviter_id == bindparam("who")
+)
+_DROP_BETWEEN = delete(GUILD_INVITES).where(
+    _OPEN,
+    or_(
+        (_I.inviter_id == bindparam("one")) & (_I.account_id == bindparam("other")),
+        (_I.inviter_id == bindparam("other")) & (_I.account_id == bindparam("one")),
+    ),
+)
+_SWEEP = delete(GUILD_INVITES).where(_I.expires_at <= bindparam("at"))
+_SUMMARIES = (
+    select(
+        _G.id,
+        _G.name,
+        _G.nameplate,
+        ACCOUNTS.c.username,
+        select(func.count())
+        .select_from(GUILD_MEMBERS)
+        .where(_M.guild_id == _G.id)
+        .scalar_subquery()
+        .label("members"),
+    )
+    .select_from(GUILDS)
+    .outerjoin(ACCOUNTS, ACCOUNTS.c.id == _G.leader_id)
+    .order_by(_G.name_key)
+)
+
+
+@frozen
+class Summary:
+    """A guild as the owner's list shows it."""
+
+    id: str
+    name: str
+    nameplate: str
+    leader: str
+    members: int
+
+
+@frozen
+class SqlGuilds:
+    """A Hall on an open transaction."""
+
+    tx: Connection
+
+    def exists(self, account_id: AccountId) -> bool:
+        """Whether there is such an account."""
+        return SqlFriends(self.tx).exists(account_id)
+
+    def blocked_between(self, one: AccountId, other: AccountId) -> bool:
+        """Whether either has blocked the other."""
+        return SqlFriends(self.tx).blocked_between(one, other)
+
+    def member(self, account_id: AccountId) -> Member | None:
+        """The account's place, in whichever guild."""
+        row = self.tx.execute(_MEMBER, {"who": account_id}).first() if _sane(account_id) else None
+        return None if row is None else _member(row)
+
+    def guild(self, guild_id: str) -> Guild | None:
+        """By id."""
+        return self._one_guild(_GUILD, guild_id)
+
+    def guild_named(self, name: str) -> Guild | None:
+        """By name in any case."""
+        return self._one_guild(_NAMED, fold(name))
+
+    def _one_guild(self, statement: Any, wanted: str) -> Guild | None:
+        row = self.tx.execute(statement, {"wanted": wanted}).first() if _sane(wanted) else None
+        if row is None:
+            return None
+        return Guild(row.id, row.name, row.nameplate, row.leader_id, row.created_at)
+
+    def members(self, guild_id: str) -> Sequence[Member]:
+        """Leader, Officers, Members, each by the time of joining."""
+        found = [_member(row) for row in self.tx.execute(_MEMBERS, {"wanted": guild_id})]
+        return sorted(
+            found, key=lambda one: (RANK_ORDER.index(one.rank), one.joined_at, one.account_id)
+        )
+
+    def size(self, guild_id: str) -> int:
+        """How many are in it."""
+        return int(self.tx.execute(_SIZE, {"wanted": guild_id}).scalar_one())
+
+    def name_is_taken(self, name: str) -> bool:
+        """In any case."""
+        return self.guild_named(name) is not None
+
+    def nameplate_is_taken(self, nameplate: str) -> bool:
+        """In any case."""
+        return self.tx.execute(_NAMEPLATE, {"wanted": fold(nameplate)}).first() is not None
+
+    def found(self, guild: Guild) -> None:
+        """Write a new guild."""
+        self.tx.execute(
+            _FOUND,
+            {
+                "id": guild.id,
+                "name": guild.name,
+                "name_key": fold(guild.name),
+                "nameplate": guild.nameplate,
+                "nameplate_key": fold(guild.nameplate) or None,
+                "leader_id": guild.leader,
+                "created_at": guild.created_at,
+            },
+        )
+
+    def join(self, member: Member) -> None:
+        """Write a new member."""
+        self.tx.execute(
+            _JOIN,
+            {
+                "account_id": member.account_id,
+                "guild_id": member.guild_id,
+                "rank": member.rank.value,
+                "joined_at": member.joined_at,
+            },
+        )
+
+    def remove(self, account_id: AccountId) -> None:
+        """Drop a member."""
+        self.tx.execute(_LEAVE, {"who": account_id})
+
+    def set_rank(self, member: Member, rank: Rank) -> None:
+        """Give a member another rank."""
+        self.tx.execute(
+            _SET_RANK, {"who": member.account_id, "wanted": member.guild_id, "word": rank.value}
+        )
+
+    def set_leader(self, guild_id: str, leader: AccountId) -> None:
+        """Note the new leader on the guild."""
+        self.tx.execute(_SET_LEADER, {"wanted": guild_id, "who": leader})
+
+    def disband(self, guild_id: str) -> None:
+        """Remove the guild with its members and invites."""
+        for statement in _DISBAND:
+            self.tx.execute(statement, {"wanted": guild_id})
+
+    def invite(self, invite_id: str) -> Invite | None:
+        """By id."""
+        if not _sane(invite_id):
+            return None
+        row = self.tx.execute(_INVITE, {"wanted": invite_id}).first()
+        return None if row is None else _invite(row)
+
+    def invite_to(self, guild_id: str, account_id: AccountId) -> Invite | None:
+        """The one row of that guild and player, open, expired or declined."""
+        row = self.tx.execute(_INVITE_TO, {"wanted": guild_id, "who": account_id}).first()
+        return None if row is None else _invite(row)
+
+    def invites_of_guild(self, guild_id: str) -> Sequence[Invite]:
+        """All rows of a guild."""
+        return [_invite(row) for row in self.tx.execute(_OF_GUILD, {"wanted": guild_id})]
+
+    def invites_of_player(self, account_id: AccountId) -> Sequence[Invite]:
+        """All rows of a player, oldest first."""
+        return [_invite(row) for row in self.tx.execute(_OF_PLAYER, {"who": account_id})]
+
+    def add_invite(self, invite: Invite) -> None:
+        """Write a new invite."""
+        self.tx.execute(
+            _ADD_INVITE,
+            {
+                "id": invite.id,
+                "guild_id": invite.guild_id,
+                "account_id": invite.account_id,
+                "inviter_id": invite.inviter,
+                "created_at": invite.created_at,
+                "expires_at": invite.expires_at,
+                "declined_at": invite.declined_at,
+            },
+        )
+
+    def drop_invite(self, invite_id: str) -> None:
+        """Remove an invite."""
+        self.tx.execute(_DROP_INVITE, {"wanted": invite_id})
+
+    def decline_invite(self, invite_id: str, at: int, *, until: int) -> None:
+        """Keep the refusal ``until`` the guild may ask again."""
+        self.tx.execute(_DECLINE, {"wanted": invite_id, "at": at, "until": until})
+
+    def drop_invites_by(self, guild_id: str, inviter: AccountId) -> None:
+        """The open invites somebody sent for a guild end."""
+        self.tx.execute(_DROP_BY, {"wanted": guild_id, "who": inviter})
+
+    def sweep(self, at: int) -> None:
+        """Forget expired invites and refusals older than their pause."""
+        self.tx.execute(_SWEEP, {"at": at})
+
+    def summaries(self) -> list[Summary]:
+        """Every guild by name; for the owner's list."""
+        return [
+            Summary(row.id, row.name, row.nameplate, row.username or "", row.members)
+            for row in self.tx.execute(_SUMMARIES)
+        ]
+
+
+def drop_invites_between(tx: Connection, one: AccountId, other: AccountId) -> None:
+    """A block ends the open invites either sent the other, in its own transaction."""
+    tx.execute(_DROP_BETWEEN, {"one": one, "other": other})
+
+
+def fold(name: str) -> str:
+    """How names are compared; they are ASCII."""
+    return name.lower()
+
+
+def _sane(text: str) -> bool:
+    """PostgreSQL refuses a NUL, and no id or name is long."""
+    return 0 < len(text) <= 64 and "\0" not in text
+
+
+def _member(row: Any) -> Member:
+    return Member(row.account_id, row.guild_id, Rank(row.rank), row.joined_at)
+
+
+def _invite(row: Any) -> Invite:
+    return Invite(
+        row.id,
+        row.guild_id,
+        row.account_id,
+        row.inviter_id,
+        row.created_at,
+        row.expires_at,
+        row.declined_at,
+    )

@@ -1,0 +1,47 @@
+"""``POST /svc/api/PartyInvite``: party invites from the launcher or the owner. Spec: 2 §4, §7."""
+
+from __future__ import annotations
+
+from typing import ClassVar, TypedDict
+
+from attrs import frozen
+
+from svcserver.kernel.refusals import Refusal
+from svcserver.metagame.accounts import behalf
+from svcserver.metagame.social.parties.routes import Inviting
+from svcserver.web.routes import BAD_JSON, Access, Answer, Call, Routes, worded
+
+
+class PartyInviteReply(TypedDict):
+    """The names as they are stored."""
+
+    From: str
+    To: str
+
+
+@frozen
+class PartyManagement:
+    """Invites into the key owner's own party, with the same checks as in the game."""
+
+    routes: ClassVar[Routes] = Routes(worded)
+    inviting: Inviting
+
+    @routes.row(
+        "POST",
+        "/svc/api/PartyInvite",
+        access=Access.ACCOUNT_KEY,
+        body=object,
+        sends=behalf.BehalfWish,
+        reply=PartyInviteReply,
+        bad_json=BAD_JSON,
+    )
+    async def invite(self, call: Call) -> Answer:
+        """Body ``{Username, From?}``; the party's own refusal keeps its status."""
+        pair = await behalf.pair(call, self.inviting.directory)
+        try:
+            await self.inviting.send(pair.sender.id, pair.target.id)
+        except Refusal as why:
+            body = {"error": "party_invite_refused", "message": why.message}
+            return Answer(why.status, body)
+        reply: PartyInviteReply = {"From": pair.sender.username, "To": pair.target.username}
+        return Answer(200, reply)

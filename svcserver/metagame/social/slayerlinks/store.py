@@ -1,0 +1,208 @@
+"""Slayer link invites and links in the database; a link has a row for each side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from attrs import frozen
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Integer,
+    String,
+    Table,
+    UniqueConstraint,
+    bindparam,
+    delete,
+    insert,
+    or_,
+    select,
+    update,
+)
+
+from svcserver.db.tables import METADATA, ROW_ID
+from svcserver.kernel.ids import AccountId
+from svcserver.metagame.social.friends.rules import ACCEPTED
+from svcserver.metagame.social.friends.store import SqlFriends
+from svcserver.metagame.social.slayerlinks.rules import HOUR_MS, Invite, Link, Status
+
+KEEP_ANSWERED_MS = 7 * 24 * HOUR_MS  # so long the same answer again is 200
+
+SLAYER_INVITES = Table(
+    "slayer_invites",
+    METADATA,
+    Column("seq", ROW_ID, primary_key=True, autoincrement=True),
+    Column("link_id", String(64), nullable=False),
+    Column("sender_id", String(64), nullable=False, index=True),
+    Column("recipient_id", String(64), nullable=False, index=True),
+    Column("slot", Integer, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False, index=True),
+    UniqueConstraint("link_id"),
+)
+SLAYER_LINKS = Table(
+    "slayer_links",
+    METADATA,
+    Column("account_id", String(64), primary_key=True),
+    Column("slot", Integer, primary_key=True, autoincrement=False),  # never booked twice
+    Column("other_id", String(64), nullable=False),
+    Column("link_id", String(64), nullable=False, index=True),
+    Column("ends_at", BigInteger, nullable=False, index=True),
+    UniqueConstraint("account_id", "other_id"),
+)
+
+_I, _L = SLAYER_INVITES.c, SLAYER_LINKS.c
+_LINKS = (
+    select(SLAYER_LINKS)
+    .where(_L.account_id == bindparam("who"), _L.ends_at > bindparam("at"))
+    .order_by(_L.slot)
+)
+_LINKED_SLOTS = select(_L.account_id, _L.slot).where(
+    _L.account_id.in_(bindparam("who", expanding=True)), _L.ends_at > bindparam("at")
+)
+_HELD_SLOTS = select(_I.sender_id, _I.slot).where(
+    _I.sender_id.in_(bindparam("who", expanding=True)),
+    _I.status == Status.PENDING.value,
+    _I.expires_at > bindparam("at"),
+)
+_SENT = select(SLAYER_INVITES).where(_I.sender_id == bindparam("who")).order_by(_I.seq)
+_RECEIVED = select(SLAYER_INVITES).where(_I.recipient_id == bindparam("who")).order_by(_I.seq)
+_ADD_INVITE = insert(SLAYER_INVITES)
+_ANSWER = (
+    update(SLAYER_INVITES).where(_I.link_id == bindparam("wanted")).values(status=bindparam("word"))
+)
+_ADD_LINK = insert(SLAYER_LINKS)
+_END_LINK = delete(SLAYER_LINKS).where(_L.link_id == bindparam("wanted"))
+_FORGET = delete(SLAYER_INVITES).where(
+    _I.sender_id == bindparam("sender"),
+    _I.recipient_id == bindparam("recipient"),
+    _I.created_at <= bindparam("before"),
+)
+_SWEEP_LINKS = delete(SLAYER_LINKS).where(_L.ends_at <= bindparam("at"))
+_SWEEP_INVITES = delete(SLAYER_INVITES).where(_I.expires_at <= bindparam("at"))
+_CANCEL_BETWEEN = (
+    update(SLAYER_INVITES)
+    .where(
+        _I.status == Status.PENDING.value,
+        or_(
+            (_I.sender_id == bindparam("one")) & (_I.recipient_id == bindparam("other")),
+            (_I.sender_id == bindparam("other")) & (_I.recipient_id == bindparam("one")),
+        ),
+    )
+    .values(status=Status.CANCELED.value)
+)
+
+
+@frozen
+class SqlTies:
+    """Ties on an open transaction."""
+
+    tx: Connection
+
+    def exists(self, account_id: AccountId) -> bool:
+        """Whether there is such an account."""
+        return SqlFriends(self.tx).exists(account_id)
+
+    def are_friends(self, one: AccountId, other: AccountId) -> bool:
+        """Accepted friends without a block."""
+        friends = SqlFriends(self.tx)
+        between = friends.between(one, other)
+        accepted = between is not None and between.status == ACCEPTED
+        return accepted and not friends.blocked_between(one, other)
+
+    def friends(self, me: AccountId) -> set[AccountId]:
+        """Accepted friends without a block."""
+        friends = SqlFriends(self.tx)
+        found = friends.friends(me)
+        return found - friends.apart(me, found)
+
+    def links(self, account_id: AccountId, at: int) -> Sequence[Link]:
+        """The account's running links by slot."""
+        rows = self.tx.execute(_LINKS, {"who": account_id, "at": at})
+        return [
+            Link(row.account_id, row.other_id, row.slot, row.link_id, row.ends_at) for row in rows
+        ]
+
+    def taken_slots(self, accounts: Iterable[AccountId], at: int) -> dict[AccountId, set[int]]:
+        """Slots linked or holding a waiting invite their owner sent."""
+        wanted = {"who": list(accounts), "at": at}
+        taken: dict[AccountId, set[int]] = {}
+        for statement in (_LINKED_SLOTS, _HELD_SLOTS):
+            for account_id, slot in self.tx.execute(statement, wanted):
+                taken.setdefault(account_id, set()).add(slot)
+        return taken
+
+    def sent(self, sender: AccountId) -> Sequence[Invite]:
+        """All rows the account sent, oldest first."""
+        return [_invite(row) for row in self.tx.execute(_SENT, {"who": sender})]
+
+    def received(self, recipient: AccountId) -> Sequence[Invite]:
+        """All rows the account received, oldest first."""
+        return [_invite(row) for row in self.tx.execute(_RECEIVED, {"who": recipient})]
+
+    def add_invite(self, invite: Invite) -> None:
+        """Write a new invite."""
+        self.tx.execute(
+            _ADD_INVITE,
+            {
+                "link_id": invite.link_id,
+                "sender_id": invite.sender,
+                "recipient_id": invite.recipient,
+                "slot": invite.slot,
+                "status": invite.status.value,
+                "created_at": invite.created_at,
+                "expires_at": invite.expires_at,
+            },
+        )
+
+    def answer(self, link_id: str, status: Status) -> None:
+        """Keep the answer."""
+        self.tx.execute(_ANSWER, {"wanted": link_id, "word": status.value})
+
+    def add_links(self, one: Link, other: Link) -> None:
+        """Write both sides."""
+        for side in (one, other):
+            self.tx.execute(
+                _ADD_LINK,
+                {
+                    "account_id": side.account_id,
+                    "slot": side.slot,
+                    "other_id": side.other,
+                    "link_id": side.link_id,
+                    "ends_at": side.ends_at,
+                },
+            )
+
+    def end_link(self, link_id: str) -> None:
+        """Remove both sides."""
+        self.tx.execute(_END_LINK, {"wanted": link_id})
+
+    def forget(self, sender: AccountId, recipient: AccountId, before: int) -> None:
+        """Drop the invites of the two in that direction made before."""
+        sent = {"sender": sender, "recipient": recipient, "before": before}
+        self.tx.execute(_FORGET, sent)
+
+    def sweep(self, at: int) -> None:
+        """Forget links that have ended and invites a week past their time."""
+        self.tx.execute(_SWEEP_LINKS, {"at": at})
+        self.tx.execute(_SWEEP_INVITES, {"at": at - KEEP_ANSWERED_MS})
+
+
+def cancel_between(tx: Connection, one: AccountId, other: AccountId) -> None:
+    """Unfriending or blocking cancels waiting invites; a running link stays."""
+    tx.execute(_CANCEL_BETWEEN, {"one": one, "other": other})
+
+
+def _invite(row: Any) -> Invite:
+    return Invite(
+        row.link_id,
+        row.sender_id,
+        row.recipient_id,
+        row.slot,
+        Status(row.status),
+        row.created_at,
+        row.expires_at,
+    )

@@ -1,0 +1,149 @@
+"""``FastConnection`` gives what SQLAlchemy gives, whatever the statement is."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Float,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    bindparam,
+    create_engine,
+    delete,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.exc import MultipleResultsFound, NoResultFound, StatementError
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.db import fast_execute
+from svcserver.db.fast_execute import FastConnection, Plans
+
+META = MetaData()
+THINGS = Table(
+    "things",
+    META,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(20), nullable=False),
+    Column("data", LargeBinary),
+    Column("size", Float),
+    Column("good", Boolean),
+    Column("colour", String(9), default="red"),
+)
+_C = THINGS.c
+ADD = insert(THINGS)
+GIVE = insert(THINGS).returning(_C.id)
+ALL = select(_C.id, _C.name, _C.data, _C.size, _C.good).order_by(_C.id)
+ONE = select(_C.name, _C.good).where(_C.id == bindparam("wanted"))
+SOME = select(_C.id).where(_C.id.in_(bindparam("ids", expanding=True)))
+FIXED = select(_C.id).where(_C.name == "a", _C.id < bindparam("below", 100))
+COUNT = select(func.count()).select_from(THINGS)
+RENAME = update(THINGS).where(_C.id == bindparam("wanted")).values(name=bindparam("new"))
+DROP = delete(THINGS).where(_C.id == bindparam("wanted"))
+
+
+def row(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "data": b"\0x", "size": 1.5, "good": True, "colour": "blue", **more}
+
+
+class DirectTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.engine = create_engine("sqlite://", connect_args={"isolation_level": None})
+        self.connection = self.engine.connect()
+        self.addCleanup(self.engine.dispose)
+        self.addCleanup(self.connection.close)
+        META.create_all(self.connection)
+        self.plans = Plans()
+        self.tx: Any = FastConnection(self.connection, self.plans)
+
+    def planned(self, statement: Any, **given: Any) -> Any:
+        """The third run, when everything is known."""
+        for _ in range(2):
+            self.plans.of(statement, given, self.connection.dialect)
+        return self.tx.execute(statement, given)
+
+    def test_rows_are_those_of_sqlalchemy_with_their_names_and_types(self) -> None:
+        for name, good in (("a", True), ("b", False), ("c", None)):
+            self.assertEqual(self.planned(ADD, **row(name, good=good)).rowcount, 1)
+        ours, theirs = self.planned(ALL).all(), self.connection.execute(ALL).all()
+        self.assertEqual(ours, [tuple(one) for one in theirs])
+        self.assertEqual([type(one.good) for one in ours], [bool, bool, type(None)])
+        self.assertEqual((ours[0].name, ours[0].data), ("a", b"\0x"))
+
+    def test_the_ways_to_look_at_a_result(self) -> None:
+        self.assertIsNone(self.planned(ONE, wanted=1).first())
+        self.assertIsNone(self.planned(ONE, wanted=1).scalar())
+        with self.assertRaises(NoResultFound):
+            self.planned(ONE, wanted=1).one()
+        self.assertEqual(self.planned(GIVE, **row("a")).scalar_one(), 1)
+        self.assertEqual(self.planned(GIVE, **row("a")).scalar_one(), 2)
+        self.assertEqual(self.planned(ONE, wanted=1).first(), ("a", True))
+        self.assertEqual(self.planned(ALL).scalars().all(), [1, 2])
+        self.assertEqual([one.id for one in self.planned(ALL)], [1, 2])
+        self.assertEqual(self.planned(COUNT).scalar(), 2)
+        with self.assertRaises(MultipleResultsFound):
+            self.planned(ALL).scalar_one()
+
+    def test_parameters_that_a_statement_brings_along_and_those_that_are_given(self) -> None:
+        self.planned(ADD, **row("a"))
+        self.assertEqual(self.planned(FIXED).scalars().all(), [1])
+        self.assertEqual(self.planned(FIXED, below=1).scalars().all(), [])
+        with self.assertRaises(StatementError):
+            self.planned(ONE)
+
+    def test_rowcounts_of_changes(self) -> None:
+        self.planned(ADD, **row("a"))
+        self.assertEqual(self.planned(RENAME, wanted=1, new="z").rowcount, 1)
+        self.assertEqual(self.planned(RENAME, wanted=9, new="z").rowcount, 0)
+        self.assertEqual(self.planned(DROP, wanted=1).rowcount, 1)
+
+    def test_many_at_once(self) -> None:
+        self.planned(ADD, **row("a"))
+        self.tx.execute(ADD, [row("b"), row("c")])
+        self.tx.execute(RENAME, [{"wanted": 1, "new": "x"}, {"wanted": 2, "new": "y"}])
+        self.assertEqual(self.planned(select(_C.name)).scalars().all(), ["x", "y", "c"])
+
+    def test_what_is_not_simple_goes_the_ordinary_way(self) -> None:
+        for _ in range(3):
+            self.tx.execute(ADD, {"name": "a"})  # the colour is Python's default
+        self.assertEqual(self.tx.execute(select(_C.colour)).scalars().all(), ["red"] * 3)
+
+    def test_words_of_ones_own_go_the_ordinary_way(self) -> None:
+        self.planned(ADD, **row("a"))
+        words = text("SELECT name FROM things WHERE id = :wanted")
+        for _ in range(4):
+            self.assertEqual(self.tx.execute(words, {"wanted": 1}).scalar(), "a")
+
+    def test_lists_of_any_length(self) -> None:
+        for _ in range(20):
+            self.planned(ADD, **row("a"))
+        for wanted in ([1], [1, 3], [], [2, 4, 9], list(range(1, 18))):
+            for _ in range(3):
+                self.assertEqual(self.tx.execute(SOME, {"ids": wanted}).scalars().all(), wanted)
+        asked = {"ids": [3, 4], "name": "a"}
+        both = SOME.where(_C.name == bindparam("name"))
+        self.assertEqual(self.planned(both, **asked).scalars().all(), [3, 4])
+        self.assertEqual(self.tx.execute(both, {**asked, "ids": [5, 6]}).scalars().all(), [5, 6])
+
+    def test_a_database_error_is_sqlites_own(self) -> None:
+        with self.assertRaises(sqlite3.IntegrityError):
+            self.planned(ADD, **row("a", id=1)) and self.planned(ADD, **row("b", id=1))
+
+    def test_statements_built_for_one_run_fill_no_memory(self) -> None:
+        self.patch(fast_execute, "MAX_PLANS", 10)
+        for number in range(100):
+            self.tx.execute(select(_C.id).where(_C.id == number))
+        self.assertLessEqual(len(self.plans._known), 10)
+
+    def test_everything_else_is_the_connections(self) -> None:
+        self.assertEqual(self.tx.dialect.name, "sqlite")

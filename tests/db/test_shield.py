@@ -1,0 +1,48 @@
+"""A client that leaves stops the waiting, never the work."""
+
+from __future__ import annotations
+
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.db.shield import shielded
+from svcserver.kernel.refusals import Conflict
+
+
+class FinishesTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.commit: Deferred[int] = Deferred()
+        self.told: list[int] = []
+
+    @shielded
+    async def act(self, more: int) -> int:
+        committed = await self.commit
+        self.told.append(committed + more)
+        return committed + more
+
+    def test_the_result_comes_through(self) -> None:
+        waiting = Deferred.fromCoroutine(self.act(1))
+        self.assertNoResult(waiting)
+        self.commit.callback(7)
+        self.assertEqual(self.successResultOf(waiting), 8)
+
+    def test_a_refusal_comes_through(self) -> None:
+        waiting = Deferred.fromCoroutine(self.act(1))
+        self.commit.errback(Conflict())
+        self.failureResultOf(waiting, Conflict)
+
+    def test_the_news_is_told_though_the_client_left(self) -> None:
+        waiting = Deferred.fromCoroutine(self.act(1))
+        waiting.cancel()
+        self.failureResultOf(waiting, CancelledError)
+        self.commit.callback(7)
+        self.assertEqual(self.told, [8])
+
+    def test_a_defect_after_the_client_left_is_logged_and_a_refusal_is_not(self) -> None:
+        for why, logged in ((Conflict(), 0), (ZeroDivisionError(), 1)):
+            self.commit = Deferred()
+            waiting = Deferred.fromCoroutine(self.act(1))
+            waiting.cancel()
+            self.failureResultOf(waiting, CancelledError)
+            self.commit.errback(why)
+            self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), logged)

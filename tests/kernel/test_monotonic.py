@@ -1,0 +1,56 @@
+"""Somebody sets the machine's clock; the service's goes on."""
+
+from __future__ import annotations
+
+from attrs import define
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.monotonic import MonotonicClock
+
+
+@define
+class Machine:
+    wall: float = 1_790_000_000.0
+    ticks: float = 5.0
+
+    def passes(self, seconds: float) -> None:
+        self.wall += seconds
+        self.ticks += seconds
+
+    def time(self) -> MonotonicClock:
+        return MonotonicClock(lambda: self.wall, lambda: self.ticks)
+
+
+class SteadyTests(SynchronousTestCase):
+    def test_it_is_the_time_of_day(self) -> None:
+        machine = Machine()
+        time = machine.time()
+        machine.passes(90)
+        self.assertAlmostEqual(time.now(), machine.wall)
+
+    def test_a_jump_is_followed_slowly_in_both_directions(self) -> None:
+        for jump in (3600.0, -3600.0):
+            machine = Machine()
+            time, before = machine.time(), machine.wall
+            machine.wall += jump
+            self.assertEqual(time.now(), before)
+            machine.passes(100)
+            self.assertAlmostEqual(time.now() - before, 110 if jump > 0 else 90)
+            machine.passes(36_000)
+            self.assertAlmostEqual(time.now(), machine.wall)
+
+    @settings(max_examples=50, deadline=None)
+    @given(st.lists(st.tuples(st.floats(0, 1000), st.floats(-1e6, 1e6)), max_size=20))
+    def test_it_never_goes_back(self, changes: list[tuple[float, float]]) -> None:
+        machine = Machine()
+        time = machine.time()
+        last = time.now()
+        for passed, jump in changes:
+            machine.passes(passed)
+            machine.wall += jump
+            now = time.now()
+            self.assertGreaterEqual(now, last)
+            self.assertLessEqual(now - last, passed * 1.1 + 1e-6)
+            last = now

@@ -1,0 +1,22 @@
+"""What is said again only after a while."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.throttle import Throttle
+
+
+class SeldomTests(SynchronousTestCase):
+    def test_each_key_is_said_once_in_its_time(self) -> None:
+        throttle = Throttle(60.0)
+        said = [throttle.due(key, at) for key, at in (("a", 0), ("a", 59), ("b", 59), ("a", 60))]
+        self.assertEqual(said, [True, False, True, True])
+
+    def test_the_longest_unused_key_is_forgotten(self) -> None:
+        throttle = Throttle(60.0, most=2)
+        for key in "abc":
+            throttle.due(key, 0)
+        self.assertEqual(len(throttle), 2)
+        self.assertTrue(throttle.due("a", 1))
+        self.assertFalse(throttle.due("c", 1))

@@ -1,0 +1,113 @@
+"""Where a request comes from: who may use the game-server key at all. Spec: 1 §5.5, §5.9."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+from twisted.internet.defer import maybeDeferred
+from twisted.trial.unittest import SynchronousTestCase
+from twisted.web.http_headers import Headers
+
+from svcserver.metagame.access.gate import GAME_SERVER_KEY, Origin, is_own_address
+from svcserver.web.front import UNPROVEN_BODY
+from svcserver.web.request import HttpRequest
+from svcserver.web.routes import Answer
+from tests.support import game
+from tests.support.game import Game
+
+
+def request(peer: str, **headers: str) -> HttpRequest:
+    sent = Headers()
+    sent.setRawHeaders(GAME_SERVER_KEY, [game.GAME_SERVER_KEY.encode()])
+    for name, value in headers.items():
+        sent.setRawHeaders(name.encode(), [value.encode()])
+    return HttpRequest("GET", b"/eventstats/", b"", sent, peer)
+
+
+class CallerTests(SynchronousTestCase):
+    def status(self, played: Game, peer: str, **headers: str) -> int:
+        answer: Any = played.door.answer  # an Answer, or a Deferred of one
+        said: Answer = self.successResultOf(maybeDeferred(answer, request(peer, **headers)))
+        return said.status
+
+    def test_the_key_counts_from_this_machine_only(self) -> None:
+        played = Game(self)
+        for peer in ("127.0.0.1", "127.8.9.10", "::1"):
+            self.assertEqual(self.status(played, peer), 200, peer)
+        for peer in ("203.0.113.7", "192.168.77.77", "2001:db8::7", "", "unix"):
+            self.assertEqual(self.status(played, peer), 403, peer)
+
+    def test_or_from_the_hosts_the_owner_names(self) -> None:
+        played = Game(
+            self, GAMESERVER_ALLOW_FROM=" 203.0.113.7,, nonsense, 2001:DB8:0::7, ::ffff:10.1.2.3"
+        )
+        for peer in ("203.0.113.7", "2001:db8::7", "10.1.2.3", "127.0.0.1"):
+            self.assertEqual(self.status(played, peer), 200, peer)
+        for peer in ("203.0.113.8", "nonsense", ""):
+            self.assertEqual(self.status(played, peer), 403, peer)
+
+    def test_but_never_through_a_proxy(self) -> None:
+        played = Game(self, GAMESERVER_ALLOW_FROM="203.0.113.7")
+        for peer in ("203.0.113.7", "127.0.0.1"):
+            self.assertEqual(self.status(played, peer, Via="x"), 403)
+
+    def test_an_own_address_is_this_machine(self) -> None:
+        origin = Origin(game.settings(), lambda address: address == "100.64.0.5")
+        self.assertTrue(origin.is_local(request("100.64.0.5")))
+        self.assertFalse(origin.is_local(request("100.64.0.6")))
+
+    def test_the_kernel_knows_which_addresses_are_ours(self) -> None:
+        self.assertTrue(is_own_address("127.0.0.1"))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as outward:
+            try:
+                outward.connect(("203.0.113.7", 9))
+            except OSError:
+                outward.connect(("127.0.0.1", 9))
+            self.assertTrue(is_own_address(outward.getsockname()[0]))
+        for foreign in ("203.0.113.7", "2001:db8::7", "", "x", "255.255.255.255", "300.1.1.1"):
+            self.assertFalse(is_own_address(foreign), foreign)
+
+
+class LargeBodyTests(SynchronousTestCase):
+    """Who cannot be let in anyway is told so before a large body is read."""
+
+    def early(self, played: Game, path: str, length: int | None, **headers: str) -> int | None:
+        sent = Headers()
+        for name, value in headers.items():
+            sent.setRawHeaders(name.replace("_", "-").encode(), [value.encode()])
+        asked = HttpRequest("POST", path.encode(), b"", sent, "127.0.0.1")
+        said = played.door.early(asked, length)
+        return None if said is None else said.status
+
+    def test_without_a_plausible_credential_it_is_refused_at_once(self) -> None:
+        played = Game(self)
+        for path, headers, status in (
+            ("/heartbeat", {}, 401),
+            ("/heartbeat", {"x_svc_gameserver_apikey": "k", "via": "x"}, 403),
+            ("/guild", {}, 401),
+            ("/guild", {"authorization": "Bearer x"}, 403),
+            ("/guild", {"x_svc_gameserver_apikey": "k", "forwarded": ""}, 403),
+            ("/svc/api/RenameUser", {}, 401),
+            ("/svc/api/RenameUser", {"x_svc_user_api_key": "k", "via": "x"}, 403),
+            ("/svc/api/PartyInvite", {}, 401),
+        ):
+            for length in (None, UNPROVEN_BODY + 1):
+                self.assertEqual(self.early(played, path, length, **headers), status, path)
+            self.assertIsNone(self.early(played, path, UNPROVEN_BODY, **headers), path)
+
+    def test_what_must_be_looked_up_is_read_first(self) -> None:
+        played = Game(self)
+        ann = played.player("Ann_1")
+        for path, headers in (
+            ("/svc/api/RenameUser", {"x_svc_user_api_key": "k"}),
+            ("/svc/api/PartyInvite", {"x_svc_user_api_key": "k", "via": "x"}),
+            ("/guild", {"x_svc_gameserver_apikey": "k"}),
+            ("/heartbeat", {"authorization": f"Bearer {ann.token}"}),
+            ("/event", {}),
+        ):
+            self.assertIsNone(self.early(played, path, None, **headers), path)
+
+    def test_a_development_server_takes_nothing_from_a_proxy(self) -> None:
+        played = Game(self, AUTH_MODE="NONE")
+        self.assertEqual(self.early(played, "/event", None, via="x"), 403)

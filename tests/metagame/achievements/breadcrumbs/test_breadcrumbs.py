@@ -1,0 +1,38 @@
+"""Breadcrumbs row by row. Spec: 1 §4 breadcrumbs."""
+
+from __future__ import annotations
+
+from tests.metagame.achievements.encounters.base import WithCharacter
+
+PATH = "/breadcrumbs/hers"
+
+
+class BreadcrumbTests(WithCharacter):
+    def save(self, version: object, listed: object = ()):
+        body = {"breadcrumbs": list(listed), "updateVersion": version}
+        return self.asks("POST", PATH, json=body)
+
+    def test_none_is_an_empty_list_at_version_0(self) -> None:
+        payload = {"breadcrumbs": [], "updateVersion": 0}
+        page = self.asks("GET", PATH).json
+        self.assertEqual(page, {"code": None, "message": "OK", "payload": payload})
+
+    def test_the_whole_list_is_replaced_and_the_version_must_rise(self) -> None:
+        crumb = {"breadcrumb_id": "Item", "timestamp": 1745622414.0, "odd": None}
+        self.assertEqual(self.save(0).status, 200)
+        self.assertEqual(self.save(4, [crumb]).json["payload"]["breadcrumbs"], [crumb])
+        for version in (0, 3, 4):
+            page = self.save(version)
+            self.assertEqual((page.status, page.body), (409, b""))
+        self.assertEqual(self.asks("GET", PATH).json["payload"]["breadcrumbs"], [crumb])
+
+    def test_another_players_character_is_403_and_bad_bodies_400(self) -> None:
+        body = {"breadcrumbs": [], "updateVersion": 1}
+        for method in ("GET", "POST"):
+            self.assertEqual(self.asks(method, "/breadcrumbs/his", json=body).status, 403)
+            self.assertEqual(self.game.browse(method, PATH, json=body).status, 401)
+        for bad in ({}, [], {"breadcrumbs": {}, "updateVersion": 1}):
+            self.assertEqual(self.asks("POST", PATH, json=bad).status, 400)
+        for version in ("1", True, None, 1.5, -1, 2**53, 10**30):
+            self.assertIn(self.save(version).status, (400,))
+        self.assertEqual(self.save(2**53 - 1).status, 200)

@@ -1,0 +1,56 @@
+"""Cooldowns row by row. Spec: 1 §4 cooldowns."""
+
+from __future__ import annotations
+
+from tests.metagame.achievements.progression.base import Achieving
+
+
+class CooldownTests(Achieving):
+    def read(self) -> object:
+        return self.asks("GET", f"/cooldown/{self.ann.id}").json
+
+    def test_none_is_an_empty_object(self) -> None:
+        self.check_marks("GET", f"/cooldown/{self.ann.id}", own=True)
+        self.assertEqual(self.read(), {"code": 200, "message": "OK", "payload": {}})
+
+    def test_a_batch_keeps_dates_exactly_as_sent(self) -> None:
+        path = f"/cooldown/batch/{self.ann.id}"
+        self.check_marks("PUT", path, json={"cooldowns": []})
+        sent = [
+            {"cooldown_id": "A", "cooldown_started_date": "2026-09-21T14:10:39+00:00"},
+            {"cooldown_started_date": "no id"},
+            {"cooldown_id": "B"},
+            "junk",
+        ]
+        page = self.server("PUT", path, json={"cooldowns": sent}).json
+        self.assertEqual(page["payload"]["A"], "2026-09-21T14:10:39+00:00")
+        self.assertEqual(sorted(page["payload"]), ["A", "B"])
+        self.assertEqual(self.read(), page)
+        for body in (
+            {},
+            [],
+            {"cooldowns": 5},
+            {"cooldowns": [{**sent[0], "cooldown_started_date": 5}]},
+        ):
+            self.assertEqual(self.server("PUT", path, json=body).status, 400)
+        self.assertEqual(self.read(), page)
+        unknown = self.server("PUT", "/cooldown/batch/UID-no", json={"cooldowns": []})
+        self.assertEqual(unknown.status, 404)
+
+    def test_one_starts_now_and_old_throw_away_ids_go(self) -> None:
+        self.check_marks("PUT", f"/cooldown/{self.ann.id}/A")
+        self.assertEqual(self.server("PUT", f"/cooldown/{self.ann.id}/{'A1' * 16}").json, {})
+        self.game.clock.advance(86_401)
+        self.server("PUT", f"/cooldown/{self.ann.id}/New")
+        page = self.server("GET", f"/cooldown/{self.ann.id}").json
+        self.assertEqual(list(page["payload"]), ["New"])
+
+
+class StubTests(Achieving):
+    environ = {"PROGRESSION_MODE": "stub"}  # noqa: RUF012
+
+    def test_fixed_replies(self) -> None:
+        empty = {"code": None, "message": "OK", "payload": {}}
+        self.assertEqual(self.asks("GET", f"/cooldown/{self.ann.id}").json, empty)
+        page = self.asks("PUT", f"/cooldown/batch/{self.ann.id}", json={})
+        self.assertEqual(page.json, empty)

@@ -1,0 +1,18 @@
+"""A player with a character."""
+
+from __future__ import annotations
+
+from svcserver.metagame.belongings.characters.rules import EMPTY, Character
+from svcserver.metagame.belongings.characters.store import SqlCharacters
+from tests.metagame.achievements.progression.base import Achieving
+
+
+class WithCharacter(Achieving):
+    """Ann's character is ``hers``, Ben's ``his``."""
+
+    def setUp(self) -> None:
+        """One character each."""
+        super().setUp()
+        for name, player in (("hers", self.ann), ("his", self.ben)):
+            made = Character(name, player.id, name, 0, 0, 0, EMPTY)
+            self.game.ledger.now(lambda tx, made=made: SqlCharacters(tx).create(made))

@@ -1,0 +1,82 @@
+"""Durations and what a grant makes of an older one, at their edges. Spec: 1 §2 Entitlement."""
+
+from __future__ import annotations
+
+from attrs import evolve
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.refusals import Malformed
+from svcserver.metagame.achievements.entitlements import rules
+from svcserver.metagame.achievements.entitlements.rules import Entitlement, granted, hours
+
+HOUR_MS = 3_600_000
+
+
+class Kept:
+    """Rights of one account."""
+
+    def __init__(self, *held: Entitlement) -> None:
+        self.held = {one.name: one for one in held}
+
+    def all(self, account_id: str) -> dict[str, Entitlement]:
+        return self.held
+
+    def keep(self, account_id: str, one: Entitlement) -> None:
+        self.held[one.name] = one
+
+
+class HourTests(SynchronousTestCase):
+    def test_durations_from_nothing_to_a_thousand_million_hours(self) -> None:
+        self.assertEqual([hours(one) for one in (None, 0, 0.0, 1.5)], [0, 0, 0, 1.5])
+        self.assertEqual(hours(1_000_000_000), 1e9)
+        for bad in (1_000_000_001, -0.001, float("nan"), float("inf"), "1", True, [], {}):
+            with self.assertRaises(Malformed) as caught:
+                hours(bad)  # type: ignore[arg-type]
+            self.assertEqual(caught.exception.code, "bad_request", bad)
+
+
+class GrantTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.timed = Entitlement("X", 1.0, 1000, "shop")
+        self.forever = evolve(self.timed, duration=0.0)
+
+    def test_it_holds_up_to_its_last_millisecond(self) -> None:
+        self.assertIs(self.timed.holds(1000 + HOUR_MS - 1), True)
+        self.assertIs(self.timed.holds(1000 + HOUR_MS), False)
+        self.assertIs(self.forever.holds(10**15), True)
+        self.assertIs(evolve(self.forever, revoked=True).holds(1000), False)
+        short = evolve(self.timed, duration=0.5)
+        self.assertEqual((short.holds(1000 + HOUR_MS // 4), short.holds(1000 + HOUR_MS)), (1, 0))
+
+    def test_for_ever_over_timed_is_for_ever_from_its_first_day(self) -> None:
+        fresh = Entitlement("X", 0.0, 2000, "hunt")
+        self.assertEqual(granted(self.timed, fresh), Entitlement("X", 0.0, 1000, "hunt"))
+
+    def test_timed_over_for_ever_changes_nothing(self) -> None:
+        fresh = Entitlement("X", 5.0, 2000, "hunt")
+        self.assertIs(granted(self.forever, fresh), self.forever)
+
+    def test_hours_add_up_to_the_most_there_are(self) -> None:
+        fresh = Entitlement("X", 2.5, 2000, "hunt")
+        self.assertEqual(granted(self.timed, fresh), Entitlement("X", 3.5, 1000, "hunt"))
+        longest = granted(self.timed, evolve(fresh, duration=1e9))
+        self.assertEqual(longest.duration, 1e9)
+
+    def test_what_is_over_starts_anew(self) -> None:
+        late = Entitlement("X", 1.0, 1000 + HOUR_MS, "hunt")
+        self.assertIs(granted(self.timed, late), late)
+        self.assertIs(granted(evolve(self.forever, revoked=True), late), late)
+        self.assertIs(granted(None, late), late)
+
+    def test_defaults_say_where_they_come_from(self) -> None:
+        kept = Kept(evolve(self.timed, revoked=True))
+        rules.add_defaults(kept, "UID-a", ["X", "D"], 7)
+        self.assertEqual(kept.held["D"], Entitlement("D", 0.0, 7, "default"))
+        self.assertTrue(kept.held["X"].revoked)
+
+    def test_a_revocation_says_whether_it_ended_anything(self) -> None:
+        kept = Kept(self.timed)
+        self.assertIs(rules.revoke(kept, "UID-a", None, 1000), False)
+        self.assertIs(rules.revoke(kept, "UID-a", self.timed, 1000), True)
+        self.assertTrue(kept.held["X"].revoked)
+        self.assertIs(rules.revoke(kept, "UID-a", kept.held["X"], 1000), False)

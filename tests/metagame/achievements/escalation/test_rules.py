@@ -1,0 +1,49 @@
+"""What a second save of a season may say. Spec: 1 §4 Escalation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.refusals import Malformed
+from svcserver.metagame.achievements.escalation import registry, rules
+from svcserver.metagame.achievements.escalation.rules import State
+from tests.metagame.achievements.escalation.test_escalation import season
+
+
+class Kept:
+    """Seasons of one account."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, State] = {}
+
+    def find(self, account_id: str, season_id: str) -> State | None:
+        return self.kept.get(season_id)
+
+    def keep(self, account_id: str, season_id: str, state: State) -> None:
+        self.kept[season_id] = state
+
+
+class SaveTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.kept, self.notes, self.registry = Kept(), list[str](), registry.load()
+
+    def save(self, body: Any) -> State:
+        return rules.save(
+            self.kept, "UID-a", "ESC_SEASON_1", body, self.registry, self.notes, strict=True
+        )
+
+    def test_a_repeat_is_said_to_be_one(self) -> None:
+        first = self.save(season())
+        self.assertIs(self.save(season()), first)
+        self.assertEqual(self.notes, ["a repeat: nothing written"])
+
+    def test_a_newer_version_may_stand_where_the_older_stood(self) -> None:
+        self.save(season(version=1))
+        self.assertEqual(self.save(season(version=2)).version, 2)
+        self.assertEqual(self.notes, [])
+
+    def test_the_largest_version_is_the_clients(self) -> None:
+        self.assertEqual(self.save(season(version=2147483647)).version, 2147483647)
+        self.assertRaises(Malformed, self.save, season(version=2147483648))

@@ -1,0 +1,57 @@
+"""A game with a player, a game server's way in, and the rows of the event log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import select
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.metagame.accounts.eventlog import PROGRESSION_EVENTS
+from tests.support.browser import Page
+from tests.support.game import GAME_SERVER_KEY, Game
+
+
+class Achieving(SynchronousTestCase):
+    """``self.ann`` plays; ``self.server(...)`` asks as a game server, ``self.asks`` as Ann."""
+
+    environ: dict[str, str] = {}  # noqa: RUF012 - overridden per case
+
+    def setUp(self) -> None:
+        """A fresh game."""
+        self.game = Game(self, **self.environ)
+        self.ann = self.game.player("Ann_1")
+        self.ben = self.game.player("Ben_1")
+
+    def server(self, method: str, path: str, **sent: Any) -> Page:
+        """Ask with the game-server key."""
+        return self.game.browse(method, path, game_server=GAME_SERVER_KEY, **sent)
+
+    def asks(self, method: str, path: str, **sent: Any) -> Page:
+        """Ask with Ann's token."""
+        return self.game.browse(method, path, token=self.ann.token, **sent)
+
+    def events(self) -> list[tuple[str, int, str]]:
+        """(account, status, note) of the event log, in order."""
+        table = PROGRESSION_EVENTS.c
+        wanted = select(table.account_id, table.status, table.note).order_by(table.id)
+        return [tuple(row) for row in self.game.ledger.now(lambda tx: tx.execute(wanted).all())]
+
+    def run_twice(self) -> None:
+        """Let every write be rolled back once and run again, as the ledgers may."""
+        ledger, write = self.game.ledger, self.game.ledger.write
+
+        def again(work: Any) -> Any:
+            with ledger.engine.connect() as tx:
+                work(tx)
+                tx.rollback()
+            return write(work)
+
+        self.patch(ledger, "write", again)
+
+    def check_marks(self, method: str, path: str, *, own: bool = False, **sent: Any) -> None:
+        """401 without a credential; 403 for a player who writes, or reads another's."""
+        self.assertEqual(self.game.browse(method, path, **sent).status, 401)
+        token = self.ben.token if own else self.ann.token
+        refused = self.game.browse(method, path, token=token, **sent)
+        self.assertEqual((refused.status, refused.body), (403, b""))

@@ -1,0 +1,135 @@
+"""The inventory core against a plain model, with whatever hypothesis thinks of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import orjson
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.refusals import Conflict, Refusal
+from svcserver.metagame.belongings.characters import rules as characters
+from svcserver.metagame.belongings.characters.store import SqlCharacters
+from svcserver.metagame.belongings.inventory import items
+from svcserver.metagame.belongings.inventory.rules import By, Policy, is_newer, transact
+from svcserver.metagame.belongings.inventory.store import SqlBag, inventory_of
+from tests.support.ledger import InstantLedger
+
+STACKS = st.lists(
+    st.tuples(st.sampled_from("ABC"), st.integers(0, 9)).map(
+        lambda one: {"catalogId": one[0], "quantity": one[1]}
+    ),
+    max_size=3,
+)
+INSTANCES = st.lists(
+    st.tuples(st.sampled_from(["i1", "i2"]), st.integers(0, 4)).map(
+        lambda one: {
+            "catalogId": "W",
+            "instanceId": one[0],
+            "itemData": "{}",
+            "updateVersion": one[1],
+        }
+    ),
+    max_size=2,
+)
+DEALS = st.fixed_dictionaries(
+    {
+        "transactionId": st.sampled_from(["t1", "t2", "t3", "t4", "", "0"]),
+        "addStackedItems": STACKS,
+        "removeStackedItems": STACKS,
+        "addInstancedItems": INSTANCES,
+        "removeInstancedItems": INSTANCES,
+        "saveInstancedItems": INSTANCES,
+    }
+)
+
+
+class Model:
+    """What a client that keeps every acknowledged answer knows."""
+
+    def __init__(self) -> None:
+        self.stacks: dict[str, int] = {}
+        self.answers: dict[str, bytes] = {}
+
+    def learn(self, sent: dict[str, Any], answer: bytes) -> None:
+        for one in orjson.loads(answer)["updatedStackedItems"]:
+            self.stacks[one["catalogId"]] = one["quantity"]
+        if items.transaction_id(sent["transactionId"]) and any(
+            value for value in sent.values() if isinstance(value, list)
+        ):
+            self.answers[sent["transactionId"]] = answer
+
+
+class CoreTests(SynchronousTestCase):
+    def run_all(self, deals: list[dict[str, Any]], policy: Policy) -> tuple[Model, Any, Any]:
+        ledger, model, balance = InstantLedger(), Model(), Counter[str]()
+        [first] = ledger.now(lambda tx: characters.all_of(SqlCharacters(tx), "UID-a", "Ann", 0.0))
+        for sent in deals:
+            deal = items.transaction(sent)
+
+            def work(tx: Any, deal: Any = deal) -> bytes:
+                return transact(SqlBag(tx), "UID-a", first.id, deal, By.CLIENT, policy, 1.0).answer
+
+            before = ledger.now(lambda tx: inventory_of(tx, first.id))
+            try:
+                answer = ledger.now(work)
+            except Refusal:
+                self.assertEqual(ledger.now(lambda tx: inventory_of(tx, first.id)), before)
+                continue
+            if sent["transactionId"] in model.answers:
+                self.assertEqual(answer, model.answers[sent["transactionId"]])
+                self.assertEqual(ledger.now(lambda tx: inventory_of(tx, first.id)), before)
+                continue
+            model.learn(sent, answer)
+            for one in deal.add_stacked:
+                balance[one.catalog_id] += one.quantity
+            for one in deal.remove_stacked:
+                balance[one.catalog_id] -= one.quantity
+        return model, balance, orjson.loads(ledger.now(lambda tx: inventory_of(tx, first.id)))
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.lists(DEALS, max_size=8))
+    def test_sums_are_what_was_acknowledged_whatever_is_repeated(self, deals: Any) -> None:
+        model, balance, held = self.run_all(deals, Policy(refuse_overspend=True))
+        stacks = {one["catalogId"]: one["quantity"] for one in held["stackedItems"]}
+        self.assertEqual(stacks, {name: n for name, n in balance.items() if n})
+        self.assertEqual(stacks, {name: n for name, n in model.stacks.items() if n})
+
+    @settings(max_examples=40, deadline=None)
+    @given(st.lists(DEALS, max_size=8))
+    def test_clamped_sums_are_still_what_was_acknowledged(self, deals: Any) -> None:
+        model, _, held = self.run_all(deals, Policy())
+        stacks = {one["catalogId"]: one["quantity"] for one in held["stackedItems"]}
+        self.assertEqual(stacks, {name: n for name, n in model.stacks.items() if n})
+
+    @settings(max_examples=100, deadline=None)
+    @given(
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(
+                    st.sampled_from(["catalogId", "quantity", "instanceId", "updateVersion", "x"]),
+                    inner,
+                )
+            ),
+        ),
+        st.sampled_from(["addStackedItems", "removeInstancedItems", "addInstancedItems"]),
+    )
+    def test_whatever_is_sent_is_read_or_refused(self, sent: Any, name: str) -> None:
+        try:
+            items.transaction({name: sent, "transactionId": sent, "source": sent})
+        except Refusal as why:
+            self.assertEqual(why.status, 400)
+        except (TypeError, ValueError) as why:  # orjson: whole numbers above 64 bits
+            self.assertIn("Integer", str(why))
+
+    def test_a_version_that_goes_back_conflicts(self) -> None:
+        held = items.instance(
+            {"catalogId": "W", "instanceId": "i", "itemData": "", "updateVersion": 2}
+        )
+        with self.assertRaises(Conflict):
+            is_newer(held, held)

@@ -1,0 +1,167 @@
+"""Items as sent, at the edges; and what the item log keeps of each change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from sqlalchemy import select
+from twisted.logger import capturedLogs
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.refusals import Forbidden, Malformed
+from svcserver.metagame.belongings.inventory import items
+from svcserver.metagame.belongings.inventory.rules import (
+    By,
+    Holder,
+    Note,
+    Policy,
+    is_newer,
+    transact,
+)
+from svcserver.metagame.belongings.inventory.store import ITEM_LOG
+from tests.metagame.belongings.inventory.test_inventory import Case, sword
+
+NOTHING = items.transaction({})
+
+
+class ItemTests(SynchronousTestCase):
+    def refused(self, sent: dict[str, Any]) -> str:
+        with self.assertRaises(Malformed) as caught:
+            items.transaction(sent)
+        return caught.exception.message
+
+    def test_a_refusal_names_what_is_wrong(self) -> None:
+        for name in (
+            "addInstancedItems",
+            "addStackedItems",
+            "removeInstancedItems",
+            "removeStackedItems",
+            "saveInstancedItems",
+        ):
+            self.assertEqual(self.refused({name: 1}), f"{name} must be a list of objects")
+        good = {"catalogId": "A", "quantity": 1}
+        for name in ("addStackedItems", "removeStackedItems"):
+            self.assertRegex(self.refused({name: [good | {"catalogId": 1}]}), "^catalogId ")
+            self.assertRegex(self.refused({name: [good | {"quantity": -1}]}), "^quantity ")
+        for name in ("addInstancedItems", "saveInstancedItems"):
+            self.assertRegex(self.refused({name: [sword(catalogId=1)]}), "^catalogId ")
+            self.assertRegex(self.refused({name: [sword(name="")]}), "^instanceId ")
+            self.assertRegex(self.refused({name: [sword(-1)]}), "^updateVersion ")
+        for bad, word in (({}, "instanceId"), (sword(-1), "updateVersion")):
+            self.assertRegex(self.refused({"removeInstancedItems": [bad]}), f"^{word} ")
+
+    def test_ids_at_the_edge_of_what_is_kept(self) -> None:
+        for sent in ("X", "0-X", "x" * 64):
+            self.assertEqual(items.transaction_id(sent), sent)
+        for sent in ("x" * 65, "a\0b"):
+            self.assertEqual(len(items.transaction_id(sent) or ""), 64)
+        self.assertEqual(items.identifier("x" * 256, "it"), "x" * 256)
+        for bad in ("", "x" * 257, "a\0b", None):
+            self.assertRaises(Malformed, items.identifier, bad, "it")
+
+    def test_a_source_is_cut_and_loses_its_nul(self) -> None:
+        self.assertEqual(items.source_of("a\0b"), "ab")
+        self.assertEqual(items.source_of("x" * 200), "x" * 128)
+        self.assertEqual(items.source_of(None), "")
+
+    def test_quantities_at_the_edge(self) -> None:
+        for sent, kept in (
+            (2**53 - 1, 2**53 - 1),
+            ("9007199254740991", 2**53 - 1),
+            (0, 0),
+            (3.0, 3),
+        ):
+            self.assertEqual(items.stacked({"catalogId": "A", "quantity": sent}).quantity, kept)
+        for sent in (2**53, "9007199254740992", "0" * 17, -1, 0.5):
+            with self.assertRaises(Malformed):
+                items.stacked({"catalogId": "A", "quantity": sent})
+
+    def test_only_further_keys_are_extra(self) -> None:
+        self.assertIsNone(items.stacked({"catalogId": "A", "quantity": 1}).extra)
+        extra = items.stacked({"catalogId": "A", "quantity": 1, "shine": 2}).extra
+        self.assertEqual(extra, b'{"shine":2}')
+
+    def test_an_item_without_data_has_version_0(self) -> None:
+        bare = items.instance({"catalogId": "A", "instanceId": "i"})
+        self.assertEqual((bare.version, bare.stateless), (0, True))
+        full = items.instance({"catalogId": "A", "instanceId": "i", "itemData": "{}"})
+        self.assertEqual((full.version, full.stateless), (None, False))
+        # what is held without a version gives way to anything
+        self.assertIs(is_newer(full, full), True)
+
+    def test_twenty_thousand_entries_are_the_most(self) -> None:
+        one = {"catalogId": "A", "quantity": 1}
+        items.transaction({"addStackedItems": [one] * 10_000, "removeStackedItems": [one] * 10_000})
+        self.refused({"addStackedItems": [one] * 10_000, "removeStackedItems": [one] * 10_001})
+
+    def test_what_players_hold_is_in_no_repr(self) -> None:
+        item = items.instance(sword(1, "who reads this?"))
+        note = Note("c", None, 0, By.CLIENT, "", b"who reads this?", b"who reads this?")
+        deal = items.transaction({"addInstancedItems": [sword(1, "who reads this?")]})
+        for one in (item, note, Holder("UID-a", b"who reads this?")):
+            self.assertNotIn("who reads", repr(one))
+        self.assertNotIn("who reads", repr(deal))
+
+
+class Refusing:
+    """A bag nobody may ask."""
+
+    def holder(self, character_id: str, transaction_id: str | None) -> Any:
+        raise AssertionError("asked the database for what it cannot hold")
+
+
+class LogTests(Case):
+    def lines(self) -> list[tuple[Any, ...]]:
+        columns = (ITEM_LOG.c.at, ITEM_LOG.c.caller, ITEM_LOG.c.changes)
+        statement = select(*columns).order_by(ITEM_LOG.c.id)
+        rows = self.game.ledger.now(lambda tx: tx.execute(statement).all())
+        return [(row[0], row[1], orjson.loads(row[2])) for row in rows]
+
+    def test_the_words_of_the_log(self) -> None:
+        self.assertEqual([*By], ["client", "gameserver", "store", "admin"])
+
+    def test_a_line_says_what_was_asked_and_what_it_came_to(self) -> None:
+        at = int(self.game.clock.seconds() * 1000)
+        self.ann.add("A", 5)
+        self.ann.transact(
+            addStackedItems=[{"catalogId": "B", "quantity": 1}],
+            removeStackedItems=[{"catalogId": "A", "quantity": 2}],
+            addInstancedItems=[sword(1)],
+            saveInstancedItems=[sword(1, name="i-2")],
+            removeInstancedItems=[{"instanceId": "i-3"}],
+        )
+        self.ann.transact(removeInstancedItems=[{"instanceId": "i-2"}])
+        body = {"characterId": self.ann.character, **sword(2)}
+        self.ann.by_server(
+            "POST", "/inventory/instanceditem", body | {"accountId": self.ann.player.id}
+        )
+        first = {"added": {"A": 5}, "taken": {}, "totals": {"A": 5}}
+        second = {"added": {"B": 1}, "taken": {"A": 2}, "totals": {"B": 1, "A": 3}}
+        parts = {"removed": ["i-3"], "saved": ["i-2"], "made": ["i-1"]}
+        self.assertEqual(
+            self.lines(),
+            [
+                (at, "client", {"stacks": first}),
+                (at, "client", {"stacks": second, **parts}),
+                (at, "client", {"removed": ["i-2"]}),
+                (at, "gameserver", {"saved": ["i-1"]}),
+            ],
+        )
+
+    def test_none_more_of_a_stack_may_still_change_its_further_keys(self) -> None:
+        self.ann.add("A", 5)
+        self.ann.transact(addStackedItems=[{"catalogId": "A", "quantity": 0, "shine": 1}])
+        item = {"catalogId": "A", "quantity": 5, "shine": 1}
+        self.assertEqual(self.ann.inventory()["stackedItems"], [item])
+
+    def test_spending_exactly_what_is_held_is_nothing_odd(self) -> None:
+        self.ann.add("A", 2)
+        with capturedLogs() as events:
+            self.ann.take("A", 2)
+        self.assertFalse([one for one in events if "oddity" in one])
+
+    def test_a_character_id_no_database_can_hold_is_not_looked_up(self) -> None:
+        for odd in ("a\0b", None, 7):
+            with self.assertRaises(Forbidden):
+                transact(Refusing(), "UID-a", odd, NOTHING, By.CLIENT, Policy(), 0.0)  # type: ignore[arg-type]

@@ -1,0 +1,55 @@
+"""Which saves thinning keeps, by the hour and by the day. Spec: 2 §4 SaveHistory."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.refusals import Malformed, Missing
+from svcserver.metagame.belongings.savehistory.rules import (
+    DAY_MS,
+    HOUR_MS,
+    Retention,
+    Save,
+    asked_for,
+    roll_back,
+    thinned,
+)
+
+
+class Nobody:
+    """An archive without characters; it may not be asked for their documents."""
+
+    def find(self, character_id: str) -> None:
+        return None
+
+
+class ThinningTests(SynchronousTestCase):
+    def test_what_the_settings_are_without_a_word(self) -> None:
+        self.assertEqual(Retention(), Retention(keep=None, hourly=48, daily=30))
+        self.assertEqual((HOUR_MS, DAY_MS), (3_600_000, 86_400_000))
+
+    def test_the_last_of_the_newest_hours_and_days_this_one_included(self) -> None:
+        now_ms = 10 * DAY_MS + 5 * HOUR_MS + 2
+        times = [day * DAY_MS + n for day in (7, 8, 9) for n in (0, DAY_MS - 1)]
+        times += [10 * DAY_MS + hour * HOUR_MS + n for hour in (2, 3, 4, 5) for n in (0, 1)]
+        saves = [Save(number, at) for number, at in enumerate(times)]
+        gone = thinned(saves, Retention(keep=1, hourly=3, daily=2), now_ms / 1000)
+        kept = [times[one.id] for one in saves if one.id not in gone]
+        hours = [10 * DAY_MS + hour * HOUR_MS + 1 for hour in (3, 4, 5)]
+        self.assertEqual(kept, [10 * DAY_MS - 1, *hours])
+        gone = thinned(saves, Retention(keep=1, hourly=0, daily=3), now_ms / 1000)
+        kept = [times[one.id] for one in saves if one.id not in gone]
+        self.assertEqual(kept, [9 * DAY_MS - 1, 10 * DAY_MS - 1, times[-1]])
+        gone = thinned(saves, Retention(keep=3, hourly=0, daily=0), now_ms / 1000)
+        self.assertEqual(gone, [one.id for one in reversed(saves[:-3])])
+
+
+class RollbackTests(SynchronousTestCase):
+    def test_the_largest_version_may_be_asked_for(self) -> None:
+        most = 2**53 - 1
+        self.assertEqual(asked_for({"CharacterId": "c", "Version": most}), ("c", most))
+        with self.assertRaises(Malformed):
+            asked_for({"CharacterId": "c", "Version": most + 1})
+
+    def test_an_unknown_character_has_no_documents(self) -> None:
+        self.assertRaises(Missing, roll_back, Nobody(), "c", 1, 0.0)

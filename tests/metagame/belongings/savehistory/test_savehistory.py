@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import func, select
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.metagame.belongings.loadouts.store import LOADOUT_ELEMENTS
+from svcserver.metagame.belongings.savehistory.rules import (
+    DAY_MS,
+    HOUR_MS,
+    Retention,
+    Save,
+    thinned,
+)
+from tests.support.belongings import Owner
+from tests.support.game import Game
+
+
+class Case(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.start()
+
+    def start(self, **environ: str) -> None:
+        self.game = Game(self, **environ)
+        self.ann = Owner.of(self.game, "Ann_1")
+        self.admin = self.game.player("Owner_1", admin=True)
+
+    def save(self, version: int, data: str = "{}") -> int:
+        body = {"characterId": self.ann.character, "data": data, "updateVersion": version}
+        page = self.game.browse("POST", "/character", json=body, token=self.ann.player.token)
+        return page.status
+
+    def save_slot(self, index: Any, data: str) -> None:
+        path = f"/loadout/{self.ann.player.id}/{self.ann.character}/{index}"
+        page = self.game.browse("POST", path, json={"data": data}, token=self.ann.player.token)
+        self.assertEqual(page.status, 200)
+
+    def slots(self) -> dict[str, Any]:
+        path = f"/loadout/{self.ann.player.id}/{self.ann.character}/all"
+        payload = self.game.browse("GET", path, token=self.ann.player.token).json["payload"]
+        held: dict[str, Any] = payload
+        return held
+
+    def history(self, query: str | None = None) -> Any:
+        query = query or f"CharacterId={self.ann.character}"
+        page = self.game.browse("GET", f"/svc/api/SaveHistory?{query}", key=self.admin.key)
+        self.assertEqual(page.status, 200)
+        return page.json
+
+    def versions(self, name: str = "CharacterVersions") -> list[tuple[int, str]]:
+        [only] = self.history()["Characters"]
+        return [(one["Version"], one["Reason"]) for one in only[name]]
+
+    def post(self, route: str, **sent: Any) -> Any:
+        body = {"CharacterId": self.ann.character, **sent}
+        return self.game.browse("POST", f"/svc/api/{route}", json=body, key=self.admin.key)
+
+
+class ReadTests(Case):
+    def test_saves_are_listed_newest_first_without_their_data(self) -> None:
+        self.save(3, '{"a":"1"}')
+        self.save_slot(0, "{}")
+        [only] = self.history(f"UserId={self.ann.player.id}")["Characters"]
+        self.assertEqual(
+            only,
+            {
+                "CharacterId": self.ann.character,
+                "UserId": self.ann.player.id,
+                "Name": "Ann_1",
+                "UpdateVersion": 3,
+                "CharacterVersions": [
+                    {
+                        "Version": 3,
+                        "SavedDate": "2026-09-21T14:13:20.000Z",
+                        "Reason": "save:client",
+                        "Size": 9,
+                    },
+                    {
+                        "Version": 0,
+                        "SavedDate": "2026-09-21T14:13:20.000Z",
+                        "Reason": "baseline",
+                        "Size": 2,
+                    },
+                ],
+                "LoadoutVersions": [
+                    {
+                        "Version": 2,
+                        "SavedDate": "2026-09-21T14:13:20.000Z",
+                        "Reason": "save:client",
+                    },
+                    {"Version": 1, "SavedDate": "2026-09-21T14:13:20.000Z", "Reason": "baseline"},
+                ],
+            },
+        )
+
+    def test_the_character_wins_over_the_account(self) -> None:
+        found = self.history(f"UserId=UID-nobody&CharacterId={self.ann.character}")
+        self.assertEqual(len(found["Characters"]), 1)
+
+    def test_refusals_have_no_body(self) -> None:
+        for query, status in (
+            ("", 400),
+            ("?UserId=", 400),
+            ("?UserId=UID-nobody", 404),
+            ("?CharacterId=nope", 404),
+            (f"?UserId={self.ann.player.id}&CharacterId=nope", 404),
+            ("?CharacterId=%00", 404),
+        ):
+            page = self.game.browse("GET", f"/svc/api/SaveHistory{query}", key=self.admin.key)
+            self.assertEqual((page.status, page.body), (status, b""), query)
+
+    def test_only_an_admin_reads_and_rolls_back(self) -> None:
+        for method, route in (
+            ("GET", "SaveHistory?UserId=x"),
+            ("POST", "RollbackCharacter"),
+            ("POST", "RollbackLoadout"),
+        ):
+            path = f"/svc/api/{route}"
+            self.assertEqual(self.game.browse(method, path).status, 401)
+            self.assertEqual(self.game.browse(method, path, key=self.ann.player.key).status, 403)
+            page = self.game.browse(method, path, key=self.admin.key, headers={"Via": "x"})
+            self.assertEqual((page.status, page.body), (403, b""))
+
+
+class RollbackTests(Case):
+    def test_an_old_version_becomes_the_newest(self) -> None:
+        self.save(3, '{"a":"old"}'), self.save(7, '{"a":"new"}')
+        page = self.post("RollbackCharacter", Version=3)
+        self.assertEqual(
+            page.json,
+            {
+                "CharacterId": self.ann.character,
+                "RolledBackTo": 3,
+                "PreviousVersion": 7,
+                "UpdateVersion": 8,
+            },
+        )
+        token = self.ann.player.token
+        [held] = self.game.browse("GET", "/character", token=token).json
+        self.assertEqual((held["data"], held["updateVersion"]), ('{"a":"old"}', 8))
+        self.assertEqual(self.save(8), 409)  # a save in flight
+        self.assertEqual(self.save(9), 200)
+        self.assertEqual(self.versions()[1], (8, "rollback:3"))
+
+    def test_version_0_can_be_restored(self) -> None:
+        self.save(1, '{"a":"1"}')
+        self.assertEqual(self.post("RollbackCharacter", Version=0).json["UpdateVersion"], 2)
+        [held] = self.game.browse("GET", "/character", token=self.ann.player.token).json
+        self.assertEqual(held["data"], "{}")
+
+    def test_the_largest_version_has_none_above_it(self) -> None:
+        self.save(2**53 - 1)
+        page = self.post("RollbackCharacter", Version=0)
+        self.assertEqual((page.status, page.body), (409, b""))
+
+    def test_a_loadout_goes_back_whole(self) -> None:
+        first = self.slots()
+        self.save_slot(0, '{"slot_index":0,"n":1}'), self.save_slot("persistent", '{"p":1}')
+        second = self.slots()
+        page = self.post("RollbackLoadout", Version=1)
+        expected = {"CharacterId": self.ann.character, "RolledBackTo": 1, "Version": 4}
+        self.assertEqual((page.status, page.json, self.slots()), (200, expected, first))
+        self.assertEqual(self.post("RollbackLoadout", Version=3).json["Version"], 5)
+        self.assertEqual(self.slots(), second)
+        self.assertEqual(self.versions("LoadoutVersions")[0], (5, "rollback:3"))
+
+    def test_refusals_have_no_body_and_change_nothing(self) -> None:
+        self.save(3), self.save_slot(0, "{}")
+        before = self.history()
+        for route in ("RollbackCharacter", "RollbackLoadout"):
+            for sent, status in (
+                ({"Version": 99}, 404),
+                ({"Version": 1, "CharacterId": "nope"}, 404),
+                ({}, 400),
+                ({"Version": "1"}, 400),
+                ({"Version": 1.5}, 400),
+                ({"Version": -1}, 400),
+                ({"Version": True}, 400),
+                ({"Version": 10**30}, 400),
+                ({"Version": 1, "CharacterId": 7}, 400),
+                ({"Version": 1, "CharacterId": ""}, 400),
+                ({"Version": 1, "CharacterId": "\x00"}, 400),
+            ):
+                page = self.post(route, **sent)
+                self.assertEqual((page.status, page.body), (status, b""), (route, sent))
+            page = self.game.browse("POST", f"/svc/api/{route}", json=[], key=self.admin.key)
+            self.assertEqual(page.status, 400)
+        self.assertEqual(self.history(), before)
+
+
+class ThinningTests(Case):
+    def test_every_save_is_kept_without_the_switch(self) -> None:
+        for version in range(1, 30):
+            self.save(version)
+        self.assertEqual(len(self.versions()), 30)
+
+    def test_the_newest_and_the_last_of_an_hour_are_kept_with_it(self) -> None:
+        self.start(SAVE_HISTORY_KEEP="2", SAVE_HISTORY_HOURLY="2", SAVE_HISTORY_DAILY="0")
+        for version in range(1, 6):
+            self.save(version)
+        self.game.clock.advance(3600)
+        for version in range(6, 10):
+            self.save(version), self.save_slot(0, f'{{"n":{version}}}')
+        self.assertEqual([version for version, _ in self.versions()], [9, 8, 5])
+        self.assertEqual(self.versions("LoadoutVersions"), [(5, "save:client"), (4, "save:client")])
+        self.assertEqual(self.slots()["loadouts"][0]["n"], 9)
+        count = select(func.count()).select_from(LOADOUT_ELEMENTS)
+        self.assertEqual(self.game.ledger.now(lambda tx: tx.execute(count).scalar_one()), 3)
+        self.assertEqual(self.post("RollbackLoadout", Version=4).status, 200)
+        self.assertEqual(self.slots()["loadouts"][0]["n"], 8)
+
+    @settings(max_examples=60, deadline=None)
+    @given(
+        st.lists(st.integers(0, 5 * DAY_MS), max_size=40),
+        st.integers(2, 5),
+        st.integers(0, 6),
+        st.integers(0, 4),
+    )
+    def test_what_is_kept(self, times: list[int], keep: int, hourly: int, daily: int) -> None:
+        now_ms = 5 * DAY_MS
+        saves = [Save(number, at) for number, at in enumerate(sorted(times))]
+        gone = set(thinned(saves, Retention(keep, hourly, daily), now_ms / 1000))
+        self.assertFalse(gone & {one.id for one in saves[-keep:]})
+        kept = [one for one in saves if one.id not in gone]
+        self.assertLessEqual(len(kept), keep + hourly + daily)
+        for period_ms, count in ((HOUR_MS, hourly), (DAY_MS, daily)):
+            for period in range(now_ms // period_ms - count + 1, now_ms // period_ms + 1):
+                there = [one for one in saves if one.saved_at // period_ms == period]
+                self.assertTrue(not there or there[-1].id not in gone)
+        self.assertEqual(thinned(saves, Retention(None, hourly, daily), now_ms / 1000), [])

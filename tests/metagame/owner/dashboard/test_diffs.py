@@ -1,0 +1,80 @@
+"""What an owner sees of two versions of a save."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.metagame.owner.dashboard.diffs import MAX_CHANGES, MAX_SHOWN, difference
+
+leaves = st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=4)
+documents = st.recursive(
+    leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner)
+)
+
+
+def literal(value: Any) -> bytes:
+    """As a save is stored: JSON text as a JSON string."""
+    return json.dumps(value if isinstance(value, str) else json.dumps(value)).encode()
+
+
+def changes(before: Any, after: Any) -> list[tuple[str, str | None, str | None]]:
+    found = difference(literal(before), literal(after))["changes"]
+    return [(one["path"], one["before"], one["after"]) for one in found]
+
+
+class DiffTests(SynchronousTestCase):
+    def test_changed_added_and_removed_leaves_have_their_path(self) -> None:
+        before = {"level": 3, "bag": [{"name": "axe"}, 7], "old": True}
+        after = {"level": 4, "bag": [{"name": "bow"}, 7, "new"]}
+        self.assertEqual(
+            changes(before, after),
+            [
+                ("level", "3", "4"),
+                ("bag[0].name", "axe", "bow"),
+                ("bag[2]", None, "new"),
+                ("old", "true", None),
+            ],
+        )
+
+    def test_json_inside_texts_is_opened(self) -> None:
+        before, after = {"blob": json.dumps({"hp": 1})}, {"blob": json.dumps({"hp": 2})}
+        self.assertEqual(changes(before, after), [("blob.hp", "1", "2")])
+
+    def test_a_text_that_is_no_json_is_compared_whole(self) -> None:
+        self.assertEqual(changes("abc", "abd"), [("", "abc", "abd")])
+        self.assertEqual(changes("{broken", "{broken"), [])
+
+    def test_one_is_not_true(self) -> None:
+        self.assertEqual(changes({"a": 1}, {"a": True}), [("a", "1", "true")])
+
+    def test_long_values_and_long_lists_are_cut(self) -> None:
+        found = difference(literal({"a": "x" * 999}), literal({"a": "y"}))
+        self.assertEqual(found["changes"][0]["before"], "x" * MAX_SHOWN + "…")
+        found = difference(literal([0] * 1000), literal([1] * 1000))
+        self.assertEqual((len(found["changes"]), found["more"]), (MAX_CHANGES, 1000 - MAX_CHANGES))
+
+    def test_what_nests_without_end_is_compared_as_text(self) -> None:
+        for depth in (50, 70, 250, 300, 1000, 3000):
+            deep, other = "[" * depth + "1" + "]" * depth, "[" * depth + "2" + "]" * depth
+            self.assertEqual(len(changes(deep, other)), 1, depth)
+            self.assertEqual(changes(deep, deep), [], depth)
+
+    @given(documents, documents)
+    @settings(max_examples=50, deadline=None)
+    def test_nothing_differs_from_itself_and_what_differs_is_found(
+        self, one: Any, other: Any
+    ) -> None:
+        self.assertEqual(changes({"a": one}, {"a": one}), [])
+        if json.dumps(one) != json.dumps(other) and not isinstance(one, dict | list):
+            self.assertNotEqual(changes({"a": one}, {"a": other}), [])
+
+    @given(st.binary(max_size=40), st.binary(max_size=40))
+    @settings(max_examples=50, deadline=None)
+    def test_any_bytes_can_be_compared(self, one: bytes, other: bytes) -> None:
+        self.assertEqual(difference(one, one)["changes"], [])
+        difference(one, other)

@@ -1,0 +1,57 @@
+"""Health over time."""
+
+from __future__ import annotations
+
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.metagame.owner.dashboard.history import EVERY_S, KEPT, History
+from svcserver.metagame.owner.dashboard.watching import HealthWatch
+from svcserver.metagame.owner.health.rules import Health
+from svcserver.metagame.play.presence.online import OnlineInMemory
+
+
+class HistoryTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.history, self.health = History(), Health()
+
+    def take(self, now: float) -> None:
+        self.history.take(self.health, now, rss_mb=80.5, players=2)
+
+    def test_a_sample_tells_what_happened_since_the_one_before(self) -> None:
+        for status, seconds in ((200, 0.004), (404, 0.004), (500, 9.0)):
+            self.health.requests.note(status, seconds, 100.0)
+        self.take(105.0)
+        self.health.requests.note(200, 0.02, 106.0)
+        self.health.requests.note_aborted(106.0)
+        self.health.loop.note(0.0204)
+        self.take(115.0)
+        first, second = self.history.samples
+        self.assertEqual((first["requestsPerSecond"], first["serverErrors"]), (0.6, 1))
+        self.assertEqual((first["clientErrors"], first["loopP95Ms"]), (1, None))
+        self.assertEqual((first["latencyP50UpperMs"], first["latencyP95UpperMs"]), (5, ">5000"))
+        self.assertEqual((second["requestsPerSecond"], second["seconds"]), (0.1, 10.0))
+        self.assertEqual((second["latencyP50UpperMs"], second["serverErrors"]), (25, 0))
+        self.assertEqual((second["aborted"], second["loopP95Ms"]), (1, 20.4))
+        self.assertEqual((second["rssMB"], second["players"]), (80.5, 2))
+
+    def test_only_an_hour_is_kept(self) -> None:
+        for number in range(KEPT + 3):
+            self.take(number * EVERY_S)
+        self.assertEqual((len(self.history.samples), self.history.samples[0]["at"]), (KEPT, 15.0))
+
+    def test_a_reader_gets_only_what_is_new(self) -> None:
+        for at in (5.0, 10.0, 15.0):
+            self.take(at)
+        self.assertEqual([one["at"] for one in self.history.after(10.0)], [15.0])
+        self.assertEqual(len(self.history.after(0.0)), 3)
+
+    def test_samples_are_taken_until_the_service_stops(self) -> None:
+        clock = Clock()
+        watch = HealthWatch(clock, self.history, self.health, OnlineInMemory(), clock.seconds)
+        watch.startService()
+        clock.pump([EVERY_S] * 3)
+        self.assertEqual([one["at"] for one in self.history.samples], [5.0, 10.0, 15.0])
+        self.assertGreater(self.history.samples[-1]["rssMB"] or 0, 1)
+        watch.stopService()
+        self.assertEqual(clock.getDelayedCalls(), [])

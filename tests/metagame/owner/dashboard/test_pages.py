@@ -1,0 +1,67 @@
+"""The page itself: who gets it, and what it may load."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.metagame.owner.dashboard.pages import HEADERS
+from svcserver.web.request import PROXY_HEADERS
+from tests.support.game import Game
+
+STATIC = files("svcserver.metagame.owner.dashboard") / "static"
+OUTSIDE = re.compile(r"""(?:https?:)?//(?!www\.w3\.org)[\w.-]+\.\w+/""")
+
+
+class PagesTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.game = Game(self)
+
+    def ask(self, path: str, **how: Any) -> Any:
+        return self.game.browse("GET", path, **how)
+
+    def test_a_direct_caller_gets_the_page_without_a_key(self) -> None:
+        page = self.ask("/svc/dashboard")
+        self.assertEqual(page.status, 200)
+        self.assertEqual(page.headers["content-type"], "text/html; charset=utf-8")
+        self.assertEqual(self.ask("/svc/dashboard/").body, page.body)
+
+    def test_every_file_of_the_package_is_served_with_its_type(self) -> None:
+        kinds = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
+        for one in STATIC.iterdir():
+            page = self.ask(f"/svc/dashboard/{one.name}")
+            self.assertEqual((page.status, page.body), (200, one.read_bytes()))
+            kind = kinds.get(one.name.rpartition(".")[2], "image/svg+xml")
+            self.assertEqual(page.headers["content-type"], f"{kind}; charset=utf-8")
+
+    def test_every_answer_is_locked_down(self) -> None:
+        for path in ("/svc/dashboard", "/svc/dashboard/index.html"):
+            headers = self.ask(path).headers
+            for name, value in HEADERS.items():
+                self.assertEqual(headers[name.lower()], value)
+        policy = headers["content-security-policy"]
+        self.assertNotIn("unsafe", policy)
+        for wanted in ("default-src 'none'", "frame-ancestors 'none'", "script-src 'self'"):
+            self.assertIn(wanted, policy.split("; "))
+        self.assertEqual(headers["x-frame-options"], "DENY")
+
+    def test_what_came_through_a_proxy_is_refused_bare_as_on_the_admin_routes(self) -> None:
+        for header in PROXY_HEADERS:
+            for path in ("/svc/dashboard", "/svc/dashboard/index.html"):
+                page = self.ask(path, headers={header.decode(): "1"})
+                self.assertEqual((page.status, page.body), (403, b""))
+
+    def test_no_other_file_can_be_named(self) -> None:
+        for name in ("nothing.js", "..%2fpages.py", "%2e%2e", "pages.py", "a/b", "%00"):
+            self.assertEqual(self.ask(f"/svc/dashboard/{name}").status, 404, name)
+
+    def test_the_files_load_nothing_from_outside_and_make_no_markup_of_data(self) -> None:
+        for one in STATIC.iterdir():
+            text = one.read_text()
+            self.assertIsNone(OUTSIDE.search(text), one.name)
+            for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
+                self.assertNotIn(word, text, one.name)
+            self.assertIsNone(re.search(r"\son\w+=|\sstyle=|localStorage|cookie", text), one.name)

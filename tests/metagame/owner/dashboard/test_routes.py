@@ -1,0 +1,270 @@
+"""The admin routes made for the dashboard."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.edge.invite import decode
+from svcserver.metagame.chat_ports import figures
+from svcserver.metagame.owner.dashboard import routes
+from svcserver.metagame.owner.dashboard.shown import ChatFigures
+from tests.chat.town import Town
+from tests.ctl.command import new_host, nowhere
+from tests.support.belongings import Owner
+from tests.support.game import Game
+
+ROUTES = (
+    ("GET", "DashboardHealth"),
+    ("GET", "DashboardChat"),
+    ("GET", "DashboardLog"),
+    ("GET", "DashboardSearch?Text=ann"),
+    ("GET", "DashboardSaveDiff?CharacterId=x&From=1&To=2"),
+    ("GET", "DashboardLoadoutDiff?CharacterId=x&From=1&To=2"),
+    ("POST", "DashboardJoin"),
+    ("GET", "DashboardOpenApi"),
+)
+
+
+class Case(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.game = Game(self, BACKEND_HEALTH="1")
+        self.admin = self.game.player("Owner_1", admin=True)
+
+    def ask(self, route: str, method: str = "GET", **how: Any) -> Any:
+        how = {"key": self.admin.key, **how}
+        return self.game.browse(method, f"/svc/api/{route}", **how)
+
+
+class AccessTests(Case):
+    def test_the_order_of_refusals_is_that_of_every_admin_route(self) -> None:
+        ann = self.game.player("Ann_1")
+        for method, route in ROUTES:
+            said = [
+                self.ask(route, method, headers={"Via": "1.1 x"}),
+                self.ask(route, method, key=None),
+                self.ask(route, method, key="UUK_" + "0" * 48),
+                self.ask(route, method, key=ann.key),
+            ]
+            self.assertEqual([one.status for one in said], [403, 401, 401, 403], route)
+            self.assertEqual([one.body for one in said], [b""] * 4, route)
+
+    def test_nothing_an_admin_is_shown_may_be_stored(self) -> None:
+        for _, route in ROUTES:
+            page = self.ask(route) if "Join" not in route and "Diff" not in route else None
+            if page is not None:
+                self.assertEqual((page.status, page.headers["cache-control"]), (200, "no-store"))
+
+    def test_costly_reads_are_limited(self) -> None:
+        for _ in range(120):
+            self.assertEqual(self.ask("DashboardSearch?Text=a").status, 200)
+        for route in ("DashboardSearch?Text=a", "DashboardSaveDiff?CharacterId=x&From=1&To=2"):
+            page = self.ask(route)
+            self.assertEqual((page.status, page.headers["retry-after"]), (429, "60"))
+
+
+class HealthTests(Case):
+    def test_samples_and_the_clock_they_go_by(self) -> None:
+        shown, now = self.game.parts.shown.health, self.game.clock.seconds()
+        for at in (now - 10, now - 5):
+            shown.take(self.game.parts.health, at, rss_mb=None, players=0)
+        said = self.ask("DashboardHealth").json
+        self.assertEqual((said["everySeconds"], said["now"]), (5.0, now))
+        self.assertEqual([one["at"] for one in said["samples"]], [now - 10, now - 5])
+        self.assertEqual(len(self.ask(f"DashboardHealth?after={now - 10}").json["samples"]), 1)
+        self.assertEqual(self.ask("DashboardHealth?after=x").status, 400)
+
+    def test_without_the_switch_there_is_no_route(self) -> None:
+        game = Game(self)
+        key = game.player("Owner_1", admin=True).key
+        self.assertEqual(game.browse("GET", "/svc/api/DashboardHealth", key=key).status, 404)
+
+
+class SearchTests(Case):
+    def names(self, text: str) -> list[str]:
+        said = self.ask("DashboardSearch", params={"Text": text}).json
+        return [one["name"] for one in said["accounts"]]
+
+    def test_a_part_of_a_name_or_id_in_any_case_finds_the_account(self) -> None:
+        ann, bob = self.game.player("Ann_1"), self.game.player("Bob_2")
+        self.assertEqual(self.names("aNN"), ["Ann_1"])
+        self.assertEqual(self.names(bob.id[4:20].upper()), ["Bob_2"])
+        [one] = self.ask(f"DashboardSearch?Text={ann.id}").json["accounts"]
+        self.assertEqual((one["id"], one["admin"], len(one["keyFingerprint"])), (ann.id, False, 16))
+
+    def test_wildcards_are_plain_characters(self) -> None:
+        self.game.player("Ann_1")
+        self.game.player("Bobby")
+        self.assertEqual(self.names("_"), ["Ann_1", "Owner_1"])
+        for text in ("%", "\\", "a%1", "'"):
+            self.assertEqual(self.names(text), [], text)
+
+    def test_fifty_at_most(self) -> None:
+        for number in range(51):
+            self.game.player(f"Many_{number}")
+        said = self.ask("DashboardSearch?Text=many").json
+        self.assertEqual((len(said["accounts"]), said["more"]), (50, True))
+
+    def test_a_missing_or_endless_text_is_refused(self) -> None:
+        for text in ("", "%20", "x" * 65):
+            page = self.ask(f"DashboardSearch?Text={text}")
+            self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
+
+
+class SaveDiffTests(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        self.ann = Owner.of(self.game, "Ann_1")
+        for version, level in ((1, 3), (2, 4)):
+            body = {
+                "characterId": self.ann.character,
+                "data": json.dumps({"level": level}),
+                "updateVersion": version,
+            }
+            page = self.game.browse("POST", "/character", json=body, token=self.ann.player.token)
+            self.assertEqual(page.status, 200)
+
+    def diff(self, one: Any, other: Any) -> Any:
+        return self.ask(f"DashboardSaveDiff?CharacterId={self.ann.character}&From={one}&To={other}")
+
+    def test_two_versions_are_compared(self) -> None:
+        self.assertEqual(
+            self.diff(1, 2).json,
+            {
+                "tooLarge": False,
+                "changes": [{"path": "level", "before": "3", "after": "4"}],
+                "more": 0,
+            },
+        )
+        self.assertEqual(self.diff(2, 2).json["changes"], [])
+
+    def test_what_is_not_there_is_404_and_what_is_no_version_400(self) -> None:
+        self.assertEqual(self.diff(1, 9).status, 404)
+        for bad in ("", "x", "-1", "9" * 17, "²"):
+            self.assertEqual(self.diff(1, bad).status, 400, bad)
+        self.assertEqual(self.ask("DashboardSaveDiff?From=1&To=2").status, 400)
+
+    def test_documents_beyond_reason_are_not_compared(self) -> None:
+        self.patch(routes, "MAX_SIZE", 1)
+        self.assertEqual(self.diff(1, 2).json, {"tooLarge": True, "changes": [], "more": 0})
+
+
+class LoadoutDiffTests(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        self.ann = Owner.of(self.game, "Ann_1")
+        weapon = json.dumps({"instance_data": json.dumps({"SheenType": 9})})
+        for index, data in (("0", "{}"), ("0", f'{{"weapon":{weapon}}}'), ("1", '{"flask":"F"}')):
+            path = f"/loadout/{self.ann.player.id}/{self.ann.character}/{index}"
+            page = self.game.browse("POST", path, json={"data": data}, token=self.ann.player.token)
+            self.assertEqual(page.status, 200)
+
+    def diff(self, one: Any, other: Any) -> Any:
+        query = f"CharacterId={self.ann.character}&From={one}&To={other}"
+        return self.ask(f"DashboardLoadoutDiff?{query}")
+
+    def test_slots_are_compared_by_their_place(self) -> None:
+        said = self.diff(2, 3).json
+        self.assertEqual((said["tooLarge"], said["more"]), (False, 0))
+        weapon = json.dumps({"instance_data": json.dumps({"SheenType": 9})}, separators=(",", ":"))
+        self.assertEqual(said["changes"], [{"path": "0.weapon", "before": None, "after": weapon}])
+        [added] = self.diff(3, 4).json["changes"]
+        self.assertEqual((added["path"], added["before"]), ("1", None))
+        removed = {one["path"] for one in self.diff(1, 2).json["changes"]}
+        self.assertIn("0.flask", removed)
+        self.assertEqual(self.diff(4, 4).json["changes"], [])
+
+    def test_what_is_not_there_is_404_and_what_is_no_version_400(self) -> None:
+        self.assertEqual(self.diff(1, 9).status, 404)
+        self.assertEqual(self.diff(1, "x").status, 400)
+        self.assertEqual(self.ask("DashboardLoadoutDiff?From=1&To=2").status, 400)
+
+
+class ChatTests(Case):
+    def test_off_is_said_and_empty(self) -> None:
+        said = self.ask("DashboardChat").json
+        self.assertEqual((said["on"], said["connections"], said["rooms"]), (False, 0, []))
+
+    def test_rooms_are_shown_as_the_chat_counts_them(self) -> None:
+        shown: ChatFigures = {
+            "connections": 2,
+            "people": 1,
+            "roomCount": 1,
+            "rooms": [
+                {"room": "General", "kind": "General", "id": "", "count": 1, "names": ["Ann_1"]}
+            ],
+        }
+        self.game.parts.shown.chat = lambda: shown
+        self.assertEqual(self.ask("DashboardChat").json, {"on": True, **shown})
+
+    def test_a_hall_is_counted_without_what_is_said(self) -> None:
+        town = Town()
+        for number in (1, 2):
+            town.bound(number).join("General")
+        town.bound(3)
+        said = figures(town.hall)
+        self.assertEqual((said["connections"], said["people"], said["roomCount"]), (3, 3, 1))
+        [room] = said["rooms"]
+        self.assertEqual((room["room"], room["kind"], room["count"]), ("General", "General", 2))
+        self.assertEqual(room["names"], ["Player1", "Player2"])
+
+
+class LogTests(Case):
+    def test_new_lines_only_and_no_secret(self) -> None:
+        tail = self.game.parts.shown.log
+        tail.write("one\nkey " + self.admin.key + "\n")
+        said = self.ask("DashboardLog").json
+        self.assertEqual(said, {"last": 2, "lines": ["one", "key ***"]})
+        self.assertEqual(self.ask("DashboardLog?after=1").json["lines"], ["key ***"])
+        self.assertEqual(self.ask("DashboardLog?after=x").status, 400)
+
+
+class JoinTests(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        self.code = self.ask("CreateInvite", "POST", json={}).json["code"]
+
+    def join(self, code: Any = None) -> Any:
+        return self.ask("DashboardJoin", "POST", json={"Code": code or self.code})
+
+    def test_without_a_configuration_folder_the_code_stands_alone(self) -> None:
+        said = self.join()
+        self.assertEqual(said.headers["cache-control"], "no-store")
+        self.assertEqual((said.json["join"], said.json["qr"]), (None, None))
+        self.assertIn("no gateway", said.json["why"])
+
+    def test_a_public_host_gives_the_launchers_string_and_its_picture(self) -> None:
+        self.game.parts.shown.folder = new_host(nowhere(self))
+        said = self.join().json
+        invite = decode(said["join"])
+        self.assertEqual((invite.code, invite.host), (self.code, "203.0.113.10"))
+        self.assertEqual({len(row) for row in said["qr"]}, {len(said["qr"])})
+        self.assertEqual(set("".join(said["qr"])), {"0", "1"})
+
+    def test_a_host_that_cannot_be_named_says_why(self) -> None:
+        folder = nowhere(self)
+        folder.mkdir()
+        for name in ("relay", "gateway", "metagame"):
+            (folder / f"{name}.env").write_text("")
+        self.game.parts.shown.folder = folder
+        said = self.join().json
+        self.assertIsNone(said["join"])
+        self.assertTrue(said["why"])
+
+    def test_an_unknown_code_or_none_is_refused(self) -> None:
+        self.assertEqual(self.join("NONE-NONE-NONE").json["error"], "not_found")
+        bodies: list[Any] = [{}, {"Code": 7}, [], {"Code": None}]
+        for body in bodies:
+            page = self.ask("DashboardJoin", "POST", json=body)
+            self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
+        page = self.ask("DashboardJoin", "POST", data=b"{", headers={"Content-Type": "x"})
+        self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
+
+
+class DocumentTests(Case):
+    def test_the_document_lists_itself(self) -> None:
+        said = self.ask("DashboardOpenApi").json
+        self.assertEqual(said["openapi"], "3.1.0")
+        self.assertIn("get", said["paths"]["/svc/api/DashboardOpenApi"])

@@ -1,0 +1,49 @@
+"""METRICS_PORT of the metagame."""
+
+from __future__ import annotations
+
+from treq.testing import StubTreq
+from twisted.internet.testing import MemoryReactorClock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.metagame.owner.health.figures import metrics_part
+from tests.support.game import Game
+from tests.support.starting import start
+
+
+class MetricsTests(SynchronousTestCase):
+    def scrape(self, game: Game) -> str:
+        reactor = MemoryReactorClock()
+        part = metrics_part(game.parts, reactor)
+        assert part is not None
+        start(part)
+        port, site, _, host = reactor.tcpServers[-1]
+        self.assertEqual((host, port), ("127.0.0.1", 61900))
+        page = self.successResultOf(StubTreq(site.resource).get("http://127.0.0.1/metrics"))
+        return self.successResultOf(page.text())
+
+    def test_off_unless_asked_for(self) -> None:
+        self.assertIsNone(metrics_part(Game(self).parts, MemoryReactorClock()))
+
+    def test_players_are_counted(self) -> None:
+        game = Game(self, METRICS_PORT="61900")
+        game.browse("POST", "/heartbeat", token=game.player("Ann_1").token, json={})
+        said = self.scrape(game)
+        self.assertIn("svc_metagame_players_online 1.0", said)
+        self.assertNotIn("svc_metagame_requests_total", said)
+
+    def test_with_backend_health_requests_and_the_event_loop_too(self) -> None:
+        game = Game(self, METRICS_PORT="61900", BACKEND_HEALTH="1")
+        game.browse("GET", "/nowhere")
+        game.browse("GET", "/QoS")
+        game.clock.advance(3600)
+        game.parts.health.loop.note(0.021)
+        said = self.scrape(game)
+        for line in (
+            "svc_metagame_requests_total 2.0",
+            "svc_metagame_client_errors_total 1.0",
+            "svc_metagame_server_errors_total 0.0",
+            "svc_metagame_aborted_total 0.0",
+            "svc_metagame_event_loop_p95_ms 21.0",
+        ):
+            self.assertIn(line, said)

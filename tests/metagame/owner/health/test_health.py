@@ -1,0 +1,219 @@
+"""The health figures, and the route that shows them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from hypothesis import given
+from hypothesis import settings as effort
+from hypothesis import strategies as st
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.metagame.owner.health.routes import BackendHealth
+from svcserver.metagame.owner.health.rules import (
+    BEYOND,
+    BOUNDS_MS,
+    SAMPLE_S,
+    LoopDelays,
+    Requests,
+    upper_bound,
+)
+from svcserver.metagame.owner.health.watching import Counting, LoopWatch, memory_mb
+from svcserver.web.front import Done
+from svcserver.web.request import HttpRequest
+from svcserver.web.routes import NOBODY
+from tests.support.game import Game
+
+PATH = "/svc/api/BackendHealth"
+requests = st.lists(st.tuples(st.integers(200, 599), st.floats(0, 20)), max_size=30)
+
+
+class RequestsTests(SynchronousTestCase):
+    def test_the_worked_example_of_the_sheet(self) -> None:
+        seen = Requests()
+        for status, seconds in ((200, 0.04), (404, 0.002), (500, 6.0)):
+            seen.note(status, seconds, 100.5)
+        seen.note_aborted(101.0)
+        self.assertEqual(
+            seen.report(102.0),
+            {
+                "windowSeconds": 60,
+                "completed": 3,
+                "clientErrors": 1,
+                "serverErrors": 1,
+                "aborted": 1,
+                "requestsPerSecond": 0.05,
+                "serverErrorPercent": 33.3,
+                "latencyP50UpperMs": 50,
+                "latencyP95UpperMs": ">5000",
+            },
+        )
+
+    def test_a_second_is_dropped_after_sixty(self) -> None:
+        seen = Requests()
+        seen.note(200, 0.001, 100.9)
+        seen.note(200, 0.001, 101.0)
+        self.assertEqual(seen.report(159.99)["completed"], 2)
+        self.assertEqual(seen.report(160.0)["completed"], 1)
+        self.assertEqual(seen.report(161.0)["completed"], 0)
+        self.assertEqual(seen.since_start.completed, 2)
+
+    def test_everything_since_the_start_is_counted_to_the_edges(self) -> None:
+        seen = Requests()
+        for status in (399, 400, 499, 500, 599):
+            seen.note(status, 0.001, 100.0)
+        seen.note_aborted(100.0)
+        whole = seen.since_start
+        self.assertEqual((whole.completed, whole.client_errors, whole.server_errors), (5, 2, 2))
+        self.assertEqual((whole.aborted, whole.latencies[0], sum(whole.latencies)), (1, 5, 5))
+        self.assertEqual(BOUNDS_MS, (1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000))
+
+    def test_old_seconds_cost_no_memory(self) -> None:
+        seen = Requests()
+        for second in range(1000):
+            seen.note(200, 0.001, float(second))
+        self.assertEqual(len(seen._buckets), 60)
+
+    def test_delays_are_shown_to_a_tenth_of_a_millisecond(self) -> None:
+        delays = LoopDelays()
+        delays.note(0.02345)
+        self.assertEqual(delays.report(), {"p50Ms": 23.4, "p95Ms": 23.4, "maxMs": 23.4})
+        delays.note(0.0101), delays.note(0.0402)
+        self.assertEqual(delays.report(), {"p50Ms": 23.4, "p95Ms": 40.2, "maxMs": 40.2})
+
+    def test_without_requests_percentiles_are_null_and_rates_zero(self) -> None:
+        said = Requests().report(5.0)
+        self.assertIsNone(said["latencyP50UpperMs"])
+        self.assertIsNone(said["latencyP95UpperMs"])
+        self.assertEqual((said["requestsPerSecond"], said["serverErrorPercent"]), (0, 0))
+
+    def test_a_clock_set_back_leaves_no_count_behind(self) -> None:
+        seen = Requests()
+        seen.note(200, 0.001, 5000.0)
+        seen.note(200, 0.001, 1000.0)
+        self.assertEqual(seen.report(1000.0)["completed"], 1)
+
+    @given(requests, st.sampled_from([0.5, 0.95]))
+    @effort(max_examples=50, deadline=None)
+    def test_a_percentile_is_the_bound_over_the_value_of_that_rank(
+        self, sent: list[tuple[int, float]], share: float
+    ) -> None:
+        seen = Requests()
+        for status, seconds in sent:
+            seen.note(status, seconds, 7.0)
+        found = upper_bound(seen.since_start.latencies, share)
+        if not sent:
+            self.assertIsNone(found)
+            return
+        percent = round(share * 100)
+        there = sorted(s * 1000 for _, s in sent)[math.ceil(len(sent) * percent / 100) - 1]
+        self.assertEqual(found, next((one for one in BOUNDS_MS if there <= one), BEYOND))
+
+    @given(st.lists(st.floats(0, 1e6), max_size=60))
+    @effort(max_examples=50, deadline=None)
+    def test_never_more_than_sixty_buckets(self, moments: list[float]) -> None:
+        seen = Requests()
+        for at in moments:
+            seen.note(200, 0.0, at)
+            self.assertLessEqual(len(seen._buckets), 60)
+
+
+class LoopTests(SynchronousTestCase):
+    def test_null_until_the_first_sample(self) -> None:
+        self.assertIsNone(LoopDelays().report())
+
+    def test_ticks_are_measured_on_the_clock_until_the_service_stops(self) -> None:
+        clock, delays = Clock(), LoopDelays()
+        watch = LoopWatch(clock, delays)
+        watch.startService()
+        clock.pump([SAMPLE_S] * 19)
+        clock.advance(0.25)  # something blocked the reactor
+        self.assertEqual(delays.report(), {"p50Ms": 20.0, "p95Ms": 20.0, "maxMs": 250.0})
+        watch.stopService()
+        self.assertEqual(clock.getDelayedCalls(), [])
+
+    def test_only_the_last_minute_is_kept(self) -> None:
+        delays = LoopDelays()
+        for seconds in (9.0, *[0.02] * 3000):
+            delays.note(seconds)
+        said = delays.report()
+        assert said is not None
+        self.assertEqual(said["maxMs"], 20.0)
+
+
+class CountingTests(SynchronousTestCase):
+    def done(self, **also: Any) -> Done:
+        request = HttpRequest("GET", b"/x", b"", None, "127.0.0.1")
+        return Done(request, also.pop("row", None), NOBODY, also.pop("status", 200), 0.01, **also)
+
+    def test_an_aborted_reply_counts_only_as_aborted(self) -> None:
+        seen = Requests()
+        Counting(seen, lambda: 9.0)(self.done(status=0, aborted=True))
+        said = seen.report(9.0)
+        self.assertEqual((said["aborted"], said["completed"], said["serverErrors"]), (1, 0, 0))
+
+    def test_rows_marked_quiet_are_not_counted(self) -> None:
+        seen = Requests()
+        [row] = BackendHealth.routes.rows
+        Counting(seen, lambda: 9.0)(self.done(row=row))
+        self.assertEqual(seen.report(9.0)["completed"], 0)
+
+
+class RouteTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.game = Game(self, BACKEND_HEALTH="1")
+        self.key = self.game.player("Olga", admin=True).key
+
+    def ask(self, **how: Any) -> Any:
+        return self.game.browse("GET", PATH, key=self.key, **how)
+
+    def test_without_the_switch_it_is_404_before_any_key(self) -> None:
+        plain = Game(self)
+        for key in (None, "UUK_" + "0" * 48, plain.player("Ann_1", admin=True).key):
+            page = plain.browse("GET", PATH, key=key)
+            self.assertEqual((page.status, page.body), (404, b""))
+
+    def test_the_whole_reply(self) -> None:
+        self.game.browse("GET", "/svc/api/PublicOnlineStats")  # 401
+        self.game.clock.advance(30)
+        page = self.ask()
+        self.assertEqual((page.status, page.headers["cache-control"]), (200, "no-store"))
+        said = page.json
+        self.assertEqual(list(said), ["uptimeSeconds", "memoryMB", "requests", "eventLoop", "bans"])
+        self.assertEqual(said["uptimeSeconds"], 30)
+        self.assertEqual(set(said["memoryMB"]), {"rss", "heapUsed"})
+        self.assertIsNone(said["eventLoop"])
+        self.assertEqual(said["bans"], {"supported": False, "count": None})
+        self.assertEqual((said["requests"]["completed"], said["requests"]["clientErrors"]), (1, 1))
+
+    def test_the_polls_of_a_dashboard_are_not_counted(self) -> None:
+        for name in ("ServerStatus", "GetAllUsers", "DashboardAccounts", "BackendHealth"):
+            self.game.browse("GET", f"/svc/api/{name}", key=self.key)
+        self.assertEqual(self.ask().json["requests"]["completed"], 0)
+
+    def test_who_may_ask(self) -> None:
+        player = self.game.player("Ann_1")
+        self.assertEqual(self.game.browse("GET", PATH).status, 401)
+        self.assertEqual(self.game.browse("GET", PATH, key="UUK_nobody").status, 401)
+        self.assertEqual(self.game.browse("GET", PATH, key=player.key).status, 403)
+        page = self.ask(headers={"X-Forwarded-For": "203.0.113.9"})
+        self.assertEqual((page.status, page.body), (403, b""))
+
+    def test_a_hundred_and_twenty_reads_a_minute_shared_with_the_accounts(self) -> None:
+        accounts = "/svc/api/DashboardAccounts"
+        for _ in range(60):
+            self.assertEqual(self.ask().status, 200)
+            self.assertEqual(self.game.browse("GET", accounts, key=self.key).status, 200)
+        self.game.clock.advance(20)
+        for path in (PATH, accounts):
+            page = self.game.browse("GET", path, key=self.key)
+            self.assertEqual((page.status, page.body), (429, b""))
+            self.assertEqual(page.headers["retry-after"], "40")
+        self.game.clock.advance(40)
+        self.assertEqual(self.ask().status, 200)
+
+    def test_memory_is_in_megabytes(self) -> None:
+        said = memory_mb()
+        self.assertTrue(all(value is None or 1 < value < 10_000 for value in said.values()))

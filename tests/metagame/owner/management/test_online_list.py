@@ -1,0 +1,97 @@
+"""The owner's list of who is online. Spec: 2 §2 Online entry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.launch_requests import check
+from svcserver.kernel.times import iso
+from svcserver.metagame.owner.management.online_list import OnlineList
+from svcserver.metagame.play.matchmaking.rules import Matchmaker, Server
+from svcserver.web.front import FrontDoor
+from tests.support.browser import Browser
+from tests.support.game import Game, Player
+
+PATH = "/svc/api/PrivateOnlineStats"
+ISLAND_MAP = "/Game/Maps/islands/1705/cora_jamima"
+
+
+class OnlineListTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.game = Game(self)
+        self.admin = self.game.player("Olga", admin=True)
+        self.ann = self.game.player("Ann_1")
+
+    def ask(self) -> Any:
+        page = self.game.browse("GET", PATH, key=self.admin.key)
+        self.assertEqual(page.status, 200)
+        return page.json
+
+    def beat(self, player: Player, map_path: str) -> None:
+        sent = {"map": map_path, "state": "island"}
+        self.game.browse("POST", "/heartbeat", token=player.token, json=sent)
+
+    def test_nobody_is_an_empty_list(self) -> None:
+        self.assertEqual(self.ask(), [])
+
+    def test_a_player_outside_a_hunt_has_a_map_and_two_nulls(self) -> None:
+        self.beat(self.ann, "/Game/Maps/city_01_persistent")
+        entry = {
+            "UserId": self.ann.id,
+            "Map": "/Game/Maps/city_01_persistent",
+            "HuntId": None,
+            "EnteredHuntAt": None,
+        }
+        self.assertEqual(self.ask(), [entry])
+        self.game.clock.advance(90)
+        self.assertEqual(self.ask(), [])
+
+    def test_who_may_ask(self) -> None:
+        browse = self.game.browse
+        self.assertEqual(browse("GET", PATH).status, 401)
+        self.assertEqual(browse("GET", PATH, key=self.ann.key).status, 403)
+        through = browse("GET", PATH, key=self.admin.key, headers={"Via": "1.1 x"})
+        self.assertEqual((through.status, through.body), (403, b""))
+
+
+class HuntTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.game = game = Game(self)
+        self.admin = game.player("Olga", admin=True)
+        self.ann = AccountId(game.player("Ann_1").id)
+        self.matchmaker = Matchmaker()
+        self.now = game.clock.seconds
+        feature = OnlineList(game.settings, game.parts.online, self.matchmaker, self.now)
+        self.browse = Browser(self, FrontDoor(game.door.gate, game.settings).mount(feature))
+
+    def sent_to(self, hunt: str) -> None:
+        """Ann asks for a hunt, and is told of its server."""
+        wish = check("ISLAND", "", hunt)
+        entry = self.matchmaker.join(self.ann, wish, None, self.now())
+        entry.match.server = Server("127.0.0.1", 8771)
+        self.matchmaker.sent(self.ann, entry, self.now())
+
+    def entry(self, map_path: str) -> Any:
+        self.game.parts.online.hear(self.ann, map_path, "island", self.now())
+        [entry] = self.browse("GET", PATH, key=self.admin.key).json
+        return entry["HuntId"], entry["EnteredHuntAt"]
+
+    def test_a_hunter_has_the_hunt_and_when_it_was_entered(self) -> None:
+        self.sent_to("CR19_MatchmakerHunt_1")
+        entered = iso(self.now())
+        self.game.clock.advance(60)
+        self.assertEqual(self.entry(ISLAND_MAP), ("CR19_MatchmakerHunt_1", entered))
+
+    def test_back_in_the_city_the_hunt_is_over(self) -> None:
+        self.sent_to("CR19_MatchmakerHunt_1")
+        self.assertEqual(self.entry("/Game/Maps/city_01_persistent"), (None, None))
+
+    def test_a_hunt_nobody_was_sent_to_is_unknown(self) -> None:
+        self.assertEqual(self.entry(ISLAND_MAP), (None, None))
+
+    def test_being_sent_home_is_no_hunt(self) -> None:
+        self.sent_to("ShatteredIsles_ReturnToCity")
+        self.assertEqual(self.entry(ISLAND_MAP), (None, None))

@@ -1,0 +1,129 @@
+"""Spec: 2 §2 Server status reply shape, §4 Server status rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.metagame.owner.management.server_status import Placed, ServerStatus
+from tests.support.game import Game
+
+PATH = "/svc/api/ServerStatus"
+KEYS = [
+    "name",
+    "online",
+    "version",
+    "commit",
+    "sourceUrl",
+    "registration",
+    "playersOnline",
+    "players",
+    "instances",
+    "contentPort",
+    "uptimeSeconds",
+    "limited",
+]
+
+
+class Asked:
+    """Instances that answer when told, and count how often they were asked."""
+
+    def __init__(self) -> None:
+        self.calls: list[Deferred[Placed]] = []
+
+    def place(self, players: Any) -> Deferred[Placed]:
+        self.calls.append(Deferred())
+        return self.calls[-1]
+
+
+class ServerStatusTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.game = Game(self, SERVER_NAME="My Host", CONTENT_PORT="61002")
+        self.ann, self.bob = self.game.player("ann_1"), self.game.player("Bob_1")
+
+    def test_strangers_get_the_shape_with_nothing_in_it(self) -> None:
+        self.game.browse("POST", "/heartbeat", token=self.ann.token, json={"map": "Map_LoginMenu"})
+        ghost = self.game.parts.tokens.sign("UID-gone")
+        for credentials in ({}, {"key": "UUK_no"}, {"token": "x.y.z"}, {"token": ghost}):
+            page = self.game.browse("GET", PATH, **credentials)
+            self.assertEqual(page.status, 200)
+            self.assertEqual(list(page.json), KEYS)
+            self.assertEqual(
+                (
+                    page.json["online"],
+                    page.json["playersOnline"],
+                    page.json["players"],
+                    page.json["instances"],
+                    page.json["limited"],
+                ),
+                (True, 0, [], [], True),
+            )
+
+    def test_the_registered_see_who_is_where_by_name(self) -> None:
+        self.game.browse("POST", "/heartbeat", token=self.bob.token, json={"map": "Map_LoginMenu"})
+        self.game.browse("POST", "/heartbeat", token=self.ann.token, json={"state": "island"})
+        self.game.browse(
+            "POST", "/heartbeat", token=self.game.parts.tokens.sign("UID-gone"), json={}
+        )
+        for credentials in ({"key": self.ann.key}, {"token": self.ann.token}):
+            page = self.game.browse("GET", PATH, **credentials)
+            self.assertEqual(list(page.json), KEYS)
+            self.assertEqual((page.json["online"], page.json["limited"]), (True, False))
+            self.assertEqual(page.json["playersOnline"], 2)
+            self.assertEqual(
+                page.json["players"],
+                [
+                    {"name": "ann_1", "where": "hunt", "instance": None},
+                    {"name": "Bob_1", "where": "menu", "instance": None},
+                ],
+            )
+            self.assertNotIn(self.ann.id.encode(), page.body)
+        self.assertEqual(page.headers["cache-control"], "no-store")
+        self.assertEqual(page.headers["vary"], "x-svc-user-api-key, Authorization")
+        self.assertEqual((page.json["name"], page.json["contentPort"]), ("My Host", 61002))
+
+    def test_an_invalid_mode_reads_as_none(self) -> None:
+        for mode, shown in (("", "NONE"), ("odd", "NONE"), ("INVITECODE", "INVITECODE")):
+            page = Game(self, REGISTRATION_MODE=mode).browse("GET", PATH)
+            self.assertEqual(page.json["registration"], shown)
+
+    def test_each_variant_is_cached_for_five_seconds(self) -> None:
+        first = self.game.browse("GET", PATH, key=self.ann.key).json
+        self.game.browse("POST", "/heartbeat", token=self.bob.token, json={})
+        self.game.clock.advance(4.9)
+        self.assertEqual(self.game.browse("GET", PATH, key=self.ann.key).json, first)
+        self.game.clock.advance(0.1)
+        second = self.game.browse("GET", PATH, key=self.ann.key).json
+        self.assertEqual((second["playersOnline"], second["uptimeSeconds"]), (1, 5))
+
+    def test_concurrent_requests_share_one_build_and_strangers_ask_nobody(self) -> None:
+        [feature] = [row.handler for row in self.game.door.rows if row.name == f"GET {PATH}"]
+        self.assertIs(feature, ServerStatus.status)
+        asked = Asked()
+        status = ServerStatus(
+            self.game.settings,
+            _build(self.game),
+            self.game.parts.registration,
+            self.game.parts.online,
+            self.game.parts.directory,
+            asked,
+            self.game.clock.seconds,
+            self.game.clock.seconds(),
+        )
+        limited = self.successResultOf(status._cached(status._limited, status._nobody))
+        self.assertEqual((limited["limited"], asked.calls), (True, []))
+        waiting = [status._cached(status._full, status._everybody) for _ in range(3)]
+        waiting[0].addErrback(lambda why: None)
+        waiting[0].cancel()
+        [call] = asked.calls
+        call.callback(Placed([{"id": "i"}], {}))
+        for one in waiting[1:]:
+            self.assertEqual(self.successResultOf(one)["instances"], [{"id": "i"}])
+
+
+def _build(game: Game) -> Any:
+    from svcserver.metagame.owner.status.build import Build
+
+    return Build.of(game.settings)

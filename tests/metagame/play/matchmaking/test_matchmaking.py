@@ -1,0 +1,291 @@
+"""Spec: 1 §3 Matchmaking candidate, §4 Matchmaking."""
+
+from __future__ import annotations
+
+from twisted.internet.error import ConnectionLost
+from twisted.logger import LogLevel, capturedLogs
+
+from tests.metagame.play.matchmaking.base import CITY, HUNT, KEYS, MatchmakingCase, Reply
+
+
+class WorldTests(MatchmakingCase):
+    def test_the_city_is_asked_for_at_once_and_learned_from_the_poll(self) -> None:
+        page = self.join(self.ann, **CITY)
+        self.assertEqual(
+            (page.status, list(page.json), page.json["status"]), (200, KEYS, "MATCHING")
+        )
+        self.assertEqual(
+            self.deploy.asked,
+            [{"GameMode": "CITY", "GameArgs": "", "HuntId": CITY["playerHuntId"]}],
+        )
+        said = self.status(self.ann).json
+        self.assertEqual(
+            (said["status"], said["gameMode"], said["playerStates"]),
+            ("IN_PROGRESS", "ISLAND", {self.ann.id: {}}),
+        )
+        self.assertEqual(
+            said["serverInfo"],
+            {
+                "buildId": "239827_1.4.4_shipping",
+                "gameSessionId": page.json["candidateId"],
+                "host": "203.0.113.9",
+                "port": 8775,
+            },
+        )
+        self.assertEqual(
+            (said["candidateStatusPeriodMillis"], said["statusDuration"], said["statusReason"]),
+            (10000, 0.0, None),
+        )
+
+    def test_dojo_blank_hunts_and_the_tutorial_go_at_once_too(self) -> None:
+        tutorial = "/Game/Maps/islands/1705/dia_moss_triforce?MaxPlayers=1?MonsterClass=?x"
+        for body in (
+            {"gameMode": "SHARED", "playerHuntId": "ShatteredIsles_TrainingDojo"},
+            {"gameMode": "ISLAND", "gameArgs": tutorial, "playerHuntId": ""},
+            {"gameMode": "ODD"},
+            {"gameMode": "ISLAND", "playerHuntId": "ShatteredIsles_ReturnToX"},
+        ):
+            self.join(self.ann, **body)
+            self.assertEqual(self.status(self.ann).json["status"], "IN_PROGRESS")
+            self.assertNotIn("ExpectedPlayers", self.deploy.asked[-1])
+
+    def test_off_or_bad_input_is_an_empty_400_and_keeps_the_older_join(self) -> None:
+        self.join(self.ann, **CITY)
+        for body in (
+            {"playerHuntId": "a b"},
+            {"gameMode": 7},
+            {"gameMode": "ISLAND", "gameArgs": "/etc"},
+        ):
+            page = self.join(self.ann, **body)
+            self.assertEqual((page.status, page.body), (400, b""))
+        self.assertEqual(self.status(self.ann).json["status"], "IN_PROGRESS")
+        for mode in ("", "DISABLED"):
+            self.start(MATCHMAKING_MODE=mode)
+            self.assertEqual(self.join(self.ann, **CITY).status, 400)
+        self.start(MATCHMAKING_MODE="anything")
+        self.assertEqual(self.join(self.ann, **CITY).status, 200)
+
+    def test_not_queued_is_an_empty_404(self) -> None:
+        page = self.status(self.ann)
+        self.assertEqual((page.status, page.body), (404, b""))
+        self.assertEqual(self.game.browse("GET", "/candidate/status").status, 401)
+
+    def test_every_unusable_answer_is_failed_and_asked_once(self) -> None:
+        for answer in (
+            Reply(500, {"error": "no_game_server"}),
+            Reply(404, {}),
+            Reply(200, {"port": 1}),
+            Reply(200, {"host": "", "port": 1}),
+            Reply(200, {"host": "h", "port": "8775"}),
+            Reply(200, {"host": "h", "port": 0}),
+            Reply(200, {"host": "h", "port": True}),
+            Reply(200, {"host": "h", "port": 8775.0}),
+            Reply(200, b"<html>"),
+            Reply(200, []),
+            ConnectionLost(),
+            Reply(503, {"error": "other"}),
+            Reply(503, {"error": "capacity_unavailable", "reason": "odd"}),
+        ):
+            self.deploy.asked.clear()
+            self.deploy.answer = answer
+            self.join(self.ann, **CITY)
+            for _ in range(3):
+                said = self.status(self.ann).json
+                self.assertEqual(said["status"], "FAILED")
+                self.assertNotIn("serverInfo", said)
+                self.game.clock.advance(30)
+            self.assertEqual(len(self.deploy.asked), 1)
+        self.deploy.answer = Reply(200, {"host": "h", "port": 1})
+        self.join(self.ann, **CITY)
+        self.assertEqual(self.status(self.ann).json["status"], "IN_PROGRESS")
+
+    def test_the_log_says_why_there_is_no_game_server(self) -> None:
+        self.deploy.answer = Reply(500, {"error": "no_game_server"})
+        with capturedLogs() as events:
+            self.join(self.ann, **CITY)
+        [said] = [one for one in events if one["log_level"] is LogLevel.warn]
+        self.assertEqual((said["hunt"], said["why"]), (CITY["playerHuntId"], "status 500"))
+
+    def test_capacity_is_retried_on_active_polls_for_five_minutes(self) -> None:
+        for reason in ("memory", "ports"):
+            self.start()
+            self.deploy.answer = Reply(503, {"error": "capacity_unavailable", "reason": reason})
+            self.join(self.ann, **CITY)
+            self.assertEqual(self.status(self.ann).json["status"], "MATCHING")
+            self.assertEqual(len(self.deploy.asked), 1)
+            for _ in range(29):
+                self.game.clock.advance(10)
+                self.assertEqual(self.status(self.ann).json["status"], "MATCHING")
+            self.assertEqual(len(self.deploy.asked), 30)
+            self.game.clock.advance(10)
+            self.assertEqual(self.status(self.ann).json["status"], "FAILED")
+
+    def test_room_that_comes_free_ends_the_wait(self) -> None:
+        self.deploy.answer = Reply(503, {"error": "capacity_unavailable", "reason": "ports"})
+        self.join(self.ann, **CITY)
+        self.deploy.answer = Reply(200, {"host": "h", "port": 9})
+        self.game.clock.advance(10)
+        self.assertEqual(self.status(self.ann).json["status"], "IN_PROGRESS")
+
+    def test_a_slow_launch_outlives_the_players_request(self) -> None:
+        self.deploy.hold = True
+        asked = self.game.browse.ask("POST", "/candidate/join", json=CITY, token=self.ann.token)
+        self.assertNoResult(asked)
+        self.game.clock.advance(2.5)
+        self.game.browse.flush()
+        self.assertEqual(self.successResultOf(asked).status, 200)
+        polled = self.game.browse.ask("GET", "/candidate/status", token=self.ann.token)
+        self.game.clock.advance(1.5)
+        self.game.browse.flush()
+        self.assertEqual(self.successResultOf(polled).json["status"], "MATCHING")
+        polled = self.game.browse.ask("GET", "/candidate/status", token=self.ann.token)
+        self.deploy.held[0].callback(Reply(200, {"host": "h", "port": 9}))
+        self.game.browse.flush()
+        self.assertEqual(self.successResultOf(polled).json["status"], "IN_PROGRESS")
+
+    def test_a_silent_deploy_server_is_a_failure(self) -> None:
+        self.deploy.hold = True
+        self.game.browse.ask("POST", "/candidate/join", json=CITY, token=self.ann.token)
+        self.game.clock.advance(30)
+        self.assertEqual(self.status(self.ann).json["status"], "FAILED")
+
+
+class QueueTests(MatchmakingCase):
+    def test_four_players_close_a_hunt_at_once_each_expected_once(self) -> None:
+        for player in self.players[:3]:
+            self.join(player, **HUNT)
+            self.assertEqual(self.status(player).json["status"], "MATCHING")
+        self.join(self.players[0], **HUNT)
+        self.assertEqual(self.deploy.asked, [])
+        self.join(self.players[3], **HUNT)
+        [asked] = self.deploy.asked
+        self.assertEqual((asked["GameMode"], asked["HuntId"]), ("ISLAND", "Hunt_A"))
+        expected = [one.id for one in (*self.players[1:3], self.players[0], self.players[3])]
+        self.assertEqual(asked["ExpectedPlayers"], expected)
+        for player in self.players[:4]:
+            self.assertEqual(self.status(player).json["status"], "IN_PROGRESS")
+
+    def test_twenty_seconds_without_a_joiner_close_it_on_a_poll(self) -> None:
+        self.join(self.ann, **HUNT)
+        self.game.clock.advance(15)
+        self.join(self.bob, **HUNT)
+        self.game.clock.advance(20)
+        self.assertEqual(self.status(self.ann).json["status"], "MATCHING")
+        self.game.clock.advance(0.1)
+        self.assertEqual(self.status(self.ann).json["status"], "IN_PROGRESS")
+        self.assertEqual(self.deploy.asked[0]["ExpectedPlayers"], [self.ann.id, self.bob.id])
+
+    def test_a_new_join_replaces_the_older_waiting_one(self) -> None:
+        first = self.join(self.ann, **HUNT).json["candidateId"]
+        self.game.clock.advance(15)
+        second = self.join(self.ann, **HUNT).json["candidateId"]
+        self.assertNotEqual(first, second)
+        self.join(self.ann, **(HUNT | {"playerHuntId": "Hunt_B"}))
+        self.game.clock.advance(21)
+        self.assertEqual(self.status(self.ann).json["huntId"], "Hunt_B")
+        [asked] = self.deploy.asked
+        self.assertEqual((asked["HuntId"], asked["ExpectedPlayers"]), ("Hunt_B", [self.ann.id]))
+
+    def test_going_to_the_city_leaves_the_queue(self) -> None:
+        self.join(self.ann, **HUNT), self.join(self.bob, **HUNT)
+        self.join(self.ann, **CITY)
+        self.game.clock.advance(21)
+        self.status(self.bob)
+        self.assertEqual(self.deploy.asked[-1]["ExpectedPlayers"], [self.bob.id])
+
+    def test_who_leaves_while_it_is_asked_is_not_expected_when_it_is_asked_again(self) -> None:
+        self.deploy.hold = True
+        for player in (self.ann, self.bob):
+            self.join(player, **HUNT)
+        self.game.clock.advance(21)
+        self.game.browse.ask("GET", "/candidate/status", token=self.bob.token)
+        self.join(self.ann, **(HUNT | {"playerHuntId": "Hunt_B"}))
+        self.deploy.hold = False
+        self.deploy.held[0].callback(
+            Reply(503, {"error": "capacity_unavailable", "reason": "ports"})
+        )
+        self.game.clock.advance(10)
+        self.assertEqual(self.status(self.bob).json["status"], "IN_PROGRESS")
+        asked = [one["ExpectedPlayers"] for one in self.deploy.asked]
+        self.assertEqual(asked, [[self.ann.id, self.bob.id], [self.bob.id]])
+
+    def test_a_queue_that_is_launching_takes_nobody_more(self) -> None:
+        self.deploy.hold = True
+        self.join(self.ann, **HUNT)
+        self.game.clock.advance(21)
+        self.game.browse.ask("GET", "/candidate/status", token=self.ann.token)
+        self.join(self.bob, **HUNT)
+        self.game.clock.advance(5)
+        self.deploy.held[0].callback(Reply(200, {"host": "h", "port": 9}))
+        self.assertEqual(self.status(self.bob).json["status"], "MATCHING")
+        self.assertEqual(self.deploy.asked[0]["ExpectedPlayers"], [self.ann.id])
+
+
+class CancelTests(MatchmakingCase):
+    def test_without_the_switch_both_are_404_before_any_credential(self) -> None:
+        for path in ("/candidate", "/candidate/leave"):
+            for token in (None, self.ann.token):
+                page = self.game.browse("DELETE", path, token=token)
+                self.assertEqual((page.status, page.body), (404, b""))
+
+    def test_a_waiting_player_leaves(self) -> None:
+        self.start(MATCHMAKING_CANCEL="1")
+        for path in ("/candidate", "/candidate/leave"):
+            self.join(self.ann, **HUNT)
+            page = self.game.browse("DELETE", path, token=self.ann.token)
+            self.assertEqual((page.status, page.json), (200, {}))
+            self.assertEqual(self.status(self.ann).status, 404)
+        self.assertEqual(self.game.browse("DELETE", "/candidate", token=self.ann.token).json, {})
+        self.game.clock.advance(30)
+        self.assertEqual(self.deploy.asked, [])
+
+    def test_a_leaders_cancel_is_the_partys_and_a_members_only_their_own(self) -> None:
+        self.start(MATCHMAKING_CANCEL="1")
+        self.party(self.ann, self.bob)
+        busy = Reply(503, {"error": "capacity_unavailable", "reason": "ports"})
+        for who, left in ((self.ann, (self.ann, self.bob)), (self.bob, (self.bob,))):
+            self.deploy.answer = busy
+            self.join(self.ann, **HUNT)
+            self.game.browse("DELETE", "/candidate", token=who.token)
+            for player in (self.ann, self.bob):
+                self.assertEqual(self.status(player).status, 404 if player in left else 200)
+
+
+class SmallRouteTests(MatchmakingCase):
+    def test_they_say_what_the_client_wants(self) -> None:
+        ask = self.game.browse
+        token = self.ann.token
+        self.assertEqual(ask("POST", "/candidate/player/register", json={}, token=token).json, {})
+        alive = ask("POST", "/candidate/player/alive", json={"playerIds": ["a", "b"]}, token=token)
+        self.assertEqual(alive.json, {"expectedPlayerIds": ["a", "b"]})
+        for body in ({}, {"playerIds": "a"}, []):
+            self.assertEqual(
+                ask("POST", "/candidate/player/alive", json=body, token=token).json,
+                {"expectedPlayerIds": []},
+            )
+        page = ask("POST", "/key/generate", json={}, token=token)
+        self.assertEqual((page.status, page.body), (400, b""))
+        pong = ask("GET", "/qos")
+        self.assertEqual(
+            (pong.status, pong.headers["content-type"].split(";")[0]), (200, "text/html")
+        )
+        self.assertIn(b"pong", pong.body)
+        for path in ("/candidate/player/register", "/candidate/player/alive", "/key/generate"):
+            self.assertEqual(ask("POST", path, json={}).status, 401)
+
+    def test_the_region_is_the_one_of_the_settings(self) -> None:
+        self.assertEqual(
+            self.game.browse("GET", "/candidate/regions", token=self.ann.token).json["payload"][
+                "regionUrls"
+            ],
+            [],
+        )
+        self.start(QOS_TARGET_URL="http://127.0.0.1:61000/QoS")
+        said = self.game.browse("GET", "/candidate/regions", token=self.ann.token).json
+        self.assertEqual((said["code"], said["payload"]["pingCount"]), (200, 5))
+        self.assertEqual(said["payload"]["regionUrls"], ["http://127.0.0.1:61000/QoS"])
+
+    def test_misc_routes_off_hides_alive(self) -> None:
+        self.start(MISC_ROUTES="0")
+        page = self.game.browse("POST", "/candidate/player/alive", json={}, token=self.ann.token)
+        self.assertEqual(page.status, 404)

@@ -1,0 +1,107 @@
+"""A party's way to a game server. Spec: 1 §4 Matchmaking; sheet matchmaking, party rules."""
+
+from __future__ import annotations
+
+import json
+
+from tests.metagame.play.matchmaking.base import CITY, HUNT, KEYS, MatchmakingCase, Reply
+
+
+class PartyTests(MatchmakingCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.cleo = self.players[2]
+        self.party(self.ann, self.bob, self.cleo)
+        self.all = (self.ann, self.bob, self.cleo)
+
+    def test_a_leaders_hunt_takes_the_party_along_in_one_launch(self) -> None:
+        joined = self.join(self.ann, **HUNT).json
+        [asked] = self.deploy.asked
+        self.assertEqual(asked["ExpectedPlayers"], [one.id for one in self.all])
+        for player in self.all:
+            said = self.status(player).json
+            self.assertEqual(
+                (said["candidateId"], said["status"]), (joined["candidateId"], "IN_PROGRESS")
+            )
+            self.assertEqual(set(said["playerStates"]), {one.id for one in self.all})
+
+    def test_the_party_poll_shows_it_until_a_minute_after_the_last_was_sent(self) -> None:
+        joined = self.join(self.ann, **HUNT).json
+        for player in self.all:
+            self.status(player)
+        shown = json.dumps(self.game.browse("POST", "/party", json={}, token=self.bob.token).json)
+        self.assertIn(joined["candidateId"], shown)
+        self.game.clock.advance(60)
+        shown = json.dumps(self.game.browse("POST", "/party", json={}, token=self.bob.token).json)
+        self.assertNotIn(joined["candidateId"], shown)
+
+    def test_a_member_follows_the_leaders_candidate_and_no_other(self) -> None:
+        candidate = self.join(self.ann, **HUNT).json["candidateId"]
+        page = self.game.browse(
+            "POST", f"/candidate/join/{candidate}", json={"buildId": "x"}, token=self.bob.token
+        )
+        self.assertEqual((page.status, list(page.json), page.json["huntId"]), (200, KEYS, "Hunt_A"))
+        for player, wanted in ((self.players[4], candidate), (self.bob, "other")):
+            page = self.game.browse("POST", f"/candidate/join/{wanted}", token=player.token)
+            self.assertEqual((page.status, page.body), (404, b""))
+
+    def test_the_same_join_again_starts_nothing_new_and_sends_again_after_twenty_seconds(
+        self,
+    ) -> None:
+        first = self.join(self.ann, **HUNT).json["candidateId"]
+        self.status(self.ann)
+        self.assertEqual(self.join(self.ann, **HUNT).json["candidateId"], first)
+        self.assertEqual(self.status(self.ann).json["status"], "MATCHING")
+        self.game.clock.advance(20)
+        self.assertEqual(self.status(self.ann).json["serverInfo"]["port"], 8775)
+        self.assertEqual(len(self.deploy.asked), 1)
+
+    def test_who_was_not_sent_yet_is_sent_at_once_after_joining_again(self) -> None:
+        self.join(self.ann, **HUNT)
+        self.join(self.ann, **HUNT)  # the game joins twice while it loads
+        self.assertEqual(self.status(self.ann).json["status"], "IN_PROGRESS")
+
+    def test_a_second_hunt_on_the_same_port_leaves_the_party_poll_too(self) -> None:
+        for hunt in ("Hunt_A", "Hunt_B", "Hunt_A"):
+            candidate = self.join(self.ann, **(HUNT | {"playerHuntId": hunt})).json["candidateId"]
+            for player in self.all:
+                self.status(player)
+            self.game.clock.advance(60)
+            page = self.game.browse("POST", "/party", json={}, token=self.bob.token)
+            self.assertNotIn(candidate, json.dumps(page.json))
+
+    def test_a_member_choosing_another_hunt_is_400_and_the_city_is_alone(self) -> None:
+        self.assertEqual(self.join(self.bob, **HUNT).status, 400)
+        self.join(self.ann, **HUNT)
+        self.assertEqual(self.join(self.bob, **(HUNT | {"playerHuntId": "Hunt_B"})).status, 400)
+        self.assertEqual(self.join(self.bob, **CITY).status, 200)
+        self.assertNotIn("ExpectedPlayers", self.deploy.asked[-1])
+
+    def test_the_leader_takes_to_the_city_who_was_on_the_same_server(self) -> None:
+        self.join(self.ann, **HUNT)
+        for player in (self.ann, self.bob):
+            self.status(player)
+        self.join(self.ann, **CITY)
+        self.assertNotIn("ExpectedPlayers", self.deploy.asked[-1])
+        self.assertEqual(
+            set(self.status(self.bob).json["playerStates"]), {self.ann.id, self.bob.id}
+        )
+        self.assertEqual(self.status(self.cleo).json["huntId"], "Hunt_A")
+
+    def test_who_leaves_before_the_server_is_up_stays_behind(self) -> None:
+        self.deploy.answer = Reply(503, {"error": "capacity_unavailable", "reason": "ports"})
+        self.join(self.ann, **HUNT)
+        self.game.browse("DELETE", "/party/member", token=self.bob.token)
+        self.assertEqual(self.status(self.bob).status, 404)
+        self.deploy.answer = Reply(200, {"host": "h", "port": 9})
+        self.game.clock.advance(10)
+        self.status(self.ann)
+        self.assertEqual(self.deploy.asked[-1]["ExpectedPlayers"], [self.ann.id, self.cleo.id])
+
+    def test_a_failed_launch_fails_every_member_and_clears_the_candidate(self) -> None:
+        self.deploy.answer = Reply(500, {})
+        candidate = self.join(self.ann, **HUNT).json["candidateId"]
+        for player in self.all:
+            self.assertEqual(self.status(player).json["status"], "FAILED")
+        shown = json.dumps(self.game.browse("POST", "/party", json={}, token=self.bob.token).json)
+        self.assertNotIn(candidate, shown)

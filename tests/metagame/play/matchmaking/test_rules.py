@@ -1,0 +1,313 @@
+"""Who follows whom, what is forgotten and when, to the second. Spec: 1 §3, §4 Matchmaking."""
+
+from __future__ import annotations
+
+from attrs import frozen
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.launch_requests import LaunchRequest
+from svcserver.kernel.refusals import Malformed, Missing
+from svcserver.metagame.play.matchmaking import rules
+from svcserver.metagame.play.matchmaking.launching import Launching
+from svcserver.metagame.play.matchmaking.rules import Match, Matchmaker, Server, State
+
+HUNT, OTHER = (LaunchRequest("ISLAND", "", name) for name in ("Hunt_A", "Hunt_B"))
+CITY = LaunchRequest("CITY", "", "")
+SERVER, ELSEWHERE = Server("203.0.113.9", 8775), Server("203.0.113.9", 8774)
+
+
+@frozen
+class Party:
+    id: str
+    leader: str
+    members: tuple[str, ...]
+
+
+PARTY = Party("party", "ann", ("ann", "bob", "cat"))
+
+
+class Case(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.matches = Matchmaker()
+
+    def join(self, player: str, now: float = 0.0, wish: LaunchRequest = HUNT) -> Match:
+        return self.matches.join(player, wish, PARTY, now).match
+
+    def alone(self, player: str, now: float = 0.0, wish: LaunchRequest = HUNT) -> Match:
+        return self.matches.join(player, wish, None, now).match
+
+    def send(self, *players: str, server: Server = SERVER, now: float = 0.0) -> None:
+        for player in players:
+            entry = self.matches.entry(player, now)
+            assert entry is not None
+            self.matches.ready(entry.match, server)
+            self.matches.sent(player, entry, now)
+
+
+class PartyTests(Case):
+    def test_the_last_hunt_is_followed_for_ten_minutes(self) -> None:
+        match = self.join("ann")
+        self.matches.ready(match, SERVER)
+        for player in ("ann", "bob"):
+            self.assertIs(self.join(player, 599.0), match)
+        self.matches.leave("bob")
+        self.assertRaises(Malformed, self.join, "bob", 600.0)
+        self.assertIsNot(self.join("ann", 600.0), match)
+
+    def test_a_leader_back_from_the_city_wants_the_same_hunt_anew(self) -> None:
+        first = self.join("ann")
+        self.send("ann", "bob", "cat")
+        for player in ("bob", "cat"):
+            self.join(player, 300.0, CITY)
+            self.send(player, server=ELSEWHERE, now=300.0)
+        self.assertEqual(self.join("ann", 310.0, CITY).players, ["ann"])
+        self.send("ann", server=ELSEWHERE, now=310.0)
+        again = self.join("ann", 320.0)
+        self.assertIsNot(again, first)
+        self.assertEqual((again.players, again.server), (["ann", "bob", "cat"], None))
+
+    def test_a_member_back_from_the_city_is_sent_to_the_running_hunt_again(self) -> None:
+        match = self.join("ann")
+        self.send("ann", "bob", now=1.0)
+        self.join("bob", 60.0, CITY)
+        self.send("bob", server=ELSEWHERE, now=60.0)
+        self.assertIs(self.join("bob", 100.0), match)
+        self.send("bob", now=120.0)
+        sent = self.matches.last_sent("bob")
+        assert sent is not None
+        self.assertEqual((sent.server, sent.hunt_id, sent.at), (SERVER, "Hunt_A", 120.0))
+        self.assertIsNotNone(self.matches.of_party("party", 179.0))
+
+    def test_who_joins_the_partys_hunt_again_waits_in_no_other_queue(self) -> None:
+        match = self.join("ann")
+        self.matches.asking(match, 0.0)
+        self.matches.left_party("party", ("bob",))
+        other = self.alone("bob", 1.0, OTHER)
+        self.assertIs(self.join("bob", 2.0), match)
+        self.assertEqual((other.players, match.players), ([], ["ann", "bob", "cat"]))
+
+    def test_a_leaders_cancel_leaves_alone_who_went_elsewhere(self) -> None:
+        self.matches.asking(self.join("ann"), 0.0)
+        city = self.join("bob", 1.0, CITY)
+        self.matches.cancel("ann", PARTY)
+        self.assertIsNone(self.matches.entry("cat", 1.0))
+        entry = self.matches.entry("bob", 1.0)
+        self.assertIs(None if entry is None else entry.match, city)
+
+    def test_who_joined_the_party_later_follows_for_ten_minutes_too(self) -> None:
+        match = self.join("ann")
+        self.matches.ready(match, SERVER)
+        late = Party("party", "ann", ("ann", "bob", "cat", "dan"))
+        self.assertIs(self.matches.join("dan", HUNT, late, 599.0).match, match)
+        self.assertIn("dan", match.players)
+        self.assertRaises(Malformed, self.matches.join, "eve", HUNT, late, 600.0)
+
+    def test_the_ten_minutes_begin_with_the_hunt(self) -> None:
+        match = self.join("ann", 1000.0)
+        self.matches.ready(match, SERVER)
+        late = Party("party", "ann", ("ann", "bob", "cat", "dan"))
+        self.assertIs(self.join("bob", 1599.0), match)
+        self.assertIs(self.matches.join("dan", HUNT, late, 1599.0).match, match)
+
+    def test_a_hunt_that_everybody_left_is_no_hunt_of_the_party(self) -> None:
+        self.join("ann")
+        for player in PARTY.members:
+            self.assertIsNotNone(self.matches.of_party("party", 0.0))
+            self.matches.leave(player)
+        self.assertIsNone(self.matches.of_party("party", 0.0))
+
+    def test_a_waiting_hunt_is_followed_however_long_it_waits(self) -> None:
+        match = self.join("ann")
+        self.assertIs(self.join("bob", 3000.0), match)
+
+    def test_a_leader_never_sent_anywhere_goes_to_the_city_alone(self) -> None:
+        self.assertEqual(self.join("ann", wish=CITY).players, ["ann"])
+
+    def test_a_way_back_to_the_city_is_the_city_in_any_mode(self) -> None:
+        for hunt in ("", "ShatteredIsles_ReturnTo_City", "ShatteredIsles_TrainingDojo"):
+            match = self.join("ann", wish=LaunchRequest("ISLAND", "", hunt))
+            self.assertEqual((match.players, match.expects), (["ann"], False), hunt)
+
+    def test_the_leader_takes_to_the_city_who_is_on_the_same_server(self) -> None:
+        self.alone("ann", wish=CITY), self.alone("bob", wish=CITY), self.alone("cat", wish=CITY)
+        self.send("ann", "bob")
+        self.send("cat", server=ELSEWHERE)
+        match = self.join("ann", 1.0, CITY)
+        self.assertEqual((match.players, match.expects), (["ann", "bob"], False))
+        self.assertEqual(match.request().players, ())
+
+    def test_only_a_member_who_still_waits_follows(self) -> None:
+        match = self.join("ann")
+        self.assertIs(self.matches.follow("bob", match.id, PARTY, 1.0).match, match)
+        for player, candidate, group in (
+            ("bob", "other", PARTY),
+            ("bob", match.id, None),
+            ("eve", match.id, PARTY),
+        ):
+            self.assertRaises(Missing, self.matches.follow, player, candidate, group, 1.0)
+        match.asking = True
+        self.matches.leave("bob")  # still expected, but no longer a candidate
+        self.assertIn("bob", match.players)
+        self.assertRaises(Missing, self.matches.follow, "bob", match.id, PARTY, 1.0)
+        self.alone("cat", wish=CITY)
+        self.assertRaises(Missing, self.matches.follow, "cat", match.id, PARTY, 1.0)
+
+    def test_a_leaders_cancel_ends_the_wait_of_all_and_what_the_poll_shows(self) -> None:
+        self.join("ann")
+        self.matches.cancel("ann", PARTY)
+        self.assertIsNone(self.matches.of_party("party", 0.0))
+        for player in PARTY.members:
+            self.assertIsNone(self.matches.entry(player, 0.0))
+        match = self.join("ann")
+        self.matches.ready(match, SERVER)
+        self.matches.cancel("ann", PARTY)
+        self.assertIsNone(self.matches.of_party("party", 0.0))
+        self.assertIsNotNone(self.matches.entry("ann", 0.0))  # it is resolved
+
+    def test_the_poll_shows_a_hunt_until_a_minute_after_the_last_was_sent(self) -> None:
+        match = self.join("ann")
+        self.send("ann", now=10.0)
+        self.send("bob", now=20.0)
+        self.assertIsNotNone(self.matches.of_party("party", 79.0))
+        self.assertIsNone(self.matches.of_party("party", 80.0))
+        self.send("ann", now=90.0)  # knew it already
+        self.assertEqual((match.sent_at, match.told), (20.0, {"ann", "bob"}))
+
+    def test_nobody_is_sent_to_a_server_that_is_not_there(self) -> None:
+        self.alone("ann")
+        entry = self.matches.entry("ann", 0.0)
+        assert entry is not None
+        self.matches.sent("ann", entry, 0.0)
+        self.assertIsNone(self.matches.last_sent("ann"))
+
+
+class DueTests(Case):
+    def test_a_queue_is_due_twenty_seconds_after_its_last_joiner(self) -> None:
+        match = self.alone("ann")
+        self.alone("bob", 5.0)
+        self.assertIs(self.matches.due(match, 25.0), False)
+        self.assertIs(self.matches.due(match, 25.1), True)
+        self.assertEqual(match.request(), LaunchRequest("ISLAND", "", "Hunt_A", ("ann", "bob")))
+        self.assertIsNot(self.alone("cat", 25.2), match)  # closed
+
+    def test_nothing_is_due_that_is_asked_or_answered_or_empty(self) -> None:
+        match = self.alone("ann", wish=CITY)
+        self.assertIs(self.matches.due(match, 0.0), True)
+        self.matches.asking(match, 0.0)
+        self.assertIs(self.matches.due(match, 0.0), False)
+        self.matches.ready(match, SERVER)
+        self.assertIs(self.matches.due(match, 0.0), False)
+        waiting = self.alone("bob")
+        self.matches.leave("bob")
+        self.assertIs(self.matches.due(waiting, 100.0), False)
+
+    def test_capacity_is_asked_for_every_ten_seconds_for_five_minutes(self) -> None:
+        match = self.alone("ann", wish=CITY)
+        self.matches.asking(match, 0.0)
+        self.matches.busy(match, 1.0)
+        self.assertIs(self.matches.due(match, 9.9), False)
+        self.assertIs(self.matches.due(match, 10.0), True)
+        self.matches.asking(match, 295.0)
+        self.matches.busy(match, 296.0)  # the first refusal counts
+        self.assertIs(self.matches.due(match, 300.9), False)
+        self.assertIs(match.state, State.MATCHING)
+        self.assertIs(self.matches.due(match, 301.0), False)
+        self.assertIs(match.state, State.FAILED)
+
+
+class Silent:
+    """A deploy server that takes its time."""
+
+    async def launch(self, wish: LaunchRequest) -> Server:
+        await Deferred()
+        raise AssertionError("it never answers")
+
+
+class WaitTests(Case):
+    def test_who_waits_no_more_is_forgotten_before_the_launch_is_decided(self) -> None:
+        clock = Clock()
+        launching = Launching(self.matches, Silent(), clock, clock.seconds)  # type: ignore[arg-type]
+        match = self.alone("ann", wish=CITY)
+        first, left = launching.wait(match, 1.5), launching.wait(match, 1.5)
+        left.cancel()
+        self.failureResultOf(left, CancelledError)
+        self.assertEqual(len(clock.getDelayedCalls()), 1)
+        self.assertNoResult(first)
+        clock.advance(1.5)
+        self.successResultOf(first)
+        self.assertEqual((launching._running, clock.getDelayedCalls()), ({match.id: set()}, []))
+
+
+class MemoryTests(Case):
+    def test_who_asks_for_an_hour_no_more_is_forgotten(self) -> None:
+        self.alone("ann"), self.alone("bob")
+        self.matches.entry("bob", 100.0)
+        self.alone("cat", 3600.0)
+        self.assertEqual(list(self.matches._entries), ["bob", "cat"])
+        self.alone("dan", 3659.0)  # no sweep within a minute
+        self.matches.entry("dan", 3659.0)
+        self.alone("eve", 3700.0)
+        self.assertNotIn("bob", self.matches._entries)
+
+    def test_a_sweep_comes_at_most_once_a_minute(self) -> None:
+        self.alone("ann")
+        self.alone("bob", 60.0)  # sweeps
+        self.matches._entries.pop("bob")
+        self.alone("cat", 3599.0)  # sweeps
+        self.alone("dan", 3650.0)
+        self.assertIn("ann", self.matches._entries)
+        self.alone("eve", 3659.0)
+        self.assertNotIn("ann", self.matches._entries)
+
+    def test_where_somebody_was_sent_is_known_for_an_hour_or_while_they_are_a_candidate(
+        self,
+    ) -> None:
+        self.alone("ann", wish=CITY), self.alone("bob", wish=CITY)
+        self.send("ann", "bob")
+        self.alone("bob", 3000.0)
+        self.matches.entry("ann", 1.0)
+        self.alone("cat", 3599.0)
+        self.assertIsNotNone(self.matches.last_sent("ann"))
+        self.alone("cat", 3700.0)
+        self.assertIsNone(self.matches.last_sent("ann"))
+        self.assertIsNotNone(self.matches.last_sent("bob"))
+        self.send("bob", now=3701.0)
+        self.matches.leave("cat")
+        self.alone("dan", 3800.0, CITY)
+        self.send("dan", now=3800.0)
+        self.matches._entries.clear()
+        self.alone("eve", 7300.0)
+        self.assertIsNotNone(self.matches.last_sent("dan"))
+
+    def test_a_partys_hunt_is_forgotten_after_an_hour(self) -> None:
+        self.join("ann")
+        self.alone("dan", 3599.0)
+        self.assertIsNotNone(self.matches.of_party("party", 3599.0))
+        self.alone("dan", 3660.0)
+        self.assertIsNone(self.matches.of_party("party", 3660.0))
+
+    def test_a_partys_hunt_that_runs_is_forgotten_an_hour_after_its_start(self) -> None:
+        match = self.join("ann", 1000.0)
+        self.matches.ready(match, SERVER)
+        self.alone("dan", 4599.0)
+        self.assertIsNotNone(self.matches.of_party("party", 4599.0))
+        self.alone("dan", 4660.0)
+        self.assertIsNone(self.matches.of_party("party", 4660.0))
+
+    def test_every_table_is_bounded(self) -> None:
+        self.patch(rules, "MAX_ENTRIES", 3)
+        for number in range(9):
+            party = Party(f"party-{number}", f"p{number}", (f"p{number}", f"q{number}"))
+            self.matches.join(f"p{number}", HUNT, party, 0.0)
+            self.send(f"p{number}", f"q{number}")
+        self.assertEqual(list(self.matches._parties), ["party-6", "party-7", "party-8"])
+        again = Party("party-6", "p6", ("p6", "q6"))
+        self.matches.join("p6", OTHER, again, 0.0)
+        self.assertEqual(list(self.matches._parties), ["party-7", "party-8", "party-6"])
+        self.assertEqual(list(self.matches._sent), ["q7", "p8", "q8"])
+        for number in range(9):
+            self.alone(f"r{number}")
+        self.assertEqual(list(self.matches._entries), ["r6", "r7", "r8"])
+        self.assertLessEqual(len(self.matches._queues), 3)

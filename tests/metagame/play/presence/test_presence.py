@@ -1,0 +1,125 @@
+"""Spec: 1 §4 heartbeat; 2 §2 where, §4 PublicOnlineStats."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.signals import Heard
+from svcserver.metagame.play.presence.online import MAX_PLAYERS, OnlineInMemory
+from svcserver.metagame.play.presence.places import Place, place
+from tests.support.game import GAME_SERVER_KEY, Game
+
+CITY = "/Game/Maps/city/river_02_persistent"
+
+
+class HeartbeatTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.game = Game(self)
+        self.ann = self.game.player("Ann_1")
+
+    def online(self) -> int:
+        page = self.game.browse("GET", "/svc/api/PublicOnlineStats", key=self.ann.key)
+        return int(page.json["NumActivePlayers"])
+
+    def test_a_beat_keeps_the_player_online_for_ninety_seconds(self) -> None:
+        page = self.game.browse(
+            "POST", "/heartbeat", token=self.ann.token, json={"map": "M", "state": "city"}
+        )
+        self.assertEqual((page.status, page.body), (200, b"20000"))
+        self.assertTrue(page.headers["content-type"].startswith("text/plain"))
+        self.game.clock.advance(89)
+        self.assertEqual(self.online(), 1)
+        self.game.clock.advance(1)
+        self.assertEqual(self.online(), 0)
+
+    def test_news_of_it_reaches_the_other_features(self) -> None:
+        news: list[Heard] = []
+        self.game.parts.news.heard.connect(news.append)
+        self.game.browse(
+            "POST", "/heartbeat", token=self.ann.token, json={"map": "M", "state": "city"}
+        )
+        self.assertEqual(news, [Heard(self.ann.id, "M", "city")])
+
+    def test_an_odd_or_missing_body_still_counts(self) -> None:
+        for sent in (
+            {},
+            {"json": {}},
+            {"json": []},
+            {"json": {"map": 7, "state": None}},
+            {"json": {"map": "x" * 9999}},
+        ):
+            self.assertEqual(
+                self.game.browse("POST", "/heartbeat", token=self.ann.token, **sent).body, b"20000"
+            )
+        self.assertEqual(self.online(), 1)
+
+    def test_unparseable_json_does_not(self) -> None:
+        page = self.game.browse("POST", "/heartbeat", token=self.ann.token, data=b"{")
+        self.assertEqual(page.status, 400)
+        self.assertEqual(self.online(), 0)
+
+    def test_no_or_a_bogus_token_is_401(self) -> None:
+        for token in (None, "x.y.z"):
+            self.assertEqual(
+                self.game.browse("POST", "/heartbeat", token=token, json={}).status, 401
+            )
+
+    def test_a_game_servers_own_beat_records_nothing(self) -> None:
+        page = self.game.browse(
+            "POST", "/heartbeat", game_server=GAME_SERVER_KEY, json={"map": "M"}
+        )
+        self.assertEqual((page.status, page.body), (200, b"20000"))
+        self.assertEqual(self.online(), 0)
+
+    def test_the_count_needs_an_account_key(self) -> None:
+        self.assertEqual(self.game.browse("GET", "/svc/api/PublicOnlineStats").status, 401)
+
+
+class OnlineTests(SynchronousTestCase):
+    def test_it_is_bounded(self) -> None:
+        online = OnlineInMemory()
+        for n in range(MAX_PLAYERS + 5):
+            online.hear(str(n), "", "", 0.0)
+        self.assertEqual(online.count(0.0), MAX_PLAYERS)
+        self.assertIsNone(online.last("0", 0.0))
+
+    @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 50))))
+    def test_exactly_those_heard_within_ninety_seconds_are_online(
+        self, beats: list[tuple[str, float]]
+    ) -> None:
+        online, now, last = OnlineInMemory(), 0.0, {}
+        for who, later in beats:
+            now += later
+            online.hear(who, "", "", now)
+            last[who] = now
+        expected = {who for who, at in last.items() if now - at < 90}
+        self.assertEqual({beat.account_id for beat in online.all(now)}, expected)
+
+
+class PlaceTests(SynchronousTestCase):
+    def test_it_is_read_from_the_map_then_from_the_state(self) -> None:
+        for map_path, state, expected in (
+            ("/Game/Maps/Map_LoginMenu", "city", "menu"),
+            ("Map_LoginMenu", "", "menu"),
+            (CITY, "", "city"),
+            ("river_02_persistent?Name=x", "menu", "city"),
+            ("other_11_persistent", "", "city"),
+            ("/Game/Maps/islands/dojo/training_dojo_persistent", "", "dojo"),
+            ("/Game/Maps/islands/1705/dia_moss_triforce", "", "tutorial"),
+            ("/Game/Maps/islands/1705/dia_moss_triforce_2", "", "hunt"),
+            ("/Game/Maps/arena/pit/", "", "hunt"),
+            ("/Game/Maps/city/river_02_persistent/", "", "city"),
+            ("", "menu", "menu"),
+            ("", "lobby", "menu"),
+            ("", "city", "city"),
+            ("", "island", "hunt"),
+            ("", "", "unknown"),
+            ("  ", "odd", "unknown"),
+        ):
+            self.assertEqual(place(map_path, state, CITY).value, expected, (map_path, state))
+
+    @given(st.text(), st.text(), st.text())
+    def test_any_text_has_a_place(self, map_path: str, state: str, city: str) -> None:
+        self.assertIsInstance(place(map_path, state, city), Place)

@@ -1,0 +1,352 @@
+"""Spec: 1 §4 Friends, §6, §7, §8; 2 §4 Friends, §7."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.signals import Blocked, FriendAccepted, Unfriended
+from svcserver.kernel.times import iso
+from svcserver.metagame.social.friends.book import FriendBook
+from svcserver.metagame.social.friends.rules import ACCEPTED, PENDING, Friendship
+from svcserver.metagame.social.friends.store import SqlFriends
+from tests.support.game import GAME_SERVER_KEY, START, Game, Player
+
+FRIENDS = "/friends/api/public/friends/"
+BLOCKS = "/friends/api/public/blocklist/"
+
+
+class Base(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.game = Game(self)
+        self.ann, self.bob, self.cat = (self.game.player(name) for name in ("Ann", "Bob", "Cat"))
+        self.news: list[Any] = []
+        news = self.game.parts.news
+        for signal in (news.blocked, news.unfriended, news.friend_accepted):
+            signal.connect(self.news.append)
+
+    def friend(self, method: str, by: Player, whom: str) -> int:
+        path = f"{FRIENDS}{by.id}/{whom}"
+        return self.game.browse(method, path, token=by.token).status
+
+    def block(self, method: str, by: Player, whom: str) -> int:
+        path = f"{BLOCKS}{by.id}/{whom}"
+        return self.game.browse(method, path, token=by.token).status
+
+    def list_of(self, who: Player, pending: bool = True) -> Any:
+        query = "?includePending=true" if pending else ""
+        return self.game.browse("GET", FRIENDS + who.id + query, token=who.token).json
+
+    def befriend(self, one: Player, other: Player) -> None:
+        self.assertEqual(self.friend("POST", one, other.id), 204)
+        self.assertEqual(self.friend("POST", other, one.id), 204)
+
+    def fill(self, who: Player, count: int, *, status: str, sent: bool) -> None:
+        """Rows with accounts that exist only as text."""
+
+        def work(tx: Any) -> None:
+            for number in range(count):
+                other = f"UID-x{number}"
+                asker, asked = (who.id, other) if sent else (other, who.id)
+                SqlFriends(tx).add(Friendship(asker, asked, status, 1))
+
+        self.game.ledger.now(work)
+
+
+class RequestTests(Base):
+    def test_a_request_is_pending_until_the_other_posts_back(self) -> None:
+        page = self.game.browse(
+            "POST", f"{FRIENDS}{self.ann.id}/{self.bob.id}", token=self.ann.token
+        )
+        self.assertEqual((page.status, page.body), (204, b""))
+        entry = {
+            "accountId": self.bob.id,
+            "status": "PENDING",
+            "direction": "OUTBOUND",
+            "created": iso(START),
+        }
+        self.assertEqual(self.list_of(self.ann), [entry])
+        entry = entry | {"accountId": self.ann.id, "direction": "INBOUND"}
+        self.assertEqual(self.list_of(self.bob), [entry])
+        self.assertEqual(self.list_of(self.ann, pending=False), [])
+        self.game.clock.advance(5)
+        self.assertEqual(self.friend("POST", self.bob, self.ann.id), 204)
+        accepted = entry | {"status": "ACCEPTED"}
+        self.assertEqual(self.list_of(self.bob, pending=False), [accepted])
+        self.assertEqual(self.news, [FriendAccepted(self.ann.id, self.bob.id, iso(START))])
+
+    def test_asking_again_changes_nothing(self) -> None:
+        self.befriend(self.ann, self.bob)
+        for one, other in ((self.ann, self.bob), (self.bob, self.ann)):
+            self.assertEqual(self.friend("POST", one, other.id), 204)
+        self.game.clock.advance(1)
+        self.assertEqual(self.friend("POST", self.ann, self.cat.id), 204)
+        self.assertEqual(self.friend("POST", self.ann, self.cat.id), 204)
+        self.assertEqual([one["status"] for one in self.list_of(self.ann)], [ACCEPTED, PENDING])
+
+    def test_either_side_ends_it_in_any_state(self) -> None:
+        for one, other in ((self.ann, self.bob), (self.bob, self.ann)):
+            self.friend("POST", self.ann, self.bob.id)
+            self.assertEqual(self.friend("DELETE", one, other.id), 204)
+            self.assertEqual(self.list_of(self.ann), [])
+            self.assertEqual(self.news, [])
+            self.befriend(self.ann, self.bob)
+            self.news.clear()
+            self.assertEqual(self.friend("DELETE", one, other.id), 204)
+            self.assertEqual(self.list_of(self.bob), [])
+            self.assertEqual(self.news, [Unfriended(one.id, other.id)])
+            self.news.clear()
+
+    def test_ending_what_was_not_there_is_204(self) -> None:
+        for whom in (self.bob.id, "UID-nobody", self.ann.id):
+            self.assertEqual(self.friend("DELETE", self.ann, whom), 204)
+        self.assertEqual(self.news, [])
+
+    def test_refusals_of_a_request(self) -> None:
+        for whom, status in (
+            ("not.an.id", 404),
+            ("x" * 65, 404),
+            (self.ann.id, 400),
+            ("UID-nobody", 404),
+        ):
+            path = f"{FRIENDS}{self.ann.id}/{whom}"
+            page = self.game.browse("POST", path, token=self.ann.token)
+            self.assertEqual((page.status, page.body), (status, b""), whom)
+        self.assertEqual(self.friend("DELETE", self.ann, "not.an.id"), 404)
+
+    def test_only_the_own_list_may_be_changed(self) -> None:
+        for prefix, methods in ((FRIENDS, ("POST", "DELETE")), (BLOCKS, ("POST", "PUT", "DELETE"))):
+            for method in methods:
+                path = f"{prefix}{self.bob.id}/{self.cat.id}"
+                for sent, status in (
+                    ({"token": self.ann.token}, 403),
+                    ({}, 401),
+                    ({"game_server": GAME_SERVER_KEY}, 403),
+                ):
+                    self.assertEqual(self.game.browse(method, path, **sent).status, status)
+        self.assertEqual(self.list_of(self.bob), [])
+
+    def test_a_block_either_way_refuses_a_request(self) -> None:
+        self.block("POST", self.ann, self.bob.id)
+        self.assertEqual(self.friend("POST", self.ann, self.bob.id), 403)
+        self.assertEqual(self.friend("POST", self.bob, self.ann.id), 403)
+
+    def test_the_list_holds_200_on_either_side(self) -> None:
+        self.fill(self.ann, 199, status=ACCEPTED, sent=False)
+        self.assertEqual(self.friend("POST", self.bob, self.ann.id), 204)
+        self.assertEqual(self.friend("POST", self.cat, self.ann.id), 409)
+        self.assertEqual(self.friend("POST", self.ann, self.cat.id), 409)
+        self.assertEqual(self.friend("POST", self.ann, self.bob.id), 204, "the 200th")
+
+    def test_accepting_beyond_200_friends_is_refused(self) -> None:
+        self.fill(self.ann, 200, status=ACCEPTED, sent=False)
+        asked = Friendship(self.bob.id, self.ann.id, PENDING, 1)
+        self.game.ledger.now(lambda tx: SqlFriends(tx).add(asked))
+        self.assertEqual(self.friend("POST", self.ann, self.bob.id), 409)
+
+    def test_fifty_unanswered_requests_are_the_most(self) -> None:
+        self.fill(self.ann, 49, status=PENDING, sent=True)
+        self.assertEqual(self.friend("POST", self.ann, self.bob.id), 204)
+        self.assertEqual(self.friend("POST", self.ann, self.cat.id), 409)
+        self.friend("DELETE", self.ann, self.bob.id)
+        self.assertEqual(self.friend("POST", self.ann, self.cat.id), 204)
+
+    def test_received_requests_do_not_count_as_unanswered(self) -> None:
+        self.fill(self.ann, 60, status=PENDING, sent=False)
+        self.assertEqual(self.friend("POST", self.ann, self.bob.id), 204)
+
+    def test_twenty_new_requests_in_ten_minutes(self) -> None:
+        others = [self.game.player(f"Other_{number}") for number in range(21)]
+        for other in others[:20]:
+            self.assertEqual(self.friend("POST", self.ann, other.id), 204)
+            self.assertEqual(self.friend("POST", self.ann, other.id), 204)
+            self.assertEqual(self.friend("DELETE", self.ann, other.id), 204)
+        self.assertEqual(self.friend("POST", self.ann, others[20].id), 409)
+        self.assertEqual(self.friend("POST", self.bob, self.ann.id), 204)
+        self.assertEqual(self.friend("POST", self.ann, self.bob.id), 204, "accepting is free")
+        self.game.clock.advance(600)
+        self.assertEqual(self.friend("POST", self.ann, others[20].id), 204)
+
+    def test_refused_requests_cost_no_place(self) -> None:
+        for _ in range(25):
+            self.assertEqual(self.friend("POST", self.ann, "UID-nobody"), 404)
+        self.assertEqual(self.friend("POST", self.ann, self.bob.id), 204)
+
+
+class ListTests(Base):
+    def test_another_or_no_or_a_bad_token_sees_nothing(self) -> None:
+        self.befriend(self.ann, self.bob)
+        self.block("PUT", self.ann, self.cat.id)
+        for token in (self.bob.token, None, "rubbish"):
+            page = self.game.browse("GET", FRIENDS + self.ann.id, token=token)
+            self.assertEqual((page.status, page.json), (200, []))
+            page = self.game.browse("GET", BLOCKS + self.ann.id, token=token)
+            self.assertEqual((page.status, page.json), (200, {"blockedUsers": []}))
+
+    def test_the_oldest_stands_first(self) -> None:
+        for other in (self.cat, self.bob):
+            self.friend("POST", self.ann, other.id)
+            self.game.clock.advance(1)
+        listed = [one["accountId"] for one in self.list_of(self.ann)]
+        self.assertEqual(listed, [self.cat.id, self.bob.id])
+
+    def test_only_the_word_true_adds_pending_ones(self) -> None:
+        self.friend("POST", self.ann, self.bob.id)
+        path = f"{FRIENDS}{self.ann.id}?includePending=1"
+        self.assertEqual(self.game.browse("GET", path, token=self.ann.token).json, [])
+
+    def test_fixed_reads(self) -> None:
+        path = "/friends/api/public/list/any/UID-x/recentPlayers"
+        self.assertEqual(self.game.browse("GET", path).json, [])
+        page = self.game.browse("GET", "/friends/api/v1/UID-x/settings")
+        self.assertEqual(page.json, {"acceptInvites": "public"})
+
+    def test_misc_routes_0_hides_the_four_reads_and_nothing_else(self) -> None:
+        game = Game(self, MISC_ROUTES="0")
+        ann, bob = game.player("Ann"), game.player("Bob")
+        for path in (
+            FRIENDS + ann.id,
+            BLOCKS + ann.id,
+            "/friends/api/public/list/any/UID-x/recentPlayers",
+            "/friends/api/v1/UID-x/settings",
+        ):
+            page = game.browse("GET", path, token=ann.token)
+            self.assertEqual((page.status, page.body), (404, b""))
+        page = game.browse("POST", f"{FRIENDS}{ann.id}/{bob.id}", token=ann.token)
+        self.assertEqual(page.status, 204)
+
+
+class BlockTests(Base):
+    def blocked(self, who: Player) -> list[str]:
+        found = self.game.browse("GET", BLOCKS + who.id, token=who.token).json
+        return list(found["blockedUsers"])
+
+    def test_a_block_is_kept_and_ends_the_friendship(self) -> None:
+        for method in ("POST", "PUT"):
+            self.befriend(self.ann, self.bob)
+            self.news.clear()
+            self.assertEqual(self.block(method, self.ann, self.bob.id), 204)
+            self.assertEqual(self.blocked(self.ann), [self.bob.id])
+            self.assertEqual(self.blocked(self.bob), [])
+            self.assertEqual(self.list_of(self.ann), [])
+            self.assertEqual(self.list_of(self.bob), [])
+            self.assertEqual(self.block(method, self.ann, self.bob.id), 204)
+            self.assertEqual(self.news, [Blocked(self.ann.id, self.bob.id)])
+            self.assertEqual(self.block("DELETE", self.ann, self.bob.id), 204)
+            self.assertEqual(self.blocked(self.ann), [])
+
+    def test_refusals_of_a_block(self) -> None:
+        for whom, status in (("not.an.id", 404), (self.ann.id, 400), ("UID-nobody", 404)):
+            self.assertEqual(self.block("POST", self.ann, whom), status)
+            self.assertEqual(self.block("PUT", self.ann, whom), status)
+        self.assertEqual(self.block("DELETE", self.ann, "not.an.id"), 404)
+        self.assertEqual(self.block("DELETE", self.ann, "UID-nobody"), 204)
+
+    def test_200_blocks_are_the_most(self) -> None:
+        def work(tx: Any) -> None:
+            for number in range(199):
+                SqlFriends(tx).block(self.ann.id, f"UID-x{number}", 1)
+
+        self.game.ledger.now(work)
+        self.assertEqual(self.block("POST", self.ann, self.bob.id), 204)
+        self.assertEqual(self.block("POST", self.ann, self.cat.id), 409)
+        self.assertEqual(self.block("POST", self.ann, self.bob.id), 204, "blocked already")
+        self.assertEqual(len(self.blocked(self.ann)), 200)
+
+    def test_unblocking_brings_nothing_back(self) -> None:
+        self.befriend(self.ann, self.bob)
+        self.block("POST", self.ann, self.bob.id)
+        self.block("DELETE", self.ann, self.bob.id)
+        self.assertEqual(self.list_of(self.ann), [])
+        self.assertEqual(self.friend("POST", self.bob, self.ann.id), 204)
+
+    def test_block_friendship_and_invites_go_in_one_transaction_or_not_at_all(self) -> None:
+        self.befriend(self.ann, self.bob)
+        self.news.clear()
+
+        def broken(tx: Any, one: str, other: str) -> None:
+            raise ZeroDivisionError
+
+        parts = self.game.parts
+        book = FriendBook(
+            parts.ledger, parts.now, parts.news.blocked, also_block=[broken], also_unfriend=[broken]
+        )
+        for act in (book.block, book.unfriend):
+            asked = Deferred.fromCoroutine(act(self.ann.id, self.bob.id))
+            self.failureResultOf(asked, ZeroDivisionError)
+        self.assertEqual(self.blocked(self.ann), [])
+        self.assertEqual(len(self.list_of(self.ann, pending=False)), 1)
+        self.assertEqual(self.news, [])
+
+
+class ManagementTests(Base):
+    PATH = "/svc/api/Friends"
+
+    def ask(self, by: Player | None, body: Any, **more: Any) -> Any:
+        key = by.key if by is not None else None
+        return self.game.browse("POST", self.PATH, key=key, json=body, **more)
+
+    def test_the_four_results(self) -> None:
+        for by, to, result in (
+            (self.ann, "bOB", "requested"),
+            (self.ann, "Bob", "already_requested"),
+            (self.bob, "ann", "accepted"),
+            (self.ann, "Bob", "already_friends"),
+        ):
+            page = self.ask(by, {"Username": to})
+            spelled = "Bob" if by is self.ann else "Ann"
+            self.assertEqual(page.status, 200)
+            self.assertEqual(page.json, {"From": by.name, "To": spelled, "Result": result})
+        self.assertEqual(len(self.news), 1)
+
+    def test_refusals(self) -> None:
+        self.block("POST", self.cat, self.ann.id)
+        for body, status, word in (
+            ({}, 400, "bad_request"),
+            ({"Username": 7}, 400, "bad_request"),
+            ([], 400, "bad_request"),
+            ({"Username": "Nobody"}, 404, "not_found"),
+            ({"Username": "Ann"}, 400, "self"),
+            ({"Username": "Cat"}, 403, "blocked"),
+            ({"Username": "Bob", "From": "Cat"}, 403, "forbidden"),
+        ):
+            page = self.ask(self.ann, body)
+            self.assertEqual((page.status, page.json["error"]), (status, word), body)
+            self.assertEqual(list(page.json), ["error", "message"])
+
+    def test_limits_have_their_words(self) -> None:
+        self.fill(self.ann, 50, status=PENDING, sent=True)
+        self.assertEqual(self.ask(self.ann, {"Username": "Bob"}).json["error"], "pending_limit")
+        others = [self.game.player(f"Other_{number}") for number in range(21)]
+        for other in others[:20]:
+            self.assertEqual(self.ask(self.cat, {"Username": other.name}).status, 200)
+        page = self.ask(self.cat, {"Username": others[20].name})
+        self.assertEqual((page.status, page.json["error"]), (409, "rate"))
+
+    def test_a_full_list_is_the_limit(self) -> None:
+        self.fill(self.ann, 200, status=ACCEPTED, sent=False)
+        page = self.ask(self.ann, {"Username": "Bob"})
+        self.assertEqual((page.status, page.json["error"]), (409, "limit"))
+
+    def test_no_json_is_bad_request_and_no_key_is_a_bare_401(self) -> None:
+        page = self.game.browse("POST", self.PATH, key=self.ann.key, data=b"{")
+        self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
+        for key in (None, "UUK_" + "0" * 48):
+            page = self.game.browse("POST", self.PATH, key=key, json={"Username": "Bob"})
+            self.assertEqual((page.status, page.body), (401, b""))
+
+    def test_an_admin_acts_for_another_by_name_or_id_but_never_through_a_proxy(self) -> None:
+        root = self.game.player("Root", admin=True)
+        page = self.ask(root, {"Username": "Bob", "From": "aNN"})
+        self.assertEqual(page.json, {"From": "Ann", "To": "Bob", "Result": "requested"})
+        page = self.ask(root, {"Username": "Ann", "From": self.bob.id})
+        self.assertEqual(page.json["Result"], "accepted")
+        page = self.ask(root, {"Username": "Ann", "From": "Nobody"})
+        self.assertEqual((page.status, page.json["error"]), (404, "not_found"))
+        for by in (root, self.ann):
+            page = self.ask(by, {"Username": "Bob", "From": "Ann"}, headers={"Via": "x"})
+            self.assertEqual((page.status, page.body), (403, b""))
+        page = self.ask(self.cat, {"Username": "Bob"}, headers={"Via": "x"})
+        self.assertEqual(page.status, 200)

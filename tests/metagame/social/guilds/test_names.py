@@ -1,0 +1,178 @@
+"""Spec: 1 §4 Guilds, name and nameplate checks."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.refusals import Refusal
+from svcserver.metagame.social.guilds.names import Words, name_of, nameplate_of, readings
+from tests.metagame.social.guilds.base import Base, code
+
+WORDS = Words.of()
+
+
+def said(check: object, *args: object) -> str:
+    """The code of the refusal, empty when allowed."""
+    try:
+        check(*args)  # type: ignore[operator]
+    except Refusal as why:
+        return f"{why.status} {why.code.removesuffix('AdorableQuillshot')}"
+    return ""
+
+
+class ListTests(SynchronousTestCase):
+    def test_every_list_of_reserved_words_has_its_place(self) -> None:
+        words, without = Words.of(), Words.of(reserved=False)
+        for name, plate in (("Support", "gm"), ("D3v3l0pers", "m0ds"), ("xAdminx", "st4ff")):
+            self.assertTrue(words.is_reserved_name(name), name)
+            self.assertTrue(words.is_reserved_nameplate(plate), plate)
+            self.assertFalse(without.is_reserved_name(name), name)
+            self.assertFalse(without.is_reserved_nameplate(plate), plate)
+        self.assertFalse(words.is_reserved_name("Supporters"))
+        self.assertFalse(words.is_reserved_nameplate("gmx"))
+
+
+class NameTests(SynchronousTestCase):
+    def test_names(self) -> None:
+        for name, expected in (
+            ("Abcd", ""),
+            ("A" * 6 + "bcdefghij", ""),
+            ("Abcdefghijklmno", ""),
+            ("Abc", "400 Obedient"),
+            ("Abcdefghijklmnop", "400 Obedient"),
+            ("", "400 Obedient"),
+            ("Ab cd", "400 Obedient"),
+            (" Abcd", "400 Obedient"),
+            ("Abcd\n", "400 Obedient"),
+            ("Äbcd", "400 Obedient"),
+            ("Abcd٣", "400 Obedient"),
+            ("Ab_cd", "400 Obedient"),
+            (None, "400 Obedient"),
+            (1234, "400 Obedient"),
+            (["Abcd"], "400 Obedient"),
+            ("Abc123456", ""),
+            ("Abc1234567", "400 Numbered"),
+            ("1234567", "400 Numbered"),
+            ("aaaaaaBcd", ""),
+            ("aAaAaAaBcd", "400 Lettered"),
+            ("bcdzzzzzzz", "400 Lettered"),
+            ("1111112", "400 Numbered"),
+            ("1488", "400 Nasty"),
+            ("x1488", ""),
+            ("ShitHeads", "400 Nasty"),
+            ("xSH1Tx", "400 Nasty"),
+            ("Fuckers", "400 Nasty"),
+            ("theKKKs", "400 Nasty"),
+            ("Assassins", ""),
+            ("Torpedo", ""),
+            ("Therapist", ""),
+            ("Administrators", "409 Seized"),
+            ("4dm1n", "409 Seized"),
+            ("theStaff", "409 Seized"),
+            ("M0derator", "409 Seized"),
+            ("Support", "409 Seized"),
+            ("5upp0rt", "409 Seized"),
+            ("Supporters", ""),
+            ("Developer", "409 Seized"),
+            ("Servers", "409 Seized"),
+            ("Serverside", ""),
+        ):
+            self.assertEqual(said(name_of, WORDS, name), expected, name)
+
+    def test_nameplates(self) -> None:
+        for nameplate, expected in (
+            ("", ""),
+            (None, ""),
+            ("AB", ""),
+            ("ABCDEF", ""),
+            ("A", "400 Dutiful"),
+            ("ABCDEFG", "400 Dutiful"),
+            ("A B", "400 Dutiful"),
+            ("AB\n", "400 Dutiful"),
+            (7, "400 Dutiful"),
+            (False, "400 Dutiful"),
+            ("SS", "400 Dirty"),
+            ("1488", "400 Dirty"),
+            ("xKKK", "400 Dirty"),
+            ("5H17", "400 Dirty"),
+            ("SSX", ""),
+            ("GM", "409 Captured"),
+            ("DEV", "409 Captured"),
+            ("D3V", "409 Captured"),
+            ("DRX", ""),
+            ("admin", "409 Captured"),
+            ("xStaff", "409 Captured"),
+        ):
+            self.assertEqual(said(nameplate_of, WORDS, nameplate), expected, nameplate)
+
+    def test_the_owner_adds_words_in_any_spelling(self) -> None:
+        words = Words.of(("b4d", "L1ly", ""))
+        for name in ("Bad1Guild", "xB4Dx", "Lily", "L1LY", "1i1yFans"):
+            self.assertEqual(said(name_of, words, name), "400 Nasty", name)
+        self.assertEqual(said(nameplate_of, words, "B4D"), "400 Dirty")
+        self.assertEqual(said(name_of, words, "Good"), "")
+
+    def test_reserved_words_can_be_switched_off_and_offensive_ones_stay(self) -> None:
+        words = Words.of(reserved=False)
+        for name in ("Admins", "Support"):
+            self.assertEqual(said(name_of, words, name), "")
+        self.assertEqual(said(nameplate_of, words, "GM"), "")
+        self.assertEqual(said(name_of, words, "Fuckers"), "400 Nasty")
+        self.assertEqual(said(nameplate_of, words, "SS"), "400 Dirty")
+
+    def test_every_swap_is_undone_and_one_has_two_readings(self) -> None:
+        self.assertEqual(readings("0134578$@X"), {"oieastbsax", "oleastbsax"})
+
+    @settings(max_examples=100, deadline=None)
+    @given(st.one_of(st.text(max_size=20), st.integers(), st.none(), st.lists(st.integers())))
+    def test_anything_is_allowed_or_refused_with_a_code(self, name: object) -> None:
+        for check in (name_of, nameplate_of):
+            refusal = said(check, WORDS, name)
+            self.assertTrue(refusal == "" or refusal.split()[1:], refusal)
+            if refusal == "" and name is not None:
+                self.assertTrue(name == "" or (str(name).isascii() and str(name).isalnum()))
+
+
+class ValidateTests(Base):
+    def test_a_good_pair_is_acknowledged_and_nothing_is_created(self) -> None:
+        self.ack(self.validate(self.ann, "Slayers", "SLY", leader_account_id="UID-other"))
+        self.assertIsNone(self.mine(self.ann))
+        page = self.do("POST", "/validate", self.ann, {"name": "Slayers"})
+        self.ack(page)
+
+    def test_the_order_of_the_checks(self) -> None:
+        self.found(self.bob, "Taken", "TKN")
+        for name, nameplate, status, word in (
+            ("no", "!", 400, "Obedient"),
+            ("a1234567", "!", 400, "Numbered"),
+            ("aaaaaaaShit", "!", 400, "Lettered"),
+            ("AdminShit", "!", 400, "Nasty"),
+            ("Admins", "!", 409, "Seized"),
+            ("tAKEN", "!", 409, "Seized"),
+            ("Slayers", "!", 400, "Dutiful"),
+            ("Slayers", "SS", 400, "Dirty"),
+            ("Slayers", "GM", 409, "Captured"),
+            ("Slayers", "tkn", 409, "Captured"),
+        ):
+            self.refused(self.validate(self.ann, name, nameplate), status, word)
+        self.refused(self.validate(self.bob, "no", "!"), 409, "Occupied")
+        for body in ({}, [], None):
+            page = self.do("POST", "/validate", self.ann, body)
+            self.refused(page, 400, "Obedient")
+
+    def test_the_empty_nameplate_is_never_taken(self) -> None:
+        self.found(self.ann, "First")
+        self.found(self.bob, "Second")
+        self.ack(self.validate(self.cat, "Third"))
+
+
+class SwitchTests(Base):
+    environ = {"GUILD_RESERVED_NAMES": "0", "GUILD_NAME_DENYLIST": " b4d ,, evil"}  # noqa: RUF012
+
+    def test_the_owners_words_count(self) -> None:
+        self.ack(self.validate(self.ann, "Admins", "GM"))
+        for name in ("Bad1Guild", "3v1lOnes", "Fuckers"):
+            page = self.validate(self.ann, name)
+            self.assertEqual((page.status, page.json["code"]), (400, code("Nasty")))

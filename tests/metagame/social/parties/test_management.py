@@ -1,0 +1,49 @@
+"""Party invites from the launcher or the owner. Spec: 2 §4 PartyInvite, §7."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.metagame.social.parties.base import Base
+from tests.support.game import Player
+
+
+class ManagementTests(Base):
+    def ask(self, by: Player, body: Any, **more: Any) -> Any:
+        return self.game.browse("POST", "/svc/api/PartyInvite", key=by.key, json=body, **more)
+
+    def test_it_invites_into_the_key_owners_party(self) -> None:
+        page = self.ask(self.bob, {"Username": "cAT"})
+        self.assertEqual((page.status, page.json), (200, {"From": "Bob", "To": "Cat"}))
+        self.assertEqual(self.invites(self.cat)[0]["sendingPlayerId"], self.bob.id)
+
+    def test_the_partys_refusals_keep_their_status(self) -> None:
+        self.join(self.ann, self.bob)
+        self.block(self.dan, self.ann)
+        for by, to, status in (
+            (self.bob, "Cat", 403),
+            (self.ann, "Bob", 409),
+            (self.ann, "Ann", 409),
+            (self.ann, "Dan", 403),
+        ):
+            page = self.ask(by, {"Username": to})
+            self.assertEqual((page.status, page.json["error"]), (status, "party_invite_refused"))
+            self.assertTrue(page.json["message"])
+
+    def test_other_refusals(self) -> None:
+        for body, status, word in (
+            ({}, 400, "bad_request"),
+            ({"Username": "Nobody"}, 404, "not_found"),
+            ({"Username": "Bob", "From": "Cat"}, 403, "forbidden"),
+        ):
+            page = self.ask(self.ann, body)
+            self.assertEqual((page.status, page.json["error"]), (status, word))
+        page = self.game.browse("POST", "/svc/api/PartyInvite", key=self.ann.key, data=b"nope")
+        self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
+        page = self.game.browse("POST", "/svc/api/PartyInvite", json={"Username": "Bob"})
+        self.assertEqual((page.status, page.body), (401, b""))
+
+    def test_an_admin_invites_for_another(self) -> None:
+        root = self.game.player("Root", admin=True)
+        page = self.ask(root, {"Username": "Cat", "From": "bob"})
+        self.assertEqual(page.json, {"From": "Bob", "To": "Cat"})

@@ -1,0 +1,307 @@
+"""Spec: 1 §3 Party invite, §4 Parties, §7, §8; 2 §4 PartyInvite, §7."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.refusals import Conflict
+from svcserver.kernel.signals import PartyChanged
+from svcserver.metagame.social.parties.routes import PartyCandidate, show
+from svcserver.metagame.social.parties.rules import PartiesInMemory, Party
+from tests.metagame.social.parties.base import Base
+from tests.support.game import GAME_SERVER_KEY
+
+
+class PollTests(Base):
+    def test_a_party_of_one_has_exactly_the_placeholder_shape(self) -> None:
+        party = self.poll(self.ann)
+        self.assertEqual(
+            party,
+            {
+                "candidateId": "SOLO_CANDIDATE",
+                "candidateState": "QUEUED_FOR_START",
+                "gauntletLevel": None,
+                "leaderPlayerId": self.ann.id,
+                "partyId": party["partyId"],
+                "playerHuntId": None,
+                "playerStates": [
+                    {
+                        "playerId": self.ann.id,
+                        "isMemberOfCandidate": True,
+                        "platform": "win",
+                        "displayName": "Ann",
+                        "consoleSessionId": None,
+                    }
+                ],
+            },
+        )
+        self.assertEqual(self.poll(self.ann), party, "the id is stable")
+
+    def test_a_party_of_two_has_eight_keys_in_join_order(self) -> None:
+        party_id = self.join(self.bob, self.ann)
+        party = self.poll(self.ann)
+        self.assertEqual(
+            list(party),
+            [
+                "partyId",
+                "leaderPlayerId",
+                "playerIds",
+                "playerStates",
+                "candidateState",
+                "candidateId",
+                "playerHuntId",
+                "gauntletLevel",
+            ],
+        )
+        self.assertEqual(party["partyId"], party_id)
+        self.assertEqual(party["leaderPlayerId"], self.bob.id)
+        self.assertEqual(party["playerIds"], [self.bob.id, self.ann.id])
+        names = [one["displayName"] for one in party["playerStates"]]
+        self.assertEqual(names, ["Bob", "Ann"])
+        for key in ("candidateState", "candidateId", "playerHuntId", "gauntletLevel"):
+            self.assertIsNone(party[key])
+        self.assertEqual({one["isMemberOfCandidate"] for one in party["playerStates"]}, {False})
+
+    def test_a_candidate_shows_in_the_party(self) -> None:
+        candidate = PartyCandidate("c", "MATCHING", "hunt", frozenset({"a"}))
+        shown = show(Party("p", "a", ("a", "b")), {"a": "A", "b": "B"}, candidate)
+        self.assertEqual(
+            (shown["candidateId"], shown["candidateState"], shown["playerHuntId"]),
+            ("c", "MATCHING", "hunt"),
+        )
+        members = [one["isMemberOfCandidate"] for one in shown["playerStates"]]
+        self.assertEqual(members, [True, False])
+
+    def test_any_body_will_do_but_a_player_is_needed(self) -> None:
+        for sent in ({}, {"json": []}, {"json": {}}, {"data": b""}):
+            page = self.game.browse("POST", "/party", token=self.ann.token, **sent)
+            self.assertEqual(page.status, 200)
+        rows = (
+            ("POST", ""),
+            ("PUT", "/invite"),
+            ("PUT", "/invite/accept/x"),
+            ("DELETE", "/invite"),
+            ("DELETE", "/member"),
+            ("DELETE", "/member/x"),
+            ("PUT", "/member/promote/x"),
+            ("DELETE", "/leader/x"),
+            ("POST", "/status"),
+        )
+        for method, path in rows:
+            page = self.game.browse(method, "/party" + path)
+            self.assertEqual(page.status, 401, path)
+            page = self.game.browse(method, "/party" + path, game_server=GAME_SERVER_KEY)
+            self.assertEqual(page.status, 403, path)
+
+    def test_a_renamed_member_shows_the_new_name(self) -> None:
+        root = self.game.player("Root", admin=True)
+        self.poll(self.ann)
+        body = {"UserId": self.ann.id, "NewUsername": "Anna"}
+        self.game.browse("POST", "/svc/api/RenameUser", key=root.key, json=body)
+        self.assertEqual(self.poll(self.ann)["playerStates"][0]["displayName"], "Anna")
+
+
+class NoSoloStubTests(Base):
+    environ = {"PARTY_SOLO_STUB": "0", "ACCOUNT_DISPLAY_NAME": "0"}  # noqa: RUF012
+
+    def test_a_party_of_one_has_no_candidate_and_no_name(self) -> None:
+        party = self.poll(self.ann)
+        self.assertEqual((party["candidateId"], party["candidateState"]), (None, None))
+        [state] = party["playerStates"]
+        self.assertEqual((state["isMemberOfCandidate"], state["displayName"]), (False, {}))
+        self.assertEqual(len(party), 7)
+        self.invite(self.ann, self.bob.id)
+        self.assertEqual(self.invites(self.bob)[0]["sendingDisplayName"], {})
+
+
+class LeaveTests(Base):
+    def test_leaving_is_always_200(self) -> None:
+        for _ in range(2):
+            page = self.do("DELETE", "/member", self.ann)
+            self.assertEqual((page.status, page.json), (200, {}))
+
+    def test_a_leaver_gets_a_new_party_and_the_next_in_order_leads(self) -> None:
+        party_id = self.join(self.ann, self.bob, self.cat)
+        self.left.clear()
+        self.do("DELETE", "/member", self.ann)
+        self.assertEqual(self.left, [PartyChanged(party_id, (self.ann.id,))])
+        self.assertNotEqual(self.poll(self.ann)["partyId"], party_id)
+        self.assertEqual(self.poll(self.cat)["leaderPlayerId"], self.bob.id)
+
+    def test_the_leader_kicks(self) -> None:
+        party_id = self.join(self.ann, self.bob, self.cat)
+        page = self.do("DELETE", f"/member/{self.bob.id}", self.ann)
+        self.assertEqual((page.status, page.json), (200, {}))
+        self.assertNotEqual(self.poll(self.bob)["partyId"], party_id)
+        self.assertEqual(self.poll(self.ann)["playerIds"], [self.ann.id, self.cat.id])
+
+    def test_refusals_of_a_kick(self) -> None:
+        self.join(self.ann, self.bob, self.cat)
+        for by, whom, status in (
+            (self.bob, self.cat.id, 403),
+            (self.bob, self.dan.id, 404),
+            (self.ann, self.dan.id, 404),
+            (self.dan, self.ann.id, 404),
+        ):
+            page = self.do("DELETE", f"/member/{whom}", by)
+            self.assertEqual((page.status, page.json), (status, {}))
+
+    def test_naming_oneself_is_leaving(self) -> None:
+        party_id = self.join(self.ann, self.bob)
+        page = self.do("DELETE", f"/member/{self.bob.id}", self.bob)
+        self.assertEqual(page.status, 200)
+        self.assertNotEqual(self.poll(self.bob)["partyId"], party_id)
+
+    def test_the_leader_hands_over(self) -> None:
+        self.join(self.ann, self.bob)
+        for by, whom, status in (
+            (self.bob, self.ann.id, 403),
+            (self.bob, self.cat.id, 403),
+            (self.ann, self.cat.id, 404),
+            (self.ann, self.bob.id, 200),
+            (self.ann, self.bob.id, 403),
+            (self.bob, self.bob.id, 200),
+            (self.cat, self.ann.id, 404),
+        ):
+            page = self.do("PUT", f"/member/promote/{whom}", by)
+            self.assertEqual((page.status, page.json), (status, {}))
+        self.assertEqual(self.poll(self.ann)["leaderPlayerId"], self.bob.id)
+        self.assertEqual(self.poll(self.ann)["playerIds"], [self.ann.id, self.bob.id])
+
+
+class SilenceTests(Base):
+    def test_a_member_unheard_for_more_than_two_minutes_is_dropped_when_read(self) -> None:
+        self.join(self.ann, self.bob)
+        self.game.clock.advance(120)
+        self.assertEqual(len(self.poll(self.ann)["playerIds"]), 2)
+        self.game.clock.advance(0.5)
+        self.assertNotIn("playerIds", self.poll(self.ann))
+
+    def test_heartbeats_polls_and_actions_keep_a_member(self) -> None:
+        self.join(self.ann, self.bob)
+        signs = [
+            lambda: self.game.browse("POST", "/heartbeat", token=self.bob.token, json={}),
+            lambda: self.poll(self.bob),
+            lambda: self.do("POST", "/status", self.bob, {"playerIds": []}),
+            lambda: self.do("DELETE", "/invite", self.bob, {}),
+            lambda: self.do("DELETE", f"/leader/{self.ann.id}", self.bob),
+            lambda: self.accept(self.bob, "x"),
+            lambda: self.invite(self.bob, self.cat.id),
+        ]
+        for sign in signs:
+            self.game.clock.advance(100)
+            sign()
+            self.assertEqual(len(self.poll(self.ann)["playerIds"]), 2)
+
+    def test_a_silent_leader_is_removed_and_a_lively_one_is_not(self) -> None:
+        self.join(self.ann, self.bob, self.cat)
+        for advance in (60, 60):
+            self.game.clock.advance(advance)
+            self.poll(self.bob)
+            self.poll(self.cat)
+            page = self.do("DELETE", f"/leader/{self.ann.id}", self.bob)
+            self.assertEqual((page.status, page.json), (200, {}))
+            self.assertEqual(self.poll(self.bob)["leaderPlayerId"], self.ann.id)
+        self.game.clock.advance(1)
+        self.do("DELETE", f"/leader/{self.ann.id}", self.bob)
+        self.assertEqual(self.poll(self.cat)["leaderPlayerId"], self.bob.id)
+        self.assertEqual(self.do("DELETE", "/leader/x", self.dan).status, 200)
+
+    def test_the_last_one_is_never_dropped(self) -> None:
+        party_id = self.poll(self.ann)["partyId"]
+        self.game.clock.advance(1000)
+        self.assertEqual(self.poll(self.ann)["partyId"], party_id)
+
+    def test_when_all_are_silent_the_last_heard_keeps_the_party(self) -> None:
+        party_id = self.join(self.ann, self.bob, self.cat)
+        for who in (self.cat, self.ann, self.bob):
+            self.game.clock.advance(1)
+            self.poll(who)
+        self.game.clock.advance(500)
+        status = self.do("POST", "/status", self.dan, {"playerIds": [self.bob.id, self.ann.id]})
+        [party] = status.json["parties"]
+        self.assertEqual((party["partyId"], party["leaderPlayerId"]), (party_id, self.bob.id))
+
+
+class StatusTests(Base):
+    def test_each_party_once_and_the_callers_invites(self) -> None:
+        first = self.join(self.ann, self.bob)
+        second = self.poll(self.cat)["partyId"]
+        self.invite(self.ann, self.dan.id)
+        asked = [self.ann.id, self.bob.id, "UID-nobody", 7, None, self.cat.id, self.eve.id]
+        reply = self.do("POST", "/status", self.dan, {"playerIds": asked}).json
+        self.assertEqual([one["partyId"] for one in reply["parties"]], [first, second])
+        self.assertEqual([one["partyId"] for one in reply["invitations"]], [first])
+
+    def test_only_the_first_16_ids_count(self) -> None:
+        self.poll(self.ann)
+        asked = ["UID-x"] * 15 + [self.ann.id]
+        self.assertEqual(len(self.status_of(asked)["parties"]), 1)
+        asked = ["UID-x"] * 16 + [self.ann.id]
+        self.assertEqual(self.status_of(asked)["parties"], [])
+
+    def test_what_is_no_list_gives_two_empty_ones(self) -> None:
+        self.invite(self.ann, self.dan.id)
+        for asked in (None, "x", {}, 7):
+            self.assertEqual(self.status_of(asked), {"parties": [], "invitations": []})
+        page = self.do("POST", "/status", self.dan, [])
+        self.assertEqual(page.json, {"parties": [], "invitations": []})
+
+    def status_of(self, asked: Any) -> Any:
+        return self.do("POST", "/status", self.dan, {"playerIds": asked}).json
+
+
+class BoundTests(SynchronousTestCase):
+    def test_the_oldest_party_gives_way(self) -> None:
+        parties = PartiesInMemory(max_parties=3)
+        for number in range(5):
+            parties.poll(f"p{number}", 0.0)
+        self.assertEqual(len(parties), 3)
+        self.assertIsNone(parties.of("p0", 0.0))
+        self.assertIsNotNone(parties.of("p4", 0.0))
+
+    def test_a_player_long_gone_is_swept(self) -> None:
+        parties = PartiesInMemory()
+        parties.poll("ann", 0.0)
+        parties.poll("bob", 3500.0)
+        parties.invite("bob", "ann", 3500.0)
+        parties.poll("bob", 3602.0)
+        self.assertIsNone(parties.of("ann", 3602.0))
+        parties.poll("bob", 4000.0)
+        self.assertEqual((len(parties), parties._invites, parties._invited), (1, {}, {}))
+
+    def test_it_sweeps_once_a_minute_who_has_been_silent_for_more_than_an_hour(self) -> None:
+        parties = PartiesInMemory()
+        parties.poll("ann", 0.0)
+        parties.poll("bob", 0.0)
+        for now, left in ((3600.0, 2), (3659.0, 2), (3660.0, 1), (9000.0, 1)):
+            parties.hear("bob", now)
+            self.assertEqual(len(parties), left, now)
+
+    def test_a_party_of_two_long_gone_is_swept(self) -> None:
+        parties = PartiesInMemory()
+        parties.invite("ann", "bob", 0.0)
+        parties.accept(parties.invites_to("bob", 0.0)[0], 0.0)
+        parties.poll("cat", 4000.0)
+        self.assertEqual(len(parties), 1)
+        self.assertEqual((parties._party_of.keys(), parties._heard.keys()), ({"cat"}, {"cat"}))
+
+    def test_a_kick_is_a_sign_of_life(self) -> None:
+        parties = PartiesInMemory()
+        parties.invite("ann", "bob", 0.0)
+        parties.accept(parties.invites_to("bob", 0.0)[0], 0.0)
+        parties.hear("bob", 59.0)
+        parties.kick("ann", "bob", 121.0)  # not heard for more than two minutes till now
+        party = parties.of("ann", 121.0)
+        self.assertEqual(party.members if party else (), ("ann",))
+
+    def test_the_oldest_decline_is_forgotten(self) -> None:
+        parties = PartiesInMemory(max_declines=2)
+        for sender in ("s0", "s1", "s2"):
+            parties.invite(sender, "ann", 0.0)
+            self.assertTrue(parties.decline("ann", [sender], 0.0))
+        parties.invite("s0", "ann", 1.0)
+        for sender in ("s1", "s2"):
+            self.assertRaises(Conflict, parties.invite, sender, "ann", 1.0)

@@ -1,0 +1,180 @@
+"""Invites to a link and their answers. Spec: 1 §3 Slayer link, §4 Slayer links, §7, §8."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, select
+
+from svcserver.metagame.social.slayerlinks.rules import Status, slot_of
+from svcserver.metagame.social.slayerlinks.store import SLAYER_INVITES
+from tests.metagame.social.slayerlinks.base import HOUR, Base
+
+
+class InviteTests(Base):
+    def test_bad_account_ids_and_slots_are_400(self) -> None:
+        for whom in (None, "", 7, "a b", "x" * 65):
+            self.refused(self.put(self.ann, whom), 400)
+        for slot in (None, 0, 4, 1.5, "", "0", "x", True, [], -1, "1 ", 10**30):
+            self.refused(self.put(self.ann, self.bob, slot), 400)
+        for body in ({}, []):
+            self.refused(self.do("PUT", "/invite", self.ann, body), 400)
+
+    def test_a_slot_is_a_small_number_or_its_digits(self) -> None:
+        for sent in (3, 3.0, "3", "003"):
+            self.assertEqual(slot_of(sent), 3)
+        for sent in (0, 4, 2.5, True, "", "0003", "+3", "\u0663", None, [3]):
+            self.assertIsNone(slot_of(sent))
+        words = ["PENDING", "ACCEPTED", "DECLINED", "CANCELED"]
+        self.assertEqual([*Status], words)
+
+    def test_numeric_texts_are_slots(self) -> None:
+        self.invite(self.ann, self.bob, "2")
+        self.assertEqual(self.invites(self.ann)[0]["slot"], 2)
+        self.assertEqual([slot_of(one) for one in ("1", 3, 2.0, "4", "²")], [1, 3, 2, None, None])
+
+    def test_yourself_strangers_and_the_unknown(self) -> None:
+        self.refused(self.put(self.ann, self.ann), 409)
+        self.refused(self.put(self.ann, "UID-nobody"), 404)
+        self.refused(self.put(self.bob, self.cat), 403)
+
+    def test_a_pending_friend_is_no_friend(self) -> None:
+        self.social("POST", "friends", self.bob, self.cat)
+        self.refused(self.put(self.bob, self.cat), 403)
+
+    def test_a_block_is_403_both_ways(self) -> None:
+        self.social("POST", "blocklist", self.bob, self.ann)
+        self.refused(self.put(self.ann, self.bob), 403)
+        self.refused(self.put(self.bob, self.ann), 403)
+
+    def test_again_gives_the_same_id_even_with_another_slot(self) -> None:
+        link_id = self.invite(self.ann, self.bob, 1)
+        self.assertEqual(self.invite(self.ann, self.bob, 1), link_id)
+        self.assertEqual(self.invite(self.ann, self.bob, 2), link_id)
+        self.assertEqual([one["slot"] for one in self.invites(self.ann)], [1])
+
+    def test_what_is_tied_already_is_409(self) -> None:
+        self.invite(self.ann, self.bob, 1)
+        self.refused(self.put(self.bob, self.ann), 409)
+        self.refused(self.put(self.ann, self.cat, 1), 409)
+        self.ok(self.post(self.bob, "accept", self.ann))
+        self.refused(self.put(self.ann, self.bob, 2), 409)
+        self.refused(self.put(self.bob, self.ann, 2), 409)
+        self.refused(self.put(self.ann, self.cat, 1), 409)
+
+    def test_they_need_a_free_slot(self) -> None:
+        for other, slot in ((self.bob, 1), (self.cat, 2), (self.dan, 3)):
+            self.invite(self.ann, other, slot)
+        self.refused(self.put(self.eve, self.ann), 409)
+        self.ok(self.post(self.ann, "cancel", self.dan))
+        self.invite(self.eve, self.ann)
+
+    def test_twenty_new_invites_in_ten_minutes(self) -> None:
+        for _ in range(20):
+            self.invite(self.ann, self.bob)
+            self.invite(self.ann, self.bob)
+            self.ok(self.post(self.ann, "cancel", self.bob))
+        self.refused(self.put(self.ann, self.bob), 409)
+        self.game.clock.advance(600)
+        self.invite(self.ann, self.bob)
+
+    def test_who_invites_and_cancels_all_day_leaves_no_heap_behind(self) -> None:
+        for number in range(60):
+            link_id = self.invite(self.ann, self.bob)
+            self.ok(self.post(self.ann, "cancel", self.bob))
+            self.assertEqual(
+                self.ok(self.post(self.ann, "cancel", link_id=link_id)), {"link_id": link_id}
+            )
+            if number % 20 == 19:
+                self.game.clock.advance(600)
+        count = select(func.count()).select_from(SLAYER_INVITES)
+        self.assertEqual(self.game.ledger.now(lambda tx: tx.execute(count).scalar()), 20)
+
+    def test_an_invite_lives_24_hours(self) -> None:
+        first = self.invite(self.ann, self.bob)
+        self.game.clock.advance(24 * HOUR - 1)
+        self.assertEqual(len(self.invites(self.bob)), 1)
+        self.game.clock.advance(1)
+        self.assertEqual(self.invites(self.bob), [])
+        self.refused(self.post(self.bob, "accept", self.ann), 409)
+        self.assertNotEqual(self.invite(self.ann, self.bob), first)
+        self.ok(self.post(self.bob, "accept", self.ann))
+
+    def test_put_with_the_action_cancel_cancels(self) -> None:
+        link_id = self.invite(self.ann, self.bob)
+        self.assertEqual(
+            self.ok(self.put(self.ann, self.bob, action="cancel")), {"link_id": link_id}
+        )
+        self.assertEqual(self.invites(self.ann), [])
+
+
+class AnswerTests(Base):
+    def test_the_same_answer_again_is_fine_and_another_is_409(self) -> None:
+        for action, by, other in (
+            ("accept", self.bob, self.ann),
+            ("reject", self.cat, self.ann),
+            ("cancel", self.ann, self.dan),
+        ):
+            to = by if by is not self.ann else other
+            link_id = self.invite(self.ann, to, {"accept": 1, "reject": 2, "cancel": 3}[action])
+            for _ in range(2):
+                self.assertEqual(self.ok(self.post(by, action, other)), {"link_id": link_id})
+            for wrong, who, whom in (
+                ("accept", to, self.ann),
+                ("reject", to, self.ann),
+                ("cancel", self.ann, to),
+            ):
+                if wrong != action:
+                    self.refused(self.post(who, wrong, whom), 409)
+
+    def test_only_its_own_side_answers(self) -> None:
+        self.invite(self.ann, self.bob)
+        for action, by, other in (
+            ("accept", self.ann, self.bob),
+            ("reject", self.ann, self.bob),
+            ("cancel", self.bob, self.ann),
+            ("accept", self.cat, self.ann),
+        ):
+            self.refused(self.post(by, action, other), 404)
+        self.refused(self.post(self.bob, "accept"), 404)
+
+    def test_unknown_actions_are_400(self) -> None:
+        self.invite(self.ann, self.bob)
+        for action in (None, "ACCEPT", "x", 7, []):
+            self.refused(self.post(self.bob, action, self.ann), 400)
+
+    def test_an_id_in_the_body_is_tried_first_among_ones_own(self) -> None:
+        first = self.invite(self.ann, self.bob)
+        second = self.invite(self.cat, self.ann, 1)
+        for key in ("link_id", "invite_id"):
+            page = self.post(self.bob, "reject", self.cat, **{key: first})
+            self.assertEqual(self.ok(page), {"link_id": first})
+        self.refused(self.post(self.bob, "accept", None, link_id=second), 404)
+        page = self.post(self.ann, "accept", self.cat, link_id=first)
+        self.assertEqual(self.ok(page), {"link_id": second}, "not one's own: by the account")
+
+    def test_the_newest_invite_decides(self) -> None:
+        self.invite(self.ann, self.bob)
+        self.ok(self.post(self.bob, "reject", self.ann))
+        second = self.invite(self.ann, self.bob)
+        self.assertEqual(self.ok(self.post(self.bob, "accept", self.ann)), {"link_id": second})
+
+    def test_the_wanted_slot_if_free_else_the_first_free_one(self) -> None:
+        self.befriend(self.bob, self.cat)
+        self.invite(self.bob, self.cat, 1)
+        self.link(self.ann, self.bob, 1, slot=1)
+        self.assertEqual(self.links(self.bob)[0]["slot"], 2, "1 holds a waiting invite")
+        for other, wanted, slot in (
+            (self.cat, 3, 3),
+            (self.dan, None, 1),
+            (self.eve, 0, 1),
+        ):
+            link_id = self.link(self.ann, other, 2, slot=wanted)
+            self.assertEqual(self.links(other)[0]["slot"], slot)
+            self.ok(self.do("DELETE", "/links", self.ann, {"account_id": other.id, "slot": 2}))
+            self.assertNotIn(link_id, [one["link_id"] for one in self.links(self.ann)])
+
+    def test_accepting_without_a_free_slot_is_409(self) -> None:
+        self.invite(self.eve, self.ann)
+        for other, slot in ((self.bob, 1), (self.cat, 2), (self.dan, 3)):
+            self.invite(self.ann, other, slot)
+        self.refused(self.post(self.ann, "accept", self.eve), 409)
+        self.assertEqual(len(self.invites(self.eve)), 1, "the invite still waits")

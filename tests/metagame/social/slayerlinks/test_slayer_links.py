@@ -1,0 +1,205 @@
+"""Spec: 1 §3 Slayer link, §4 Slayer links, §7, §8."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import func, select
+
+from svcserver.kernel.times import iso
+from svcserver.metagame.social.slayerlinks.store import SLAYER_INVITES, SLAYER_LINKS
+from tests.metagame.social.slayerlinks.base import HOUR, ROWS, Base
+from tests.support.game import GAME_SERVER_KEY, START, Game
+
+
+class ReadTests(Base):
+    def test_status_has_its_shape(self) -> None:
+        payload = self.ok(self.do("GET", "/status_good", self.ann))
+        self.assertEqual(list(payload), ["invites", "links", "config"])
+        self.assertEqual(
+            payload,
+            {
+                "invites": [],
+                "links": [],
+                "config": {"link_duration_hours": 168, "invite_expiry_hours": 24},
+            },
+        )
+
+    def test_an_invite_is_seen_by_both_with_the_senders_slot(self) -> None:
+        link_id = self.invite(self.ann, self.bob, 2)
+        expected = {
+            "account_id": self.bob.id,
+            "slot": 2,
+            "direction": "Sent",
+            "status": "Pending",
+            "expires": iso(START + 24 * HOUR),
+            "link_id": link_id,
+        }
+        self.assertEqual(self.invites(self.ann), [expected])
+        expected |= {"account_id": self.ann.id, "direction": "Received"}
+        self.assertEqual(self.invites(self.bob), [expected])
+        self.assertEqual(self.ok(self.do("GET", "/status_good", self.bob))["invites"], [expected])
+        self.assertEqual(self.invites(self.cat), [])
+
+    def test_a_link_is_seen_by_both_in_their_own_slot(self) -> None:
+        link_id = self.link(self.ann, self.bob, 3, slot=2)
+        expected = {
+            "account_id": self.bob.id,
+            "linked_account_id": self.bob.id,
+            "slot": 3,
+            "ends": iso(START + 168 * HOUR),
+            "link_id": link_id,
+            "prize_pool": [],
+        }
+        self.assertEqual(self.links(self.ann), [expected])
+        expected |= {"account_id": self.ann.id, "linked_account_id": self.ann.id, "slot": 2}
+        self.assertEqual(self.links(self.bob), [expected])
+        self.assertEqual(self.invites(self.ann), [])
+
+    def test_links_are_sorted_by_slot(self) -> None:
+        for other, slot in ((self.bob, 3), (self.cat, 1), (self.dan, 2)):
+            self.link(self.ann, other, slot)
+        self.assertEqual([one["slot"] for one in self.links(self.ann)], [1, 2, 3])
+
+    def test_every_row_needs_a_player(self) -> None:
+        for method, path in ROWS:
+            page = self.game.browse(method, "/slayerlink" + path)
+            self.refused(page, 401)
+            page = self.game.browse(method, "/slayerlink" + path, game_server=GAME_SERVER_KEY)
+            self.refused(page, 403)
+
+    def test_slayer_links_0_is_the_empty_404_before_any_credential(self) -> None:
+        game = Game(self, SLAYER_LINKS="0")
+        for method, path in ROWS:
+            page = game.browse(method, "/slayerlink" + path)
+            self.assertEqual((page.status, page.body), (404, b""))
+
+    def test_the_reward_routes_are_404(self) -> None:
+        for method, path in (("PUT", "/links/rewards"), ("GET", f"/links/rewards/{self.ann.id}/1")):
+            self.assertEqual(self.do(method, path, self.ann).status, 404)
+
+
+class EndTests(Base):
+    def test_a_link_runs_168_hours_and_frees_slot_and_pair(self) -> None:
+        self.link(self.ann, self.bob, 1)
+        self.game.clock.advance(168 * HOUR - 1)
+        self.assertEqual(len(self.links(self.ann)), 1)
+        self.refused(self.put(self.ann, self.cat, 1), 409)
+        self.game.clock.advance(1)
+        self.assertEqual(self.links(self.ann), [])
+        self.link(self.ann, self.bob, 1)
+
+    def test_unfriending_or_blocking_cancels_invites_and_leaves_links(self) -> None:
+        for kind, method in (("friends", "DELETE"), ("blocklist", "POST")):
+            other = self.bob if kind == "friends" else self.cat
+            self.link(self.ann, other, 1 if kind == "friends" else 2)
+            third = self.dan if kind == "friends" else self.eve
+            self.invite(self.ann, third, 3)
+            self.social(method, kind, self.ann, other)
+            self.social(method, kind, third, self.ann)
+            self.assertEqual(self.invites(self.ann), [])
+            self.assertEqual(self.invites(third), [])
+            self.refused(self.post(third, "accept", self.ann), 409)
+            self.assertIn(other.id, [one["account_id"] for one in self.links(self.ann)])
+
+    def test_ones_own_id_drops_all_and_anothers_only_theirs(self) -> None:
+        self.invite(self.ann, self.bob, 1)
+        self.invite(self.ann, self.cat, 2)
+        self.invite(self.dan, self.ann, 1)
+        self.invite(self.eve, self.ann, 1)
+        drop = "/invites/"
+        self.assertEqual(self.ok(self.do("DELETE", drop + self.bob.id, self.ann)), {})
+        self.assertEqual(self.ok(self.do("DELETE", drop + self.dan.id, self.ann)), {})
+        left = {one["account_id"] for one in self.invites(self.ann)}
+        self.assertEqual(left, {self.cat.id, self.eve.id})
+        self.assertEqual(self.ok(self.do("DELETE", drop + "UID-nobody", self.ann)), {})
+        self.refused(self.do("DELETE", drop + "not.an.id", self.ann), 400)
+        self.assertEqual(self.ok(self.do("DELETE", drop + self.ann.id, self.ann)), {})
+        self.assertEqual(self.invites(self.ann), [])
+        self.ok(self.post(self.ann, "cancel", self.cat))
+        self.ok(self.post(self.ann, "reject", self.eve))
+
+    def test_ending_a_link_ends_it_for_both(self) -> None:
+        for named in (
+            lambda: {"account_id": self.bob.id, "slot": 2, "delete_pair": False},
+            lambda: {"account_id": self.bob.id},
+            lambda: {"slot": "2"},
+        ):
+            self.link(self.ann, self.bob, 2, slot=3)
+            self.assertEqual(self.ok(self.do("DELETE", "/links", self.ann, named())), {})
+            self.assertEqual((self.links(self.ann), self.links(self.bob)), ([], []))
+
+    def test_what_does_not_match_ends_nothing(self) -> None:
+        self.link(self.ann, self.bob, 2)
+        for body in (
+            {"account_id": self.bob.id, "slot": 1},
+            {"account_id": self.cat.id, "slot": 2},
+            {"account_id": self.bob.id, "slot": 9},
+            {"slot": 0},
+            {"account_id": 7},
+            {},
+            [],
+        ):
+            self.assertEqual(self.ok(self.do("DELETE", "/links", self.ann, body)), {})
+        self.assertEqual(len(self.links(self.bob)), 1)
+
+    def test_the_query_names_a_link_too(self) -> None:
+        self.link(self.ann, self.bob, 2)
+        path = f"/links?account_id={self.bob.id}&slot=2&delete_pair=true"
+        self.assertEqual(self.ok(self.do("DELETE", path, self.ann)), {})
+        self.assertEqual(self.links(self.bob), [])
+
+    def test_what_has_ended_is_swept(self) -> None:
+        self.link(self.ann, self.bob, 1)
+        for later, friend, links, invites in (
+            (168 * HOUR, self.cat, 0, 2),
+            (24 * HOUR, self.dan, 0, 2),
+        ):
+            self.game.clock.advance(later)
+            self.invite(self.ann, friend, 2)
+            self.ok(self.post(self.ann, "cancel", friend))
+            self.assertEqual(
+                (self.count(SLAYER_LINKS), self.count(SLAYER_INVITES)), (links, invites)
+            )
+
+    def count(self, table: Any) -> int:
+        rows = select(func.count()).select_from(table)
+        return int(self.game.ledger.now(lambda tx: tx.execute(rows).scalar_one()))
+
+
+class AvailabilityTests(Base):
+    def test_in_the_asked_order_each_once(self) -> None:
+        asked = [self.cat.id, "UID-nobody", self.bob.id, self.cat.id, 7, None, self.ann.id]
+        found = self.free(self.ann, *asked)
+        self.assertEqual(
+            list(found.items()),
+            [
+                (self.cat.id, True),
+                ("UID-nobody", False),
+                (self.bob.id, True),
+                (self.ann.id, False),
+            ],
+        )
+
+    def test_who_is_tied_or_no_friend_is_not_available(self) -> None:
+        self.link(self.ann, self.bob, 1)
+        self.invite(self.ann, self.cat, 2)
+        self.invite(self.dan, self.ann, 1)
+        found = self.free(self.ann, self.bob.id, self.cat.id, self.dan.id, self.eve.id)
+        self.assertEqual(list(found.values()), [False, False, False, True])
+        self.assertEqual(self.free(self.bob, self.eve.id), {self.eve.id: False})
+        self.social("POST", "blocklist", self.eve, self.ann)
+        self.assertEqual(self.free(self.ann, self.eve.id), {self.eve.id: False})
+
+    def test_both_need_a_free_slot(self) -> None:
+        for other, slot in ((self.bob, 1), (self.cat, 2), (self.dan, 3)):
+            self.link(self.ann, other, slot)
+        self.assertEqual(self.free(self.ann, self.eve.id), {self.eve.id: False})
+        self.assertEqual(self.free(self.eve, self.ann.id), {self.ann.id: False})
+
+    def test_the_first_50_of_a_list_and_nothing_of_anything_else(self) -> None:
+        asked = [f"UID-{number}" for number in range(60)]
+        self.assertEqual(list(self.free(self.ann, *asked)), asked[:50])
+        for body in ({}, [], {"account_ids": "x"}, {"account_ids": {}}):
+            page = self.do("POST", "/availability", self.ann, body)
+            self.assertEqual(self.ok(page), {"availability": []})
