@@ -19,9 +19,9 @@ from svcserver.db.tables import METADATA
 # Statements that mean the whole table, and why that is right
 WHOLE: dict[str, str] = {
     "accounts.store._ALL": "svcctl account list",
-    "characters.store._WHOLE": "never run by itself: others narrow it",
-    "savehistory.store._HEADS": "never run by itself: others narrow it",
-    "dashboard.store._SEARCH": "an owner looks for part of a name, at most 120 times a minute",
+    "belongings.characters.store._WHOLE": "never run by itself: others narrow it",
+    "belongings.savehistory.store._HEADS": "never run by itself: others narrow it",
+    "owner.dashboard.store._SEARCH": "an owner looks for part of a name, at most 120 times a minute",
 }
 
 
