@@ -92,3 +92,15 @@ class Renamed:
 
     account_id: AccountId
     name: str
+
+
+@frozen
+class SessionsEnded:
+    """Every token of the account from before ``not_before`` (epoch seconds) is refused.
+
+    Sent before any later token exists, so whoever is there at that moment came by an old
+    one: chat sessions and game places of the account end. May be sent again.
+    """
+
+    account_id: AccountId
+    not_before: int

@@ -16,6 +16,7 @@ from svcserver.kernel.signals import (
     Heard,
     PartyChanged,
     Renamed,
+    SessionsEnded,
     Signal,
     Unfriended,
 )
@@ -41,6 +42,7 @@ class News:
     party_changed: Signal[PartyChanged] = field(factory=Signal)
     guild_changed: Signal[GuildChanged] = field(factory=Signal)
     renamed: Signal[Renamed] = field(factory=Signal)
+    sessions_ended: Signal[SessionsEnded] = field(factory=Signal)
 
 
 @define
