@@ -19,6 +19,7 @@ from svcserver.gateway.feed import Feed
 from svcserver.gateway.limits import Crowd, Spending
 from svcserver.gateway.policy import Route
 from svcserver.http.heads import Fault, RequestHead
+from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.throttle import Throttle
 
@@ -60,6 +61,7 @@ class Gateway:
     say: Callable[[str, dict[str, Any]], None] = _logged  # writes a request's line
     dropped: frozenset[bytes] = FORWARDING | {b"expect"}
     hidden: frozenset[bytes] = HIDDEN
+    counters: Counters = field(factory=Counters, kw_only=True)
     answered: int = field(default=0, init=False)
     refused: int = field(default=0, init=False)
     _throttle: Throttle = field(factory=Throttle, init=False)
@@ -68,6 +70,8 @@ class Gateway:
         """Count a new connection, or turn it away without an answer."""
         now = self.clock.seconds()
         why = self.crowd.enter(peer, now)
+        if why:
+            self.counters.add(Counted.REFUSALS, why)
         if why and self._throttle.due(peer, now):
             log.info("connection refused", ip=peer, reason=why)
         return not why
@@ -123,7 +127,8 @@ class Gateway:
     def done(self, record: Record) -> None:
         """The request's line in the log."""
         self.answered += 1
-        self.refused += bool(record.reason) and not record.route
+        if record.reason and not record.route:
+            self._count_refusal(record)
         head = record.head
         agents = head.values(b"user-agent") if head is not None else []
         fields: dict[str, Any] = {
@@ -142,6 +147,12 @@ class Gateway:
         if record.aborted:
             fields["aborted"] = True
         self.say("websocket closed" if record.tunnel else "request", fields)
+
+    def _count_refusal(self, record: Record) -> None:
+        self.refused += 1
+        self.counters.add(Counted.REFUSALS, record.reason)
+        if record.status == 429:
+            self.counters.add(Counted.THROTTLED, record.reason.partition(":")[2])
 
 
 @lru_cache(maxsize=4096)

@@ -88,8 +88,8 @@ def makeService(options: Options, reactor: Any = None) -> House:
     warn_of(options.warnings).setServiceParent(top)
     entrance.setServiceParent(top)
     if settings.metrics_port is not None:
-        shown = figures(keeper)
-        metrics(reactor, "gateway", settings.metrics_port, shown).setServiceParent(top)
+        shown = metrics(reactor, "gateway", settings.metrics_port, figures(keeper), keeper.counters)
+        shown.setServiceParent(top)
     if real:
         Impatience(reactor, entrance).setServiceParent(top)
     return top
@@ -103,9 +103,6 @@ def figures(keeper: Gateway) -> dict[str, Figure]:
         ),
         "svc_gateway_requests": Figure(
             "Requests that got an answer.", lambda: float(keeper.answered), counts=True
-        ),
-        "svc_gateway_refusals": Figure(
-            "Requests that the gateway itself refused.", lambda: float(keeper.refused), counts=True
         ),
     }
 

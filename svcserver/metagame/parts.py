@@ -9,6 +9,7 @@ from attrs import define, field
 from twisted.internet.interfaces import IReactorTime
 
 from svcserver.db.ledger import Ledger
+from svcserver.kernel.counters import Counters
 from svcserver.kernel.signals import (
     Blocked,
     FriendAccepted,
@@ -67,6 +68,7 @@ class Parts:
     news: News = field(factory=News)
     health: Health = field(factory=Health)
     shown: Shown = field(factory=Shown)
+    counters: Counters = field(factory=Counters)
 
     @relayed.default
     def _one_for_all(self) -> Relayed:

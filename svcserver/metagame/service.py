@@ -37,6 +37,7 @@ from svcserver.metagame.owner.status.build import Build
 from svcserver.metagame.parts import Parts
 from svcserver.metagame.settings import Settings, check
 from svcserver.web.front import FrontDoor, Observer
+from svcserver.web.metrics import CountingRefusals
 from svcserver.web.requestlog import RequestLog
 from svcserver.web.serving import (
     ENV_FILE,
@@ -115,6 +116,7 @@ def watches(parts: Parts, reactor: Any) -> Iterator[IService | None]:
 def front_door(parts: Parts, *observers: Observer) -> FrontDoor:
     """Every row of the game behind the gate; a data file that is no good ends the start."""
     settings = parts.settings
+    observers = (*observers, CountingRefusals(parts.counters))
     if settings.backend_health:
         observers = (*observers, Counting(parts.health.requests, parts.now))
     if settings.log_bodies:

@@ -4,7 +4,8 @@
         "svc_content_downloads_running": Figure("Downloads now.", slots.running),
     })
 
-Every figure is read when it is asked for; nothing is kept for it.
+Every figure is read when it is asked for; nothing is kept for it. What ``Counters`` counts is
+shown beside, one series a reason: ``svc_content_refusals_total{reason="host"}``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from twisted.application.service import IService
 from twisted.web.resource import Resource
 from twisted.web.server import Site
 
+from svcserver.kernel.counters import MEANINGS, Counted, Counters
+from svcserver.web.front import Done
 from svcserver.web.serving import Listening
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -38,13 +41,20 @@ class Figure:
 class Figures(Collector):
     """Reads every figure for one scrape."""
 
+    name: str
     figures: Mapping[str, Figure]
+    counters: Counters
 
     def collect(self) -> Iterable[Metric]:
-        """One sample each."""
+        """One sample of each figure, and one of each reason that was counted."""
         for name, figure in self.figures.items():
             kind = CounterMetricFamily if figure.counts else GaugeMetricFamily
             yield kind(name, figure.meaning, value=figure.read())
+        for counted, meaning in MEANINGS.items():
+            family = CounterMetricFamily(f"svc_{self.name}_{counted}", meaning, labels=["reason"])
+            for reason, count in self.counters.by_reason(counted).items():
+                family.add_metric([reason], count)
+            yield family
 
 
 class MetricsPage(Resource):
@@ -52,10 +62,10 @@ class MetricsPage(Resource):
 
     isLeaf = True
 
-    def __init__(self, figures: Mapping[str, Figure]) -> None:
+    def __init__(self, figures: Figures) -> None:
         super().__init__()
         self._registry = CollectorRegistry()
-        self._registry.register(Figures(figures))
+        self._registry.register(figures)
         ProcessCollector(registry=self._registry)
 
     def render_GET(self, request: Any) -> bytes:
@@ -76,9 +86,31 @@ class _QuietSite(Site):
         """Nothing."""
 
 
-def metrics(reactor: Any, name: str, port: int, figures: Mapping[str, Figure]) -> IService:
+@frozen
+class CountingRefusals:
+    """An observer of the front door: 4xx answers by their status, 429s also by their row."""
+
+    counters: Counters
+
+    def __call__(self, done: Done) -> None:
+        """Count one request, if it was refused."""
+        if not 400 <= done.status < 500:
+            return
+        self.counters.add(Counted.REFUSALS, str(done.status))
+        if done.status == 429:
+            self.counters.add(Counted.THROTTLED, done.row.name if done.row else "")
+
+
+def metrics(
+    reactor: Any,
+    name: str,
+    port: int,
+    figures: Mapping[str, Figure],
+    counters: Counters | None = None,
+) -> IService:
     """The part that listens on METRICS_PORT; add it after the service's own listener."""
-    site = _QuietSite(MetricsPage(figures), reactor=reactor)
+    page = MetricsPage(Figures(name, figures, counters or Counters()))
+    site = _QuietSite(page, reactor=reactor)
     site.displayTracebacks = False
     listening: IService = Listening(
         reactor,

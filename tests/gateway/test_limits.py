@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.gateway.limits import Crowd, Spending, key_of
 from svcserver.gateway.policy import Bucket
 from svcserver.gateway.service import figures
+from svcserver.kernel.counters import Counted
 from svcserver.kernel.rates import Rate, TokenBuckets
 from tests.edge.wires import gateway
 
@@ -110,4 +111,8 @@ class RefusedTests(SynchronousTestCase):
         self.assertEqual(found, [b"403", b"403", b"429"])
         self.assertEqual((edge.keeper.answered, edge.keeper.refused), (3, 3))
         names = {name: figure.read() for name, figure in figures(edge.keeper).items()}
-        self.assertEqual(names["svc_gateway_refusals"], 3.0)
+        self.assertEqual(names["svc_gateway_requests"], 3.0)
+        counters = edge.keeper.counters
+        refusals = {"admin_route": 2, "rate_limited:general": 1}
+        self.assertEqual(counters.by_reason(Counted.REFUSALS), refusals)
+        self.assertEqual(counters.by_reason(Counted.THROTTLED), {"general": 1})

@@ -12,7 +12,9 @@ from svcserver.web.metrics import Figure, metrics
 def metrics_part(parts: Parts, reactor: object) -> IService | None:
     """The part that shows the figures on loopback; None while METRICS_PORT is unset."""
     port = parts.settings.metrics_port
-    return None if port is None else metrics(reactor, "metagame", port, figures(parts))
+    if port is None:
+        return None
+    return metrics(reactor, "metagame", port, figures(parts), parts.counters)
 
 
 def figures(parts: Parts) -> dict[str, Figure]:

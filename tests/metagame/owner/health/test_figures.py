@@ -6,6 +6,7 @@ from treq.testing import StubTreq
 from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.counters import Counted
 from svcserver.metagame.owner.health.figures import metrics_part
 from tests.support.game import Game
 from tests.support.starting import start
@@ -47,3 +48,14 @@ class MetricsTests(SynchronousTestCase):
             "svc_metagame_event_loop_p95_ms 21.0",
         ):
             self.assertIn(line, said)
+
+    def test_what_an_owner_under_attack_needs_is_counted_by_reason(self) -> None:
+        game = Game(self, METRICS_PORT="61900")
+        game.browse("GET", "/nowhere")
+        game.browse("GET", "/QoS")
+        game.parts.counters.add(Counted.FAILED_LOGINS, "key", 3)
+        said = self.scrape(game)
+        self.assertIn('svc_metagame_refusals_total{reason="404"} 1.0', said)
+        self.assertIn('svc_metagame_failed_logins_total{reason="key"} 3.0', said)
+        for kind in Counted:
+            self.assertIn(f"# HELP svc_metagame_{kind}_total ", said)

@@ -1,0 +1,59 @@
+"""What an owner under attack wants to see, counted by reason; METRICS_PORT shows it.
+
+counters = Counters()
+counters.add(Counted.REFUSALS, "forbidden_host")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from attrs import define, field
+
+MOST_REASONS = 64  # of one kind; a reason is a word of ours, and never what a stranger sent
+OTHER = "other"  # where the reasons beyond that are counted
+
+
+class Counted(StrEnum):
+    """What is counted; the value is the end of the figure's name."""
+
+    REFUSALS = "refusals"
+    THROTTLED = "throttled"
+    FAILED_LOGINS = "failed_logins"
+    EVICTED_CONNECTIONS = "evicted_connections"
+    DROPPED_LOG_LINES = "dropped_log_lines"
+
+
+MEANINGS: Mapping[Counted, str] = {
+    Counted.REFUSALS: "Requests and connections refused, by reason or status.",
+    Counted.THROTTLED: "Requests answered 429, by the limit that was reached.",
+    Counted.FAILED_LOGINS: "Log-ins refused, by reason.",
+    Counted.EVICTED_CONNECTIONS: "Connections closed to make room for others, by reason.",
+    Counted.DROPPED_LOG_LINES: "Log lines dropped: nobody read them, or there were too many.",
+}
+
+
+@define
+class Counters:
+    """Counts that only grow, of one process; not for use from several threads."""
+
+    _counts: dict[Counted, dict[str, int]] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._counts = {kind: {} for kind in Counted}
+
+    def add(self, kind: Counted, reason: str = "", times: int = 1) -> None:
+        """Count ``times`` more for this reason."""
+        counts = self._counts[kind]
+        if reason not in counts and len(counts) >= MOST_REASONS:
+            reason = OTHER
+        counts[reason] = counts.get(reason, 0) + times
+
+    def by_reason(self, kind: Counted) -> Mapping[str, int]:
+        """The counts of one kind."""
+        return self._counts[kind]
+
+    def total(self, kind: Counted) -> int:
+        """All reasons of one kind together."""
+        return sum(self._counts[kind].values())

@@ -1,0 +1,30 @@
+"""What METRICS_PORT counts for an owner under attack."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.counters import MEANINGS, MOST_REASONS, Counted, Counters
+
+
+class CountersTests(SynchronousTestCase):
+    def test_each_kind_is_counted_by_reason(self) -> None:
+        counters = Counters()
+        counters.add(Counted.REFUSALS, "host")
+        counters.add(Counted.REFUSALS, "host", 2)
+        counters.add(Counted.REFUSALS, "origin")
+        self.assertEqual(counters.by_reason(Counted.REFUSALS), {"host": 3, "origin": 1})
+        self.assertEqual(counters.total(Counted.REFUSALS), 4)
+        self.assertEqual(counters.total(Counted.THROTTLED), 0)
+
+    def test_the_reasons_are_bounded(self) -> None:
+        counters = Counters()
+        for number in range(3 * MOST_REASONS):
+            counters.add(Counted.FAILED_LOGINS, f"reason {number}")
+        counts = counters.by_reason(Counted.FAILED_LOGINS)
+        self.assertEqual(len(counts), MOST_REASONS + 1)
+        self.assertEqual(counts["other"], 2 * MOST_REASONS)
+        self.assertEqual(counters.total(Counted.FAILED_LOGINS), 3 * MOST_REASONS)
+
+    def test_every_kind_says_what_it_means(self) -> None:
+        self.assertEqual(set(MEANINGS), set(Counted))
