@@ -6,32 +6,17 @@ one IPv6 address has the whole network. Spec: 2 §8.
 
 from __future__ import annotations
 
-import ipaddress
 import math
 from collections import Counter
 from collections.abc import Mapping
-from functools import lru_cache
 
 from attrs import define, field
 
 from svcserver.gateway.policy import Bucket
+from svcserver.kernel.networks import network_of
 from svcserver.kernel.rates import Rate, TokenBuckets
 
 MAX_KEYS = 20_000  # addresses remembered per bucket; the longest unused is forgotten
-
-
-@lru_cache(maxsize=4096)
-def key_of(peer: str) -> str:
-    """Under which key an address is counted."""
-    try:
-        address = ipaddress.ip_address(peer.partition("%")[0])
-    except ValueError:
-        return peer
-    if isinstance(address, ipaddress.IPv6Address):
-        if address.ipv4_mapped is not None:
-            return str(address.ipv4_mapped)
-        return str(ipaddress.IPv6Address(int(address) >> 64 << 64)) + "/64"
-    return str(address)
 
 
 def retry_after_s(wait_s: float) -> int:
@@ -53,7 +38,7 @@ class Spending:
 
     def take(self, bucket: Bucket, peer: str, now: float) -> int:
         """Take a token: 0, or the seconds for ``Retry-After``."""
-        wait_s = self._buckets[bucket].take(key_of(peer), now)
+        wait_s = self._buckets[bucket].take(network_of(peer), now)
         return retry_after_s(wait_s) if wait_s else 0
 
 
@@ -69,7 +54,7 @@ class Crowd:
 
     def enter(self, peer: str, now: float) -> str:
         """Count a connection: empty, or why it must go."""
-        key = key_of(peer)
+        key = network_of(peer)
         if self.total >= self.most:
             return "max_connections"
         if self._open[key] >= self.most_per_address:
@@ -82,7 +67,7 @@ class Crowd:
 
     def leave(self, peer: str) -> None:
         """A counted connection is gone."""
-        key = key_of(peer)
+        key = network_of(peer)
         self.total -= 1
         self._open[key] -= 1
         if self._open[key] <= 0:

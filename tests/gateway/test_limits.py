@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.gateway.limits import Crowd, Spending, key_of
+from svcserver.gateway.limits import Crowd, Spending
 from svcserver.gateway.policy import Bucket
 from svcserver.gateway.service import figures
 from svcserver.kernel.counters import Counted
+from svcserver.kernel.networks import network_of
 from svcserver.kernel.rates import Rate, TokenBuckets
 from tests.edge.wires import gateway
 
@@ -48,10 +49,10 @@ class BucketTests(SynchronousTestCase):
         self.assertTrue(some.take(Bucket.GENERAL, "1.2.3.4", 0))
 
     def test_an_ipv6_network_is_one_address(self) -> None:
-        self.assertEqual(key_of("2001:db8:1:2::1"), key_of("2001:db8:1:2:ffff::9"))
-        self.assertNotEqual(key_of("2001:db8:1:2::1"), key_of("2001:db8:1:3::1"))
-        self.assertEqual(key_of("::ffff:203.0.113.9"), "203.0.113.9")
-        self.assertEqual(key_of("fe80::1%eth0"), key_of("fe80::2%eth0"))
+        self.assertEqual(network_of("2001:db8:1:2::1"), network_of("2001:db8:1:2:ffff::9"))
+        self.assertNotEqual(network_of("2001:db8:1:2::1"), network_of("2001:db8:1:3::1"))
+        self.assertEqual(network_of("::ffff:203.0.113.9"), "203.0.113.9")
+        self.assertEqual(network_of("fe80::1%eth0"), network_of("fe80::2%eth0"))
 
     def test_memory_is_bounded(self) -> None:
         some = TokenBuckets(Rate(1, 1), 100)
