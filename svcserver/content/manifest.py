@@ -84,7 +84,7 @@ def parse(text: bytes) -> Manifest:
 
 
 def check(value: Any) -> Manifest:
-    """Every rule of the sheet, in one pass; raises BadManifest."""
+    """Every rule of a manifest, in one pass; raises BadManifest."""
     if not isinstance(value, dict):
         raise BadManifest("is not an object")
     raw = value.get("files")

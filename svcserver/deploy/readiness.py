@@ -1,4 +1,4 @@
-"""Waiting for a game server to be ready: optional, off by default. Sheet: Lifecycle."""
+"""Waiting for a game server to be ready; off by default. Spec: 2 §4 Deploy server, lifecycle."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def _parameters(query: str) -> dict[str, str]:
 
 
 def _checked(values: Mapping[str, str]) -> Invite:
-    """The rules of the sheet, in its order."""
+    """The rules of an invite string, in their order. Spec: 2 §4 Launcher relay."""
     version = values.get("v")
     if version not in ("1", "2"):
         raise BadInvite("version")

@@ -1,4 +1,4 @@
-"""What a stranger's request may show in the edge's log. Spec: sheet gateway, "Log"."""
+"""What a stranger's request may show in the edge's log. Spec: 2 §4 Gateway, log."""
 
 from __future__ import annotations
 

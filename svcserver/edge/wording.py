@@ -1,6 +1,6 @@
 """Heads as we write them: what must not travel is left out, framing is our own.
 
-Spec: 2 §5 Gateway, sheet "Headers".
+Spec: 2 §4 Gateway, headers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tells the allowlist helpers which address has a player; no player ever waits for it.
 
-Spec: 2 §6 Events, sheet gateway "Allowlist feed".
+Spec: 2 §4 Gateway, allowlist feed.
 """
 
 from __future__ import annotations

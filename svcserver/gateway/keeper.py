@@ -84,7 +84,7 @@ class Gateway:
             log.debug("TLS failed", ip=peer, why=str(why.value))
 
     def judge(self, head: RequestHead, peer: str) -> Verdict:
-        """Steps 4 and 5 of the sheet's order of work."""
+        """Steps 4 and 5 of the order of work. Spec: 2 §4 Gateway."""
         ruling = policy.rule(
             head.method,
             head.target,

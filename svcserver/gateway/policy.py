@@ -125,7 +125,7 @@ def _bucket(path: str, *, socket: bool) -> Bucket:
 def _refusal(
     method: bytes, raw: bytes, path: str, upgrade: bytes, has_body: bool, gameserver_key: bool
 ) -> No | None:
-    """The first that applies, in the order of the sheet."""
+    """The first that applies, in the documented order. Spec: 2 §4 Gateway."""
     if method not in METHODS:
         return BAD_METHOD
     if not raw.startswith(b"/") or b"#" in raw:

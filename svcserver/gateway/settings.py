@@ -1,4 +1,4 @@
-"""Every switch of the gateway; a bad one ends the start. Spec: sheet configuration."""
+"""Every switch of the gateway; a bad one ends the start. Settings: docs/owners/configuration.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every switch of the relay. Spec: sheet launcher-relay."""
+"""Every switch of the relay. Spec: 2 §4 Launcher relay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which addresses get in: by the table of the sheet, and by hypothesis."""
+"""Which addresses get in: by a table, and by hypothesis."""
 
 from __future__ import annotations
 

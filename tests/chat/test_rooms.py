@@ -16,7 +16,7 @@ class RoomTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.town = Town()
 
-    def test_the_limits_of_the_sheet(self) -> None:
+    def test_the_documented_limits(self) -> None:
         self.assertEqual((rooms.MAX_ROOMS, rooms.MAX_OCCUPANTS), (1000, 256))
 
     def test_who_does_not_hear_hides_no_line_from_those_who_came_later(self) -> None:

@@ -23,7 +23,7 @@ class Case(SynchronousTestCase):
 
 
 class CountingTests(Case):
-    def test_the_figures_of_the_sheet(self) -> None:
+    def test_the_documented_figures(self) -> None:
         waiting = (sessions.LOGIN_S, sessions.BIND_S, sessions.SILENCE_S, sessions.ANSWER_S)
         self.assertEqual(waiting, (15.0, 10.0, 50.0, 100.0))
         counts = (sessions.MAX_WAITING, sessions.MAX_REFUSED, sessions.MAX_DROPPED)

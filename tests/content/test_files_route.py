@@ -1,4 +1,4 @@
-"""``/content/v1/files/<path>``: every row of the sheet, over real HTTP bytes."""
+"""``/content/v1/files/<path>``: every documented answer, over real HTTP bytes."""
 
 from __future__ import annotations
 

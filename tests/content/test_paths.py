@@ -1,4 +1,4 @@
-"""Which paths are clean: the table of the sheet, and a slow, obvious reference."""
+"""Which paths are clean: a table, and a slow, obvious reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The range parser: the rows of the sheet, and hypothesis against slicing."""
+"""The range parser: a table, and hypothesis against slicing."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class ReplyTests(SynchronousTestCase):
             self.assertEqual(self.ann.transact(addInstancedItems=[held]).status, 200)
             self.assertGreater(len(self.read_all()), 50)
 
-    def test_writes_of_the_sheets_fit_and_so_do_their_answers(self) -> None:
+    def test_documented_writes_fit_and_so_do_their_answers(self) -> None:
         self.start(**SWITCHES)
         track, objective = {"progression_id": "season09b", "progress": 250}, {"objective_id": "o"}
         sent: dict[str, Any] = {

@@ -21,7 +21,7 @@ WHOLE: dict[str, str] = {
     "accounts.store._ALL": "svcctl account list",
     "belongings.characters.store._WHOLE": "never run by itself: others narrow it",
     "belongings.savehistory.store._HEADS": "never run by itself: others narrow it",
-    "owner.dashboard.store._SEARCH": "an owner looks for part of a name, at most 120 times a minute",
+    "owner.dashboard.store._SEARCH": "an owner looks for part of a name, at most 120 a minute",
 }
 
 

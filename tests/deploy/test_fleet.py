@@ -34,7 +34,7 @@ class FleetTests(SynchronousTestCase):
         with self.assertRaises(NoCapacity):
             fleet.hold(Kind.CITY, FREE)
 
-    def test_the_record_is_the_sheets(self) -> None:
+    def test_the_record_has_the_documented_shape(self) -> None:
         fleet = Fleet(8770, 8777)
         launch = Launch(
             Kind.HUNT, "/Game/a", "?game=g", "g", None, "None", "mm", "hunt", ("UID-a",), 4

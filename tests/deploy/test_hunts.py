@@ -1,4 +1,4 @@
-"""What a wish launches, on a small table. Sheet: Hunt id -> launch."""
+"""What a wish launches, on a small table. Spec: 2 §4 Deploy server, launch."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class HuntTests(SynchronousTestCase):
             self.assertEqual(launch.behemoth_word, behemoth or "NO_BEHEMOTH")
             self.assertEqual((launch.options, launch.players), ("", ()))
 
-    def test_the_dojo_is_the_sheets(self) -> None:
+    def test_the_dojo_is_launched_as_documented(self) -> None:
         mode = "/Game/Blueprints/GameMode/BPGM_ArchonTrainingGrounds.BPGM_ArchonTrainingGrounds_C"
         self.assertEqual(
             self.table.dojo(),

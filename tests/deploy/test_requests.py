@@ -165,7 +165,7 @@ class HuntTests(SynchronousTestCase):
                 )
                 self.assertEqual((launch.map, launch.max_players), ("/Game/Maps/arena/pit", 4))
 
-    def test_the_command_line_is_the_sheets(self) -> None:
+    def test_the_command_line_is_the_documented_one(self) -> None:
         program = Program("/srv/game", ("wine", "-x"), ("-server",), Secret("hush"))
         self.assertNotIn("hush", repr(program))
         city = program.command(self.launch("CITY"), 8777, "203.0.113.9")

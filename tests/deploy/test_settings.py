@@ -1,6 +1,6 @@
 """Every variable of the deploy server: what it is without a value, and what a bad one does.
 
-Sheet: configuration, Deploy server.
+Spec: 2 §4 Deploy server; docs/owners/configuration.md.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class BadValueTests(SynchronousTestCase):
 
 
 class LaunchTests(SynchronousTestCase):
-    """Bad values that fail launches and not the start: the sheet's ``launch 500``."""
+    """Bad values that fail launches and not the start: documented as ``launch 500``."""
 
     def launch(self, more: dict[str, str], wish: LaunchRequest = HUNT) -> Deferred[GameServer]:
         """Ask the supervisor that these settings make for a game server."""

@@ -76,7 +76,7 @@ class StartTests(SynchronousTestCase):
         self.assertNotIn(SECRET, line)
         return line
 
-    def test_defaults_are_the_sheets(self) -> None:
+    def test_defaults_are_the_documented_ones(self) -> None:
         settings = self.options().settings
         self.assertEqual((settings.bind, settings.port), ("0.0.0.0", 443))
         self.assertEqual(settings.metagame, Address("127.0.0.1", 61000))

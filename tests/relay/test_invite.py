@@ -1,4 +1,4 @@
-"""Invite strings: every rule of the sheet, in its order."""
+"""Invite strings: every rule, in its order."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class DecodingTests(SynchronousTestCase):
             with self.subTest(text=given_[:90]):
                 self.assertEqual(fault(given_), code)
 
-    def test_checks_come_in_the_order_of_the_sheet(self) -> None:
+    def test_checks_come_in_the_documented_order(self) -> None:
         wrong = {"v": "9", "mode": "x", "host": "::", "port": "0", "fp": "x", "code": "!"}
         for field, right in (*PARTS.items(),):
             if field == "name":

@@ -1,5 +1,6 @@
-"""Game servers as the server status shows them, and who is in which. Spec: 2 §2, sheet
-management-api: ServerStatus.
+"""Game servers as the server status shows them, and who is in which.
+
+Spec: 2 §2 Server status.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ requests = st.lists(st.tuples(st.integers(200, 599), st.floats(0, 20)), max_size
 
 
 class RequestsTests(SynchronousTestCase):
-    def test_the_worked_example_of_the_sheet(self) -> None:
+    def test_a_worked_example(self) -> None:
         seen = Requests()
         for status, seconds in ((200, 0.04), (404, 0.002), (500, 6.0)):
             seen.note(status, seconds, 100.5)

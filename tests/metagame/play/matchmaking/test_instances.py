@@ -1,4 +1,4 @@
-"""Spec: 2 §2 Status reply; the sheet's rows on instances and who is in which."""
+"""Spec: 2 §2 Status reply; instances and who is in which."""
 
 from __future__ import annotations
 
