@@ -132,11 +132,9 @@ class Entries:
         return len(self._until)
 
     def addresses(self) -> tuple[str, ...]:
-        """Sorted."""
         return tuple(sorted(self._until, key=order))
 
     def all(self) -> Sequence[Entry]:
-        """Sorted."""
         return [Entry(ip, self._until[ip]) for ip in self.addresses()]
 
     def next_expiry(self) -> float | None:

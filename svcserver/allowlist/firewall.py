@@ -66,7 +66,6 @@ class Nftables:
         return bool(found.code == 0)
 
     def describe(self, rule: Rule) -> str:
-        """The script."""
         return scripts.nftables(rule)
 
 
@@ -173,7 +172,6 @@ class Netsh:
         return True
 
     def describe(self, rule: Rule) -> str:
-        """The line."""
         return scripts.powershell(rule)
 
 

@@ -73,7 +73,7 @@ def _must_succeed(output: Output, program: str) -> Output:
 
 
 class _Run(ProcessProtocol):
-    """One program."""
+    """A running program: gathers its output, and ends it when it takes too long."""
 
     def __init__(self, program: str, script: str, clock: Any, done: Deferred[Output]) -> None:
         self._program, self._script = program, script

@@ -71,7 +71,6 @@ class People:
                 del self._lower[person.account.lower()]
 
     def all(self) -> list[Person]:
-        """Everyone."""
         return list(self._people.values())
 
     def member(self, person: Person, room: Room) -> bool:

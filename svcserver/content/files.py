@@ -213,7 +213,6 @@ class Transfers:
         self._running.add(transfer)
 
     def discard(self, transfer: Transfer) -> None:
-        """It is over."""
         self._running.discard(transfer)
 
     def sweep(self, now: float) -> None:

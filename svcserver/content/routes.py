@@ -166,7 +166,6 @@ class Desk:
         return Answer(200, body, {**PUBLIC, "Cache-Control": "no-cache"})
 
     async def image(self, request: HttpRequest) -> Said:
-        """One picture."""
         image = self.branding.open(request.path[len(IMAGES) :].decode("latin-1"))
         if image is None:
             raise Missing(code="not_found")

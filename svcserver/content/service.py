@@ -147,7 +147,6 @@ class Sweeping(Service):
         self._round.start(SWEEP_S, now=False)
 
     def stopService(self) -> None:
-        """End."""
         Service.stopService(self)
         if self._round is not None and self._round.running:
             self._round.stop()

@@ -90,7 +90,6 @@ class GameProcess(ProcessProtocol):
         self.group: int | None = None  # of what it forks, where it leads one
 
     def connectionMade(self) -> None:
-        """It runs."""
         if self._output is not None:
             self._output.begin()
 

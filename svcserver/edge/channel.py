@@ -57,7 +57,6 @@ class Channel(protocol.Protocol):
         return bool(self.factory.stopping)
 
     def now(self) -> float:
-        """The clock."""
         return float(self.factory.clock.seconds())
 
     # -- beginnings ------------------------------------------------------------

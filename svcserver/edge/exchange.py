@@ -80,7 +80,6 @@ class Upward:
         self.client.hold("upstream")
 
     def resumeProducing(self) -> None:
-        """Read on."""
         self.client.release("upstream")
 
     def stopProducing(self) -> None:

@@ -110,7 +110,6 @@ class Pool:
         self._idle.append(connection)
 
     def forget(self, connection: Connection) -> None:
-        """It is gone."""
         self._open.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)

@@ -45,7 +45,6 @@ class Endless:
     done: bool = False
 
     def feed(self, data: bytes) -> tuple[bytes, bytes]:
-        """All of it."""
         return data, b""
 
 

@@ -1,8 +1,10 @@
-"""One-way news between features: the lower one announces, ``service.py`` connects.
+"""What one feature tells others without importing them: a list of listeners for each kind of news.
 
-blocked: Signal[Blocked] = Signal()
-blocked.connect(parties.on_blocked)
-blocked.send(Blocked(by, whom))
+The feature that causes a change sends it; ``metagame/service.py`` connects who must know:
+
+    blocked: Signal[Blocked] = Signal()
+    blocked.connect(parties.on_blocked)  # in service.py
+    blocked.send(Blocked(by, whom))  # in friends, which knows nothing of parties
 """
 
 from __future__ import annotations

@@ -140,6 +140,5 @@ class NotStarted(Service):
         self.why = why
 
     def startService(self) -> None:
-        """Say it."""
         super().startService()
         log.error("chat: not started: {why}", why=self.why)

@@ -159,6 +159,5 @@ class Closing(Service):
     close: Callable[[], Deferred[Any]]
 
     def stopService(self) -> Deferred[Any]:
-        """Close."""
         Service.stopService(self)
         return self.close()

@@ -57,7 +57,6 @@ class Guarded(Service):
     relay: RelayService
 
     def startService(self) -> None:
-        """Start it."""
         Service.startService(self)
         try:
             self.relay.startService()
@@ -68,7 +67,6 @@ class Guarded(Service):
             ) from None
 
     def stopService(self) -> Any:
-        """Stop it."""
         Service.stopService(self)
         return self.relay.stopService()
 

@@ -1,4 +1,8 @@
-"""Coroutines that mostly need no waiting: their result at once, a Deferred only when needed."""
+"""Starting a handler: its answer at once where it waits for nothing, else a Deferred.
+
+Most handlers of this house finish in the turn in which they start; making a Deferred of each costs more than
+such a handler itself.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,10 @@ def begin(work: Coroutine[Any, Any, T]) -> T | Deferred[T]:
 
 @coroutine
 def _rest(work: Coroutine[Any, Any, T], waits_for: Deferred[Any]) -> Generator[Any, Any, T]:
-    """What a driver of coroutines does, one step behind it."""
+    """The rest of ``work`` after its first wait: passes on each awaited result or exception.
+
+    ``begin`` has taken the first step already, so ``fromCoroutine`` cannot be given ``work`` itself.
+    """
     while True:
         try:
             sent = yield waits_for

@@ -289,7 +289,6 @@ class Channel(protocol.Protocol):
         self.since = self.factory.clock.seconds()
 
     def resumeProducing(self) -> None:
-        """It has read."""
         self._held = False
         self.factory.clock.callLater(0, self.advance)
 

@@ -66,7 +66,6 @@ class FrontFactory(protocol.Factory):
         self._round.start(SWEEP_S, now=False)
 
     def stopFactory(self) -> None:
-        """End it."""
         if self._round.running:
             self._round.stop()
 

@@ -21,7 +21,7 @@ from svcserver.relay.settings import Settings as Relay
 
 
 class Level(Enum):
-    """How bad it is."""
+    """Whether a finding must be mended or is only worth knowing."""
 
     WRONG = "wrong"  # something does not work, or not as safely as it must
     NOTE = "note"  # a placeholder of ``svcctl init``, or a choice worth knowing

@@ -46,7 +46,7 @@ class Port(NamedTuple):
 
 @frozen
 class Machine:
-    """This one."""
+    """What the checks ask of the machine they run on; tests put another in its place."""
 
     def now(self) -> float:
         """Seconds since 1970."""

@@ -57,7 +57,6 @@ class ChatProtocol(WebSocketClientProtocol):
         self._wake()
 
     def onMessage(self, payload: bytes, isBinary: bool) -> None:
-        """One stanza."""
         frame = payload.decode("utf-8", "replace")
         if frame.startswith("<message"):
             self._line(frame)
@@ -68,7 +67,6 @@ class ChatProtocol(WebSocketClientProtocol):
         self._wake()
 
     def onClose(self, wasClean: bool, code: int | None, reason: str | None) -> None:
-        """It is over."""
         self.ended = True
         self._wake()
 
@@ -148,7 +146,6 @@ class Chatter:
         self._tell("groupchat", self.address_of(room), text)
 
     def whisper(self, other: Chatter, text: str) -> None:
-        """A line for one."""
         self._tell("chat", f"{other.player.account}@{self.domain}", text)
 
     def _tell(self, kind: str, to: str, text: str) -> None:

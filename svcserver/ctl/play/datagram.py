@@ -25,11 +25,9 @@ class Knock(DatagramProtocol):
         self._knocking.clock = reactor
 
     def startProtocol(self) -> None:
-        """Begin."""
         self._knocking.start(KNOCK_S)
 
     def stopProtocol(self) -> None:
-        """End."""
         if self._knocking.running:
             self._knocking.stop()
 

@@ -65,7 +65,6 @@ class Evening:
     _direct: Wire | None = None  # as game servers go
 
     async def live(self) -> None:
-        """All of it."""
         try:
             if self.chain is not None:
                 if self.wishes.whole:

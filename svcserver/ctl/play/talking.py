@@ -33,7 +33,6 @@ class Talk:
     _spoken: dict[str, float] = field(factory=dict)  # by text
 
     async def log_in(self, players: Sequence[Player]) -> None:
-        """Everybody."""
         for one in players:
             self.chatters[one.account] = Chatter(self.reactor, one, self._heard)
             self._wanted[one.account] = Counter()

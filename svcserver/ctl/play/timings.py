@@ -31,7 +31,6 @@ class Timings:
     _took: dict[str, list[float]] = field(factory=dict)
 
     def note(self, operation: str, seconds: float) -> None:
-        """One more."""
         kept = self._took.get(operation)
         if kept is None:
             if len(self._took) >= MAX_KINDS:
@@ -46,7 +45,6 @@ class Timings:
         return sum(map(len, self._took.values()))
 
     def figures(self) -> list[Figure]:
-        """By operation."""
         return [_figure(name, sorted(took)) for name, took in sorted(self._took.items())]
 
 

@@ -37,7 +37,6 @@ class Directory:
         return self.ledger.read(lambda tx: SqlAccounts(tx).by_key(key))
 
     def account_of_id(self, account_id: AccountId) -> Deferred[Account | None]:
-        """The account of that id."""
         return self.ledger.read(lambda tx: SqlAccounts(tx).find(account_id))
 
     def account_named(self, username: str) -> Deferred[Account | None]:

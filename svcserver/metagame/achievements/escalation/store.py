@@ -57,7 +57,6 @@ class SqlSeasons:
         return State(row.level, row.xp, talents, tuple(data["rewards"]), row.version)
 
     def keep(self, account_id: AccountId, season_id: str, state: State) -> None:
-        """Replace it."""
         self.tx.execute(_DROP, {"account": account_id, "season": season_id})
         data = {"talents": list(state.talents), "rewards": list(state.rewards)}
         row = {

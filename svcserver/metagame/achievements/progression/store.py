@@ -142,7 +142,6 @@ class SqlBook:
         self.tx.execute(_ADD_TRACK, row)
 
     def drop_track(self, account_id: AccountId, track_id: str) -> None:
-        """Forget it."""
         self.tx.execute(_DROP_TRACK, {"account": account_id, "wanted": track_id})
 
     def objectives(self, account_id: AccountId) -> dict[str, Objective]:
@@ -151,7 +150,6 @@ class SqlBook:
         return {row.objective_id: _objective(row) for row in rows}
 
     def objective(self, account_id: AccountId, objective_id: str) -> Objective | None:
-        """One of them."""
         wanted = {"account": account_id, "wanted": objective_id}
         row = self.tx.execute(_ONE_OBJECTIVE, wanted).first()
         return None if row is None else _objective(row)

@@ -99,7 +99,6 @@ class ClosedStore:
 
     @routes.row("GET", "/product/skus/public", access=Access.TOKEN, when=is_off, body_log=True)
     async def listing(self, call: Call) -> Answer:
-        """Closed."""
         raise Malformed("the store is closed")
 
 

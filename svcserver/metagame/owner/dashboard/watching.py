@@ -30,7 +30,6 @@ class HealthWatch(Service):
     _loop: LoopingCall = field(init=False)
 
     def startService(self) -> None:
-        """Begin."""
         Service.startService(self)
         self._loop = LoopingCall(self._sample)
         self._loop.clock = self.clock
@@ -44,7 +43,6 @@ class HealthWatch(Service):
         self.history.take(self.health, now, rss_mb=rss_mb, players=players)
 
     def stopService(self) -> None:
-        """End."""
         Service.stopService(self)
         if self._loop.running:
             self._loop.stop()

@@ -63,7 +63,6 @@ class LoopWatch(Service):
         self._last = now
 
     def stopService(self) -> None:
-        """End it."""
         Service.stopService(self)
         if self._loop.running:
             self._loop.stop()

@@ -58,7 +58,6 @@ class FixedReplies:
 
     @routes.row("POST", "/profile/update", access=Access.TOKEN)
     async def profile(self, call: Call) -> Answer:
-        """An empty 200."""
         return Answer(200)
 
     @routes.row("GET", "/vivox/login", access=Access.TOKEN)
@@ -68,7 +67,6 @@ class FixedReplies:
 
     @routes.row("POST", "/motd/", access=Access.TOKEN)
     async def message_of_the_day(self, call: Call) -> Answer:
-        """None."""
         return NO_CONTENT
 
     @routes.row("GET", "/motd/trigger", access=Access.NONE, when=_misc)
@@ -83,7 +81,6 @@ class FixedReplies:
 
     @routes.row("GET", "/eventstats/", access=Access.TOKEN, reply=dict)
     async def event_stats(self, call: Call) -> Answer:
-        """No statistics."""
         return NO_STATS
 
     @routes.row("GET", "/all/", access=Access.TOKEN, reply=Envelope[dict[str, Any]])

@@ -291,7 +291,6 @@ class Matchmaker:
     # -- what the deploy server said ---------------------------------------
 
     def ready(self, match: Match, server: Server) -> None:
-        """It started one."""
         match.asking, match.server, match.state = False, server, State.IN_PROGRESS
 
     def busy(self, match: Match, now: float) -> None:

@@ -247,7 +247,6 @@ class GuildStubs:
 
     @routes.row("GET", "/guild", access=Access.TOKEN, when=is_off, body_log=True)
     async def mine(self, call: Call) -> Answer:
-        """No guild."""
         return NO_CONTENT
 
     @routes.row(

@@ -161,7 +161,6 @@ class SqlGuilds:
         return None if row is None else _member(row)
 
     def guild(self, guild_id: str) -> Guild | None:
-        """By id."""
         return self._one_guild(_GUILD, guild_id)
 
     def guild_named(self, name: str) -> Guild | None:
@@ -182,7 +181,6 @@ class SqlGuilds:
         )
 
     def size(self, guild_id: str) -> int:
-        """How many are in it."""
         return int(self.tx.execute(_SIZE, {"wanted": guild_id}).scalar_one())
 
     def name_is_taken(self, name: str) -> bool:
@@ -240,7 +238,6 @@ class SqlGuilds:
             self.tx.execute(statement, {"wanted": guild_id})
 
     def invite(self, invite_id: str) -> Invite | None:
-        """By id."""
         if not _sane(invite_id):
             return None
         row = self.tx.execute(_INVITE, {"wanted": invite_id}).first()
