@@ -1,7 +1,7 @@
 """Starting a handler: its answer at once where it waits for nothing, else a Deferred.
 
-Most handlers of this house finish in the turn in which they start; making a Deferred of each costs more than
-such a handler itself.
+Most handlers of this house finish in the turn in which they start; making a Deferred of
+each would cost more than such a handler itself.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def begin(work: Coroutine[Any, Any, T]) -> T | Deferred[T]:
 def _rest(work: Coroutine[Any, Any, T], waits_for: Deferred[Any]) -> Generator[Any, Any, T]:
     """The rest of ``work`` after its first wait: passes on each awaited result or exception.
 
-    ``begin`` has taken the first step already, so ``fromCoroutine`` cannot be given ``work`` itself.
+    ``begin`` has taken the first step already, so ``fromCoroutine`` gets this and not ``work``.
     """
     while True:
         try:
