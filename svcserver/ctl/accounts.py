@@ -81,16 +81,17 @@ def called(accounts: SqlAccounts, name: str) -> rules.Account:
 def new_key(host: Host, out: Out, name: str) -> None:
     """Give an account another key, for one that is lost or known to others.
 
-    The old key no longer works; prints the only copy of the new one. Who is logged in
-    may stay so for a day.
+    The old key no longer works, and whoever is logged in by it is logged out within a
+    second; prints the only copy of the new one.
     """
     key = rules.new_account_key()
     with ledger(host) as tx:
         accounts = SqlAccounts(tx)
         found = called(accounts, name)
         accounts.replace_key(found.id, key)
+        rules.end_sessions(accounts, found.id, time.time())
     out.data({"id": found.id, "username": found.username, "key": key})
-    out.say(f"account {found.username} ({found.id}); the old key no longer works")
+    out.say(f"account {found.username} ({found.id}); the old key and its sessions no longer work")
     out.say(f"key     {key}", "Keep the key: it is the password, and the only copy.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from svcserver.kernel.signals import SessionsEnded
 from svcserver.metagame.accounts.invites import Invites
 from svcserver.metagame.accounts.login import Login
 from svcserver.metagame.accounts.lookups import Lookups
@@ -31,6 +32,13 @@ from svcserver.metagame.social.features import features as social
 from svcserver.web.routes import Feature
 
 
+def end_places(parts: Parts, matchmaker: Matchmaker, news: SessionsEnded) -> None:
+    """Whose sessions have ended is in no party, waits for no hunt and is not online."""
+    parts.parties.leave(news.account_id, parts.now())
+    matchmaker.forget(news.account_id)
+    parts.online.forget(news.account_id)
+
+
 def build(parts: Parts) -> list[Feature]:
     """Make every feature of its parts."""
     settings, ledger, now = parts.settings, parts.ledger, parts.now
@@ -41,6 +49,7 @@ def build(parts: Parts) -> list[Feature]:
     timeout_s = settings.deploy_timeout_ms / 1000
     deploy = DeployClient(parts.http, parts.clock, settings.deployserver_url, timeout_s)
     parts.news.party_changed.connect(lambda one: matchmaker.left_party(one.party_id, one.left))
+    parts.news.sessions_ended.connect(lambda one: end_places(parts, matchmaker, one))
     return [
         Banner.of(settings, about),
         FixedReplies(),

@@ -21,10 +21,13 @@ from svcserver.kernel.signals import (
     Signal,
     Unfriended,
 )
+from svcserver.metagame.access.epochs import Epochs
+from svcserver.metagame.access.keys import Keys
 from svcserver.metagame.access.relayed import Relayed
 from svcserver.metagame.access.tokens import Tokens
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.management import Registration
+from svcserver.metagame.accounts.sessions import Sessions
 from svcserver.metagame.owner.dashboard.shown import Shown
 from svcserver.metagame.owner.health.rules import Health
 from svcserver.metagame.play.presence.online import Online, OnlineInMemory
@@ -62,6 +65,7 @@ class Parts:
     tokens: Tokens
     directory: Directory
     registration: Registration
+    sessions: Sessions
     relayed: Relayed = field(init=False)
     online: Online = field(factory=OnlineInMemory)
     parties: Parties = field(factory=PartiesInMemory)
@@ -84,13 +88,20 @@ class Parts:
         http: Any,
     ) -> Parts:
         """The parts under these settings."""
+        keys = Keys.read(
+            settings.signing_private_key, settings.signing_public_key, settings.verify_keys
+        )
+        news = News()
+        epochs = Epochs(news.sessions_ended)
         return cls(
             settings,
             ledger,
             clock,
             now,
             http,
-            Tokens.from_settings(settings.signing_private_key, settings.signing_public_key, now),
+            Tokens(now, keys, epochs),
             Directory(ledger, now, by_id=settings.login == "NONE"),
             Registration(settings.registration_mode),
+            Sessions(ledger, epochs, now),
+            news=news,
         )

@@ -24,6 +24,7 @@ from svcserver.kernel.datafiles import BadData
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
 from svcserver.kernel.settings import BadSetting, with_env_file
 from svcserver.metagame.access.gate import Gate, Origin, is_own_address
+from svcserver.metagame.accounts.sessions import SessionWatch
 from svcserver.metagame.accounts.store import move_queued_keys
 from svcserver.metagame.belongings.features import Housekeeping
 from svcserver.metagame.chat_ports import chat_part
@@ -77,11 +78,14 @@ def makeService(options: Options, reactor: Any = None) -> House:
         reactor = monotonic_reactor()
     settings = options.settings
     top = house(reactor, production=settings.production, level=settings.log_level)
-    ledger = ledger_for(open_database(settings), reactor)
+    engine = open_database(settings)
+    ledger = ledger_for(engine, reactor)
     pool = HTTPConnectionPool(reactor)
     http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
     now = MonotonicClock().now
     parts = Parts.of(settings, ledger, reactor, now, http)
+    with transaction(engine) as tx:
+        parts.sessions.load(tx)
     file = options["env-file"]
     parts.shown.folder = Path(file).parent if file else None
     parts.shown.log.out = top.lines.out
@@ -92,6 +96,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
     for part in (
         ledger,
         Housekeeping(ledger, reactor, now),
+        SessionWatch(parts.sessions, reactor),
         Closing(pool.closeCachedConnections),
         Listening(reactor, "metagame", *address, FrontFactory(door, reactor)),
     ):

@@ -75,6 +75,7 @@ class Settings:
     auth_mode: str = env("AUTH_MODE", default="")
     signing_private_key: Secret = env("AUTH_SIGNING_PRIVKEY_B64", secret, empty_is_a_value=True)
     signing_public_key: str = env("AUTH_SIGNING_PUBKEY_B64")
+    verify_keys: tuple[str, ...] = env("AUTH_VERIFY_KEYS_B64", comma_list, default=())
     registration_mode: str | None = env("REGISTRATION_MODE", default=None)
     database_url: URL = env("DATABASE_URL", database_url, default=database_url(DEFAULT_URL))
     metrics_port: int | None = env("METRICS_PORT", port_number, default=None)

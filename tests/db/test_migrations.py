@@ -47,7 +47,11 @@ class Migrations:
             migrations.upgrade(engine, step)
             before = fill(engine)
             migrations.upgrade(engine)
-            self.assertEqual(contents(engine, list(before)), before, step)
+            after = {
+                name: [row[: len(before[name][0])] for row in rows]  # new columns stand last
+                for name, rows in contents(engine, list(before)).items()
+            }
+            self.assertEqual(after, before, step)
 
 
 class Folders:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import ipaddress
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from attrs import frozen
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
 
 from svcserver.ctl.blueprint import CITY_MAP
 from svcserver.ctl.doctor.case import Case, Finding
 from svcserver.ctl.overlay import is_private
 from svcserver.kernel.secrets import Secret
-from svcserver.metagame.access.tokens import load_private, load_public
+from svcserver.metagame.access.keys import BadKey, load_private, load_public
 
 
 def secrets(case: Case) -> Iterator[Finding]:
@@ -57,23 +55,18 @@ def signing_keys(case: Case) -> Iterator[Finding]:
     cure = "put both of one pair in metagame.env (svcctl init makes one in a new folder)"
     words = case.metagame.signing_private_key.reveal(), case.metagame.signing_public_key
     try:
-        private = load_private(base64.b64decode(words[0], validate=True))
-        good = isinstance(private, RSAPrivateKey)
-    except (ValueError, TypeError):
-        good = False
-    if not good:
+        private = load_private(words[0])
+    except BadKey:
         what = "AUTH_SIGNING_PRIVKEY_B64 is not base64 of a PEM RSA key: nobody can log in"
         yield Finding("metagame", what, cure)
         return
     try:
-        public = load_public(base64.b64decode(words[1], validate=True))
-        good = isinstance(public, RSAPublicKey)
-    except (ValueError, TypeError):
-        good = False
-    if not good:
+        public = load_public(words[1])
+    except BadKey:
         what = "AUTH_SIGNING_PUBKEY_B64 is not base64 of a PEM RSA key: no token is accepted"
         yield Finding("metagame", what, cure)
-    elif private.public_key().public_numbers() != public.public_numbers():
+        return
+    if private.public_key().public_numbers() != public.public_numbers():
         what = "AUTH_SIGNING_PRIVKEY_B64 and AUTH_SIGNING_PUBKEY_B64 are no pair"
         yield Finding("metagame", what + ": no token is accepted", cure)
 

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 import jwt
-from attrs import define, field
-from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
-from twisted.logger import Logger
+from attrs import define, field, frozen
 
 from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.secrets import Secret
-
-log = Logger()
+from svcserver.metagame.access.epochs import Epochs
+from svcserver.metagame.access.keys import Keys
 
 ISSUER = "svc-metagame"
 LIFETIME_S = 86_400
 MAX_KNOWN = 16_384
 MAX_ACCOUNT_ID = 64  # characters, as in the database
-MAX_TOKEN = 4_096  # characters; ours have about 600
+MAX_TOKEN = 4_096  # characters; ours have about 650
+MAX_AHEAD_S = 3_600.0  # by which the clock of who ended the sessions may be ahead of ours
 _SIGNER = jwt.PyJWS()  # ``jwt.encode`` is the same with the standard library's slower JSON
 
 
@@ -35,107 +31,116 @@ class CannotSign(Exception):
     """There is no usable signing key."""
 
 
+@frozen
+class _Claims:
+    """What of a token counts; times in epoch seconds."""
+
+    account_id: AccountId
+    issued_at: float
+    expires: float
+
+
 @define
 class Tokens:
-    """Signs and verifies. ``now`` gives epoch seconds.
+    """Signs and verifies; the only place where tokens are verified. ``now`` gives epoch seconds.
 
     The keys are parsed once: PyJWT would parse the PEM anew on every call.
     """
 
     now: Callable[[], float]
-    _private: Any = field(default=None, repr=False)
-    _public: Any = None
-    _known: OrderedDict[str, tuple[float, AccountId]] = field(
-        factory=OrderedDict, init=False, repr=False
-    )
+    keys: Keys = field(factory=Keys)
+    epochs: Epochs = field(factory=Epochs)
+    _known: OrderedDict[str, _Claims] = field(factory=OrderedDict, init=False, repr=False)
 
-    @classmethod
-    def from_settings(cls, private: Secret, public: str, now: Callable[[], float]) -> Tokens:
-        """From base64 of PEM; a broken key is logged and makes logins fail, not the start."""
-        return cls(now, _load(load_private, private.reveal()), _load(load_public, public))
+    def sign(self, account_id: AccountId, asked_at: float | None = None) -> str:
+        """A fresh token for the account; raises CannotSign.
 
-    def sign(self, account_id: AccountId) -> str:
-        """A fresh token for the account; raises CannotSign."""
-        if self._private is None:
+        ``asked_at``: when the proof was checked that earned it, if that was not just now.
+        Sessions that end meanwhile end this one, too.
+        """
+        if self.keys.private is None:
             raise CannotSign("AUTH_SIGNING_PRIVKEY_B64 holds no usable key")
-        now = int(self.now())
+        issued_at = self._issued_at(account_id, self.now() if asked_at is None else asked_at)
         claims = {
             "userId": account_id,
-            "iat": now,
-            "exp": now + LIFETIME_S,
+            "iat": issued_at,
+            "exp": issued_at + LIFETIME_S,
             "iss": ISSUER,
             "aud": ISSUER,
         }
-        return _SIGNER.encode(json.dump(claims), self._private, algorithm="RS256")
+        return _SIGNER.encode(
+            json.dump(claims),
+            self.keys.private,
+            algorithm="RS256",
+            headers={"kid": self.keys.kid},
+        )
+
+    def _issued_at(self, account_id: AccountId, at: float) -> int:
+        """Now, but never just before the account's epoch: a login in that second works."""
+        not_before = self.epochs.not_before(account_id)
+        return not_before if at < not_before <= at + MAX_AHEAD_S else int(at)
 
     def verify(self, token: str) -> AccountId:
         """The account the token speaks for; raises InvalidToken.
 
-        Nothing revokes a token, so the only thing that can go stale is ``exp``, which
-        is looked at on every call.
+        What can go stale, its expiry and the account's epoch, is looked at on every call.
         """
         known = self._known.get(token)
-        if known is not None:
-            if known[0] > self.now():
-                return known[1]
+        if known is None:
+            known = self._known[token] = self._decode(token)
+            if len(self._known) > MAX_KNOWN:
+                self._known.popitem(last=False)
+        if not known.expires > self.now():
             del self._known[token]
-        expires, account_id = self._decode(token)
-        self._known[token] = (expires, account_id)
-        if len(self._known) > MAX_KNOWN:
-            self._known.popitem(last=False)
-        return account_id
+            raise InvalidToken
+        if not known.issued_at >= self.epochs.not_before(known.account_id):
+            raise InvalidToken
+        return known.account_id
 
-    def _decode(self, token: str) -> tuple[float, AccountId]:
-        if self._public is None or len(token) > MAX_TOKEN:
+    def _decode(self, token: str) -> _Claims:
+        if len(token) > MAX_TOKEN:
             raise InvalidToken
         try:
-            claims = jwt.decode(
-                token,
-                self._public,
-                algorithms=["RS256"],
-                issuer=ISSUER,
-                audience=ISSUER,
-                # our clock is injected; PyJWT's is not
-                options={
-                    "require": ["exp"],
-                    "verify_exp": False,
-                    "verify_iat": False,
-                    "verify_nbf": False,
-                },
-            )
+            claims = self._checked(token, jwt.get_unverified_header(token).get("kid"))
         except (jwt.PyJWTError, ValueError, RecursionError) as why:
             raise InvalidToken from why
-        expires, account_id = claims.get("exp"), claims.get("userId")
-        if isinstance(expires, bool) or not isinstance(expires, int | float):
-            raise InvalidToken
+        expires, account_id = _seconds(claims["exp"]), claims.get("userId")
         if not isinstance(account_id, str) or not is_usable(account_id):
             raise InvalidToken
-        if not expires > self.now():
+        if not expires > self.now() or not _seconds(claims.get("nbf", 0)) <= self.now():
             raise InvalidToken
-        return float(expires), account_id
+        return _Claims(account_id, _seconds(claims.get("iat", 0)), expires)
+
+    def _checked(self, token: str, kid: object) -> dict[str, Any]:
+        """The claims, where one of our keys signed them."""
+        for key in self.keys.for_token(kid):
+            try:
+                claims: dict[str, Any] = jwt.decode(
+                    token,
+                    key,
+                    algorithms=["RS256"],
+                    issuer=ISSUER,
+                    audience=ISSUER,
+                    # our clock is injected; PyJWT's is not
+                    options={
+                        "require": ["exp"],
+                        "verify_exp": False,
+                        "verify_iat": False,
+                        "verify_nbf": False,
+                    },
+                )
+            except jwt.InvalidSignatureError:
+                continue
+            return claims
+        raise InvalidToken
+
+
+def _seconds(claim: object) -> float:
+    if isinstance(claim, bool) or not isinstance(claim, int | float):
+        raise InvalidToken
+    return claim
 
 
 def is_usable(account_id: str) -> bool:
     """Whether an id that nobody checked can stand for an account at all."""
     return 1 <= len(account_id) <= MAX_ACCOUNT_ID and "\0" not in account_id
-
-
-def load_private(pem: bytes) -> Any:
-    """An RSA private key from PEM."""
-    return load_pem_private_key(pem, password=None)
-
-
-def load_public(pem: bytes) -> Any:
-    """An RSA public key from PEM."""
-    return load_pem_public_key(pem)
-
-
-def _load(load: Callable[[bytes], Any], text: str) -> Any:
-    try:
-        return load(base64.b64decode(text, validate=True))
-    except (ValueError, binascii.Error, TypeError):
-        which = "PRIVKEY" if load is load_private else "PUBKEY"
-        log.error(
-            "AUTH_SIGNING_{which}_B64 is not base64 of a PEM key; logins will fail", which=which
-        )
-        return None

@@ -123,17 +123,21 @@ class Login:
             log.warn("No login method configured! Set AUTH_MODE=APIKEY")
             call.request.hopeless = True
             await Deferred()  # the contract: never an answer
+        asked_at = self.tokens.now()
         code = call.fields.get("exchange_code")
         account_id = await self._account(code) if isinstance(code, str) and code else None
         if account_id is None:
             raise Malformed("not a known account key")
-        return Answer(200, login_reply(self.tokens.sign(account_id), account_id))
+        return Answer(200, login_reply(self.tokens.sign(account_id, asked_at), account_id))
 
     async def _account(self, code: str) -> AccountId | None:
         if self.settings.login == "NONE":
             return code if is_usable(code) else None
         account = await self.directory.account_of_key(code)
-        return None if account is None else account.id
+        if account is None:
+            return None
+        self.tokens.epochs.learn(account.id, account.tokens_not_before)
+        return account.id
 
     @routes.row("GET", "/account/api/oauth/verify", access=Access.OPTIONAL_TOKEN, reply=VerifyReply)
     async def verify(self, call: Call) -> Answer:

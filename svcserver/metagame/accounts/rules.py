@@ -28,12 +28,16 @@ class ServerFault(Refusal):
 
 @frozen
 class Account:
-    """An account; ``notes`` is the main currency's column, which owners may edit."""
+    """An account; ``notes`` is the main currency's column, which owners may edit.
+
+    Tokens issued before ``tokens_not_before`` (epoch seconds) are refused.
+    """
 
     id: AccountId
     username: str
     is_admin: bool = False
     notes: int = 0
+    tokens_not_before: int = 0
 
 
 @frozen
@@ -65,6 +69,8 @@ class Roster(Protocol):
     def add(self, account: Account, key: str, at: float) -> None: ...
 
     def rename(self, account_id: AccountId, username: str) -> None: ...
+
+    def set_not_before(self, account_id: AccountId, not_before: int) -> None: ...
 
     def invite(self, code: str) -> Invite | None: ...
 
@@ -120,6 +126,20 @@ def rename(
         raise Conflict("another account has this name", code="username_taken")
     roster.rename(before.id, new)
     return before, evolve(before, username=new)
+
+
+def end_sessions(roster: Roster, account_id: AccountId, at: float) -> int:
+    """Every token of the account issued until ``at`` is void; from when on they count again.
+
+    That is the next whole second, as tokens carry whole seconds: one from the second of
+    ``at`` may be an old one.
+    """
+    account = roster.find(account_id)
+    if account is None:
+        raise Missing("no such account", code="not_found")
+    not_before = max(account.tokens_not_before, int(at) + 1)
+    roster.set_not_before(account.id, not_before)
+    return not_before
 
 
 def new_account_key() -> str:

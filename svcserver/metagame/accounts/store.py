@@ -39,6 +39,8 @@ ACCOUNTS = Table(
     Column("is_admin", Integer, nullable=False, server_default="0"),
     Column("notes", BigInteger, nullable=False, server_default="0"),
     Column("created_at", BigInteger, nullable=False),
+    # epoch seconds; a token issued earlier is refused
+    Column("tokens_not_before", BigInteger, nullable=False, server_default="0", index=True),
     UniqueConstraint("username_folded"),
 )
 ACCOUNT_KEYS = Table(
@@ -61,7 +63,13 @@ QUEUED_KEYS = Table(
     "gameserver_keys_to_register", METADATA, Column("key", String(256), primary_key=True)
 )
 
-_A = (ACCOUNTS.c.id, ACCOUNTS.c.username, ACCOUNTS.c.is_admin, ACCOUNTS.c.notes)
+_A = (
+    ACCOUNTS.c.id,
+    ACCOUNTS.c.username,
+    ACCOUNTS.c.is_admin,
+    ACCOUNTS.c.notes,
+    ACCOUNTS.c.tokens_not_before,
+)
 _BY_ID = select(*_A).where(ACCOUNTS.c.id == bindparam("account_id"))
 _BY_IDS = select(*_A).where(ACCOUNTS.c.id.in_(bindparam("ids", expanding=True)))
 _BY_NAME = select(*_A).where(ACCOUNTS.c.username_folded == bindparam("folded"))
@@ -89,6 +97,14 @@ _SET_ADMIN = (
     update(ACCOUNTS)
     .where(ACCOUNTS.c.id == bindparam("account_id"))
     .values(is_admin=bindparam("flag"))
+)
+_SET_NOT_BEFORE = (
+    update(ACCOUNTS)
+    .where(ACCOUNTS.c.id == bindparam("account_id"))
+    .values(tokens_not_before=bindparam("since"))
+)
+_EPOCHS = select(ACCOUNTS.c.id, ACCOUNTS.c.tokens_not_before).where(
+    ACCOUNTS.c.tokens_not_before > bindparam("since")
 )
 _ALL = select(*_A).order_by(ACCOUNTS.c.username)
 _PAGE = (
@@ -189,6 +205,14 @@ class SqlAccounts:
         """Make or unmake an admin; only the owner's command line does."""
         self.tx.execute(_SET_ADMIN, {"account_id": account_id, "flag": int(is_admin)})
 
+    def set_not_before(self, account_id: AccountId, not_before: int) -> None:
+        """Refuse the account's tokens that were issued earlier."""
+        self.tx.execute(_SET_NOT_BEFORE, {"account_id": account_id, "since": not_before})
+
+    def epochs(self, since: int) -> dict[AccountId, int]:
+        """From when on tokens count, for accounts where that is later than ``since``."""
+        return {row.id: row.tokens_not_before for row in self.tx.execute(_EPOCHS, {"since": since})}
+
     def everyone(self) -> list[Account]:
         """All accounts by name; for the admin list."""
         return [_known(row) for row in self.tx.execute(_ALL)]
@@ -267,7 +291,7 @@ def _account(row: Any) -> Account | None:
 
 
 def _known(row: Any) -> Account:
-    return Account(row.id, row.username, bool(row.is_admin), row.notes)
+    return Account(row.id, row.username, bool(row.is_admin), row.notes, row.tokens_not_before)
 
 
 def _invite(row: Any) -> Invite:

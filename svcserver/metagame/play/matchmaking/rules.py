@@ -351,6 +351,11 @@ class Matchmaker:
         if entry is not None and entry.match.state is not State.IN_PROGRESS:
             self._leave(player)
 
+    def forget(self, player: AccountId) -> None:
+        """The player's sessions have ended: no place in any queue, match or server."""
+        self._leave(player)
+        self._sent.pop(player, None)
+
     def left_party(self, party_id: str, players: tuple[AccountId, ...]) -> None:
         """Who leaves the party before the server is up stays behind."""
         for player in players:

@@ -32,6 +32,8 @@ class Online(Protocol):
 
     def hear(self, account_id: AccountId, map_path: str, state: str, now: float) -> None: ...
 
+    def forget(self, account_id: AccountId) -> None: ...
+
     def last(self, account_id: AccountId, now: float) -> Beat | None: ...
 
     def all(self, now: float) -> list[Beat]: ...
@@ -50,6 +52,10 @@ class OnlineInMemory:
         self._beats[account_id] = Beat(account_id, map_path, state, now)
         self._beats.move_to_end(account_id)
         self._forget(now)
+
+    def forget(self, account_id: AccountId) -> None:
+        """The player is no longer online."""
+        self._beats.pop(account_id, None)
 
     def last(self, account_id: AccountId, now: float) -> Beat | None:
         """The player's last beat while it counts."""

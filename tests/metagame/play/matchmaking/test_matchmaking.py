@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from attrs import evolve
+from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionLost
 from twisted.logger import LogLevel, capturedLogs
 
 from tests.metagame.play.matchmaking.base import CITY, HUNT, KEYS, MatchmakingCase, Reply
+from tests.support.browser import Page
 
 
 class WorldTests(MatchmakingCase):
@@ -249,6 +252,23 @@ class CancelTests(MatchmakingCase):
             self.game.browse("DELETE", "/candidate", token=who.token)
             for player in (self.ann, self.bob):
                 self.assertEqual(self.status(player).status, 404 if player in left else 200)
+
+
+class EndedSessionTests(MatchmakingCase):
+    def test_a_place_in_the_queue_and_on_a_server_ends_with_the_sessions(self) -> None:
+        def relogged() -> Page:
+            token = self.game.parts.tokens.sign(self.ann.id)
+            return self.game.browse("GET", "/candidate/status", token=token)
+
+        for seconds in (0, 60):  # waiting, and sent to a server
+            self.join(self.ann, **HUNT)
+            self.game.clock.advance(seconds)
+            self.assertEqual(relogged().status, 200)
+            ending = self.game.parts.sessions.end(self.ann.id)
+            self.successResultOf(Deferred.fromCoroutine(ending))
+            self.assertEqual(relogged().status, 404)
+            self.game.clock.advance(2)
+            self.ann = evolve(self.ann, token=self.game.parts.tokens.sign(self.ann.id))
 
 
 class SmallRouteTests(MatchmakingCase):

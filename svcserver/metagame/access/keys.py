@@ -1,0 +1,113 @@
+"""The keys that tokens are signed and verified with, read from settings. Spec: 1 §2, §5."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from attrs import field, frozen
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
+from twisted.logger import Logger
+
+from svcserver.kernel import json
+from svcserver.kernel.secrets import Secret
+
+log = Logger()
+K = TypeVar("K")
+
+MAX_FURTHER = 8  # a token without ``kid`` is tried with each
+
+
+class BadKey(ValueError):
+    """Not base64 of a PEM RSA key."""
+
+
+@frozen
+class Keys:
+    """One key signs; it and the further ones verify, each found by its id (``kid``)."""
+
+    private: RSAPrivateKey | None = field(default=None, repr=False)
+    kid: str = ""
+    public: Mapping[str, RSAPublicKey] = field(factory=dict)
+
+    @classmethod
+    def read(cls, private: Secret, public: str, further: Iterable[str] = ()) -> Keys:
+        """From base64 of PEM; a broken key is logged and makes logins fail, not the start."""
+        signing = _or_none(load_private, private.reveal(), "AUTH_SIGNING_PRIVKEY_B64")
+        own = _or_none(load_public, public, "AUTH_SIGNING_PUBKEY_B64")
+        known = {} if own is None else {key_id(own): own}
+        for number, text in enumerate(further, start=1):
+            if number > MAX_FURTHER:
+                log.error(
+                    "AUTH_VERIFY_KEYS_B64 has more than {most} keys; the rest is not used",
+                    most=MAX_FURTHER,
+                )
+                break
+            try:
+                key = load_public(text)
+            except BadKey:
+                log.error(
+                    "AUTH_VERIFY_KEYS_B64: key {number} is not base64 of a PEM public key;"
+                    " tokens signed with it are refused",
+                    number=number,
+                )
+            else:
+                known.setdefault(key_id(key), key)
+        return cls(signing, "" if signing is None else key_id(signing.public_key()), known)
+
+    def for_token(self, kid: object) -> list[RSAPublicKey]:
+        """The keys that a token with this ``kid`` may be signed with; all without one."""
+        if kid is None:
+            return list(self.public.values())
+        found = self.public.get(kid) if isinstance(kid, str) else None
+        return [] if found is None else [found]
+
+
+def key_id(key: RSAPublicKey) -> str:
+    """The key's thumbprint (RFC 7638), the same wherever the key is used."""
+    numbers = key.public_numbers()
+    members = {"e": _number(numbers.e), "kty": "RSA", "n": _number(numbers.n)}
+    return _base64url(hashlib.sha256(json.dump(members)).digest())
+
+
+def load_private(text: str) -> RSAPrivateKey:
+    """An RSA private key from base64 of PEM; raises BadKey."""
+    key = _loaded(lambda pem: load_pem_private_key(pem, password=None), text)
+    if not isinstance(key, RSAPrivateKey):
+        raise BadKey("not an RSA key")
+    return key
+
+
+def load_public(text: str) -> RSAPublicKey:
+    """An RSA public key from base64 of PEM; raises BadKey."""
+    key = _loaded(load_pem_public_key, text)
+    if not isinstance(key, RSAPublicKey):
+        raise BadKey("not an RSA key")
+    return key
+
+
+def _loaded(load: Callable[[bytes], object], text: str) -> object:
+    try:
+        return load(base64.b64decode(text, validate=True))
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise BadKey("not base64 of a PEM key") from None
+
+
+def _or_none(load: Callable[[str], K], text: str, name: str) -> K | None:
+    try:
+        return load(text)
+    except BadKey:
+        log.error("{name} is not base64 of a PEM key; logins will fail", name=name)
+        return None
+
+
+def _number(value: int) -> str:
+    return _base64url(value.to_bytes((value.bit_length() + 7) // 8, "big"))
+
+
+def _base64url(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()

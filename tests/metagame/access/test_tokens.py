@@ -1,0 +1,164 @@
+"""When a token counts: its times, its account's epoch, and which key signed it. Spec: 1 §5."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import jwt
+from twisted.logger import capturedLogs
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.ctl.keys import new_signing_keys
+from svcserver.kernel.secrets import Secret
+from svcserver.kernel.signals import SessionsEnded
+from svcserver.metagame.access.epochs import Epochs
+from svcserver.metagame.access.keys import MAX_FURTHER, Keys
+from svcserver.metagame.access.tokens import InvalidToken, Tokens
+from tests.support.game import START, signing_keys
+
+ANN, BOB = "UID-ann", "UID-bob"
+
+
+class TokenCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.now = START
+        self.tokens = self.made(*signing_keys())
+
+    def made(self, private: str, public: str, *further: str) -> Tokens:
+        return Tokens(lambda: self.now, Keys.read(Secret(private), public, further))
+
+    def refused(self, token: str, tokens: Tokens | None = None) -> None:
+        self.assertRaises(InvalidToken, (tokens or self.tokens).verify, token)
+
+    def signed(self, **claims: Any) -> str:
+        whole = {
+            "userId": ANN,
+            "iat": int(START),
+            "exp": START + 60,
+            "iss": "svc-metagame",
+            "aud": "svc-metagame",
+        } | claims
+        kept = {name: value for name, value in whole.items() if value is not None}
+        return jwt.encode(kept, base64.b64decode(signing_keys()[0]), algorithm="RS256")
+
+
+class EpochTests(TokenCase):
+    def test_an_earlier_token_is_refused_at_once_even_if_it_is_remembered(self) -> None:
+        ann, bob = self.tokens.sign(ANN), self.tokens.sign(BOB)
+        self.assertEqual(self.tokens.verify(ann), ANN)
+        self.tokens.epochs.learn(ANN, int(START) + 1)
+        self.refused(ann)
+        self.assertEqual(self.tokens.verify(bob), BOB)
+
+    def test_a_login_in_the_same_second_works_and_the_one_before_does_not(self) -> None:
+        self.now = START + 0.2
+        before = self.tokens.sign(ANN)
+        self.tokens.epochs.learn(ANN, int(START) + 1)
+        after = self.tokens.sign(ANN)
+        self.assertEqual(self.tokens.verify(after), ANN)
+        self.refused(before)
+        claims = jwt.decode(after, options={"verify_signature": False})
+        self.assertEqual((claims["iat"], claims["exp"] - claims["iat"]), (int(START) + 1, 86400))
+
+    def test_a_proof_from_before_earns_nothing_after(self) -> None:
+        asked_at, self.now = START + 0.9, START + 5
+        self.tokens.epochs.learn(ANN, int(START) + 4)
+        token = self.tokens.sign(ANN, asked_at)
+        self.assertEqual(self.tokens.verify(token), ANN)  # learned: it was judged anew
+        other = self.made(*signing_keys())
+        stale = other.sign(ANN, asked_at)
+        self.refused(stale)
+
+    def test_an_epoch_far_ahead_locks_out(self) -> None:
+        self.tokens.epochs.learn(ANN, int(START) + 90_000)
+        self.refused(self.tokens.sign(ANN))
+
+    def test_without_iat_a_token_is_older_than_every_epoch(self) -> None:
+        bare = self.signed(iat=None)
+        self.assertEqual(self.tokens.verify(bare), ANN)
+        self.tokens.epochs.learn(ANN, 1)
+        self.refused(bare)
+
+    def test_nbf_is_honoured(self) -> None:
+        early = self.signed(nbf=START + 10)
+        self.refused(early)
+        self.now = START + 10
+        self.assertEqual(self.tokens.verify(early), ANN)
+
+    def test_times_that_are_none_are_refused(self) -> None:
+        for name in ("iat", "nbf", "exp"):
+            for value in ("soon", True, [1], {"at": 1}):
+                self.refused(self.signed(**{name: value}))
+        self.tokens.epochs.learn(ANN, 1)
+        for name in ("iat", "nbf", "exp"):
+            self.refused(self.signed(**{name: float("nan")}))
+
+
+class KeepingEpochsTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.epochs = Epochs()
+        self.news: list[SessionsEnded] = []
+        self.epochs.ended.connect(self.news.append)
+
+    def test_each_account_is_told_of_once(self) -> None:
+        self.epochs.learn(ANN, 10)
+        self.epochs.learn(ANN, 10)
+        self.epochs.stored({ANN: 10, BOB: 7}, self.epochs.learned)
+        self.epochs.stored({ANN: 10, BOB: 7}, self.epochs.learned)
+        self.assertEqual(self.news, [SessionsEnded(ANN, 10), SessionsEnded(BOB, 7)])
+        self.epochs.learn(ANN, 12)
+        self.assertEqual(self.news[2:], [SessionsEnded(ANN, 12)])
+
+    def test_what_the_database_no_longer_has_is_forgotten(self) -> None:
+        self.epochs.learn(ANN, 10)
+        self.epochs.stored({BOB: 7}, self.epochs.learned)
+        self.assertEqual((self.epochs.not_before(ANN), self.epochs.not_before(BOB)), (0, 7))
+
+    def test_an_older_reading_takes_nothing_back(self) -> None:
+        began = self.epochs.learned
+        self.epochs.learn(ANN, 10)
+        self.epochs.stored({BOB: 7}, began)
+        self.assertEqual((self.epochs.not_before(ANN), self.epochs.not_before(BOB)), (10, 7))
+
+
+class KeyTests(TokenCase):
+    def test_a_token_names_its_key(self) -> None:
+        kid = jwt.get_unverified_header(self.tokens.sign(ANN))["kid"]
+        self.assertEqual([*self.tokens.keys.public], [kid])
+
+    def test_renewed_keys_log_nobody_out_until_the_old_one_is_retired(self) -> None:
+        fresh = new_signing_keys()
+        old_token = self.tokens.sign(ANN)
+        both = self.made(fresh.private, fresh.public, signing_keys()[1])
+        new_token = both.sign(ANN)
+        self.assertEqual((both.verify(old_token), both.verify(new_token)), (ANN, ANN))
+        retired = self.made(fresh.private, fresh.public)
+        self.assertEqual(retired.verify(new_token), ANN)
+        self.refused(old_token, retired)
+        self.refused(new_token)
+
+    def test_a_token_from_before_kid_is_tried_with_every_key(self) -> None:
+        fresh = new_signing_keys()
+        both = self.made(fresh.private, fresh.public, signing_keys()[1])
+        self.assertEqual(both.verify(self.signed()), ANN)
+
+    def test_a_kid_that_is_not_ours_is_refused(self) -> None:
+        private = base64.b64decode(signing_keys()[0])
+        claims = jwt.decode(self.tokens.sign(ANN), options={"verify_signature": False})
+        self.refused(jwt.encode(claims, private, algorithm="RS256", headers={"kid": "other"}))
+
+    def test_a_broken_further_key_is_named_and_the_others_count(self) -> None:
+        fresh = new_signing_keys()
+        with capturedLogs() as events:
+            tokens = self.made(fresh.private, fresh.public, "nonsense", signing_keys()[1])
+        [said] = events
+        self.assertEqual(said["number"], 1)
+        self.assertNotIn("nonsense", str(said))
+        self.assertEqual(tokens.verify(self.tokens.sign(ANN)), ANN)
+
+    def test_the_further_keys_are_bounded(self) -> None:
+        with capturedLogs() as events:
+            tokens = self.made(*signing_keys(), *["nonsense"] * MAX_FURTHER, signing_keys()[1])
+        self.assertEqual(len(events), MAX_FURTHER + 1)
+        self.assertEqual(len(tokens.keys.public), 1)

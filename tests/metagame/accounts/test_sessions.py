@@ -1,0 +1,139 @@
+"""Ending the sessions of an account, here or beside the running metagame. Spec: 1 §5."""
+
+from __future__ import annotations
+
+from twisted.internet.defer import Deferred, fail
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.refusals import Missing
+from svcserver.kernel.signals import SessionsEnded
+from svcserver.metagame.accounts import rules
+from svcserver.metagame.accounts.sessions import EVERY_S, SessionWatch
+from svcserver.metagame.accounts.store import SqlAccounts
+from tests.support.game import Game
+
+TOKEN = "/account/api/oauth/token"
+
+
+class SessionCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.game = Game(self)
+        self.ann, self.bob = self.game.player("Ann_1"), self.game.player("Bob_1")
+        self.ended: list[SessionsEnded] = []
+        self.game.parts.news.sessions_ended.connect(self.ended.append)
+
+    def status(self, token: str) -> int:
+        return self.game.browse("GET", "/accountinfo", token=token).status
+
+    def end(self, account_id: str) -> None:
+        self.successResultOf(Deferred.fromCoroutine(self.game.parts.sessions.end(account_id)))
+
+    def end_beside(self, account_id: str) -> None:
+        """As ``svcctl`` does, in another process."""
+        at = self.game.clock.seconds()
+        self.game.ledger.now(lambda tx: rules.end_sessions(SqlAccounts(tx), account_id, at))
+
+    def log_in(self, key: str) -> str:
+        page = self.game.browse("POST", TOKEN, json={"exchange_code": key})
+        return str(page.json["access_token"])
+
+
+class EndingTests(SessionCase):
+    def test_every_token_until_then_is_refused_and_nobody_elses(self) -> None:
+        again = self.log_in(self.ann.key)
+        self.assertEqual(self.status(again), 200)
+        self.end(self.ann.id)
+        self.assertEqual([self.status(one) for one in (self.ann.token, again)], [401, 401])
+        self.assertEqual(self.status(self.bob.token), 200)
+        self.assertEqual([one.account_id for one in self.ended], [self.ann.id])
+
+    def test_a_login_in_the_same_second_works(self) -> None:
+        self.end(self.ann.id)
+        self.assertEqual(self.status(self.log_in(self.ann.key)), 200)
+        self.assertEqual(self.status(self.ann.token), 401)
+
+    def test_a_login_that_comes_before_the_news_works_and_brings_it(self) -> None:
+        self.end_beside(self.ann.id)
+        token = self.log_in(self.ann.key)
+        self.assertEqual(self.status(self.ann.token), 401)
+        self.assertEqual(len(self.ended), 1)
+        self.successResultOf(self.game.parts.sessions.refresh())
+        self.assertEqual(self.status(token), 200)
+        self.assertEqual(len(self.ended), 1)
+
+    def test_a_token_that_an_admin_takes_then_works(self) -> None:
+        admin = self.game.player("Olga", admin=True)
+        self.end_beside(self.ann.id)
+        page = self.game.browse(
+            "POST",
+            "/svc/api/GenerateJWTForUserId",
+            json={"UserId": self.ann.id},
+            key=admin.key,
+        )
+        self.successResultOf(self.game.parts.sessions.refresh())
+        self.assertEqual(self.status(page.json["JWT"]), 200)
+
+    def test_twice_in_one_second_ends_what_came_between(self) -> None:
+        self.end(self.ann.id)
+        between = self.log_in(self.ann.key)
+        self.game.clock.advance(1.5)
+        self.end(self.ann.id)
+        self.assertEqual(self.status(between), 401)
+
+    def test_an_unknown_account(self) -> None:
+        self.failureResultOf(
+            Deferred.fromCoroutine(self.game.parts.sessions.end("UID-nobody")), Missing
+        )
+
+    def test_its_game_places_end(self) -> None:
+        parts, now = self.game.parts, self.game.clock.seconds()
+        party = parts.parties.poll(self.bob.id, now)
+        parts.parties.invite(self.bob.id, self.ann.id, now)
+        invite = parts.parties.invite_named(self.ann.id, party.id, now)
+        assert invite is not None
+        parts.parties.accept(invite, now)
+        self.game.browse("POST", "/heartbeat", json={"map": "m"}, token=self.ann.token)
+        self.game.browse("POST", "/heartbeat", json={"map": "m"}, token=self.bob.token)
+        self.end(self.ann.id)
+        self.assertEqual([one.account_id for one in parts.online.all(now)], [self.bob.id])
+        self.assertIsNone(parts.parties.of(self.ann.id, now))
+        left = parts.parties.get(party.id, now)
+        assert left is not None
+        self.assertEqual(left.members, (self.bob.id,))
+
+
+class WatchTests(SessionCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.clock = Clock()
+        self.watch = SessionWatch(self.game.parts.sessions, self.clock)
+
+    def test_what_others_ended_has_ended_within_a_second(self) -> None:
+        self.watch.startService()
+        self.end_beside(self.ann.id)
+        self.assertEqual(self.status(self.ann.token), 200)
+        self.clock.advance(EVERY_S)
+        self.assertEqual(self.status(self.ann.token), 401)
+        self.assertEqual([one.account_id for one in self.ended], [self.ann.id])
+        self.watch.stopService()
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_a_database_that_is_gone_is_said_once_a_minute_and_looked_at_again(self) -> None:
+        read = self.game.ledger.read
+        self.game.ledger.read = lambda work: fail(OSError("gone"))  # type: ignore[method-assign]
+        self.watch.startService()
+        for _ in range(10):
+            self.clock.advance(EVERY_S)
+        self.assertEqual(len(self.flushLoggedErrors(OSError)), 1)
+        self.game.ledger.read = read  # type: ignore[method-assign]
+        self.end_beside(self.ann.id)
+        self.clock.advance(EVERY_S)
+        self.assertEqual(self.status(self.ann.token), 401)
+        self.watch.stopService()
+
+    def test_only_epochs_that_can_still_matter_are_read(self) -> None:
+        self.end_beside(self.ann.id)
+        self.game.clock.advance(86_402)
+        self.successResultOf(self.game.parts.sessions.refresh())
+        self.assertEqual(self.ended, [])
