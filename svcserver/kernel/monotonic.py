@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 from attrs import define, field
@@ -17,25 +18,30 @@ SLEW = 0.1  # of the time that passes: an hour's jump is made good in ten
 
 @define
 class MonotonicClock:
-    """Epoch seconds that go on evenly and follow the machine's clock by and by."""
+    """Epoch seconds that go on evenly and follow the machine's clock by and by.
+
+    Asked by every thread: transactions take their time where they run.
+    """
 
     wall: Callable[[], float] = time.time
     steady: Callable[[], float] = time.monotonic
     _said: float = field(init=False)
     _at: float = field(init=False)
+    _lock: Lock = field(factory=Lock, init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         self._said, self._at = self.wall(), self.steady()
 
     def now(self) -> float:
         """Epoch seconds; never less than before."""
-        at = self.steady()
-        passed = at - self._at
-        off = self.wall() - (self._said + passed)
-        most = passed * SLEW
-        self._said += passed + min(max(off, -most), most)
-        self._at = at
-        return self._said
+        with self._lock:
+            at = self.steady()
+            passed = at - self._at
+            off = self.wall() - (self._said + passed)
+            most = passed * SLEW
+            self._said += passed + min(max(off, -most), most)
+            self._at = at
+            return self._said
 
 
 def monotonic_reactor() -> Any:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
-from queue import Queue
 from threading import Event, Thread
 from typing import Any
 
@@ -35,6 +34,7 @@ from svcserver.db.sqlite import MAX_WAITING
 from svcserver.db.transaction import transaction
 from svcserver.kernel.refusals import Conflict, Unavailable
 from tests.support.postgres import fresh_database
+from tests.support.real_ledger import QueueReactor
 
 THINGS = Table(
     "things",
@@ -42,27 +42,6 @@ THINGS = Table(
     Column("id", Integer, primary_key=True),
     Column("name", String(20), unique=True),
 )
-
-
-class QueueReactor:
-    """What a ledger needs of the reactor, run by the test's own thread."""
-
-    def __init__(self) -> None:
-        self.calls: Queue[Any] = Queue()
-
-    def seconds(self) -> float:
-        return 0.0
-
-    def callFromThread(self, call: Any, *args: Any, **kwargs: Any) -> None:
-        self.calls.put((call, args, kwargs))
-
-    def callLater(self, delay: float, call: Any, *args: Any) -> None:
-        self.calls.put((call, args, {}))
-
-    def wait_for(self, *results: Deferred[Any]) -> None:
-        while not all(one.called for one in results):
-            call, args, kwargs = self.calls.get(timeout=20)
-            call(*args, **kwargs)
 
 
 def add(number: int, name: str = "") -> Any:

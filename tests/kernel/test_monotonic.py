@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Event, Thread
+
 from attrs import define
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -40,6 +42,32 @@ class SteadyTests(SynchronousTestCase):
             self.assertAlmostEqual(time.now() - before, 110 if jump > 0 else 90)
             machine.passes(36_000)
             self.assertAlmostEqual(time.now(), machine.wall)
+
+    def test_threads_take_turns_so_that_none_sees_it_go_back(self) -> None:
+        machine, looked, told = Machine(), Event(), Event()
+        overtaken: list[bool] = []
+
+        def ticks() -> float:
+            read = machine.ticks
+            if not looked.is_set():
+                looked.set()
+                overtaken.append(told.wait(0.05))
+            return read
+
+        def second() -> None:
+            looked.wait(20)
+            machine.passes(1)
+            time.now()
+            told.set()
+
+        time = machine.time()
+        time.steady = ticks
+        machine.passes(1)
+        other = Thread(target=second)
+        other.start()
+        time.now()
+        other.join(20)
+        self.assertEqual(overtaken, [False])
 
     @settings(max_examples=50, deadline=None)
     @given(st.lists(st.tuples(st.floats(0, 1000), st.floats(-1e6, 1e6)), max_size=20))

@@ -64,15 +64,24 @@ def settings(**environ: str) -> Settings:
 class Game:
     """Every feature over an in-memory database and a clock that stands still.
 
-    ``observers`` see what the front door has done; ``http`` stands for the deploy server.
+    ``observers`` see what the front door has done; ``http`` stands for the deploy server,
+    ``ledger`` for the one in memory.
     """
 
-    def __init__(self, test: Any, *, http: Any = None, observers: Any = (), **environ: str) -> None:
+    def __init__(
+        self,
+        test: Any,
+        *,
+        http: Any = None,
+        observers: Any = (),
+        ledger: Any = None,
+        **environ: str,
+    ) -> None:
         self.test = test
         self.clock = Clock()
         self.clock.advance(START)
         self.settings = settings(**environ)
-        self.ledger = InstantLedger()
+        self.ledger = ledger or InstantLedger()
         self.parts = Parts.of(self.settings, self.ledger, self.clock, self.clock.seconds, http)
         self.door = front_door(self.parts, *observers)
         self.browse = Browser(test, self.door)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, NotRequired, TypedDict
 
 from attrs import frozen
+from sqlalchemy import Connection
 from twisted.logger import Logger
 
 from svcserver.db.ledger import Ledger
@@ -103,8 +104,13 @@ class Invites:
             raise Malformed("uses must be a whole number from 1 to 1000", code="bad_request")
         if not isinstance(name, str):
             raise Malformed("name must be a text", code="bad_request")
-        code = rules.new_invite_code()
-        await self.ledger.write(lambda tx: SqlAccounts(tx).put_invite(Invite(code, uses, False)))
+
+        def work(tx: Connection) -> str:
+            code = rules.new_invite_code()
+            SqlAccounts(tx).put_invite(Invite(code, uses, False))
+            return code
+
+        code = await self.ledger.write(work)
         shown = rules.first_group(code)
         log.info("invite {code} created", code=shown, uses=uses, note=name[:64])
         return Answer(200, {"code": code})

@@ -210,10 +210,9 @@ class AccountManagement:
             raise Malformed("InviteCode must be a text", code="bad_request")
         name = rules.username(sent.get("Username"))
         mode = rules.open_for(self.registration.mode)
-        at = self.now()
 
         def work(tx: Connection) -> NewAccount:
-            return rules.register(SqlAccounts(tx), mode, name, code, at)
+            return rules.register(SqlAccounts(tx), mode, name, code, self.now())
 
         created = await self.ledger.write(work)
         log.info("registered {username}", username=name, account=created.account.id)

@@ -100,9 +100,9 @@ class Housekeeping(Service):
 
     def tidy(self) -> Deferred[None]:
         """One round; a failure is logged and the next round tries again."""
-        now = self.now()
 
         def work(tx: Connection) -> tuple[int, int]:
+            now = self.now()
             return forget_purchases(tx, now), forget_old(tx, now)
 
         def said(counts: tuple[int, int]) -> None:

@@ -115,10 +115,9 @@ class Bounties:
         """Partial update by bounty id; answered with the board."""
         if not self.settings.real_progression(user_id):
             return _stub()
-        now = iso(self.now())
 
         def work(tx: Connection, notes: list[str]) -> Answer:
-            rules.update(SqlBoard(tx), user_id, call.body, now, notes)
+            rules.update(SqlBoard(tx), user_id, call.body, iso(self.now()), notes)
             return _shown(SqlBoard(tx), user_id)
 
         return await self.log.write(call, user_id, work)

@@ -74,11 +74,10 @@ class Cooldowns:
         """Start several; answered with the whole map."""
         if not self.settings.real_progression(user_id):
             return enveloped(EMPTY_OBJECT)
-        now = iso(self.now())
 
         def work(tx: Connection, notes: list[str]) -> Answer:
             cooldowns = SqlCooldowns(tx)
-            cooldowns.keep(user_id, rules.read_batch(call.body, now))
+            cooldowns.keep(user_id, rules.read_batch(call.body, iso(self.now())))
             return enveloped(cooldowns.all(user_id), code=200)
 
         return await self.log.write(call, user_id, work)
@@ -93,13 +92,12 @@ class Cooldowns:
     )
     async def start(self, call: Call, user_id: str, cooldown_id: str) -> Answer:
         """Start one now; throw-away ids of yesterday are dropped."""
-        now = self.now()
-        started, yesterday = iso(now), iso(now - rules.DAY_MS / 1000)
 
         def work(tx: Connection, notes: list[str]) -> Answer:
             if not is_name(cooldown_id):
                 raise Malformed("not a cooldown's id")
-            cooldowns = SqlCooldowns(tx)
+            cooldowns, now = SqlCooldowns(tx), self.now()
+            started, yesterday = iso(now), iso(now - rules.DAY_MS / 1000)
             old = [
                 name
                 for name, date in cooldowns.all(user_id).items()

@@ -106,18 +106,17 @@ class Entitlements:
         account, defaults = call.caller.account, self.settings.entitlements_default
         if account is None or not self.settings.real_progression(account):
             return enveloped([])
-        now = self.now()
-        at = round(now * 1000)
         held = await self.ledger.read(lambda tx: SqlEntitlements(tx).all(account))
         if not rules.missing_defaults(held, defaults):
-            return Answer(200, {"entitlements": show(held, at)})
+            return Answer(200, {"entitlements": show(held, round(self.now() * 1000))})
 
         def first_use(tx: Connection) -> list[EntitlementRecord]:
             try:
                 hold(tx, account)
             except Missing:  # a token may outlive its account, and AUTH_MODE=NONE needs none
+                at = round(self.now() * 1000)
                 return show(rules.with_defaults(held, defaults, at), at)
-            return listing(tx, account, defaults, now)
+            return listing(tx, account, defaults, self.now())
 
         return Answer(200, {"entitlements": await self.ledger.write(first_use)})
 
@@ -134,11 +133,12 @@ class Entitlements:
         """Grant; answered with the full list."""
         if not self.settings.real_progression(user_id):
             return enveloped([])
-        now, defaults = self.now(), self.settings.entitlements_default
+        defaults = self.settings.entitlements_default
 
         def work(tx: Connection, notes: list[str]) -> Answer:
             name, sent = wish(call.body, "entitlement", "name")
             duration = rules.hours(sent.get("duration"))
+            now = self.now()
             listing(tx, user_id, defaults, now)
             grant(tx, user_id, name, duration, "game server", now)
             return Answer(200, {"entitlements": listing(tx, user_id, defaults, now)})
@@ -155,10 +155,10 @@ class Entitlements:
     )
     async def revoke(self, call: Call, user_id: str, entitlement: str) -> Answer:
         """Revoke; fine when not owned."""
-        at, defaults = round(self.now() * 1000), self.settings.entitlements_default
+        defaults = self.settings.entitlements_default
 
         def work(tx: Connection, notes: list[str]) -> Answer:
-            rights = SqlEntitlements(tx)
+            rights, at = SqlEntitlements(tx), round(self.now() * 1000)
             held = rules.add_defaults(rights, user_id, defaults, at)
             rules.revoke(rights, user_id, held.get(entitlement), at)
             return Answer(200, EMPTY_OBJECT)

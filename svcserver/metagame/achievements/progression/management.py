@@ -142,10 +142,10 @@ class ProgressionManagement:
     async def seed(self, call: Call) -> Answer:
         """``grandfather``: all at their end; ``fresh``: all at 0."""
         user_id, mode = text_field(call.body, "UserId"), call.body.get("Mode")
-        at, paths = round(self.now() * 1000), self.tracks.paths
+        paths = self.tracks.paths
 
         def work(tx: Connection, notes: list[str]) -> Answer:
-            book = SqlBook(tx)
+            book, at = SqlBook(tx), round(self.now() * 1000)
             written = rules.seed(book, user_id, paths, mode, at)
             book.forget(user_id)
             said = {
@@ -168,11 +168,11 @@ class ProgressionManagement:
     )
     async def grant(self, call: Call) -> Answer:
         """Grant for hours; 0 or absent for ever."""
-        user_id, now = text_field(call.body, "UserId"), self.now()
+        user_id = text_field(call.body, "UserId")
 
         def work(tx: Connection, notes: list[str]) -> Answer:
             name, sent = wish(call.body, "Entitlement")
-            duration = rights.hours(sent.get("Duration"))
+            duration, now = rights.hours(sent.get("Duration")), self.now()
             self._listing(tx, user_id, now)
             grant(tx, user_id, name, duration, "admin", now)
             return self._entitlements(tx, user_id, now)
@@ -189,10 +189,10 @@ class ProgressionManagement:
     )
     async def revoke(self, call: Call) -> Answer:
         """End one; ``Revoked`` says whether it was in force."""
-        user_id, now = text_field(call.body, "UserId"), self.now()
+        user_id = text_field(call.body, "UserId")
 
         def work(tx: Connection, notes: list[str]) -> Answer:
-            name, _ = wish(call.body, "Entitlement")
+            (name, _), now = wish(call.body, "Entitlement"), self.now()
             self._listing(tx, user_id, now)
             kept = SqlEntitlements(tx)
             was = rights.revoke(kept, user_id, kept.all(user_id).get(name), round(now * 1000))

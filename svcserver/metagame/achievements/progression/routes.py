@@ -129,13 +129,13 @@ class Progression:
         """Add to tracks, replace objectives; a retry gets the stored reply."""
         if not self.settings.real_progression(user_id):
             raise Malformed("fixed progression takes no grant")
-        at, window_ms = self._at(), self.settings.progression_replay_window_s * 1000
+        window_ms = self.settings.progression_replay_window_s * 1000
         body_hash = fingerprint(call.request.body)
 
         def work(tx: Connection, notes: list[str]) -> Answer:
-            book = SqlBook(tx)
+            book, at = SqlBook(tx), self._at()
             if window_ms > 0:
-                kept = book.repeated(user_id, body_hash, round(at - window_ms), at)
+                kept = book.repeated(user_id, body_hash, at, window_ms)
                 if kept is not None:
                     notes.append(RETRY)
                     return Answer(200, kept)
@@ -185,15 +185,16 @@ class Progression:
         self, call: Call, user_id: str, progression_id: str, rank: str, kind: str
     ) -> Answer:
         """Confirm a rank; grants permanent entitlements only where the switch says so."""
-        now, at, settings = self.now(), self._at(), self.settings
+        settings = self.settings
 
         def work(tx: Connection, notes: list[str]) -> Answer:
             book, ask = SqlBook(tx), rules.read_confirmation(rank, kind)
+            now = self.now()
             path = self.tracks.paths.get(progression_id)
             if path is None:
                 raise Missing("no such track")
             active = SqlEntitlements(tx, settings.entitlements_default).active(user_id, now)
-            track, given = rules.confirm(book, user_id, path, ask, active, at)
+            track, given = rules.confirm(book, user_id, path, ask, active, round(now * 1000))
             book.forget(user_id)
             for of_rank, name in given if settings.progression_confirm_entitlements else ():
                 grant(tx, user_id, name, 0, f"confirm:{path.id}:{of_rank}", now)

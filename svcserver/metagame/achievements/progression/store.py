@@ -180,14 +180,17 @@ class SqlBook:
         """Forget all of them."""
         self.tx.execute(_DROP_OBJECTIVES, {"account": account_id})
 
-    def repeated(self, account_id: AccountId, body_hash: str, since: int, at: int) -> bytes | None:
-        """The stored reply when the last track write was this very grant, after ``since``.
+    def repeated(
+        self, account_id: AccountId, body_hash: str, at: int, window_ms: float
+    ) -> bytes | None:
+        """The stored reply when the last track write was this very grant, within the window.
 
-        One later than ``at``, from before the clock was set back, is no repeat: it would
-        swallow equal grants until the clock is there again.
+        Another process may have stored it with a somewhat later time than ``at``: a repeat
+        all the same. One later than the window is from before the clock was set back: as a
+        repeat it would swallow equal grants until the clock is there again.
         """
         row = self.tx.execute(_LAST, {"account": account_id}).first()
-        if row is None or row.body_hash != body_hash or not since < row.at <= at:
+        if row is None or row.body_hash != body_hash or not abs(row.at - at) < window_ms:
             return None
         return bytes(row.reply)
 

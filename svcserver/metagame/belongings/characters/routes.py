@@ -61,12 +61,11 @@ class Characters:
         account_id = call.player
         found = await self.ledger.read(lambda tx: SqlCharacters(tx).of_account(account_id))
         if not found:
-            now = self.now()
 
             def first(tx: Connection) -> list[rules.Character]:
                 account = SqlAccounts(tx).find(account_id)
                 username = account.username if account is not None else account_id
-                return rules.all_of(SqlCharacters(tx), account_id, username, now)
+                return rules.all_of(SqlCharacters(tx), account_id, username, self.now())
 
             found = await self.ledger.write(first)
         return Answer(200, [shape(one) for one in found])
@@ -81,10 +80,10 @@ class Characters:
     )
     async def create(self, call: Call) -> Answer:
         """A new character."""
-        account_id, now = call.player, self.now()
+        account_id = call.player
         name = rules.name(call.fields.get("name"))
         made = await self.ledger.write(
-            lambda tx: rules.create(SqlCharacters(tx), account_id, name, now)
+            lambda tx: rules.create(SqlCharacters(tx), account_id, name, self.now())
         )
         return Answer(200, shape(made))
 
@@ -98,13 +97,14 @@ class Characters:
     )
     async def save(self, call: Call) -> Answer:
         """Save the caller's own character; the answer comes after the fsync."""
-        account_id, now = call.player, self.now()
+        account_id = call.player
         version = rules.version(call.fields.get("updateVersion"))
         character_id, data = call.fields.get("characterId"), call.fields.get("data")
         reason = rules.SAVED_BY_GAME_SERVER if call.caller.game_server else rules.SAVED_BY_CLIENT
         after_save = self.after_save
 
         def work(tx: Connection) -> rules.Character:
+            now = self.now()
             saved = rules.save(
                 SqlCharacters(tx), account_id, character_id, version, data, now, reason
             )

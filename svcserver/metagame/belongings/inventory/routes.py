@@ -125,11 +125,11 @@ class Inventory:
         """One transaction, answered after it is on disk."""
         sent = fields(call.body)
         account_id, by = self._acting_for(call, sent)
-        deal, now = items.transaction(sent), self.now()
+        deal = items.transaction(sent)
         character_id = sent.get("characterId")
         done = await self.ledger.write(
             lambda tx: rules.transact(
-                SqlBag(tx), account_id, character_id, deal, by, self.policy, now
+                SqlBag(tx), account_id, character_id, deal, by, self.policy, self.now()
             )
         )
         for oddity in done.oddities[:MAX_SHOWN]:
@@ -151,9 +151,11 @@ class Inventory:
         kept = ("catalogId", "instanceId", "itemData", "updateVersion")
         missing = {"itemData": None, "updateVersion": 0}
         item = items.instance(missing | {k: sent[k] for k in kept if k in sent})
-        character_id, now = sent.get("characterId"), self.now()
+        character_id = sent.get("characterId")
         held = await self.ledger.write(
-            lambda tx: rules.update_instance(SqlBag(tx), account_id, character_id, item, by, now)
+            lambda tx: rules.update_instance(
+                SqlBag(tx), account_id, character_id, item, by, self.now()
+            )
         )
         return Answer(200, held.body)
 

@@ -102,13 +102,13 @@ class Loadouts:
     )
     async def save(self, call: Call, user_id: str, character_id: str, index: str) -> Answer:
         """One slot or the persistent part; answered with the whole, after it is on disk."""
-        account_id, now = self.relayed.subject(call, user_id), self.now()
+        account_id = self.relayed.subject(call, user_id)
         data = call.fields.get("data")
         reason = SAVED_BY_GAME_SERVER if call.caller.game_server else SAVED_BY_CLIENT
         real, defaults, after = self.real(account_id), self.defaults, self.after_save
 
         def work(tx: Connection) -> Whole:
-            rack = SqlRack(tx)
+            rack, now = SqlRack(tx), self.now()
             saved = rules.save(
                 rack, account_id, character_id, index, data, defaults, now, reason, real=real
             )

@@ -120,9 +120,9 @@ class SaveHistory:
     )
     async def roll_back(self, call: Call) -> Answer:
         """Make an old version of a character the newest."""
-        (character_id, version), now = rules.asked_for(call.body), self.now()
+        character_id, version = rules.asked_for(call.body)
         before, after = await self.ledger.write(
-            lambda tx: rules.roll_back(SqlArchive(tx), character_id, version, now)
+            lambda tx: rules.roll_back(SqlArchive(tx), character_id, version, self.now())
         )
         log.info(
             "rolled character {character} back to version {version}",
@@ -147,9 +147,9 @@ class SaveHistory:
     )
     async def roll_back_loadout(self, call: Call) -> Answer:
         """Make an old version of a loadout the newest."""
-        (character_id, version), now = rules.asked_for(call.body), self.now()
+        character_id, version = rules.asked_for(call.body)
         after = await self.ledger.write(
-            lambda tx: loadouts.roll_back(SqlRack(tx), character_id, version, now)
+            lambda tx: loadouts.roll_back(SqlRack(tx), character_id, version, self.now())
         )
         log.info(
             "rolled the loadout of {character} back to version {version}",

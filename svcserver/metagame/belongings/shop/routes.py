@@ -163,41 +163,40 @@ class Store:
     )
     async def token(self, call: Call, currency: str, sku_id: str) -> Answer:
         """A token for one purchase."""
-        account_id, token, now = call.player, secrets.token_hex(32), self.now()
+        account_id = call.player
         rules.priced_in(currency)
 
-        def work(tx: Connection) -> Purchase:
-            counter, rights = SqlCounter(tx), self.rights(tx)
-            return rules.issue(counter, rights, self.catalogue, account_id, sku_id, token, now)
+        def work(tx: Connection) -> str:
+            counter, rights, token = SqlCounter(tx), self.rights(tx), secrets.token_hex(32)
+            now = self.now()
+            rules.issue(counter, rights, self.catalogue, account_id, sku_id, token, now)
+            return token
 
-        await self.ledger.write(work)
-        return Answer(200, {"purchaseToken": token})
+        return Answer(200, {"purchaseToken": await self.ledger.write(work)})
 
     @routes.row(
         "POST", "/notification/<currency>", access=Access.PLAYER, when=is_free, body_log=True
     )
     async def redeem(self, call: Call, currency: str) -> Answer:
         """Grant the purchase, once; again is 204 and grants nothing."""
-        account_id, now = call.player, self.now()
+        account_id = call.player
         rules.priced_in(currency)
         sent = call.request.arguments("token")
         token = sent[0] if len(sent) == 1 else None
 
         def work(tx: Connection) -> Purchase | None:
             counter, core = SqlCounter(tx), StoreItems(tx, self.policy)
-            rights = self.rights(tx)
+            rights, now = self.rights(tx), self.now()
             return rules.redeem(counter, rights, core, self.catalogue, account_id, token, now)
 
         await self.ledger.write(work)
         return NO_CONTENT
 
     async def _owned(self, account_id: AccountId) -> tuple[set[str], set[str]]:
-        now = self.now()
-
         def work(tx: Connection) -> tuple[set[str], set[str]]:
             character_id = active_character(tx, account_id)
             held = held_by(tx, character_id) if character_id is not None else set()
-            return held, self.rights(tx).active(account_id, now)
+            return held, self.rights(tx).active(account_id, self.now())
 
         return await self.ledger.read(work)
 

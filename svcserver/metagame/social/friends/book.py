@@ -37,12 +37,10 @@ class FriendBook:
     @shielded
     async def request(self, me: AccountId, friend: AccountId) -> Result:
         """Ask, or accept what they asked."""
-        now = self.now()
-        with self._asked.place(me, now) as place:
+        with self._asked.place(me, self.now()) as place:
 
             def work(tx: Connection) -> tuple[Result, Friendship]:
-                at = round(now * 1000)
-                return rules.request(SqlFriends(tx), me, friend, at, may_ask=place.free)
+                return rules.request(SqlFriends(tx), me, friend, self._at(), may_ask=place.free)
 
             result, row = await self.ledger.write(work)
             place.used = result is Result.REQUESTED
@@ -67,10 +65,9 @@ class FriendBook:
     @shielded
     async def block(self, me: AccountId, other: AccountId) -> None:
         """Block; friendship and invites between the two go in the same transaction."""
-        at = round(self.now() * 1000)
 
         def work(tx: Connection) -> bool:
-            is_new = rules.block(SqlFriends(tx), me, other, at)
+            is_new = rules.block(SqlFriends(tx), me, other, self._at())
             for also in self.also_block if is_new else ():
                 also(tx, me, other)
             return is_new
@@ -81,3 +78,6 @@ class FriendBook:
     async def unblock(self, me: AccountId, other: AccountId) -> None:
         """Drop a block."""
         await self.ledger.write(lambda tx: SqlFriends(tx).unblock(me, other))
+
+    def _at(self) -> int:
+        return round(self.now() * 1000)

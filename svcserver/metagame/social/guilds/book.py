@@ -83,7 +83,7 @@ class GuildBook:
 
             def work(tx: Connection) -> GuildReply:
                 hall = SqlGuilds(tx)
-                guild = rules.found(hall, self.words, wish, milliseconds(now))
+                guild = rules.found(hall, self.words, wish, self._at())
                 return self.show(hall, guild)
 
             reply = await self.ledger.write(work)
@@ -105,12 +105,11 @@ class GuildBook:
     @shielded
     async def invite(self, me: AccountId, target: AccountId) -> Guild:
         """Invite an account into the caller's guild."""
-        now = self.now()
-        with self._sent.place(me, now) as place:
+        with self._sent.place(me, self.now()) as place:
 
             def work(tx: Connection) -> Guild:
                 return rules.invite(
-                    SqlGuilds(tx), self.limits, me, target, milliseconds(now), may_send=place.free
+                    SqlGuilds(tx), self.limits, me, target, self._at(), may_send=place.free
                 )
 
             guild = await self.ledger.write(work)
@@ -120,16 +119,14 @@ class GuildBook:
     @shielded
     async def accept(self, me: AccountId, invite_id: str) -> None:
         """Join by one's own invite."""
-        at = milliseconds(self.now())
         await self.ledger.write(
-            lambda tx: rules.accept(SqlGuilds(tx), self.limits, me, invite_id, at)
+            lambda tx: rules.accept(SqlGuilds(tx), self.limits, me, invite_id, self._at())
         )
 
     @shielded
     async def decline(self, me: AccountId, invite_id: str) -> None:
         """Decline one's own invite."""
-        at = milliseconds(self.now())
-        await self.ledger.write(lambda tx: rules.decline(SqlGuilds(tx), me, invite_id, at))
+        await self.ledger.write(lambda tx: rules.decline(SqlGuilds(tx), me, invite_id, self._at()))
 
     @shielded
     async def remove(self, me: AccountId, target: AccountId) -> None:
@@ -153,6 +150,9 @@ class GuildBook:
         guild, gone = await self.ledger.write(lambda tx: rules.disband_named(SqlGuilds(tx), text))
         self._tell(guild.id, gone)
         return guild, len(gone)
+
+    def _at(self) -> int:
+        return milliseconds(self.now())
 
     def _tell(self, guild_id: str, gone: Sequence[Member]) -> None:
         self.changed.send(GuildChanged(guild_id, tuple(one.account_id for one in gone)))

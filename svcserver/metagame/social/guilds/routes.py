@@ -104,10 +104,12 @@ class GuildRoutes:
     )
     async def invites(self, call: Call) -> Answer:
         """The caller's open invites, newest first."""
-        me, at = call.caller.account, milliseconds(self.book.now())
+        me = call.caller.account
         if me is None:
             return _flat({"invites": []})
-        found = await self.ledger.read(lambda tx: rules.invites(SqlGuilds(tx), me, at))
+        found = await self.ledger.read(
+            lambda tx: rules.invites(SqlGuilds(tx), me, milliseconds(self.book.now()))
+        )
         return _flat({"invites": [show_invite(one, guild) for one, guild in found]})
 
     @routes.row(

@@ -148,9 +148,10 @@ class SlayerLinks:
     )
     async def status(self, call: Call) -> Answer:
         """Everything at once, and how long things last."""
-        me, at = call.player, self._at()
+        me = call.player
 
         def work(tx: Connection) -> tuple[list[SlayerInvite], list[SlayerLink]]:
+            at = self._at()
             return _invites(SqlTies(tx), me, at), _links(SqlTies(tx), me, at)
 
         invites, links = await self.ledger.read(work)
@@ -166,8 +167,8 @@ class SlayerLinks:
     )
     async def invites(self, call: Call) -> Answer:
         """The caller's waiting invites, both ways."""
-        me, at = call.player, self._at()
-        found = await self.ledger.read(lambda tx: _invites(SqlTies(tx), me, at))
+        me = call.player
+        found = await self.ledger.read(lambda tx: _invites(SqlTies(tx), me, self._at()))
         return enveloped({"invites": found})
 
     @routes.row(
@@ -180,8 +181,8 @@ class SlayerLinks:
     )
     async def links(self, call: Call) -> Answer:
         """The caller's running links by slot."""
-        me, at = call.player, self._at()
-        found = await self.ledger.read(lambda tx: _links(SqlTies(tx), me, at))
+        me = call.player
+        found = await self.ledger.read(lambda tx: _links(SqlTies(tx), me, self._at()))
         return enveloped({"links": found})
 
     @routes.row(
@@ -205,11 +206,10 @@ class SlayerLinks:
 
     @shielded
     async def _invite(self, me: AccountId, other: AccountId, slot: int | None) -> str:
-        now, at = self.now(), self._at()
-        with self._asked.place(me, now) as place:
+        with self._asked.place(me, self.now()) as place:
 
             def work(tx: Connection) -> tuple[str, bool]:
-                return rules.invite(SqlTies(tx), me, other, slot, at, may_send=place.free)
+                return rules.invite(SqlTies(tx), me, other, slot, self._at(), may_send=place.free)
 
             link_id, place.used = await self.ledger.write(work)
         return link_id
@@ -226,10 +226,12 @@ class SlayerLinks:
     )
     async def answer(self, call: Call) -> Answer:
         """Accept, reject or cancel."""
-        sent, me, at = fields(call.body), call.player, self._at()
+        sent, me = fields(call.body), call.player
         ids = [sent.get("link_id"), sent.get("invite_id")]
         reply = Reply(sent.get("action"), sent.get("account_id"), ids, sent.get("slot"))
-        link_id = await self.ledger.write(lambda tx: rules.answer(SqlTies(tx), me, reply, at))
+        link_id = await self.ledger.write(
+            lambda tx: rules.answer(SqlTies(tx), me, reply, self._at())
+        )
         return enveloped({"link_id": link_id})
 
     @routes.row(
@@ -242,8 +244,8 @@ class SlayerLinks:
     )
     async def drop_invites(self, call: Call, account_id: str) -> Answer:
         """Withdraw and decline: all with one's own id, else those between the two."""
-        me, other, at = call.player, rules.other_account(account_id), self._at()
-        await self.ledger.write(lambda tx: rules.drop_invites(SqlTies(tx), me, other, at))
+        me, other = call.player, rules.other_account(account_id)
+        await self.ledger.write(lambda tx: rules.drop_invites(SqlTies(tx), me, other, self._at()))
         return enveloped(EMPTY_OBJECT)
 
     @routes.row(
@@ -259,14 +261,14 @@ class SlayerLinks:
     )
     async def end_link(self, call: Call) -> Answer:
         """End a link for both; body or query; nothing found is fine."""
-        sent, asked, at = fields(call.body), call.request.argument, self._at()
+        sent, asked = fields(call.body), call.request.argument
         other = sent.get("account_id", asked("account_id")) or None
         named = sent.get("slot", asked("slot"))
         slot = rules.slot_of(named)
         if named not in (None, "") and slot is None:
             return enveloped(EMPTY_OBJECT)  # a slot that does not exist holds no link
         me = call.player
-        await self.ledger.write(lambda tx: rules.end_link(SqlTies(tx), me, other, slot, at))
+        await self.ledger.write(lambda tx: rules.end_link(SqlTies(tx), me, other, slot, self._at()))
         return enveloped(EMPTY_OBJECT)
 
     @routes.row(
@@ -281,10 +283,12 @@ class SlayerLinks:
     )
     async def availability(self, call: Call) -> Answer:
         """Who of up to 50 could be invited now, in the asked order, each once."""
-        asked, me, at = fields(call.body).get("account_ids"), call.player, self._at()
+        asked, me = fields(call.body).get("account_ids"), call.player
         listed = asked[: rules.MAX_ASKED] if isinstance(asked, list) else []
         wanted = [one for one in listed if isinstance(one, str)]
-        found = await self.ledger.read(lambda tx: rules.available(SqlTies(tx), me, wanted, at))
+        found = await self.ledger.read(
+            lambda tx: rules.available(SqlTies(tx), me, wanted, self._at())
+        )
         shown = [{"account_id": one, "available": free} for one, free in found.items()]
         return enveloped({"availability": shown})
 

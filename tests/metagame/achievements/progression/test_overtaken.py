@@ -1,0 +1,92 @@
+"""A grant whose transaction begins before a repeat of it commits: it counts once."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import Connection, select
+from twisted.internet.defer import Deferred
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.db import migrations
+from svcserver.db.engine import database_url, is_sqlite, make_engine
+from svcserver.db.ledger import Work
+from svcserver.metagame.accounts.store import ACCOUNTS
+from tests.support.game import GAME_SERVER_KEY, Game
+from tests.support.postgres import fresh_database
+from tests.support.real_ledger import RealLedger
+
+TRACK = "season09b"
+
+
+class Overtaken(RealLedger):
+    """Before its next write the ``other`` one commits.
+
+    On PostgreSQL it does so after the write has taken its snapshot. SQLite has one writer:
+    there it does so between the ask and the transaction.
+    """
+
+    other: Callable[[], Any] | None = None
+
+    def write(self, work: Work[Any]) -> Deferred[Any]:
+        """See ``Ledger.write``."""
+        other, self.other = self.other, None
+        if other is None or is_sqlite(self.engine):
+            if other is not None:
+                other()
+            return super().write(work)
+        runs: list[int] = []
+
+        def overtaken(tx: Connection) -> Any:
+            tx.execute(select(ACCOUNTS.c.id)).all()
+            runs.append(1)
+            if len(runs) == 1:
+                other()
+            return work(tx)
+
+        return super().write(overtaken)
+
+
+class OvertakenTests(SynchronousTestCase):
+    def url(self) -> str:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        return f"sqlite:///{folder.name}/svc.db"
+
+    def game(self, kind: Any) -> Game:
+        engine = make_engine(database_url(self.where))
+        self.addCleanup(engine.dispose)
+        return Game(self, ledger=kind(self, engine), PROGRESSION_MODE="real")
+
+    def setUp(self) -> None:
+        self.where = self.url()
+        engine = make_engine(database_url(self.where))
+        migrations.upgrade(engine)
+        engine.dispose()
+        self.slow, self.quick = self.game(Overtaken), self.game(RealLedger)
+        self.ann = self.slow.player("Ann_1")
+
+    def grant(self, game: Game) -> int:
+        sent = {"progress_tracks": [{"progression_id": TRACK, "progress": 7}]}
+        path = f"/progression/{self.ann.id}"
+        return game.browse("POST", path, game_server=GAME_SERVER_KEY, json=sent).status
+
+    def progress(self) -> int:
+        found = self.slow.browse("GET", f"/progression/{self.ann.id}/{TRACK}", token=self.ann.token)
+        return int(found.json["payload"]["progress"])
+
+    def test_a_repeat_stored_with_a_later_time_is_a_repeat(self) -> None:
+        for ahead in (0.0, 0.004, 1.0):
+            before = 0 if ahead == 0.0 else self.progress()
+            self.slow.clock.advance(60)
+            self.quick.clock.rightNow = self.slow.clock.seconds() + ahead
+            self.slow.ledger.other = lambda: self.assertEqual(self.grant(self.quick), 200)
+            self.assertEqual(self.grant(self.slow), 200)
+            self.assertEqual(self.progress(), before + 7)
+
+
+class OvertakenOnPostgresTests(OvertakenTests):
+    def url(self) -> str:
+        return fresh_database()

@@ -1,0 +1,66 @@
+"""The ledgers of a running service in a test: real threads, a queue for a reactor."""
+
+from __future__ import annotations
+
+from queue import Queue
+from typing import Any, TypeVar
+
+from sqlalchemy import Engine
+from twisted.internet.defer import Deferred
+
+from svcserver.db.factory import ledger_for
+from svcserver.db.ledger import Work
+
+T = TypeVar("T")
+
+
+class QueueReactor:
+    """What a ledger needs of the reactor, run by the test's own thread."""
+
+    def __init__(self) -> None:
+        self.calls: Queue[Any] = Queue()
+
+    def seconds(self) -> float:
+        return 0.0
+
+    def callFromThread(self, call: Any, *args: Any, **kwargs: Any) -> None:
+        self.calls.put((call, args, kwargs))
+
+    def callLater(self, delay: float, call: Any, *args: Any) -> None:
+        self.calls.put((call, args, {}))
+
+    def wait_for(self, *results: Deferred[Any]) -> None:
+        while not all(one.called for one in results):
+            call, args, kwargs = self.calls.get(timeout=20)
+            call(*args, **kwargs)
+
+
+class RealLedger:
+    """A started ledger that is waited for: each ask is done when it returns."""
+
+    def __init__(self, test: Any, engine: Engine) -> None:
+        self.engine, self._reactor = engine, QueueReactor()
+        self.ledger = ledger_for(engine, self._reactor)
+        self.ledger.startService()
+        test.addCleanup(self._stop)
+
+    def _stop(self) -> None:
+        self._reactor.wait_for(self.ledger.stopService())
+
+    def read(self, work: Work[T]) -> Deferred[T]:
+        """See ``Ledger.read``."""
+        return self._done(self.ledger.read(work))
+
+    def write(self, work: Work[T]) -> Deferred[T]:
+        """See ``Ledger.write``."""
+        return self._done(self.ledger.write(work))
+
+    def now(self, work: Work[T]) -> Any:
+        """Run ``work`` in a transaction and return what it returns; for set-up and checks."""
+        done = self.write(work)
+        done.addErrback(lambda why: why.raiseException())
+        return done.result
+
+    def _done(self, asked: Deferred[T]) -> Deferred[T]:
+        self._reactor.wait_for(asked)
+        return asked
