@@ -64,7 +64,8 @@ def makeService(options: Options, reactor: Any = None) -> House:
     for part in (warn_of(options.warnings), Helping(helper), listening):
         part.setServiceParent(top)  # started in this order
     if settings.metrics_port is not None:
-        metrics(reactor, "allowlist", settings.metrics_port, figures(helper)).setServiceParent(top)
+        shown = metrics(reactor, "allowlist", settings.metrics_port, figures(helper), top.counters)
+        shown.setServiceParent(top)
     return top
 
 

@@ -73,7 +73,8 @@ def makeService(options: Options, reactor: Any = None) -> House:
         Listening(reactor, "content", settings.port, host, factory).setServiceParent(address)
         address.setServiceParent(top)
     if settings.metrics_port is not None:
-        metrics(reactor, "content", settings.metrics_port, figures(desk)).setServiceParent(top)
+        shown = metrics(reactor, "content", settings.metrics_port, figures(desk), top.counters)
+        shown.setServiceParent(top)
     return top
 
 

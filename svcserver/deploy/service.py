@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -67,13 +66,16 @@ def makeService(options: Options, reactor: Any = None) -> House:
         reactor, "deploy", settings.port, settings.bind_host, FrontFactory(door, reactor)
     )
     here = settings.bind_host, settings.port
-    watch = Watch(reactor, supervisor, _at_boot(settings), lambda: end_left_over(*here))
+    watch = Watch(
+        reactor, supervisor, _at_boot(settings), lambda: end_left_over(*here), top.lines.end
+    )
     # listening comes first: whoever holds the address owns the game servers that bear its mark
     for part in (warn_of(options.warnings), listening, watch):
         part.setServiceParent(top)
     reactor.addSystemEventTrigger("after", "shutdown", watch.tell_status)
     if settings.metrics_port is not None:
-        metrics(reactor, "deploy", settings.metrics_port, figures(supervisor)).setServiceParent(top)
+        shown = metrics(reactor, "deploy", settings.metrics_port, figures(supervisor), top.counters)
+        shown.setServiceParent(top)
     return top
 
 
@@ -181,6 +183,7 @@ class Watch(Service):
     supervisor: Supervisor
     at_boot: list[Kind]
     tidy: Callable[[], object] = lambda: None
+    last_words: Callable[[], object] = lambda: None
     failed: bool = False  # a world did not boot: the server runs on, but does not end well
     _loop: LoopingCall = field(init=False)
 
@@ -200,7 +203,7 @@ class Watch(Service):
     def tell_status(self) -> None:
         """The last act of all: exit status 1 where a world did not boot."""
         if self.failed:
-            sys.stdout.flush()
+            self.last_words()
             os._exit(1)
 
     def _round(self) -> None:

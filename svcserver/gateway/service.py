@@ -83,7 +83,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
         http = HTTPClient(Agent(reactor, connectTimeout=2, pool=pool))
         feed = make_feed(options.allowlist, settings.refresh_s, http, reactor)
     keeper = make_keeper(settings, feed, reactor)
-    keeper.say = lines.say
+    keeper.say, keeper.counters = lines.say, top.counters
     entrance = Entrance(reactor, keeper, options.pair, settings)
     warn_of(options.warnings).setServiceParent(top)
     entrance.setServiceParent(top)

@@ -6,7 +6,7 @@ counters.add(Counted.REFUSALS, "forbidden_host")
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 
 from attrs import define, field
@@ -39,6 +39,7 @@ class Counters:
     """Counts that only grow, of one process; not for use from several threads."""
 
     _counts: dict[Counted, dict[str, int]] = field(init=False)
+    _watched: dict[tuple[Counted, str], Callable[[], int]] = field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._counts = {kind: {} for kind in Counted}
@@ -50,10 +51,15 @@ class Counters:
             reason = OTHER
         counts[reason] = counts.get(reason, 0) + times
 
+    def watch(self, kind: Counted, reason: str, read: Callable[[], int]) -> None:
+        """Show a count that somebody else keeps."""
+        self._watched[kind, reason] = read
+
     def by_reason(self, kind: Counted) -> Mapping[str, int]:
         """The counts of one kind."""
-        return self._counts[kind]
+        read = {reason: read() for (one, reason), read in self._watched.items() if one is kind}
+        return self._counts[kind] | read
 
     def total(self, kind: Counted) -> int:
         """All reasons of one kind together."""
-        return sum(self._counts[kind].values())
+        return sum(self.by_reason(kind).values())

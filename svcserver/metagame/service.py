@@ -86,6 +86,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
     parts = Parts.of(settings, ledger, reactor, now, http)
     with transaction(engine) as tx:
         parts.sessions.load(tx)
+    parts.counters = top.counters
     file = options["env-file"]
     parts.shown.folder = Path(file).parent if file else None
     parts.shown.log.out = top.lines.out

@@ -99,5 +99,6 @@ def makeService(options: Options, reactor: Any = None) -> House:
                 "Open connections of the game.", lambda: float(len(relay.factory.channels))
             )
         }
-        metrics(reactor, "relay", settings.metrics_port, shown).setServiceParent(top)
+        page = metrics(reactor, "relay", settings.metrics_port, shown, top.counters)
+        page.setServiceParent(top)
     return top

@@ -18,7 +18,7 @@ from svcserver.stack.lines import Lines
 
 READY = re.compile(r"\bready\b")
 READY_S = 60.0  # how long the next component waits for this one
-Write = Callable[[str], None]
+Write = Callable[[str], object]  # never waits, never fails
 
 
 class Child(ProcessProtocol):

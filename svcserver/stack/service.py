@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
-from attrs import define, frozen
+from attrs import frozen
 from twisted.python import usage
 
 from svcserver.kernel.monotonic import monotonic_reactor
@@ -58,11 +57,14 @@ def makeService(options: Options, reactor: Any = None) -> House:
         reactor = monotonic_reactor()
     top = house(reactor)
     folder = str(Path(options["config"]).absolute())
-    children = Children(reactor, options.components, Teller(), environment(os.environ), folder)
+    # past the gathering of our own lines, so that an owner sees things in their order
+    write = top.lines.out.write
+    children = Children(reactor, options.components, write, environment(os.environ), folder)
     children.setServiceParent(top)
     port = options.settings.metrics_port
     if port is not None:
-        metrics(reactor, "stack", port, figures(children)).setServiceParent(top)
+        shown = metrics(reactor, "stack", port, figures(children), top.counters)
+        shown.setServiceParent(top)
     return top
 
 
@@ -77,28 +79,3 @@ def figures(children: Children) -> dict[str, Figure]:
             counts=True,
         ),
     }
-
-
-@define
-class Teller:
-    """Passes the children's lines on, at once, so that an owner sees things in their order.
-
-    Never fails: an error would close the pipe of the child that spoke, for good. What a
-    full disk does not take is counted, and the count is told when there is room again.
-    """
-
-    lost: int = 0
-
-    def __call__(self, text: str) -> None:
-        """One line, its end included."""
-        out = sys.__stdout__  # twistd puts its log in the place of sys.stdout
-        if out is None:
-            return
-        news = f"[stack] {self.lost} lines could not be written\n" if self.lost else ""
-        try:
-            out.write(news + text)
-            out.flush()
-        except OSError:
-            self.lost += 1
-        else:
-            self.lost = 0

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any, TextIO
+from typing import Any
 
-from attrs import define
+from attrs import define, field
 from twisted.logger import LogLevel
 
 from svcserver.kernel import json
 from svcserver.kernel.times import iso
 from svcserver.web.logs import LogLines, as_line, message_of, rank
+from svcserver.web.logwriter import Out, writers
 
 
 @define
@@ -22,7 +23,7 @@ class JsonLines(LogLines):
     """An observer; the named fields of an event stand beside its message."""
 
     as_json: bool = True
-    err: TextIO = sys.stderr
+    err: Out = field(factory=lambda: sys.stderr)
 
     def _json(self, event: dict[str, Any]) -> str:
         level = event.get("log_level", LogLevel.info)
@@ -48,4 +49,5 @@ class JsonLines(LogLines):
 
 def json_lines(level: str, clock: Any = None) -> JsonLines:
     """The observer of a service started by ``twistd``."""
-    return JsonLines(sys.stdout, level=level, clock=clock, err=sys.stderr)
+    out, err, mine = writers()
+    return JsonLines(out, level=level, clock=clock, err=err, writers=mine)

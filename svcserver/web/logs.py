@@ -1,14 +1,14 @@
 """Logs for operators: readable lines, or one JSON object a line in production.
 
-Lines are gathered and written at most every ``FLUSH_S``; anything from ``warn`` on is
-written at once, so that the last words of a dying service are not lost.
+Lines are gathered and handed to the writer at most every ``FLUSH_S``; anything from ``warn`` on
+at once, so that the last words of a dying service are not lost.
 """
 
 from __future__ import annotations
 
 import logging
-import sys
-from typing import Any, Protocol
+import time
+from typing import Any
 
 from attrs import define, field
 from twisted.logger import ILogObserver, Logger, LogLevel, formatEvent
@@ -17,6 +17,7 @@ from zope.interface import implementer
 
 from svcserver.kernel import json
 from svcserver.kernel.times import iso
+from svcserver.web.logwriter import LogWriter, Out, writers
 
 FLUSH_S = 0.2
 _LEVELS = {
@@ -43,14 +44,6 @@ def level_word(text: str) -> str:
     return word
 
 
-class Out(Protocol):
-    """Where lines go: standard output, mostly."""
-
-    def write(self, text: str, /) -> object: ...
-
-    def flush(self) -> object: ...
-
-
 @implementer(ILogObserver)
 @define
 class LogLines:
@@ -62,6 +55,11 @@ class LogLines:
     _waiting: list[str] = field(factory=list, init=False)
     _flushing: Any = field(default=None, init=False)
     clock: Any = None
+    writers: list[LogWriter] = field(factory=list, kw_only=True)  # behind ``out``
+
+    def __attrs_post_init__(self) -> None:
+        for one in self.writers:
+            one.told = self.line_of_dropped
 
     def __call__(self, event: dict[str, Any]) -> None:
         """Format and keep, or write, one event."""
@@ -105,6 +103,28 @@ class LogLines:
             lines, self._waiting = self._waiting, []
             self.out.write("".join(lines))
             self.out.flush()
+
+    def end(self) -> None:
+        """The service has stopped: write what waits, and from now on every line at once."""
+        self.flush()
+        self.clock = None
+        for one in self.writers:
+            one.end()
+
+    def dropped(self) -> int:
+        """How many lines were dropped, because nobody read them or the disk was full."""
+        return sum(one.dropped() for one in self.writers)
+
+    def line_of_dropped(self, count: int) -> str:
+        """The line that tells of it."""
+        event = {
+            "log_time": time.time(),
+            "log_level": LogLevel.warn,
+            "log_namespace": __name__,
+            "log_format": "{count} log lines were dropped: nobody read them, or the disk was full",
+            "count": count,
+        }
+        return self._json(event) if self.as_json else self._readable(event)
 
     def _due(self) -> None:
         self._flushing = None
@@ -178,7 +198,8 @@ def trace_of(event: dict[str, Any]) -> str:
 
 def standard_lines(*, production: bool, level: str, clock: Any = None) -> LogLines:
     """The observer of a service started by ``twistd``: standard output."""
-    return LogLines(sys.stdout, as_json=production, level=level, clock=clock)
+    out, _, mine = writers()
+    return LogLines(out, as_json=production, level=level, clock=clock, writers=mine[:1])
 
 
 class Libraries(logging.Handler):

@@ -1,8 +1,7 @@
 """Figures for Prometheus, on loopback only (METRICS_PORT).
 
-    top = metrics(reactor, "content", settings.metrics_port, {
-        "svc_content_downloads_running": Figure("Downloads now.", slots.running),
-    })
+    figures = {"svc_content_downloads_running": Figure("Downloads now.", slots.running)}
+    part = metrics(reactor, "content", settings.metrics_port, figures, top.counters)
 
 Every figure is read when it is asked for; nothing is kept for it. What ``Counters`` counts is
 shown beside, one series a reason: ``svc_content_refusals_total{reason="host"}``.
@@ -106,10 +105,10 @@ def metrics(
     name: str,
     port: int,
     figures: Mapping[str, Figure],
-    counters: Counters | None = None,
+    counters: Counters,
 ) -> IService:
     """The part that listens on METRICS_PORT; add it after the service's own listener."""
-    page = MetricsPage(Figures(name, figures, counters or Counters()))
+    page = MetricsPage(Figures(name, figures, counters))
     site = _QuietSite(page, reactor=reactor)
     site.displayTracebacks = False
     listening: IService = Listening(

@@ -23,6 +23,7 @@ from twisted.python.components import Componentized
 from twisted.python.usage import Options
 from zope.interface import implementer
 
+from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.descriptors import allow_many
 from svcserver.kernel.settings import BadSetting, load, with_env_file
 from svcserver.web.logs import Libraries, LogLines, standard_lines
@@ -50,6 +51,8 @@ class House(MultiService):
     def __init__(self, lines: LogLines) -> None:
         super().__init__()
         self.lines = lines
+        self.counters = Counters()
+        self.counters.watch(Counted.DROPPED_LOG_LINES, "unread", lines.dropped)
 
     def setServiceParent(self, parent: IServiceCollection) -> None:
         """``twistd`` asks the application for its log observer before it starts us."""
@@ -73,8 +76,7 @@ class House(MultiService):
         return stopped
 
     def _last_words(self, result: Any) -> Any:
-        self.lines.flush()
-        self.lines.clock = None
+        self.lines.end()
         return result
 
 

@@ -6,7 +6,7 @@ from collections import deque
 
 from attrs import define, field
 
-from svcserver.web.logs import Out
+from svcserver.web.logwriter import Out
 from svcserver.web.redact import redact
 
 KEPT = 500  # lines

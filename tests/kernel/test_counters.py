@@ -28,3 +28,11 @@ class CountersTests(SynchronousTestCase):
 
     def test_every_kind_says_what_it_means(self) -> None:
         self.assertEqual(set(MEANINGS), set(Counted))
+
+    def test_a_count_that_somebody_else_keeps_is_shown_too(self) -> None:
+        counters, kept = Counters(), [3]
+        counters.watch(Counted.DROPPED_LOG_LINES, "unread", lambda: kept[0])
+        counters.add(Counted.DROPPED_LOG_LINES, "sampled")
+        found = counters.by_reason(Counted.DROPPED_LOG_LINES)
+        self.assertEqual(found, {"sampled": 1, "unread": 3})
+        self.assertEqual(counters.total(Counted.DROPPED_LOG_LINES), 4)

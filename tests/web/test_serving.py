@@ -13,6 +13,7 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.counters import Counters
 from svcserver.web.metrics import metrics
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
@@ -135,7 +136,7 @@ class TakenTests(SynchronousTestCase):
         made = MultiService()
         factory = FrontFactory(Slow(), self.reactor)
         Listening(self.reactor, "game", 61000, "127.0.0.1", factory).setServiceParent(made)
-        metrics(self.reactor, "game", 61900, {}).setServiceParent(made)
+        metrics(self.reactor, "game", 61900, {}, Counters()).setServiceParent(made)
         return made
 
     def test_a_taken_port_ends_the_start_before_anything_is_ready(self) -> None:

@@ -1,0 +1,219 @@
+"""Writing a log without waiting for whoever reads it.
+
+A pipe whose reader stalls takes no more bytes, and a write to it would stop the reactor, and so
+the whole service. So a thread of its own writes. What it cannot write is kept, up to ``MOST``
+bytes; beyond that the oldest lines are dropped, and the next line that goes out says how many.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import select
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from threading import Condition, Thread
+from typing import Protocol, TextIO
+
+from attrs import define, field, frozen
+
+MOST = 1024 * 1024  # bytes of lines that wait for the reader
+PIECE = 64 * 1024  # bytes that are written at once, about what a pipe holds
+LAST_WORDS_S = 2.0  # how long a process that ends waits for its reader, in all
+
+
+class Out(Protocol):
+    """Where lines go: standard output, mostly."""
+
+    def write(self, text: str, /) -> object: ...
+
+    def flush(self) -> object: ...
+
+
+class Nowhere:
+    """For a process without standard output."""
+
+    def write(self, text: str, /) -> None:
+        """Nobody will read it."""
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+
+@frozen
+class Batch:
+    """What to write next: lines, and how many were dropped before them."""
+
+    dropped: int
+    data: bytes
+
+
+@define
+class Backlog:
+    """Lines that wait to be written; the oldest give way. Not for several threads at once."""
+
+    most: int = MOST
+    dropped: int = field(default=0, init=False)  # lines, since the start
+    _unsaid: int = field(default=0, init=False)  # of them, those that no line has told of yet
+    _held: int = field(default=0, init=False)
+    _waiting: deque[bytes] = field(factory=deque, init=False)
+
+    def put(self, data: bytes) -> None:
+        """Keep whole lines."""
+        self._waiting.append(data)
+        self._held += len(data)
+        while self._held > self.most:
+            oldest = self._waiting.popleft()
+            self._held -= len(oldest)
+            kept = b"" if self._waiting else _last_lines(oldest, self.most)
+            self._lose(oldest[: len(oldest) - len(kept)])
+            if kept:
+                self._waiting.append(kept)
+                self._held += len(kept)
+
+    def take(self) -> Batch:
+        """The oldest lines, about ``PIECE`` bytes of them."""
+        taken, size = [], 0
+        while self._waiting and size < PIECE:
+            taken.append(self._waiting.popleft())
+            size += len(taken[-1])
+        self._held -= size
+        batch, self._unsaid = Batch(self._unsaid, b"".join(taken)), 0
+        return batch
+
+    def failed(self, batch: Batch) -> None:
+        """A batch could not be written, as when the disk is full."""
+        self._unsaid += batch.dropped
+        self._lose(batch.data)
+
+    def _lose(self, data: bytes) -> None:
+        lines = data.count(b"\n")
+        self.dropped += lines
+        self._unsaid += lines
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+
+def _last_lines(data: bytes, most: int) -> bytes:
+    """The last whole lines of ``data`` within ``most`` bytes."""
+    end_of_line = data.find(b"\n", len(data) - most - 1)
+    return data[end_of_line + 1 :] if end_of_line >= 0 else b""
+
+
+@define(eq=False, slots=False)
+class LogWriter:
+    """An ``Out`` whose ``write`` returns at once.
+
+    ``send`` writes some bytes, says how many, and may wait; ``told`` makes the line that says
+    how many lines were dropped.
+    """
+
+    send: Callable[[memoryview], int]
+    told: Callable[[int], str] = "{} log lines were dropped\n".format
+    backlog: Backlog = field(factory=Backlog)
+    _changed: Condition = field(factory=Condition, init=False)
+    _thread: Thread | None = field(default=None, init=False)
+    _idle: bool = field(default=True, init=False)
+    _deadline: float | None = field(default=None, init=False)
+
+    def write(self, text: str, /) -> None:
+        """Have whole lines written soon."""
+        data = text.encode("utf-8", "backslashreplace")
+        with self._changed:
+            self.backlog.put(data)
+            self._changed.notify_all()
+            if self._thread is None or not self._thread.is_alive():  # none lives on in a fork
+                self._begin()
+
+    def flush(self) -> None:
+        """Wait for the reader, but only once the process ends, and not for long."""
+        if self._deadline is None:
+            return
+        with self._changed:
+            self._changed.wait_for(self._is_done, max(0.0, self._deadline - time.monotonic()))
+
+    def end(self) -> None:
+        """The process ends: from now on every line is waited for, ``LAST_WORDS_S`` in all."""
+        if self._deadline is None:
+            self._deadline = time.monotonic() + LAST_WORDS_S
+        self.flush()
+
+    def dropped(self) -> int:
+        """Lines dropped since the start."""
+        return self.backlog.dropped
+
+    def _begin(self) -> None:
+        if self._thread is None:
+            atexit.register(self.end)
+        self._thread = Thread(target=self._run, name="log", daemon=True)
+        self._thread.start()
+
+    def _is_done(self) -> bool:
+        return self._idle and not self.backlog
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._idle = True
+                self._changed.notify_all()
+                self._changed.wait_for(self._has_work)
+                self._idle = False
+                batch = self.backlog.take()
+            try:
+                if batch.dropped:
+                    self._send(self.told(batch.dropped).encode())
+                self._send(batch.data)
+            except OSError:  # nowhere is left to say it: it is counted, and told later
+                with self._changed:
+                    self.backlog.failed(batch)
+
+    def _has_work(self) -> bool:
+        return len(self.backlog) > 0
+
+    def _send(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[self.send(rest) :]
+
+
+def writer_to(stream: TextIO | None) -> LogWriter | None:
+    """A writer on the descriptor of standard output or error; None where it has none."""
+    try:
+        number = stream.fileno() if stream is not None else -1
+    except (OSError, ValueError, AttributeError):
+        number = -1
+    return None if number < 0 else LogWriter(lambda data: _write(number, data))
+
+
+def _write(number: int, data: memoryview) -> int:
+    try:
+        return os.write(number, data)
+    except BlockingIOError:  # a terminal that another program left non-blocking
+        select.select([], [number], [])
+        return 0
+
+
+def writers() -> tuple[Out, Out, list[LogWriter]]:
+    """Standard output and error as an ``Out`` each, and those of them that are ours to end.
+
+    Where both end in the same place, as with ``2>&1``, one writer keeps their lines in order.
+    """
+    out = writer_to(sys.stdout)
+    if out is not None and is_same_file(sys.stdout, sys.stderr):
+        return out, out, [out]
+    err = writer_to(sys.stderr)
+    found = [one for one in (out, err) if one is not None]
+    return out or sys.stdout or Nowhere(), err or sys.stderr or Nowhere(), found
+
+
+def is_same_file(one: TextIO | None, other: TextIO | None) -> bool:
+    """Whether both streams end in the same place, as with ``2>&1``."""
+    if one is None or other is None:
+        return False
+    try:
+        return os.path.sameopenfile(one.fileno(), other.fileno())
+    except (OSError, ValueError, AttributeError):
+        return False

@@ -1,0 +1,153 @@
+"""A log that nobody reads: the service answers on, drops lines, and says later how many."""
+
+from __future__ import annotations
+
+import fcntl
+import http.client
+import os
+import re
+import signal
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from svcserver.edge.certificate import make_pair, write_pair
+from tests.live.edge_host import SECRET
+from tests.support.processes import free_port, metagame_environ
+
+pytestmark = pytest.mark.live
+REQUESTS = 2_500  # each a line of up to 800 bytes: more than the pipe and the writer hold
+PIPE = 4_096  # bytes that the stalled reader's pipe holds
+DEADLINE_S = 30.0
+DROPPED = re.compile(rb"(\d+) log lines were dropped")
+
+
+@contextmanager
+def unread(command: list[str], environ: dict[str, str], folder: Path) -> Iterator[Reader]:
+    """A service whose output is read until it is ready, and then not until its end."""
+    read, write = os.pipe()
+    fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, PIPE)
+    twistd = str(Path(sys.executable).with_name("twistd"))
+    process = subprocess.Popen(
+        [twistd, "--nodaemon", "--pidfile=", *command],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "HOME": str(folder), **environ},
+        stdout=write,
+        stderr=write,
+    )
+    os.close(write)
+    reader = Reader(process, read)
+    try:
+        reader.until_ready()
+        yield reader
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait(DEADLINE_S)
+        os.close(read)
+
+
+class Reader:
+    """The end of a pipe, and the process at its other."""
+
+    def __init__(self, process: subprocess.Popen[bytes], pipe: int) -> None:
+        self.process, self.pipe = process, pipe
+
+    def until_ready(self) -> None:
+        said = b""
+        word = b"stack ready" if "svc-stack" in str(self.process.args) else b"ready"
+        while word not in said:
+            data = os.read(self.pipe, 65536)
+            assert data, said
+            said += data
+
+    def last_words(self) -> bytes:
+        """Ask it to end, and read everything."""
+        self.process.send_signal(signal.SIGTERM)
+        found = []
+        while data := os.read(self.pipe, 65536):
+            found.append(data)
+        self.process.wait(DEADLINE_S)
+        return b"".join(found)
+
+
+def flood(connect: Callable[[], http.client.HTTPConnection]) -> float:
+    """Many requests with long lines; the longest wait for an answer, in seconds."""
+    connection, longest = connect(), 0.0
+    for number in range(REQUESTS):
+        began = time.monotonic()
+        path = f"/nowhere/{number}/" + "long/" * 100
+        connection.request("GET", path, headers={"User-Agent": "long " * 80})
+        connection.getresponse().read()
+        longest = max(longest, time.monotonic() - began)
+    connection.close()
+    return longest
+
+
+def survives(reader: Reader, connect: Callable[[], http.client.HTTPConnection]) -> None:
+    """Every request is answered; the end tells what was dropped, and the last words."""
+    assert flood(connect) < DEADLINE_S / 2
+    assert reader.process.poll() is None
+    said = reader.last_words()
+    assert sum(int(count) for count in DROPPED.findall(said)) > 100, said[-2000:]
+    assert f"/nowhere/{REQUESTS - 1}/".encode() in said
+    assert b"Server Shut Down" in said[-2000:]
+
+
+def test_a_gateway_whose_log_nobody_reads_answers_on(tmp_path: Path) -> None:
+    certificate, key = write_pair(make_pair(["127.0.0.1"]), tmp_path)
+    port, nobody = free_port(), free_port()
+    environ = {
+        "GATEWAY_BIND": "127.0.0.1",
+        "GATEWAY_PORT": str(port),
+        "GATEWAY_CERT": str(certificate),
+        "GATEWAY_KEY": str(key),
+        "GATEWAY_SECRET": SECRET,
+        "GATEWAY_METAGAME_URL": f"http://127.0.0.1:{nobody}",
+        "GATEWAY_ALLOWLIST": "0",
+        "GATEWAY_RATE_GENERAL": "10000,10000",
+    }
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+
+    def connect() -> http.client.HTTPConnection:
+        return http.client.HTTPSConnection("127.0.0.1", port, timeout=DEADLINE_S, context=context)
+
+    with unread(["svc-gateway"], environ, tmp_path) as reader:
+        survives(reader, connect)
+
+
+@pytest.mark.parametrize("alone", [True, False], ids=["alone", "under svc-stack"])
+def test_a_metagame_whose_log_nobody_reads_answers_on(tmp_path: Path, alone: bool) -> None:
+    port = free_port()
+    environ = metagame_environ(tmp_path, port)
+
+    def connect() -> http.client.HTTPConnection:
+        return http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE_S)
+
+    command = ["svc-metagame"]
+    if not alone:
+        lines = "".join(f"{name}={value}\n" for name, value in environ.items())
+        (tmp_path / "metagame.env").write_text(lines)
+        command, environ = ["svc-stack", "--config", str(tmp_path)], {}
+    with unread(command, environ, tmp_path) as reader:
+        survives(reader, connect)
+
+
+def test_a_stalled_reader_that_never_comes_back_does_not_keep_the_service_from_its_end(
+    tmp_path: Path,
+) -> None:
+    port = free_port()
+    with unread(["svc-metagame"], metagame_environ(tmp_path, port), tmp_path) as reader:
+        flood(lambda: http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE_S))
+        reader.process.send_signal(signal.SIGTERM)
+        ended = threading.Event()
+        threading.Thread(target=lambda: (reader.process.wait(), ended.set()), daemon=True).start()
+        assert ended.wait(DEADLINE_S)
