@@ -24,6 +24,7 @@ from svcserver.metagame.owner.status.fixed import FixedReplies
 from svcserver.metagame.parts import Parts
 from svcserver.metagame.play.matchmaking.deploy_client import DeployClient
 from svcserver.metagame.play.matchmaking.instances import DeployedInstances, Titles
+from svcserver.metagame.play.matchmaking.launches import Launches
 from svcserver.metagame.play.matchmaking.launching import Launching
 from svcserver.metagame.play.matchmaking.routes import Matchmaking
 from svcserver.metagame.play.matchmaking.rules import Matchmaker
@@ -44,7 +45,7 @@ def build(parts: Parts) -> list[Feature]:
     settings, ledger, now = parts.settings, parts.ledger, parts.now
     about = Build.of(settings)
     thinning = thinning_of(settings)
-    matchmaker = Matchmaker()
+    matchmaker = Matchmaker(Launches(settings.launch_cooldown_s))
     reads = ReadLimit(now)
     timeout_s = settings.deploy_timeout_ms / 1000
     deploy = DeployClient(parts.http, parts.clock, settings.deployserver_url, timeout_s)

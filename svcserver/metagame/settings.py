@@ -98,6 +98,9 @@ class Settings:
     deploy_timeout_ms: int = env(
         "MATCHMAKING_DEPLOY_TIMEOUT_MS", whole(1000, 600000), default=30000, bad=Bad.WARN
     )
+    launch_cooldown_s: float = env(
+        "MATCHMAKING_LAUNCH_COOLDOWN_S", number(0, 300), default=60.0, bad=Bad.WARN
+    )
     city_map: str = env("CITY_MAP", str.strip, default="")
     city_title: str = env("CITY_TITLE", printable(64), default="The City", bad=Bad.WARN)
     server_name: str = env("SERVER_NAME", cut_printable(64), default="Game Server", bad=Bad.WARN)

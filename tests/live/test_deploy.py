@@ -6,13 +6,9 @@ Spec: 2 §3 Game server process, §4 Deploy server.
 from __future__ import annotations
 
 import os
-import random
 import signal
 import socket
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +18,7 @@ import pytest
 from svcserver.db import migrations
 from svcserver.db.engine import database_url, make_engine
 from svcserver.metagame.accounts.store import add_game_server_key
+from tests.live.deploying import PATH, SIMULATOR, deploy, hand_out, is_bound, servers
 from tests.support.game import GAME_SERVER_KEY
 from tests.support.processes import (
     Service,
@@ -35,7 +32,6 @@ from tests.support.processes import (
 
 pytestmark = pytest.mark.live
 
-PATH = "/api/matchmaker/handle-matchmaking-for-player"
 CITY = {"GameMode": "CITY", "GameArgs": "", "HuntId": ""}
 HUNT = {
     "GameMode": "ISLAND",
@@ -43,62 +39,6 @@ HUNT = {
     "HuntId": "CR19_PlayerHunt_Escalation_Randall_Easy",
     "ExpectedPlayers": ["UID-a"],
 }
-SIMULATOR = str(Path(sys.executable).parent / "svc-gameserver-sim")
-
-
-def udp_block(size: int = 8) -> int:
-    """The last port of ``size`` free UDP ports in a row."""
-    for _ in range(100):
-        last = random.randint(40_000, 59_000)
-        if all(not is_bound(port) for port in range(last - size + 1, last + 1)):
-            return last
-    raise AssertionError("no free block of UDP ports")
-
-
-def is_bound(port: int) -> bool:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.bind(("0.0.0.0", port))
-        except OSError:
-            return True
-    return False
-
-
-@contextmanager
-def deploy(folder: Path, **environ: str) -> Iterator[Service]:
-    port, last = free_port(), udp_block()
-    service = Service(
-        "svc-deploy",
-        folder,
-        {
-            "PORT": str(port),
-            "MY_IP": "127.0.0.1",
-            "PORT_RANGE_BEGIN": str(last - 7),
-            "PORT_RANGE_END": str(last),
-            "GAMESERVER_BINARY_PATH": SIMULATOR,
-            "GAMESERVER_MEMORY_GUARD": "0",
-            "CITY_MAP": "/Game/Maps/city/a_01_persistent",
-            "METAGAME_API_KEY": GAME_SERVER_KEY,
-            "SVC_METAGAME_URL": f"http://127.0.0.1:{free_port()}",
-            **environ,
-        },
-        port,
-    )
-    service.start()
-    try:
-        yield service
-    finally:
-        service.stop()
-
-
-def hand_out(service: Service, body: dict[str, Any], **headers: str) -> tuple[int, Any]:
-    status, said = service.ask("POST", PATH, body, headers)
-    return status, orjson.loads(said) if said else None
-
-
-def servers(service: Service) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = orjson.loads(service.ask("GET", "/gameservers")[1])["servers"]
-    return found
 
 
 def children(service: Service) -> list[int]:

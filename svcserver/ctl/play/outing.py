@@ -38,7 +38,11 @@ class Outing:
         room = f"Party-{party}"
         if self.talk is not None:
             await self.talk.enter(self.members, room)
-        places = [await self._hunt(number, room) for number in range(1, hunts + 1)]
+        places: list[Place] = []
+        for number in range(1, hunts + 1):
+            if places:
+                await together.go_home(self.members)
+            places.append(await self._hunt(number, room))
         await together.disband(self.members)
         return places
 

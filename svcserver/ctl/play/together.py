@@ -79,6 +79,17 @@ async def hunt(members: Sequence[Player], hunt_id: str) -> Place:
     return places.pop()
 
 
+async def go_home(members: Sequence[Player]) -> None:
+    """The leader goes back to the city and takes the party along, as after every hunt."""
+    leader, *others = members
+    candidate = await leader.join("CITY")
+    for one in others:
+        await follow(one, candidate)
+    for one in members:
+        await one.wait_for_server()
+        await one.beat(one.city)
+
+
 async def disband(members: Sequence[Player]) -> None:
     """Everybody leaves the party."""
     for one in members:

@@ -9,7 +9,8 @@ from attrs import frozen
 
 from svcserver.kernel.launch_requests import ISLAND, LaunchRequest
 from svcserver.kernel.times import iso
-from svcserver.metagame.play.matchmaking.rules import Matchmaker, Sent, is_world
+from svcserver.metagame.play.matchmaking.matches import Sent, is_world
+from svcserver.metagame.play.matchmaking.rules import Matchmaker
 from svcserver.metagame.play.presence.online import Beat, Online
 from svcserver.metagame.play.presence.places import Place, place
 from svcserver.metagame.settings import Settings

@@ -9,7 +9,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from svcserver.kernel.launch_requests import LaunchRequest
-from svcserver.metagame.play.matchmaking.rules import Server
+from svcserver.metagame.play.matchmaking.matches import Server
 
 log = Logger()
 
@@ -53,14 +53,22 @@ class DeployClient:
 
     async def game_servers(self) -> list[dict[str, Any]]:
         """The records of ``GET /gameservers``; no answer within 2 s is an empty list."""
+        return await self._listed() or []
+
+    async def ports(self) -> set[int] | None:
+        """The UDP ports of the running game servers; None when the deploy server does not say."""
+        listed = await self._listed()
+        return None if listed is None else {one["port"] for one in listed if "port" in one}
+
+    async def _listed(self) -> list[dict[str, Any]] | None:
         try:
             status, said = await self._ask("GET", "/gameservers", LIST_TIMEOUT_S)
         except Failed:
-            return []
+            return None
         match status, said:
             case 200, {"servers": list(servers)}:
                 return [one for one in servers if _is_record(one)]
-        return []
+        return None
 
     async def _ask(
         self, method: str, path: str, timeout_s: float, **sent: Any

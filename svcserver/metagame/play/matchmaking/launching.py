@@ -11,7 +11,9 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from svcserver.metagame.play.matchmaking.deploy_client import Busy, DeployClient, Failed
-from svcserver.metagame.play.matchmaking.rules import Match, Matchmaker
+from svcserver.metagame.play.matchmaking.launches import end_those_not_on
+from svcserver.metagame.play.matchmaking.matches import Match
+from svcserver.metagame.play.matchmaking.rules import Matchmaker
 
 log = Logger()
 
@@ -57,6 +59,13 @@ class Launching:
 
     async def _launch(self, match: Match) -> None:
         wish = self.matchmaker.asking(match, self.now())
+        earlier = self.matchmaker.launches.running(match)
+        if earlier:
+            ports = await self.deploy.ports()
+            if ports is not None:
+                end_those_not_on(earlier, ports)
+        if not self.matchmaker.may_start(match, self.now()):
+            return
         try:
             server = await self.deploy.launch(wish)
         except Busy:
@@ -65,7 +74,7 @@ class Launching:
             log.warn("no game server for {hunt}: {why}", hunt=match.hunt_id, why=str(why))
             self.matchmaker.failed(match)
         else:
-            self.matchmaker.ready(match, server)
+            self.matchmaker.ready(match, server, self.now())
 
 
 def _fire(done: Deferred[None]) -> None:

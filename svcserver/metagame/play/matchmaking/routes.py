@@ -13,7 +13,8 @@ from svcserver.kernel.launch_requests import ISLAND, LaunchRequest, check
 from svcserver.kernel.refusals import Malformed, Missing
 from svcserver.kernel.signals import Heard, Signal
 from svcserver.metagame.play.matchmaking.launching import Launching
-from svcserver.metagame.play.matchmaking.rules import Entry, Group, Matchmaker, State
+from svcserver.metagame.play.matchmaking.matches import Entry, Group, State
+from svcserver.metagame.play.matchmaking.rules import Matchmaker
 from svcserver.metagame.settings import Settings
 from svcserver.web.routes import EMPTY_OBJECT, Access, Answer, Call, Page, Routes, bare
 
@@ -118,6 +119,7 @@ class Matchmaking:
         entry = self.matchmaker.join(player, wish, self._group(player), self.now())
         if not entry.match.queued:
             await self.launching.wait(entry.match, JOIN_WAITS_S)
+            entry = self.matchmaker.entry(player, self.now()) or entry  # an earlier launch, perhaps
         return Answer(200, joined(entry))
 
     def _wish(self, body: Json) -> LaunchRequest:

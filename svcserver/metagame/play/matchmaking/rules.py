@@ -6,20 +6,28 @@ and candidates. Launching itself is somebody else's work: these rules say when.
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Protocol
-
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
 from svcserver.kernel.ids import AccountId, new_id
-from svcserver.kernel.launch_requests import CITY, CITY_PREFIX, ISLAND, SHARED, LaunchRequest
+from svcserver.kernel.launch_requests import CITY, ISLAND, SHARED, LaunchRequest
 from svcserver.kernel.refusals import Malformed, Missing
+from svcserver.metagame.play.matchmaking.launches import Launches
+from svcserver.metagame.play.matchmaking.matches import (
+    Entry,
+    Group,
+    Match,
+    Sent,
+    Server,
+    State,
+    is_world,
+)
 from svcserver.metagame.social.parties.rules import PartyCandidate
 
 GROUP = 4
 GROUP_WAIT_S = 20.0  # without a new joiner
 RETRY_S = 10.0
 RETRY_FOR_S = 300.0
+LOOK_AGAIN_S = 1.0  # whether an earlier game server has ended
 SENT_AGAIN_S = 20.0
 FOLLOW_S = 600.0
 SHOWN_S = 60.0  # a sent party candidate in the party poll
@@ -28,101 +36,11 @@ SWEEP_S = 60.0
 MAX_ENTRIES = 100_000
 
 
-class State(StrEnum):
-    """What a status poll answers."""
-
-    MATCHING = "MATCHING"
-    IN_PROGRESS = "IN_PROGRESS"
-    FAILED = "FAILED"
-
-
-@frozen
-class Server:
-    """Where players go."""
-
-    host: str
-    port: int
-
-
-class Group(Protocol):
-    """A party as these rules see it: two to four members, one of whom leads."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def leader(self) -> AccountId: ...
-
-    @property
-    def members(self) -> tuple[AccountId, ...]: ...
-
-
-@define(eq=False)
-class Match:
-    """One launch for one or more players."""
-
-    id: str
-    mode: str
-    hunt_id: str
-    args: str
-    players: list[AccountId]
-    expects: bool  # whether the deploy server is told whom to expect
-    created_at: float
-    party_id: str | None = None
-    joined_at: float = 0.0  # the last joiner
-    state: State = State.MATCHING
-    server: Server | None = None
-    asking: bool = False
-    queued: bool = False
-    asked_at: float = float("-inf")
-    refused_at: float | None = None
-    sent_at: float | None = None
-    told: set[AccountId] = field(factory=set)  # who has learned the server's address
-
-    def request(self) -> LaunchRequest:
-        """What the deploy server is asked."""
-        players = tuple(self.players) if self.expects else ()
-        return LaunchRequest(self.mode, self.args, self.hunt_id, players)
-
-
-@frozen
-class Entry:
-    """A player's place: the id they know it by, and the match."""
-
-    candidate_id: str
-    mode: str
-    hunt_id: str
-    match: Match
-    seen_at: float
-    hold_until: float = 0.0  # answers MATCHING until then, though the server is known
-
-    def state(self, now: float) -> State:
-        """What this player is told."""
-        if self.match.state is State.IN_PROGRESS and now < self.hold_until:
-            return State.MATCHING
-        return self.match.state
-
-
-@frozen
-class Sent:
-    """Where a player was last sent, and when."""
-
-    server: Server
-    hunt_id: str
-    match_id: str
-    at: float
-
-
-def is_world(wish: LaunchRequest) -> bool:
-    """City and dojo: asked for at once, never queued."""
-    hunt = wish.hunt_id
-    return not hunt or wish.game_mode == CITY or hunt.startswith(CITY_PREFIX) or "Dojo" in hunt
-
-
 @define
 class Matchmaker:
     """Every candidate of a single metagame process."""
 
+    launches: Launches = field(factory=lambda: Launches(0.0))
     _entries: dict[AccountId, Entry] = field(factory=dict, init=False)
     _queues: dict[str, Match] = field(factory=dict, init=False)
     _parties: dict[str, Match] = field(factory=dict, init=False)
@@ -194,7 +112,9 @@ class Matchmaker:
         if player not in match.players:
             match.players.append(player)
         hold_until = now + SENT_AGAIN_S if player in match.told else 0.0
-        entry = Entry(match.id, match.mode, match.hunt_id, match, now, hold_until)
+        match.elsewhere.discard(player)
+        known_as = match.known_as.setdefault(player, match.id)
+        entry = Entry(known_as, match.mode, match.hunt_id, match, now, hold_until)
         self._entries[player] = entry
         return entry
 
@@ -206,7 +126,7 @@ class Matchmaker:
         for member in members:
             self._leave(member)
         match = self._match(wish, members, now, expects=not world)
-        match.party_id = group.id
+        match.party_id, match.leader = group.id, leader
         self._parties.pop(group.id, None)
         self._parties[group.id] = match
         while len(self._parties) > MAX_ENTRIES:
@@ -234,6 +154,9 @@ class Matchmaker:
     def _enter(
         self, player: AccountId, match: Match, candidate_id: str, wish: LaunchRequest, now: float
     ) -> Entry:
+        if not match.takes_a_port:
+            self.launches.elsewhere([player])
+        match.known_as[player] = candidate_id
         entry = Entry(candidate_id, wish.game_mode, wish.hunt_id, match, now)
         self._entries[player] = entry
         return entry
@@ -275,7 +198,7 @@ class Matchmaker:
             if now - match.refused_at >= RETRY_FOR_S:
                 self._fail(match)
                 return False
-            return now - match.asked_at >= RETRY_S
+            return now >= match.retry_at
         return True
 
     def _close(self, match: Match) -> None:
@@ -285,16 +208,43 @@ class Matchmaker:
 
     def asking(self, match: Match, now: float) -> LaunchRequest:
         """The launch begins; what to ask."""
-        match.asking, match.asked_at = True, now
+        match.asking, match.retry_at = True, now + RETRY_S
         return match.request()
+
+    def may_start(self, match: Match, now: float) -> bool:
+        """Whether the deploy server may be asked; if so, the launch counts from now on.
+
+        If not, whoever has not left their earlier hunt is sent there again, and who went to
+        the city meanwhile waits until that game server has ended, as for capacity.
+        """
+        theirs = self.launches.in_the_way(match, now)
+        if not theirs:
+            self.launches.begun(match)
+            return True
+        match.retry_at = now + LOOK_AGAIN_S
+        self._wait(match, now)
+        for player, earlier in theirs.items():
+            decides = match.leader or player
+            if decides not in earlier.elsewhere and self._is_in(player, match):
+                self._again(player, earlier, now)
+        if match.party_id is not None and not match.players:
+            earlier = next(iter(theirs.values()))
+            if earlier.party_id == match.party_id:
+                self._parties[match.party_id] = earlier
+        return False
 
     # -- what the deploy server said ---------------------------------------
 
-    def ready(self, match: Match, server: Server) -> None:
+    def ready(self, match: Match, server: Server, now: float) -> None:
         match.asking, match.server, match.state = False, server, State.IN_PROGRESS
+        match.ready_at = now
+        self.launches.ready(match, server)
 
     def busy(self, match: Match, now: float) -> None:
         """No capacity: stays MATCHING, retried by active polls for five minutes."""
+        self._wait(match, now)
+
+    def _wait(self, match: Match, now: float) -> None:
         match.asking = False
         if match.refused_at is None:
             match.refused_at = now
@@ -395,6 +345,7 @@ class Matchmaker:
         if now - self._swept_at < SWEEP_S and len(self._entries) < MAX_ENTRIES:
             return
         self._swept_at = now
+        self.launches.sweep(now)
         for player, entry in list(self._entries.items()):
             if now - entry.seen_at >= FORGET_S:
                 self._leave(player)

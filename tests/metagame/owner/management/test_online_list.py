@@ -10,7 +10,8 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import check
 from svcserver.kernel.times import iso
 from svcserver.metagame.owner.management.online_list import OnlineList
-from svcserver.metagame.play.matchmaking.rules import Matchmaker, Server
+from svcserver.metagame.play.matchmaking.matches import Server
+from svcserver.metagame.play.matchmaking.rules import Matchmaker
 from svcserver.web.front import FrontDoor
 from tests.support.browser import Browser
 from tests.support.game import Game, Player

@@ -15,7 +15,8 @@ from svcserver.kernel.launch_requests import check
 from svcserver.metagame.owner.management.server_status import Placed, Whereabouts
 from svcserver.metagame.play.matchmaking.deploy_client import DeployClient
 from svcserver.metagame.play.matchmaking.instances import DeployedInstances, Titles
-from svcserver.metagame.play.matchmaking.rules import Matchmaker, Server
+from svcserver.metagame.play.matchmaking.matches import Server
+from svcserver.metagame.play.matchmaking.rules import Matchmaker
 from svcserver.metagame.play.presence.places import Place
 
 ANN, BOB, CLEO = AccountId("UID-ann"), AccountId("UID-bob"), AccountId("UID-cleo")
@@ -78,7 +79,7 @@ class InstancesCase(SynchronousTestCase):
         entry = self.matchmaker.join(player, check("CITY", "", ""), None, 0.0)
         self.matchmaker.due(entry.match, 0.0)
         self.matchmaker.asking(entry.match, 0.0)
-        self.matchmaker.ready(entry.match, Server("127.0.0.1", port))
+        self.matchmaker.ready(entry.match, Server("127.0.0.1", port), 0.0)
         self.matchmaker.sent(player, entry, 0.0)
 
 

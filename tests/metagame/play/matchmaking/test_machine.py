@@ -9,7 +9,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.refusals import Malformed
-from svcserver.metagame.play.matchmaking.rules import Match, Matchmaker, Server, State
+from svcserver.metagame.play.matchmaking.matches import Match, Server, State
+from svcserver.metagame.play.matchmaking.rules import Matchmaker
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -49,7 +50,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert match not in self.launched
         self.launched.append(match)
         if len(self.launched) % 3:
-            self.matchmaker.ready(match, Server("h", 1))
+            self.matchmaker.ready(match, Server("h", 1), self.now)
         else:
             self.matchmaker.failed(match)
 

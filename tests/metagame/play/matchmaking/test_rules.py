@@ -11,7 +11,8 @@ from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.refusals import Malformed, Missing
 from svcserver.metagame.play.matchmaking import rules
 from svcserver.metagame.play.matchmaking.launching import Launching
-from svcserver.metagame.play.matchmaking.rules import Match, Matchmaker, Server, State
+from svcserver.metagame.play.matchmaking.matches import Match, Server, State
+from svcserver.metagame.play.matchmaking.rules import Matchmaker
 
 HUNT, OTHER = (LaunchRequest("ISLAND", "", name) for name in ("Hunt_A", "Hunt_B"))
 CITY = LaunchRequest("CITY", "", "")
@@ -42,14 +43,14 @@ class Case(SynchronousTestCase):
         for player in players:
             entry = self.matches.entry(player, now)
             assert entry is not None
-            self.matches.ready(entry.match, server)
+            self.matches.ready(entry.match, server, 0.0)
             self.matches.sent(player, entry, now)
 
 
 class PartyTests(Case):
     def test_the_last_hunt_is_followed_for_ten_minutes(self) -> None:
         match = self.join("ann")
-        self.matches.ready(match, SERVER)
+        self.matches.ready(match, SERVER, 0.0)
         for player in ("ann", "bob"):
             self.assertIs(self.join(player, 599.0), match)
         self.matches.leave("bob")
@@ -98,7 +99,7 @@ class PartyTests(Case):
 
     def test_who_joined_the_party_later_follows_for_ten_minutes_too(self) -> None:
         match = self.join("ann")
-        self.matches.ready(match, SERVER)
+        self.matches.ready(match, SERVER, 0.0)
         late = Party("party", "ann", ("ann", "bob", "cat", "dan"))
         self.assertIs(self.matches.join("dan", HUNT, late, 599.0).match, match)
         self.assertIn("dan", match.players)
@@ -106,7 +107,7 @@ class PartyTests(Case):
 
     def test_the_ten_minutes_begin_with_the_hunt(self) -> None:
         match = self.join("ann", 1000.0)
-        self.matches.ready(match, SERVER)
+        self.matches.ready(match, SERVER, 0.0)
         late = Party("party", "ann", ("ann", "bob", "cat", "dan"))
         self.assertIs(self.join("bob", 1599.0), match)
         self.assertIs(self.matches.join("dan", HUNT, late, 1599.0).match, match)
@@ -161,7 +162,7 @@ class PartyTests(Case):
         for player in PARTY.members:
             self.assertIsNone(self.matches.entry(player, 0.0))
         match = self.join("ann")
-        self.matches.ready(match, SERVER)
+        self.matches.ready(match, SERVER, 0.0)
         self.matches.cancel("ann", PARTY)
         self.assertIsNone(self.matches.of_party("party", 0.0))
         self.assertIsNotNone(self.matches.entry("ann", 0.0))  # it is resolved
@@ -197,7 +198,7 @@ class DueTests(Case):
         self.assertIs(self.matches.due(match, 0.0), True)
         self.matches.asking(match, 0.0)
         self.assertIs(self.matches.due(match, 0.0), False)
-        self.matches.ready(match, SERVER)
+        self.matches.ready(match, SERVER, 0.0)
         self.assertIs(self.matches.due(match, 0.0), False)
         waiting = self.alone("bob")
         self.matches.leave("bob")
@@ -290,7 +291,7 @@ class MemoryTests(Case):
 
     def test_a_partys_hunt_that_runs_is_forgotten_an_hour_after_its_start(self) -> None:
         match = self.join("ann", 1000.0)
-        self.matches.ready(match, SERVER)
+        self.matches.ready(match, SERVER, 0.0)
         self.alone("dan", 4599.0)
         self.assertIsNotNone(self.matches.of_party("party", 4599.0))
         self.alone("dan", 4660.0)

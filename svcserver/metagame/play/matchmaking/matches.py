@@ -1,0 +1,112 @@
+"""What a join makes: a match to be launched, and each player's place in it. Spec: 1 §3."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Protocol
+
+from attrs import define, field, frozen
+
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.launch_requests import CITY, CITY_PREFIX, LaunchRequest
+
+
+class State(StrEnum):
+    """What a status poll answers."""
+
+    MATCHING = "MATCHING"
+    IN_PROGRESS = "IN_PROGRESS"
+    FAILED = "FAILED"
+
+
+@frozen
+class Server:
+    """Where players go."""
+
+    host: str
+    port: int
+
+
+class Group(Protocol):
+    """A party as these rules see it: two to four members, one of whom leads."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def leader(self) -> AccountId: ...
+
+    @property
+    def members(self) -> tuple[AccountId, ...]: ...
+
+
+@define(eq=False)
+class Match:
+    """One launch for one or more players."""
+
+    id: str
+    mode: str
+    hunt_id: str
+    args: str
+    players: list[AccountId]
+    expects: bool  # whether the deploy server is told whom to expect
+    created_at: float
+    party_id: str | None = None
+    leader: AccountId | None = None  # of the party
+    joined_at: float = 0.0  # the last joiner
+    state: State = State.MATCHING
+    server: Server | None = None
+    asking: bool = False
+    queued: bool = False
+    retry_at: float = float("-inf")
+    refused_at: float | None = None
+    ready_at: float = 0.0
+    sent_at: float | None = None
+    known_as: dict[AccountId, str] = field(factory=dict)  # each player's candidate id
+    told: set[AccountId] = field(factory=set)  # who has learned the server's address
+    elsewhere: set[AccountId] = field(factory=set)  # who has asked for a world since
+    ended: bool = False  # the server is known to run no more
+
+    @property
+    def takes_a_port(self) -> bool:
+        """Whether it starts a game server of its own: a hunt or a tutorial, no city or dojo."""
+        return self.expects or self.request().names_a_map
+
+    def request(self) -> LaunchRequest:
+        """What the deploy server is asked."""
+        players = tuple(self.players) if self.expects else ()
+        return LaunchRequest(self.mode, self.args, self.hunt_id, players)
+
+
+@frozen
+class Entry:
+    """A player's place: the id they know it by, and the match."""
+
+    candidate_id: str
+    mode: str
+    hunt_id: str
+    match: Match
+    seen_at: float
+    hold_until: float = 0.0  # answers MATCHING until then, though the server is known
+
+    def state(self, now: float) -> State:
+        """What this player is told."""
+        if self.match.state is State.IN_PROGRESS and now < self.hold_until:
+            return State.MATCHING
+        return self.match.state
+
+
+@frozen
+class Sent:
+    """Where a player was last sent, and when."""
+
+    server: Server
+    hunt_id: str
+    match_id: str
+    at: float
+
+
+def is_world(wish: LaunchRequest) -> bool:
+    """City and dojo: asked for at once, never queued."""
+    hunt = wish.hunt_id
+    return not hunt or wish.game_mode == CITY or hunt.startswith(CITY_PREFIX) or "Dojo" in hunt

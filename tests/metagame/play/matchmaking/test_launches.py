@@ -1,0 +1,267 @@
+"""One live launch for a player and for a party, then the next. Spec: 1 §4 Matchmaking."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.error import ConnectionLost
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.launch_requests import LaunchRequest
+from svcserver.metagame.play.matchmaking import launches
+from svcserver.metagame.play.matchmaking.launches import Launches
+from svcserver.metagame.play.matchmaking.matches import Match, Server, State
+from tests.metagame.play.matchmaking.base import CITY, HUNT, Deploy, MatchmakingCase, Reply
+from tests.support.game import Game, Player
+
+TUTORIAL = {
+    "gameMode": "ISLAND",
+    "gameArgs": "/Game/Maps/islands/1705/dia_moss_triforce?MaxPlayers=1?MonsterClass=",
+    "playerHuntId": "",
+}
+OTHER = HUNT | {"playerHuntId": "Hunt_B"}
+BUSY = Reply(503, {"error": "capacity_unavailable", "reason": "ports"})
+
+
+class Fleet(Deploy):
+    """Gives every launch a port of its own, the city the last one, and says what runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.running: set[int] = set()
+        self.next = 8775
+        self.says = True
+
+    def request(self, method: str, url: str, **sent: Any) -> Deferred[Any]:
+        if url.endswith("/gameservers"):
+            return self._list()
+        if self.hold or self.answer.code != 200:
+            return super().request(method, url, **sent)
+        self.asked.append(sent["json"])
+        wish = sent["json"]
+        port = 8777
+        if "ExpectedPlayers" in wish or wish["GameArgs"]:
+            port, self.next = self.next, self.next - 1
+            self.running.add(port)
+        return succeed(Reply(200, {"host": "203.0.113.9", "port": port}))
+
+    def _list(self) -> Deferred[Any]:
+        if not self.says:
+            return fail(ConnectionLost())
+        record = {"id": "x", "map": "/Game/M", "expectedPlayers": []}
+        return succeed(Reply(200, {"servers": [record | {"port": one} for one in self.running]}))
+
+
+class LaunchCase(MatchmakingCase):
+    def start(self, **environ: str) -> None:
+        self.deploy = self.fleet = Fleet()
+        self.game = Game(self, http=self.fleet, **environ)
+        self.players = [self.game.player(f"player_{n}") for n in range(6)]
+        self.ann, self.bob = self.players[:2]
+
+    def sent_to(self, player: Player) -> int | str:
+        """The port the player's poll names, or the state."""
+        said = self.status(player).json
+        port: int | str = said["serverInfo"]["port"] if "serverInfo" in said else said["status"]
+        return port
+
+    def hunt(self, player: Player, wish: dict[str, str] = HUNT) -> int | str:
+        """Alone: join, wait for the queue to close, poll."""
+        self.join(player, **wish)
+        self.game.clock.advance(21)
+        return self.sent_to(player)
+
+
+class AloneTests(LaunchCase):
+    def test_who_asks_six_times_has_one_game_server_and_one_candidate(self) -> None:
+        candidates = {self.join(self.ann, **TUTORIAL).json["candidateId"] for _ in range(6)}
+        self.assertEqual((len(candidates), self.fleet.running), (1, {8775}))
+        self.assertEqual(self.sent_to(self.ann), 8775)
+
+    def test_who_was_sent_there_is_sent_again_after_twenty_seconds(self) -> None:
+        first = self.join(self.ann, **TUTORIAL).json["candidateId"]
+        self.sent_to(self.ann)
+        again = self.join(self.ann, **(TUTORIAL | {"gameArgs": TUTORIAL["gameArgs"] + "?x=y"}))
+        self.assertEqual((again.status, again.json["status"]), (200, "MATCHING"))
+        self.assertEqual(again.json["candidateId"], first)
+        self.assertEqual(self.sent_to(self.ann), "MATCHING")
+        self.game.clock.advance(20)
+        self.assertEqual(self.sent_to(self.ann), 8775)
+        self.assertEqual(len(self.fleet.asked), 1)
+
+    def test_asking_again_while_the_server_starts_starts_no_other(self) -> None:
+        self.fleet.hold = True
+        for _ in range(6):
+            self.game.browse.ask("POST", "/candidate/join", json=TUTORIAL, token=self.ann.token)
+            self.game.clock.advance(3)
+        self.assertEqual(len(self.fleet.held), 1)
+        self.fleet.held[0].callback(Reply(200, {"host": "203.0.113.9", "port": 8775}))
+        self.assertEqual(self.sent_to(self.ann), 8775)
+
+    def test_queues_for_one_hunt_after_the_other_lead_to_the_first(self) -> None:
+        self.assertEqual(self.hunt(self.ann), 8775)
+        self.assertEqual(self.hunt(self.ann, OTHER), "MATCHING")
+        self.game.clock.advance(20)
+        self.assertEqual(self.sent_to(self.ann), 8775)
+        self.assertEqual(len(self.fleet.asked), 1)
+
+    def test_a_server_that_has_ended_frees_at_once(self) -> None:
+        for port in (8775, 8774, 8773):
+            self.join(self.ann, **TUTORIAL)
+            self.assertEqual(self.sent_to(self.ann), port)
+            self.fleet.running.clear()
+
+    def test_a_failed_launch_frees_at_once(self) -> None:
+        self.fleet.answer = Reply(500, {})
+        self.join(self.ann, **TUTORIAL)
+        self.assertEqual(self.sent_to(self.ann), "FAILED")
+        self.fleet.answer = Reply(200, {})
+        self.join(self.ann, **TUTORIAL)
+        self.assertEqual(self.sent_to(self.ann), 8775)
+
+    def test_who_waits_for_room_has_no_server_that_counts(self) -> None:
+        self.fleet.answer = BUSY
+        self.join(self.ann, **TUTORIAL)
+        self.fleet.answer = Reply(200, {})
+        self.join(self.ann, **TUTORIAL)
+        self.assertEqual(self.sent_to(self.ann), 8775)
+
+    def test_back_from_the_city_the_next_hunt_waits_for_the_end_of_the_last(self) -> None:
+        self.hunt(self.ann)
+        self.join(self.ann, **CITY)
+        self.assertEqual(self.sent_to(self.ann), 8777)
+        self.assertEqual(self.hunt(self.ann, OTHER), "MATCHING")
+        self.fleet.running.discard(8775)
+        self.game.clock.advance(1)
+        self.assertEqual(self.sent_to(self.ann), 8774)
+        self.assertEqual(self.fleet.asked[-1]["HuntId"], "Hunt_B")
+
+    def test_or_until_a_minute_after_its_start_and_never_for_a_third(self) -> None:
+        self.hunt(self.ann)
+        for port, running in ((8774, {8775, 8774}), ("MATCHING", {8775, 8774})):
+            self.join(self.ann, **CITY)
+            self.assertEqual(self.hunt(self.ann, OTHER), "MATCHING")
+            self.game.clock.advance(38.9)
+            self.assertEqual(self.sent_to(self.ann), "MATCHING")
+            self.game.clock.advance(1.1)
+            self.assertEqual((self.sent_to(self.ann), self.fleet.running), (port, running))
+        self.fleet.running.discard(8775)
+        self.game.clock.advance(1)
+        self.assertEqual(self.sent_to(self.ann), 8773)
+
+    def test_a_silent_deploy_server_leaves_the_cooldown(self) -> None:
+        self.join(self.ann, **TUTORIAL)
+        self.sent_to(self.ann)
+        self.fleet.says = False
+        self.join(self.ann, **TUTORIAL)
+        self.assertEqual(len(self.fleet.asked), 1)
+        self.game.clock.advance(60)
+        self.join(self.ann, **TUTORIAL)
+        self.assertEqual(self.sent_to(self.ann), 8774)
+
+    def test_a_city_and_another_player_are_never_in_the_way(self) -> None:
+        self.join(self.ann, **TUTORIAL)
+        self.join(self.bob, **TUTORIAL)
+        for _ in range(3):
+            self.join(self.ann, **CITY)
+            self.assertEqual(self.sent_to(self.ann), 8777)
+        self.assertEqual(self.fleet.running, {8775, 8774})
+
+    def test_one_of_a_queue_who_has_none_is_enough(self) -> None:
+        self.hunt(self.ann)
+        self.join(self.bob, **OTHER)
+        self.assertEqual(self.hunt(self.ann, OTHER), 8774)
+        self.assertEqual(self.fleet.asked[-1]["ExpectedPlayers"], [self.bob.id, self.ann.id])
+
+    def test_the_owner_may_set_no_bound(self) -> None:
+        self.start(MATCHMAKING_LAUNCH_COOLDOWN_S="0")
+        for _ in range(3):
+            self.join(self.ann, **TUTORIAL)
+        self.assertEqual(len(self.fleet.running), 3)
+
+
+class PartyTests(LaunchCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.party(self.ann, self.bob)
+
+    def test_a_leader_who_asks_for_another_hunt_is_sent_to_the_partys(self) -> None:
+        first = self.join(self.ann, **HUNT).json["candidateId"]
+        again = self.join(self.ann, **OTHER).json
+        self.assertEqual((again["candidateId"], again["huntId"]), (first, "Hunt_A"))
+        for player in (self.ann, self.bob):
+            self.assertEqual(self.sent_to(player), 8775)
+        shown = self.game.browse("POST", "/party", json={}, token=self.bob.token).json
+        self.assertEqual((shown["candidateId"], shown["playerHuntId"]), (first, "Hunt_A"))
+
+    def test_back_from_the_city_the_party_waits_together(self) -> None:
+        self.join(self.ann, **HUNT)
+        for player in (self.ann, self.bob):
+            self.sent_to(player)
+        self.join(self.ann, **CITY)
+        self.join(self.ann, **OTHER)
+        self.assertEqual([self.sent_to(one) for one in (self.ann, self.bob)], ["MATCHING"] * 2)
+        self.fleet.running.clear()
+        self.game.clock.advance(1)
+        self.assertEqual([self.sent_to(one) for one in (self.ann, self.bob)], [8774] * 2)
+        self.assertEqual(self.fleet.asked[-1]["ExpectedPlayers"], [self.ann.id, self.bob.id])
+
+    def test_leaving_the_party_makes_nobody_free(self) -> None:
+        self.join(self.ann, **HUNT)
+        for player in (self.ann, self.bob):
+            self.game.browse("DELETE", "/party/member", token=player.token)
+            self.join(player, **TUTORIAL)
+            self.assertEqual(self.sent_to(player), 8775)
+        self.assertEqual(len(self.fleet.asked), 1)
+
+    def test_a_member_with_a_hunt_of_their_own_does_not_stop_the_party(self) -> None:
+        self.join(self.bob, **TUTORIAL)
+        self.join(self.ann, **HUNT)
+        self.assertEqual([self.sent_to(one) for one in (self.ann, self.bob)], [8774] * 2)
+
+
+class BookTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.book = Launches(60.0)
+
+    def match(self, *players: str, now: float = 0.0, mode: str = "ISLAND") -> Match:
+        wish = LaunchRequest(mode, "", "Hunt_A")
+        made = Match(f"m-{now}", *(wish.game_mode, wish.hunt_id, ""), [*players], True, now)
+        made.asking = True
+        return made
+
+    def runs(self, match: Match, port: int, now: float = 0.0) -> None:
+        self.book.begun(match)
+        match.asking, match.state, match.ready_at = False, State.IN_PROGRESS, now
+        match.server = Server("h", port)
+        self.book.ready(match, match.server)
+
+    def test_a_port_given_to_another_launch_ends_the_one_before(self) -> None:
+        self.runs(self.match("ann"), 1)
+        self.assertEqual(list(self.book.in_the_way(self.match("ann"), 1.0)), ["ann"])
+        self.runs(self.match("bob"), 1)
+        self.assertEqual(self.book.in_the_way(self.match("ann"), 1.0), {})
+
+    def test_what_has_ended_or_is_an_hour_old_is_forgotten(self) -> None:
+        old, ended, young = self.match("ann"), self.match("bob"), self.match("cat", now=100.0)
+        for port, one in enumerate((old, ended, young)):
+            self.runs(one, port)
+        ended.ended = True
+        self.book.sweep(3599.0)
+        self.assertEqual(list(self.book._of), ["ann", "cat"])
+        self.book.sweep(3600.0)
+        self.assertEqual((list(self.book._of), len(self.book._on)), (["cat"], 1))
+
+    def test_the_table_is_bounded(self) -> None:
+        self.patch(launches, "MAX_HOLDERS", 2)
+        for port, name in enumerate(("ann", "bob", "cat")):
+            self.runs(self.match(name), port)
+        self.assertEqual(list(self.book._of), ["bob", "cat"])
+
+    def test_servers_are_looked_for_by_port(self) -> None:
+        one, other = self.match("ann"), self.match("ann")
+        self.runs(one, 1), self.runs(other, 2)
+        self.assertEqual(self.book.running(self.match("ann")), [one, other])
+        launches.end_those_not_on([one, other], {2})
+        self.assertEqual((one.ended, other.ended), (True, False))
