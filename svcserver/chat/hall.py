@@ -15,6 +15,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.chat import acts
+from svcserver.chat.crowding import who_gives_way
 from svcserver.chat.lockout import Lockout
 from svcserver.chat.people import People, Person
 from svcserver.chat.ports import About, Game, Wire
@@ -22,7 +23,9 @@ from svcserver.chat.presence import Presences
 from svcserver.chat.rooms import Rooms
 from svcserver.chat.session import Session
 from svcserver.chat.settings import Settings
+from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.ids import AccountId
+from svcserver.kernel.networks import network_of
 from svcserver.kernel.rates import Rate, TokenBuckets
 from svcserver.kernel.signals import (
     Blocked,
@@ -30,6 +33,7 @@ from svcserver.kernel.signals import (
     GuildChanged,
     PartyChanged,
     Renamed,
+    SessionsEnded,
     Unfriended,
 )
 from svcserver.kernel.times import iso
@@ -39,7 +43,7 @@ log = Logger()
 GAME_TIMEOUT_S = 10.0
 SWEEP_S = 60.0
 SWEEP_AT_ONCE = 200  # accounts read anew per tick
-MAX_UNBOUND = 8  # connections per forwarded address
+MAX_UNBOUND = 8  # connections per forwarded address, of IPv6 per /64
 STANZAS = Rate(60, 30 * 60)
 JOINS = Rate(30, 60)
 PRESENCE_CHANGES = Rate(5, 30)
@@ -53,15 +57,16 @@ class Hall:
     game: Game
     clock: IReactorTime
     now: Callable[[], float]  # epoch seconds
+    counters: Counters = field(factory=Counters)
     rooms: Rooms = field(factory=Rooms)
-    holds: Lockout = field(factory=Lockout)
+    lockout: Lockout = field(factory=Lockout)
     people: People = field(init=False)
     presences: Presences = field(init=False)
     stanza_rate: TokenBuckets = field(init=False)
     join_rate: TokenBuckets = field(init=False)
     message_rate: TokenBuckets = field(init=False)
     presence_rate: TokenBuckets = field(init=False)
-    _sessions: dict[int, Session] = field(factory=dict, init=False)
+    _sessions: dict[int, Session] = field(factory=dict, init=False)  # oldest first
     _number: int = field(default=0, init=False)
     _swept_at: float = field(default=0.0, init=False)
 
@@ -85,15 +90,29 @@ class Hall:
 
     def may_connect(self, address: str) -> bool:
         """Whether a connection from that forwarded address ("" for direct) is taken."""
-        if len(self._sessions) >= self.settings.max_connections:
-            return False
-        if not address:
-            return True
-        waiting = sum(one.address == address and not one.bound for one in self._sessions.values())
-        return waiting < MAX_UNBOUND
+        network = network_of(address)
+        waiting = sum(one.network == network and not one.bound for one in self._sessions.values())
+        if network and waiting >= MAX_UNBOUND:
+            taken, reason = False, "chat_unbound"
+        else:
+            taken, reason = not self._full or self._gives_way(network) is not None, "chat_full"
+        if not taken:
+            self.counters.add(Counted.REFUSALS, reason)
+        return taken
+
+    @property
+    def _full(self) -> bool:
+        return len(self._sessions) >= self.settings.max_connections
+
+    def _gives_way(self, network: str) -> Session | None:
+        return who_gives_way(list(self._sessions.values()), network)
 
     def connect(self, wire: Wire, address: str, since: float) -> Session:
         """A session for a connection that was made at ``since`` (clock seconds)."""
+        older = self._gives_way(network_of(address)) if self._full else None
+        if older is not None:
+            self.counters.add(Counted.EVICTED_CONNECTIONS, "chat_full")
+            older.end("full")
         self._number += 1
         session = Session(self, self._number, wire, address, since, self.settings.domain)
         self._sessions[session.number] = session
@@ -148,11 +167,17 @@ class Hall:
 
     def read(self, person: Person) -> Deferred[None]:
         """Read the person anew; never fails: what was known stays when the game is silent."""
-        version = person.version
+        version, number = person.version, person.readings + 1
+        person.readings = number
 
         def keep(about: About | None) -> None:
-            if person.version == version and about is not None:
-                person.about, person.read_at = about, self.seconds()
+            if about is None or person.version != version or person.kept > number:
+                return
+            before, person.about, person.read_at = person.about, about, self.seconds()
+            person.kept = number
+            # what was read may be ahead of its news, which then find nothing to tell
+            for other in before.friends - about.friends:
+                self._end_friendship(person.account, other)
 
         def failed(why: Failure) -> None:
             log.failure("the game cannot be asked about {uid}", why, uid=person.account)
@@ -192,15 +217,21 @@ class Hall:
                     person.change(evolve(person.about, guild=None))
                 self.evict(person)
 
+    def on_sessions_ended(self, news: SessionsEnded) -> None:
+        """Whoever is here as that account, or about to be, came by an old token."""
+        for session in list(self._sessions.values()):
+            if news.account_id in (session.account, session.progress.account):
+                session.end("revoked")
+
     def on_renamed(self, news: Renamed) -> None:
         """The new name counts at once; the one at login still does."""
         if (person := self.people.get(news.account_id)) is not None:
             person.change(evolve(person.about, name=news.name))
 
     def on_friend_accepted(self, news: FriendAccepted) -> None:
-        """The two see each other from now on."""
-        self._between(news.asked, news.accepted_by, friends=True)
-        self._between(news.accepted_by, news.asked, friends=True)
+        """The two see each other from now on; what was between them before has ended."""
+        self._befriend(news.asked, news.accepted_by)
+        self._befriend(news.accepted_by, news.asked)
         self.presences.befriend(news, iso(self.now()))
 
     def on_unfriended(self, news: Unfriended) -> None:
@@ -216,17 +247,28 @@ class Hall:
             whom.change(evolve(whom.about, blocked_by=whom.about.blocked_by | {news.by}))
 
     def _end_friendship(self, one: AccountId, other: AccountId) -> None:
-        mine = self.people.get(one)
-        were = mine is not None and other in mine.about.friends
-        self._between(one, other, friends=False)
-        self._between(other, one, friends=False)
-        if were:
+        # not ``or``: both must forget, whichever of them still knew
+        if self._unfriend(one, other) | self._unfriend(other, one):
             self.presences.part(one, other)
 
-    def _between(self, one: AccountId, other: AccountId, *, friends: bool) -> None:
+    def _unfriend(self, one: AccountId, other: AccountId) -> bool:
+        """Whether ``one`` still took the other for a friend."""
         person = self.people.get(one)
-        if person is not None:
-            known = person.about.friends
+        if person is None:
+            return False
+        friends = person.about.friends
+        person.change(evolve(person.about, friends=friends - {other}))
+        return other in friends
+
+    def _befriend(self, one: AccountId, other: AccountId) -> None:
+        if (person := self.people.get(one)) is not None:
+            about = person.about
+            # nobody can accept across a block, so one that we still know of was lifted
             person.change(
-                evolve(person.about, friends=known | {other} if friends else known - {other})
+                evolve(
+                    about,
+                    friends=about.friends | {other},
+                    blocks=about.blocks - {other},
+                    blocked_by=about.blocked_by - {other},
+                )
             )

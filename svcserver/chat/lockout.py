@@ -1,4 +1,9 @@
-"""Who is held back at login, and for how long. Spec: 2 §4 Chat, §8."""
+"""Whose failing logins are not worked on for a while, and which accounts wait. Spec: 2 §4 Chat, §8.
+
+Anybody can fail in the name of anybody, so no number of failures keeps a valid token out:
+they only change what a login that fails again is told. What makes an account wait for a
+minute is what its own sessions did, which nobody else can bring about.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,7 @@ from collections import OrderedDict
 from attrs import define, field
 
 from svcserver.kernel.ids import AccountId
+from svcserver.kernel.networks import network_of
 from svcserver.kernel.rates import Windows
 
 FAILURES = 10
@@ -18,41 +24,61 @@ MAX_HELD = 65_536
 
 
 @define
+class _Until:
+    """Keys that are held until a time; the longest known are forgotten first."""
+
+    _until: OrderedDict[str, float] = field(factory=OrderedDict, init=False)
+
+    def holds(self, key: str, now: float) -> bool:
+        return self._until.get(key, now) > now
+
+    def hold(self, key: str, until: float) -> None:
+        self._until[key] = max(until, self._until.pop(key, until))
+        while len(self._until) > MAX_HELD:
+            self._until.popitem(last=False)
+
+
+@define
 class Lockout:
-    """Failed logins per account and per forwarded address; ``address`` "" is not counted."""
+    """Failures count for account and address together, and for the address alone.
+
+    An address is the forwarded one, an IPv6 one its /64; that of a direct caller is "" and
+    counts only together with an account.
+    """
 
     _failures: Windows = field(factory=lambda: Windows(FAILURES, FAILURE_WINDOW_S), init=False)
     _unbound: Windows = field(factory=lambda: Windows(NEVER_BOUND, FAILURE_WINDOW_S), init=False)
-    _until: OrderedDict[str, float] = field(factory=OrderedDict, init=False)
+    _locked: _Until = field(factory=_Until, init=False)
+    _waiting: _Until = field(factory=_Until, init=False)
 
-    def held(self, account: AccountId, address: str, now: float) -> bool:
-        """Whether a login of that account or from that address must wait."""
-        return any(self._until.get(key, now) > now for key in _keys(account, address))
+    def locked(self, account: AccountId, address: str, now: float) -> bool:
+        """Whether a login there that fails again is neither told why nor counted."""
+        return any(self._locked.holds(key, now) for key in _keys(account, address))
 
     def failed(self, account: AccountId, address: str, now: float) -> None:
         """Count a failed login."""
         for key in _keys(account, address):
             self._failures.note(key, now)
             if self._failures.full(key, now):
-                self._hold(key, now + FAILURE_HOLD_S)
+                self._locked.hold(key, now + FAILURE_HOLD_S)
+
+    def waits(self, account: AccountId, now: float) -> bool:
+        """Whether the account must wait, its valid token too."""
+        return self._waiting.holds(account.lower(), now)
 
     def never_bound(self, account: AccountId, now: float) -> None:
         """Count a login whose connection ended without a session."""
-        key = f"account {account.lower()}"
+        key = account.lower()
         self._unbound.note(key, now)
         if self._unbound.full(key, now):
             self.hold(account, now)
 
     def hold(self, account: AccountId, now: float) -> None:
-        """Hold the account for a minute after its session was ended for cause."""
-        self._hold(f"account {account.lower()}", now + HOLD_S)
-
-    def _hold(self, key: str, until: float) -> None:
-        self._until[key] = max(until, self._until.pop(key, until))
-        while len(self._until) > MAX_HELD:
-            self._until.popitem(last=False)
+        """Let the account wait a minute after its session was ended for cause."""
+        self._waiting.hold(account.lower(), now + HOLD_S)
 
 
 def _keys(account: AccountId, address: str) -> list[str]:
-    keys = [f"account {account.lower()}"] if account else []
-    return [*keys, f"address {address}"] if address else keys
+    network = network_of(address)
+    keys = [f"{account.lower()} {network}"] if account else []
+    return [*keys, network] if network else keys

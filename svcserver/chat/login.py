@@ -13,6 +13,7 @@ from svcserver.chat import stanza
 from svcserver.chat.names import is_domain
 from svcserver.chat.ports import About, BadToken
 from svcserver.chat.stanza import Stanza
+from svcserver.kernel.counters import Counted
 from svcserver.kernel.ids import AccountId, is_account_shaped
 from svcserver.kernel.secrets import hex_token
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 log = Logger()
 
+LATER = "temporary-auth-failure"
 MAX_FRAMES = 4
 MAX_PAYLOAD = 12_000  # base64 characters
 MAX_TOKEN = 8_192
@@ -30,9 +32,13 @@ MAX_CONNECTIONS = 3  # per account, those not yet bound among them
 
 @define
 class Progress:
-    """How far a login is."""
+    """How far a login is.
+
+    ``account`` is whose token was valid, from then on.
+    """
 
     frames: int = 0
+    account: AccountId = ""
     opened: bool = False
     tried: bool = False
 
@@ -104,12 +110,12 @@ def _authenticate(session: Session, said: Stanza) -> None:
         _refuse(session, why)
         return
     session.wait()
-    hall = session.hall
+    hall, session.progress.account = session.hall, account
     reading = hall.ask(account)
 
     def failed(why: Failure) -> None:
         log.failure("login c={number}: the game cannot be asked", why, number=session.number)
-        refusal = Refused("temporary-auth-failure", "unavailable", account)
+        refusal = Refused(LATER, "unavailable", account)
         session.resume(lambda: _refuse(session, refusal))
 
     def answered(about: About | None) -> None:
@@ -120,20 +126,18 @@ def _authenticate(session: Session, said: Stanza) -> None:
 
 def _check(session: Session, said: Stanza) -> AccountId:
     """Whom the payload proves; raises Refused."""
-    hall, now = session.hall, session.hall.seconds()
-    if hall.holds.held("", session.address, now):
-        raise Refused("temporary-auth-failure", "throttled")
+    hall = session.hall
     if said.get("mechanism") != "PLAIN":
         raise Refused("invalid-mechanism", "bad-mechanism")
     account, token = _payload(said.text)
-    if hall.holds.held(account, "", now):
-        raise Refused("temporary-auth-failure", "throttled", account)
     try:
         proven = hall.game.account_of(token)
     except BadToken as why:
         raise Refused("not-authorized", str(why), account) from None
     if proven.lower() != account.lower():
         raise Refused("not-authorized", "uid-mismatch", account)
+    if hall.lockout.waits(proven, hall.seconds()):
+        raise Refused(LATER, "throttled", proven)
     return proven
 
 
@@ -153,9 +157,13 @@ def _payload(text: str) -> tuple[AccountId, str]:
 
 
 def _refuse(session: Session, why: Refused) -> None:
-    now = session.hall.seconds()
-    if why.condition != "temporary-auth-failure":
-        session.hall.holds.failed(why.account, session.address, now)
+    hall, now = session.hall, session.hall.seconds()
+    if why.condition != LATER:
+        if hall.lockout.locked(why.account, session.address, now):
+            why = Refused(LATER, "throttled", why.account)
+        else:
+            hall.lockout.failed(why.account, session.address, now)
+    hall.counters.add(Counted.FAILED_LOGINS, f"chat_{why.reason.replace('-', '_')}")
     log.info(
         "login refused c={number} reason={reason} uid={uid}",
         number=session.number,

@@ -20,6 +20,7 @@ class Person:
 
     ``about`` was read at ``read_at`` (clock seconds); ``version`` counts the news heard
     since, so that an answer that was under way meanwhile is not taken for the newest.
+    ``readings`` numbers the questions to the game, ``kept`` is that of the answer we hold.
     """
 
     account: AccountId
@@ -27,6 +28,8 @@ class Person:
     read_at: float
     sessions: list[Session] = field(factory=list)
     version: int = 0
+    readings: int = 0
+    kept: int = 0
 
     @property
     def bound(self) -> list[Session]:

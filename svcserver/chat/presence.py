@@ -95,8 +95,6 @@ class Presences:
         if asked is not None:
             _push(asked, news.accepted_by, "OUTBOUND", news.created, stamp)
         if asked is not None and accepted is not None:
-            if asked.about.apart_from(accepted.account):
-                return
             _show(asked, accepted)
             _show(accepted, asked)
 

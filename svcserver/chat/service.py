@@ -16,6 +16,7 @@ from svcserver.chat.adapter import CUT_S, ChatFactory
 from svcserver.chat.hall import Hall
 from svcserver.chat.ports import Game
 from svcserver.chat.settings import Settings
+from svcserver.kernel.counters import Counters
 
 log = Logger()
 
@@ -24,10 +25,14 @@ LOOK_S = 0.05
 
 
 def chat_service(
-    settings: Settings, game: Game, reactor: Any, now: Callable[[], float]
+    settings: Settings,
+    game: Game,
+    reactor: Any,
+    now: Callable[[], float],
+    counters: Counters | None = None,
 ) -> ChatService:
     """The chat of these settings; connect ``hall.on_...`` to the game's news."""
-    return ChatService(reactor, Hall(settings, game, reactor, now))
+    return ChatService(reactor, Hall(settings, game, reactor, now, counters or Counters()))
 
 
 @define(eq=False, slots=False)

@@ -22,6 +22,7 @@ from svcserver.chat.rooms import Seat
 from svcserver.chat.stanza import Restricted, Stanza, Unparseable, parse
 from svcserver.chat.trace import outline, outline_frame
 from svcserver.kernel.ids import AccountId
+from svcserver.kernel.networks import network_of
 
 if TYPE_CHECKING:
     from svcserver.chat.hall import Hall
@@ -38,7 +39,8 @@ FRESH_S = 1.0  # how old what we know of an account may be when it acts
 MAX_REFUSED = 1_000  # room messages over the stanza rate that are answered, per window
 MAX_DROPPED = 1_000
 WINDOW_S = 60.0
-POLITE = ("close", "shutdown", "replaced")  # ended with <close/>
+POLITE = ("close", "shutdown", "replaced", "revoked")  # ended with <close/>
+OURS = ("shutdown", "revoked", "full")  # nothing that the account did
 HELD = ("replaced", "abuse", "size", "backlog")  # ended for cause: the account waits
 CLOSE_FRAME = text_frame(stanza.CLOSE)
 
@@ -75,6 +77,11 @@ class Session:
     _window: float = 0.0
     _refused: int = 0
     _dropped: int = 0
+
+    @property
+    def network(self) -> str:
+        """What its address is counted as; all direct callers are one."""
+        return network_of(self.address)
 
     @property
     def account(self) -> AccountId:
@@ -234,6 +241,8 @@ class Session:
         """End it for ``reason``, a word of the log. Later calls do nothing."""
         if self.ended:
             return
+        if reason == "revoked":
+            self.write(stanza.NOT_AUTHORIZED)
         if reason in POLITE:
             self.deliver(CLOSE_FRAME)
         self.ended = reason
@@ -263,12 +272,12 @@ class Session:
             self.hall.presences.withdraw(self)
 
     def _hold(self, reason: str, now: float) -> None:
-        holds = self.hall.holds
+        lockout = self.hall.lockout
         if reason == "size":
-            holds.failed(self.account, self.address, now)
-        if self.person is None or reason == "shutdown":
+            lockout.failed(self.account, self.address, now)
+        if self.person is None or reason in OURS:
             return
         if not self.bound:
-            holds.never_bound(self.account, now)
+            lockout.never_bound(self.account, now)
         elif reason in HELD:
-            holds.hold(self.account, now)
+            lockout.hold(self.account, now)

@@ -31,10 +31,18 @@ STREAMS = "http://etherx.jabber.org/streams"
 STREAM_ERRORS = "urn:ietf:params:xml:ns:xmpp-streams"
 
 CLOSE = f'<close xmlns="{FRAMING}"/>'
-RESTRICTED_XML = (
-    f'<stream:error xmlns:stream="{STREAMS}">'
-    f'<restricted-xml xmlns="{STREAM_ERRORS}"/></stream:error>'
-)
+
+
+def stream_error(condition: str) -> str:
+    """Why the server ends the stream."""
+    return (
+        f'<stream:error xmlns:stream="{STREAMS}">'
+        f'<{condition} xmlns="{STREAM_ERRORS}"/></stream:error>'
+    )
+
+
+RESTRICTED_XML = stream_error("restricted-xml")
+NOT_AUTHORIZED = stream_error("not-authorized")
 
 
 class Unparseable(Exception):

@@ -97,12 +97,13 @@ def chat_part(parts: Parts, environ: Mapping[str, str], reactor: Any) -> IServic
         check(settings)
     except BadSetting as why:
         return NotStarted(str(why))
-    chat = chat_service(settings, ChatGame(parts), reactor, parts.now)
+    chat = chat_service(settings, ChatGame(parts), reactor, parts.now, parts.counters)
     chat.warnings = warnings
     hall, news = chat.hall, parts.news
     parts.shown.chat = partial(figures, hall)
     news.party_changed.connect(hall.on_party_changed)
     news.guild_changed.connect(hall.on_guild_changed)
+    news.sessions_ended.connect(hall.on_sessions_ended)
     news.renamed.connect(hall.on_renamed)
     news.friend_accepted.connect(hall.on_friend_accepted)
     news.unfriended.connect(hall.on_unfriended)

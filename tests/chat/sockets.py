@@ -61,6 +61,7 @@ class Talker:
     name: str
     resource: str = "V2:Word:WIN::0123456789abcdef0123456789abcdef"
     domain: str = "127.0.0.1:61000"
+    more: str = ""  # headers of the upgrade request
     wire: socket.socket = field(init=False)
     head: bytes = b""
     closed: int | None = None
@@ -69,7 +70,7 @@ class Talker:
 
     def __attrs_post_init__(self) -> None:
         self.wire = socket.create_connection(("127.0.0.1", self.port), timeout=20)
-        self.wire.sendall(upgrade())
+        self.wire.sendall(upgrade(self.more))
         while b"\r\n\r\n" not in self._data:
             self._data += self.wire.recv(4096)
         self.head, _, self._data = self._data.partition(b"\r\n\r\n")
@@ -95,12 +96,17 @@ class Talker:
                 elif opcode == 8:
                     self.closed = unpack("!H", payload[:2])[0]
 
-    def log_in(self, token: str) -> Talker:
+    def try_token(self, token: str) -> str:
+        """The answer to a login with it."""
         self.send(f'<open xmlns="{stanza.FRAMING}" to="{self.domain}" version="1.0"/>')
         self.hear("PLAIN")
         proof = base64.b64encode(f"\0{self.account}\0{token}".encode()).decode()
         self.send(f'<auth xmlns="{stanza.SASL}" mechanism="PLAIN">{proof}</auth>')
-        self.hear("<success")
+        return self.hear("urn:ietf:params:xml:ns:xmpp-sasl")
+
+    def log_in(self, token: str) -> Talker:
+        said = self.try_token(token)
+        assert "<success" in said, said
         self.send(f'<open xmlns="{stanza.FRAMING}" to="{self.domain}" version="1.0"/>')
         self.hear("xmpp-bind")
         resource = f"<resource>{self.resource}</resource>"

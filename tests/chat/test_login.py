@@ -9,7 +9,9 @@ from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat import stanza
-from svcserver.kernel.signals import Blocked
+from svcserver.chat.settings import Settings
+from svcserver.kernel.counters import Counted
+from svcserver.kernel.signals import Blocked, SessionsEnded
 from tests.chat.town import DOMAIN, Client, Town, account, resource
 
 FAILURE = '<failure xmlns="urn:ietf:params:xml:ns:xmpp-sasl"><{}/></failure>'
@@ -149,12 +151,30 @@ class RefusalTests(SynchronousTestCase):
         self.assertEqual(client.send("<!DOCTYPE a><a/>"), [stanza.RESTRICTED_XML])
         self.assertEqual(client.wire.ended, [None])
 
-    def test_ten_failures_hold_the_account_back_for_ten_minutes(self) -> None:
+    def test_ten_failures_throttle_what_fails_again_for_ten_minutes(self) -> None:
         for _ in range(10):
-            self.opened().auth("bad")
-        self.assertEqual(self.opened().auth(), [FAILURE.format("temporary-auth-failure")])
+            self.assertEqual(self.opened().auth("bad"), [FAILURE.format("not-authorized")])
+        for try_it in (
+            lambda one: one.auth("bad"),
+            lambda one: one.auth("expired"),
+            lambda one: one.auth(f"token {account(2)}"),
+        ):
+            said = try_it(self.opened())
+            self.assertEqual(said, [FAILURE.format("temporary-auth-failure")])
         self.town.clock.advance(601)
-        self.assertIn("success", self.opened().auth()[0])
+        self.assertEqual(self.opened().auth("bad"), [FAILURE.format("not-authorized")])
+
+    def test_no_number_of_failures_keeps_a_valid_token_out(self) -> None:
+        for number in range(40):
+            for address in (f"2001:db8:0:{number}::1", "203.0.113.9", ""):
+                client = self.opened(1, address)
+                client.auth("bad")
+                client.session.lost()
+        for address in ("2001:db8:0:7::9", "203.0.113.9", ""):
+            client = self.opened(1, address)
+            self.assertIn("success", client.auth()[0], address)
+            client.bind()
+            client.send(stanza.CLOSE)
 
     def test_failures_are_counted_per_forwarded_address_but_never_for_direct_callers(self) -> None:
         for number in range(1, 11):
@@ -162,11 +182,20 @@ class RefusalTests(SynchronousTestCase):
             self.opened(number + 20).auth("bad")
             self.town.pass_time(16)
         with capturedLogs() as events:
-            said = self.opened(50, "203.0.113.9").auth()
+            said = self.opened(50, "203.0.113.9").auth("bad")
         self.assertEqual(said, [FAILURE.format("temporary-auth-failure")])
         self.assertEqual(events[-1]["reason"], "throttled")
-        self.assertIn("success", self.opened(50, "203.0.113.10").auth()[0])
+        for address in ("203.0.113.10", ""):
+            said = self.opened(50, address).auth("bad")
+            self.assertEqual(said, [FAILURE.format("not-authorized")])
         self.assertIn("success", self.opened(51).auth()[0])
+
+    def test_failures_are_counted_by_their_reason(self) -> None:
+        for token in ("bad", "expired", "bad", f"token {account(2)}"):
+            self.opened().auth(token)
+        self.opened().auth()
+        counted = self.town.hall.counters.by_reason(Counted.FAILED_LOGINS)
+        self.assertEqual(counted, {"chat_bad_token": 2, "chat_expired": 1, "chat_uid_mismatch": 1})
 
     def test_a_game_that_does_not_answer_is_a_temporary_failure(self) -> None:
         self.town.game.silent = True
@@ -294,3 +323,105 @@ class SessionLimitTests(SynchronousTestCase):
         self.assertFalse(self.town.hall.may_connect("203.0.113.9"))
         self.assertTrue(self.town.hall.may_connect("203.0.113.8"))
         self.assertTrue(self.town.hall.may_connect(""))
+
+    def test_the_addresses_of_an_ipv6_network_are_one(self) -> None:
+        for number in range(8):
+            self.assertTrue(self.town.hall.may_connect(f"2001:db8:1:2::{number}"))
+            self.town.connect(1, address=f"2001:db8:1:2::{number}")
+        self.assertFalse(self.town.hall.may_connect("2001:db8:1:2:ffff::1"))
+        self.assertTrue(self.town.hall.may_connect("2001:db8:1:3::1"))
+        refused = self.town.hall.counters.by_reason(Counted.REFUSALS)
+        self.assertEqual(refused, {"chat_unbound": 1})
+
+
+class FullTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.town = Town(Settings(max_connections=4))
+
+    def come(self, number: int, address: str) -> Client | None:
+        """A connection, if it is let in."""
+        if not self.town.hall.may_connect(address):
+            return None
+        return self.town.connect(number, address=address)
+
+    def test_the_oldest_that_has_not_logged_in_gives_way_to_another_network(self) -> None:
+        flood = [self.town.connect(n, address=f"2001:db8::{n}") for n in range(4)]
+        self.assertIsNotNone(self.come(9, "203.0.113.9"))
+        self.assertEqual([one.end for one in flood], ["full", "", "", ""])
+        self.assertEqual(len(self.town.hall), 4)
+        evicted = self.town.hall.counters.by_reason(Counted.EVICTED_CONNECTIONS)
+        self.assertEqual(evicted, {"chat_full": 1})
+
+    def test_nobody_gives_way_to_the_network_that_fills_the_chat(self) -> None:
+        for number in range(4):
+            self.town.connect(number, address=f"2001:db8::{number}")
+        self.assertIsNone(self.come(9, "2001:db8::9"))
+        refused = self.town.hall.counters.by_reason(Counted.REFUSALS)
+        self.assertEqual(refused, {"chat_full": 1})
+
+    def test_players_give_way_only_to_a_network_with_less_and_wait_for_nothing(self) -> None:
+        players = [
+            self.town.connect(1, address="203.0.113.1").log_in(),
+            *(self.town.connect(n, address=f"2001:db8::{n}").log_in() for n in (2, 3, 4)),
+        ]
+        newcomer = self.come(5, "203.0.113.5")
+        assert newcomer is not None
+        newcomer.log_in()
+        self.assertEqual([one.end for one in players], ["", "full", "", ""])
+        self.assertIsNone(self.come(6, "203.0.113.5"))
+        self.assertIsNone(self.come(2, "2001:db8::2"))
+        players[3].session.end("close")
+        again = self.come(2, "2001:db8::2")
+        assert again is not None
+        again.log_in()
+
+
+class RevokedTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.town = Town()
+
+    def end(self, number: int) -> None:
+        self.town.hall.on_sessions_ended(SessionsEnded(account(number), 0))
+
+    def test_every_session_of_the_account_hears_why_and_ends(self) -> None:
+        mine, other = [self.town.bound(1, "a"), self.town.bound(1, "b")], self.town.bound(2)
+        for one in mine:
+            one.heard()
+        self.end(1)
+        for one in mine:
+            self.assertEqual(
+                one.heard(),
+                [
+                    '<stream:error xmlns:stream="http://etherx.jabber.org/streams">'
+                    '<not-authorized xmlns="urn:ietf:params:xml:ns:xmpp-streams"/></stream:error>',
+                    stanza.CLOSE,
+                ],
+            )
+            self.assertEqual((one.end, one.wire.ended), ("revoked", [1000]))
+        self.assertEqual(other.end, "")
+
+    def test_a_login_with_a_new_token_works_at_once(self) -> None:
+        for _ in range(4):
+            client = self.town.connect(1)
+            client.open()
+            self.assertIn("success", client.auth()[0])
+            self.end(1)
+        self.town.bound(1)
+        self.end(1)
+        self.town.bound(1)
+
+    def test_a_login_under_way_with_the_old_token_ends_too(self) -> None:
+        self.town.game.silent = True
+        client = self.town.connect(1)
+        client.open()
+        client.auth()
+        self.end(1)
+        self.town.game.answer()
+        self.assertEqual((client.end, len(self.town.hall.people)), ("revoked", 0))
+
+    def test_who_only_names_the_account_is_nobody(self) -> None:
+        stranger = self.town.connect(1)
+        stranger.open()
+        stranger.auth("bad")
+        self.end(1)
+        self.assertEqual(stranger.end, "")

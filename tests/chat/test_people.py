@@ -37,3 +37,16 @@ class PeopleTests(SynchronousTestCase):
         assert person is not None
         self.assertEqual(person.about.blocked_by, {account(2)})
         self.assertEqual(person.read_at, 0)
+
+    def test_an_answer_that_was_overtaken_by_a_later_one_is_not_kept(self) -> None:
+        town = Town()
+        town.bound(1)
+        person = town.hall.people.get(account(1))
+        assert person is not None
+        town.game.silent = True
+        for _ in range(2):
+            town.hall.read(person)
+        (first, _), (second, _) = town.game.waiting
+        second.callback(About("Later"))
+        first.callback(About("Earlier"))
+        self.assertEqual(person.about.name, "Later")

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.chat.ports import About
 from svcserver.chat.settings import Settings
 from svcserver.kernel.signals import Blocked, FriendAccepted, Unfriended
 from tests.chat.town import Client, Town, account
@@ -107,6 +108,46 @@ class PresenceTests(SynchronousTestCase):
         push, presence = self.stranger.heard()
         self.assertIn('"direction":"INBOUND"', push)
         self.assertEqual(presence, seen(self.one, self.stranger, ""))
+
+    def test_who_befriend_again_after_a_lifted_block_see_each_other(self) -> None:
+        for who in (self.one, self.two, self.one):
+            who.send("<presence/>")
+        self.town.hall.on_blocked(Blocked(account(2), account(1)))
+        self.one.heard(), self.two.heard()
+        self.town.hall.on_friend_accepted(FriendAccepted(account(1), account(2), ""))
+        for me, other in ((self.one, self.two), (self.two, self.one)):
+            push, presence = me.heard()
+            self.assertIn("ACCEPTED", push)
+            self.assertEqual(presence, seen(other, me, ""))
+        self.one.send(AWAY)
+        self.assertIn("<show>away</show>", self.two.heard()[0])
+
+    def test_what_is_read_before_its_news_is_told_once(self) -> None:
+        for news in (
+            Unfriended(account(1), account(2)),
+            Unfriended(account(2), account(1)),
+            Blocked(account(1), account(2)),
+        ):
+            for reader in (0, 1):
+                self.setUp()
+                pair = (self.one, self.two)
+                for who in (self.one, self.two, self.one):
+                    who.send("<presence/>")
+                self.one.heard(), self.two.heard()
+                for number in (1, 2):
+                    self.town.game.people[account(number)] = About(f"Player{number}")
+                if isinstance(news, Blocked):
+                    self.town.game.block(news.by, news.whom)
+                self.town.clock.advance(2)
+                told = pair[reader].say("City-1", "x")  # which reads the account anew
+                if isinstance(news, Blocked):
+                    self.town.hall.on_blocked(news)
+                else:
+                    self.town.hall.on_unfriended(news)
+                self.assertEqual(len(told), 2)
+                self.assertEqual(told[0], gone(pair[1 - reader], pair[reader]))
+                self.assertEqual(pair[reader].heard(), [])
+                self.assertEqual(pair[1 - reader].heard(), [gone(pair[reader], pair[1 - reader])])
 
     def test_an_unfriending_or_a_block_sends_each_the_others_unavailable_once(self) -> None:
         for news in (Unfriended(account(1), account(2)), Blocked(account(2), account(1))):

@@ -16,10 +16,10 @@ class Case(SynchronousTestCase):
     def setUp(self) -> None:
         self.town = Town()
 
-    def held_back(self, number: int, address: str = "") -> bool:
+    def held_back(self, number: int, address: str = "", token: str | None = None) -> bool:
         client = self.town.connect(number, "another", address)
         client.open()
-        return "temporary-auth-failure" in "".join(client.auth())
+        return "temporary-auth-failure" in "".join(client.auth(token))
 
 
 class CountingTests(Case):
@@ -113,8 +113,9 @@ class EndTests(Case):
         for reason, held in (("socket", False), ("size", True)):
             for _ in range(10):
                 self.town.connect(1, address="203.0.113.9").session.end(reason)
-            self.assertIs(self.held_back(2, "203.0.113.9"), held)
-            self.assertFalse(self.held_back(3, "203.0.113.10"))
+            self.assertIs(self.held_back(2, "203.0.113.9", "bad"), held)
+            self.assertFalse(self.held_back(3, "203.0.113.10", "bad"))
+            self.assertFalse(self.held_back(4, "203.0.113.9"))
 
     def test_a_shutdown_holds_nobody_who_had_not_bound_yet(self) -> None:
         for _ in range(3):
