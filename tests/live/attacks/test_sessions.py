@@ -8,8 +8,10 @@ from pathlib import Path
 import orjson
 import pytest
 
+from svcserver.chat import stanza
+from tests.chat.sockets import Talker
 from tests.ctl.command import svcctl
-from tests.support.processes import Service, bearer, metagame, register
+from tests.support.processes import Service, bearer, eventually, free_port, metagame, register
 
 pytestmark = pytest.mark.live
 
@@ -34,6 +36,28 @@ def test_a_stolen_token_opens_nothing_a_second_after_a_new_key(tmp_path: Path) -
         assert _log_in(service, ann["key"])[0] == 400
     with metagame(tmp_path, CHAT="0") as service:  # nor after a restart
         assert (_status(service, ann), _status(service, bob)) == (401, 200)
+
+
+def test_who_chats_by_a_stolen_token_is_out_a_second_after_a_new_key(tmp_path: Path) -> None:
+    port = free_port()
+    with metagame(tmp_path, CHAT="1", CHAT_PORT=str(port)) as service:
+        eventually(lambda: "chat: listening on" in service.log)
+        ann = register(service, "Ann_1")
+        thief = Talker(port, ann["id"], "Ann_1").log_in(ann["token"])
+        environ = tmp_path / "metagame.env"
+        environ.write_text(f"DATABASE_URL={service.environ['DATABASE_URL']}\n")
+        ran = svcctl("account", "new-key", "Ann_1", "--env-file", environ, "--json")
+        assert ran.status == 0, ran.err
+        began = time.monotonic()
+        assert "not-authorized" in thief.hear("stream:error")
+        assert thief.hear("<close") == stanza.CLOSE
+        assert time.monotonic() - began < AT_MOST_S
+        again = Talker(port, ann["id"], "Ann_1")
+        assert "not-authorized" in again.try_token(ann["token"])
+        said = orjson.loads(_log_in(service, ran.data["key"])[1])
+        owner = Talker(port, ann["id"], "Ann_1").log_in(said["access_token"])
+        for one in (thief, again, owner):
+            one.wire.close()
 
 
 def _log_in(service: Service, key: str) -> tuple[int, bytes]:
