@@ -3,13 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test check bench bench-chat bench-edge docs prove format
+.PHONY: run test trial check bench bench-chat bench-edge docs prove format
 
 run: $(VENV)/run.stamp
 	@$(BIN)/svcctl demo $(if $(ONCE),--once)
 
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest
+
+trial: $(VENV)/dev.stamp
+	$(BIN)/python -m twisted.trial --temp-directory=$(VENV)/trial tests
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .

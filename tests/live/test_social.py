@@ -6,162 +6,192 @@ Spec: 1 §4 Parties, Friends, Guilds, Slayer links; §7.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from threading import Barrier
 from typing import Any
 
 import orjson
 import pytest
+from pytest_twisted import ensureDeferred
+from twisted.internet.defer import Deferred, gatherResults
 
 from svcserver.db import migrations
 from svcserver.db.engine import database_url, make_engine
 from svcserver.metagame.accounts.store import add_game_server_key
 from tests.support.game import GAME_SERVER_KEY
+from tests.support.joined import Joined, joined_metagame, register
 from tests.support.postgres import fresh_database
-from tests.support.processes import Service, bearer, metagame, register
+from tests.support.processes import bearer
 
 pytestmark = pytest.mark.live
 Player = dict[str, str]
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def service(request: Any, tmp_path: Path) -> Iterator[Service]:
+def database(request: Any, tmp_path: Path) -> str:
+    """The URL of a migrated database that knows the game-server key."""
     url = fresh_database() if request.param == "postgres" else f"sqlite:///{tmp_path}/svc.db"
     engine = make_engine(database_url(url))
     migrations.upgrade(engine)
     with engine.begin() as tx:
         add_game_server_key(tx, GAME_SERVER_KEY)
     engine.dispose()
-    with metagame(tmp_path, DATABASE_URL=url, GUILD_MAX_MEMBERS="2", LOG_LEVEL="warn") as running:
-        yield running
+    return url
 
 
-def at_once(count: int, act: Callable[[int], tuple[int, bytes]]) -> Counter[tuple[int, str]]:
+def on_a_metagame(test: Callable[[Joined], Awaitable[None]]) -> Callable[[Path, str], Any]:
+    """The test on a metagame of its own, once for each database.
+
+    Not a fixture: pytest-twisted's asynchronous ones do not run under this pytest.
+    """
+
+    async def run(tmp_path: Path, database: str) -> None:
+        settings = {"DATABASE_URL": database, "GUILD_MAX_MEMBERS": "2", "LOG_LEVEL": "warn"}
+        async with joined_metagame(tmp_path, **settings) as service:
+            await test(service)
+
+    run.__name__, run.__doc__ = getattr(test, "__name__", "test"), test.__doc__
+    twisted: Callable[[Path, str], Any] = ensureDeferred(run)
+    return twisted
+
+
+async def at_once(
+    count: int, act: Callable[[int], Awaitable[tuple[int, bytes]]]
+) -> Counter[tuple[int, str]]:
     """Everyone acts at the same moment: how often each status and code came."""
-    gate = Barrier(count)
 
-    def when_all_are_ready(number: int) -> tuple[int, str]:
-        gate.wait(timeout=30)
-        status, body = act(number)
+    async def one(number: int) -> tuple[int, str]:
+        status, body = await act(number)
         said = orjson.loads(body) if body else {}
         return status, str(said.get("code", "")).removesuffix("AdorableQuillshot")
 
-    with ThreadPoolExecutor(count) as crowd:
-        return Counter(crowd.map(when_all_are_ready, range(count)))
+    return Counter(
+        await gatherResults([Deferred.fromCoroutine(one(number)) for number in range(count)])
+    )
 
 
-def call(service: Service, method: str, path: str, by: Player, body: Any = None) -> Any:
-    status, said = service.ask(method, path, body, bearer(by))
+async def call(service: Joined, method: str, path: str, by: Player, body: Any = None) -> Any:
+    status, said = await service.ask(method, path, body, bearer(by))
     assert 200 <= status < 300, (path, status, said)
     return orjson.loads(said) if said else None
 
 
-def found(service: Service, leader: Player, name: str) -> tuple[int, bytes]:
+async def found(service: Joined, leader: Player, name: str) -> tuple[int, bytes]:
     body = {"leader_account_id": leader["id"], "name": name, "nameplate": ""}
-    return service.ask("POST", "/guild", body, {"x-svc-gameserver-apikey": GAME_SERVER_KEY})
+    return await service.ask("POST", "/guild", body, {"x-svc-gameserver-apikey": GAME_SERVER_KEY})
 
 
-def befriend(service: Service, one: Player, others: Sequence[Player]) -> None:
+async def befriend(service: Joined, one: Player, others: Sequence[Player]) -> None:
     for other in others:
         for a, b in ((one, other), (other, one)):
-            call(service, "POST", f"/friends/api/public/friends/{a['id']}/{b['id']}", a)
+            await call(service, "POST", f"/friends/api/public/friends/{a['id']}/{b['id']}", a)
 
 
-def test_twenty_accept_the_last_place_of_a_guild(service: Service) -> None:
-    leader, *others = (register(service, f"player_{number}") for number in range(21))
-    call(service, "POST", "/guild/validate", leader, {"name": "Slayers"})
-    assert found(service, leader, "Slayers")[0] == 200
+@on_a_metagame
+async def test_twenty_accept_the_last_place_of_a_guild(service: Joined) -> None:
+    leader, *others = [await register(service, f"player_{number}") for number in range(21)]
+    await call(service, "POST", "/guild/validate", leader, {"name": "Slayers"})
+    assert (await found(service, leader, "Slayers"))[0] == 200
     paths = []
     for other in others:
-        call(service, "PUT", f"/guild/invite/{other['id']}", leader)
-        [invite] = call(service, "GET", "/guild/invite/player", other)["invites"]
+        await call(service, "PUT", f"/guild/invite/{other['id']}", leader)
+        [invite] = (await call(service, "GET", "/guild/invite/player", other))["invites"]
         paths.append(f"/guild/invite/accept/{invite['id']}")
-    said = at_once(20, lambda n: service.ask("POST", paths[n], None, bearer(others[n])))
+    said = await at_once(20, lambda n: service.ask("POST", paths[n], None, bearer(others[n])))
     assert said == {(200, "OK"): 1, (409, "Stuffed"): 19}
-    assert len(call(service, "GET", "/guild", leader)["members"]) == 2
+    assert len((await call(service, "GET", "/guild", leader))["members"]) == 2
 
 
-def test_ten_found_guilds_of_one_name(service: Service) -> None:
-    leaders = [register(service, f"player_{number}") for number in range(10)]
+@on_a_metagame
+async def test_ten_found_guilds_of_one_name(service: Joined) -> None:
+    leaders = [await register(service, f"player_{number}") for number in range(10)]
     for leader in leaders:
-        call(service, "POST", "/guild/validate", leader, {"name": "SLAYERS"})
+        await call(service, "POST", "/guild/validate", leader, {"name": "SLAYERS"})
     names = ("Slayers", "sLAYERS")
-    said = at_once(10, lambda n: found(service, leaders[n], names[n % 2]))
+    said = await at_once(10, lambda n: found(service, leaders[n], names[n % 2]))
     assert said == {(200, "OK"): 1, (409, "Seized"): 9}
 
 
-def test_one_leader_founds_at_most_one_guild(service: Service) -> None:
-    leader = register(service, "Ann")
+@on_a_metagame
+async def test_one_leader_founds_at_most_one_guild(service: Joined) -> None:
+    leader = await register(service, "Ann")
     for number in range(5):
-        call(service, "POST", "/guild/validate", leader, {"name": f"Guild{number}"})
-    said = at_once(5, lambda n: found(service, leader, f"Guild{n}"))
+        await call(service, "POST", "/guild/validate", leader, {"name": f"Guild{number}"})
+    said = await at_once(5, lambda n: found(service, leader, f"Guild{n}"))
     assert said[200, "OK"] == 1
     assert said[409, "Occupied"] + said[429, ""] + said[403, ""] == 4
 
 
-def test_one_player_accepts_five_guilds(service: Service) -> None:
-    player, *leaders = (register(service, f"player_{number}") for number in range(6))
+@on_a_metagame
+async def test_one_player_accepts_five_guilds(service: Joined) -> None:
+    player, *leaders = [await register(service, f"player_{number}") for number in range(6)]
     for number, leader in enumerate(leaders):
-        call(service, "POST", "/guild/validate", leader, {"name": f"Guild{number}"})
-        assert found(service, leader, f"Guild{number}")[0] == 200
-        call(service, "PUT", f"/guild/invite/{player['id']}", leader)
-    invites = call(service, "GET", "/guild/invite/player", player)["invites"]
+        await call(service, "POST", "/guild/validate", leader, {"name": f"Guild{number}"})
+        assert (await found(service, leader, f"Guild{number}"))[0] == 200
+        await call(service, "PUT", f"/guild/invite/{player['id']}", leader)
+    invites = (await call(service, "GET", "/guild/invite/player", player))["invites"]
     paths = [f"/guild/invite/accept/{one['id']}" for one in invites]
-    said = at_once(5, lambda n: service.ask("POST", paths[n], None, bearer(player)))
+    said = await at_once(5, lambda n: service.ask("POST", paths[n], None, bearer(player)))
     assert said == {(200, "OK"): 1, (404, "Uninvited"): 4}
-    sizes = [len(call(service, "GET", "/guild", leader)["members"]) for leader in leaders]
+    sizes = [len((await call(service, "GET", "/guild", leader))["members"]) for leader in leaders]
     assert sorted(sizes) == [1, 1, 1, 1, 2]
 
 
-def test_two_who_ask_each_other_are_friends(service: Service) -> None:
+@on_a_metagame
+async def test_two_who_ask_each_other_are_friends(service: Joined) -> None:
     for number in range(5):
-        pair = [register(service, f"{name}_{number}") for name in ("ann", "bob")]
+        pair = [await register(service, f"{name}_{number}") for name in ("ann", "bob")]
         ids = [one["id"] for one in pair]
         paths = [f"/friends/api/public/friends/{a}/{b}" for a, b in (ids, ids[::-1])]
 
-        def ask(n: int, paths: list[str] = paths, pair: list[Player] = pair) -> tuple[int, bytes]:
-            return service.ask("POST", paths[n], None, bearer(pair[n]))
+        async def ask(
+            n: int, paths: list[str] = paths, pair: list[Player] = pair
+        ) -> tuple[int, bytes]:
+            return await service.ask("POST", paths[n], None, bearer(pair[n]))
 
-        assert at_once(2, ask) == {(204, ""): 2}
+        assert await at_once(2, ask) == {(204, ""): 2}
         for one in pair:
             path = f"/friends/api/public/friends/{one['id']}"
-            [entry] = call(service, "GET", path, one)
+            [entry] = await call(service, "GET", path, one)
             assert entry["status"] == "ACCEPTED"
 
 
-def test_a_slot_holds_one_of_four_invites(service: Service) -> None:
-    player, *others = (register(service, f"player_{number}") for number in range(5))
-    befriend(service, player, others)
+@on_a_metagame
+async def test_a_slot_holds_one_of_four_invites(service: Joined) -> None:
+    player, *others = [await register(service, f"player_{number}") for number in range(5)]
+    await befriend(service, player, others)
     bodies = [{"account_id": other["id"], "slot": 2} for other in others]
-    said = at_once(4, lambda n: service.ask("PUT", "/slayerlink/invite", bodies[n], bearer(player)))
+    said = await at_once(
+        4, lambda n: service.ask("PUT", "/slayerlink/invite", bodies[n], bearer(player))
+    )
     assert said == {(200, "None"): 1, (409, "409"): 3}
-    status = call(service, "GET", "/slayerlink/status_good", player)["payload"]
+    status = (await call(service, "GET", "/slayerlink/status_good", player))["payload"]
     assert len(status["invites"]) == 1
 
 
-def test_four_accept_at_once_and_never_share_a_slot(service: Service) -> None:
-    player, *others = (register(service, f"player_{number}") for number in range(5))
-    befriend(service, player, others)
+@on_a_metagame
+async def test_four_accept_at_once_and_never_share_a_slot(service: Joined) -> None:
+    player, *others = [await register(service, f"player_{number}") for number in range(5)]
+    await befriend(service, player, others)
     for other in others:
         body = {"account_id": player["id"], "slot": 1}
-        call(service, "PUT", "/slayerlink/invite", other, body)
+        await call(service, "PUT", "/slayerlink/invite", other, body)
     bodies = [{"account_id": one["id"], "slot": 1, "action": "accept"} for one in others]
-    said = at_once(
+    said = await at_once(
         4, lambda n: service.ask("POST", "/slayerlink/invite", bodies[n], bearer(player))
     )
     assert said == {(200, "None"): 3, (409, "409"): 1}
-    links = call(service, "GET", "/slayerlink/links", player)["payload"]["links"]
+    links = (await call(service, "GET", "/slayerlink/links", player))["payload"]["links"]
     assert [one["slot"] for one in links] == [1, 2, 3]
 
 
-def test_seven_accept_the_last_places_of_a_party(service: Service) -> None:
-    leader, *others = (register(service, f"player_{number}") for number in range(8))
-    party_id = call(service, "POST", "/party", leader, {})["partyId"]
+@on_a_metagame
+async def test_seven_accept_the_last_places_of_a_party(service: Joined) -> None:
+    leader, *others = [await register(service, f"player_{number}") for number in range(8)]
+    party_id = (await call(service, "POST", "/party", leader, {}))["partyId"]
     for other in others:
-        call(service, "PUT", "/party/invite", leader, {"recipientPlayerId": other["id"]})
+        await call(service, "PUT", "/party/invite", leader, {"recipientPlayerId": other["id"]})
     path = f"/party/invite/accept/{party_id}"
-    said = at_once(7, lambda n: service.ask("PUT", path, {}, bearer(others[n])))
+    said = await at_once(7, lambda n: service.ask("PUT", path, {}, bearer(others[n])))
     assert said == {(200, ""): 3, (409, ""): 4}
-    assert len(call(service, "POST", "/party", leader, {})["playerIds"]) == 4
+    assert len((await call(service, "POST", "/party", leader, {}))["playerIds"]) == 4

@@ -1,0 +1,85 @@
+"""A real service in the test's own process: a running reactor, sockets and a database.
+
+For pytest-twisted functions: what they prove needs real bytes on loopback, but neither
+signals nor the death of a process.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+from attrs import define
+from treq.client import HTTPClient
+from twisted.internet import reactor
+from twisted.internet.defer import maybeDeferred
+from twisted.web.client import Agent, HTTPConnectionPool
+
+from svcserver.kernel.settings import load
+from svcserver.metagame.service import Options, makeService
+from svcserver.metagame.settings import Settings
+from tests.support.processes import free_port, metagame_environ
+
+PATIENCE_S = 20
+
+
+@define
+class Joined:
+    """A running metagame and a client of it; each request has a connection of its own."""
+
+    port: int
+    http: HTTPClient
+
+    async def ask(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, bytes]:
+        """One request: its status and body."""
+        data = None if body is None else orjson.dumps(body)
+        sent = {"Content-Type": "application/json"} if data is not None else {}
+        reply = await self.http.request(
+            method,
+            f"http://127.0.0.1:{self.port}{path}",
+            data=data,
+            headers={**sent, **(headers or {})},
+            timeout=PATIENCE_S,
+        )
+        return reply.code, await reply.content()
+
+
+@asynccontextmanager
+async def joined_metagame(folder: Path, **environ: str) -> AsyncIterator[Joined]:
+    """A metagame of these settings, started and stopped as ``twistd`` would."""
+    options = Options()
+    options["env-file"] = None
+    environment = metagame_environ(folder, free_port(), **environ)
+    options.settings, options.warnings = load(Settings, environment)
+    threshold = gc.get_threshold()
+    house = makeService(options, reactor)
+    house.privilegedStartService()
+    house.startService()
+    pool = HTTPConnectionPool(reactor, persistent=False)
+    try:
+        yield Joined(
+            options.settings.port,
+            HTTPClient(Agent(reactor, connectTimeout=5, pool=pool)),
+        )
+    finally:
+        await pool.closeCachedConnections()
+        await maybeDeferred(house.stopService)
+        gc.unfreeze()
+        gc.set_threshold(*threshold)
+
+
+async def register(service: Joined, name: str) -> dict[str, str]:
+    """A player: key, token and account id."""
+    status, body = await service.ask("POST", "/svc/api/Register", {"Username": name})
+    assert status == 200, body
+    key = orjson.loads(body)["UUK"]
+    status, body = await service.ask("POST", "/account/api/oauth/token", {"exchange_code": key})
+    assert status == 200, body
+    said = orjson.loads(body)
+    return {"key": key, "token": said["access_token"], "id": said["account_id"]}
