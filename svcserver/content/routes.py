@@ -29,9 +29,8 @@ from svcserver.content.streams import Slot, Slots
 from svcserver.kernel import json
 from svcserver.kernel.refusals import Malformed, Missing, Refusal
 from svcserver.web.begin import begin
-from svcserver.web.redact import safe_path
 from svcserver.web.request import HttpRequest, is_loopback
-from svcserver.web.routes import Answer
+from svcserver.web.routes import Answer, logged_path
 
 log = Logger()
 
@@ -142,7 +141,7 @@ class Desk:
             retry = {} if why.retry_after_s is None else {"Retry-After": str(why.retry_after_s)}
             return refuse(why.status, why.code, {**public, **retry})
         if isinstance(why, Exception) and not isinstance(why, CancelledError):
-            log.failure("{path} failed", failure, path=safe_path(request.path))
+            log.failure("{path} failed", failure, path=logged_path(request.path))
             return refuse(500, "internal_error", public)
         failure.raiseException()
 

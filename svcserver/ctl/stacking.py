@@ -22,8 +22,15 @@ from svcserver.stack.lines import Lines
 START_S = 120.0
 STOP_S = 60.0
 READY = re.compile(r"\bstack ready: (.*)")
-ENDED = re.compile(r": (\w+) ended before it was ready \((.*?)\): (.*); again in")
+ENDED = " ended before it was ready ("  # stack/children.py says it
 LOG = "stack.log"
+
+
+def broken_of(line: str) -> Broken:
+    """Which component ended before it was ready, and its last words, or how it ended."""
+    name, _, rest = line.partition(ENDED)
+    how, _, last = rest.partition("): ")
+    return Broken(name.rpartition(": ")[2], plain(last.rpartition("; again in ")[0]) or how)
 
 
 @define(eq=False)
@@ -75,8 +82,8 @@ class Stack:
             return
         if (found := READY.search(line)) is not None:
             self.ready.callback(found[1])
-        elif (found := ENDED.search(line)) is not None:
-            self.ready.errback(Broken(found[1], plain(found[3]) or found[2]))
+        elif ENDED in line:
+            self.ready.errback(broken_of(line))
 
     def ended(self, reason: Failure) -> None:
         """The stack itself is gone."""

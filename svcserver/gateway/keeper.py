@@ -12,7 +12,6 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from svcserver.edge.redaction import shown
 from svcserver.edge.verdicts import Forward, Limits, Record, Refuse, Verdict
 from svcserver.gateway import policy
 from svcserver.gateway.feed import Feed
@@ -20,6 +19,9 @@ from svcserver.gateway.limits import Crowd, Spending
 from svcserver.gateway.policy import Route
 from svcserver.http.heads import Fault, RequestHead
 from svcserver.kernel.counters import Counted, Counters
+from svcserver.kernel.networks import network_of
+from svcserver.kernel.redaction import shown
+from svcserver.kernel.sampling import LineSample
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.throttle import Throttle
 
@@ -65,6 +67,7 @@ class Gateway:
     answered: int = field(default=0, init=False)
     refused: int = field(default=0, init=False)
     _throttle: Throttle = field(factory=Throttle, init=False)
+    _refusal_lines: LineSample = field(factory=LineSample, init=False)
 
     def admit(self, peer: str) -> bool:
         """Count a new connection, or turn it away without an answer."""
@@ -127,8 +130,11 @@ class Gateway:
     def done(self, record: Record) -> None:
         """The request's line in the log."""
         self.answered += 1
-        if record.reason and not record.route:
+        if record.reason and 400 <= record.status < 500:
             self._count_refusal(record)
+            if not self._refusal_lines.keeps(network_of(record.peer), record.ended):
+                self.counters.add(Counted.DROPPED_LOG_LINES, "refusals")
+                return
         head = record.head
         agents = head.values(b"user-agent") if head is not None else []
         fields: dict[str, Any] = {
@@ -146,6 +152,8 @@ class Gateway:
             fields["reason"] = record.reason
         if record.aborted:
             fields["aborted"] = True
+        if omitted := self._refusal_lines.say_omitted():
+            fields["omitted"] = omitted
         self.say("websocket closed" if record.tunnel else "request", fields)
 
     def _count_refusal(self, record: Record) -> None:

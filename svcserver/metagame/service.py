@@ -91,7 +91,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
     parts.shown.folder = Path(file).parent if file else None
     parts.shown.log.out = top.lines.out
     top.lines.out = parts.shown.log  # which passes on what it keeps
-    door = front_door(parts, RequestLog(top.lines, settings.log_requests))
+    door = front_door(parts, RequestLog(top.lines, settings.log_requests, counters=parts.counters))
     address = settings.port, settings.bind_host
     answering = InTurn()  # a request that runs to its end still needs the database
     for part in (

@@ -8,9 +8,9 @@ from typing import Any
 from attrs import define
 from twisted.logger import Logger
 
-from svcserver.edge.redaction import shown
 from svcserver.edge.verdicts import Forward, Limits, Record, Refuse, Verdict
 from svcserver.http.heads import Fault, RequestHead
+from svcserver.kernel.redaction import shown
 from svcserver.relay import guard
 
 log = Logger()

@@ -23,9 +23,8 @@ from svcserver.kernel import json
 from svcserver.kernel.refusals import Refusal, TooLarge
 from svcserver.web import bodies
 from svcserver.web.begin import begin
-from svcserver.web.redact import safe_path
 from svcserver.web.request import HttpRequest
-from svcserver.web.routes import NOBODY, Answer, Call, Caller, Feature, Row
+from svcserver.web.routes import NOBODY, Answer, Call, Caller, Feature, Row, logged_path
 from svcserver.web.table import BadPath, Parameters, RouteTable
 
 log = Logger()
@@ -203,7 +202,7 @@ class FrontDoor:
             return self.page(why.status, why.why)
         if isinstance(why, BareError):
             return Answer(why.status)
-        log.failure("{path} failed", failure or Failure(why), path=safe_path(request.path, row))
+        log.failure("{path} failed", failure or Failure(why), path=logged_path(request.path, row))
         return self.page(500, why)
 
     def _seen(

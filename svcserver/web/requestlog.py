@@ -9,14 +9,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from attrs import frozen
+from attrs import field, frozen
 from twisted.logger import Logger, LogLevel
 
 from svcserver.kernel import json
+from svcserver.kernel.counters import Counted, Counters
+from svcserver.kernel.networks import network_of
+from svcserver.kernel.sampling import LineSample
 from svcserver.kernel.times import iso
 from svcserver.web.front import Done
 from svcserver.web.logs import LogLines
-from svcserver.web.redact import safe_path
+from svcserver.web.routes import logged_path
 
 log = Logger()
 
@@ -28,11 +31,17 @@ class RequestLog:
     lines: LogLines
     on: bool = True
     now: Callable[[], float] = time.time
+    counters: Counters = field(factory=Counters)
+    _refusals: LineSample = field(factory=LineSample, init=False)
 
     def __call__(self, done: Done) -> None:
         """Write the line; a path no row knows is written even with LOG_REQUESTS=0."""
         request, row = done.request, done.row
-        path = safe_path(request.path, row)
+        source = network_of(done.address or request.peer)
+        if done.status >= 400 and not self._refusals.keeps(source, self.now()):
+            self.counters.add(Counted.DROPPED_LOG_LINES, "refusals")
+            return
+        path = logged_path(request.path, row)
         if row is None and done.status == 404:
             log.info("unstubbed {method} {path}", method=request.method, path=path)
             if path.lower().startswith("/progression"):
@@ -46,7 +55,10 @@ class RequestLog:
         status = "aborted" if done.aborted else done.status
         ms = round(done.seconds * 1000, 1)
         via = f" via=gateway ip={done.address}" if done.address else ""
+        omitted = self._refusals.say_omitted()
         message = f"{method} {path} gs={game_server} {status} {ms}ms{via}"
+        if omitted:
+            message += f" omitted={omitted}"
         if not self.lines.as_json:
             return f"{iso(self.now())} info web.requestlog: {message}\n"
         fields = {
@@ -61,4 +73,6 @@ class RequestLog:
             "ms": ms,
             "via": via,
         }
+        if omitted:
+            fields["omitted"] = omitted
         return json.dump(fields).decode() + "\n"

@@ -22,6 +22,7 @@ from attrs import define, field, frozen
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
+from svcserver.kernel.redaction import OTHER, shown
 from svcserver.kernel.refusals import Forbidden, Refusal
 from svcserver.web.request import HttpRequest
 
@@ -137,6 +138,17 @@ class Row:
     def parameters(self) -> list[str]:
         """Names of the path parameters, in order."""
         return re.findall(r"<(\w+)>", self.path)
+
+
+def logged_path(path: bytes, row: Row | None = None) -> str:
+    """A request's path for a log line: without secrets, nor the row's secret parameters."""
+    if row is None or not row.secret_path:
+        return shown(path)
+    hidden = {f"<{name}>" for name in row.secret_path}
+    pattern = [segment for segment in row.path.split("/") if segment]
+    sent = [segment for segment in path.decode("latin-1").split("/") if segment]
+    kept = [OTHER if p in hidden else s for p, s in zip(pattern, sent, strict=False)]
+    return shown(("/" + "/".join(kept)).encode("latin-1"))
 
 
 @define

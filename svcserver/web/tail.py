@@ -6,8 +6,8 @@ from collections import deque
 
 from attrs import define, field
 
+from svcserver.kernel.redaction import redact
 from svcserver.web.logwriter import Out
-from svcserver.web.redact import redact
 
 KEPT = 500  # lines
 LONGEST = 2_000  # characters of a line

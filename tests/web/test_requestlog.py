@@ -11,10 +11,11 @@ from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import json
+from svcserver.kernel.redaction import redact
 from svcserver.kernel.times import iso
 from svcserver.web.logs import LogLines
-from svcserver.web.redact import redact, safe_path
 from svcserver.web.requestlog import RequestLog
+from svcserver.web.routes import logged_path
 from tests.support.game import GAME_SERVER_KEY, START, Game
 
 
@@ -96,7 +97,7 @@ class RequestLogTests(SynchronousTestCase):
         ):
             for line in self.lines("DELETE", path, game):
                 self.assertNotIn(path.rpartition("/")[2], line)
-                self.assertIn("***", line)
+                self.assertRegex(line, "<(token|key|redacted)>")
 
     def test_the_gateways_word_ends_the_line_only_with_the_secret(self) -> None:
         game = Game(self, observers=[self.log()], GATEWAY_SECRET="s" * 32)
@@ -113,7 +114,7 @@ class RequestLogTests(SynchronousTestCase):
 
     @given(st.binary(max_size=300))
     def test_no_path_breaks_a_log_line(self, path: bytes) -> None:
-        text = safe_path(b"/" + path)
+        text = logged_path(b"/" + path)
         self.assertTrue(text.isascii() and text.isprintable())
 
     def test_redaction_spares_plain_words_and_ids(self) -> None:
@@ -122,4 +123,4 @@ class RequestLogTests(SynchronousTestCase):
             "/inventory/UID-747ff4fc-50e2-42d2-9de8-92626244fd34/533ca3f0-0853-4078-8afd-6b33608d0411",
         ):
             self.assertEqual(redact(path), path)
-            self.assertEqual(safe_path(path.encode() + b"/a%20b"), path + "/a%20b")
+            self.assertEqual(logged_path(path.encode() + b"/a%20b"), path + "/a%20b")

@@ -30,8 +30,7 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Missing, Refusal
 from svcserver.metagame.access.relayed import Relayed
 from svcserver.metagame.accounts.store import ACCOUNTS
-from svcserver.web.redact import safe_path
-from svcserver.web.routes import Answer, Call
+from svcserver.web.routes import Answer, Call, logged_path
 
 MAX_KEPT = 256 * 1024  # bytes of a body or a reply that a row keeps
 
@@ -113,7 +112,7 @@ class EventLog:
             "at": round(self.now() * 1000),
             "account_id": _clean(account_id, 64),
             "caller": _caller(call),
-            "route": _clean(f"{call.request.method} {safe_path(call.request.path)}", 256),
+            "route": _clean(f"{call.request.method} {logged_path(call.request.path)}", 256),
             "body": call.request.body[:MAX_KEPT],
             "status": said.status,
             "reply": reply[:MAX_KEPT],

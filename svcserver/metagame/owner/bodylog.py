@@ -19,20 +19,18 @@ from attrs import define, field
 from twisted.logger import Logger
 
 from svcserver.kernel import json
+from svcserver.kernel.redaction import OTHER, redact
 from svcserver.kernel.times import iso
 from svcserver.web.front import Done
-from svcserver.web.redact import redact, safe_path
+from svcserver.web.routes import logged_path
 
 log = Logger()
 
 MAX_BODY = 64 * 1024  # bytes kept of a body; more would hold up the reactor
 _OPEN = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
-# the lengths are bounded so that a hostile body cannot make the search quadratic
-_NAMED = re.compile(
-    r'("\w{0,40}(?:token|jwt|uuk|secret|password|credential|apikey|api_key)\w{0,40}"\s*:\s*)'
-    r'"(?:[^"\\]|\\.)*(?:"|\Z)',
-    re.IGNORECASE,
-)
+# a name and its string; every quantifier is possessive, so that no body makes the search slow
+_NAMED = re.compile(r'"([\w\\]{1,120}+)"(\s*+:\s*+)("(?:[^"\\]++|\\.)*+(?:"|\\?\Z))', re.DOTALL)
+_SENSITIVE = re.compile(r"token|jwt|uuk|secret|password|credential|apikey|api_key", re.IGNORECASE)
 
 
 @define
@@ -64,7 +62,7 @@ class BodyLog:
         record = {
             "t": iso(self.now()),
             "method": done.request.method,
-            "path": safe_path(done.request.path, row),
+            "path": logged_path(done.request.path, row),
             "status": done.status,
             "gs": int(done.caller.game_server),
             "account": done.caller.account,
@@ -89,7 +87,21 @@ class BodyLog:
 
 def shown(body: Any) -> str:
     """A body as text, without secrets and cut to ``MAX_BODY``."""
-    return redact(_NAMED.sub(r'\1"***"', _text(body)))
+    return redact(_NAMED.sub(_unless_sensitive, _text(body)))[:MAX_BODY]
+
+
+def _unless_sensitive(found: re.Match[str]) -> str:
+    name, colon, string = _spelled_out(f'"{found[1]}"'), found[2], found[3]
+    value = f'"{OTHER}"' if _SENSITIVE.search(name) else _spelled_out(string)
+    return f"{name}{colon}{value}"
+
+
+def _spelled_out(string: str) -> str:
+    """A string of JSON without escapes that would hide a name or a secret."""
+    if "\\" in string:
+        with suppress(json.BadJson, TypeError, ValueError):
+            return json.dump(json.read(f"[{string}]")).decode()[1:-1]
+    return string
 
 
 def _text(body: Any) -> str:

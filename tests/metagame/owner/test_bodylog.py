@@ -123,7 +123,7 @@ class BodyLogTests(SynchronousTestCase):
         [record] = self.records()
         self.assertEqual(
             json.loads(record["request"]),
-            {"a": "***", "b": "***", "accessToken": "***", "kept": "word"},
+            {"a": "<key>", "b": "<token>", "accessToken": "<redacted>", "kept": "word"},
         )
         self.assertNotIn(token, self.file.read_text())
 
@@ -135,7 +135,7 @@ class ShownTests(SynchronousTestCase):
 
     def test_a_long_body_is_cut_even_within_a_secret(self) -> None:
         body = b'{"token":"' + b"s" * MAX_BODY * 2 + b'"}'
-        self.assertEqual(shown(body), '{"token":"***"')
+        self.assertEqual(shown(body), '{"token":"<redacted>"')
 
     def test_a_hostile_body_is_searched_in_good_time(self) -> None:
         for body in (b'"' + b"token" * 13_000, b'"token":' * 8_000, b'"\\' * 32_000):

@@ -1,0 +1,121 @@
+"""What a log may show of what a stranger sent: the one redaction of the house.
+
+Text is cut before it is searched, and every pattern takes time in proportion to what is left:
+it takes a run of characters whole (a possessive quantifier), and looks for one only where it
+begins (the lookbehind). ``tests/contract/test_patterns.py`` measures that.
+Spec: 2 §5 Gateway, "Log".
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from functools import lru_cache
+from urllib.parse import unquote
+
+LONGEST = 400  # characters of a target or user agent in a log line
+TOKEN, KEY, OTHER = "<token>", "<key>", "<redacted>"
+_SCAN = 4 * LONGEST  # bytes searched of a target; what is shown of it comes from these
+_SHORT = 128  # bytes of a target whose wording is remembered
+_MIN_HEADER = 10  # characters of a token's first part, where its third is missing
+
+_DOT = r"(?:\.|%2[eE])"
+_CHAIN = re.compile(rf"[0-9A-Za-z_-]++(?:{_DOT}[0-9A-Za-z_-]*+)*+")
+_DOTS = re.compile(f"({_DOT})")
+_ACCOUNT_KEY = re.compile(r"UUK(?:_|%5[fF])[0-9A-Za-z_-]++")
+_LONG_HEX = re.compile(r"(?<![0-9A-Fa-f])[0-9A-Fa-f]{40,}+")
+_HEX = re.compile(r"(?<![0-9A-Fa-f])[0-9A-Fa-f]{32,}+")
+_INVITE = re.compile(r"(?<![0-9A-Za-z-])[0-9A-Za-z]{4}(?:-[0-9A-Za-z]{4}){2}(?![0-9A-Za-z-])")
+_RUN = re.compile(r"(?<![0-9A-Za-z_=~+-])[0-9A-Za-z_=~+-]{40,}+")
+_ACCOUNT = re.compile(r"UID-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_SENSITIVE = re.compile(r"key|token|secret|pass|auth|code|session|jwt|sig|cred", re.IGNORECASE)
+_CONTROL = re.compile(r"[^\x20-\x7e]")
+_RUNNING = string.ascii_letters + string.digits + "_=~+.%-"
+
+
+def redact(text: str) -> str:
+    """``text`` without what has the shape of a secret of ours.
+
+    Those are player tokens, account keys, game-server keys, hashes and invite codes.
+    """
+    if "eyJ" in text:
+        text = _CHAIN.sub(_without_tokens, text)
+    if "UUK" in text:
+        text = _ACCOUNT_KEY.sub(KEY, text)
+    if len(text) >= 40:
+        text = _LONG_HEX.sub(OTHER, text)
+    if text.count("-") >= 2:
+        text = _INVITE.sub(OTHER, text)
+    return text
+
+
+def shown(raw: bytes) -> str:
+    """A request's target or user agent for a log line: printable ASCII, without secrets.
+
+    Strangers may put anything there, so whatever could be a secret counts as one.
+    """
+    return _keptbefore(raw) if len(raw) <= _SHORT else _shown(raw)
+
+
+def _shown(raw: bytes) -> str:
+    text = _wary(raw[:_SCAN].decode("latin-1"))
+    if len(raw) > _SCAN and len(text) <= LONGEST:
+        return text.rstrip(_RUNNING) + "..."  # its last word may be half a secret
+    return text[:LONGEST] + "..." if len(text) > LONGEST else text
+
+
+_keptbefore = lru_cache(maxsize=2048)(_shown)  # clients ask for the same paths again and again
+
+
+def _wary(text: str) -> str:
+    path, question, query = text.partition("?")
+    if question:
+        text = path + question + "&".join(_parameter(part) for part in query.split("&"))
+    plain = unquote(text, encoding="latin-1") if "%" in text else text
+    decoded = _strict(plain)
+    if decoded == plain:
+        decoded = _strict(text)  # as it was sent: no percent-encoding hid a secret
+    return _CONTROL.sub("?", decoded)
+
+
+def _strict(text: str) -> str:
+    text = redact(text)
+    if len(text) >= 32:
+        text = _RUN.sub(_unless_plain, _HEX.sub(OTHER, text))
+    return text
+
+
+def _parameter(part: str) -> str:
+    name, equals, _ = part.partition("=")
+    return f"{name}={OTHER}" if equals and _is_sensitive(name) else part
+
+
+def _is_sensitive(name: str) -> bool:
+    return bool(_SENSITIVE.search(unquote(name, encoding="latin-1") if "%" in name else name))
+
+
+def _without_tokens(found: re.Match[str]) -> str:
+    """Parts joined by dots: from ``eyJ`` on, two or three of them are a token."""
+    pieces = _DOTS.split(found[0])
+    kept, at = [], 0
+    while at < len(pieces):
+        begin = pieces[at].find("eyJ")
+        follow = pieces[at + 2 : at + 5 : 2]  # every other piece is a dot
+        long = begin >= 0 and len(pieces[at]) - begin >= _MIN_HEADER
+        if begin >= 0 and follow and follow[0] and (long or len(follow) == 2):
+            kept.append(pieces[at][:begin] + TOKEN)
+            at += 2 * len(follow) + 1
+        else:
+            kept.append(pieces[at])
+            at += 1
+    return "".join(kept)
+
+
+def _unless_plain(found: re.Match[str]) -> str:
+    """A long run is shown where it is an account id, or of one kind of character."""
+    text = found[0]
+    if _ACCOUNT.fullmatch(text):
+        return text
+    classes = (str.isdigit, str.islower, str.isupper)
+    mixed = sum(any(kind(char) for char in text) for kind in classes) >= 2
+    return OTHER if mixed else text

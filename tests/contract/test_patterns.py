@@ -1,0 +1,223 @@
+"""No regular expression of the house takes more than linear time, whatever a stranger sends.
+
+Every pattern gets texts made from itself that make a bad one backtrack: what it repeats, again
+and again, with an end that does not fit. A pattern of quadratic time needs a second or more of
+the processor for the longest; a linear one a few milliseconds.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from re import _constants as sre  # type: ignore[attr-defined]
+from re import _parser  # type: ignore[attr-defined]
+from typing import Any
+
+import pytest
+
+import svcserver
+
+ROOT = Path(svcserver.__file__).parent
+LENGTHS = (20, 1_000, 6_000, 48_000)  # characters: short ones find a bad pattern soon
+FREE_S, PER_CHARACTER_S = 0.03, 4e-6  # of processor time; quadratic: 48,000 take over a second
+FROM_THE_START = {"match", "fullmatch"}  # used only so, a pattern is never tried at other places
+USES = {"match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
+ENDS = ("", "\x00", "!", " ", "é")
+Text = str
+
+
+def used() -> dict[tuple[Text, int, bool], set[Text]]:
+    """Every pattern with its flags and whether it is for bytes, and the methods it is used with."""
+    found: dict[tuple[Text, int, bool], set[Text]] = {}
+    for module in pkgutil.walk_packages(svcserver.__path__, "svcserver."):
+        if ".migrations." in module.name:
+            continue  # only alembic can import those
+        loaded = importlib.import_module(module.name)
+        for name, value in vars(loaded).items():
+            for pattern in patterns_in(value):
+                where = inspect.getsource(loaded) if name.startswith("_") else everything()
+                uses = {use for use in USES if re.search(rf"\b{name}\.{use}\b", where)}
+                found.setdefault(key_of(pattern), set()).update(uses or {"search"})
+    for path in ROOT.rglob("*.py"):
+        for use, pattern in inside(ast.parse(path.read_text())):
+            found.setdefault(key_of(pattern), set()).add(use)
+    return found
+
+
+def patterns_in(value: object) -> Iterator[re.Pattern[Any]]:
+    """Those of a module's variable: itself, of a class, or in a collection."""
+    if isinstance(value, re.Pattern):
+        yield value
+    elif isinstance(value, dict):
+        yield from (one for one in value.values() if isinstance(one, re.Pattern))
+    elif isinstance(value, list | tuple | set | frozenset):
+        yield from (one for one in value if isinstance(one, re.Pattern))
+    elif isinstance(value, type) and value.__module__.startswith("svcserver."):
+        yield from (one for one in vars(value).values() if isinstance(one, re.Pattern))
+
+
+def inside(tree: ast.AST) -> Iterator[tuple[Text, re.Pattern[Any]]]:
+    """What is given to ``re.match`` and its like, and compiled within functions."""
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            continue
+        of_re = isinstance(node.func.value, ast.Name) and node.func.value.id == "re"
+        if of_re and node.func.attr in USES and node.args:
+            constant = node.args[0]
+            if isinstance(constant, ast.Constant) and isinstance(constant.value, str | bytes):
+                yield node.func.attr, re.compile(constant.value)
+            elif isinstance(constant, ast.JoinedStr):  # what is put in is ours, and short
+                parts = (
+                    one.value if isinstance(one, ast.Constant) else "x" for one in constant.values
+                )
+                yield node.func.attr, re.compile("".join(map(str, parts)))
+
+
+_SOURCE: list[Text] = []
+
+
+def everything() -> Text:
+    """All source, read once."""
+    if not _SOURCE:
+        _SOURCE.append("\n".join(path.read_text() for path in sorted(ROOT.rglob("*.py"))))
+    return _SOURCE[0]
+
+
+def key_of(pattern: re.Pattern[Any]) -> tuple[Text, int, bool]:
+    """A pattern as text, so that those for bytes and for text are read alike."""
+    raw = pattern.pattern
+    text = raw.decode("latin-1") if isinstance(raw, bytes) else raw
+    return text, pattern.flags, isinstance(raw, bytes)
+
+
+def example(tokens: Any, repeated: list[tuple[Text, Text]], before: Text = "") -> Text:
+    """A text that fits, short; notes what is repeated, with what stands before it."""
+    said = ""
+    for kind, value in tokens:
+        said += one(kind, value, repeated, before + said)
+    return said
+
+
+def one(kind: Any, value: Any, repeated: list[tuple[Text, Text]], before: Text) -> Text:
+    """The same of one node of a parsed pattern."""
+    if kind is sre.LITERAL:
+        return chr(value)
+    if kind is sre.NOT_LITERAL:
+        return "a" if value != ord("a") else "b"
+    if kind is sre.ANY:
+        return "a"
+    if kind is sre.IN:
+        return sample_of(value)
+    if kind in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT):
+        least, _, inner = value
+        body = example(inner, repeated, before)
+        repeated.append((before, body))
+        return body * max(1, min(least, 64))
+    if kind is sre.SUBPATTERN:
+        return example(value[3], repeated, before)
+    if kind is sre.ATOMIC_GROUP:
+        return example(value, repeated, before)
+    if kind is sre.BRANCH:
+        said = [example(branch, repeated, before) for branch in value[1]]
+        repeated += [(before, each) for each in said]
+        return said[0]
+    return ""  # an anchor, a look-around or a group said again
+
+
+def sample_of(choices: Any) -> Text:
+    """A character of a class."""
+    negated = choices[0][0] is sre.NEGATE
+    fits = [
+        code for code in (*range(97, 123), *range(32, 97), *range(0, 32)) if is_in(choices, code)
+    ]
+    return chr(fits[0]) if fits else ("é" if negated else "a")
+
+
+def is_in(choices: Any, code: int) -> bool:
+    """Whether a class holds a character; of the categories only those in use here."""
+    holds, letter = False, chr(code)
+    kinds = {
+        sre.CATEGORY_DIGIT: letter.isdigit(),
+        sre.CATEGORY_SPACE: letter.isspace(),
+        sre.CATEGORY_WORD: letter.isalnum() or letter == "_",
+    }
+    for kind, value in choices:
+        if kind is sre.LITERAL:
+            holds |= code == value
+        elif kind is sre.RANGE:
+            holds |= value[0] <= code <= value[1]
+        elif kind is sre.CATEGORY:
+            holds |= kinds.get(value, False)
+    return holds != (choices[0][0] is sre.NEGATE)
+
+
+def texts(pattern: Text, flags: int, length: int) -> Iterator[Text]:
+    """Texts of about that length that are hard for the pattern."""
+    repeated: list[tuple[Text, Text]] = []
+    whole = example(_parser.parse(pattern, flags), repeated)
+    pumps = {(before, body) for before, body in repeated if body} | {
+        ("", whole),
+        ("", before_of(whole)),
+    }
+    pumps |= {("", before + body) for before, body in repeated} | {
+        ("", char) for char in whole[:40]
+    }
+    for before, body in pumps:
+        if body:
+            for end in ENDS:
+                yield before + body * (length // len(body)) + end
+
+
+def before_of(whole: Text) -> Text:
+    """The beginning that fits, without its end: what a search begins again and again."""
+    return whole[: len(whole) // 2]
+
+
+def seconds(pattern: re.Pattern[Any], uses: set[Text], text: Any) -> float:
+    """Processor time of the dearest use."""
+    began = time.thread_time()
+    if uses <= FROM_THE_START:
+        pattern.match(text)
+        pattern.fullmatch(text)
+    else:
+        for _ in pattern.finditer(text):
+            pass
+    return time.thread_time() - began
+
+
+def slowness(pattern: Text, flags: int, of_bytes: bool, uses: set[Text]) -> str:
+    """The text's beginning for which the pattern is too slow; empty when it never is."""
+    compiled = re.compile(pattern.encode("latin-1") if of_bytes else pattern, flags)
+    for length in LENGTHS:
+        for text in texts(pattern, flags & ~re.UNICODE if of_bytes else flags, length):
+            sent = text.encode("latin-1", "replace") if of_bytes else text
+            allowed = FREE_S + PER_CHARACTER_S * len(sent)
+            if all(seconds(compiled, uses, sent) > allowed for _ in range(2)):
+                return f"{text[:60]!r}, {len(text)} characters"
+    return ""
+
+
+FOUND = used()
+
+
+def test_the_patterns_are_found() -> None:
+    assert len(FOUND) > 60
+    assert any("UUK" in pattern for pattern, _, _ in FOUND)
+
+
+def test_a_quadratic_pattern_is_noticed() -> None:
+    parts = r"[A-Za-z0-9_-]"
+    assert slowness(rf"eyJ{parts}*\.{parts}+\.{parts}*", re.UNICODE, False, {"sub"})
+    assert slowness(r"(a+)+b", re.UNICODE, False, {"match"})
+    assert not slowness(rf"(?<!{parts}){parts}{{40,}}+", re.UNICODE, False, {"sub"})
+
+
+@pytest.mark.parametrize("key", sorted(FOUND), ids=lambda key: key[0][:40])
+def test_no_pattern_is_more_than_linear(key: tuple[Text, int, bool]) -> None:
+    assert not slowness(*key, FOUND[key])

@@ -1,0 +1,55 @@
+"""What the attacks share: connections from other addresses, and how long a newcomer waits."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tests.live.edge_host import DEADLINE_S, Host
+
+NEWCOMER = "127.0.0.99"
+GET = b"GET /other HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+
+def arrive(port: int, address: str = "127.0.0.1") -> socket.socket:
+    """A TCP connection from ``address``."""
+    return socket.create_connection(("127.0.0.1", port), DEADLINE_S, (address, 0))
+
+
+def over_tls(raw: socket.socket) -> ssl.SSLSocket:
+    """TLS on it, whatever the certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context.wrap_socket(raw)
+
+
+def newcomer_s(host: Host, address: str = NEWCOMER) -> float:
+    """Seconds until a player who has just come is answered: connection, TLS, request."""
+    began = time.monotonic()
+    with arrive(host.gateway_port, address) as raw, over_tls(raw) as player:
+        player.sendall(GET)
+        assert player.recv(4096).startswith(b"HTTP/1.1 200 ")
+    return time.monotonic() - began
+
+
+def median_s(wait: Callable[[], float], times: int = 7) -> float:
+    """The middle one of some waits."""
+    return statistics.median(wait() for _ in range(times))
+
+
+@contextmanager
+def at_the_same_time(*attacks: Callable[[], object]) -> Iterator[None]:
+    """Each attack runs in a thread of its own, and has ended in the end; all are bounded."""
+    threads = [threading.Thread(target=attack, daemon=True) for attack in attacks]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        for thread in threads:
+            thread.join(DEADLINE_S)

@@ -1,0 +1,47 @@
+"""Requests that took long to redact: refused ones must cost little, and leave few lines."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.live.attacks.support import arrive, at_the_same_time, median_s, newcomer_s, over_tls
+from tests.live.edge_host import Host, running
+
+pytestmark = pytest.mark.live
+
+CONNECTIONS, REQUESTS = 12, 60
+TARGET = b"/" + b"eyJ" * 530  # the whole text that is searched begins a token everywhere
+ASK = b"HEAD %b HTTP/1.1\r\nHost: localhost\r\nUser-Agent: %b\r\n\r\n" % (TARGET, TARGET)
+TIMES_IDLE, FLOOR_S = 15, 0.25  # a newcomer's wait: so many times that at an idle host, or that
+
+
+def attack(host: Host, ready: threading.Barrier) -> None:
+    """One connection asks as fast as it is answered; all but the first are refused."""
+    with over_tls(arrive(host.gateway_port)) as connection:
+        ready.wait(30)
+        with suppress(OSError):
+            for _ in range(REQUESTS):
+                connection.sendall(ASK)
+                connection.recv(65_536)
+
+
+def test_targets_full_of_beginnings_of_tokens_keep_no_newcomer_waiting(tmp_path: Path) -> None:
+    with running(tmp_path, GATEWAY_RATE_GENERAL="100,60") as host:
+        idle = median_s(lambda: newcomer_s(host))
+        ready = threading.Barrier(CONNECTIONS + 1)
+        with at_the_same_time(*[lambda: attack(host, ready)] * CONNECTIONS):
+            ready.wait(30)
+            waited = median_s(lambda: newcomer_s(host))
+        newcomer_s(host)  # whose line says how many were left out
+        assert waited < max(TIMES_IDLE * idle, FLOOR_S), (idle, waited)
+    lines = [orjson.loads(line) for line in host.logs[0].read_text().splitlines() if "msg" in line]
+    refused = [line for line in lines if line.get("status") == 429]
+    assert 0 < len(refused) < 150
+    omitted = sum(line.get("omitted", 0) for line in lines)
+    asked = [line for line in lines if line.get("ip") == "127.0.0.1"]
+    assert len(asked) + omitted == CONNECTIONS * REQUESTS
