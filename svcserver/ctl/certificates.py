@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
+from svcserver.ctl.envfile import change
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Out, fail
-from svcserver.edge.certificate import BadCertificate, fingerprint, make_pair, write_pair
+from svcserver.edge.certificate import (
+    CERT_FILE,
+    KEY_FILE,
+    BadCertificate,
+    fingerprint,
+    make_pair,
+    next_to,
+    switch_pair,
+    write_pair_to,
+)
 
 
 @click.group()
@@ -19,23 +31,60 @@ def cert() -> None:
 @cert.command("make")
 @click.option("--host", "hosts", metavar="H", multiple=True, required=True, help="Name or address.")
 @click.option(
-    "--out", "folder", metavar="DIR", type=click.Path(path_type=Path), help="Default: --config."
+    "--out", "folder", metavar="DIR", type=click.Path(path_type=Path), help="Default: the host's."
 )
-@click.option("--force", is_flag=True, help="Replace one; every invite breaks.")
+@click.option("--force", is_flag=True, help="Replace the one in use; every invite breaks.")
 @about_a_host
 def make(host: Host, out: Out, hosts: tuple[str, ...], folder: Path | None, force: bool) -> None:
-    """Make a self-signed certificate and its key."""
-    where = folder or host.folder or Path()
-    try:
+    """Make a self-signed certificate and its key.
+
+    Where there is one, the next one is prepared: invites made from then on name both, and
+    svcctl cert switch puts it in its place.
+    """
+    paths = pair_of(host, folder)
+    renewal = not force and paths[0].exists()
+    if renewal:
+        paths = next_to(paths[0]), next_to(paths[1])
+        if paths[0].exists():
+            fail(f"the next certificate is prepared already ({paths[0]}); see svcctl cert switch")
+    with told(paths[0].parent):
         pair = make_pair(hosts)
-        certificate, key = write_pair(pair, where, force=force)
-    except BadCertificate as why:
-        fail(f"the {why.what} {why}")
-    except OSError as why:
-        fail(f"{where} cannot be written: {why.strerror}")
-    out.data({"certificate": str(certificate), "key": str(key), "fingerprint": pair.fingerprint})
+        certificate, key = write_pair_to(pair, paths, force=force or renewal)
+    out.data(
+        {
+            "certificate": str(certificate),
+            "key": str(key),
+            "fingerprint": pair.fingerprint,
+            "next": renewal,
+        }
+    )
     out.say(f"certificate  {certificate}", f"key          {key}")
     out.say(f"fingerprint  {pair.fingerprint}")
+    if renewal:
+        out.say(
+            "New invites now name this certificate and the one in use. When every player has a"
+            " new invite: svcctl cert switch"
+        )
+
+
+@cert.command("switch")
+@about_a_host
+def switch(host: Host, out: Out) -> None:
+    """Use the certificate that svcctl cert make has prepared.
+
+    Players whose invites name it, made since then, notice nothing; older invites break. The
+    certificate that was in use stays beside it, with -previous in its name.
+    """
+    paths = pair_of(host, None)
+    with told(paths[0].parent):
+        before = fingerprint(paths[0].read_bytes()) if paths[0].exists() else ""
+        pair = switch_pair(paths)
+        relay = host.folder / "relay.env" if host.folder is not None else None
+        pinned = host.variables("relay") if relay is not None and relay.is_file() else {}
+        if relay is not None and pinned.get("SVC_RELAY_FINGERPRINT") == before:
+            change(relay, {"SVC_RELAY_FINGERPRINT": pair.fingerprint})
+    out.data({"certificate": str(paths[0]), "fingerprint": pair.fingerprint})
+    out.say(f"fingerprint  {pair.fingerprint}", "Restart the gateway: it reads it when it starts.")
 
 
 @cert.command("fingerprint")
@@ -52,3 +101,24 @@ def show(host: Host, out: Out, file: Path | None) -> None:
         fail(f"{path}: the certificate {why}")
     out.data({"fingerprint": found})
     out.say(found)
+
+
+def pair_of(host: Host, folder: Path | None) -> tuple[Path, Path]:
+    """The files of the gateway's certificate and key: those in ``folder``, else the host's."""
+    if folder is None and host.folder is not None and (host.folder / "gateway.env").is_file():
+        values = host.variables("gateway")
+        names = values.get("GATEWAY_CERT") or CERT_FILE, values.get("GATEWAY_KEY") or KEY_FILE
+        return host.path(names[0]), host.path(names[1])
+    where = folder or host.folder or Path()
+    return where / CERT_FILE, where / KEY_FILE
+
+
+@contextmanager
+def told(folder: Path) -> Iterator[None]:
+    """What goes wrong with a certificate is one line."""
+    try:
+        yield
+    except BadCertificate as why:
+        fail(f"the {why.what} {why}")
+    except OSError as why:
+        fail(f"{folder} cannot be written: {why.strerror}")

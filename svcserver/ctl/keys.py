@@ -1,12 +1,30 @@
-"""Fresh signing keys in the form the metagame's settings want."""
+"""``svcctl keys``: the keys that players' tokens are signed with, renewed without a logout.
+
+A renewed key signs nothing any more, but still verifies (AUTH_VERIFY_KEYS_B64) until the last
+token it signed has expired; then it is retired.
+"""
 
 from __future__ import annotations
 
 import base64
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
+import click
 from attrs import field, frozen
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+
+from svcserver.ctl.envfile import change, note
+from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.output import Out, fail
+from svcserver.kernel.settings import comma_list
+from svcserver.metagame.access.keys import MAX_FURTHER, BadKey, key_id, load_public
+from svcserver.metagame.access.tokens import LIFETIME_S
+
+PRIVATE, PUBLIC = "AUTH_SIGNING_PRIVKEY_B64", "AUTH_SIGNING_PUBKEY_B64"
+FURTHER = "AUTH_VERIFY_KEYS_B64"
+ROTATED = "svcctl keys rotate"  # a note in the file: when
 
 
 @frozen
@@ -29,3 +47,112 @@ def new_signing_keys() -> SigningKeys:
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
     return SigningKeys(base64.b64encode(private).decode(), base64.b64encode(public).decode())
+
+
+@click.group()
+def keys() -> None:
+    """The keys that players' tokens are signed with."""
+
+
+@keys.command("list")
+@about_a_host
+def list_keys(host: Host, out: Out) -> None:
+    """Which key signs and which still verify, by their ids (kid)."""
+    _show(out, _Kept.of(host))
+
+
+@keys.command("rotate")
+@about_a_host
+def rotate(host: Host, out: Out) -> None:
+    """Sign with a new key; tokens of the old one are still taken.
+
+    Nobody is logged out. Counts from the metagame's next start on; a day after that,
+    svcctl keys retire takes the old key away.
+    """
+    kept = _Kept.of(host)
+    if len(kept.further) >= MAX_FURTHER:
+        fail(f"{FURTHER} holds {MAX_FURTHER} keys already; svcctl keys retire takes them away")
+    try:
+        key_id(load_public(kept.public))
+    except BadKey as why:
+        fail(f"{PUBLIC} is {why}: no token is accepted now, so there is nothing to keep")
+    made = new_signing_keys()
+    kept = _Kept(kept.file, made.public, (kept.public, *kept.further))
+    kept.write({PRIVATE: made.private, PUBLIC: made.public}, rotated=datetime.now(UTC))
+    _show(out, kept)
+    out.say(
+        "Restart the metagame: it signs with the new key from then on.",
+        "A day after that: svcctl keys retire",
+    )
+
+
+@keys.command("retire")
+@click.option("--now", "at_once", is_flag=True, help="Do not wait; logs out who has an old token.")
+@about_a_host
+def retire(host: Host, out: Out, at_once: bool) -> None:
+    """Take away the keys that no longer sign.
+
+    Only when the tokens they signed have expired, a day after svcctl keys rotate. A key that
+    others may know goes at once, with --now: then everybody logs in again.
+    """
+    kept = _Kept.of(host)
+    if not kept.further:
+        fail(f"{FURTHER} is empty: there is no old key")
+    until = kept.rotated() + timedelta(seconds=LIFETIME_S)
+    if not at_once and datetime.now(UTC) < until:
+        fail(
+            f"players may have tokens of the old key until {until:%Y-%m-%d %H:%M} UTC; "
+            "wait, or use --now, which logs them out"
+        )
+    kept = _Kept(kept.file, kept.public, ())
+    kept.write({})
+    _show(out, kept)
+    out.say("Restart the metagame: it takes no token of an old key from then on.")
+
+
+@frozen
+class _Kept:
+    """The public keys of a metagame's env file."""
+
+    file: Path
+    public: str
+    further: tuple[str, ...]
+
+    @classmethod
+    def of(cls, host: Host) -> _Kept:
+        """Read them; fails with one line."""
+        file = host.folder / "metagame.env" if host.folder is not None else host.env_file
+        if file is None:
+            fail("the keys stand in a file: give --config DIR or --env-file FILE")
+        values = host.variables("metagame")
+        return cls(file, values.get(PUBLIC, ""), comma_list(values.get(FURTHER, "")))
+
+    def rotated(self) -> datetime:
+        """When a key was last renewed; if nobody noted it, at the file's last change."""
+        noted = note(self.file.read_text(encoding="utf-8-sig"), ROTATED)
+        try:
+            return datetime.fromisoformat(noted or "").astimezone(UTC)
+        except ValueError:
+            return datetime.fromtimestamp(self.file.stat().st_mtime, UTC)
+
+    def write(self, settings: dict[str, str], rotated: datetime | None = None) -> None:
+        """Change the file; fails with one line."""
+        notes = {} if rotated is None else {ROTATED: f"{rotated:%Y-%m-%dT%H:%M:%SZ}"}
+        try:
+            change(self.file, {**settings, FURTHER: ",".join(self.further)}, notes)
+        except OSError as why:
+            fail(f"{self.file} cannot be written: {why.strerror}")
+
+
+def _show(out: Out, kept: _Kept) -> None:
+    verifying = [_name(one) for one in kept.further]
+    out.data({"signing": _name(kept.public), "verifying": verifying})
+    rows = [[_name(kept.public), "signs"], *([one, "verifies"] for one in verifying)]
+    out.table(["key", ""], rows)
+
+
+def _name(public: str) -> str:
+    try:
+        return key_id(load_public(public))
+    except BadKey as why:
+        return f"({why})"

@@ -15,6 +15,7 @@ from svcserver.ctl.demo import demo
 from svcserver.ctl.doctor.command import doctor
 from svcserver.ctl.edges import allowlist, relay
 from svcserver.ctl.init import init
+from svcserver.ctl.keys import keys
 from svcserver.ctl.openapi import openapi
 from svcserver.ctl.playing import play
 from svcserver.ctl.statuses import status
@@ -27,6 +28,7 @@ COMMANDS: tuple[click.Command, ...] = (
     db,
     content,
     cert,
+    keys,
     status,
     doctor,
     relay,

@@ -1,7 +1,8 @@
 """The gateway's certificate: made, kept in two files, checked before it is used.
 
-Players pin the fingerprint that their invite carries, so a new certificate breaks
-every invite: nothing here overwrites one unasked. Spec: 2 §4 Gateway routing.
+Players pin the fingerprint that their invite carries, so nothing here overwrites a
+certificate unasked. It is renewed in two steps: the next one is made and lies beside it, so
+that invites name both; later it takes its place. Spec: 2 §4 Gateway routing.
 """
 
 from __future__ import annotations
@@ -100,7 +101,13 @@ def _alternative(host: str) -> x509.GeneralName:
 
 def write_pair(pair: Pair, folder: Path, *, force: bool = False) -> tuple[Path, Path]:
     """Write both files (the key with mode 0600); raises BadCertificate rather than overwrite."""
-    paths = folder / CERT_FILE, folder / KEY_FILE
+    return write_pair_to(pair, (folder / CERT_FILE, folder / KEY_FILE), force=force)
+
+
+def write_pair_to(
+    pair: Pair, paths: tuple[Path, Path], *, force: bool = False
+) -> tuple[Path, Path]:
+    """The same, to these two files."""
     for path in paths:
         if path.exists() and not force:
             raise BadCertificate(
@@ -108,7 +115,7 @@ def write_pair(pair: Pair, folder: Path, *, force: bool = False) -> tuple[Path, 
                 f"exists already as {path}; a new one breaks every invite: "
                 "use --force if you mean it",
             )
-    folder.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
     for path, content, mode in ((paths[0], pair.certificate, 0o644), (paths[1], pair.key, 0o600)):
         fresh = path.with_name(path.name + ".new")
         fresh.unlink(missing_ok=True)
@@ -117,6 +124,29 @@ def write_pair(pair: Pair, folder: Path, *, force: bool = False) -> tuple[Path, 
             file.write(content)
         fresh.replace(path)
     return paths
+
+
+def next_to(path: Path) -> Path:
+    """Where the next certificate, or its key, waits for its turn."""
+    return path.with_name(f"{path.stem}-next{path.suffix}")
+
+
+def switch_pair(paths: tuple[Path, Path]) -> Pair:
+    """The prepared pair takes the place of the one in use, which is kept as ``...-previous``.
+
+    Run again after a crash in between, it finishes. Raises BadCertificate when none waits,
+    or when it is no pair.
+    """
+    waiting = [path for path in paths if next_to(path).exists()]
+    if not waiting:
+        raise BadCertificate("certificate", "has no successor; svcctl cert make prepares one")
+    new = read_pair(*(next_to(path) if path in waiting else path for path in paths))
+    check_pair(new, datetime.now(UTC))
+    for path in waiting:
+        if path.exists():
+            path.replace(path.with_name(f"{path.stem}-previous{path.suffix}"))
+        next_to(path).replace(path)
+    return new
 
 
 def fingerprint(certificate: bytes) -> str:
@@ -145,7 +175,7 @@ def check_pair(pair: Pair, now: datetime) -> list[str]:
         raise BadCertificate(
             "certificate",
             f"expired on {certificate.not_valid_after_utc:%Y-%m-%d}; "
-            "make a new one (svcctl cert make) and send new invites",
+            "make a new one (svcctl cert make --force) and send new invites",
         )
     if certificate.not_valid_before_utc > now:
         raise BadCertificate(
@@ -156,8 +186,8 @@ def check_pair(pair: Pair, now: datetime) -> list[str]:
     left = (certificate.not_valid_after_utc - now).days
     if left < WARN_DAYS:
         return [
-            f"the certificate expires in {left} days; make a new one with svcctl cert make "
-            "and send players new invites"
+            f"the certificate expires in {left} days; prepare the next one with svcctl cert make, "
+            "send players new invites, and then use it with svcctl cert switch"
         ]
     return []
 

@@ -1,6 +1,7 @@
 """The invite: one string that tells a launcher which host to trust and how to join.
 
 ``svc://join?v=2&mode=public&host=...&port=443&fp=...&code=...&name=...``
+While a certificate is renewed ``fp2`` names the next one, which counts as well.
 The string is a secret, since it holds the invite code. Spec: 2 §4 Launcher relay.
 """
 
@@ -22,7 +23,7 @@ LONGEST = 2048  # characters of an invite string
 OVERLAY_DOMAINS = (".ts.net",)  # names inside the usual private overlay network
 OVERLAY_SHARE = ("login.tailscale.com",)  # hosts of its share links
 _OVERLAY_NET = ipaddress.ip_network("100.64.0.0/10")
-_FIELDS = ("v", "mode", "host", "port", "fp", "code", "name", "share")
+_FIELDS = ("v", "mode", "host", "port", "fp", "fp2", "code", "name", "share")
 _WHOLE = re.compile(r"[1-9][0-9]{0,4}\Z")
 _FP = re.compile(r"[0-9a-f]{64}\Z")
 _CODE = re.compile(r"[A-Za-z0-9-]{4,64}\Z")
@@ -59,7 +60,10 @@ _WORDS = {
 
 @frozen
 class Invite:
-    """What an invite says; ``fingerprint`` only in public mode, ``share`` only in private."""
+    """What an invite says; the fingerprints only in public mode, ``share`` only in private.
+
+    ``next_fingerprint`` is that of the certificate which will take the place of the first.
+    """
 
     host: str
     port: int
@@ -67,6 +71,7 @@ class Invite:
     code: str = field(repr=False)
     fingerprint: str = ""
     share: str = field(default="", repr=False)
+    next_fingerprint: str = ""
 
     @property
     def public(self) -> bool:
@@ -82,6 +87,8 @@ def encode(invite: Invite) -> str:
     pairs += [("host", invite.host), ("port", str(invite.port))]
     if invite.public:
         pairs.append(("fp", invite.fingerprint))
+        if invite.next_fingerprint:
+            pairs.append(("fp2", invite.next_fingerprint))
     pairs += [("code", invite.code), ("name", invite.name)]
     if invite.share:
         pairs.append(("share", invite.share))
@@ -138,6 +145,9 @@ def _checked(values: Mapping[str, str]) -> Invite:
     fingerprint = values.get("fp", "")
     if (public and not _FP.match(fingerprint)) or (not public and fingerprint):
         raise BadInvite("fp")
+    upcoming = values.get("fp2", "")
+    if upcoming and (not public or not _FP.match(upcoming)):
+        raise BadInvite("fp")
     code = values.get("code", "")
     if not _CODE.match(code):
         raise BadInvite("code")
@@ -147,7 +157,7 @@ def _checked(values: Mapping[str, str]) -> Invite:
     share = values.get("share", "")
     if share and (public or not _is_share(share)):
         raise BadInvite("share")
-    return Invite(host, int(port), name, code, fingerprint, share)
+    return Invite(host, int(port), name, code, fingerprint, share, upcoming)
 
 
 def is_server_name(name: str) -> bool:
@@ -198,7 +208,7 @@ def read(argument: str) -> Invite:
     """From an invite string, or from the path of a file that holds one.
 
     The file has the string on its first line, or is JSON with host, port, fingerprint,
-    name and code.
+    name and code, and fingerprint2 where there is one.
     """
     text = argument.strip()
     if text.lower().startswith(f"{SCHEME}:") or not text:
@@ -221,6 +231,7 @@ def _from_json(content: str) -> Invite:
     values = {"v": "2", "mode": "public"}
     for ours, theirs in (("host", "host"), ("port", "port"), ("fp", "fingerprint")):
         values[ours] = str(found.get(theirs, ""))
+    values["fp2"] = str(found.get("fingerprint2", ""))
     values["code"] = str(found.get("code", "")) or "none"
     values["name"] = str(found.get("name", "")) or values["host"]
     return _checked(values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 from pathlib import Path
 
-from svcserver.edge.certificate import BadCertificate, fingerprint
+from svcserver.edge.certificate import CERT_FILE, BadCertificate, fingerprint, next_to
 from svcserver.edge.invite import BadInvite, Invite, encode
 from svcserver.kernel.settings import BadSetting, parse_env_file
 
@@ -24,7 +24,8 @@ def join_string(folder: Path, code: str) -> str | None:
         if not (folder / "gateway.env").is_file():
             return _private(_read(folder, "metagame"), code)
         relay, gateway, metagame = (_read(folder, one) for one in ("relay", "gateway", "metagame"))
-        certificate = folder / gateway.get("GATEWAY_CERT", "gateway-cert.pem")
+        certificate = folder / gateway.get("GATEWAY_CERT", CERT_FILE)
+        upcoming = next_to(certificate)
         return encode(
             Invite(
                 host=relay.get("SVC_RELAY_HOST", ""),
@@ -32,6 +33,7 @@ def join_string(folder: Path, code: str) -> str | None:
                 name=metagame.get("SERVER_NAME", "") or "Game Server",
                 code=code,
                 fingerprint=fingerprint(certificate.read_bytes()),
+                next_fingerprint=fingerprint(upcoming.read_bytes()) if upcoming.is_file() else "",
             )
         )
     except (BadInvite, BadCertificate, BadSetting, OSError, ValueError) as why:

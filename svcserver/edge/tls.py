@@ -8,7 +8,7 @@ pinned fingerprint is the whole proof.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from cryptography import x509
@@ -135,7 +135,7 @@ def _is_address(host: str) -> bool:
 
 
 class Mismatch(Unreachable):
-    """The peer's certificate is not the pinned one; ``presented`` is its fingerprint."""
+    """The peer's certificate is not a pinned one; ``presented`` is its fingerprint."""
 
     def __init__(self, presented: str) -> None:
         super().__init__(502, "certificate_mismatch")
@@ -166,8 +166,8 @@ class _Attempt(protocol.ClientFactory):
 
     noisy = False
 
-    def __init__(self, pool: Pool, pin: str, clock: Any, timeout_s: float) -> None:
-        self.pool, self.pin = pool, pin
+    def __init__(self, pool: Pool, pins: Collection[str], clock: Any, timeout_s: float) -> None:
+        self.pool, self.pins = pool, pins
         self.result: Deferred[Any] | None = Deferred()
         self.connection: _Secure | None = None
         self.timer = clock.callLater(timeout_s, self._late)
@@ -180,8 +180,8 @@ class _Attempt(protocol.ClientFactory):
         self.lost(reason)
 
     def handshaken(self, connection: _Secure, presented: str) -> None:
-        """The pin decides, before a byte of ours has left."""
-        if presented == self.pin:
+        """The pins decide, before a byte of ours has left."""
+        if presented in self.pins:
             self._settle(connection)
         else:
             self._settle(Failure(Mismatch(presented)))
@@ -212,16 +212,22 @@ class _PinnedTLS(TLSMemoryBIOFactory):
 
 
 def pinned(
-    reactor: Any, host: str, port: int, pin: str, *, timeout_s: float, bind: str | None = None
+    reactor: Any,
+    host: str,
+    port: int,
+    pins: Collection[str],
+    *,
+    timeout_s: float,
+    bind: str | None = None,
 ) -> Any:
-    """A ``connect`` for a Pool: TLS to ``host`` whose certificate has fingerprint ``pin``.
+    """A ``connect`` for a Pool: TLS to ``host`` whose certificate has one of these fingerprints.
 
     ``bind`` is the address that outgoing connections come from.
     """
     creator = Pinning(host)
 
     def connect(pool: Pool) -> Deferred[Any]:
-        attempt = _Attempt(pool, pin, reactor, timeout_s)
+        attempt = _Attempt(pool, pins, reactor, timeout_s)
         result = attempt.result
         factory = _PinnedTLS(creator, True, attempt, reactor)
         reactor.connectTCP(

@@ -35,11 +35,18 @@ class PortBusy(Exception):
 
 @frozen
 class Target:
-    """The gateway a relay forwards to, and the fingerprint that proves it."""
+    """The gateway a relay forwards to, and the fingerprints that prove it: two in a renewal."""
 
     host: str
     port: int
     fingerprint: str
+    next_fingerprint: str = ""
+
+    @property
+    def pins(self) -> tuple[str, ...]:
+        """Every fingerprint that counts."""
+        both = (self.fingerprint, self.next_fingerprint)
+        return tuple(one for one in both if one)
 
 
 def make_pool(
@@ -54,7 +61,7 @@ def make_pool(
         reactor,
         target.host,
         target.port,
-        target.fingerprint,
+        target.pins,
         timeout_s=connect_timeout_s,
         bind=bind,
     )

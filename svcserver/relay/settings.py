@@ -64,7 +64,7 @@ class Settings:
 def target_of(settings: Settings, argument: str | None) -> Target:
     """Where to relay to: the three overrides, else the invite; raises BadSetting.
 
-    Of the invite only host, port and fingerprint are kept, never the code.
+    Of the invite only host, port and fingerprints are kept, never the code.
     """
     three = (settings.host, settings.gateway_port, settings.fingerprint)
     if any(three):
@@ -85,4 +85,4 @@ def target_of(settings: Settings, argument: str | None) -> Target:
             raise BadInvite("private")
     except BadInvite as why:
         raise BadSetting(f"SVC_RELAY_INVITE is not usable ({why.code}): {why}") from None
-    return Target(found.host, found.port, found.fingerprint)
+    return Target(found.host, found.port, found.fingerprint, found.next_fingerprint)

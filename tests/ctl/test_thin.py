@@ -6,7 +6,9 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from threading import Event
 from typing import Any
 from unittest import mock
@@ -17,7 +19,10 @@ from svcserver.ctl import statuses
 from svcserver.ctl.main import main
 from svcserver.ctl.output import Failed
 from svcserver.ctl.statuses import EVERY_S
+from svcserver.edge.certificate import check_pair, read_pair
+from svcserver.edge.invite import decode
 from tests.ctl.command import Ran, svcctl
+from tests.ctl.hosts import value
 from tests.ctl.test_accounts import HostCase
 
 
@@ -31,10 +36,49 @@ class CertificateTests(HostCase):
 
     def test_make_never_overwrites_unasked(self) -> None:
         before = self.ctl("cert", "fingerprint").out
-        self.assertEqual(self.ctl("cert", "make", "--host", "h.example").status, 1)
+        for status in (0, 1):  # the next one is prepared, once
+            self.assertEqual(self.ctl("cert", "make", "--host", "h.example").status, status)
         self.assertEqual(self.ctl("cert", "fingerprint").out, before)
         self.assertEqual(self.ctl("cert", "make", "--host", "h.example", "--force").status, 0)
         self.assertNotEqual(self.ctl("cert", "fingerprint").out, before)
+
+    def test_the_next_one_is_prepared_and_put_in_its_place(self) -> None:
+        before = self.ctl("cert", "fingerprint").out.strip()
+        old = decode(self.ctl("invite", "create", "--json").data["join"])
+        made = self.ctl("cert", "make", "--host", "203.0.113.10", "--json").data
+        self.assertTrue(made["next"])
+        self.assertEqual(Path(made["key"]).stat().st_mode & 0o777, 0o600)
+        meanwhile = decode(self.ctl("invite", "create", "--json").data["join"])
+        self.assertEqual((old.fingerprint, old.next_fingerprint), (before, ""))
+        self.assertEqual(
+            (meanwhile.fingerprint, meanwhile.next_fingerprint), (before, made["fingerprint"])
+        )
+        ran = self.ctl("cert", "switch")
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertEqual(self.ctl("cert", "fingerprint").out.strip(), made["fingerprint"])
+        later = decode(self.ctl("invite", "create", "--json").data["join"])
+        self.assertEqual((later.fingerprint, later.next_fingerprint), (made["fingerprint"], ""))
+        self.assertEqual(value(self.folder, "relay", "SVC_RELAY_FINGERPRINT"), made["fingerprint"])
+        again = self.ctl("cert", "switch")
+        self.assertEqual(again.status, 1)
+        self.assertIn("svcctl cert make", again.line)
+
+    def test_a_switch_that_was_cut_short_is_finished(self) -> None:
+        made = self.ctl("cert", "make", "--host", "203.0.113.10", "--json").data
+        (self.folder / "gateway-cert-next.pem").rename(self.folder / "gateway-cert.pem")
+        self.assertEqual(self.ctl("cert", "switch").status, 0)
+        pair = read_pair(self.folder / "gateway-cert.pem", self.folder / "gateway-key.pem")
+        check_pair(pair, datetime.now(UTC))
+        self.assertEqual(pair.fingerprint, made["fingerprint"])
+
+    def test_a_pair_that_is_none_is_not_switched_to(self) -> None:
+        before = self.ctl("cert", "fingerprint").out
+        self.ctl("cert", "make", "--host", "203.0.113.10")
+        (self.folder / "gateway-key-next.pem").unlink()
+        ran = self.ctl("cert", "switch")
+        self.assertEqual(ran.status, 1)
+        self.assertIn("does not belong", ran.line)
+        self.assertEqual(self.ctl("cert", "fingerprint").out, before)
 
     def test_a_file_that_is_no_certificate(self) -> None:
         ran = svcctl("cert", "fingerprint", self.folder / "metagame.env")
@@ -201,7 +245,8 @@ class EveryCommandTests(SynchronousTestCase):
             "init", "account create", "account promote", "account demote", "account list",
             "gameserver-key add", "invite create", "invite list", "invite revoke", "db upgrade",
             "db check", "db backup", "db restore", "content manifest", "content verify",
-            "cert make", "cert fingerprint", "status", "relay check", "allowlist close-ports",
+            "cert make", "cert fingerprint", "cert switch",
+            "keys rotate", "keys retire", "status", "relay check", "allowlist close-ports",
             "play", "demo", "doctor", "openapi",
         }  # fmt: skip
         self.assertLessEqual(wanted, {path for path, _ in commands()})

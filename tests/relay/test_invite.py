@@ -55,6 +55,9 @@ def fault(of: str) -> str:
 class DecodingTests(SynchronousTestCase):
     def test_a_public_and_a_private_one(self) -> None:
         self.assertEqual(decode(text(code="ABCD-EFGH-JKMN")), GOOD)
+        both = decode(text(code="ABCD-EFGH-JKMN", fp2="0b" * 32))
+        self.assertEqual(both, evolve(GOOD, next_fingerprint="0b" * 32))
+        self.assertEqual(decode(encode(both)), both)
         found = decode(private(port="61000", host="box.tail1.ts.net"))
         self.assertEqual((found.host, found.port, found.public), ("box.tail1.ts.net", 61000, False))
 
@@ -106,6 +109,9 @@ class DecodingTests(SynchronousTestCase):
             (text(fp=FP.upper()), "fp"),
             (text(fp=FP[:-1]), "fp"),
             (private(fp=FP), "fp"),
+            (text(fp2=FP.upper()), "fp"),
+            (text(fp2=FP[:-1]), "fp"),
+            (private(fp2=FP), "fp"),
             (text(code="abc"), "code"),
             (text(code="ab_cd"), "code"),
             (text(code=None), "code"),
@@ -166,6 +172,8 @@ class FileTests(SynchronousTestCase):
         path.write_text(json.dumps({**values, "code": GOOD.code}))
         self.assertEqual(read(str(path)), GOOD)
         self.assertEqual(read(encode(GOOD)), GOOD)
+        path.write_text(json.dumps({**values, "code": GOOD.code, "fingerprint2": "0b" * 32}))
+        self.assertEqual(read(str(path)), evolve(GOOD, next_fingerprint="0b" * 32))
 
     def test_bad_files_are_bad_invites(self) -> None:
         path = Path(tempfile.mkdtemp()) / "join.txt"

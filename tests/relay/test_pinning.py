@@ -27,10 +27,12 @@ class Later(Wire):
 
 
 class PinningTests(SynchronousTestCase):
-    def reach(self, host: str, pair: Pair = PAIR) -> tuple[Any, SSL.Connection, Wire]:
+    def reach(
+        self, host: str, pair: Pair = PAIR, upcoming: str = ""
+    ) -> tuple[Any, SSL.Connection, Wire]:
         """What taking a connection gives, the server's end, and the wire in between."""
         reactor = MemoryReactorClock()
-        taken = RelayService(reactor, Target(host, 443, PAIR.fingerprint)).pool.take()
+        taken = RelayService(reactor, Target(host, 443, PAIR.fingerprint, upcoming)).pool.take()
         protocol = reactor.tcpClients[-1][2].buildProtocol(None)
         wire = Later(protocol)
         protocol.makeConnection(wire)
@@ -60,6 +62,15 @@ class PinningTests(SynchronousTestCase):
     def test_the_pin_replaces_name_and_chain(self) -> None:
         taken, _, _ = self.reach("other.example")
         self.assertTrue(self.successResultOf(taken).alive)
+
+    def test_while_a_certificate_is_renewed_the_next_one_is_proof_too(self) -> None:
+        renewed = make_pair(["play.example"])
+        for pair in (PAIR, renewed):
+            taken, _, _ = self.reach("play.example", pair, renewed.fingerprint)
+            self.assertTrue(self.successResultOf(taken).alive)
+        impostor = make_pair(["play.example"])
+        taken, _, _ = self.reach("play.example", impostor, renewed.fingerprint)
+        self.failureResultOf(taken, Mismatch)
 
     def test_another_certificate_hears_nothing(self) -> None:
         impostor = make_pair(["play.example"])

@@ -38,7 +38,9 @@ def certificate(case: Case) -> Iterator[Finding]:
         yield Finding.of("gateway", f"the {why.what} {why}", "correct GATEWAY_CERT and GATEWAY_KEY")
         return
     for line in warnings:
-        yield Finding.of("gateway", line, "make a new one with svcctl cert make")
+        yield Finding.of(
+            "gateway", line, "prepare the next one with svcctl cert make, later svcctl cert switch"
+        )
     if case.relay is None or not case.relay.host:
         return
     public = case.relay.host

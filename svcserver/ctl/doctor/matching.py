@@ -12,7 +12,7 @@ from svcserver.ctl.blueprint import CITY_MAP
 from svcserver.ctl.doctor.case import Case, Finding
 from svcserver.ctl.overlay import is_private
 from svcserver.kernel.secrets import Secret
-from svcserver.metagame.access.keys import BadKey, load_private, load_public
+from svcserver.metagame.access.keys import MAX_FURTHER, BadKey, load_private, load_public
 
 
 def secrets(case: Case) -> Iterator[Finding]:
@@ -69,6 +69,22 @@ def signing_keys(case: Case) -> Iterator[Finding]:
     if private.public_key().public_numbers() != public.public_numbers():
         what = "AUTH_SIGNING_PRIVKEY_B64 and AUTH_SIGNING_PUBKEY_B64 are no pair"
         yield Finding("metagame", what + ": no token is accepted", cure)
+    for number, text in enumerate(case.metagame.verify_keys, start=1):
+        if number > MAX_FURTHER or not _is_public_key(text):
+            what = f"AUTH_VERIFY_KEYS_B64: key {number} is not used"
+            yield Finding(
+                "metagame",
+                what + (": there are too many" if number > MAX_FURTHER else ": it is no PEM key"),
+                "take it out (svcctl keys retire takes all)",
+            )
+
+
+def _is_public_key(text: str) -> bool:
+    try:
+        load_public(text)
+    except BadKey:
+        return False
+    return True
 
 
 def shielding(case: Case) -> Iterator[Finding]:
