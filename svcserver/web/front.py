@@ -20,6 +20,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.kernel import json
+from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Refusal, TooLarge
 from svcserver.web import bodies
 from svcserver.web.begin import begin
@@ -116,6 +117,7 @@ class FrontDoor:
 
     def _endpoint(self, row: Row, handler: Callable[..., Any]) -> Callable[..., Any]:
         gate, shape = self.gate, row.body
+        read = reader(shape) if shape is not None and shape is not object else None
 
         async def answer(request: HttpRequest, seen: dict[str, Any], **parameters: str) -> Answer:
             seen["caller"] = caller = await gate.admit(row, request, parameters)
@@ -127,8 +129,8 @@ class FrontDoor:
                 raise PageError(400, why) from why
             except TooLarge as why:
                 raise PageError(413, why) from why
-            if shape is not None and shape is not object:
-                body = bodies.structure(body, shape)
+            if read is not None:
+                body = read(body)
             said: Answer = await handler(Call(caller, body, request), **parameters)
             return said
 

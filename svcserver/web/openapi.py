@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from enum import Enum
 from types import NoneType, UnionType
 from typing import (
+    Annotated,
     Any,
     Literal,
     NotRequired,
@@ -17,11 +19,11 @@ from typing import (
     is_typeddict,
 )
 
-from attrs import NOTHING, fields, has
+from attrs import NOTHING, has
 
+from svcserver.kernel.shapes import Late, Mark, Schema, members
 from svcserver.web.routes import Access, Page, Row
 
-Schema = dict[str, Any]
 _PLAIN: dict[Any, Schema] = {
     str: {"type": "string"},
     Page: {"type": "string"},
@@ -98,7 +100,7 @@ def operation(row: Row, schemas: dict[str, Schema]) -> Schema:
         | refusals(row),
     }
     if row.body is not None:
-        shape = schema(row.sends if row.sends is not None else row.body, schemas)
+        shape = schema(row.body if row.sends is None else row.sends, schemas)
         found["requestBody"] = {"content": {"application/json": {"schema": shape or _ANY_BODY}}}
     return found
 
@@ -116,7 +118,7 @@ def refusals(row: Row) -> Schema:
 
 def schema(kind: Any, schemas: dict[str, Schema]) -> Schema:
     """The JSON schema of a reply's type; what is not known may be anything."""
-    if is_typeddict(kind) or has(kind):
+    if is_typeddict(kind) or (isinstance(kind, type) and has(kind)):
         if kind.__name__ not in schemas:
             schemas[kind.__name__] = {}  # first, so that a shape may hold itself
             schemas[kind.__name__] = _object(kind, schemas)
@@ -126,28 +128,46 @@ def schema(kind: Any, schemas: dict[str, Schema]) -> Schema:
     origin, inner = get_origin(kind), get_args(kind)
     if is_typeddict(origin):
         return _object(origin, schemas, dict(zip(origin.__parameters__, inner, strict=True)))
-    if origin in (NotRequired, Required):
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return {"enum": [one.value for one in kind]}
+    return _made_of(origin, inner, schemas)
+
+
+def _made_of(origin: Any, inner: tuple[Any, ...], schemas: dict[str, Schema]) -> Schema:
+    if origin is Annotated:
+        return _marked(inner[0], inner[1:], schemas)
+    if origin in (NotRequired, Required, Late):
         return schema(inner[0], schemas)
     if origin in (Union, UnionType):
         return {"anyOf": [schema(one, schemas) for one in inner]}
     if origin is Literal:
         return {"enum": list(inner)}
-    if origin is list:
+    if origin in (list, tuple):
         return {"type": "array", "items": schema(inner[0], schemas)}
     if origin is dict:
         return {"type": "object", "additionalProperties": schema(inner[1], schemas)}
     return {}
 
 
+def _marked(plain: Any, marks: tuple[Any, ...], schemas: dict[str, Schema]) -> Schema:
+    found = schema(plain, schemas)
+    for mark in marks:
+        if isinstance(mark, Mark):
+            found = mark.schema(found)
+    return found
+
+
 def _object(
     kind: Any, schemas: dict[str, Schema], given: Mapping[Any, Any] | None = None
 ) -> Schema:
     """``given``: what the parameters of a generic shape stand for."""
-    hints = {name: (given or {}).get(one, one) for name, one in get_type_hints(kind).items()}
     if has(kind):
-        required = [one.name for one in fields(kind) if one.default is NOTHING]
+        shown = members(kind)
+        hints = {key: one.type for key, one in shown.items()}
+        required = [key for key, one in shown.items() if one.default is NOTHING]
     else:  # which cannot see NotRequired where annotations are kept as texts
         marked = get_type_hints(kind, include_extras=True)
+        hints = {name: (given or {}).get(one, one) for name, one in marked.items()}
         required = [
             name
             for name in sorted(kind.__required_keys__)

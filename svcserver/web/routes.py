@@ -16,9 +16,10 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
-from typing import Any, Generic, Protocol, TypedDict, TypeVar
+from typing import Any, Generic, Protocol, TypedDict
 
 from attrs import define, field, frozen
+from typing_extensions import TypeVar
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
@@ -70,12 +71,15 @@ class Caller:
 NOBODY = Caller()
 
 
+B = TypeVar("B", default=Any)
+
+
 @frozen
-class Call:
-    """What a handler gets: the proven caller, the parsed body and the request."""
+class Call(Generic[B]):
+    """What a handler gets: the proven caller, the request, and its body in the row's shape."""
 
     caller: Caller
-    body: Any = field(repr=False)
+    body: B = field(repr=False)
     request: HttpRequest
 
     @property
@@ -106,8 +110,8 @@ class Row:
     """One route.
 
     ``path`` is a werkzeug rule; ``when`` decides from the settings whether the row is
-    mounted at all (an unmounted row is the empty 404). ``body`` is an attrs class to
-    structure, ``object`` for parsed JSON as it is, None where the body is ignored.
+    mounted at all (an unmounted row is the empty 404). ``body`` is a shape
+    (``kernel.shapes``), ``object`` for parsed JSON as it is, None where the body is ignored.
     """
 
     method: str
@@ -115,7 +119,7 @@ class Row:
     access: Access
     handler: Handler
     refuse: Refuse
-    body: type[Any] | None = None
+    body: Any = None
     when: Callable[[Any], bool] | None = None
     own: bool = False  # a player token reads only its own <user_id>
     real_only: bool = False  # exists only for accounts with real progression
@@ -153,18 +157,26 @@ def logged_path(path: bytes, row: Row | None = None) -> str:
 
 @define
 class Routes:
-    """The rows of one feature and how that feature words a refusal."""
+    """The rows of one feature, and what all of them share.
+
+    How the feature words a refusal, the switch it is mounted under, and whether LOG_BODIES
+    captures it; a row may say otherwise of itself.
+    """
 
     refuse: Refuse
+    when: Callable[[Any], bool] | None = None
+    body_log: bool = False
     rows: list[Row] = field(factory=list, init=False)
 
     def row(
         self, method: str, path: str, *, access: Access, refuse: Refuse | None = None, **marks: Any
     ) -> Callable[[H], H]:
         """Register the decorated method; ``marks`` are further fields of ``Row``."""
+        shared = {"when": self.when, "body_log": self.body_log}
 
         def note(handler: H) -> H:
-            self.rows.append(Row(method, path, access, handler, refuse or self.refuse, **marks))
+            said = refuse or self.refuse
+            self.rows.append(Row(method, path, access, handler, said, **(shared | marks)))
             return handler
 
         return note

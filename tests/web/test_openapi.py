@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, get_args, get_type_hints, is_typeddict
+from typing import Annotated, Any, get_args, get_origin, get_type_hints, is_typeddict
 
 from attrs import has
 from openapi_spec_validator import validate
@@ -25,8 +25,8 @@ def references(value: Any) -> set[str]:
 
 def shapes(kind: Any) -> Iterator[Any]:
     """The named shapes of a type and of what it holds."""
-    inner = get_args(kind)
-    if is_typeddict(kind) or has(kind):
+    inner = get_args(kind)[: 1 if get_origin(kind) is Annotated else None]
+    if is_typeddict(kind) or (isinstance(kind, type) and has(kind)):
         yield kind
         inner = tuple(get_type_hints(kind).values())
     for one in inner:
@@ -98,9 +98,10 @@ class DocumentTests(SynchronousTestCase):
 
     def test_what_the_game_sends_to_others_of_its_players_is_described(self) -> None:
         social = ("/party", "/guild", "/slayerlink/", "/candidate/", "/heartbeat", "/svc/api/")
-        bodies = [row for row in self.rows if row.body is object and row.path.startswith(social)]
+        bodies = [row for row in self.rows if row.body is not None and row.path.startswith(social)]
         self.assertGreater(len(bodies), 20)
-        self.assertEqual([row.name for row in bodies if row.sends is None], [])
+        vague = [row.name for row in bodies if row.body is object and row.sends is None]
+        self.assertEqual(vague, [])
         invite = self.said["components"]["schemas"]["SlayerInviteWish"]
         self.assertEqual(invite["required"], ["account_id", "slot"])
         ends = self.said["paths"]["/slayerlink/links"]["delete"]["parameters"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from svcserver.metagame.accounts.eventlog import EventLog
-from svcserver.metagame.achievements.bounties.routes import Bounties, load_game_data
+from svcserver.metagame.achievements.bounties.acts import BountyActs
+from svcserver.metagame.achievements.bounties.routes import BountyRoutes, load_game_data
 from svcserver.metagame.achievements.breadcrumbs.routes import Breadcrumbs
 from svcserver.metagame.achievements.cooldowns.routes import Cooldowns
 from svcserver.metagame.achievements.encounters.routes import Encounters
@@ -31,7 +32,7 @@ def features(parts: Parts) -> list[Feature]:
         EscalationStub(),
         Escalation(settings, seasons, ledger, log),
         Cooldowns(settings, ledger, now, log),
-        Bounties(settings, game_data, ledger, now, log),
+        BountyRoutes(settings, game_data, BountyActs(ledger, now, log)),
         Encounters(ledger),
         Breadcrumbs(ledger),
     ]

@@ -13,14 +13,15 @@ from svcserver.metagame.social.guilds.routes import GuildRoutes, GuildStubs
 from svcserver.metagame.social.guilds.store import drop_invites_between
 from svcserver.metagame.social.parties.management import PartyManagement
 from svcserver.metagame.social.parties.routes import Candidates, Inviting, PartyRoutes
-from svcserver.metagame.social.slayerlinks.routes import SlayerLinks
+from svcserver.metagame.social.slayerlinks.acts import SlayerLinkActs
+from svcserver.metagame.social.slayerlinks.routes import SlayerLinkRoutes
 from svcserver.metagame.social.slayerlinks.store import cancel_between
 from svcserver.web.routes import Feature
 
 
 def features(parts: Parts, candidates: Candidates) -> list[Feature]:
     """The social features, joined by their news; ``candidates`` show in the party poll."""
-    links = SlayerLinks(parts.ledger, parts.now)
+    links = SlayerLinkRoutes(SlayerLinkActs(parts.ledger, parts.now))
     return [*_parties(parts, candidates), *_friends(parts), *_guilds(parts), links]
 
 

@@ -51,8 +51,8 @@ _DROP_DRAFT = delete(BOUNTY_DRAFTS).where(_D.account_id == bindparam("account"))
 
 
 @frozen
-class SqlBoard:
-    """A Board on an open transaction."""
+class SqlBounties:
+    """Bounties on an open transaction."""
 
     tx: Connection
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Protocol
 
 from attrs import frozen
 
@@ -16,12 +16,13 @@ from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing
 
 FIRST_SLOT = 1  # a client that counts from 0 needs only this changed
 SLOTS = range(FIRST_SLOT, FIRST_SLOT + 3)
+NO_SLOT = FIRST_SLOT - 1  # named by somebody who means a link, and held by none
+NOBODY = "?"  # the same of an account
 INVITE_HOURS = 24
 LINK_HOURS = 168
 HOUR_MS = 3_600_000
 MAX_NEW_INVITES = 20
 NEW_INVITES_S = 600.0
-MAX_ASKED = 50
 ANSWERED_MS = 600_000  # an answered invite this old is forgotten when the two have a newer one
 
 
@@ -77,7 +78,7 @@ class Link:
     ends_at: int
 
 
-class Ties(Protocol):
+class SlayerLinks(Protocol):
     """What the rules need kept; an instance lives inside one transaction."""
 
     def exists(self, account_id: AccountId) -> bool: ...
@@ -86,7 +87,7 @@ class Ties(Protocol):
 
     def friends(self, me: AccountId) -> set[AccountId]: ...
 
-    def links(self, account_id: AccountId, at: int) -> Sequence[Link]: ...
+    def running(self, account_id: AccountId, at: int) -> Sequence[Link]: ...
 
     def sent(self, sender: AccountId) -> Sequence[Invite]: ...
 
@@ -107,30 +108,17 @@ class Ties(Protocol):
     def sweep(self, at: int) -> None: ...
 
 
-# -- what the wire says ------------------------------------------------------
-
-
-def other_account(sent: Any) -> AccountId:
-    """The other player's id of a body; raises 400 when it is none."""
-    if not isinstance(sent, str) or not is_account_shaped(sent):
-        raise Malformed("account_id is missing")
-    return sent
-
-
-def slot_of(sent: Any) -> int | None:
-    """A slot number or its text; None when it is not one of ours."""
-    if isinstance(sent, str) and sent.isascii() and sent.isdigit() and len(sent) < 4:
-        sent = int(sent)
-    if isinstance(sent, float) and sent.is_integer():
-        sent = int(sent)
-    return sent if type(sent) is int and sent in SLOTS else None
-
-
 # -- inviting ----------------------------------------------------------------
 
 
 def invite(
-    ties: Ties, me: AccountId, other: AccountId, slot: int | None, at: int, *, may_send: bool
+    links: SlayerLinks,
+    me: AccountId,
+    other: AccountId,
+    slot: int | None,
+    at: int,
+    *,
+    may_send: bool,
 ) -> tuple[str, bool]:
     """The link id, and whether the invite is new.
 
@@ -140,42 +128,49 @@ def invite(
         raise Malformed("slot must be 1, 2 or 3")
     if other == me:
         raise Conflict("that is yourself")
-    if not ties.exists(other):
+    if not links.exists(other):
         raise Missing("no such account")
-    _check_friends(ties, me, other)
-    _check_unlinked(ties, me, other, at)
-    if any(one.is_waiting(at) and one.sender == other for one in ties.received(me)):
+    _check_friends(links, me, other)
+    _check_unlinked(links, me, other, at)
+    if any(one.is_waiting(at) and one.sender == other for one in links.received(me)):
         raise Conflict("they have invited you already")
-    for one in ties.sent(me):
+    for one in links.sent(me):
         if one.is_waiting(at) and one.recipient == other:
             return one.link_id, False
-    if slot in taken(ties, me, at):
+    if slot in taken(links, me, at):
         raise Conflict("this slot is taken or holds a waiting invite")
-    if len(taken(ties, other, at)) >= len(SLOTS):
+    if len(taken(links, other, at)) >= len(SLOTS):
         raise Conflict("they have no free slot")
     if not may_send:
         raise Conflict("too many invites, try again later")
-    ties.sweep(at)
-    ties.forget(me, other, at - ANSWERED_MS)
+    links.sweep(at)
+    links.forget(me, other, at - ANSWERED_MS)
     expires_at = at + INVITE_HOURS * HOUR_MS
     new = Invite(new_id(), me, other, slot, Status.PENDING, at, expires_at)
-    ties.add_invite(new)
+    links.add_invite(new)
     return new.link_id, True
 
 
-def taken(ties: Ties, account_id: AccountId, at: int) -> set[int]:
+def other_account(named: str | None) -> AccountId:
+    """The other player's id; raises 400 when nobody could have it."""
+    if named is None or not is_account_shaped(named):
+        raise Malformed("account_id is missing")
+    return named
+
+
+def taken(links: SlayerLinks, account_id: AccountId, at: int) -> set[int]:
     """Slots that are linked or hold a waiting invite the account sent."""
-    return ties.taken_slots([account_id], at).get(account_id, set())
+    return links.taken_slots([account_id], at).get(account_id, set())
 
 
-def _check_friends(ties: Ties, me: AccountId, other: AccountId) -> None:
+def _check_friends(links: SlayerLinks, me: AccountId, other: AccountId) -> None:
     """An accepted friendship; a block has ended any."""
-    if not ties.are_friends(me, other):
+    if not links.are_friends(me, other):
         raise Forbidden("only friends link")
 
 
-def _check_unlinked(ties: Ties, me: AccountId, other: AccountId, at: int) -> None:
-    if any(one.other == other for one in ties.links(me, at)):
+def _check_unlinked(links: SlayerLinks, me: AccountId, other: AccountId, at: int) -> None:
+    if any(one.other == other for one in links.running(me, at)):
         raise Conflict("already linked")
 
 
@@ -184,20 +179,23 @@ def _check_unlinked(ties: Ties, me: AccountId, other: AccountId, at: int) -> Non
 
 @frozen
 class Reply:
-    """A body of ``POST /slayerlink/invite``: the ids are tried before the account."""
+    """What an invite is answered with, and which is meant: the ids are tried before the account.
 
-    action: Any
-    account_id: Any
-    ids: Sequence[Any]
-    slot: Any
+    ``slot`` is where the one who accepts wants the link.
+    """
+
+    action: Action | None
+    account_id: AccountId | None
+    ids: Sequence[str]
+    slot: int | None
 
 
-def answer(ties: Ties, me: AccountId, reply: Reply, at: int) -> str:
+def answer(links: SlayerLinks, me: AccountId, reply: Reply, at: int) -> str:
     """Accept, reject or cancel; the same answer again is fine. The link id."""
-    action = next((one for one in Action if one == reply.action), None)
+    action = reply.action
     if action is None:
         raise Malformed("unknown action")
-    found = _meant(ties, me, action, reply)
+    found = _meant(links, me, action, reply)
     if found is None:
         raise Missing("no such invite")
     if found.status is _ANSWER[action]:
@@ -205,13 +203,13 @@ def answer(ties: Ties, me: AccountId, reply: Reply, at: int) -> str:
     if not found.is_waiting(at):
         raise Conflict("this invite has ended")
     if action is Action.ACCEPT:
-        _link(ties, found, reply.slot, at)
-    ties.answer(found.link_id, _ANSWER[action])
+        _link(links, found, reply.slot, at)
+    links.answer(found.link_id, _ANSWER[action])
     return found.link_id
 
 
-def _meant(ties: Ties, me: AccountId, action: Action, reply: Reply) -> Invite | None:
-    mine = ties.sent(me) if action is Action.CANCEL else ties.received(me)
+def _meant(links: SlayerLinks, me: AccountId, action: Action, reply: Reply) -> Invite | None:
+    mine = links.sent(me) if action is Action.CANCEL else links.received(me)
     for wanted in reply.ids:
         for one in mine:
             if one.link_id == wanted:
@@ -224,19 +222,18 @@ def _other(one: Invite, me: AccountId) -> AccountId:
     return one.recipient if one.sender == me else one.sender
 
 
-def _link(ties: Ties, found: Invite, wanted: Any, at: int) -> None:
+def _link(links: SlayerLinks, found: Invite, wanted: int | None, at: int) -> None:
     me, other = found.recipient, found.sender
-    _check_friends(ties, me, other)
-    _check_unlinked(ties, me, other, at)
-    held = taken(ties, me, at)
+    _check_friends(links, me, other)
+    _check_unlinked(links, me, other, at)
+    held = taken(links, me, at)
     free = [slot for slot in SLOTS if slot not in held]
     if not free:
         raise Conflict("no free slot")
-    asked = slot_of(wanted)
-    slot = asked if asked in free else free[0]
-    ties.sweep(at)
+    slot = wanted if wanted in free else free[0]
+    links.sweep(at)
     ends_at = at + LINK_HOURS * HOUR_MS
-    ties.add_links(
+    links.add_links(
         Link(me, other, slot, found.link_id, ends_at),
         Link(other, me, found.slot, found.link_id, ends_at),
     )
@@ -245,41 +242,43 @@ def _link(ties: Ties, found: Invite, wanted: Any, at: int) -> None:
 # -- ending ------------------------------------------------------------------
 
 
-def drop_invites(ties: Ties, me: AccountId, other: AccountId, at: int) -> None:
+def drop_invites(links: SlayerLinks, me: AccountId, other: AccountId, at: int) -> None:
     """One's own id: all of them; another's: only those between the two."""
-    for one in [*ties.sent(me), *ties.received(me)]:
+    for one in [*links.sent(me), *links.received(me)]:
         if one.is_waiting(at) and other in (me, _other(one, me)):
             mine = one.sender == me
-            ties.answer(one.link_id, Status.CANCELED if mine else Status.DECLINED)
+            links.answer(one.link_id, Status.CANCELED if mine else Status.DECLINED)
 
 
-def end_link(ties: Ties, me: AccountId, other: Any, slot: int | None, at: int) -> None:
+def end_link(
+    links: SlayerLinks, me: AccountId, other: AccountId | None, slot: int | None, at: int
+) -> None:
     """End a link for both, named by the other player, by the slot, or by both."""
-    for one in ties.links(me, at):
+    for one in links.running(me, at):
         by_account = other is None or one.other == other
         by_slot = slot is None or one.slot == slot
         if by_account and by_slot and (other is not None or slot is not None):
-            ties.end_link(one.link_id)
+            links.end_link(one.link_id)
 
 
 # -- reading -----------------------------------------------------------------
 
 
-def waiting(ties: Ties, me: AccountId, at: int) -> list[Invite]:
+def waiting(links: SlayerLinks, me: AccountId, at: int) -> list[Invite]:
     """Sent and received invites that wait, oldest first."""
-    found = [one for one in [*ties.sent(me), *ties.received(me)] if one.is_waiting(at)]
+    found = [one for one in [*links.sent(me), *links.received(me)] if one.is_waiting(at)]
     return sorted(found, key=lambda one: (one.created_at, one.link_id))
 
 
 def available(
-    ties: Ties, me: AccountId, asked: Iterable[AccountId], at: int
+    links: SlayerLinks, me: AccountId, asked: Iterable[AccountId], at: int
 ) -> dict[AccountId, bool]:
     """Whether each could be invited now: a friend, not linked, nothing waiting, room on both."""
     wanted = list(dict.fromkeys(asked))
-    friends = ties.friends(me)
-    tied = {one.other for one in ties.links(me, at)}
-    tied |= {_other(one, me) for one in waiting(ties, me, at)}
-    held = ties.taken_slots([me, *(one for one in wanted if one in friends)], at)
+    friends = links.friends(me)
+    tied = {one.other for one in links.running(me, at)}
+    tied |= {_other(one, me) for one in waiting(links, me, at)}
+    held = links.taken_slots([me, *(one for one in wanted if one in friends)], at)
     full = {one for one, slots in held.items() if len(slots) >= len(SLOTS)}
     return {
         one: one in friends and one not in tied and one not in full and me not in full

@@ -97,8 +97,8 @@ _CANCEL_BETWEEN = (
 
 
 @frozen
-class SqlTies:
-    """Ties on an open transaction."""
+class SqlSlayerLinks:
+    """SlayerLinks on an open transaction."""
 
     tx: Connection
 
@@ -119,7 +119,7 @@ class SqlTies:
         found = friends.friends(me)
         return found - friends.apart(me, found)
 
-    def links(self, account_id: AccountId, at: int) -> Sequence[Link]:
+    def running(self, account_id: AccountId, at: int) -> Sequence[Link]:
         """The account's running links by slot."""
         rows = self.tx.execute(_LINKS, {"who": account_id, "at": at})
         return [

@@ -7,14 +7,16 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed
-from svcserver.metagame.achievements.bounties.rules import (
-    NO_DRAFT,
-    Bounty,
-    in_order,
-    read_ids,
-    update,
-)
+from svcserver.metagame.achievements.bounties.rules import NO_DRAFT, Bounty, in_order, update
+from svcserver.metagame.achievements.bounties.wire import BountyIds, BountyUpdate
+
+read_update = reader(BountyUpdate)
+
+
+def read_ids(body: Any) -> list[str]:
+    return list(reader(BountyIds)(body).bounty_ids)
 
 
 class Board:
@@ -43,10 +45,12 @@ class BoardTests(SynchronousTestCase):
         self.board, self.notes = Board(), list[str]()
 
     def send(self, *bounties: Any) -> None:
-        update(self.board, "UID-a", {"bounties": list(bounties)}, "now", self.notes)
+        sent = read_update({"bounties": list(bounties)})
+        wanted = [one.bounty("now") for one in sent.bounties]
+        update(self.board, "UID-a", wanted, sent.draft_data, self.notes)
 
     def order(self) -> list[str]:
-        return [one.id for one in in_order(self.board.kept)]
+        return [one.id for one in in_order(self.board.kept.values())]
 
     def test_the_empty_draft(self) -> None:
         self.assertEqual(

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from sqlalchemy import func, select
 
-from svcserver.metagame.social.slayerlinks.rules import Status, slot_of
+from svcserver.kernel.readers import reader
+from svcserver.kernel.shapes import Lenient
+from svcserver.metagame.social.slayerlinks.rules import Status
 from svcserver.metagame.social.slayerlinks.store import SLAYER_INVITES
+from svcserver.metagame.social.slayerlinks.wire import Slot
 from tests.metagame.social.slayerlinks.base import HOUR, Base
+
+slot_of = reader(Lenient[Slot])
 
 
 class InviteTests(Base):

@@ -14,8 +14,8 @@ from svcserver.kernel.refusals import Refusal
 from svcserver.metagame.social.friends import rules as friends
 from svcserver.metagame.social.friends.store import SqlFriends
 from svcserver.metagame.social.slayerlinks import rules
-from svcserver.metagame.social.slayerlinks.rules import HOUR_MS, SLOTS, Reply
-from svcserver.metagame.social.slayerlinks.store import SqlTies, cancel_between
+from svcserver.metagame.social.slayerlinks.rules import HOUR_MS, SLOTS, Action, Reply
+from svcserver.metagame.social.slayerlinks.store import SqlSlayerLinks, cancel_between
 from tests.support.ledger import InstantLedger
 from tests.support.people import add_accounts
 
@@ -65,31 +65,31 @@ class LinkMachine(RuleBasedStateMachine):
     @rule(one=who, other=who, slot=slots)
     def invite(self, one: str, other: str, slot: int | None) -> None:
         def work(tx: Any) -> None:
-            ties = SqlTies(tx)
-            link_id, is_new = rules.invite(ties, one, other, slot, self.at, may_send=True)
-            waiting = [invite.link_id for invite in rules.waiting(ties, other, self.at)]
+            links = SqlSlayerLinks(tx)
+            link_id, is_new = rules.invite(links, one, other, slot, self.at, may_send=True)
+            waiting = [invite.link_id for invite in rules.waiting(links, other, self.at)]
             assert link_id in waiting
             if is_new:
-                assert ties.are_friends(one, other)
+                assert links.are_friends(one, other)
 
         self.run_rule(work)
 
-    @rule(one=who, other=who, slot=slots, action=st.sampled_from(["accept", "reject", "cancel"]))
-    def answer(self, one: str, other: str, slot: int | None, action: str) -> None:
+    @rule(one=who, other=who, slot=slots, action=st.sampled_from(Action))
+    def answer(self, one: str, other: str, slot: int | None, action: Action) -> None:
         def work(tx: Any) -> None:
-            link_id = rules.answer(SqlTies(tx), one, Reply(action, other, [], slot), self.at)
-            waiting = rules.waiting(SqlTies(tx), one, self.at)
+            link_id = rules.answer(SqlSlayerLinks(tx), one, Reply(action, other, [], slot), self.at)
+            waiting = rules.waiting(SqlSlayerLinks(tx), one, self.at)
             assert link_id not in [invite.link_id for invite in waiting]
 
         self.run_rule(work)
 
     @rule(one=who, other=who)
     def drop_invites(self, one: str, other: str) -> None:
-        self.run_rule(lambda tx: rules.drop_invites(SqlTies(tx), one, other, self.at))
+        self.run_rule(lambda tx: rules.drop_invites(SqlSlayerLinks(tx), one, other, self.at))
 
     @rule(one=who, other=st.one_of(st.none(), who), slot=slots)
     def end_link(self, one: str, other: str | None, slot: int | None) -> None:
-        self.run_rule(lambda tx: rules.end_link(SqlTies(tx), one, other, slot, self.at))
+        self.run_rule(lambda tx: rules.end_link(SqlSlayerLinks(tx), one, other, slot, self.at))
 
     @rule(hours=st.sampled_from([1, 25, 169]))
     def pass_time(self, hours: int) -> None:
@@ -100,16 +100,16 @@ class LinkMachine(RuleBasedStateMachine):
         self.ledger.now(self._check_slots)
 
     def _check_slots(self, tx: Any) -> None:
-        ties = SqlTies(tx)
+        links = SqlSlayerLinks(tx)
         for one in PLAYERS:
-            links = ties.links(one, self.at)
-            sent = [i for i in rules.waiting(ties, one, self.at) if i.sender == one]
-            held = [link.slot for link in links] + [invite.slot for invite in sent]
+            running = links.running(one, self.at)
+            sent = [i for i in rules.waiting(links, one, self.at) if i.sender == one]
+            held = [link.slot for link in running] + [invite.slot for invite in sent]
             assert len(held) == len(set(held)) and set(held) <= set(SLOTS)
-            others = [link.other for link in links]
+            others = [link.other for link in running]
             assert len(others) == len(set(others)) and one not in others
-            for link in links:
-                [back] = [two for two in ties.links(link.other, self.at) if two.other == one]
+            for link in running:
+                [back] = [two for two in links.running(link.other, self.at) if two.other == one]
                 assert (back.link_id, back.ends_at) == (link.link_id, link.ends_at)
 
     @invariant()
@@ -117,19 +117,19 @@ class LinkMachine(RuleBasedStateMachine):
         self.ledger.now(self._check_invites)
 
     def _check_invites(self, tx: Any) -> None:
-        ties = SqlTies(tx)
+        links = SqlSlayerLinks(tx)
         for one in PLAYERS:
-            waiting = rules.waiting(ties, one, self.at)
+            waiting = rules.waiting(links, one, self.at)
             pairs = [frozenset((invite.sender, invite.recipient)) for invite in waiting]
             assert len(pairs) == len(set(pairs))
             for invite in waiting:
-                assert ties.are_friends(invite.sender, invite.recipient)
-            free = rules.available(ties, one, PLAYERS, self.at)
+                assert links.are_friends(invite.sender, invite.recipient)
+            free = rules.available(links, one, PLAYERS, self.at)
             for other, is_free in free.items():
                 assert not is_free or (
-                    ties.are_friends(one, other)
+                    links.are_friends(one, other)
                     and frozenset((one, other)) not in pairs
-                    and other not in [link.other for link in ties.links(one, self.at)]
+                    and other not in [link.other for link in links.running(one, self.at)]
                 )
 
 

@@ -1,0 +1,306 @@
+"""Shapes: what a body must look like, said as an attrs class, enforced and documented from it.
+
+    @spelled(camel_case)
+    @frozen
+    class ItemWish:
+        character_id: str                        # "characterId": a text, or 400
+        quantity: WholeNumber                    # 2, and 2.0 as 2
+        note: Lenient[str] = ""                  # what is no text counts as missing
+        items: Skipping[StackWish] = ()          # entries that do not fit are left out
+        data: Late[str]                          # read when the handler asks for it
+
+``kernel.readers`` compiles such a class into a function; the OpenAPI document is drawn from
+the same class (``web.openapi``). A type here is strict unless its name says otherwise: ``1`` is
+no text, ``true`` is no number, null is only ``None`` where the type says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Generic,
+    TypeVar,
+    cast,
+    get_args,
+)
+
+from attrs import Attribute, field, fields, frozen, resolve_types
+
+from svcserver.kernel.json import Json
+from svcserver.kernel.names import is_name
+from svcserver.kernel.refusals import Malformed
+
+T = TypeVar("T")
+Schema = dict[str, Any]
+Read = Callable[[Any, Any], Any]
+"""The signature that cattrs gives its hooks: the value, and its type, which ours ignore."""
+Hook = Callable[[Any], Read]
+"""How a type is read."""
+
+MAX_WHOLE = 2**53 - 1  # what a client's number can hold exactly
+MAX_DIGITS = 16
+MISSING: Final = object()  # handed to a reader in place of a member that was not sent
+KEYS, KEY, CODE, MESSAGE = "__wire_key__", "wire key", "refusal code", "refusal message"
+BAD_REQUEST = "bad_request"
+
+
+class Unfit(Malformed):
+    """A value is not what its type wants; whoever knows its name words the refusal."""
+
+    def __init__(self, wanted: str) -> None:
+        super().__init__(f"the body must be {wanted}", code=BAD_REQUEST)
+        self.wanted = wanted
+
+
+# -- spelling ------------------------------------------------------------------
+
+
+def camel_case(name: str) -> str:
+    """``characterId`` of ``character_id``."""
+    head, *rest = name.split("_")
+    return head + "".join(one.capitalize() for one in rest)
+
+
+def pascal_case(name: str) -> str:
+    """``CharacterId`` of ``character_id``."""
+    return "".join(one.capitalize() for one in name.split("_"))
+
+
+def spelled(how: Callable[[str], str]) -> Callable[[type[T]], type[T]]:
+    """A class decorator: how the names of its members are spelled on the wire."""
+
+    def mark(shape: type[T]) -> type[T]:
+        setattr(shape, KEYS, staticmethod(how))
+        return shape
+
+    return mark
+
+
+def sent_as(key: str = "", *, message: str = "", code: str = "") -> dict[str, str]:
+    """``field(metadata=sent_as("UserID"))``: a key of its own, or how its refusal is worded."""
+    said = {KEY: key, MESSAGE: message, CODE: code}
+    return {name: one for name, one in said.items() if one}
+
+
+def key_of(shape: type[Any], one: Attribute[Any]) -> str:
+    """The name of a member on the wire."""
+    how: Callable[[str], str] = getattr(shape, KEYS, str)
+    return one.metadata.get(KEY) or how(one.name)
+
+
+def members(shape: type[Any]) -> Mapping[str, Attribute[Any]]:
+    """The members that are read by their name, by that name."""
+    return {key_of(shape, one): one for one in _resolved(shape) if one.type is not Itself}
+
+
+def _resolved(shape: type[Any]) -> tuple[Attribute[Any], ...]:
+    resolve_types(shape, include_extras=True)
+    found: tuple[Attribute[Any], ...] = fields(shape)
+    return found
+
+
+# -- named types -----------------------------------------------------------------
+
+
+class Mark:
+    """What stands in an ``Annotated`` and changes how a value is read."""
+
+    def around(self, read: Read, kind: Any, hook: Hook) -> Read:
+        """How a ``kind`` is read, when ``read`` is how it would be without the mark."""
+        return read
+
+    def schema(self, plain: Schema) -> Schema:
+        """How it is documented."""
+        return plain
+
+
+class As(Mark):
+    """Read by ``read``, which raises Unfit; documented as ``documented``."""
+
+    def __init__(self, read: Read, documented: Schema) -> None:
+        self.read, self.documented = read, documented
+
+    def around(self, read: Read, kind: Any, hook: Hook) -> Read:
+        """This, whatever the type's own way is."""
+        return self.read
+
+    def schema(self, plain: Schema) -> Schema:
+        """As said."""
+        return dict(self.documented)
+
+
+def whole(low: int = -MAX_WHOLE, high: int = MAX_WHOLE, *, digits: int = 0) -> As:
+    """A whole number, also written ``2.0``, or as a text of at most so many ``digits``."""
+    wanted = f"a whole number from {low} to {high}"
+    if high == MAX_WHOLE:
+        wanted = "a whole number" if low == -MAX_WHOLE else f"a whole number of at least {low}"
+
+    def read(value: Json, _: Any) -> int:
+        if type(value) is not int:
+            value = _as_whole(value, digits)
+            if value is None:
+                raise Unfit(wanted)
+        if low <= value <= high:
+            return cast(int, value)
+        raise Unfit(wanted)
+
+    shown: Schema = {"type": "integer"}
+    return As(read, {"anyOf": [shown, {"type": "string"}]} if digits else shown)
+
+
+def _as_whole(value: Json, digits: int) -> int | None:
+    if type(value) is float:
+        return int(value) if value.is_integer() else None
+    if type(value) is str and len(value) <= digits and value.isascii() and value.isdigit():
+        return int(value)
+    return None
+
+
+def text_where(fits: Callable[[str], bool], wanted: str) -> As:
+    """A text of which ``fits`` is true."""
+
+    def read(value: Json, _: Any) -> str:
+        if type(value) is str and fits(value):
+            return value
+        raise Unfit(wanted)
+
+    return As(read, {"type": "string"})
+
+
+def text(shortest: int, longest: int) -> As:
+    """A text of so many characters, without a NUL, which no column of a database may hold."""
+
+    def read(value: Json, _: Any) -> str:
+        if type(value) is str and shortest <= len(value) <= longest and "\0" not in value:
+            return value
+        raise Unfit(f"a text of {shortest} to {longest} characters")
+
+    return As(read, {"type": "string"})
+
+
+WholeNumber = Annotated[int, whole()]
+Count = Annotated[int, whole(0)]
+CountOrDigits = Annotated[int, whole(0, digits=MAX_DIGITS)]
+Name = Annotated[str, text_where(is_name, "an id of 1 to 128 characters")]
+TextWithNul = Annotated[str, text_where(lambda text: True, "a text")]
+"""For texts that stay inside JSON: no column of a database may hold a NUL."""
+
+
+class LenientMark(Mark):
+    """See ``Lenient``."""
+
+    def around(self, read: Read, kind: Any, hook: Hook) -> Read:
+        """None for what does not fit; an object gives the member's default instead."""
+        return self.otherwise(read, None)
+
+    @staticmethod
+    def otherwise(read: Read, default: Any) -> Read:
+        """``default`` for what does not fit."""
+
+        def lenient(value: Json, _: Any) -> Any:
+            try:
+                return read(value, _)
+            except Malformed:
+                return default
+
+        return lenient
+
+
+class SkippingMark(Mark):
+    """See ``Skipping``."""
+
+    def around(self, read: Read, kind: Any, hook: Hook) -> Read:
+        """The entries that fit."""
+        one_of = hook(get_args(kind)[0])
+
+        def skipping(value: Json, _: Any) -> tuple[Any, ...]:
+            if type(value) is not list:
+                raise Unfit("a list")
+            found = []
+            for one in value:
+                try:
+                    found.append(one_of(one, _))
+                except Malformed:
+                    continue
+            return tuple(found)
+
+        return skipping
+
+
+class First(Mark):
+    """Only the first ``count`` entries of a list are looked at."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def around(self, read: Read, kind: Any, hook: Hook) -> Read:
+        """Cut, then read."""
+        return lambda value, _: read(value[: self.count] if type(value) is list else value, _)
+
+
+class AtMost(Mark):
+    """A list of more than ``count`` entries does not fit."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def around(self, read: Read, kind: Any, hook: Hook) -> Read:
+        """Count, then read."""
+
+        def bounded(value: Json, _: Any) -> Any:
+            if type(value) is list and len(value) > self.count:
+                raise Unfit(f"a list of at most {self.count}")
+            return read(value, _)
+
+        return bounded
+
+    def schema(self, plain: Schema) -> Schema:
+        """With the bound."""
+        return plain | {"maxItems": self.count}
+
+
+class OrEmptyMark(Mark):
+    """See ``OrEmpty``."""
+
+    def around(self, read: Read, kind: Any, hook: Hook) -> Read:
+        """An object without members in place of anything else."""
+        return lambda value, _: read(value if type(value) is dict else {}, _)
+
+
+class ItselfMark(Mark):
+    """See ``Itself``."""
+
+
+Lenient = Annotated[T, LenientMark()]
+"""What does not fit counts as missing: the member's default, or None where it has none.
+
+Without a default the member is documented as required, and is not: a rule refuses then.
+"""
+Skipping = Annotated[tuple[T, ...], SkippingMark()]
+"""A list; entries that do not fit are left out."""
+OrEmpty = Annotated[T, OrEmptyMark()]
+"""A row's body that may be anything: what is no object counts as one without members."""
+Itself = Annotated[dict[str, Any], ItselfMark()]
+"""The object as sent with every key of it; only as the last member of a shape."""
+
+
+@frozen
+class Late(Generic[T]):
+    """A body or a member that is read when ``read`` is called, for the routes where a rule
+    is asked first: a save answers 404, 409, then 400. ``name`` words the refusal.
+    """
+
+    sent: Json = field(repr=False)
+    reads: Read = field(repr=False)
+    name: str = "the body"
+
+    def read(self) -> T:
+        """The value; raises Malformed."""
+        try:
+            found: T = self.reads(self.sent, None)
+        except Unfit as why:
+            raise Malformed(f"{self.name} must be {why.wanted}", code=BAD_REQUEST) from None
+        return found

@@ -1,0 +1,196 @@
+"""Shapes: what fits, what is forgiven by name, and how the rest is refused."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from attrs import field, frozen
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.readers import reader
+from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.shapes import (
+    MAX_WHOLE,
+    AtMost,
+    Count,
+    CountOrDigits,
+    First,
+    Itself,
+    Late,
+    Lenient,
+    Name,
+    OrEmpty,
+    Skipping,
+    TextWithNul,
+    WholeNumber,
+    camel_case,
+    pascal_case,
+    sent_as,
+    spelled,
+    text,
+    whole,
+)
+from svcserver.web.openapi import schema
+
+NOTHING_ELSE: tuple[Any, ...] = (None, True, "2x", "", [], {}, 1.5)
+
+
+class Colour(StrEnum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@spelled(camel_case)
+@frozen
+class Stack:
+    catalog_id: Annotated[str, text(1, 8)]
+    how_many: Count = 1
+
+
+@spelled(pascal_case)
+@frozen
+class Wish:
+    """Everything at once."""
+
+    user_id: str
+    colour: Colour
+    uses: Annotated[int, whole(1, 1000)] = field(
+        default=1, metadata=sent_as("HowOften", message="that often not", code="odd")
+    )
+    note: Lenient[str] = "none"
+    stacks: tuple[Stack, ...] = ()
+    flag: bool = False
+
+
+@frozen
+class Kept:
+    name: Name
+    wanted: Lenient[int | None]
+    sent: Itself
+
+
+@frozen
+class AllOptional:
+    note: Lenient[str] = "none"
+
+
+@frozen
+class Save:
+    version: CountOrDigits
+    data: Late[str]
+    more: Late[str] | None = None
+
+
+class ShapeTests(SynchronousTestCase):
+    def refused(self, shape: Any, value: Any, message: str = "", code: str = "bad_request") -> None:
+        why = self.assertRaises(Malformed, reader(shape), value)
+        self.assertEqual(why.code, code)
+        self.assertIn(message, why.message)
+
+    def test_members_are_read_by_their_names_on_the_wire(self) -> None:
+        sent = {"UserId": "a", "Colour": "blue", "HowOften": 3.0, "Stacks": [{"catalogId": "c"}]}
+        said = reader(Wish)(sent)
+        self.assertEqual(said, Wish("a", Colour.BLUE, 3, "none", (Stack("c", 1),), False))
+        self.assertIs(type(said.uses), int)
+
+    def test_a_refusal_names_the_member(self) -> None:
+        good = {"UserId": "a", "Colour": "red"}
+        self.refused(Wish, good | {"UserId": 5}, "UserId must be a text")
+        self.refused(Wish, {"Colour": "red"}, "UserId must be a text")
+        self.refused(Wish, good | {"Colour": "green"}, "Colour must be one of red, blue")
+        self.refused(Wish, good | {"HowOften": 0}, "that often not", code="odd")
+        self.refused(Wish, good | {"Flag": 1}, "Flag must be true or false")
+        self.refused(Wish, good | {"Stacks": [{"howMany": 1}]}, "catalogId must be a text")
+        self.refused(
+            Wish, good | {"Stacks": [7]}, "Stacks must be a list in which each is an object"
+        )
+        self.refused(Wish, [], "the body must be an object")
+
+    def test_whole_numbers_may_be_written_with_a_point(self) -> None:
+        for sent in (2, 2.0):
+            self.assertEqual(reader(WholeNumber)(sent), 2)
+        self.assertEqual(reader(WholeNumber)(-MAX_WHOLE), -MAX_WHOLE)
+        for bad in (*NOTHING_ELSE, "2", MAX_WHOLE + 1, 1e300, float("inf"), float("nan")):
+            self.refused(WholeNumber, bad)
+        for bad in (-1, -1.0):
+            self.refused(Count, bad, "at least 0")
+
+    def test_digits_are_a_number_only_where_the_type_says_so(self) -> None:
+        for sent in ("2", "02", 2, 2.0):
+            self.assertEqual(reader(CountOrDigits)(sent), 2)
+        for bad in (*NOTHING_ELSE, "-2", "+2", "\u0662", "2" * 17, "9" * 16, " 2"):
+            self.refused(CountOrDigits, bad)
+
+    def test_texts_and_names(self) -> None:
+        self.refused(str, "a\0b", "a text")
+        self.assertEqual(reader(TextWithNul)("a\0b"), "a\0b")
+        self.assertEqual(reader(Name)("n" * 128), "n" * 128)
+        for bad in ("", "n" * 129, "a\nb", 7):
+            self.refused(Name, bad)
+        self.refused(Annotated[str, text(1, 3)], "four", "1 to 3 characters")
+
+    def test_numbers_choices_objects_and_alternatives(self) -> None:
+        self.assertEqual(reader(float)(2), 2.0)
+        self.refused(float, True)
+        self.assertEqual(reader(Literal["a", "b"])("b"), "b")
+        self.refused(Literal["a", "b"], "c")
+        self.assertEqual(reader(dict[str, int])({"a": 1}), {"a": 1})
+        self.refused(dict[str, int], {"a": "1"})
+        self.assertEqual(reader(list[int] | dict[str, Any])({"a": []}), {"a": []})
+        self.refused(list[int] | dict[str, int], 5, "a list or an object")
+        self.assertIs(reader(str | None)(None), None)
+
+    def test_what_is_lenient_counts_as_missing(self) -> None:
+        good = {"UserId": "a", "Colour": "red"}
+        for sent in (7, None, [], "a\0"):
+            self.assertEqual(reader(Wish)(good | {"Note": sent}).note, "none")
+        self.assertEqual(reader(Kept)({"name": "n"}).wanted, None)
+        self.assertEqual(reader(Kept)({"name": "n", "wanted": "x"}).wanted, None)
+        self.assertEqual(reader(Lenient[int])("x"), None)
+
+    def test_lists_skip_cut_and_count(self) -> None:
+        self.assertEqual(reader(Skipping[Stack])([{"catalogId": "a"}, 7, {}]), (Stack("a"),))
+        self.refused(Skipping[str], {})
+        self.assertEqual(reader(Annotated[Skipping[str], First(2)])([1, "a", "b"]), ("a",))
+        self.refused(Annotated[tuple[int, ...], AtMost(2)], [1, 2, 3], "at most 2")
+
+    def test_an_object_keeps_itself_and_anything_else_may_count_as_empty(self) -> None:
+        sent = {"name": "n", "other": [1]}
+        self.assertIs(reader(Kept)(sent).sent, sent)
+        self.assertEqual(reader(OrEmpty[AllOptional])([]), AllOptional("none"))
+
+    def test_what_is_late_is_refused_when_it_is_read(self) -> None:
+        said = reader(Save)({"version": "3", "data": "text"})
+        self.assertEqual((said.version, said.data.read(), said.more), (3, "text", None))
+        for sent in ({"version": 3}, {"version": 3, "data": 5}):
+            late = reader(Save)(sent).data
+            why = self.assertRaises(Malformed, late.read)
+            self.assertEqual((why.message, why.code), ("data must be a text", "bad_request"))
+        self.refused(Save, {"data": "text"}, "version must be")
+        whole_body = reader(Late[Save])([])
+        why = self.assertRaises(Malformed, whole_body.read)
+        self.assertEqual(why.message, "the body must be an object")
+
+    def test_a_default_that_could_change_is_the_authors_mistake(self) -> None:
+        @frozen
+        class Wrong:
+            names: list[str] = field(factory=list)
+
+        self.assertRaises(TypeError, reader, Wrong)
+
+    def test_the_document_is_drawn_from_the_same_class(self) -> None:
+        schemas: dict[str, Any] = {}
+        schema(Wish, schemas)
+        shown = schemas["Wish"]
+        self.assertEqual(
+            list(shown["properties"]), ["UserId", "Colour", "HowOften", "Note", "Stacks", "Flag"]
+        )
+        self.assertEqual(shown["required"], ["UserId", "Colour"])
+        self.assertEqual(shown["properties"]["Colour"], {"enum": ["red", "blue"]})
+        self.assertEqual(shown["properties"]["HowOften"], {"type": "integer"})
+        self.assertEqual(schemas["Stack"]["required"], ["catalogId"])
+        schema(Late[Kept], schemas)
+        self.assertEqual(list(schemas["Kept"]["properties"]), ["name", "wanted"])
+        bounded = schema(Annotated[tuple[int, ...], AtMost(2)], {})
+        self.assertEqual(bounded["maxItems"], 2)
