@@ -9,6 +9,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Any
 
+from attrs import frozen
 from twisted.internet import protocol
 from twisted.internet.interfaces import IHalfCloseableProtocol, IHandshakeListener, IPushProducer
 from twisted.python.failure import Failure
@@ -26,6 +27,19 @@ MAX_BACKLOG = 64 * 1024  # bytes of later requests that may wait
 MAX_DISCARD = 64 * 1024  # a refused body up to this size does not cost the connection
 MAX_LINGER = 1024 * 1024  # bytes
 IN_A_ROW = 16  # requests that pass or are refused at once, then other connections have their turn
+
+
+@frozen
+class Idle:
+    """A connection that waits for its client: since when, and for what."""
+
+    since: float
+    in_request: bool  # a client in the middle of one: it sends its body, or reads its answer
+
+    @property
+    def waits_for(self) -> str:
+        """For the counters."""
+        return "slow" if self.in_request else "idle"
 
 
 @implementer(IHalfCloseableProtocol, IHandshakeListener, IPushProducer)
@@ -48,6 +62,7 @@ class Channel(protocol.Protocol):
         self._left = 0  # requests until others have their turn
         self._turn: Any = None  # the call that gives it back
         self._began = 0.0
+        self._since = 0.0  # when the present wait for the client began
         self._thrown = 0
         self._deadline, self._due = inf, self.cut
 
@@ -282,7 +297,8 @@ class Channel(protocol.Protocol):
         self._within(self.keeper.limits.keep_alive_s, self._hang_up)
 
     def _within(self, seconds: float, due: Callable[[], None]) -> None:
-        self._deadline, self._due = self.now() + seconds, due
+        self._since = self.now()
+        self._deadline, self._due = self._since + seconds, due
 
     def _hang_up(self) -> None:
         self._end(linger=False)
@@ -329,6 +345,15 @@ class Channel(protocol.Protocol):
         if exchange is not None:
             exchange.client_gone()
             self._report(exchange.record)
+
+    def idle(self) -> Idle | None:
+        """How long it has waited for its client; None where the client waits for us."""
+        exchange = self.exchange
+        if exchange is None:
+            return Idle(self._since, in_request=False)
+        if exchange.tunnelling or (exchange.body.done and not self._unread):
+            return None
+        return Idle(self._began, in_request=True)
 
     def sweep(self, now: float) -> None:
         """Once a second: is anything due?"""

@@ -7,18 +7,20 @@ from typing import Any
 
 from twisted.internet import protocol
 from twisted.internet.defer import Deferred, succeed
+from twisted.internet.error import ConnectionAborted
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from svcserver.edge.channel import Channel
+from svcserver.edge.channel import Channel, Idle
 from svcserver.edge.verdicts import Keeper
 from svcserver.http.peers import peer_of
 
 log = Logger()
 
 SWEEP_S = 1.0
+EVICTED_AT_ONCE = 16  # at least so many are found by one look at all connections
 
 
 class ChannelFactory(protocol.Factory):
@@ -35,6 +37,7 @@ class ChannelFactory(protocol.Factory):
         self._round = LoopingCall(self._sweep)
         self._round.clock = clock
         self._empty: Deferred[None] | None = None
+        self._next_out: list[tuple[Channel, Idle]] = []  # who gives way next, the last first
 
     def startFactory(self) -> None:
         """Begin the rounds."""
@@ -55,12 +58,43 @@ class ChannelFactory(protocol.Factory):
         self.channels.add(channel)
 
     def gone(self, channel: Channel, why: Failure) -> None:
-        """A connection is down."""
-        self.channels.discard(channel)
-        if self.left is not None:
-            self.left(channel.peer, why)
+        """A connection is down; one that was evicted has been let go of before."""
+        if channel in self.channels:
+            self.channels.discard(channel)
+            if self.left is not None:
+                self.left(channel.peer, why)
         if not self.channels and self.stopping:
             self._rest()
+
+    def evict(self, beside: Callable[[str], int]) -> str:
+        """Cut the connection that has been idle longest: what it waited for; empty without one.
+
+        Of idle ones those of the network that has most go first, ``beside`` counts them: who
+        opens many loses many, and a player who has one keeps it.
+        """
+        found = self._next_idle() or (self._look_for_idle(beside) and self._next_idle())
+        if not found:
+            return ""
+        channel, idle = found
+        self.gone(channel, Failure(ConnectionAborted()))
+        channel.cut()
+        return idle.waits_for
+
+    def _next_idle(self) -> tuple[Channel, Idle] | None:
+        """The next that is still as idle as it was when it was found."""
+        while self._next_out:
+            channel, idle = self._next_out.pop()
+            if channel in self.channels and channel.idle() == idle:
+                return channel, idle
+        return None
+
+    def _look_for_idle(self, beside: Callable[[str], int]) -> bool:
+        """Look at all connections; some are found at once, so that few newcomers cost a look."""
+        found = [(channel, idle) for channel in self.channels if (idle := channel.idle())]
+        found.sort(key=lambda one: (one[1].in_request, -beside(one[0].peer), one[1].since))
+        some = found[: max(EVICTED_AT_ONCE, len(found) // 32)]
+        self._next_out = some[::-1]
+        return bool(some)
 
     def stop(self, grace_s: float) -> Deferred[None]:
         """Fires when every connection is gone; what is left after ``grace_s`` is cut."""

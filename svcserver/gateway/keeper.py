@@ -75,15 +75,25 @@ class Gateway:
         why = self.crowd.enter(peer, now)
         if why:
             self.counters.add(Counted.REFUSALS, why)
-        if why and self._throttle.due(peer, now):
+        network = network_of(peer)
+        if why and self._throttle.due(network, now) and self._refusal_lines.keeps(network, now):
             log.info("connection refused", ip=peer, reason=why)
         return not why
+
+    def evicted(self, waited_for: str) -> bool:
+        """Count what gave way to a newcomer; whether there was one."""
+        if not waited_for:
+            return False
+        self.counters.add(Counted.EVICTED_CONNECTIONS, waited_for)
+        if self._throttle.due("evicted", self.clock.seconds()):
+            log.info("the gateway is full: idle connections give way", connections=self.crowd.most)
+        return True
 
     def left(self, peer: str, why: Failure) -> None:
         """A connection that was admitted has ended."""
         self.crowd.leave(peer)
         now = self.clock.seconds()
-        if why.check(SSL.Error) and self._throttle.due(("tls", peer), now):
+        if why.check(SSL.Error) and self._throttle.due(("tls", network_of(peer)), now):
             log.debug("TLS failed", ip=peer, why=str(why.value))
 
     def judge(self, head: RequestHead, peer: str) -> Verdict:

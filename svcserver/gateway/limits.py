@@ -1,14 +1,16 @@
-"""How much one address may take: token buckets per kind of request, connections at once.
+"""How much one network may take: token buckets per kind of request, connections at once.
 
 An address is an IPv4 address or the first 64 bits of an IPv6 one, because whoever has
-one IPv6 address has the whole network. Spec: 2 §8.
+one IPv6 address has the whole network. Providers give whole /56 and /48 networks to one
+customer, too: such a one has the share of a few addresses together. Spec: 2 §8.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from attrs import define, field
 
@@ -16,7 +18,8 @@ from svcserver.gateway.policy import Bucket
 from svcserver.kernel.networks import network_of
 from svcserver.kernel.rates import Rate, TokenBuckets
 
-MAX_KEYS = 20_000  # addresses remembered per bucket; the longest unused is forgotten
+MAX_KEYS = 20_000  # networks remembered per bucket; the longest unused is forgotten
+TIERS = ((64, 1), (56, 2), (48, 4))  # bits of an IPv6 network, and how many shares it has
 
 
 def retry_after_s(wait_s: float) -> int:
@@ -24,54 +27,93 @@ def retry_after_s(wait_s: float) -> int:
     return max(1, math.ceil(wait_s - 1e-9))
 
 
-@define
-class Spending:
-    """The token buckets of every address."""
+@lru_cache(maxsize=8192)
+def networks_of(peer: str) -> tuple[tuple[str, int], ...]:
+    """The networks an address is counted under, the narrowest first, with their shares."""
+    narrowest, *wider = (network_of(peer, bits) for bits, _ in TIERS)
+    if narrowest in wider:  # an IPv4 address, which stands for itself alone
+        return ((narrowest, 1),)
+    return tuple(zip((narrowest, *wider), (shares for _, shares in TIERS), strict=True))
 
-    rates: Mapping[Bucket, Rate]
-    _buckets: dict[Bucket, TokenBuckets] = field(init=False)
+
+@define
+class NetworkBuckets:
+    """A token bucket for each network, larger for the wider ones."""
+
+    rate: Rate
+    _buckets: dict[int, TokenBuckets] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        burst, per_minute = self.rate.burst, self.rate.per_minute
         self._buckets = {
-            bucket: TokenBuckets(rate, MAX_KEYS) for bucket, rate in self.rates.items()
+            shares: TokenBuckets(Rate(burst * shares, per_minute * shares), MAX_KEYS)
+            for _, shares in TIERS
         }
+
+    def take(self, peer: str, now: float) -> float:
+        """Take a token of each network: 0.0, or the seconds until there are enough."""
+        for network, shares in networks_of(peer):
+            if wait := self._buckets[shares].take(network, now):
+                return wait
+        return 0.0
+
+
+@define
+class Spending:
+    """The token buckets of every kind of request."""
+
+    rates: Mapping[Bucket, Rate]
+    _buckets: dict[Bucket, NetworkBuckets] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._buckets = {bucket: NetworkBuckets(rate) for bucket, rate in self.rates.items()}
 
     def take(self, bucket: Bucket, peer: str, now: float) -> int:
         """Take a token: 0, or the seconds for ``Retry-After``."""
-        wait_s = self._buckets[bucket].take(network_of(peer), now)
+        wait_s = self._buckets[bucket].take(peer, now)
         return retry_after_s(wait_s) if wait_s else 0
 
 
 @define
 class Crowd:
-    """Open connections, in all and per address, and how fast new ones may come."""
+    """Open connections, in all and per network, and how fast new ones may come.
+
+    ``make_room`` ends a connection that does nothing, and says whether there was one.
+    """
 
     most: int
     most_per_address: int
-    connects: TokenBuckets
+    connects: NetworkBuckets
+    make_room: Callable[[], bool] = field(default=lambda: False)
     total: int = field(default=0, init=False)
     _open: Counter[str] = field(factory=Counter, init=False)
 
     def enter(self, peer: str, now: float) -> str:
         """Count a connection: empty, or why it must go."""
-        key = network_of(peer)
-        if self.total >= self.most:
-            return "max_connections"
-        if self._open[key] >= self.most_per_address:
-            return "max_connections_per_ip"
-        if self.connects.take(key, now):
+        networks = networks_of(peer)
+        for network, shares in networks:
+            if self._open[network] >= self.most_per_address * shares:
+                return "max_connections_per_ip" if shares == 1 else "max_connections_per_network"
+        if self.connects.take(peer, now):
             return "connect_rate"
+        if self.total >= self.most and not self.make_room():
+            return "max_connections"
         self.total += 1
-        self._open[key] += 1
+        for network, _ in networks:
+            self._open[network] += 1
         return ""
 
     def leave(self, peer: str) -> None:
         """A counted connection is gone."""
-        key = network_of(peer)
         self.total -= 1
-        self._open[key] -= 1
-        if self._open[key] <= 0:
-            del self._open[key]
+        for network, _ in networks_of(peer):
+            self._open[network] -= 1
+            if self._open[network] <= 0:
+                del self._open[network]
+
+    def beside(self, peer: str) -> int:
+        """How many connections there are from its widest network."""
+        return self._open[networks_of(peer)[-1][0]]
 
     def __len__(self) -> int:
         return len(self._open)

@@ -25,12 +25,11 @@ from svcserver.edge.tls import Door, server_context
 from svcserver.edge.upstream import Pool, plain
 from svcserver.gateway.feed import Feed
 from svcserver.gateway.keeper import Gateway
-from svcserver.gateway.limits import MAX_KEYS, Crowd, Spending
+from svcserver.gateway.limits import Crowd, NetworkBuckets, Spending
 from svcserver.gateway.policy import Route
 from svcserver.gateway.settings import AllowlistSettings, Settings
 from svcserver.http.peers import peer_of
 from svcserver.kernel.monotonic import monotonic_reactor
-from svcserver.kernel.rates import TokenBuckets
 from svcserver.web.jsonlines import json_lines
 from svcserver.web.metrics import Figure, metrics
 from svcserver.web.serving import ENV_FILE, House, read_settings, warn_of
@@ -127,7 +126,7 @@ def make_keeper(settings: Settings, feed: Feed | None, reactor: Any) -> Gateway:
         Crowd(
             settings.max_connections,
             settings.max_per_address,
-            TokenBuckets(settings.connect, MAX_KEYS),
+            NetworkBuckets(settings.connect),
         ),
         {
             route: Pool(reactor, plain(reactor, address.host, address.port))
@@ -170,7 +169,11 @@ class Entrance(Service):
     def __attrs_post_init__(self) -> None:
         self.factory = ChannelFactory(self.reactor, self.keeper, secure=True)
         self.factory.left = self.keeper.left
+        self.keeper.crowd.make_room = self._make_room
         self.factory.sweeps += [pool.sweep for pool in self.keeper.upstreams.values()]
+
+    def _make_room(self) -> bool:
+        return self.keeper.evicted(self.factory.evict(self.keeper.crowd.beside))
 
     def startService(self) -> None:
         """Bind now, so that a failure ends the process."""

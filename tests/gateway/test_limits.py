@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.gateway.limits import Crowd, Spending
+from svcserver.gateway.limits import TIERS, Crowd, NetworkBuckets, Spending
 from svcserver.gateway.policy import Bucket
 from svcserver.gateway.service import figures
 from svcserver.kernel.counters import Counted
@@ -16,6 +16,7 @@ from svcserver.kernel.rates import Rate, TokenBuckets
 from tests.edge.wires import gateway
 
 H = b"Host: localhost\r\n"
+FULL_ADDRESS, FULL_NETWORK = "max_connections_per_ip", "max_connections_per_network"
 
 
 def spending(burst: float, per_minute: float) -> Spending:
@@ -63,7 +64,7 @@ class BucketTests(SynchronousTestCase):
 
 class CrowdTests(SynchronousTestCase):
     def test_connections_are_counted_and_forgotten(self) -> None:
-        crowd = Crowd(3, 2, TokenBuckets(Rate(100, 100)))
+        crowd = Crowd(3, 2, NetworkBuckets(Rate(100, 100)))
         self.assertEqual([crowd.enter("a", 0) for _ in range(2)], ["", ""])
         self.assertEqual(crowd.enter("a", 0), "max_connections_per_ip")
         self.assertEqual(crowd.enter("b", 0), "")
@@ -75,19 +76,45 @@ class CrowdTests(SynchronousTestCase):
         self.assertEqual((crowd.total, len(crowd)), (0, 0))
 
     def test_who_leaves_makes_room_for_one(self) -> None:
-        crowd = Crowd(100, 3, TokenBuckets(Rate(100, 100)))
+        crowd = Crowd(100, 3, NetworkBuckets(Rate(100, 100)))
         for _ in range(3):
             crowd.enter("fe80::1%eth0", 0)  # a zone is not part of the address
         crowd.leave("fe80::1%eth1")
         self.assertEqual(crowd.enter("fe80::2", 0), "")
         self.assertEqual(crowd.enter("fe80::2", 0), "max_connections_per_ip")
-        self.assertEqual((crowd.total, len(crowd)), (3, 1))
+        self.assertEqual((crowd.total, len(crowd)), (3, len(TIERS)))
         crowd.leave("fe80::1"), crowd.leave("fe80::1")
         self.assertEqual([crowd.enter("fe80::3", 0) for _ in range(2)], ["", ""])
         self.assertEqual(crowd.enter("fe80::3", 0), "max_connections_per_ip")
 
+    def test_a_wide_network_has_the_share_of_a_few_addresses(self) -> None:
+        crowd = Crowd(9_999, 10, NetworkBuckets(Rate(999, 999)))
+        whole_56 = [crowd.enter(f"2001:db8:1:{n:x}::1", 0) for n in range(25)]
+        self.assertEqual((whole_56.count(""), set(whole_56[20:])), (20, {FULL_NETWORK}))
+        whole_48 = [crowd.enter(f"2001:db8:1:{n << 8:x}::1", 0) for n in range(1, 40)]
+        self.assertEqual((whole_48.count(""), set(whole_48[20:])), (20, {FULL_NETWORK}))
+        self.assertEqual(crowd.enter("2001:db8:2::1", 0), "")
+        self.assertEqual([crowd.enter(f"192.0.2.{n}", 0) for n in range(60)], [""] * 60)
+        self.assertEqual((crowd.beside("2001:db8:1::9"), crowd.beside("192.0.2.1")), (40, 1))
+        for n in range(20):
+            crowd.leave(f"2001:db8:1:{n:x}::1")
+        self.assertEqual(crowd.enter("2001:db8:1:ff::1", 0), "")
+
+    def test_requests_of_a_wide_network_have_a_rate_too(self) -> None:
+        some = spending(5, 1)
+        asked = [some.take(Bucket.REGISTER, f"2001:db8:1:{n:x}::1", 0) for n in range(256)]
+        self.assertEqual(asked.count(0), 10)
+        asked = [some.take(Bucket.REGISTER, f"2001:db8:1:{n:x}::1", 0) for n in range(256, 9_999)]
+        self.assertEqual(asked.count(0), 10)
+
+    def test_a_full_house_asks_for_room(self) -> None:
+        room = [True, False]
+        crowd = Crowd(1, 2, NetworkBuckets(Rate(100, 100)), lambda: room.pop(0))
+        self.assertEqual([crowd.enter("a", 0) for _ in range(3)], ["", "", FULL_ADDRESS])
+        self.assertEqual(crowd.enter("b", 0), "max_connections")
+
     def test_connects_have_a_rate(self) -> None:
-        crowd = Crowd(100, 100, TokenBuckets(Rate(2, 60)))
+        crowd = Crowd(100, 100, NetworkBuckets(Rate(2, 60)))
         self.assertEqual([crowd.enter("a", 0) for _ in range(3)], ["", "", "connect_rate"])
         self.assertEqual(crowd.enter("a", 1), "")
 

@@ -1,0 +1,75 @@
+"""A full gateway: who does nothing for longest gives way to a newcomer."""
+
+from __future__ import annotations
+
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.gateway.limits import Crowd, NetworkBuckets
+from svcserver.gateway.policy import Route
+from svcserver.kernel.counters import Counted
+from tests.edge.wires import OK, PLENTY, Edge, Wire, gateway
+
+GET = b"GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n"
+POST = b"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
+UPGRADE = b"GET // HTTP/1.1\r\nUpgrade: websocket\r\nHost: localhost\r\n\r\n"
+
+
+class EvictionTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.edge: Edge = gateway(self.clock)
+        keeper, factory = self.edge.keeper, self.edge.factory
+        keeper.crowd = Crowd(3, 3, NetworkBuckets(PLENTY))
+        keeper.crowd.make_room = lambda: keeper.evicted(factory.evict(keeper.crowd.beside))
+        factory.left = keeper.left
+
+    def arrive(self, peer: str) -> Wire | None:
+        """A second passes, and somebody comes; None when nobody is let in."""
+        self.clock.advance(0.1)
+        return self.edge.connect(peer) if self.edge.keeper.admit(peer) else None
+
+    def come(self, peer: str) -> Wire:
+        wire = self.arrive(peer)
+        assert wire is not None
+        return wire
+
+    def evicted(self) -> dict[str, int]:
+        return dict(self.edge.keeper.counters.by_reason(Counted.EVICTED_CONNECTIONS))
+
+    def test_the_longest_idle_gives_way_and_is_counted_once(self) -> None:
+        first, second, third = (self.come(peer) for peer in ("a", "b", "c"))
+        first.protocol.dataReceived(GET)
+        self.edge.upstream.say(OK)  # it has waited since now
+        self.come("d")
+        self.assertEqual([one.ended for one in (first, second, third)], ["", "cut", ""])
+        self.assertEqual(self.edge.keeper.crowd.total, 3)
+        self.assertEqual(self.evicted(), {"idle": 1})
+        self.come("e"), self.come("f")
+        self.assertEqual([first.ended, third.ended], ["cut", "cut"])
+        self.assertEqual((self.edge.keeper.crowd.total, len(self.edge.factory.channels)), (3, 3))
+
+    def test_who_has_many_connections_loses_one_first(self) -> None:
+        player, one, other = self.come("a"), self.come("b"), self.come("b")
+        self.come("c")
+        self.assertEqual([player.ended, one.ended, other.ended], ["", "cut", ""])
+
+    def test_who_waits_for_us_and_who_chats_is_left_alone(self) -> None:
+        asked, uploads, chats = (self.come(peer) for peer in ("a", "b", "c"))
+        asked.protocol.dataReceived(GET)
+        uploads.protocol.dataReceived(POST)
+        chats.protocol.dataReceived(UPGRADE)
+        self.edge.upstreams[Route.WS].say(b"HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\n\r\n")
+        newcomer = self.come("d")
+        self.assertEqual([asked.ended, uploads.ended, chats.ended], ["", "cut", ""])
+        self.assertEqual(self.evicted(), {"slow": 1})
+        newcomer.protocol.dataReceived(GET)
+        self.assertIsNone(self.arrive("e"))
+        self.assertEqual(self.edge.keeper.crowd.total, 3)
+
+    def test_one_that_woke_up_since_the_look_is_not_taken(self) -> None:
+        first, second, third = (self.come(peer) for peer in ("a", "b", "c"))
+        self.come("d")  # one look finds them all
+        second.protocol.dataReceived(GET)
+        self.come("e")
+        self.assertEqual([first.ended, second.ended, third.ended], ["cut", "", "cut"])

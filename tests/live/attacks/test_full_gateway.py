@@ -1,0 +1,43 @@
+"""As many connections as the gateway takes, from sixteen addresses, all idle and held open."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.live.attacks.support import arrive, newcomer_s, over_tls
+from tests.live.edge_host import Host, running
+from tests.live.test_gateway_abuse import all_gone, many_files
+
+pytestmark = pytest.mark.live
+
+ADDRESSES, EACH = 16, 128  # what an owner's gateway takes in all, and of one address
+ASK = b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+AT_MOST_S = 1.0
+
+
+def crowd(host: Host, held: ExitStack) -> Iterator[ssl.SSLSocket]:
+    """Connections that were answered once, and say nothing more."""
+    for number in range(ADDRESSES * EACH):
+        raw = arrive(host.gateway_port, f"127.0.1.{number % ADDRESSES + 1}")
+        connection = held.enter_context(over_tls(raw))
+        connection.sendall(ASK)
+        assert connection.recv(4096).startswith(b"HTTP/1.1 200 ")
+        yield connection
+
+
+def test_a_newcomer_is_served_while_idle_connections_fill_the_gateway(tmp_path: Path) -> None:
+    with many_files(), running(tmp_path) as host, ExitStack() as held:
+        first, *_, last = crowd(host, held)
+        waits = [newcomer_s(host, f"127.0.2.{number}") for number in range(1, 21)]
+        assert max(waits) < AT_MOST_S
+        last.sendall(ASK)
+        assert last.recv(4096).startswith(b"HTTP/1.1 200 ")  # the others are still there
+        assert all_gone([first])  # which had been idle longest
+    lines = [orjson.loads(line) for line in host.logs[0].read_text().splitlines() if "msg" in line]
+    assert [line["connections"] for line in lines if "gateway is full" in line["msg"]] == [2_048]
