@@ -6,8 +6,9 @@ import time
 
 import click
 import segno
+from sqlalchemy import Connection
 
-from svcserver.ctl.database import ledger
+from svcserver.ctl.database import transact
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Out, fail
 from svcserver.edge import joining
@@ -28,11 +29,14 @@ def account() -> None:
 @about_a_host
 def create(host: Host, out: Out, name: str, admin: bool) -> None:
     """Make an account; prints the only copy of its key."""
+
+    def work(tx: Connection) -> rules.NewAccount:
+        return rules.register(
+            SqlAccounts(tx), "OPEN", rules.username(name), None, time.time(), is_admin=admin
+        )
+
     try:
-        with ledger(host) as tx:
-            made = rules.register(
-                SqlAccounts(tx), "OPEN", rules.username(name), None, time.time(), is_admin=admin
-            )
+        made = transact(host, work)
     except Refusal as why:
         fail(f"{name}: {why.message}")
     one = made.account
@@ -59,10 +63,14 @@ def demote(host: Host, out: Out, name: str) -> None:
 
 def set_admin(host: Host, out: Out, name: str, is_admin: bool) -> None:
     """Set or clear the flag; takes effect at the account's next request."""
-    with ledger(host) as tx:
+
+    def work(tx: Connection) -> rules.Account:
         accounts = SqlAccounts(tx)
         found = called(accounts, name)
         accounts.set_admin(found.id, is_admin)
+        return found
+
+    found = transact(host, work)
     out.data({"id": found.id, "username": found.username, "admin": is_admin})
     out.say(f"{found.username} is now {'an admin' if is_admin else 'an ordinary player'}")
 
@@ -85,11 +93,15 @@ def new_key(host: Host, out: Out, name: str) -> None:
     second; prints the only copy of the new one.
     """
     key = rules.new_account_key()
-    with ledger(host) as tx:
+
+    def work(tx: Connection) -> rules.Account:
         accounts = SqlAccounts(tx)
         found = called(accounts, name)
         accounts.replace_key(found.id, key)
         rules.end_sessions(accounts, found.id, time.time())
+        return found
+
+    found = transact(host, work)
     out.data({"id": found.id, "username": found.username, "key": key})
     out.say(f"account {found.username} ({found.id}); the old key and its sessions no longer work")
     out.say(f"key     {key}", "Keep the key: it is the password, and the only copy.")
@@ -99,8 +111,7 @@ def new_key(host: Host, out: Out, name: str) -> None:
 @about_a_host
 def list_accounts(host: Host, out: Out) -> None:
     """Everyone, by name."""
-    with ledger(host) as tx:
-        everyone = SqlAccounts(tx).everyone()
+    everyone = transact(host, lambda tx: SqlAccounts(tx).everyone())
     out.data(
         {
             "accounts": [
@@ -125,8 +136,7 @@ def add_key(host: Host, out: Out, key: str | None) -> None:
     if key is not None and not (16 <= len(key) <= 256 and key.isascii() and key.isprintable()):
         fail("the key must be 16 to 256 printable characters; leave it out to have one made")
     new = key or hex_token(64)
-    with ledger(host) as tx:
-        add_game_server_key(tx, new)
+    transact(host, lambda tx: add_game_server_key(tx, new))
     out.data({"registered": True, "key": None if key else new})
     out.say("registered" if key else f"registered; METAGAME_API_KEY={new}")
 
@@ -136,9 +146,7 @@ def add_key(host: Host, out: Out, key: str | None) -> None:
 @about_a_host
 def revoke_key(host: Host, out: Out, key: str) -> None:
     """Take a key back; game servers that hold it can write nothing more."""
-    with ledger(host) as tx:
-        gone = drop_game_server_key(tx, key)
-    if not gone:
+    if not transact(host, lambda tx: drop_game_server_key(tx, key)):
         fail("the key is not registered")
     out.data({"revoked": True})
     out.say("revoked")
@@ -156,8 +164,7 @@ def invite() -> None:
 def create_invite(host: Host, out: Out, uses: int, qr: bool) -> None:
     """Make an invite code; send the string to one player, privately."""
     code = rules.new_invite_code()
-    with ledger(host) as tx:
-        SqlAccounts(tx).put_invite(rules.Invite(code, uses, False))
+    transact(host, lambda tx: SqlAccounts(tx).put_invite(rules.Invite(code, uses, False)))
     text = join_string(host, code)
     out.data({"code": code, "uses": uses, "join": text})
     out.say(f"code  {code} ({uses} {'use' if uses == 1 else 'uses'})")
@@ -180,8 +187,7 @@ def join_string(host: Host, code: str) -> str | None:
 @about_a_host
 def list_invites(host: Host, out: Out) -> None:
     """Every code and what is left of it."""
-    with ledger(host) as tx:
-        found = SqlAccounts(tx).invites()
+    found = transact(host, lambda tx: SqlAccounts(tx).invites())
     shown = [
         {"code": one.code, "uses": None if one.infinite_uses else one.uses_remaining}
         for one in found
@@ -196,9 +202,11 @@ def list_invites(host: Host, out: Out) -> None:
 @about_a_host
 def revoke(host: Host, out: Out, code: str) -> None:
     """Take a code back; accounts made with it stay."""
-    with ledger(host) as tx:
-        gone = SqlAccounts(tx).drop_invite(code) or SqlAccounts(tx).drop_invite(code.upper())
-    if not gone:
+
+    def work(tx: Connection) -> bool:
+        return SqlAccounts(tx).drop_invite(code) or SqlAccounts(tx).drop_invite(code.upper())
+
+    if not transact(host, work):
         fail("there is no such code; see svcctl invite list")
     out.data({"revoked": code})
     out.say("revoked")

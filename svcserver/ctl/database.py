@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.engine import URL
@@ -18,7 +19,10 @@ from svcserver.db.engine import (
     describe,
     make_engine,
 )
+from svcserver.db.transaction import transact as one_transact
 from svcserver.db.transaction import transaction as one_transaction
+
+T = TypeVar("T")
 
 WAIT_MS = 30_000  # how long a command waits for the metagame's writer
 
@@ -51,17 +55,22 @@ def existing(url: URL) -> Engine:
 @contextmanager
 def transaction(engine: Engine) -> Iterator[Connection]:
     """One short transaction; a database error becomes one line."""
+    with _one_line(engine), one_transaction(engine, WAIT_MS) as tx:
+        yield tx
+
+
+def transact(host: Host, work: Callable[[Connection], T]) -> T:
+    """What ``work(tx)`` gives on the host's database, beside a metagame that runs."""
+    engine = existing(url_of(host))
+    with _one_line(engine):
+        return one_transact(engine, work, WAIT_MS)
+
+
+@contextmanager
+def _one_line(engine: Engine) -> Iterator[None]:
     try:
-        with one_transaction(engine, WAIT_MS) as tx:
-            yield tx
+        yield
     except SQLAlchemyError as why:
         fail(f"the database cannot be used: {describe(why)}; look with svcctl db check")
     finally:
         engine.dispose()
-
-
-@contextmanager
-def ledger(host: Host) -> Iterator[Connection]:
-    """A transaction on the host's database."""
-    with transaction(existing(url_of(host))) as tx:
-        yield tx

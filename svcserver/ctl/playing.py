@@ -140,12 +140,11 @@ def make_invite(host: Host, uses: int) -> str | None:
     if host.variables("metagame").get("REGISTRATION_MODE") != "INVITECODE":
         return None
     code = rules.new_invite_code()
-    with database.ledger(host) as tx:
-        SqlAccounts(tx).put_invite(rules.Invite(code, uses, False))
+    invite = rules.Invite(code, uses, False)
+    database.transact(host, lambda tx: SqlAccounts(tx).put_invite(invite))
     return code
 
 
 def drop_invite(host: Host, code: str) -> None:
     """Take it back."""
-    with database.ledger(host) as tx:
-        SqlAccounts(tx).drop_invite(code)
+    database.transact(host, lambda tx: SqlAccounts(tx).drop_invite(code))

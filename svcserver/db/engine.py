@@ -10,7 +10,9 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 DEFAULT_URL = "sqlite:///svc.db"
-POOL_SIZE = 8  # PostgreSQL groups commits itself; more connections only add lock waits
+# Connections to PostgreSQL, which groups commits itself: more writers only add lock waits
+WRITERS = 8
+READERS = 4
 
 _PRAGMAS = (
     "page_size=16384",  # only a new file takes it; twice the saves of 4 KiB pages
@@ -70,7 +72,7 @@ def make_engine(url: URL) -> Engine:
     return create_engine(
         url,
         hide_parameters=True,
-        pool_size=POOL_SIZE,
+        pool_size=WRITERS + READERS,
         max_overflow=0,
         pool_pre_ping=True,
         connect_args=_PATIENCE,
@@ -91,7 +93,8 @@ def _prepare_sqlite(connection: Any, record: Any) -> None:
 
 __all__ = [
     "DEFAULT_URL",
-    "POOL_SIZE",
+    "READERS",
+    "WRITERS",
     "BadDatabase",
     "SQLAlchemyError",
     "database_url",

@@ -27,5 +27,9 @@ class Ledger(Protocol):
     def read(self, work: Work[T]) -> Deferred[T]:
         """Run ``work`` on a snapshot; it must not write."""
 
-    def write(self, work: Work[T]) -> Deferred[T]:
-        """Run ``work`` in a transaction; fire after the commit."""
+    def write(self, work: Work[T], turn: str | None = None) -> Deferred[T]:
+        """Run ``work`` in a transaction; fire after the commit.
+
+        ``turn`` names what the work locks: where transactions run at once, those of one name
+        run one after the other instead of failing against each other.
+        """

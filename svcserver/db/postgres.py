@@ -2,33 +2,44 @@
 
 Writes run SERIALIZABLE, as they do on SQLite's single writer, so a rule that reads and
 then writes holds under concurrency. A transaction the server gives up on is run again.
-Reads see one snapshot from their first statement to their last, as on SQLite.
+Reads see one snapshot from their first statement to their last, as on SQLite; they have
+threads of their own, so that nobody's writes keep them waiting.
 """
 
 from __future__ import annotations
 
-import random
-from threading import Event, Thread
+from collections import deque
+from collections.abc import Callable
+from threading import Thread
 from typing import Any, TypeVar
 
+from attrs import define
 from sqlalchemy import Engine, event
-from sqlalchemy.exc import DBAPIError, IntegrityError
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, fail
-from twisted.internet.threads import deferToThreadPool
+from twisted.python.failure import Failure
 from twisted.python.threadpool import ThreadPool
 
-from svcserver.db.engine import POOL_SIZE
+from svcserver.db.engine import READERS, WRITERS
 from svcserver.db.faults import Faults
 from svcserver.db.ledger import Work
+from svcserver.db.transaction import serializable
 from svcserver.kernel.refusals import Unavailable
 
 T = TypeVar("T")
 
 MAX_WAITING = 10_000
-MAX_TRIES = 30
 STATEMENT_S = 30  # ours take milliseconds; a foreign lock must not hold up everybody for ever
-_TRY_AGAIN = {"40001", "40P01"}  # serialization failure, deadlock
+
+
+@define(eq=False)
+class Job:
+    """Work that was accepted; ``turn``: see ``Ledger.write``."""
+
+    pool: ThreadPool
+    run: Callable[[], Any]
+    done: Deferred[Any]
+    turn: str | None
 
 
 class PostgresLedger(Service):
@@ -41,9 +52,11 @@ class PostgresLedger(Service):
         )
         self._serializable = engine.execution_options(isolation_level="SERIALIZABLE")
         self._reactor = reactor
-        self._pool = ThreadPool(minthreads=1, maxthreads=POOL_SIZE, name="database")
+        self._readers = ThreadPool(minthreads=1, maxthreads=READERS, name="database-read")
+        self._writers = ThreadPool(minthreads=1, maxthreads=WRITERS, name="database-write")
         self._faults = Faults(reactor.seconds)
-        self._waiting = 0
+        self._under_way = 0
+        self._turns: dict[str, deque[Job]] = {}  # those that wait for one that is under way
         self._closed: Deferred[None] | None = None
         event.listen(engine, "connect", _limit)
         engine.dispose()  # connections of the start, whose migrations may take longer
@@ -51,69 +64,82 @@ class PostgresLedger(Service):
     def startService(self) -> None:
         """Start the threads."""
         Service.startService(self)
-        self._pool.start()
+        self._readers.start()
+        self._writers.start()
 
     def stopService(self) -> Deferred[None]:
         """Finish what was accepted, then close; the reactor does not wait for it."""
         Service.stopService(self)
         if self._closed is None:
             self._closed = Deferred()
-            Thread(target=self._close, name="database-close", daemon=True).start()
+            self._close_when_idle()
         return self._closed
-
-    def _close(self) -> None:
-        try:
-            self._pool.stop()
-            self._engine.dispose()
-        finally:
-            self._reactor.callFromThread(self._ended)
-
-    def _ended(self) -> None:
-        if self._closed is not None:
-            self._closed.callback(None)
 
     def read(self, work: Work[T]) -> Deferred[T]:
         """See ``Ledger.read``."""
-        return self._submit(self._look, work)
+        return self._submit(self._readers, lambda: self._look(work), None)
 
-    def write(self, work: Work[T]) -> Deferred[T]:
+    def write(self, work: Work[T], turn: str | None = None) -> Deferred[T]:
         """See ``Ledger.write``."""
-        return self._submit(self._transact, work)
+        return self._submit(self._writers, lambda: serializable(self._serializable, work), turn)
 
-    def _submit(self, how: Any, work: Work[T]) -> Deferred[T]:
-        if not self.running or self._waiting >= MAX_WAITING:
+    def _submit(self, pool: ThreadPool, run: Callable[[], T], turn: str | None) -> Deferred[T]:
+        if not self.running or self._under_way >= MAX_WAITING:
             return fail(Unavailable("the database is busy", retry_after_s=1))
-        self._waiting += 1
-        done: Deferred[T] = deferToThreadPool(self._reactor, self._pool, how, work)
-        return done.addBoth(self._counted).addErrback(self._faults.refuse)
+        self._under_way += 1
+        job = Job(pool, run, Deferred(), turn)
+        if turn is not None and turn in self._turns:
+            self._turns[turn].append(job)
+        else:
+            self._begin(job)
+        return job.done
 
-    def _counted(self, result: Any) -> Any:
-        self._waiting -= 1
-        return result
+    def _begin(self, job: Job) -> None:
+        if job.turn is not None:
+            self._turns.setdefault(job.turn, deque())
+
+        def ended(success: bool, result: Any) -> None:
+            self._reactor.callFromThread(self._ended, job, result)
+
+        job.pool.callInThreadWithCallback(ended, job.run)
+
+    def _ended(self, job: Job, result: Any) -> None:
+        """Free the place now: one whose asker has left keeps it until its work is done."""
+        self._under_way -= 1
+        self._next(job.turn)
+        if isinstance(result, Failure):
+            result = self._faults.refuse(result)
+        if not job.done.called:  # a caller may have cancelled; its write stands
+            job.done.callback(result)
+        self._close_when_idle()
+
+    def _next(self, turn: str | None) -> None:
+        if turn is None:
+            return
+        if waiting := self._turns[turn]:
+            self._begin(waiting.popleft())
+        else:
+            del self._turns[turn]
 
     def _look(self, work: Work[T]) -> T:
         with self._snapshot.connect() as tx:
             return work(tx)
 
-    def _transact(self, work: Work[T]) -> T:
-        """Run and commit; again when another transaction got in between.
+    def _close_when_idle(self) -> None:
+        if self._closed is not None and not self._under_way:
+            Thread(target=self._close, name="database-close", daemon=True).start()
 
-        A broken uniqueness is such a case too: the second run reads the row that won
-        and gives the documented refusal.
-        """
-        for attempt in range(1, MAX_TRIES):
-            try:
-                with self._serializable.begin() as tx:
-                    return work(tx)
-            except DBAPIError as why:
-                state = getattr(why.orig, "sqlstate", None)
-                again = state in _TRY_AGAIN or (isinstance(why, IntegrityError) and attempt < 4)
-                if not again:
-                    raise
-                # S311: spreads the retries, no secret
-                Event().wait(random.random() * min(0.002 * 2**attempt, 0.1))  # noqa: S311
-        with self._serializable.begin() as tx:
-            return work(tx)
+    def _close(self) -> None:
+        try:
+            self._readers.stop()
+            self._writers.stop()
+            self._engine.dispose()
+        finally:
+            self._reactor.callFromThread(self._said_closed)
+
+    def _said_closed(self) -> None:
+        if self._closed is not None:
+            self._closed.callback(None)
 
 
 def _limit(connection: Any, record: Any) -> None:

@@ -208,8 +208,8 @@ class SqliteLedger(Service):
         """See ``Ledger.read``."""
         return self._reader.submit(work) if self._reader is not None else _closed()
 
-    def write(self, work: Work[T]) -> Deferred[T]:
-        """See ``Ledger.write``."""
+    def write(self, work: Work[T], turn: str | None = None) -> Deferred[T]:
+        """See ``Ledger.write``; here all take turns."""
         return self._writer.submit(work) if self._writer is not None else _closed()
 
     def _worker(self, name: str, *, writes: bool) -> Worker:

@@ -19,7 +19,7 @@ from twisted.web.client import Agent, HTTPConnectionPool
 from svcserver.db import migrations
 from svcserver.db.engine import BadDatabase, SQLAlchemyError, describe, make_engine
 from svcserver.db.factory import ledger_for
-from svcserver.db.transaction import transaction
+from svcserver.db.transaction import transact
 from svcserver.kernel.datafiles import BadData
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
 from svcserver.kernel.settings import BadSetting, with_env_file
@@ -84,8 +84,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
     http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
     now = MonotonicClock().now
     parts = Parts.of(settings, ledger, reactor, now, http)
-    with transaction(engine) as tx:
-        parts.sessions.load(tx)
+    transact(engine, parts.sessions.load)
     parts.counters = top.counters
     file = options["env-file"]
     parts.shown.folder = Path(file).parent if file else None
@@ -145,8 +144,7 @@ def open_database(settings: Settings) -> Engine:
     engine = make_engine(settings.database_url)
     try:
         migrations.upgrade(engine)
-        with transaction(engine) as tx:
-            moved = move_queued_keys(tx)
+        moved = transact(engine, move_queued_keys)
     except BadDatabase as why:
         raise SystemExit(f"{NAME}: DATABASE_URL: {why}") from None
     except SQLAlchemyError as why:

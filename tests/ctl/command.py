@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import AbstractContextManager
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
 from attrs import frozen
 from click.testing import CliRunner
+from sqlalchemy import Connection
 
+from svcserver.ctl.database import existing, transaction, url_of
+from svcserver.ctl.host import find
 from svcserver.ctl.main import main
 
 
@@ -54,3 +58,8 @@ def new_host(folder: Path) -> Path:
     ran = svcctl("init", folder, "--public-host", "203.0.113.10", "--owner", "Olga")
     assert ran.status == 0, ran.err
     return folder
+
+
+def database_of(folder: Path) -> AbstractContextManager[Connection]:
+    """A transaction on a host's database."""
+    return transaction(existing(url_of(find(str(folder), None))))

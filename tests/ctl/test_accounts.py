@@ -11,11 +11,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.ctl.database import ledger
-from svcserver.ctl.host import find
 from svcserver.edge.invite import decode
 from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
-from tests.ctl.command import Ran, new_host, nowhere, svcctl
+from tests.ctl.command import Ran, database_of, new_host, nowhere, svcctl
 
 
 @lru_cache(maxsize=1)
@@ -34,7 +32,7 @@ class HostCase(SynchronousTestCase):
         return svcctl(*words, "--config", self.folder)
 
     def accounts(self) -> dict[str, bool]:
-        with ledger(find(str(self.folder), None)) as tx:
+        with database_of(self.folder) as tx:
             return {one.username: one.is_admin for one in SqlAccounts(tx).everyone()}
 
 
@@ -43,7 +41,7 @@ class AccountTests(HostCase):
         ran = self.ctl("account", "create", "Alpha")
         self.assertEqual(ran.status, 0)
         [key] = re.findall(r"UUK_[0-9a-f]{48}", ran.out)
-        with ledger(find(str(self.folder), None)) as tx:
+        with database_of(self.folder) as tx:
             found = SqlAccounts(tx).by_key(key)
         assert found is not None
         self.assertEqual((found.username, found.is_admin), ("Alpha", False))
@@ -78,7 +76,7 @@ class AccountTests(HostCase):
         ran = self.ctl("account", "new-key", "OLGA")
         self.assertEqual(ran.status, 0)
         [key] = re.findall(r"UUK_[0-9a-f]{48}", ran.out)
-        with ledger(find(str(self.folder), None)) as tx:
+        with database_of(self.folder) as tx:
             accounts = SqlAccounts(tx)
             found = accounts.by_key(key)
             self.assertIsNone(accounts.by_key(lost))
@@ -105,7 +103,7 @@ class AccountTests(HostCase):
 
 class GameServerKeyTests(HostCase):
     def known(self, key: str) -> bool:
-        with ledger(find(str(self.folder), None)) as tx:
+        with database_of(self.folder) as tx:
             return knows_game_server(tx, key)
 
     def test_without_a_key_one_is_made(self) -> None:

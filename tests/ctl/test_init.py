@@ -13,7 +13,6 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.allowlist.settings import Settings as AllowlistSettings
 from svcserver.content.settings import Settings as ContentSettings
 from svcserver.ctl import founding
-from svcserver.ctl.database import ledger
 from svcserver.ctl.doctor.case import Level
 from svcserver.ctl.doctor.command import examine
 from svcserver.ctl.host import find
@@ -28,7 +27,7 @@ from svcserver.metagame.settings import Settings as MetagameSettings
 from svcserver.metagame.settings import check as check_metagame
 from svcserver.relay.settings import Settings as RelaySettings
 from svcserver.relay.settings import target_of
-from tests.ctl.command import new_host, nowhere, svcctl
+from tests.ctl.command import database_of, new_host, nowhere, svcctl
 from tests.ctl.patients import Quiet
 
 SHAPES = {
@@ -92,7 +91,7 @@ class InitTests(SynchronousTestCase):
     def test_the_owner_and_the_game_servers_are_registered(self) -> None:
         key = (self.folder / "owner.key").read_text().strip()
         self.assertRegex(key, r"^UUK_[0-9a-f]{48}$")
-        with ledger(find(str(self.folder), None)) as tx:
+        with database_of(self.folder) as tx:
             owner = SqlAccounts(tx).by_key(key)
             known = knows_game_server(tx, self.values("deploy")["METAGAME_API_KEY"])
         assert owner is not None

@@ -22,12 +22,12 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import IntegrityError, OperationalError
 from twisted.internet.defer import Deferred
-from twisted.python.threadpool import ThreadPool
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.db import postgres
+from svcserver.db import transaction as transactions
 from svcserver.db.engine import database_url, make_engine
 from svcserver.db.factory import ledger_for
 from svcserver.db.sqlite import MAX_WAITING
@@ -254,6 +254,105 @@ class PostgresLedgerTests(SqliteLedgerTests):
         self.reactor.wait_for(asked, stopped)
         self.assertTrue(self.successResultOf(asked))
 
-    def test_the_threads_are_bounded(self) -> None:
-        self.assertIsInstance(self.ledger._pool, ThreadPool)
-        self.assertEqual(self.ledger._pool.max, 8)
+    def test_the_threads_are_bounded_and_so_are_the_connections(self) -> None:
+        ledger: Any = self.ledger
+        self.assertEqual((ledger._writers.max, ledger._readers.max), (8, 4))
+        pool: Any = self.engine.pool
+        self.assertEqual((pool.size(), pool._max_overflow), (12, 0))
+
+    def test_a_read_waits_for_no_writer(self) -> None:
+        go = Event()
+        writes = [self.ledger.write(lambda tx: go.wait(20)) for _ in range(20)]
+        self.assertEqual(self.wait(self.ledger.read(names)), [])
+        go.set()
+        self.reactor.wait_for(*writes)
+
+    def test_work_of_one_turn_takes_one_thread_and_keeps_its_order(self) -> None:
+        go, seen = Event(), list[int]()
+        first = self.ledger.write(lambda tx: go.wait(20), turn="ann")
+        others = [self.ledger.write(lambda tx, n=n: seen.append(n), turn="ann") for n in range(20)]
+        self.wait(self.ledger.write(add(1), turn="ben"))
+        self.wait(self.ledger.write(add(2)))
+        self.assertEqual(seen, [])
+        go.set()
+        self.reactor.wait_for(first, *others)
+        self.assertEqual((seen, self.turns()), (list(range(20)), 0))
+
+    def test_a_turn_that_fails_lets_the_next_go(self) -> None:
+        def fails(tx: Connection) -> None:
+            raise Conflict("no")
+
+        asked = [self.ledger.write(one, turn="ann") for one in (fails, add(1))]
+        self.reactor.wait_for(*asked)
+        self.failureResultOf(asked[0], Conflict)
+        self.assertEqual((self.wait(self.ledger.read(names)), self.turns()), (["1"], 0))
+
+    def test_stop_finishes_the_turns_that_wait(self) -> None:
+        asked = [self.ledger.write(add(n), turn="ann") for n in range(10)]
+        self.stop()
+        self.reactor.wait_for(*asked)
+        with self.engine.connect() as other:
+            self.assertEqual(len(names(other)), 10)
+
+    def test_who_leaves_frees_no_place_before_the_work_is_done(self) -> None:
+        self.patch(postgres, "MAX_WAITING", 1)
+        go = Event()
+        left = self.ledger.write(lambda tx: go.wait(20))
+        left.addErrback(lambda why: None)
+        left.cancel()
+        self.failureResultOf(self.ledger.read(names), Unavailable)
+        go.set()
+        while self.ledger._under_way:
+            call, args, kwargs = self.reactor.calls.get(timeout=20)
+            call(*args, **kwargs)
+        self.assertEqual(self.wait(self.ledger.read(names)), [])
+
+    def test_conflicts_leave_a_broken_uniqueness_its_second_run(self) -> None:
+        left = [*(lost("40001") for _ in range(7)), lost("40P01"), duplicate(), duplicate()]
+
+        def crowded(tx: Connection) -> str:
+            if left:
+                raise left.pop(0)
+            return "done"
+
+        self.patch(transactions, "_wait", lambda attempt: None)
+        self.assertEqual(self.wait(self.ledger.write(crowded)), "done")
+
+    def test_neither_is_tried_for_ever(self) -> None:
+        runs: list[int] = []
+        self.patch(transactions, "_wait", lambda attempt: None)
+        for error, most, said in (
+            (lost("40001"), 30, Unavailable),
+            (duplicate(), 4, IntegrityError),
+            (lost("42601"), 1, OperationalError),
+        ):
+
+            def always(tx: Connection, error: Exception = error) -> None:
+                runs.append(1)
+                raise error
+
+            runs.clear()
+            asked = self.ledger.write(always)
+            self.reactor.wait_for(asked)
+            self.failureResultOf(asked, said)
+            self.assertEqual(len(runs), most)
+
+    def turns(self) -> int:
+        ledger: Any = self.ledger
+        return len(ledger._turns)
+
+
+class Said(Exception):
+    """What a driver raises."""
+
+    sqlstate = ""
+
+
+def lost(state: str) -> OperationalError:
+    said = Said(state)
+    said.sqlstate = state
+    return OperationalError("", {}, said)
+
+
+def duplicate() -> IntegrityError:
+    return IntegrityError("", {}, Said())

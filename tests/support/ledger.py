@@ -40,7 +40,7 @@ class InstantLedger:
         """See ``Ledger.read``."""
         return maybeDeferred(self.now, work)
 
-    def write(self, work: Work[T]) -> Deferred[T]:
+    def write(self, work: Work[T], turn: str | None = None) -> Deferred[T]:
         """See ``Ledger.write``."""
         return maybeDeferred(self.now, work)
 

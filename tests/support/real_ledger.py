@@ -51,9 +51,9 @@ class RealLedger:
         """See ``Ledger.read``."""
         return self._done(self.ledger.read(work))
 
-    def write(self, work: Work[T]) -> Deferred[T]:
+    def write(self, work: Work[T], turn: str | None = None) -> Deferred[T]:
         """See ``Ledger.write``."""
-        return self._done(self.ledger.write(work))
+        return self._done(self.ledger.write(work, turn))
 
     def now(self, work: Work[T]) -> Any:
         """Run ``work`` in a transaction and return what it returns; for set-up and checks."""

@@ -37,10 +37,13 @@ _SAVES = text(
 
 def stored(host: Host, players: Sequence[Player]) -> tuple[int, int]:
     """Compare the database with what was acknowledged; the saves and transactions found there."""
-    with database.ledger(host) as tx:
+
+    def work(tx: Connection) -> tuple[int, int]:
         _accounts(tx, players)
         saves = sum(_character(tx, one) for one in players)
         return saves, sum(owned.stored(tx, one) for one in players)
+
+    return database.transact(host, work)
 
 
 def _accounts(tx: Connection, players: Sequence[Player]) -> None:

@@ -94,7 +94,7 @@ class EventLog:
             self._record(tx, call, account_id, said, notes)
             return said, notes
 
-        said, notes = await self.ledger.write(whole)
+        said, notes = await self.ledger.write(whole, turn=account_id)
         if isinstance(said, Refusal):
             raise said
         return said, notes

@@ -132,6 +132,7 @@ _DROP_INVITE = delete(INVITE_CODES).where(INVITE_CODES.c.code == bindparam("want
 _GAMESERVER_KEY = select(GAMESERVER_KEYS.c.key_hash).where(
     GAMESERVER_KEYS.c.key_hash == bindparam("key_hash")
 )
+_UNQUEUE = delete(QUEUED_KEYS).where(QUEUED_KEYS.c.key == bindparam("wanted"))
 _DROP_GAMESERVER_KEY = delete(GAMESERVER_KEYS).where(
     GAMESERVER_KEYS.c.key_hash == bindparam("key_hash")
 )
@@ -276,8 +277,7 @@ def move_queued_keys(tx: Connection) -> int:
     keys = list(tx.execute(select(QUEUED_KEYS.c.key)).scalars())
     for key in keys:
         add_game_server_key(tx, key)
-    if keys:
-        tx.execute(delete(QUEUED_KEYS))
+        tx.execute(_UNQUEUE, {"wanted": key})  # one that comes meanwhile is for the next start
     return len(keys)
 
 

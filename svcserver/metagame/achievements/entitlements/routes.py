@@ -118,7 +118,7 @@ class Entitlements:
                 return show(rules.with_defaults(held, defaults, at), at)
             return listing(tx, account, defaults, self.now())
 
-        return Answer(200, {"entitlements": await self.ledger.write(first_use)})
+        return Answer(200, {"entitlements": await self.ledger.write(first_use, turn=account)})
 
     @routes.row(
         "POST",

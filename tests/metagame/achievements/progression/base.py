@@ -41,11 +41,11 @@ class Achieving(SynchronousTestCase):
         """Let every write be rolled back once and run again, as the ledgers may."""
         ledger, write = self.game.ledger, self.game.ledger.write
 
-        def again(work: Any) -> Any:
+        def again(work: Any, turn: str | None = None) -> Any:
             with ledger.engine.connect() as tx:
                 work(tx)
                 tx.rollback()
-            return write(work)
+            return write(work, turn)
 
         self.patch(ledger, "write", again)
 

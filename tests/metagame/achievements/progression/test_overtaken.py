@@ -30,13 +30,13 @@ class Overtaken(RealLedger):
 
     other: Callable[[], Any] | None = None
 
-    def write(self, work: Work[Any]) -> Deferred[Any]:
+    def write(self, work: Work[Any], turn: str | None = None) -> Deferred[Any]:
         """See ``Ledger.write``."""
         other, self.other = self.other, None
         if other is None or is_sqlite(self.engine):
             if other is not None:
                 other()
-            return super().write(work)
+            return super().write(work, turn)
         runs: list[int] = []
 
         def overtaken(tx: Connection) -> Any:
@@ -46,7 +46,7 @@ class Overtaken(RealLedger):
                 other()
             return work(tx)
 
-        return super().write(overtaken)
+        return super().write(overtaken, turn)
 
 
 class OvertakenTests(SynchronousTestCase):

@@ -1,0 +1,85 @@
+"""Game-server keys that an owner queues while services start. Spec: 1 §2."""
+
+from __future__ import annotations
+
+from threading import Event, Thread
+from typing import Any
+
+from sqlalchemy import Connection, insert, select
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.db import migrations
+from svcserver.db.engine import database_url, make_engine
+from svcserver.db.transaction import transact, transaction
+from svcserver.metagame.accounts.store import (
+    QUEUED_KEYS,
+    add_game_server_key,
+    knows_game_server,
+    move_queued_keys,
+)
+from tests.support.postgres import fresh_database
+
+FIRST, LATER = "a" * 32, "b" * 32
+
+
+def put_in_queue(tx: Connection, key: str) -> None:
+    tx.execute(insert(QUEUED_KEYS), {"key": key})
+
+
+def queue(tx: Connection) -> list[str]:
+    return list(tx.execute(select(QUEUED_KEYS.c.key)).scalars())
+
+
+class QueuedKeysTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.engine = make_engine(database_url(fresh_database()))
+        self.addCleanup(self.engine.dispose)
+        migrations.upgrade(self.engine)
+        with transaction(self.engine) as tx:
+            put_in_queue(tx, FIRST)
+
+    def overtaken(self, other: Any) -> int:
+        """The keys that a start moves, when ``other`` is done after it has read the queue."""
+        runs: list[int] = []
+
+        def work(tx: Connection) -> int:
+            queue(tx)
+            runs.append(1)
+            if len(runs) == 1:
+                other()
+            return move_queued_keys(tx)
+
+        return transact(self.engine, work)
+
+    def test_one_that_comes_meanwhile_is_for_the_next_start(self) -> None:
+        def owner() -> None:
+            with transaction(self.engine) as tx:
+                put_in_queue(tx, LATER)
+
+        self.overtaken(owner)
+        transact(self.engine, move_queued_keys)
+        with transaction(self.engine) as tx:
+            self.assertEqual(queue(tx), [])
+            self.assertTrue(knows_game_server(tx, FIRST) and knows_game_server(tx, LATER))
+
+    def test_two_services_that_start_at_once_both_start(self) -> None:
+        self.assertEqual(self.overtaken(lambda: transact(self.engine, move_queued_keys)), 0)
+
+    def test_one_waits_for_the_other_that_has_not_committed(self) -> None:
+        added, moved = Event(), list[int]()
+
+        def start() -> None:
+            added.wait(20)
+            moved.append(transact(self.engine, move_queued_keys))
+
+        second = Thread(target=start)
+        second.start()
+
+        def first(tx: Connection) -> None:
+            add_game_server_key(tx, FIRST)
+            added.set()
+            second.join(0.1)  # in vain: it waits for this transaction
+
+        transact(self.engine, first)
+        second.join(20)
+        self.assertEqual(moved, [1])
