@@ -11,9 +11,10 @@ from twisted.logger import Logger
 
 from svcserver.allowlist.entries import Full, InvalidIp
 from svcserver.allowlist.helper import Helper
+from svcserver.http.crosssite import is_loopback
 from svcserver.kernel import json
 from svcserver.kernel.secrets import Secret
-from svcserver.web.request import HttpRequest, is_loopback
+from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
 
 log = Logger()
@@ -56,7 +57,7 @@ class Desk:
             return self.page(500, None)
 
     def _refusal(self, request: HttpRequest) -> Answer | None:
-        if not is_loopback(request.peer):
+        if not is_loopback(request.peer) or request.foreign():
             return say(403, {"error": "forbidden"})
         methods = METHODS.get(request.path)
         if methods is None:

@@ -26,10 +26,11 @@ from svcserver.content.news import News
 from svcserver.content.ranges import Span
 from svcserver.content.shelf import Shelf
 from svcserver.content.streams import Slot, Slots
+from svcserver.http.crosssite import is_loopback, names_this_machine
 from svcserver.kernel import json
 from svcserver.kernel.refusals import Malformed, Missing, Refusal
 from svcserver.web.begin import begin
-from svcserver.web.request import HttpRequest, is_loopback
+from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer, logged_path
 
 log = Logger()
@@ -272,6 +273,8 @@ _FIXED: dict[bytes, Handler] = {
 
 def _find(request: HttpRequest) -> tuple[Handler | None, Answer]:
     """The handler, or None and the refusal: route first, then method."""
+    if _misnamed(request):
+        return None, refuse(403, "forbidden")
     handler = _FIXED.get(request.path)
     if handler is None and request.path.startswith(FILES):
         handler = Desk.game_file
@@ -282,6 +285,17 @@ def _find(request: HttpRequest) -> tuple[Handler | None, Answer]:
     if request.method not in ("GET", "HEAD"):
         return None, refuse(405, "method_not_allowed", {**_public(request), **ALLOW})
     return handler, Answer()
+
+
+def _misnamed(request: HttpRequest) -> bool:
+    """Whether a web page reaches us on loopback under a name that is not ours.
+
+    Public answers are for every page, but not under every name. What the gateway passes on
+    has the name that it has there.
+    """
+    if request.proxied or not is_loopback(request.peer):
+        return False
+    return not all(map(names_this_machine, _sent(request, b"host")))
 
 
 def _public(request: HttpRequest) -> dict[str, str]:

@@ -8,6 +8,7 @@ from attrs import frozen
 from sqlalchemy.engine import URL
 
 from svcserver.db.engine import DEFAULT_URL, database_url
+from svcserver.http.crosssite import is_loopback
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import (
     Bad,
@@ -29,7 +30,6 @@ from svcserver.kernel.settings import (
     port as port_number,
 )
 from svcserver.web.logs import level_word
-from svcserver.web.request import is_loopback
 
 DEFAULT_ENTITLEMENTS = ("season09b_premium", "season_premium_any", "season_free_any")
 

@@ -1,20 +1,16 @@
 """Only the local game may use the relay: a request's head in, a refusal or nothing out. Pure.
 
-A web page open on the same PC can reach the relay's port too; what gives it away is the
-Host, the Origin or a ``Sec-Fetch`` header. Spec: 2 §4 Launcher relay.
+The check of ``http.crosssite``, and stricter: the game is no browser, and calls loopback by one
+of three names. Spec: 2 §4 Launcher relay.
 """
 
 from __future__ import annotations
 
-import ipaddress
-import re
 from collections.abc import Sequence
-from functools import lru_cache
 
 from attrs import frozen
 
-_LOCAL_HOST = re.compile(rb"(?:127\.0\.0\.1|localhost|\[::1\])(?::[0-9]{1,5})?", re.I)
-_LOCAL_ORIGIN = re.compile(rb"https?://" + _LOCAL_HOST.pattern, re.I)
+from svcserver.http.crosssite import LOOPBACK_HOST, LOOPBACK_ORIGIN, is_loopback
 
 
 @frozen
@@ -38,9 +34,9 @@ def refusal(
     if not is_loopback(peer):
         return No(403, "forbidden", "peer")
     hosts, origins, fetched = _tell_tales(headers)
-    if len(hosts) != 1 or not _LOCAL_HOST.fullmatch(hosts[0]):
+    if len(hosts) != 1 or not LOOPBACK_HOST.fullmatch(hosts[0]):
         return No(403, "forbidden", "host")
-    if not all(_LOCAL_ORIGIN.fullmatch(origin) for origin in origins):
+    if not all(LOOPBACK_ORIGIN.fullmatch(origin) for origin in origins):
         return No(403, "forbidden", "origin")
     if fetched and not upgrade:
         return No(403, "forbidden", "sec_fetch")
@@ -66,14 +62,3 @@ def _tell_tales(
         elif name.startswith(b"sec-fetch-"):
             fetched = True
     return hosts, origins, fetched
-
-
-@lru_cache(maxsize=64)
-def is_loopback(peer: str) -> bool:
-    """Whether a caller is on this machine."""
-    try:
-        address = ipaddress.ip_address(peer.partition("%")[0])
-    except ValueError:
-        return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    return bool((mapped or address).is_loopback)

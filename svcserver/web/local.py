@@ -1,7 +1,7 @@
 """The gate of services that only this machine may call: deploy server, allowlist helper.
 
-A caller that is not loopback, or that any proxy touched, gets 403 before its body is
-read. Spec: 2 §4 Deploy server.
+A caller that is not loopback, that any proxy touched, or that is a web page of somebody else
+(``http.crosssite``) gets 403 before its body is read. Spec: 2 §4 Deploy server.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
+from svcserver.http.crosssite import is_loopback
 from svcserver.kernel.refusals import Forbidden
-from svcserver.web.request import HttpRequest, is_loopback
+from svcserver.web.request import HttpRequest
 from svcserver.web.routes import NOBODY, Answer, Caller, Row
 
 
@@ -39,5 +40,5 @@ class LocalGate:
 
 
 def is_direct(request: HttpRequest) -> bool:
-    """From loopback, and no proxy on the way."""
-    return is_loopback(request.peer) and not request.proxied
+    """From loopback, with no proxy on the way and no foreign web page behind it."""
+    return is_loopback(request.peer) and request.direct

@@ -22,6 +22,7 @@ from twisted.web.server import Site
 
 from svcserver.kernel.counters import MEANINGS, Counted, Counters
 from svcserver.web.front import Done
+from svcserver.web.request import HttpRequest
 from svcserver.web.serving import Listening
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -69,11 +70,19 @@ class MetricsPage(Resource):
 
     def render_GET(self, request: Any) -> bytes:
         """The text format."""
+        if _foreign(request):
+            request.setResponseCode(403)
+            return b""
         if request.path != b"/metrics":
             request.setResponseCode(404)
             return b""
         request.setHeader("content-type", CONTENT_TYPE)
         return generate_latest(self._registry)
+
+
+def _foreign(request: Any) -> str:
+    peer = request.getClientAddress().host
+    return HttpRequest("GET", request.path, b"", request.requestHeaders, peer).foreign()
 
 
 class _QuietSite(Site):
@@ -87,7 +96,7 @@ class _QuietSite(Site):
 
 @frozen
 class CountingRefusals:
-    """An observer of the front door: 4xx answers by their status, 429s also by their row."""
+    """An observer of the front door: 4xx answers by their reason or status, 429s by their row."""
 
     counters: Counters
 
@@ -95,7 +104,7 @@ class CountingRefusals:
         """Count one request, if it was refused."""
         if not 400 <= done.status < 500:
             return
-        self.counters.add(Counted.REFUSALS, str(done.status))
+        self.counters.add(Counted.REFUSALS, done.request.refused or str(done.status))
         if done.status == 429:
             self.counters.add(Counted.THROTTLED, done.row.name if done.row else "")
 

@@ -7,6 +7,8 @@ from urllib.parse import parse_qsl
 
 from attrs import define, field
 
+from svcserver.http.crosssite import foreign
+
 PROXY_HEADERS = (
     b"x-svc-gateway",
     b"x-forwarded-for",
@@ -32,6 +34,7 @@ class HttpRequest:
     headers: Any = field(repr=False)  # whatever offers getRawHeaders and hasHeader
     peer: str
     body: bytes = field(default=b"", repr=False)
+    refused: str = ""  # why the request was refused, for the figures
     hopeless: bool = False  # will never be answered: a service that stops need not wait
     _arguments: list[tuple[str, str]] | None = field(default=None, init=False, repr=False)
 
@@ -53,6 +56,28 @@ class HttpRequest:
         sent = self.headers.hasHeader
         return any(sent(name) for name in PROXY_HEADERS)
 
+    @property
+    def direct(self) -> bool:
+        """Whether nothing stands between the caller and us: no proxy, and no foreign web page."""
+        if self.proxied:
+            self.refused = "proxied"
+        else:
+            self.refused = self.foreign()
+        return not self.refused
+
+    def foreign(self) -> str:
+        """Which field gives a web page of somebody else away; empty where none does."""
+        sent = self.headers.getRawHeaders
+        return foreign(
+            self.method,
+            self.peer,
+            hosts=sent(b"host") or (),
+            origins=sent(b"origin") or (),
+            sites=sent(b"sec-fetch-site") or (),
+            modes=sent(b"sec-fetch-mode") or (),
+            destinations=sent(b"sec-fetch-dest") or (),
+        )
+
     def argument(self, name: str) -> str | None:
         """The first query argument of that name, or None."""
         found = self.arguments(name)
@@ -63,11 +88,6 @@ class HttpRequest:
         if self._arguments is None:
             self._arguments = parse_query(self.query)
         return [value for key, value in self._arguments if key == name]
-
-
-def is_loopback(address: str) -> bool:
-    """127.0.0.0/8 or ::1."""
-    return address.startswith("127.") or address == "::1"
 
 
 def without_nul(text: str) -> str:

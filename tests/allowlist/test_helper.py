@@ -162,7 +162,7 @@ class AnswerTests(HelperCase):
         channel = factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 1))
         transport = Wire(channel)
         channel.makeConnection(transport)
-        head = f"POST /allow HTTP/1.1\r\nHost: x\r\nX-Allowlist-Secret: {SECRET}\r\n"
+        head = f"POST /allow HTTP/1.1\r\nHost: localhost\r\nX-Allowlist-Secret: {SECRET}\r\n"
         channel.dataReceived(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
         channel.dataReceived(b"800\r\n" + b"x" * 0x800 + b"\r\n")
         self.assertIn(b"413", transport.value())

@@ -122,7 +122,7 @@ class DeskCase(SynchronousTestCase):
         head = dict(headers or {})
         if key is not None:
             head["x-svc-user-api-key"] = key
-        sent = self.site.request(method, "http://svc.invalid" + path, headers=head)
+        sent = self.site.request(method, "http://127.0.0.1" + path, headers=head)
         asked: Deferred[Page] = Deferred.fromCoroutine(_read(sent))
         self.flush()
         return asked

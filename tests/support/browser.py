@@ -84,7 +84,7 @@ class Browser:
         if game_server is not None:
             head["x-svc-gameserver-apikey"] = game_server
         stub = browsing(self.front)
-        url = "http://svc.invalid" + path
+        url = "http://127.0.0.1" + path
         asked = Deferred.fromCoroutine(_read(stub.request(method, url, headers=head, **sent)))
         self._stubs.append(stub)
         self.flush()

@@ -11,7 +11,7 @@ from svcserver.web.site import Answering, FrontFactory
 
 
 def browsing(front: Answering) -> StubTreq:
-    """``await browsing(door).get("http://svc.invalid/...")``; ``flush`` lets bytes flow."""
+    """``await browsing(door).get("http://127.0.0.1/...")``; ``flush`` lets bytes flow."""
     stub = StubTreq(Resource())
     agent: Any = stub._agent
     agent._serverFactory = FrontFactory(front, agent._memoryReactor)

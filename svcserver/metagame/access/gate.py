@@ -10,13 +10,14 @@ from typing import Protocol
 from attrs import define, frozen
 from twisted.internet.defer import Deferred
 
+from svcserver.http.crosssite import is_loopback
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden, Refusal, Unauthenticated
 from svcserver.metagame.access.tokens import InvalidToken, Tokens
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.settings import Settings
 from svcserver.web.front import UNPROVEN_BODY, BareError, PageError
-from svcserver.web.request import HttpRequest, is_loopback
+from svcserver.web.request import HttpRequest
 from svcserver.web.routes import NOBODY, Access, Answer, Caller, Row
 
 KEY = b"x-svc-user-api-key"
@@ -217,7 +218,7 @@ class Gate:
         self._local_only(request)
 
     def _key_offered(self, access: Access, request: HttpRequest) -> None:
-        if access is Access.ADMIN_KEY and request.proxied:
+        if access is Access.ADMIN_KEY and not request.direct:
             raise Forbidden("an admin calls directly")
         if self.settings.login and request.header(KEY) is None:
             raise Unauthenticated("no account key")
@@ -227,7 +228,7 @@ class Gate:
         return Caller(account.id, admin=account.is_admin, name=account.username)
 
     async def _direct(self, request: HttpRequest) -> Caller:
-        if request.proxied:
+        if not request.direct:
             raise Forbidden("an admin calls directly")
         return NOBODY
 

@@ -24,7 +24,7 @@ class BehalfWish(TypedDict):
 
 
 class Bare(Forbidden):
-    """A 403 without a body: an admin's act that came through a proxy."""
+    """A 403 without a body: an admin's act that came through a proxy or from a foreign web page."""
 
 
 @frozen
@@ -59,7 +59,7 @@ async def _sender(call: Call, directory: Directory) -> Account:
         if own is None:
             raise Unauthenticated
         return own
-    if call.request.proxied:
+    if not call.request.direct:
         raise Bare
     if not call.caller.admin:
         raise Forbidden("only an admin acts for another player", code="forbidden")

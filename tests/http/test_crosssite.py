@@ -1,0 +1,132 @@
+"""Which requests come from a web page of somebody else."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.http import crosssite
+from svcserver.http.crosssite import foreign, is_loopback, names_this_machine
+
+
+def seen(
+    method: str = "GET", peer: str = "127.0.0.1", host: str = "127.0.0.1:61000", **more: str
+) -> str:
+    """What is found of a request; ``origin``, ``site``, ``mode`` and ``dest`` where sent."""
+
+    def sent(name: str) -> list[bytes]:
+        return [more[name].encode()] if name in more else []
+
+    return foreign(
+        method,
+        peer,
+        hosts=[host.encode()] if host else [],
+        origins=sent("origin"),
+        sites=sent("site"),
+        modes=sent("mode"),
+        destinations=sent("dest"),
+    )
+
+
+class OwnTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.patch(crosssite, "own_names", lambda: frozenset(["my-host", "my-host.local"]))
+        names_this_machine.cache_clear()
+        self.addCleanup(names_this_machine.cache_clear)
+
+    def test_programs_pass_under_every_name_of_this_machine(self) -> None:
+        for host in (
+            "",  # HTTP/1.0
+            "127.0.0.1",
+            "127.0.0.1:61000",
+            "localhost:61000",
+            "LocalHost.",
+            "[::1]:61000",
+            "100.64.0.7:61000",
+            "192.168.1.2",
+            "[fd00::1]",
+            "my-host:61000",
+            "MY-HOST.local",
+        ):
+            self.assertEqual(seen(host=host), "", host)
+            self.assertEqual(seen("POST", host=host), "", host)
+
+    def test_a_name_that_was_pointed_at_us_does_not(self) -> None:
+        for host in (
+            "evil.example:61000",
+            "my-host.evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "127.0.0.1@evil.example",
+            "127.1",
+            "0x7f.1",
+            "[::1]evil.example",
+            "[evil.example]",
+            "127.0.0.1:61000:1",
+            "127.0.0.1 ",
+        ):
+            self.assertEqual(seen(host=host), "host", host)
+        self.assertEqual(foreign("GET", "::1", hosts=[b"a", b"a"], origins=(), sites=()), "host")
+
+    def test_whoever_has_another_address_may_call_us_what_he_wants(self) -> None:
+        """In private mode: nothing is given for being on loopback."""
+        self.assertEqual(seen(peer="100.64.0.9", host="games.example:61000"), "")
+        page = {"host": "games.example:61000", "peer": "100.64.0.9"}
+        self.assertEqual(seen("POST", origin="http://games.example:61000", **page), "")
+        self.assertEqual(seen("POST", origin="http://evil.example", **page), "origin")
+
+    def test_pages_of_ours_pass_and_others_do_not(self) -> None:
+        for origin in ("http://127.0.0.1:61000", "http://localhost:3000", "HTTPS://[::1]"):
+            self.assertEqual(seen("POST", origin=origin), "", origin)
+        for origin in (
+            "null",
+            "http://evil.example",
+            "http://127.0.0.1.evil.example",
+            "file://127.0.0.1",
+            "http://100.64.0.7:61000",
+            "http://localhost:61000 http://evil.example",
+            "",
+        ):
+            self.assertEqual(seen("POST", origin=origin), "origin", origin)
+        overlay = {"host": "100.64.0.7:61000", "peer": "100.64.0.7"}
+        self.assertEqual(seen("POST", origin="http://100.64.0.7:61000", **overlay), "")
+        self.assertEqual(seen("POST", origin="http://100.64.0.7:9", **overlay), "origin")
+        self.assertEqual(seen("POST", origin="http://localhost:9", **overlay), "origin")
+
+    def test_a_browser_says_whose_page_asks(self) -> None:
+        for site in ("none", "same-origin"):
+            self.assertEqual(seen(site=site), "")
+        for site in ("cross-site", "same-site", "something-new", ""):
+            self.assertEqual(seen(site=site), "sec_fetch", site)
+            self.assertEqual(seen(site=site, mode="no-cors", dest="image"), "sec_fetch")
+            self.assertEqual(seen(site=site, mode="navigate", dest="iframe"), "sec_fetch")
+
+    def test_a_link_may_stand_on_any_page_but_no_form(self) -> None:
+        link = {"site": "cross-site", "mode": "navigate", "dest": "document"}
+        self.assertEqual(seen(**link), "")
+        self.assertEqual(seen("POST", **link), "sec_fetch")
+        self.assertEqual(seen(host="evil.example", **link), "host")
+
+    @given(st.binary(max_size=40))
+    def test_no_other_host_is_ours(self, host: bytes) -> None:
+        if not names_this_machine(host):
+            return
+        name = host.decode().lower()
+        name = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
+        if name.removesuffix(".") not in ("localhost", "my-host", "my-host.local"):
+            ipaddress.ip_address(name.removesuffix("."))
+
+
+class LoopbackTests(SynchronousTestCase):
+    def test_who_is_on_this_machine(self) -> None:
+        for peer in ("127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "::1%lo"):
+            self.assertTrue(is_loopback(peer), peer)
+        for peer in ("10.0.0.1", "::2", "", "localhost", "127.0.0.1.evil", "::ffff:10.0.0.1"):
+            self.assertFalse(is_loopback(peer), peer)
+
+    def test_a_machine_has_a_name(self) -> None:
+        for name in crosssite.own_names():
+            self.assertEqual(name, name.lower())
