@@ -13,8 +13,7 @@ from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Out
 from svcserver.kernel import json
 from svcserver.metagame.owner.status.build import Build
-from svcserver.metagame.parts import Parts
-from svcserver.metagame.service import front_door
+from svcserver.metagame.service import Metagame
 from svcserver.metagame.settings import Settings
 from svcserver.web.openapi import document
 
@@ -25,7 +24,7 @@ def openapi(host: Host, out: Out) -> None:
     """Print the OpenAPI document of the routes that this host's settings switch on."""
     settings = evolve(host.settings("metagame", Settings), log_bodies=False)  # opens no file
     nothing: Any = None  # the rows are only listed, never called
-    parts = Parts.of(settings, nothing, Clock(), time.time, nothing)
-    said = document(front_door(parts).rows, "svc-metagame", Build.of(settings).version)
+    game = Metagame(settings, nothing, Clock(), time.time, nothing)
+    said = document(game.front_door().rows, "svc-metagame", Build.of(settings).version)
     out.data(said)
     out.say(json.dump(said).decode())

@@ -106,3 +106,17 @@ class SessionsEnded:
 
     account_id: AccountId
     not_before: int
+
+
+@define
+class News:
+    """The signals between features; ``metagame/service.py`` connects who hears which."""
+
+    heard: Signal[Heard] = field(factory=Signal)
+    blocked: Signal[Blocked] = field(factory=Signal)
+    unfriended: Signal[Unfriended] = field(factory=Signal)
+    friend_accepted: Signal[FriendAccepted] = field(factory=Signal)
+    party_changed: Signal[PartyChanged] = field(factory=Signal)
+    guild_changed: Signal[GuildChanged] = field(factory=Signal)
+    renamed: Signal[Renamed] = field(factory=Signal)
+    sessions_ended: Signal[SessionsEnded] = field(factory=Signal)

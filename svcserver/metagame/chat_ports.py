@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +14,23 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from svcserver.chat.ports import About, BadToken
+from svcserver.db.ledger import Ledger
+from svcserver.kernel.counters import Counters
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.settings import BadSetting, load
-from svcserver.metagame.access.tokens import InvalidToken
+from svcserver.kernel.signals import News
+from svcserver.metagame.access.tokens import InvalidToken, Tokens
 from svcserver.metagame.accounts.store import SqlAccounts
-from svcserver.metagame.owner.dashboard.shown import MAX_NAMES, MAX_ROOMS, ChatFigures, ChatRoom
-from svcserver.metagame.parts import Parts
+from svcserver.metagame.owner.dashboard.shown import (
+    MAX_NAMES,
+    MAX_ROOMS,
+    ChatFigures,
+    ChatRoom,
+    Shown,
+)
 from svcserver.metagame.social.friends.store import BLOCKS, SqlFriends
 from svcserver.metagame.social.guilds.store import SqlGuilds
+from svcserver.metagame.social.parties.rules import Parties
 
 if TYPE_CHECKING:
     from svcserver.chat.hall import Hall
@@ -36,25 +45,28 @@ _BLOCKED_BY = select(BLOCKS.c.blocker).where(BLOCKS.c.blocked == bindparam("me")
 class ChatGame:
     """The Game of the chat."""
 
-    parts: Parts
+    tokens: Tokens
+    ledger: Ledger
+    parties: Parties
+    now: Callable[[], float]
+    guilds: bool  # whether there are any
 
     def account_of(self, token: str) -> AccountId:
         """Whom a player token speaks for; raises BadToken."""
         try:
-            return self.parts.tokens.verify(token)
+            return self.tokens.verify(token)
         except InvalidToken:
             expired = _claims(token).get("exp")
-            old = isinstance(expired, int | float) and expired <= self.parts.now()
+            old = isinstance(expired, int | float) and expired <= self.now()
             raise BadToken("expired" if old else "bad-token") from None
 
     def about(self, account: AccountId) -> Deferred[About | None]:
         """Name, guild, friends and blocks, in one read."""
-        guilds = self.parts.settings.guilds
-        return self.parts.ledger.read(lambda tx: _about(tx, account, guilds))
+        return self.ledger.read(lambda tx: _about(tx, account, self.guilds))
 
     def party_of(self, account: AccountId) -> str | None:
         """The id of the account's party."""
-        party = self.parts.parties.of(account, self.parts.now())
+        party = self.parties.of(account, self.now())
         return None if party is None else party.id
 
 
@@ -82,13 +94,18 @@ def _claims(token: str) -> dict[str, Any]:
     return claims
 
 
-def chat_part(parts: Parts, environ: Mapping[str, str], reactor: Any) -> IService | None:
-    """The chat, joined to the game's news; None without CHAT=1.
+def chat_part(
+    asks: ChatGame,
+    news: News,
+    shown: Shown,
+    counters: Counters,
+    environ: Mapping[str, str],
+    reactor: Any,
+) -> IService:
+    """The chat, joined to the game's news.
 
     A bad value of its own is one error line: the metagame runs on without chat.
     """
-    if not parts.settings.chat:
-        return None
     from svcserver.chat.service import chat_service
     from svcserver.chat.settings import Settings, check
 
@@ -97,10 +114,10 @@ def chat_part(parts: Parts, environ: Mapping[str, str], reactor: Any) -> IServic
         check(settings)
     except BadSetting as why:
         return NotStarted(str(why))
-    chat = chat_service(settings, ChatGame(parts), reactor, parts.now, parts.counters)
+    chat = chat_service(settings, asks, reactor, asks.now, counters)
     chat.warnings = warnings
-    hall, news = chat.hall, parts.news
-    parts.shown.chat = partial(figures, hall)
+    hall = chat.hall
+    shown.chat = partial(figures, hall)
     news.party_changed.connect(hall.on_party_changed)
     news.guild_changed.connect(hall.on_guild_changed)
     news.sessions_ended.connect(hall.on_sessions_ended)

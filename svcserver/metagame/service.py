@@ -1,47 +1,116 @@
-"""``svc-metagame``: makes and joins the parts; the only file that knows them all."""
+"""``svc-metagame``: the game and its process. The only file that knows every feature.
+
+``Metagame`` makes them, the lower wing first, and joins them by signals; ``makeService`` gives
+it a database, a port and a log. Feature tests make the same game without a process around it.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from attrs import define
-from sqlalchemy import Engine
 from treq.client import HTTPClient
-from twisted.application.service import IService, Service
-from twisted.internet.defer import Deferred
-from twisted.logger import Logger
+from twisted.application.service import IService
+from twisted.internet.interfaces import IReactorTime
 from twisted.python import usage
 from twisted.web.client import Agent, HTTPConnectionPool
 
-from svcserver.db import migrations
-from svcserver.db.engine import BadDatabase, SQLAlchemyError, describe, make_engine
 from svcserver.db.factory import ledger_for
+from svcserver.db.ledger import Ledger
 from svcserver.db.transaction import transact
+from svcserver.kernel.counters import Counters
 from svcserver.kernel.datafiles import BadData
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
 from svcserver.kernel.settings import BadSetting, with_env_file
+from svcserver.kernel.signals import News
+from svcserver.metagame.access.epochs import Epochs
 from svcserver.metagame.access.gate import Gate, Origin, is_own_address
-from svcserver.metagame.accounts.sessions import SessionWatch
-from svcserver.metagame.accounts.store import move_queued_keys
-from svcserver.metagame.belongings.features import Housekeeping
-from svcserver.metagame.chat_ports import chat_part
-from svcserver.metagame.features import build
+from svcserver.metagame.access.keys import Keys
+from svcserver.metagame.access.relayed import Relayed
+from svcserver.metagame.access.tokens import Tokens
+from svcserver.metagame.accounts.directory import Directory
+from svcserver.metagame.accounts.eventlog import EventLog
+from svcserver.metagame.accounts.invites import Invites
+from svcserver.metagame.accounts.login import Login
+from svcserver.metagame.accounts.lookups import Lookups
+from svcserver.metagame.accounts.management import AccountManagement
+from svcserver.metagame.accounts.registration import Registration
+from svcserver.metagame.accounts.sessions import Sessions, SessionWatch
+from svcserver.metagame.achievements.bounties.acts import BountyActs
+from svcserver.metagame.achievements.bounties.routes import BountyRoutes, load_game_data
+from svcserver.metagame.achievements.breadcrumbs.routes import Breadcrumbs
+from svcserver.metagame.achievements.cooldowns.routes import Cooldowns
+from svcserver.metagame.achievements.encounters.routes import Encounters
+from svcserver.metagame.achievements.entitlements.routes import Entitlements
+from svcserver.metagame.achievements.entitlements.store import SqlEntitlements
+from svcserver.metagame.achievements.escalation import registry
+from svcserver.metagame.achievements.escalation.routes import Escalation, EscalationStub
+from svcserver.metagame.achievements.progression import config
+from svcserver.metagame.achievements.progression.management import ProgressionManagement
+from svcserver.metagame.achievements.progression.routes import HuntPass, Progression
+from svcserver.metagame.belongings.characters.routes import Characters
+from svcserver.metagame.belongings.characters.store import rename_characters
+from svcserver.metagame.belongings.currency.routes import Currency
+from svcserver.metagame.belongings.housekeeping import Housekeeping
+from svcserver.metagame.belongings.inventory.routes import Inventory
+from svcserver.metagame.belongings.inventory.rules import Policy
+from svcserver.metagame.belongings.loadouts.routes import Loadouts
+from svcserver.metagame.belongings.loadouts.rules import load as load_loadout_defaults
+from svcserver.metagame.belongings.savehistory.routes import SaveHistory
+from svcserver.metagame.belongings.savehistory.rules import Retention
+from svcserver.metagame.belongings.savehistory.store import Thinning
+from svcserver.metagame.belongings.shop.catalogue import load as load_catalogue
+from svcserver.metagame.belongings.shop.routes import ClosedStore, Store
+from svcserver.metagame.chat_ports import ChatGame, chat_part
+from svcserver.metagame.database import open_database
 from svcserver.metagame.owner.bodylog import BodyLog
 from svcserver.metagame.owner.dashboard.document import ApiDocument
+from svcserver.metagame.owner.dashboard.pages import DashboardPages
+from svcserver.metagame.owner.dashboard.routes import Dashboard
+from svcserver.metagame.owner.dashboard.shown import Shown
 from svcserver.metagame.owner.dashboard.watching import HealthWatch
-from svcserver.metagame.owner.health.figures import metrics_part
-from svcserver.metagame.owner.health.watching import Counting, LoopWatch
+from svcserver.metagame.owner.health.figures import figures
+from svcserver.metagame.owner.health.routes import BackendHealth
+from svcserver.metagame.owner.health.rules import Health
+from svcserver.metagame.owner.health.watching import Counting, LoopWatch, ReadLimit
+from svcserver.metagame.owner.management.instances import DeployedInstances, Titles
+from svcserver.metagame.owner.management.online_list import OnlineList
+from svcserver.metagame.owner.management.server_status import ServerStatus
+from svcserver.metagame.owner.status.banner import Banner
 from svcserver.metagame.owner.status.build import Build
-from svcserver.metagame.parts import Parts
+from svcserver.metagame.owner.status.fixed import FixedReplies
+from svcserver.metagame.play.matchmaking.deploy_client import DeployClient
+from svcserver.metagame.play.matchmaking.launches import Launches
+from svcserver.metagame.play.matchmaking.launching import Launching
+from svcserver.metagame.play.matchmaking.routes import Matchmaking
+from svcserver.metagame.play.matchmaking.rules import Matchmaker
+from svcserver.metagame.play.presence.online import Online, OnlineInMemory
+from svcserver.metagame.play.presence.routes import Presence
 from svcserver.metagame.settings import Settings, check
+from svcserver.metagame.social.friends.book import FriendBook
+from svcserver.metagame.social.friends.management import FriendManagement
+from svcserver.metagame.social.friends.routes import Friends
+from svcserver.metagame.social.friends.store import Blocks
+from svcserver.metagame.social.guilds.book import GuildBook
+from svcserver.metagame.social.guilds.management import GuildManagement
+from svcserver.metagame.social.guilds.routes import GuildRoutes, GuildStubs
+from svcserver.metagame.social.guilds.store import drop_invites_between
+from svcserver.metagame.social.parties.management import PartyManagement
+from svcserver.metagame.social.parties.routes import Inviting, PartyRoutes
+from svcserver.metagame.social.parties.rules import Parties, PartiesInMemory
+from svcserver.metagame.social.slayerlinks.acts import SlayerLinkActs
+from svcserver.metagame.social.slayerlinks.routes import SlayerLinkRoutes
+from svcserver.metagame.social.slayerlinks.store import cancel_between
 from svcserver.web.front import FrontDoor, Observer
-from svcserver.web.metrics import CountingRefusals
+from svcserver.web.metrics import CountingRefusals, metrics
 from svcserver.web.requestlog import RequestLog
+from svcserver.web.routes import Feature
 from svcserver.web.serving import (
     ENV_FILE,
+    Closing,
     House,
     InTurn,
     Listening,
@@ -51,8 +120,214 @@ from svcserver.web.serving import (
 )
 from svcserver.web.site import FrontFactory
 
-log = Logger()
 NAME = "svc-metagame"
+
+
+class Metagame:
+    """The joined game: what its features share, and every feature.
+
+    ``now`` gives epoch seconds, ``clock`` timers; ``http`` is a treq client for the deploy server.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        ledger: Ledger,
+        clock: IReactorTime,
+        now: Callable[[], float],
+        http: Any,
+    ) -> None:
+        self.settings, self.ledger, self.clock, self.now = settings, ledger, clock, now
+        self.news = News()
+        self.epochs = Epochs(self.news.sessions_ended)
+        keys = Keys.read(
+            settings.signing_private_key, settings.signing_public_key, settings.verify_keys
+        )
+        self.tokens = Tokens(now, keys, self.epochs)
+        self.relayed = Relayed(now)
+        self.directory = Directory(ledger, now, by_id=settings.login == "NONE")
+        self.registration = Registration(settings.registration_mode)
+        self.sessions = Sessions(ledger, self.epochs, now)
+        self.events = EventLog(ledger, now, self.relayed)
+        self.policy = Policy(
+            settings.inventory_refuse_overspend, settings.inventory_report_removals
+        )
+        self.parties: Parties = PartiesInMemory()
+        self.guilds = GuildBook(settings, ledger, now, self.news.guild_changed)
+        self.online: Online = OnlineInMemory()
+        self.matchmaker = Matchmaker(Launches(settings.launch_cooldown_s))
+        deploy_s = settings.deploy_timeout_ms / 1000
+        self.deploy = DeployClient(http, clock, settings.deployserver_url, deploy_s)
+        self.about = Build.of(settings)
+        self.health = Health()
+        self.reads = ReadLimit(now)
+        self.shown = Shown()
+        self.counters = Counters()
+        self._join()
+
+    def _join(self) -> None:
+        """Who hears of what; the chat joins in ``join_chat``."""
+        news, now = self.news, self.now
+        news.heard.connect(lambda one: self.parties.hear(one.account_id, now()))
+        news.heard.connect(lambda one: self.guilds.activity.hear(one.account_id, now()))
+        news.blocked.connect(self.parties.on_blocked)
+        self.parties.changed.connect(news.party_changed.send)
+        news.party_changed.connect(lambda one: self.matchmaker.left_party(one.party_id, one.left))
+        news.sessions_ended.connect(lambda one: self.parties.leave(one.account_id, now()))
+        news.sessions_ended.connect(lambda one: self.matchmaker.forget(one.account_id))
+        news.sessions_ended.connect(lambda one: self.online.forget(one.account_id))
+
+    def features(self) -> Iterator[Feature]:
+        """Every feature, each after those it may use; raises BadData for a bad data file."""
+        yield from self._accounts()
+        yield from self._belongings()
+        yield from self._achievements()
+        yield from self._social()
+        yield from self._play()
+        yield from self._owner()
+
+    def _accounts(self) -> Iterator[Feature]:
+        yield Login(self.settings, self.directory, self.tokens)
+        yield Lookups(self.settings, self.directory, self.now)
+        yield AccountManagement(
+            self.ledger,
+            self.tokens,
+            self.registration,
+            self.now,
+            self.news.renamed,
+            also_rename=(rename_characters,),
+            busy=self.reads.busy,
+        )
+        yield Invites(self.ledger)
+
+    def _belongings(self) -> Iterator[Feature]:
+        settings, ledger, now = self.settings, self.ledger, self.now
+        thin, granted = self._thinning, settings.entitlements_default
+        catalogue = load_catalogue(repeatable=settings.store_repeatable_tokens)
+        yield Characters(ledger, now, thin.characters if thin is not None else None)
+        yield Inventory(self.policy, ledger, now, self.relayed)
+        yield Currency.of(ledger, from_inventory=settings.balance_from_inventory)
+        yield ClosedStore()
+        yield Store(catalogue, self.policy, lambda tx: SqlEntitlements(tx, granted), ledger, now)
+        yield Loadouts(
+            load_loadout_defaults(),
+            settings.real_progression,
+            ledger,
+            now,
+            self.relayed,
+            thin.loadouts if thin is not None else None,
+        )
+        yield SaveHistory(ledger, now)
+
+    @cached_property
+    def _thinning(self) -> Thinning | None:
+        keep = self.settings.save_history_keep
+        if keep is None:
+            return None
+        hourly, daily = self.settings.save_history_hourly, self.settings.save_history_daily
+        return Thinning(Retention(keep, hourly, daily))
+
+    def _achievements(self) -> Iterator[Feature]:
+        settings, ledger, now, events = self.settings, self.ledger, self.now, self.events
+        tracks = config.load(settings.progression_config_dir, settings.active_hunt_pass)
+        yield Entitlements(settings, ledger, now, events)
+        yield Progression(settings, tracks, ledger, now, events)
+        yield HuntPass(settings, tracks, ledger, events)
+        yield ProgressionManagement(settings, tracks, ledger, now, events)
+        yield EscalationStub()
+        yield Escalation(settings, registry.load(), ledger, events)
+        yield Cooldowns(settings, ledger, now, events)
+        yield BountyRoutes(settings, load_game_data(), BountyActs(ledger, now, events))
+        yield Encounters(ledger)
+        yield Breadcrumbs(ledger)
+
+    def _social(self) -> Iterator[Feature]:
+        ledger, now, news = self.ledger, self.now, self.news
+        inviting = Inviting(self.parties, self.directory, Blocks(ledger), now)
+        yield PartyRoutes(self.settings, inviting, news.heard, self.matchmaker)
+        yield PartyManagement(inviting)
+        book = FriendBook(
+            ledger,
+            now,
+            news.blocked,
+            news.unfriended,
+            news.friend_accepted,
+            also_block=(drop_invites_between, cancel_between),
+            also_unfriend=(cancel_between,),
+        )
+        yield Friends(ledger, book)
+        yield FriendManagement(self.directory, book)
+        yield GuildRoutes(ledger, self.guilds)
+        yield GuildStubs()
+        yield GuildManagement(self.directory, ledger, self.guilds)
+        yield SlayerLinkRoutes(SlayerLinkActs(ledger, now))
+
+    def _play(self) -> Iterator[Feature]:
+        launching = Launching(self.matchmaker, self.deploy, self.clock, self.now)
+        heard, now = self.news.heard, self.now
+        yield Presence(self.online, heard, now)
+        yield Matchmaking(self.settings, self.matchmaker, launching, self.parties, heard, now)
+
+    def _owner(self) -> Iterator[Feature]:
+        settings, now = self.settings, self.now
+        yield Banner.of(settings, self.about)
+        yield FixedReplies()
+        yield ServerStatus(
+            settings,
+            self.about,
+            self.registration,
+            self.online,
+            self.directory,
+            DeployedInstances(self.deploy, self.matchmaker, Titles.load(), settings.city_title),
+            now,
+            started_at=now(),
+        )
+        yield OnlineList(settings, self.online, self.matchmaker, now)
+        yield BackendHealth(self.health, self.reads.busy, now, started_at=now())
+        yield DashboardPages()
+        yield Dashboard(self.shown, self.ledger, now, ReadLimit(now).busy)
+
+    def front_door(self, *observers: Observer) -> FrontDoor:
+        """Every row of the game behind the gate; a data file that is no good ends the start."""
+        settings = self.settings
+        observers = (*observers, CountingRefusals(self.counters))
+        if settings.backend_health:
+            observers = (*observers, Counting(self.health.requests, self.now))
+        if settings.log_bodies:
+            bodies = BodyLog(Path(settings.body_log_file), settings.body_log_per_path, self.now)
+            observers = (*observers, bodies.check())
+        gate = Gate(settings, self.tokens, self.directory, Origin(settings, is_own_address))
+        traces = not settings.production
+        door = FrontDoor(
+            gate, settings, traces=traces, observers=observers, unmatched=gate.unmatched
+        )
+        try:
+            features = list(self.features())
+        except BadData as why:
+            raise SystemExit(f"{NAME}: {why}") from None
+        return door.mount(*features, ApiDocument(lambda: door.rows, self.about.version))
+
+    def watches(self, reactor: Any) -> Iterator[IService]:
+        """What looks at the others, where the owner wants it."""
+        if self.settings.backend_health:
+            yield LoopWatch(reactor, self.health.loop)
+            yield HealthWatch(reactor, self.shown.health, self.health, self.online, self.now)
+
+    def metrics(self, reactor: Any) -> IService | None:
+        """The figures on loopback; None while METRICS_PORT is unset."""
+        settings = self.settings
+        if settings.metrics_port is None:
+            return None
+        health = self.health if settings.backend_health else None
+        known = figures(self.online, self.now, health)
+        return metrics(reactor, "metagame", settings.metrics_port, known, self.counters)
+
+    def chat(self, environ: dict[str, str], reactor: Any) -> IService | None:
+        """The chat, joined to the game's news; None without CHAT=1."""
+        if not self.settings.chat:
+            return None
+        asks = ChatGame(self.tokens, self.ledger, self.parties, self.now, self.settings.guilds)
+        return chat_part(asks, self.news, self.shown, self.counters, environ, reactor)
 
 
 class Options(usage.Options):
@@ -78,90 +353,32 @@ def makeService(options: Options, reactor: Any = None) -> House:
         reactor = monotonic_reactor()
     settings = options.settings
     top = house(reactor, production=settings.production, level=settings.log_level)
-    engine = open_database(settings)
+    engine = open_database(NAME, settings)
     ledger = ledger_for(engine, reactor)
     pool = HTTPConnectionPool(reactor)
     http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
-    now = MonotonicClock().now
-    parts = Parts.of(settings, ledger, reactor, now, http)
-    transact(engine, parts.sessions.load)
-    parts.counters = top.counters
+    game = Metagame(settings, ledger, reactor, MonotonicClock().now, http)
+    transact(engine, game.sessions.load)
+    game.counters = top.counters
     file = options["env-file"]
-    parts.shown.folder = Path(file).parent if file else None
-    parts.shown.log.out = top.lines.out
-    top.lines.out = parts.shown.log  # which passes on what it keeps
-    door = front_door(parts, RequestLog(top.lines, settings.log_requests, counters=parts.counters))
+    game.shown.folder = Path(file).parent if file else None
+    game.shown.log.out = top.lines.out
+    top.lines.out = game.shown.log  # which passes on what it keeps
+    door = game.front_door(RequestLog(top.lines, settings.log_requests, counters=game.counters))
     address = settings.port, settings.bind_host
     answering = InTurn()  # a request that runs to its end still needs the database
     for part in (
         ledger,
-        Housekeeping(ledger, reactor, now),
-        SessionWatch(parts.sessions, reactor),
+        Housekeeping(ledger, reactor, game.now),
+        SessionWatch(game.sessions, reactor),
         Closing(pool.closeCachedConnections),
         Listening(reactor, "metagame", *address, FrontFactory(door, reactor)),
     ):
         part.setServiceParent(answering)
     warn_of(options.warnings).setServiceParent(top)
     answering.setServiceParent(top)
-    chat = chat_part(parts, with_env_file(file, os.environ), reactor)
-    for beside in (chat, *watches(parts, reactor)):
+    chat = game.chat(with_env_file(file, os.environ), reactor)
+    for beside in (chat, game.metrics(reactor), *game.watches(reactor)):
         if beside is not None:
             beside.setServiceParent(top)
     return top
-
-
-def watches(parts: Parts, reactor: Any) -> Iterator[IService | None]:
-    """What looks at the others, where the owner wants it."""
-    if parts.settings.backend_health:
-        yield LoopWatch(reactor, parts.health.loop)
-        yield HealthWatch(reactor, parts.shown.health, parts.health, parts.online, parts.now)
-    yield metrics_part(parts, reactor)
-
-
-def front_door(parts: Parts, *observers: Observer) -> FrontDoor:
-    """Every row of the game behind the gate; a data file that is no good ends the start."""
-    settings = parts.settings
-    observers = (*observers, CountingRefusals(parts.counters))
-    if settings.backend_health:
-        observers = (*observers, Counting(parts.health.requests, parts.now))
-    if settings.log_bodies:
-        bodies = BodyLog(Path(settings.body_log_file), settings.body_log_per_path, parts.now)
-        observers = (*observers, bodies.check())
-    origin = Origin(settings, is_own_address)
-    gate = Gate(settings, parts.tokens, parts.directory, origin)
-    traces = not settings.production
-    door = FrontDoor(gate, settings, traces=traces, observers=observers, unmatched=gate.unmatched)
-    version = Build.of(settings).version
-    try:
-        features = build(parts)
-    except BadData as why:
-        raise SystemExit(f"{NAME}: {why}") from None
-    return door.mount(*features, ApiDocument(lambda: door.rows, version))
-
-
-def open_database(settings: Settings) -> Engine:
-    """Migrate and prepare the database, before the first request and on purpose blocking."""
-    engine = make_engine(settings.database_url)
-    try:
-        migrations.upgrade(engine)
-        moved = transact(engine, move_queued_keys)
-    except BadDatabase as why:
-        raise SystemExit(f"{NAME}: DATABASE_URL: {why}") from None
-    except SQLAlchemyError as why:
-        raise SystemExit(
-            f"{NAME}: DATABASE_URL: the database cannot be used: {describe(why)}"
-        ) from None
-    if moved:
-        log.info("registered {count} queued game-server keys", count=moved)
-    return engine
-
-
-@define(eq=False, slots=False)
-class Closing(Service):
-    """Calls ``close`` when the service stops."""
-
-    close: Callable[[], Deferred[Any]]
-
-    def stopService(self) -> Deferred[Any]:
-        Service.stopService(self)
-        return self.close()

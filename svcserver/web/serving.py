@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from attrs import define, field
@@ -183,3 +184,14 @@ class Listening(Service):
         busy = self.factory.close_idle()
         if (not busy or self.reactor.seconds() >= deadline) and not closed.called:
             closed.callback(None)
+
+
+@define(eq=False, slots=False)
+class Closing(Service):
+    """Calls ``close`` when the service stops."""
+
+    close: Callable[[], Deferred[Any]]
+
+    def stopService(self) -> Deferred[Any]:
+        Service.stopService(self)
+        return self.close()

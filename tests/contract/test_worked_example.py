@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.metagame.service import Metagame
 from tests.support.game import Game
 
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
@@ -29,14 +31,13 @@ class WorkedExampleTests(SynchronousTestCase):
         self.assertEqual(game.browse("HEAD", "/GREETING/Bob", token=ann.token).status, 200)
 
     def patch_features(self, feature: Any) -> list[str]:
-        """The one line in ``features.py``."""
-        from svcserver.metagame import service
+        """The one line in ``service.py``."""
+        real, opened = Metagame.features, []
 
-        real, opened = service.build, []
-
-        def build(parts: Any) -> list[Any]:
+        def features(game: Metagame) -> Iterator[Any]:
             opened.append("greetings")
-            return [*real(parts), feature(parts.directory)]
+            yield from real(game)
+            yield feature(game.directory)
 
-        self.patch(service, "build", build)
+        self.patch(Metagame, "features", features)
         return opened

@@ -13,7 +13,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, MetaData, inspect, select
 from twisted.trial.unittest import SynchronousTestCase
 
-import svcserver.metagame.features  # noqa: F401 - declares every table
+import svcserver.metagame.service  # noqa: F401 - declares every table
 from svcserver.db import migrations
 from svcserver.db.engine import BadDatabase, database_url, make_engine
 from svcserver.db.tables import METADATA

@@ -18,9 +18,7 @@ from svcserver.ctl.keys import new_signing_keys
 from svcserver.kernel.settings import load
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key
-from svcserver.metagame.features import build
-from svcserver.metagame.parts import Parts
-from svcserver.metagame.service import front_door
+from svcserver.metagame.service import Metagame
 from svcserver.metagame.settings import Settings
 from tests.support.browser import Browser
 from tests.support.ledger import InstantLedger
@@ -82,8 +80,8 @@ class Game:
         self.clock.advance(START)
         self.settings = settings(**environ)
         self.ledger = ledger or InstantLedger()
-        self.parts = Parts.of(self.settings, self.ledger, self.clock, self.clock.seconds, http)
-        self.door = front_door(self.parts, *observers)
+        self.parts = Metagame(self.settings, self.ledger, self.clock, self.clock.seconds, http)
+        self.door = self.parts.front_door(*observers)
         self.browse = Browser(test, self.door)
         self.ledger.now(lambda tx: add_game_server_key(tx, GAME_SERVER_KEY))
 
@@ -98,4 +96,4 @@ class Game:
         return Player(made.account.id, name, made.key, token)
 
 
-__all__ = ["GAME_SERVER_KEY", "START", "Game", "Player", "build", "settings", "signing_keys"]
+__all__ = ["GAME_SERVER_KEY", "START", "Game", "Player", "settings", "signing_keys"]

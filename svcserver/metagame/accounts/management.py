@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal, NotRequired, TypedDict
 
-from attrs import define, field, frozen
+from attrs import field, frozen
 from sqlalchemy import Connection
 from twisted.logger import Logger
 
@@ -17,6 +17,7 @@ from svcserver.kernel.refusals import Malformed, Refusal, TooMany
 from svcserver.kernel.signals import Renamed, Signal
 from svcserver.metagame.access.tokens import Tokens
 from svcserver.metagame.accounts import rules
+from svcserver.metagame.accounts.registration import Registration
 from svcserver.metagame.accounts.rules import NewAccount
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.web.routes import (
@@ -132,13 +133,6 @@ class PlayerToken(TypedDict):
     """A player token for 24 hours."""
 
     JWT: str
-
-
-@define
-class Registration:
-    """The registration mode, in memory; a restart returns to REGISTRATION_MODE."""
-
-    mode: str | None
 
 
 Also = Callable[[Connection, AccountId, str], None]

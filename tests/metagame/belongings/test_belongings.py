@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import datafiles
 from svcserver.metagame.access.relayed import MAX_PAIRS, Relayed
-from svcserver.metagame.belongings.features import Housekeeping
+from svcserver.metagame.belongings.housekeeping import Housekeeping
 from svcserver.metagame.belongings.shop.store import PURCHASE_TOKENS
 from svcserver.web.routes import Call, Caller
 from tests.support.belongings import Owner

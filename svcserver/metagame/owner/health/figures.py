@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from twisted.application.service import IService
+from collections.abc import Callable
 
 from svcserver.metagame.owner.health.rules import Health
-from svcserver.metagame.parts import Parts
-from svcserver.web.metrics import Figure, metrics
+from svcserver.metagame.play.presence.online import Online
+from svcserver.web.metrics import Figure
 
 
-def metrics_part(parts: Parts, reactor: object) -> IService | None:
-    """The part that shows the figures on loopback; None while METRICS_PORT is unset."""
-    port = parts.settings.metrics_port
-    if port is None:
-        return None
-    return metrics(reactor, "metagame", port, figures(parts), parts.counters)
-
-
-def figures(parts: Parts) -> dict[str, Figure]:
+def figures(online: Online, now: Callable[[], float], health: Health | None) -> dict[str, Figure]:
     """Players always; requests and the event loop only with BACKEND_HEALTH=1."""
     known = {
         "svc_metagame_players_online": Figure(
-            "Players heard in the last 90 seconds.", lambda: parts.online.count(parts.now())
+            "Players heard in the last 90 seconds.", lambda: online.count(now())
         )
     }
-    return known | _health(parts.health) if parts.settings.backend_health else known
+    return known | _health(health) if health is not None else known
 
 
 def _health(health: Health) -> dict[str, Figure]:

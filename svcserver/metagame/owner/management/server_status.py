@@ -15,7 +15,7 @@ from twisted.logger import Logger
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
 from svcserver.metagame.accounts.directory import Directory
-from svcserver.metagame.accounts.management import Registration
+from svcserver.metagame.accounts.registration import Registration
 from svcserver.metagame.accounts.rules import MODES
 from svcserver.metagame.owner.status.build import Build
 from svcserver.metagame.play.presence.online import Beat, Online

@@ -7,7 +7,6 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.counters import Counted
-from svcserver.metagame.owner.health.figures import metrics_part
 from tests.support.game import Game
 from tests.support.starting import start
 
@@ -15,7 +14,7 @@ from tests.support.starting import start
 class MetricsTests(SynchronousTestCase):
     def scrape(self, game: Game) -> str:
         reactor = MemoryReactorClock()
-        part = metrics_part(game.parts, reactor)
+        part = game.parts.metrics(reactor)
         assert part is not None
         start(part)
         port, site, _, host = reactor.tcpServers[-1]
@@ -24,7 +23,7 @@ class MetricsTests(SynchronousTestCase):
         return self.successResultOf(page.text())
 
     def test_off_unless_asked_for(self) -> None:
-        self.assertIsNone(metrics_part(Game(self).parts, MemoryReactorClock()))
+        self.assertIsNone(Game(self).parts.metrics(MemoryReactorClock()))
 
     def test_players_are_counted(self) -> None:
         game = Game(self, METRICS_PORT="61900")

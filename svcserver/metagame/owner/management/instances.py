@@ -20,7 +20,7 @@ from svcserver.metagame.play.matchmaking.rules import Matchmaker
 from svcserver.metagame.play.presence.places import Place, map_name
 
 CITY_PLAYERS = 32
-PACKAGE, FILE = "svcserver.metagame.play.matchmaking", "titles.json"
+PACKAGE, FILE = "svcserver.metagame.owner.management", "titles.json"
 
 
 @frozen
