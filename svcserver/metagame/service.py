@@ -372,7 +372,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
         Housekeeping(ledger, reactor, game.now),
         SessionWatch(game.sessions, reactor),
         Closing(pool.closeCachedConnections),
-        Listening(reactor, "metagame", *address, FrontFactory(door, reactor)),
+        Listening(reactor, "metagame", *address, FrontFactory(door, reactor, game.counters)),
     ):
         part.setServiceParent(answering)
     warn_of(options.warnings).setServiceParent(top)

@@ -23,6 +23,7 @@ from svcserver.web.request import HttpRequest
 from svcserver.web.request_head import Asked
 from svcserver.web.response import CONTINUE, Stream, payload, said
 from svcserver.web.routes import Answer
+from svcserver.web.unread import FAIR
 
 log = Logger()
 
@@ -31,7 +32,6 @@ RECEIVE_S = 120  # from the first to the last byte of a request, and for a reade
 LINGER_S = 2  # how long a refused upload may go on before the connection is cut
 FAREWELL_S = 2  # how long a client that sends no more is waited for with its answer
 MAX_HELD = 256 * 1024 * 1024  # bytes of bodies in memory, of all connections together
-FAIR = 256 * 1024  # bytes of its body that a connection may always have there
 MAX_BACKLOG = 64 * 1024  # bytes of later requests that may wait
 IN_A_ROW = 16  # pipelined requests, then other connections have their turn
 PROMPT = 128 * 1024  # bytes of an answer offered to the socket at once
@@ -79,7 +79,9 @@ class Channel(protocol.Protocol):
         self._stream: Stream | None = None
         self._timer: Any = None
         self._holding = 0  # bytes of a body in memory
-        self._close_after = False  # the stream
+        self._rest = b""  # of a large answer, which leaves piece by piece
+        self._rest_at = 0
+        self._close_after = False  # the stream, or the large answer
         self._advancing = self._closing = self._half_closed = False
         self._held = False  # the client does not read
         self._paused = False  # we do not read
@@ -236,8 +238,28 @@ class Channel(protocol.Protocol):
             answer = self.factory.front.page(500, why)
             data = payload(answer)
         head = said(answer, data, self.factory.date(), close=close)
-        send(self.transport, head if asked.method == "HEAD" else head + data, PROMPT)
+        if asked.method == "HEAD":
+            data = b""
+        if len(data) > PROMPT:
+            self._rest, self._rest_at, self._close_after = data, 0, close
+            send(self.transport, head)
+            self._send_rest()
+            return
+        send(self.transport, head + data, PROMPT)
         self._answer_is_out(close)
+
+    def _send_rest(self) -> None:
+        """Pieces of a large answer for as long as the client takes them: a copy of each is enough.
+
+        All of it at once would be copied whole for every connection, and twice for a moment.
+        """
+        while not self._held and not self._closing and self._rest_at < len(self._rest):
+            piece = self._rest[self._rest_at : self._rest_at + PROMPT]
+            self._rest_at += len(piece)
+            send(self.transport, piece, PROMPT)
+        if self._rest and self._rest_at >= len(self._rest):
+            self._rest = b""
+            self._answer_is_out(self._close_after)
 
     def _answer_is_out(self, close: bool) -> None:
         self._turn = None
@@ -287,9 +309,13 @@ class Channel(protocol.Protocol):
         """The client does not read: no more answers for now."""
         self._held = True
         self.since = self.factory.clock.seconds()
+        self.factory.unread.begin(self, len(self._rest))
 
     def resumeProducing(self) -> None:
         self._held = False
+        self.factory.unread.end(self)
+        if not self._closing:
+            self._send_rest()
         self.factory.clock.callLater(0, self.advance)
 
     def stopProducing(self) -> None:
@@ -332,8 +358,10 @@ class Channel(protocol.Protocol):
         """Stop working for a client that has gone."""
         self._closing = True
         self._hold(0)
+        self.factory.unread.end(self)
         self.factory.channels.discard(self)
         self._forget_timer()
+        self._rest = b""
         work, self._work = self._work, None
         stream, self._stream = self._stream, None
         self._turn = self._upload = None

@@ -13,12 +13,14 @@ from twisted.logger import Logger
 
 from svcserver.http.heads import Fault
 from svcserver.http.peers import peer_of
+from svcserver.kernel.counters import Counters
 from svcserver.kernel.throttle import Throttle
 from svcserver.web.channel import Channel
 from svcserver.web.request import HttpRequest
 from svcserver.web.request_head import HeadBook
 from svcserver.web.response import date_line
 from svcserver.web.routes import Answer
+from svcserver.web.unread import Unread
 
 log = Logger()
 
@@ -47,11 +49,14 @@ class FrontFactory(protocol.Factory):
 
     noisy = False
 
-    def __init__(self, front: Answering, clock: IReactorTime) -> None:
+    def __init__(
+        self, front: Answering, clock: IReactorTime, counters: Counters | None = None
+    ) -> None:
         self.front, self.clock = front, clock
         self.channels: set[Channel] = set()
         self.heads = HeadBook()
         self.held = 0  # bytes of bodies in memory
+        self.unread = Unread(counters=counters or Counters())
         self._complained = Throttle()
         self._date = (-1, b"")
         self._round = LoopingCall(self._sweep)

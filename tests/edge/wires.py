@@ -37,6 +37,7 @@ class Wire(StringTransport):
     ended = ""
     half_closed = False
     paused = False
+    stalled = False  # for tests that write to it as to a client that does not read
 
     def __init__(self, protocol: Any, peer: str = "127.0.0.1") -> None:
         super().__init__(peerAddress=IPv4Address("TCP", peer, 4444))

@@ -13,12 +13,14 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.counters import Counted
 from svcserver.web import channel as channel_module
-from svcserver.web.channel import FAIR, FAREWELL_S, IDLE_S, LINGER_S, RECEIVE_S, Channel
+from svcserver.web.channel import FAREWELL_S, IDLE_S, LINGER_S, RECEIVE_S, Channel
 from svcserver.web.request import HttpRequest
 from svcserver.web.response import said
 from svcserver.web.routes import Answer
 from svcserver.web.site import SWEEP_S, FrontFactory
+from svcserver.web.unread import FAIR
 from tests.edge.wires import Wire
 from tests.support.game import Game
 
@@ -390,6 +392,38 @@ class MemoryTests(SynchronousTestCase):
         channel.dataReceived(b"POST /event HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
         self.assertTrue(wire.value().startswith(b"HTTP/1.1 200 "))
         self.assertEqual(self.factory.held, 0)
+
+    def unread(self, size: int) -> tuple[Slow, Channel, Wire]:
+        """A connection whose client does not read an answer of that size."""
+        self.factory.front = front = Slow()
+        channel, wire = self.connect()
+        channel.dataReceived(GET)
+        write, wire.stalled = wire.write, True
+        self.patch(
+            wire, "write", lambda data: [write(data), wire.stalled and channel.pauseProducing()]
+        )
+        front.work[-1].callback(Answer(200, b"x" * size))
+        return front, channel, wire
+
+    def test_of_answers_that_nobody_reads_the_longest_is_cut(self) -> None:
+        self.factory.unread.most = 3 * FAIR
+        _, _, small = self.unread(FAIR // 2)
+        _, _, first = self.unread(2 * FAIR)
+        _, reading, second = self.unread(FAIR + 1)
+        self.assertEqual([one.ended for one in (small, first, second)], ["", "cut", ""])
+        self.assertEqual(self.factory.unread.total, FAIR + 1)
+        self.assertLess(len(second.value()), FAIR // 2)  # a piece is enough to wait with
+        second.stalled = False
+        reading.resumeProducing()
+        self.assertEqual(self.factory.unread.total, 0)
+        self.assertTrue(second.value().endswith(b"x" * (FAIR + 1)))
+        self.assertFalse(reading.busy)
+        _, _, third = self.unread(9 * FAIR)  # alone it may be as large as it is
+        self.assertEqual([one.ended for one in (small, second, third)], ["", "", ""])
+        third.abortConnection()
+        self.assertEqual(self.factory.unread.total, 0)
+        counted = self.factory.unread.counters.by_reason(Counted.EVICTED_CONNECTIONS)
+        self.assertEqual(dict(counted), {"unread_answer": 1})
 
     def test_what_is_no_request_leaves_one_line_a_minute(self) -> None:
         with capturedLogs() as events:

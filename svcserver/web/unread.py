@@ -1,0 +1,50 @@
+"""A bound on the answers that clients do not read: what waits in memory, of all connections."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from attrs import define, field
+
+from svcserver.kernel.counters import Counted, Counters
+
+MAX_UNREAD = 64 * 1024 * 1024  # bytes of all connections together
+FAIR = 256 * 1024  # bytes of a body or an answer that a connection may always have in memory
+
+
+class Reader(Protocol):
+    """A connection."""
+
+    def cut(self) -> None:
+        """End it now."""
+
+
+@define
+class Unread:
+    """Who has an answer waiting, the longest first; beyond ``most`` the longest is cut.
+
+    An answer leaves in pieces, and each that is read puts the reader last again, so that it
+    is those who do not read at all that are cut.
+    """
+
+    most: int = MAX_UNREAD
+    counters: Counters = field(factory=Counters)
+    total: int = field(default=0, init=False)
+    _waiting: dict[Reader, int] = field(factory=dict, init=False, repr=False)
+
+    def begin(self, reader: Reader, size: int) -> None:
+        """So many bytes wait until ``reader`` reads."""
+        self.end(reader)
+        if size <= FAIR:
+            return
+        self._waiting[reader] = size
+        self.total += size
+        while self.total > self.most and len(self._waiting) > 1:
+            longest = next(iter(self._waiting))
+            self.end(longest)
+            self.counters.add(Counted.EVICTED_CONNECTIONS, "unread_answer")
+            longest.cut()
+
+    def end(self, reader: Reader) -> None:
+        """It has read, or is gone."""
+        self.total -= self._waiting.pop(reader, 0)
