@@ -16,6 +16,7 @@ no text, ``true`` is no number, null is only ``None`` where the type says so.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import (
     Annotated,
@@ -170,13 +171,16 @@ def text_where(fits: Callable[[str], bool], wanted: str) -> As:
     return As(read, {"type": "string"})
 
 
-def text(shortest: int, longest: int) -> As:
+def text(shortest: int, longest: int | None = None) -> As:
     """A text of so many characters, without a NUL, which no column of a database may hold."""
+    wanted = f"a text of {shortest} to {longest} characters"
+    if longest is None:
+        longest, wanted = sys.maxsize, f"a text of at least {shortest} characters"
 
     def read(value: Json, _: Any) -> str:
         if type(value) is str and shortest <= len(value) <= longest and "\0" not in value:
             return value
-        raise Unfit(f"a text of {shortest} to {longest} characters")
+        raise Unfit(wanted)
 
     return As(read, {"type": "string"})
 

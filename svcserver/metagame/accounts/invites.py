@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NotRequired, TypedDict
+from typing import Annotated, ClassVar, TypedDict
 
 from attrs import frozen
 from sqlalchemy import Connection
 from twisted.logger import Logger
 
 from svcserver.db.ledger import Ledger
-from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.shapes import Count, Lenient, pascal_case, spelled, whole
 from svcserver.metagame.accounts import rules
-from svcserver.metagame.accounts.management import members
 from svcserver.metagame.accounts.rules import Invite
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.web.routes import (
@@ -28,21 +27,25 @@ from svcserver.web.routes import (
 log = Logger()
 
 MAX_USES = 1_000
+MAX_NOTE = 64  # characters that the log keeps
 
 
-class InviteWish(TypedDict):
+@frozen
+class InviteWish:
     """Uses from 1 to 1000; the name is a note for the log."""
 
-    uses: NotRequired[int]
-    name: NotRequired[str]
+    uses: Annotated[int, whole(1, MAX_USES)] = 1
+    name: str = ""
 
 
-class CodeWish(TypedDict):
-    """A code of the owner's own choice."""
+@spelled(pascal_case)
+@frozen
+class CodeWish:
+    """A code of the owner's own choice; ``Uses`` count unless they are infinite."""
 
-    NewInviteCode: str
-    Uses: int
-    InfiniteUses: NotRequired[bool]
+    new_invite_code: str
+    uses: Lenient[Count] = 0
+    infinite_uses: bool = False
 
 
 class CodeEntry(TypedDict):
@@ -90,20 +93,14 @@ class Invites:
         "POST",
         "/svc/api/CreateInvite",
         access=Access.ADMIN_KEY,
-        body=object,
-        sends=InviteWish,
+        body=InviteWish,
         reply=NewCode,
         refuse=worded,
         bad_json=BAD_JSON,
     )
-    async def create(self, call: Call) -> Answer:
+    async def create(self, call: Call[InviteWish]) -> Answer:
         """A fresh code; ``name`` is only a note for the log."""
-        sent = members(call.body)
-        uses, name = sent.get("uses", 1), sent.get("name", "")
-        if type(uses) is not int or not 1 <= uses <= MAX_USES:
-            raise Malformed("uses must be a whole number from 1 to 1000", code="bad_request")
-        if not isinstance(name, str):
-            raise Malformed("name must be a text", code="bad_request")
+        uses, note = call.body.uses, call.body.name[:MAX_NOTE]
 
         def work(tx: Connection) -> str:
             code = rules.new_invite_code()
@@ -111,31 +108,21 @@ class Invites:
             return code
 
         code = await self.ledger.write(work)
-        shown = rules.first_group(code)
-        log.info("invite {code} created", code=shown, uses=uses, note=name[:64])
+        said = "invite {code} created: uses {uses}, note {note!r}"
+        log.info(said, code=rules.first_group(code), uses=uses, note=note)
         return Answer(200, {"code": code})
 
     @routes.row(
         "POST",
         "/svc/api/RegisterInviteCode",
         access=Access.ADMIN_KEY,
-        body=object,
-        sends=CodeWish,
+        body=CodeWish,
         reply=dict,
     )
-    async def register_code(self, call: Call) -> Answer:
+    async def register_code(self, call: Call[CodeWish]) -> Answer:
         """A code of the owner's own choice; an existing one gets the new uses."""
-        sent = members(call.body)
-        code, uses = sent.get("NewInviteCode"), sent.get("Uses")
-        infinite = sent.get("InfiniteUses", False)
-        if not isinstance(code, str) or not 1 <= len(code.strip()) <= rules.MAX_CODE:
-            raise Malformed("NewInviteCode must be a text")
-        if "\0" in code or type(infinite) is not bool:
-            raise Malformed("InfiniteUses must be true or false")
-        if not infinite and (type(uses) is not int or not 1 <= uses <= 2**31 - 1):
-            raise Malformed("Uses must be a whole number of at least 1")
-        count = uses if type(uses) is int and 0 <= uses <= 2**31 - 1 else 0
-        invite = Invite(code.strip(), count, infinite)
+        sent = call.body
+        invite = rules.own_invite(sent.new_invite_code, sent.uses, infinite=sent.infinite_uses)
         await self.ledger.write(lambda tx: SqlAccounts(tx).put_invite(invite))
         return Answer(200, EMPTY_OBJECT)
 

@@ -18,6 +18,7 @@ MAX_LOOKUP_NAME = 64
 CODE_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 GENERATED_CODE = re.compile(f"[{CODE_ALPHABET}]{{4}}(-[{CODE_ALPHABET}]{{4}}){{2}}\\Z")
 MAX_CODE = 128
+MAX_CODE_USES = 2**31 - 1  # what the column holds
 
 
 class ServerFault(Refusal):
@@ -151,6 +152,15 @@ def new_invite_code() -> str:
     """Three groups of four of CODE_ALPHABET, joined by dashes: 60 random bits."""
     letters = "".join(secrets.choice(CODE_ALPHABET) for _ in range(12))
     return "-".join(letters[at : at + 4] for at in (0, 4, 8))
+
+
+def own_invite(code: str, uses: int, *, infinite: bool) -> Invite:
+    """An invite of the owner's own choice; raises Malformed."""
+    if not 1 <= len(code.strip()) <= MAX_CODE:
+        raise Malformed(f"NewInviteCode must have 1 to {MAX_CODE} characters")
+    if not infinite and not 1 <= uses <= MAX_CODE_USES:
+        raise Malformed("Uses must be a whole number of at least 1")
+    return Invite(code.strip(), uses if uses <= MAX_CODE_USES else 0, infinite)
 
 
 def first_group(code: str) -> str:

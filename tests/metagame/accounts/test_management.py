@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
-from twisted.logger import capturedLogs
+from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.http_headers import Headers
 
@@ -329,11 +329,21 @@ class InviteTests(SynchronousTestCase):
             ]
         self.assertRegex(code, r"\A[0-9A-HJKMNP-TV-Z]{4}(-[0-9A-HJKMNP-TV-Z]{4}){2}\Z")
         self.assertNotIn(code, repr(events))
+        shown = [formatEvent(one) for one in events]
+        self.assertTrue([line for line in shown if line and "for Bob" in line], shown)
         listed = self.ask("GET", "InviteCodes").json["InviteCodes"]
         self.assertEqual(listed, [{"inviteCode": code, "usesRemaining": 3, "infiniteUses": False}])
         for _ in range(2):
             self.assertEqual(self.ask("DELETE", f"InviteCode/{code}").status, 200)
         self.assertEqual(self.ask("GET", "InviteCodes").json, {"InviteCodes": []})
+
+    def test_a_whole_number_may_be_written_with_a_point(self) -> None:
+        code = self.ask("POST", "CreateInvite", data=b'{"uses": 2.0}').json["code"]
+        own = b'{"NewInviteCode": "friends", "Uses": 3.0}'
+        self.assertEqual(self.ask("POST", "RegisterInviteCode", data=own).status, 200)
+        listed = self.ask("GET", "InviteCodes").json["InviteCodes"]
+        uses = {one["inviteCode"]: one["usesRemaining"] for one in listed}
+        self.assertEqual(uses, {code: 2, "friends": 3})
 
     def test_create_refuses_wrong_uses_and_names(self) -> None:
         for body in (

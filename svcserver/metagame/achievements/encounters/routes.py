@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, TypedDict
+from typing import ClassVar
 
 from attrs import frozen
 from sqlalchemy import Connection
 
 from svcserver.db.ledger import Ledger
 from svcserver.kernel.json import Json
-from svcserver.metagame.achievements.encounters import rules
+from svcserver.metagame.achievements.encounters import rules, wire
 from svcserver.metagame.achievements.encounters.store import SqlEncounters, own_character
 from svcserver.web.routes import (
     EMPTY_OBJECT,
@@ -24,33 +24,6 @@ from svcserver.web.routes import (
 )
 
 
-class Encounter(TypedDict):
-    """Something met; types go from 0 to 7."""
-
-    content_type: int
-    content_id: str
-
-
-class ContentTypes(TypedDict):
-    """Types to look up."""
-
-    content_types: list[int]
-
-
-class MetContent(TypedDict):
-    """What was met of one type, the oldest first."""
-
-    content: list[str]
-    content_type: int
-
-
-class MetReply(TypedDict):
-    """An entry for each asked type, in the asked order."""
-
-    content_types: list[MetContent]
-    success: bool
-
-
 @frozen
 class Encounters:
     """What the caller's character has met."""
@@ -62,7 +35,7 @@ class Encounters:
         "GET",
         "/encountered-content/<character_id>/<content_type>",
         access=Access.TOKEN,
-        reply=Envelope[MetReply],
+        reply=Envelope[wire.MetReply],
     )
     async def read(self, call: Call, character_id: str, content_type: str) -> Answer:
         """Content of one type."""
@@ -72,26 +45,24 @@ class Encounters:
         "POST",
         "/encountered-content/query/<character_id>",
         access=Access.TOKEN,
-        body=object,
-        sends=ContentTypes,
-        reply=Envelope[MetReply],
+        body=wire.ContentTypes,
+        reply=Envelope[wire.MetReply],
     )
-    async def query(self, call: Call, character_id: str) -> Answer:
+    async def query(self, call: Call[wire.ContentTypes], character_id: str) -> Answer:
         """One entry per asked type, in the asked order."""
-        return await self._read(call, character_id, rules.types_asked(call.body))
+        return await self._read(call, character_id, call.body.content_types)
 
     @routes.row(
         "POST",
         "/encountered-content/<character_id>",
         access=Access.TOKEN,
-        body=object,
-        sends=Encounter,
+        body=wire.Encounter,
         reply=Envelope[dict[str, Json]],
     )
-    async def add(self, call: Call, character_id: str) -> Answer:
+    async def add(self, call: Call[wire.Encounter], character_id: str) -> Answer:
         """Add one; a repeat changes nothing."""
         account_id = call.player
-        kind, name = rules.encounter(call.body)
+        kind, name = call.body.content_type, call.body.content_id
 
         def work(tx: Connection) -> None:
             own_character(tx, character_id, account_id, hold=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, TypedDict
+from typing import Annotated, Any, ClassVar, TypedDict
 
 from attrs import frozen
 from sqlalchemy import Connection
@@ -11,6 +11,7 @@ from twisted.logger import Logger
 
 from svcserver.db.ledger import Ledger
 from svcserver.kernel.refusals import Malformed, Missing
+from svcserver.kernel.shapes import Count, pascal_case, spelled, text
 from svcserver.kernel.times import iso
 from svcserver.metagame.belongings.loadouts import rules as loadouts
 from svcserver.metagame.belongings.loadouts.store import SqlRack
@@ -52,11 +53,13 @@ class HistoryReply(TypedDict):
     Characters: list[History]
 
 
-class RollbackWish(TypedDict):
+@spelled(pascal_case)
+@frozen
+class RollbackWish:
     """Which version shall be the newest."""
 
-    CharacterId: str
-    Version: int
+    character_id: Annotated[str, text(1)]
+    version: Count
 
 
 class RolledBack(TypedDict):
@@ -114,13 +117,12 @@ class SaveHistory:
         "POST",
         "/svc/api/RollbackCharacter",
         access=Access.ADMIN_KEY,
-        body=object,
-        sends=RollbackWish,
+        body=RollbackWish,
         reply=RolledBack,
     )
-    async def roll_back(self, call: Call) -> Answer:
+    async def roll_back(self, call: Call[RollbackWish]) -> Answer:
         """Make an old version of a character the newest."""
-        character_id, version = rules.asked_for(call.body)
+        character_id, version = call.body.character_id, call.body.version
         before, after = await self.ledger.write(
             lambda tx: rules.roll_back(SqlArchive(tx), character_id, version, self.now())
         )
@@ -141,13 +143,12 @@ class SaveHistory:
         "POST",
         "/svc/api/RollbackLoadout",
         access=Access.ADMIN_KEY,
-        body=object,
-        sends=RollbackWish,
+        body=RollbackWish,
         reply=LoadoutRolledBack,
     )
-    async def roll_back_loadout(self, call: Call) -> Answer:
+    async def roll_back_loadout(self, call: Call[RollbackWish]) -> Answer:
         """Make an old version of a loadout the newest."""
-        character_id, version = rules.asked_for(call.body)
+        character_id, version = call.body.character_id, call.body.version
         after = await self.ledger.write(
             lambda tx: loadouts.roll_back(SqlRack(tx), character_id, version, self.now())
         )

@@ -8,7 +8,7 @@ from typing import Protocol
 from attrs import evolve, frozen
 
 from svcserver.kernel.ids import CharacterId
-from svcserver.kernel.refusals import Conflict, Malformed, Missing
+from svcserver.kernel.refusals import Conflict, Missing
 from svcserver.metagame.belongings.characters.rules import MAX_VERSION, Character, Document
 
 HOUR_MS = 3_600_000
@@ -84,15 +84,3 @@ def roll_back(
     after = evolve(before, data=document, update_version=before.update_version + 1, modified_at=now)
     archive.save(after, f"rollback:{version}")
     return before, after
-
-
-def asked_for(body: object) -> tuple[CharacterId, int]:
-    """``{CharacterId, Version}`` of a body; raises Malformed."""
-    if not isinstance(body, dict):
-        raise Malformed("the body must be a JSON object")
-    character_id, version = body.get("CharacterId"), body.get("Version")
-    if not isinstance(character_id, str) or not character_id or "\0" in character_id:
-        raise Malformed("CharacterId must be a text")
-    if type(version) is not int or not 0 <= version <= MAX_VERSION:
-        raise Malformed("Version must be a whole number of at least 0")
-    return character_id, version

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed, Missing
+from svcserver.metagame.belongings.savehistory.routes import RollbackWish
 from svcserver.metagame.belongings.savehistory.rules import (
     DAY_MS,
     HOUR_MS,
     Retention,
     Save,
-    asked_for,
     roll_back,
     thinned,
 )
+
+
+def asked_for(body: Any) -> tuple[str, int]:
+    sent = reader(RollbackWish)(body)
+    return sent.character_id, sent.version
 
 
 class Nobody:
@@ -47,7 +55,8 @@ class ThinningTests(SynchronousTestCase):
 class RollbackTests(SynchronousTestCase):
     def test_the_largest_version_may_be_asked_for(self) -> None:
         most = 2**53 - 1
-        self.assertEqual(asked_for({"CharacterId": "c", "Version": most}), ("c", most))
+        for sent in (most, float(most)):
+            self.assertEqual(asked_for({"CharacterId": "c", "Version": sent}), ("c", most))
         with self.assertRaises(Malformed):
             asked_for({"CharacterId": "c", "Version": most + 1})
 

@@ -1,0 +1,41 @@
+"""Encountered content as it is sent and read. Spec: 1 §2 Encountered content."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypedDict
+
+from attrs import frozen
+
+from svcserver.kernel.shapes import AtMost, Name, whole
+from svcserver.metagame.achievements.encounters.rules import MAX_ASKED, MAX_TYPE, MAX_TYPE_ASKED
+
+
+@frozen
+class Encounter:
+    """Something met; types go from 0 to 7."""
+
+    content_type: Annotated[int, whole(0, MAX_TYPE)]
+    content_id: Name
+
+
+@frozen
+class ContentTypes:
+    """Types to look up."""
+
+    content_types: Annotated[
+        tuple[Annotated[int, whole(0, MAX_TYPE_ASKED)], ...], AtMost(MAX_ASKED)
+    ]
+
+
+class MetContent(TypedDict):
+    """What was met of one type, the oldest first."""
+
+    content: list[str]
+    content_type: int
+
+
+class MetReply(TypedDict):
+    """An entry for each asked type, in the asked order."""
+
+    content_types: list[MetContent]
+    success: bool
