@@ -13,6 +13,8 @@ from typing import Any
 
 from attrs import define, field, frozen
 
+from svcserver.kernel.networks import network_of
+
 Address = IPv4Address | IPv6Address
 
 _CGN = ipaddress.ip_network("100.64.0.0/10")
@@ -21,6 +23,7 @@ _RFC_1918 = tuple(map(ipaddress.ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192
 _UNIQUE_LOCAL = ipaddress.ip_network("fc00::/7")
 _GLOBAL_6 = ipaddress.ip_network("2000::/3")
 _RANGE = re.compile(r"[/,*-]|\A[A-Za-z]+\Z")
+_WIDTHS = (64, 48)  # bits of the IPv6 networks that are bounded: a home, and a customer
 _LONGEST = 45  # characters of any address
 
 
@@ -95,14 +98,38 @@ class Entry:
 
 @define
 class Entries:
-    """The open addresses, at most ``most``, each for ``ttl_s`` after its last report."""
+    """The open addresses, at most ``most``, each for ``ttl_s`` after its last report.
+
+    Whoever has one IPv6 address has a whole network of them, so a network gets a share: a /64 a
+    sixteenth of the room (but four), a /48 a quarter.
+    """
 
     ttl_s: float = 600.0
     most: int = 256
     _until: dict[str, float] = field(factory=dict, init=False)
 
+    def make_room(self, ip: str) -> list[str]:
+        """Forget and name what gives way to ``ip`` in its own network: the longest unheard."""
+        gone: list[str] = []
+        if ip in self._until or ":" not in ip:
+            return gone
+        for bits in _WIDTHS:
+            mine = network_of(ip, bits)
+            near = [one for one in self._until if network_of(one, bits) == mine]
+            near.sort(key=self._until.__getitem__)
+            for one in near[: max(0, len(near) + 1 - self.share(bits))]:
+                del self._until[one]
+                gone.append(one)
+        return gone
+
+    def share(self, bits: int) -> int:
+        """How many addresses one network of that many bits may have open."""
+        share = self.most // 16 if bits == 64 else self.most // 4
+        return min(self.most, max(4, share))
+
     def report(self, ip: str, now: float) -> bool:
         """A player was seen at ``ip`` (canonical): True when it is new; raises Full."""
+        self.make_room(ip)
         known = ip in self._until
         if not known and len(self._until) >= self.most:
             raise Full
@@ -121,13 +148,14 @@ class Entries:
 
         An entry never lasts longer than one TTL from now, whatever the file says.
         """
-        for entry in saved:
+        for entry in sorted(saved, key=lambda one: one.expires_at):
             try:
                 ip = canonical(entry.ip, allow_private=allow_private)
             except InvalidIp:
                 continue
             until = min(entry.expires_at, now + self.ttl_s)
             if until > now and (ip in self._until or len(self._until) < self.most):
+                self.make_room(ip)
                 self._until[ip] = until
         return len(self._until)
 

@@ -104,6 +104,8 @@ class Helper:
             self.audit.refused(why.reason, value)
             raise
         self._expire()
+        for gone in self.entries.make_room(ip):
+            self.audit.write("displaced", ip=gone, by=ip)
         try:
             added = self.entries.report(ip, self.now())
         except Full:

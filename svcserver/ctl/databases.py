@@ -100,6 +100,7 @@ def backup(host: Host, out: Out, target: Path) -> None:
             postgres("pg_dump", url, "--format=custom", f"--file={fresh}")
         else:
             copy_sqlite(existing_file(file), fresh)
+            make_one_file(fresh)
             if faults := sqlite_faults(fresh):
                 fail(f"the copy is damaged: {faults[0]}; look with svcctl db check")
         fresh.rename(target)
@@ -148,6 +149,7 @@ def _put_back(source: Path, file: Path) -> Path | None:
             fail(f"{kept} exists already; wait a second and try again")
         os.close(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         copy_sqlite(file, kept)
+        make_one_file(kept)
     else:
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     copy_sqlite(source, file)
@@ -165,6 +167,15 @@ def copy_sqlite(source: Path, target: Path) -> None:
             one.backup(other)
     except sqlite3.Error as why:
         fail(f"{source} cannot be copied to {target}: {why}")
+
+
+def make_one_file(copy: Path) -> None:
+    """Take a copy out of WAL mode, in which whoever looks at it leaves -wal and -shm beside it."""
+    try:
+        with closing(sqlite3.connect(copy, timeout=30)) as one:
+            one.execute("PRAGMA journal_mode=DELETE")
+    except sqlite3.Error as why:
+        fail(f"{copy} cannot be finished: {why}")
 
 
 def existing_file(file: Path) -> Path:

@@ -45,10 +45,11 @@ class Output:
         self.close()
         self._size = 0
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if self._path.exists():
+                self._path.chmod(0o600)  # an older version left it readable
                 os.replace(self._path, self._path.with_suffix(".old"))
-            self._file = self._path.open("wb", buffering=0)
+            self._file = open(self._path, "wb", buffering=0, opener=_for_us_alone)
         except OSError as why:
             self._warn(why)
 
@@ -77,6 +78,11 @@ class Output:
         if not self._told:
             self._told = True
             log.warn("output is lost at {path}: {why}", path=str(self._path), why=why.strerror)
+
+
+def _for_us_alone(path: str, flags: int) -> int:
+    """Game servers print addresses and names of players, and their own command line."""
+    return os.open(path, flags, 0o600)
 
 
 class GameProcess(ProcessProtocol):

@@ -16,6 +16,7 @@ from twisted.logger import Logger
 
 from svcserver.gateway.limits import MAX_KEYS
 from svcserver.kernel import json
+from svcserver.kernel.networks import network_of
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.throttle import Throttle
 
@@ -23,6 +24,8 @@ log = Logger()
 
 TIMEOUT_S = 2.0
 MAX_UNDER_WAY = 256  # reports at once; more are left to the next trigger
+NETWORK_UNDER_WAY = 8  # of them, those of one IPv6 /64
+NETWORK_TOLD = 16  # addresses of one /64 that are remembered as told; the oldest gives way
 
 
 @define(eq=False, slots=False)
@@ -34,22 +37,41 @@ class Feed:
     urls: Sequence[str]
     secret: Secret
     refresh_s: float
-    _told: OrderedDict[tuple[str, str], float] = field(factory=OrderedDict, init=False)
+    _told: OrderedDict[tuple[str, str], dict[str, float]] = field(factory=OrderedDict, init=False)
     _under_way: dict[tuple[str, str], Deferred[None]] = field(factory=dict, init=False)
     _warning: Throttle = field(factory=Throttle, init=False)
 
     def heard(self, address: str) -> None:
         """A player has proven itself from ``address``."""
         now = self.clock.seconds()
+        network = network_of(address)
         for url in self.urls:
             key = (url, address)
-            last = self._told.get(key)
-            if key in self._under_way or len(self._under_way) >= MAX_UNDER_WAY:
+            last = self._told.get((url, network), {}).get(address)
+            if key in self._under_way or self._is_busy(url, network):
                 continue
             if last is None or now - last >= self.refresh_s:
                 work = self._under_way[key] = Deferred.fromCoroutine(self._tell(key))
                 if work.called:
                     self._under_way.pop(key, None)
+
+    def _is_busy(self, url: str, network: str) -> bool:
+        """Whether enough is under way, in all or for one network, which must not hold it all."""
+        if len(self._under_way) >= MAX_UNDER_WAY:
+            return True
+        near = sum(one == url and network_of(peer) == network for one, peer in self._under_way)
+        return near >= NETWORK_UNDER_WAY
+
+    def _remember(self, url: str, address: str) -> None:
+        network = (url, network_of(address))
+        told = self._told.setdefault(network, {})
+        told.pop(address, None)
+        told[address] = self.clock.seconds()
+        if len(told) > NETWORK_TOLD:
+            del told[next(iter(told))]
+        self._told.move_to_end(network)
+        if len(self._told) > MAX_KEYS:
+            self._told.popitem(last=False)
 
     async def _tell(self, key: tuple[str, str]) -> None:
         url, address = key
@@ -66,10 +88,7 @@ class Feed:
             await reply.content().addTimeout(TIMEOUT_S, self.clock)
             if reply.code != 200:
                 raise ConnectionError(f"status {reply.code}")
-            self._told[key] = self.clock.seconds()
-            self._told.move_to_end(key)
-            if len(self._told) > MAX_KEYS:
-                self._told.popitem(last=False)
+            self._remember(url, address)
         except CancelledError:
             log.debug("a report to an allowlist helper was cut short")
         except Exception as why:  # whatever goes wrong there must not matter to a player

@@ -121,6 +121,42 @@ class EntriesTests(SynchronousTestCase):
         self.assertRaises(Full, entries.report, "203.0.113.3", 1)
         self.assertFalse(entries.report("203.0.113.1", 1))
 
+    def test_one_network_cannot_fill_it_and_its_longest_unheard_gives_way(self) -> None:
+        entries = Entries(600)
+        for number in range(300):
+            entries.report(f"2001:db8::{number:x}", number)
+        self.assertEqual(len(entries), 16)
+        self.assertEqual(entries.addresses()[0], "2001:db8::11c")
+        entries.report("2001:db8::11c", 400)  # heard again: the next goes first
+        self.assertEqual(entries.make_room("2001:db8::ffff"), ["2001:db8::11d"])
+        self.assertEqual(entries.make_room("2001:db8::11c"), [])
+        for number in range(300):
+            entries.report(f"2001:db8:0:{number:x}::1", 500 + number)
+        self.assertEqual(len(entries), 64)
+        self.assertTrue(entries.report("2001:db8:1::1", 900))
+        self.assertTrue(entries.report("203.0.113.7", 900))
+
+    def test_a_small_room_has_larger_shares(self) -> None:
+        self.assertEqual(
+            [Entries(600, most).share(64) for most in (1, 10, 256, 1000)], [1, 4, 16, 62]
+        )
+        entries = Entries(600, 1)
+        entries.report("2001:db8::1", 0)
+        self.assertTrue(entries.report("2001:db8::2", 0))
+        self.assertRaises(Full, entries.report, "203.0.113.1", 0)
+
+    def test_ipv4_addresses_stand_for_themselves(self) -> None:
+        entries = Entries(600)
+        for number in range(256):
+            entries.report(f"203.0.113.{number}", 0)
+        self.assertEqual(len(entries), 256)
+
+    def test_a_restored_network_keeps_its_share_of_the_newest(self) -> None:
+        saved = [Entry(f"2001:db8::{n:x}", 1000 - n) for n in range(100)]
+        entries = Entries(600)
+        self.assertEqual(entries.restore(saved, 500, allow_private=False), 16)
+        self.assertEqual(entries.addresses()[0], "2001:db8::")
+
     def test_ipv4_comes_before_ipv6_and_by_number(self) -> None:
         ips = ["2001:db8::2", "203.0.113.10", "203.0.113.9", "2001:db8::1"]
         entries = Entries()

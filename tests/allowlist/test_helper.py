@@ -169,6 +169,14 @@ class AnswerTests(HelperCase):
         self.assertIn(b'{"error":"body_too_large"}', transport.value())
         transport.abortConnection()
 
+    def test_who_gives_way_in_its_network_is_written_down(self) -> None:
+        for number in range(17):
+            self.ask(body=b'{"ip":"2001:db8::%x"}' % number)
+        self.assertEqual(len(self.helper.entries), 16)
+        line = [one for one in self.audit_path.read_text().splitlines() if "displaced" in one]
+        self.assertEqual(len(line), 1)
+        self.assertIn('"ip":"2001:db8::","by":"2001:db8::10"', line[0])
+
 
 class StatusTests(HelperCase):
     def test_status_shows_everything_with_its_type(self) -> None:

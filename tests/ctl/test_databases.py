@@ -28,6 +28,7 @@ class DatabaseTests(HostCase):
         self.ctl("account", "create", "Alpha")
         self.assertEqual(self.ctl("db", "backup", copy).status, 0)
         self.assertEqual(copy.stat().st_mode & 0o777, 0o600)
+        self.assertEqual([one.name for one in self.folder.glob("copy*")], ["copy.db"])
         self.ctl("account", "create", "Later")
         ran = self.ctl("db", "restore", copy, "--json")
         self.assertEqual(ran.status, 0, ran.err)

@@ -81,6 +81,14 @@ class OutputTests(SynchronousTestCase):
         self.assertEqual(self.path.read_bytes(), b"hello\n")
         self.assertEqual(self.path.with_suffix(".old").read_bytes(), b"crashed here\n")
 
+    def test_only_the_owner_may_read_it(self) -> None:
+        self.path.parent.mkdir()
+        self.path.write_bytes(b"of an older version")
+        self.path.chmod(0o644)
+        self.begun()
+        for path in (self.path, self.path.with_suffix(".old")):
+            self.assertEqual(path.stat().st_mode & 0o777, 0o600)
+
     def test_a_talkative_server_fills_no_disk(self) -> None:
         self.patch(processes, "MAX_OUTPUT", 10)
         output = self.begun()

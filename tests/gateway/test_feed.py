@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET
 
-from svcserver.gateway.feed import TIMEOUT_S, Feed
+from svcserver.gateway.feed import NETWORK_TOLD, NETWORK_UNDER_WAY, TIMEOUT_S, Feed
 from svcserver.kernel.secrets import Secret
 from tests.edge.wires import gateway
 
@@ -127,3 +127,23 @@ class FeedTests(SynchronousTestCase):
         self.http.flush()
         self.successResultOf(stopped)
         self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_one_network_holds_a_share_of_what_is_under_way(self) -> None:
+        self.helper.status = None
+        for number in range(100):
+            self.heard(f"2001:db8::{number:x}")
+        self.assertEqual(len(self.helper.told), NETWORK_UNDER_WAY)
+        self.heard("2001:db8:0:1::1")
+        self.heard("203.0.113.9")
+        self.assertEqual(len(self.helper.told), NETWORK_UNDER_WAY + 2)
+        self.feed.stop()
+        self.http.flush()
+
+    def test_of_one_network_the_newest_are_remembered(self) -> None:
+        for number in range(NETWORK_TOLD + 1):
+            self.heard(f"2001:db8::{number:x}")
+        count = len(self.helper.told)
+        self.heard(f"2001:db8::{NETWORK_TOLD:x}")
+        self.assertEqual(len(self.helper.told), count)
+        self.heard("2001:db8::0")
+        self.assertEqual(len(self.helper.told), count + 1)

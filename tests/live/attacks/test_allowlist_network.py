@@ -1,0 +1,26 @@
+"""One IPv6 /64 reports more addresses than the allowlist holds: other players still get in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.live.attacks.test_web_pages import SECRET, helper
+
+pytestmark = pytest.mark.live
+
+
+def test_one_network_does_not_fill_the_allowlist(tmp_path: Path) -> None:
+    key = {"X-Allowlist-Secret": SECRET}
+    with helper(tmp_path) as service:
+        for number in range(300):
+            body = {"ip": f"2001:db8:7::{number:x}"}
+            assert service.ask("POST", "/allow", body, key)[0] == 200
+        for ip in ("203.0.113.7", "2001:db8:8::1"):
+            status, said = service.ask("POST", "/allow", {"ip": ip}, key)
+            assert (status, orjson.loads(said)["added"]) == (200, True)
+        entries = orjson.loads(service.ask("GET", "/status", None, key)[1])["entries"]
+    assert len(entries) == 16 + 2
+    assert "2001:db8:7::12b" in {one["ip"] for one in entries}  # the newest stays
