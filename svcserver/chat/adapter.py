@@ -144,12 +144,7 @@ class ChatProtocol(WebSocketServerProtocol):
         if self.session is None:
             return
         try:
-            text = payload.decode("utf-8")
-        except UnicodeDecodeError:
-            self.session.end("refused")
-            return
-        try:
-            self.session.received(text)
+            self.session.received(payload)
         except Exception:  # a defect of ours must cost one connection, not the process
             log.failure("c={number}: a stanza could not be handled", number=self.session.number)
             self.session.end("refused")

@@ -7,6 +7,7 @@ from urllib.parse import unquote_to_bytes
 
 from attrs import frozen
 
+from svcserver.chat.kinds import KINDS
 from svcserver.kernel.ids import AccountId
 
 MAX_RESOURCE = 256  # characters
@@ -15,8 +16,10 @@ NAMELESS = "InvalidMCPUser"  # what the client calls itself before it knows its 
 
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62})(?:\.[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}))*\.?)"
 _DOMAIN = re.compile(rf"(?:{_HOST}|\[[0-9A-Fa-f:.]{{2,45}}\])(?::[0-9]{{1,5}})?\Z")
+_HYPHEN = "|".join(name for name, kind in KINDS.items() if kind.hyphen)
+_PLAIN = "|".join(name for name, kind in KINDS.items() if not kind.hyphen)
 _ROOM = re.compile(
-    r"(?:(?P<kind>City|Hunt|Party|Guild)-(?P<id>[A-Za-z0-9-]{1,64})|(?P<general>General)"
+    rf"(?:(?P<kind>{_HYPHEN})-(?P<id>[A-Za-z0-9-]{{1,64}})|(?P<plain>{_PLAIN})"
     r"[A-Za-z0-9-]{0,64})\Z"
 )
 _NAME = re.compile(r"(?:[A-Za-z0-9\-_.~]|%[0-9A-Fa-f]{2})*\Z")
@@ -25,7 +28,7 @@ _OTHER_ID = re.compile(r"UID-[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12
 
 @frozen
 class Room:
-    """A room's address as sent: ``local@host``; ``kind`` says who may enter, ``id`` of what."""
+    """A room's address as sent: ``local@host``; ``kind`` (of KINDS) says who may enter."""
 
     address: str
     kind: str
@@ -69,9 +72,8 @@ def room_of(local: str, host: str, domain: str) -> Room | None:
     if found is None:
         return None
     alias = host.partition(".")[0].lower()
-    return Room(
-        f"{local}@{host}", found["kind"] or "General", found["id"] or "", f"{local}@{alias}"
-    )
+    kind = found["kind"] or found["plain"]
+    return Room(f"{local}@{host}", kind, found["id"] or "", f"{local}@{alias}")
 
 
 def nickname_fault(

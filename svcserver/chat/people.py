@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from attrs import define, field
 
+from svcserver.chat.kinds import KINDS
 from svcserver.chat.names import Room
-from svcserver.chat.ports import About, Game
+from svcserver.chat.ports import About, Memberships
+from svcserver.chat.session import Session
 from svcserver.kernel.ids import AccountId
-
-if TYPE_CHECKING:
-    from svcserver.chat.session import Session
 
 
 @define(eq=False)
@@ -46,7 +43,7 @@ class Person:
 class People:
     """Everyone who is here. Client libraries lower-case accounts: ``find`` takes any case."""
 
-    game: Game
+    memberships: Memberships
     _people: dict[AccountId, Person] = field(factory=dict, init=False)
     _lower: dict[str, Person] = field(factory=dict, init=False)
 
@@ -78,11 +75,8 @@ class People:
 
     def member(self, person: Person, room: Room) -> bool:
         """Whether the account may be in the room. Spec: 2 §4 Chat, rooms."""
-        if room.kind == "Party":
-            return self.game.party_of(person.account) == room.id
-        if room.kind == "Guild":
-            return person.about.guild == room.id
-        return True
+        mine = KINDS[room.kind].mine
+        return mine is None or mine(self.memberships, person.account, person.about) == room.id
 
     def __len__(self) -> int:
         return len(self._people)

@@ -29,17 +29,29 @@ class About:
         return other in self.blocks or other in self.blocked_by
 
 
-class Game(Protocol):
-    """The game behind the chat."""
+class Proofs(Protocol):
+    """What login asks."""
 
     def account_of(self, token: str) -> AccountId:
         """Whom a player token speaks for; raises BadToken."""
 
+
+class Accounts(Protocol):
+    """What is read of an account, and read again while it is here."""
+
     def about(self, account: AccountId) -> Deferred[About | None]:
         """The account as it is now; None when there is no such account."""
 
+
+class Memberships(Protocol):
+    """What rooms for some ask at each entry and line; without waiting."""
+
     def party_of(self, account: AccountId) -> str | None:
         """The id of the account's party, now."""
+
+
+class Game(Proofs, Accounts, Memberships, Protocol):
+    """The game behind the chat: all of these."""
 
 
 class Wire(Protocol):

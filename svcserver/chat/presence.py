@@ -2,47 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import orjson
-from attrs import define, frozen
+from attrs import define
 
 from svcserver.chat import stanza
 from svcserver.chat.frames import text_frame
 from svcserver.chat.people import People, Person
-from svcserver.chat.stanza import Stanza
+from svcserver.chat.session import Session
+from svcserver.chat.status import Status
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.signals import FriendAccepted
 
-if TYPE_CHECKING:
-    from svcserver.chat.session import Session
-
-MAX_STATUS = 4_096  # characters
-SHOWS = ("away", "chat", "dnd", "xa")
 FRIEND = "com.epicgames.friends.core.apiobjects.Friend"
-
-
-@frozen
-class Status:
-    """What a session last said about itself."""
-
-    show: str = ""
-    text: str = ""
-
-    def stanza(self, sender: str, receiver: str) -> str:
-        """As told to a friend."""
-        inner = stanza.element("show", self.show) if self.show else ""
-        if self.text:
-            inner += stanza.element("status", stanza.text(self.text))
-        return stanza.element("presence", inner, xmlns=stanza.CLIENT, from_=sender, to=receiver)
-
-
-def status_of(said: Stanza) -> Status:
-    """What is kept of a presence stanza."""
-    show, text = said.child("show"), said.child("status")
-    word = show.text.strip() if show is not None else ""
-    line = text.text if text is not None and len(text.text) <= MAX_STATUS else ""
-    return Status(word if word in SHOWS else "", line)
 
 
 def gone(sender: str, receiver: str) -> str:
@@ -61,7 +32,7 @@ class Presences:
 
     def announce(self, session: Session, status: Status) -> None:
         """A session says how it is; the first time it hears how its friends are."""
-        person = session.person
+        person = self.people.get(session.account)
         if not self.enabled or session.status == status or person is None:
             return
         first, session.status = session.status is None, status
@@ -75,7 +46,7 @@ class Presences:
     def withdraw(self, session: Session) -> None:
         """A session goes; friends hear so, then of the account's other session."""
         was, session.status, session.waiting_status = session.status, None, None
-        person = session.person
+        person = self.people.get(session.account)
         if not self.enabled or was is None or person is None:
             return
         audience = self._audience(person)

@@ -1,82 +1,92 @@
-"""A connection's session: what it is, what it may do now, and how it ends. No I/O.
+"""A connection's session: what it makes of what it hears, and when it must go. No I/O.
 
-Stanzas are worked on strictly in the order they came: while the game is being asked
-something for one, the next ones wait. Spec: 2 §4 Chat, §8.
+``receive`` turns bytes into effects, strictly in the order in which they came: while the game
+is asked something for one stanza, the next ones are kept. Spec: 2 §4 Chat, §8.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
 
 from attrs import define, field
 from twisted.logger import Logger
 
-from svcserver.chat import acts, login, stanza
+from svcserver.chat import requests, stanza
+from svcserver.chat.effects import Bound, Effect, End, MakeRoom, Over, Refuse, Reply, TooMuch
 from svcserver.chat.frames import text_frame
-from svcserver.chat.people import Person
+from svcserver.chat.names import is_domain, is_resource
 from svcserver.chat.ports import Wire
-from svcserver.chat.presence import Status
+from svcserver.chat.rates import Rates
 from svcserver.chat.rooms import Seat
+from svcserver.chat.settings import Settings
+from svcserver.chat.stages import Stage, Steps, Where, steps_of
 from svcserver.chat.stanza import Restricted, Stanza, Unparseable, parse
+from svcserver.chat.status import Status
 from svcserver.chat.trace import outline, outline_frame
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.networks import network_of
-
-if TYPE_CHECKING:
-    from svcserver.chat.hall import Hall
+from svcserver.kernel.secrets import hex_token
 
 log = Logger()
 
+MAX_FRAMES = 4  # before login
 MAX_WAITING = 128  # stanzas, while the game is being asked
 LOGIN_S = 15.0
 BIND_S = 10.0
 SILENCE_S = 50.0
 ANSWER_S = 100.0
 PROBE_S = 10.0
-FRESH_S = 1.0  # how old what we know of an account may be when it acts
 MAX_REFUSED = 1_000  # room messages over the stanza rate that are answered, per window
 MAX_DROPPED = 1_000
 WINDOW_S = 60.0
 POLITE = ("close", "shutdown", "replaced", "revoked")  # ended with <close/>
-OURS = ("shutdown", "revoked", "full")  # nothing that the account did
-HELD = ("replaced", "abuse", "size", "backlog")  # ended for cause: the account waits
 CLOSE_FRAME = text_frame(stanza.CLOSE)
+NOTHING: tuple[Effect, ...] = ()
 
 
 @define(eq=False)
 class Session:
-    """One connection. ``address`` is the forwarded one, empty for a direct caller."""
+    """One connection. ``address`` is the forwarded one, empty for a direct caller.
 
-    hall: Hall
+    ``act`` does one effect; the hall is behind it.
+    """
+
     number: int
     wire: Wire
     address: str
     since: float
-    domain: str
-    person: Person | None = None
+    settings: Settings
+    seconds: Callable[[], float]
+    rates: Rates
+    act: Callable[[Session, Effect], None]
+    domain: str = field(init=False)
+    account: AccountId = ""  # once it has logged in
+    claim: AccountId = ""  # whose token it has shown, from before that
     names: frozenset[str] = frozenset()  # at login
     resource: str = ""
     jid: str = ""
-    bound: bool = False
     ended: str = ""  # the reason, once it has
     status: Status | None = None
     waiting_status: Status | None = None
     seats: dict[str, Seat] = field(factory=dict)
-    progress: login.Progress = field(factory=login.Progress)
     heard: float = 0.0
-    logged_in_at: float = 0.0
     refusals_logged: dict[tuple[str, str], float] = field(factory=dict)
+    _where: Where = field(factory=Where)
+    _steps: Steps = field(init=False)
+    _logged_in_at: float = 0.0
+    _frames: int = 0  # before login
     _pinged: float | None = None
     _patience: float = ANSWER_S
     _pings: int = 0
     _inbox: deque[str] = field(factory=deque)
-    _busy: bool = False
-    _draining: bool = False
     _window: float = 0.0
     _refused: int = 0
     _dropped: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self.domain, self.heard = self.settings.domain, self.since
+        self._steps = steps_of(self._where)
 
     @property
     def network(self) -> str:
@@ -84,156 +94,226 @@ class Session:
         return network_of(self.address)
 
     @property
-    def account(self) -> AccountId:
-        """Whose it is; empty before login."""
-        return "" if self.person is None else self.person.account
+    def bound(self) -> bool:
+        """Whether it is a session of its account, and can get stanzas."""
+        stage = self._where.stage
+        return stage is Stage.BOUND or stage is Stage.WAITING
 
     # -- in ----------------------------------------------------------------
 
-    def received(self, text: str) -> None:
-        """One text message."""
+    def received(self, data: bytes) -> None:
+        """One message: what it asks for is done."""
+        self.perform(self.receive(data))
+
+    def perform(self, effects: Iterable[Effect]) -> None:
+        """Do each, before the next is asked for."""
+        for effect in effects:
+            self.act(self, effect)
+
+    def receive(self, data: bytes) -> Iterable[Effect]:
+        """What one message asks for. Each effect is to be done before the next is taken."""
         if self.ended:
-            return
-        self.heard, self._pinged = self.hall.seconds(), None
-        # only while the game is asked; two of the longest, or many short ones
-        waiting = sum(map(len, self._inbox))
-        if len(self._inbox) >= MAX_WAITING or waiting > stanza.MAX_BYTES:
-            self.drop()
-            return
+            return NOTHING
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError:
+            return (End("refused"),)
+        self.heard, self._pinged = self.seconds(), None
+        if not self._must_wait:
+            return self._take(text)
+        # two of the longest, or many short ones
+        if len(self._inbox) >= MAX_WAITING or sum(map(len, self._inbox)) > stanza.MAX_BYTES:
+            return self.drop()
         self._inbox.append(text)
-        self._drain()
+        return NOTHING
 
     def lost(self) -> None:
         """The connection is gone."""
         self.end("socket")
 
-    def _drain(self) -> None:
-        if self._draining:
-            return
-        self._draining = True
-        try:
-            while self._inbox and not self._busy and not self.ended:
-                self._handle(self._inbox.popleft())
-        finally:
-            self._draining = False
+    @property
+    def _must_wait(self) -> bool:
+        stage = self._where.stage
+        return stage is Stage.WAITING or stage is Stage.ASKING
 
-    def _handle(self, text: str) -> None:
-        logged_in = self.person is not None
-        over = logged_in and not self.hall.may(self.hall.stanza_rate, self)
+    def _take(self, text: str) -> Iterable[Effect]:
+        over = self.account != "" and not self.rates.stanza(self.number, self.seconds())
         if over and not text.lstrip().startswith("<message"):
-            self.drop()
-            return
+            return self.drop()
         try:
             said = parse(text)
         except Unparseable as why:
-            if logged_in:
-                self.drop()
-            else:
-                login.unreadable(self, isinstance(why, Restricted))
-            return
-        if self.hall.settings.trace:
+            return self._unreadable(why)
+        if self.settings.trace:
             log.info("trace c={number} in {outline}", number=self.number, outline=outline(said))
         if over:
-            self._refuse(said)
-        elif logged_in:
-            acts.handle(self, said)
-        else:
-            login.handle(self, said)
+            return self._too_much(said)
+        return self._after_login(said) if self.account else self._before_login(said)
 
-    def _refuse(self, said: Stanza) -> None:
+    def _unreadable(self, why: Unparseable) -> Iterable[Effect]:
+        if self.account:
+            return self.drop()
+        refused = End("refused")
+        return (
+            (Reply(stanza.RESTRICTED_XML), refused) if isinstance(why, Restricted) else (refused,)
+        )
+
+    def _too_much(self, said: Stanza) -> Iterable[Effect]:
         """Over the stanza rate: room messages still get their error, up to a bound."""
         self._roll()
         if said.get("type") == "groupchat" and self.bound and self._refused < MAX_REFUSED:
             self._refused += 1
-            acts.not_acceptable(self, said)
-        else:
-            self.drop()
+            return (TooMuch(said),)
+        return self.drop()
 
-    def drop(self) -> None:
+    def drop(self) -> Iterable[Effect]:
         """Count a stanza that gets no answer; too many end the session."""
         self._roll()
         self._dropped += 1
-        if self._dropped > MAX_DROPPED:
-            self.end("abuse")
+        return (End("abuse"),) if self._dropped > MAX_DROPPED else NOTHING
 
     def _roll(self) -> None:
-        now = self.hall.seconds()
+        now = self.seconds()
         if now - self._window >= WINDOW_S:
             self._window, self._dropped, self._refused = now, 0, 0
 
-    def freshly(self, act: Callable[[], None], *, anew: bool = False) -> None:
-        """Run ``act`` once what we know of the account is at most a second old.
+    # -- before login ------------------------------------------------------
 
-        ``anew`` reads in any case: nobody is refused for what was true a moment ago.
-        """
-        person = self.person
-        young = person is None or self.hall.seconds() - person.read_at < FRESH_S
-        if person is None or (young and not anew):
-            act()
-            return
-        self._busy = True
-        self.hall.read(person).addCallback(lambda _: self.resume(act))
+    def _before_login(self, said: Stanza) -> Iterable[Effect]:
+        self._frames += 1
+        if self._frames > MAX_FRAMES:
+            return (End("refused"),)
+        if said.name == "close":
+            return (End("close"),)
+        if said.name == "open":
+            return self._open(said)
+        if said.name == "auth" and self._where.stage is Stage.OPENED:
+            self._steps.tried()
+            return (requests.credentials(said),)
+        stanza_id = requests.legacy_login(said)
+        if stanza_id is None:
+            return (End("refused"),)
+        return (Reply(stanza.failed(stanza_id, "not-authorized")), End("refused"))
+
+    def _open(self, said: Stanza) -> Iterable[Effect]:
+        """Say what can be done next; the domain is fixed by bind."""
+        self._steps.opened()
+        to = said.get("to")
+        if not self.bound:
+            self.domain = to if is_domain(to) else self.settings.domain
+        features = requests.features(account=self.account)
+        return (Reply(requests.opening(self.domain)), Reply(features))
+
+    def refuse(self, why: Refuse) -> None:
+        """Its login has failed."""
+        self.write(stanza.element("failure", stanza.element(why.condition), xmlns=stanza.SASL))
+
+    def log_in(self, account: AccountId, name: str) -> None:
+        """Its login has succeeded."""
+        self._steps.logged_in()
+        self.account, self.names = account, frozenset([name])
+        self._logged_in_at = self.seconds()
+        self.write(stanza.element("success", xmlns=stanza.SASL))
+
+    # -- after login -------------------------------------------------------
+
+    def _after_login(self, said: Stanza) -> Iterable[Effect]:
+        if said.name == "iq":
+            return self._query(said)
+        if said.name == "open":
+            return self._open(said)
+        if said.name == "close":
+            return (End("close"),)
+        if not self.bound:
+            return (End("refused"),) if said.name == "auth" else NOTHING
+        effect = requests.request(said)
+        return NOTHING if effect is None else (effect,)
+
+    def _query(self, said: Stanza) -> Iterable[Effect]:
+        stanza_id = said.get("id")
+        if said.get("type") not in ("get", "set") or len(stanza_id) > requests.MAX_ID:
+            return NOTHING
+        bind = said.child("bind", stanza.BIND)
+        if bind is None:
+            return (Reply(stanza.result(stanza_id)),)
+        wanted = bind.child("resource")
+        resource = (wanted.text if wanted is not None else "") or f"srv-{hex_token(32)}"
+        if not self.bound and not is_resource(resource):
+            return (Reply(stanza.failed(stanza_id, "bad-request")),)
+        return self._bind(stanza_id, resource)
+
+    def _bind(self, stanza_id: str, resource: str) -> Iterator[Effect]:
+        """Once bound it keeps the address that it has."""
+        if not self.bound:
+            yield MakeRoom(resource)
+            self._steps.bound()
+            self.resource, self.jid = resource, f"{self.account}@{self.domain}/{resource}"
+            yield Bound()
+        jid = stanza.element("jid", stanza.text(self.jid))
+        yield Reply(stanza.result(stanza_id, stanza.element("bind", jid, xmlns=stanza.BIND)))
+
+    # -- waiting -----------------------------------------------------------
 
     def wait(self) -> None:
         """Keep what comes until ``resume``."""
-        self._busy = True
+        self._steps.asked()
 
     def resume(self, act: Callable[[], None]) -> None:
         """Go on with ``act``, then with what came meanwhile."""
-        self._busy = False
-        if not self.ended:
-            act()
-            self._drain()
+        if self.ended:
+            return
+        self._steps.answered()
+        act()
+        self.perform(self._kept())
+
+    def _kept(self) -> Iterator[Effect]:
+        while self._inbox and not self._must_wait and not self.ended:
+            yield from self._take(self._inbox.popleft())
 
     # -- out ---------------------------------------------------------------
 
     def deliver(self, frame: bytes) -> None:
         """Send a finished frame."""
         if not self.ended:
-            if self.hall.settings.trace:
+            if self.settings.trace:
                 said = outline_frame(frame)
                 log.info("trace c={number} out {outline}", number=self.number, outline=said)
             self.wire.send(frame)
 
     def write(self, said: str) -> None:
-        """Send one stanza."""
+        """Send a stanza."""
         self.deliver(text_frame(said))
 
-    def ping(self, now: float, patience: float = ANSWER_S) -> None:
-        """Ask for a sign of life within ``patience`` seconds."""
-        self._pings += 1
-        self._pinged, self._patience = now, patience
-        self.write(
-            stanza.element(
-                "iq",
-                stanza.element("ping", xmlns=stanza.PING),
-                xmlns=stanza.CLIENT,
-                type="get",
-                id=f"sp{self._pings}",
-                from_=self.domain,
-                to=self.jid,
-            )
-        )
+    # -- time --------------------------------------------------------------
 
     def probe(self) -> None:
         """Another session of the account has come: is this one still there?"""
-        self.ping(self.hall.seconds(), PROBE_S)
+        self.write(self._ping(self.seconds(), PROBE_S))
 
-    def tick(self, now: float) -> None:
+    def _ping(self, now: float, patience: float = ANSWER_S) -> str:
+        """A question for a sign of life within ``patience`` seconds."""
+        self._pings += 1
+        self._pinged, self._patience = now, patience
+        return stanza.element(
+            "iq",
+            stanza.element("ping", xmlns=stanza.PING),
+            xmlns=stanza.CLIENT,
+            type="get",
+            id=f"sp{self._pings}",
+            from_=self.domain,
+            to=self.jid,
+        )
+
+    def tick(self, now: float) -> Iterable[Effect]:
         """Once a second: what is overdue."""
-        if self.person is None:
-            if now - self.since >= LOGIN_S:
-                self.end("timeout")
-        elif not self.bound:
-            if now - self.logged_in_at >= BIND_S:
-                self.end("timeout")
-        elif self._pinged is not None:
-            if now - self._pinged >= self._patience:
-                self.end("ping-timeout")
-        elif now - self.heard >= SILENCE_S:
-            self.ping(now)
-        if self.waiting_status is not None and not self.ended:
-            acts.announce(self, self.waiting_status)
+        if not self.account:
+            return (End("timeout"),) if now - self.since >= LOGIN_S else NOTHING
+        if not self.bound:
+            return (End("timeout"),) if now - self._logged_in_at >= BIND_S else NOTHING
+        if self._pinged is not None:
+            late = now - self._pinged >= self._patience
+            return (End("ping-timeout"),) if late else NOTHING
+        return (Reply(self._ping(now)),) if now - self.heard >= SILENCE_S else NOTHING
 
     # -- the end -----------------------------------------------------------
 
@@ -245,39 +325,13 @@ class Session:
             self.write(stanza.NOT_AUTHORIZED)
         if reason in POLITE:
             self.deliver(CLOSE_FRAME)
-        self.ended = reason
+        was_bound, self.ended = self.bound, reason
+        self._steps.ended()
         self._inbox.clear()
-        self._leave_everything("disconnect" if reason != "replaced" else "replaced")
-        now = self.hall.seconds()
-        self._hold(reason, now)
-        log.info(
-            "closed c={number} uid={uid} reason={reason} after={after}s",
-            number=self.number,
-            uid=self.account,
-            reason=reason,
-            after=int(now - self.since),
-        )
-        self.hall.forget(self)
+        self.act(self, Over(reason, was_bound))
         if reason in POLITE:
             self.wire.end(1000, reason)
         elif reason == "size":
             self.wire.end(1009, "size")
         else:
             self.wire.end(None)
-
-    def _leave_everything(self, why: str) -> None:
-        for seat in list(self.seats.values()):
-            acts.leave_room(self, seat, why, tell_leaver=False)
-        if self.bound and self.ended != "shutdown":
-            self.hall.presences.withdraw(self)
-
-    def _hold(self, reason: str, now: float) -> None:
-        lockout = self.hall.lockout
-        if reason == "size":
-            lockout.failed(self.account, self.address, now)
-        if self.person is None or reason in OURS:
-            return
-        if not self.bound:
-            lockout.never_bound(self.account, now)
-        elif reason in HELD:
-            lockout.hold(self.account, now)

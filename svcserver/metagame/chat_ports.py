@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jwt
 from attrs import frozen
@@ -13,7 +13,11 @@ from twisted.application.service import IService, Service
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from svcserver.chat.hall import Hall
 from svcserver.chat.ports import About, BadToken
+from svcserver.chat.rooms import Seat
+from svcserver.chat.service import chat_service
+from svcserver.chat.settings import Settings, check
 from svcserver.db.ledger import Ledger
 from svcserver.kernel.counters import Counters
 from svcserver.kernel.ids import AccountId
@@ -31,10 +35,6 @@ from svcserver.metagame.owner.dashboard.shown import (
 from svcserver.metagame.social.friends.store import BLOCKS, SqlFriends
 from svcserver.metagame.social.guilds.store import SqlGuilds
 from svcserver.metagame.social.parties.rules import Parties
-
-if TYPE_CHECKING:
-    from svcserver.chat.hall import Hall
-    from svcserver.chat.rooms import Seat
 
 log = Logger()
 
@@ -106,9 +106,6 @@ def chat_part(
 
     A bad value of its own is one error line: the metagame runs on without chat.
     """
-    from svcserver.chat.service import chat_service
-    from svcserver.chat.settings import Settings, check
-
     try:
         settings, warnings = load(Settings, environ)
         check(settings)

@@ -64,7 +64,6 @@ from svcserver.metagame.belongings.savehistory.rules import Retention
 from svcserver.metagame.belongings.savehistory.store import Thinning
 from svcserver.metagame.belongings.shop.catalogue import load as load_catalogue
 from svcserver.metagame.belongings.shop.routes import ClosedStore, Store
-from svcserver.metagame.chat_ports import ChatGame, chat_part
 from svcserver.metagame.database import open_database
 from svcserver.metagame.owner.bodylog import BodyLog
 from svcserver.metagame.owner.dashboard.document import ApiDocument
@@ -83,7 +82,6 @@ from svcserver.metagame.owner.status.banner import Banner
 from svcserver.metagame.owner.status.build import Build
 from svcserver.metagame.owner.status.fixed import FixedReplies
 from svcserver.metagame.play.matchmaking.deploy_client import DeployClient
-from svcserver.metagame.play.matchmaking.launch_keys import LaunchKeys
 from svcserver.metagame.play.matchmaking.launches import Launches
 from svcserver.metagame.play.matchmaking.launching import Launching
 from svcserver.metagame.play.matchmaking.routes import Matchmaking
@@ -146,11 +144,7 @@ class Metagame:
         )
         self.tokens = Tokens(now, keys, self.epochs)
         self.relayed = Relayed(now)
-        deploy_s = settings.deploy_timeout_ms / 1000
-        self.deploy = DeployClient(http, clock, settings.deployserver_url, deploy_s)
-        self.directory = Directory(
-            ledger, now, LaunchKeys(self.deploy), by_id=settings.login == "NONE"
-        )
+        self.directory = Directory(ledger, now, by_id=settings.login == "NONE")
         self.registration = Registration(settings.registration_mode)
         self.sessions = Sessions(ledger, self.epochs, now)
         self.events = EventLog(ledger, now, self.relayed)
@@ -161,6 +155,8 @@ class Metagame:
         self.guilds = GuildBook(settings, ledger, now, self.news.guild_changed)
         self.online: Online = OnlineInMemory()
         self.matchmaker = Matchmaker(Launches(settings.launch_cooldown_s))
+        deploy_s = settings.deploy_timeout_ms / 1000
+        self.deploy = DeployClient(http, clock, settings.deployserver_url, deploy_s)
         self.about = Build.of(settings)
         self.health = Health()
         self.reads = ReadLimit(now)
@@ -329,6 +325,9 @@ class Metagame:
         """The chat, joined to the game's news; None without CHAT=1."""
         if not self.settings.chat:
             return None
+        # XMPP and WebSocket take a fifth of a second to import
+        from svcserver.metagame.chat_ports import ChatGame, chat_part
+
         asks = ChatGame(self.tokens, self.ledger, self.parties, self.now, self.settings.guilds)
         return chat_part(asks, self.news, self.shown, self.counters, environ, reactor)
 

@@ -216,7 +216,7 @@ class JoinTests(TownTests):
         self.assertIn('<error type="wait"><service-unavailable ', said[30])
         self.town.clock.advance(5)
         self.assertIn("<service-unavailable ", one.join("City-77")[0])
-        self.town.hall.rooms = Rooms(max_rooms=1, max_occupants=2)
+        self.town = Town(rooms=Rooms(max_rooms=1, max_occupants=2))
         two, three, four = (self.town.bound(n) for n in (2, 3, 4))
         two.join("City-1")
         three.join("City-1")
@@ -226,7 +226,7 @@ class JoinTests(TownTests):
     def test_a_thousand_rooms_of_256_and_a_full_one_takes_its_own_again(self) -> None:
         rooms = self.town.hall.rooms
         self.assertEqual((rooms.max_rooms, rooms.max_occupants), (1_000, 256))
-        self.town.hall.rooms = Rooms(max_occupants=2)
+        self.town = Town(rooms=Rooms(max_occupants=2))
         for number in (1, 2):
             self.town.bound(number).join("City-1")
         self.assertIn("<service-unavailable ", self.town.bound(3).join("City-1")[0])

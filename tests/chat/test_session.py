@@ -5,6 +5,7 @@ from __future__ import annotations
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.chat import readings
 from svcserver.chat import session as sessions
 from svcserver.chat.settings import Settings
 from tests.chat.town import Client, Town, account
@@ -28,7 +29,7 @@ class CountingTests(Case):
         self.assertEqual(waiting, (15.0, 10.0, 50.0, 100.0))
         counts = (sessions.MAX_WAITING, sessions.MAX_REFUSED, sessions.MAX_DROPPED)
         self.assertEqual(counts, (128, 1000, 1000))
-        self.assertEqual(sessions.FRESH_S, 1.0)
+        self.assertEqual(readings.FRESH_S, 1.0)
 
     def test_a_session_is_nobodys_before_its_login(self) -> None:
         client = self.town.connect(1)
@@ -38,7 +39,7 @@ class CountingTests(Case):
         one = self.town.bound(1)
         one.session.wait()
         for _ in range(130):
-            one.session.received("<iq/>")
+            one.session.received(b"<iq/>")
         self.assertEqual((len(one.session._inbox), one.session._dropped), (128, 2))
 
     def test_room_messages_over_the_rate_get_their_error_up_to_a_bound_a_minute(self) -> None:
@@ -59,11 +60,11 @@ class CountingTests(Case):
         one = self.town.bound(1)
         for _ in range(5):
             for _ in range(10):
-                one.session.drop()
+                one.session.perform(one.session.drop())
             self.assertEqual(one.end, "")
             self.town.clock.advance(60)
         for _ in range(11):
-            one.session.drop()
+            one.session.perform(one.session.drop())
         self.assertEqual(one.end, "abuse")
 
     def test_what_is_known_of_an_account_is_read_again_after_a_second(self) -> None:

@@ -12,6 +12,7 @@ from twisted.internet.task import Clock
 from svcserver.chat import stanza
 from svcserver.chat.hall import Hall
 from svcserver.chat.ports import About, BadToken
+from svcserver.chat.rooms import Rooms
 from svcserver.chat.session import Session
 from svcserver.chat.settings import Settings
 
@@ -107,7 +108,7 @@ class Client:
         return f"Player{self.number}:{self.account}:{self.resource}"
 
     def send(self, text: str) -> list[str]:
-        self.session.received(text)
+        self.session.received(text.encode())
         return self.heard()
 
     def heard(self) -> list[str]:
@@ -168,10 +169,11 @@ class Town:
     settings: Settings = field(factory=Settings)
     game: ToldGame = field(factory=ToldGame)
     clock: Clock = field(factory=Clock)
+    rooms: Rooms = field(factory=Rooms)
     hall: Hall = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.hall = Hall(self.settings, self.game, self.clock, lambda: NOW)
+        self.hall = Hall(self.settings, self.game, self.clock, lambda: NOW, rooms=self.rooms)
         for number in range(1, 400):
             self.game.people[account(number)] = About(f"Player{number}")
 

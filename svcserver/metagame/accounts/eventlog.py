@@ -1,6 +1,7 @@
 """The progression event log: a row for every admin or game-server write. Spec: 1 §6.3.
 
-A write and its row share one transaction; a refused write leaves only the row.
+A write and its row share one transaction; a refused write leaves only the row. Rules
+refuse before they change anything, so a refusal needs no roll-back.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from sqlalchemy import (
 )
 
 from svcserver.db.ledger import Ledger
-from svcserver.db.refused import Refused, write_or_record
 from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId
@@ -82,24 +82,33 @@ class EventLog:
         """
         account_id = named if call.caller.admin else self.relayed.subject(call, named)
 
-        def whole(tx: Connection) -> tuple[Answer, list[str]]:
+        def whole(tx: Connection) -> tuple[Answer | Refusal, list[str]]:
             notes: list[str] = []
+            said: Answer | Refusal
             try:
                 hold(tx, account_id)
                 said = work(tx, notes)
             except Refusal as why:
-                row = self._row(call, account_id, why, [*notes, why.message])
-                raise Refused(why, _ADD, row) from why
-            tx.execute(_ADD, self._row(call, account_id, said, notes))
+                said = why
+                notes.append(why.message)
+            self._record(tx, call, account_id, said, notes)
             return said, notes
 
-        return await write_or_record(self.ledger, whole, account_id)
+        said, notes = await self.ledger.write(whole, turn=account_id)
+        if isinstance(said, Refusal):
+            raise said
+        return said, notes
 
-    def _row(
-        self, call: Call, account_id: AccountId, said: Answer | Refusal, notes: list[str]
-    ) -> dict[str, Any]:
+    def _record(
+        self,
+        tx: Connection,
+        call: Call,
+        account_id: AccountId,
+        said: Answer | Refusal,
+        notes: list[str],
+    ) -> None:
         reply = b"" if isinstance(said, Refusal) or said.body is None else _bytes(said.body)
-        return {
+        row = {
             "at": round(self.now() * 1000),
             "account_id": _clean(account_id, 64),
             "caller": _caller(call),
@@ -109,6 +118,7 @@ class EventLog:
             "reply": reply[:MAX_KEPT],
             "note": _clean("; ".join(notes), 1024),
         }
+        tx.execute(_ADD, row)
 
 
 def _bytes(body: Any) -> bytes:

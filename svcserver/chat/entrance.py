@@ -1,0 +1,144 @@
+"""Who comes in as which account, and which of its sessions then go. Spec: 2 §4 Chat, §5, §8."""
+
+from __future__ import annotations
+
+from attrs import define, field
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from svcserver.chat.effects import LogIn, MakeRoom, Over, Refuse
+from svcserver.chat.lockout import Lockout
+from svcserver.chat.people import People
+from svcserver.chat.ports import About, BadToken, Proofs
+from svcserver.chat.readings import Readings, pause
+from svcserver.chat.session import Session
+from svcserver.kernel.counters import Counted, Counters
+from svcserver.kernel.ids import AccountId
+
+log = Logger()
+
+LATER = "temporary-auth-failure"
+MAX_CONNECTIONS = 3  # per account, those not yet bound among them
+MAX_BOUND = 2  # sessions per account
+OURS = ("shutdown", "revoked", "full")  # nothing that the account did
+HELD = ("replaced", "abuse", "size", "backlog")  # ended for cause: the account waits
+
+
+@define
+class Entrance:
+    """Logs in, binds, and remembers who must wait."""
+
+    proofs: Proofs
+    people: People
+    readings: Readings
+    counters: Counters
+    lockout: Lockout = field(factory=Lockout)
+
+    # -- login -------------------------------------------------------------
+
+    def log_in(self, session: Session, wish: LogIn) -> None:
+        """See whose the token is, then ask the game about that account."""
+        account = self._proven(session, wish)
+        if isinstance(account, Refuse):
+            self.refuse(session, account)
+            return
+        session.claim = account
+        asked = self.readings.ask(account)
+        reading: Deferred[About | Refuse | None] = asked.addErrback(_unavailable, session, account)
+        pause(session, reading, lambda found: self._finish(session, account, found))
+
+    def _proven(self, session: Session, wish: LogIn) -> AccountId | Refuse:
+        try:
+            proven = self.proofs.account_of(wish.token)
+        except BadToken as why:
+            return Refuse("not-authorized", str(why), wish.account)
+        if proven.lower() != wish.account.lower():
+            return Refuse("not-authorized", "uid-mismatch", wish.account)
+        if self.lockout.waits(proven, session.seconds()):
+            return Refuse(LATER, "throttled", proven)
+        return proven
+
+    def refuse(self, session: Session, why: Refuse) -> None:
+        """Count the failure, and tell what may be told."""
+        if why.condition != LATER:
+            now = session.seconds()
+            if self.lockout.locked(why.account, session.address, now):
+                why = Refuse(LATER, "throttled", why.account)
+            else:
+                self.lockout.failed(why.account, session.address, now)
+        self.counters.add(Counted.FAILED_LOGINS, f"chat_{why.reason.replace('-', '_')}")
+        log.info(
+            "login refused c={number} reason={reason} uid={uid}",
+            number=session.number,
+            reason=why.reason,
+            uid=why.account,
+        )
+        session.refuse(why)
+
+    def _finish(self, session: Session, account: AccountId, found: About | Refuse | None) -> None:
+        if found is None:
+            found = Refuse("not-authorized", "no-account", account)
+        if isinstance(found, Refuse):
+            self.refuse(session, found)
+            return
+        now = session.seconds()
+        person = self.people.arrive(account, found, now)
+        waiting = [one for one in person.sessions if not one.bound]
+        if len(person.sessions) >= MAX_CONNECTIONS and waiting:
+            waiting[0].end("refused")
+            person = self.people.arrive(account, found, now)
+        person.sessions.append(session)
+        log.info("login ok c={number} uid={uid}", number=session.number, uid=account)
+        session.log_in(account, found.name)
+
+    # -- bind --------------------------------------------------------------
+
+    def make_room(self, session: Session, wish: MakeRoom) -> None:
+        """The same resource again, and the one silent longest, are replaced."""
+        person = self.people.get(session.account)
+        if person is None:
+            return
+        for one in person.bound:
+            if one.resource == wish.resource:
+                one.end("replaced")
+        while len(person.bound) >= MAX_BOUND:
+            min(person.bound, key=lambda one: one.heard).end("replaced")
+
+    def bound(self, session: Session) -> None:
+        """Ask the account's other sessions whether they are still there."""
+        person = self.people.get(session.account)
+        sessions = person.bound if person is not None else []
+        log.info(
+            "bound c={number} uid={uid} resource={resource} domain={domain} sessions={count}",
+            number=session.number,
+            uid=session.account,
+            resource=session.resource,
+            domain=session.domain,
+            count=len(sessions),
+        )
+        for one in sessions:
+            if one is not session:
+                one.probe()
+
+    # -- the end -----------------------------------------------------------
+
+    def left(self, session: Session, over: Over) -> None:
+        """Forget the session; for some reasons its account must wait."""
+        now = session.seconds()
+        if over.reason == "size":
+            self.lockout.failed(session.account, session.address, now)
+        if session.account and over.reason not in OURS:
+            if not over.was_bound:
+                self.lockout.never_bound(session.account, now)
+            elif over.reason in HELD:
+                self.lockout.hold(session.account, now)
+        person = self.people.get(session.account)
+        if person is not None and session in person.sessions:
+            person.sessions.remove(session)
+            self.people.drop(person)
+
+
+def _unavailable(why: Failure, session: Session, account: AccountId) -> Refuse:
+    log.failure("login c={number}: the game cannot be asked", why, number=session.number)
+    return Refuse(LATER, "unavailable", account)

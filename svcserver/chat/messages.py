@@ -1,0 +1,147 @@
+"""Lines for rooms, and whispers. Spec: 2 §4 Chat."""
+
+from __future__ import annotations
+
+from attrs import define
+from twisted.logger import Logger
+
+from svcserver.chat import stanza
+from svcserver.chat.effects import Say, Whisper
+from svcserver.chat.names import room_of, shown, split_address
+from svcserver.chat.people import People
+from svcserver.chat.readings import Readings
+from svcserver.chat.requests import MAX_ID
+from svcserver.chat.rooms import Rooms
+from svcserver.chat.seating import Seating
+from svcserver.chat.session import Session
+from svcserver.chat.stanza import Stanza
+
+log = Logger()
+
+MAX_BODY = 2_048  # code points
+
+
+@define
+class Messages:
+    """Delivers what players say."""
+
+    rooms: Rooms
+    people: People
+    readings: Readings
+    seating: Seating
+
+    def say(self, session: Session, wish: Say) -> None:
+        """A line for everybody in a room; refused over the rate."""
+        if session.rates.message(session.number, session.seconds()):
+            anew = self._may_be_apart(session)
+            self.readings.freshly(session, lambda: self._say(session, wish.said), anew=anew)
+        else:
+            not_acceptable(session, wish.said)
+
+    def whisper(self, session: Session, wish: Whisper) -> None:
+        """A line for one account; over the rate it is dropped."""
+        if session.rates.message(session.number, session.seconds()):
+            anew = self._may_be_apart(session)
+            self.readings.freshly(session, lambda: self._whisper(session, wish.said), anew=anew)
+        else:
+            _log_whisper(session, wish.said, "reason=rate")
+
+    def _may_be_apart(self, session: Session) -> bool:
+        """Whether there is a block that may just have been lifted."""
+        person = self.people.get(session.account)
+        return person is not None and bool(person.about.blocks or person.about.blocked_by)
+
+    def _say(self, session: Session, said: Stanza) -> None:
+        local, host, _ = split_address(said.get("to"))
+        room, body = room_of(local, host, session.domain), _body(said)
+        person = self.people.get(session.account)
+        seat = session.seats.get(room.key) if room is not None else None
+        if seat is None or person is None or body is None:
+            not_acceptable(session, said)
+            return
+        if not self.people.member(person, seat.room):
+            not_acceptable(session, said)
+            self.seating.leave(session, seat, "evicted")
+            return
+        self.seating.evict_strangers(seat.room)
+        rooms, blocked_by = self.rooms, person.about.blocked_by
+        count = rooms.say(
+            seat, _id(said), body, lambda other: other.sitter.account not in blocked_by
+        )
+        log.info(
+            "message room={room} uid={uid} len={length} to={count}{blocked}",
+            room=seat.room.address,
+            uid=person.account,
+            length=len(body),
+            count=count,
+            blocked=_blocked_words(len(rooms.occupants(seat.room.key)) - count),
+        )
+
+    def _whisper(self, session: Session, said: Stanza) -> None:
+        local, _, resource = split_address(said.get("to"))
+        other, body = self.people.find(local), _body(said)
+        person = self.people.get(session.account)
+        if person is None or body is None:
+            _log_whisper(session, said, "reason=body")
+        elif other is person:
+            _log_whisper(session, said, "reason=self")
+        elif other is None or not other.bound:
+            _log_whisper(session, said, "reason=offline")
+        elif person.about.apart_from(other.account):
+            _log_whisper(session, said, "reason=blocked")
+        else:
+            named = [one for one in other.bound if one.resource == resource] or other.bound
+            inner = stanza.element("body", stanza.text(body))
+            for one in named:
+                one.write(
+                    stanza.element(
+                        "message",
+                        inner,
+                        xmlns=stanza.CLIENT,
+                        type="chat",
+                        from_=session.jid,
+                        to=one.jid,
+                        id=_id(said),
+                    )
+                )
+            _log_whisper(session, said, f"delivered={len(named)}")
+
+
+def not_acceptable(session: Session, said: Stanza) -> None:
+    """A room message is not delivered; the connection stays."""
+    session.write(
+        stanza.element(
+            "message",
+            stanza.error("not-acceptable", "modify"),
+            xmlns=stanza.CLIENT,
+            type="error",
+            id=_id(said),
+            from_=said.get("to").partition("/")[0],
+            to=session.jid,
+        )
+    )
+
+
+def _body(said: Stanza) -> str | None:
+    body = said.child("body")
+    return body.text if body is not None and 1 <= len(body.text) <= MAX_BODY else None
+
+
+def _id(said: Stanza) -> str | None:
+    stanza_id = said.attributes.get("id")
+    return stanza_id if stanza_id is not None and len(stanza_id) <= MAX_ID else None
+
+
+def _blocked_words(count: int) -> str:
+    return f" blocked={count}" if count > 0 else ""
+
+
+def _log_whisper(session: Session, said: Stanza, outcome: str) -> None:
+    body = said.child("body")
+    log.info(
+        "whisper from={uid} to={to} len={length} {outcome}",
+        uid=session.account,
+        to=shown(split_address(said.get("to"))[0]),
+        length=len(body.text) if body is not None else 0,
+        outcome=outcome,
+    )

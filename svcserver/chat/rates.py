@@ -1,0 +1,46 @@
+"""How often a session may do what. Spec: 2 §8."""
+
+from __future__ import annotations
+
+from attrs import define, field
+
+from svcserver.chat.settings import Settings
+from svcserver.kernel.rates import Rate, TokenBuckets
+
+STANZAS = Rate(60, 30 * 60)
+JOINS = Rate(30, 60)
+PRESENCE_CHANGES = Rate(5, 30)
+
+
+@define
+class Rates:
+    """A bucket of each kind for every connection, by its number; each asks and takes."""
+
+    settings: Settings
+    _stanzas: TokenBuckets = field(init=False)
+    _joins: TokenBuckets = field(init=False)
+    _messages: TokenBuckets = field(init=False)
+    _presences: TokenBuckets = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        keys = 2 * self.settings.max_connections
+        self._stanzas = TokenBuckets(STANZAS, keys)
+        self._joins = TokenBuckets(JOINS, keys)
+        self._messages = TokenBuckets(self.settings.message_rate, keys)
+        self._presences = TokenBuckets(PRESENCE_CHANGES, keys)
+
+    def stanza(self, number: int, now: float) -> bool:
+        """One more stanza."""
+        return self._stanzas.take(str(number), now) == 0.0
+
+    def join(self, number: int, now: float) -> bool:
+        """One more try to join a room."""
+        return self._joins.take(str(number), now) == 0.0
+
+    def message(self, number: int, now: float) -> bool:
+        """One more line, for a room or whispered."""
+        return self._messages.take(str(number), now) == 0.0
+
+    def presence(self, number: int, now: float) -> bool:
+        """One more change of status."""
+        return self._presences.take(str(number), now) == 0.0

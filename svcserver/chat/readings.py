@@ -1,0 +1,90 @@
+"""What the game says of accounts: read when they come, and anew before they act on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define
+from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from svcserver.chat.friendship import Friendships
+from svcserver.chat.people import People, Person
+from svcserver.chat.ports import About, Accounts
+from svcserver.chat.session import Session
+from svcserver.kernel.ids import AccountId
+
+log = Logger()
+
+GAME_TIMEOUT_S = 10.0
+FRESH_S = 1.0  # how old what we know of an account may be when it acts
+
+
+@define
+class Readings:
+    """Asks the game. ``clock`` gives seconds and times out its answers."""
+
+    accounts: Accounts
+    clock: IReactorTime
+    people: People
+    friendships: Friendships
+
+    def ask(self, account: AccountId) -> Deferred[About | None]:
+        """The account as it is now; fails when the game does not answer in time."""
+        asked: Deferred[About | None] = maybeDeferred(self.accounts.about, account)
+        return asked.addTimeout(GAME_TIMEOUT_S, self.clock)
+
+    def read(self, person: Person) -> Deferred[None]:
+        """Read the person anew; never fails: what was known stays when the game is silent."""
+        version, number = person.version, person.readings + 1
+        person.readings = number
+
+        def keep(about: About | None) -> None:
+            if about is None or person.version != version or person.kept > number:
+                return
+            before, person.about, person.read_at = person.about, about, self.clock.seconds()
+            person.kept = number
+            # what was read may be ahead of its news, which then find nothing to tell
+            for other in before.friends - about.friends:
+                self.friendships.end(person.account, other)
+
+        def failed(why: Failure) -> None:
+            log.failure("the game cannot be asked about {uid}", why, uid=person.account)
+
+        reading: Deferred[Any] = self.ask(person.account)
+        return reading.addCallback(keep).addErrback(failed)
+
+    def freshly(self, session: Session, act: Callable[[], None], *, anew: bool = False) -> None:
+        """Run ``act`` once what we know of its account is at most a second old.
+
+        ``anew`` reads in any case: nobody is refused for what was true a moment ago.
+        """
+        person = self.people.get(session.account)
+        if person is None:
+            return
+        if anew or self.clock.seconds() - person.read_at >= FRESH_S:
+            pause(session, self.read(person), lambda _: act())
+        else:
+            act()
+
+
+def pause(session: Session, reading: Deferred[Any], go_on: Callable[[Any], None]) -> None:
+    """Go on with what was read; until then the session keeps what it hears."""
+    at_once: list[Any] = []
+    waiting = False
+
+    def found(result: Any) -> None:
+        if waiting:
+            session.resume(lambda: go_on(result))
+        else:
+            at_once.append(result)
+
+    reading.addCallback(found)
+    if at_once:
+        go_on(at_once[0])
+    else:
+        waiting = True
+        session.wait()

@@ -1,0 +1,189 @@
+"""Who enters a room and who must leave it. Spec: 2 §4 Chat."""
+
+from __future__ import annotations
+
+from attrs import define
+from twisted.logger import Logger
+
+from svcserver.chat import stanza
+from svcserver.chat.effects import Join, Leave
+from svcserver.chat.kinds import KINDS
+from svcserver.chat.names import (
+    MAX_NICKNAME,
+    Room,
+    nickname_fault,
+    room_of,
+    shown,
+    split_address,
+)
+from svcserver.chat.people import People, Person
+from svcserver.chat.readings import Readings
+from svcserver.chat.rooms import Rooms, Seat
+from svcserver.chat.session import Session
+
+log = Logger()
+
+QUIET_S = 600.0  # between two log lines of the same refusal
+# condition, and the type the clients are used to
+REFUSALS = {
+    "nick-account": ("forbidden", "auth"),
+    "nick-resource": ("forbidden", "auth"),
+    "nick-format": ("forbidden", "auth"),
+    "nick-name": ("forbidden", "auth"),
+    "not-member": ("forbidden", "auth"),
+    "not-allowed": ("not-allowed", "cancel"),
+    "conflict": ("conflict", "cancel"),
+    "limit": ("service-unavailable", "wait"),
+}
+
+
+@define
+class Seating:
+    """Gives seats in the rooms and takes them away."""
+
+    rooms: Rooms
+    people: People
+    readings: Readings
+
+    # -- entering ----------------------------------------------------------
+
+    def join(self, session: Session, wish: Join) -> None:
+        """Let it in, or say why not."""
+        local, host, nick = split_address(wish.to)
+        address = wish.to.partition("/")[0]
+        if not session.rates.join(session.number, session.seconds()):
+            _refuse(session, address, nick, "limit")
+            return
+        room = room_of(local, host, session.domain)
+        person = self.people.get(session.account)
+        if room is None or person is None:
+            _refuse(session, address, nick, "not-allowed")
+            return
+        stranger = not self.people.member(person, room)
+        anew = stranger and KINDS[room.kind].read
+        self.readings.freshly(session, lambda: self._join(session, person, room, nick), anew=anew)
+
+    def _join(self, session: Session, person: Person, room: Room, nick: str) -> None:
+        seat = session.seats.get(room.key)
+        if not self.people.member(person, room):
+            for mine in person.bound:
+                if room.key in mine.seats:
+                    self.leave(mine, mine.seats[room.key], "evicted")
+            _refuse(session, room.address, nick, "not-member")
+            return
+        if seat is not None and seat.nick == nick:
+            self.rooms.welcome(seat)
+            return
+        fault = _nick_fault(session, person, nick)
+        if fault is not None:
+            _refuse(session, room.address, nick, fault)
+            return
+        if seat is not None:
+            self.leave(session, seat, "left")
+        if self.rooms.conflict(room, nick, person.account):
+            _refuse(session, room.address, nick, "conflict")
+        elif self.rooms.full(room, session):
+            _refuse(session, room.address, nick, "limit")
+        else:
+            self._enter(session, room, nick)
+
+    def _enter(self, session: Session, room: Room, nick: str) -> None:
+        older = self.rooms.enter(session, room, nick)
+        if older is not None:
+            _log_leave(older, "replaced")
+        log.info(
+            "join room={room} uid={uid} name={name} occupants={count}",
+            room=room.address,
+            uid=session.account,
+            name=shown(nick.partition(":")[0]),
+            count=len(self.rooms.occupants(room.key)),
+        )
+
+    # -- leaving -----------------------------------------------------------
+
+    def ask_to_leave(self, session: Session, wish: Leave) -> None:
+        """It leaves one room, if it is there."""
+        local, host, _ = split_address(wish.to)
+        room = room_of(local, host, session.domain)
+        seat = session.seats.get(room.key) if room is not None else None
+        if seat is not None:
+            self.leave(session, seat, "left")
+
+    def leave(self, session: Session, seat: Seat, why: str, *, tell_leaver: bool = True) -> None:
+        """Get up from a seat; ``why`` is left, disconnect, evicted or replaced."""
+        if session.seats.get(seat.room.key) is not seat:
+            return  # asking the game for a party may itself bring the news that removed it
+        codes = ("307",) if why == "evicted" else ()
+        self.rooms.leave(seat, *codes, tell_leaver=tell_leaver)
+        _log_leave(seat, why)
+
+    def leave_all(self, session: Session, why: str) -> None:
+        """Get up everywhere; the leaver is told nothing."""
+        for seat in list(session.seats.values()):
+            self.leave(session, seat, why, tell_leaver=False)
+
+    def evict(self, person: Person) -> None:
+        """Remove the person from rooms it may no longer be in."""
+        for session in person.bound:
+            for seat in list(session.seats.values()):
+                if not self.people.member(person, seat.room):
+                    self.leave(session, seat, "evicted")
+
+    def evict_strangers(self, room: Room) -> None:
+        """Remove everyone from the room who may no longer be in it."""
+        if KINDS[room.kind].mine is None:
+            return
+        for seat in self.rooms.occupants(room.key):
+            person = self.people.get(seat.sitter.account)
+            if person is not None and not self.people.member(person, seat.room):
+                self.evict(person)
+
+    def sweep(self) -> None:
+        """Remove every stranger from every room."""
+        for key in self.rooms.keys():  # noqa: SIM118 - a method of ours, not of a dict
+            for seat in self.rooms.occupants(key)[:1]:
+                self.evict_strangers(seat.room)
+
+
+def _nick_fault(session: Session, person: Person, nick: str) -> str | None:
+    names = session.names | {person.about.name}
+    fault = nickname_fault(nick, session.account, session.resource, names)
+    bounded = 1 <= len(nick.encode()) <= MAX_NICKNAME
+    if fault is None or session.settings.nick_check == "enforce" or not bounded:
+        return fault
+    log.info("nickname uid={uid} reason={reason}: not enforced", uid=session.account, reason=fault)
+    return None
+
+
+def _refuse(session: Session, address: str, nick: str, reason: str) -> None:
+    condition, kind = REFUSALS[reason]
+    session.write(
+        stanza.element(
+            "presence",
+            stanza.element("x", xmlns=stanza.MUC) + stanza.error(condition, kind),
+            xmlns=stanza.CLIENT,
+            type="error",
+            from_=f"{address}/{nick}" if nick else address,
+            to=session.jid,
+        )
+    )
+    known = room_of(*split_address(address)[:2], session.domain)
+    about = (known.kind if known is not None else "", reason)
+    now = session.seconds()
+    if now - session.refusals_logged.get(about, now - QUIET_S) >= QUIET_S:
+        session.refusals_logged[about] = now
+        log.info(
+            "join refused room={room} uid={uid} reason={reason}",
+            room=shown(address),
+            uid=session.account,
+            reason=reason,
+        )
+
+
+def _log_leave(seat: Seat, why: str) -> None:
+    log.info(
+        "leave room={room} uid={uid} reason={why}",
+        room=seat.room.address,
+        uid=seat.sitter.account,
+        why=why,
+    )

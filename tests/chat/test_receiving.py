@@ -1,0 +1,153 @@
+"""A session alone: bytes in, effects out, and the stages between. Spec: 2 §4 Chat."""
+
+from __future__ import annotations
+
+import base64
+
+from automat import NoTransition
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.chat import stanza
+from svcserver.chat.effects import (
+    Announce,
+    Bound,
+    Effect,
+    End,
+    Join,
+    Leave,
+    LogIn,
+    MakeRoom,
+    Over,
+    Refuse,
+    Reply,
+    Say,
+    Whisper,
+    Withdraw,
+)
+from svcserver.chat.rates import Rates
+from svcserver.chat.session import Session
+from svcserver.chat.settings import Settings
+from svcserver.chat.stages import Stage, Where, steps_of
+from svcserver.chat.status import Status
+from tests.chat.town import DOMAIN, ToldWire, account, resource
+
+OPEN = f'<open xmlns="{stanza.FRAMING}" to="{DOMAIN}" version="1.0"/>'
+ME = account(1)
+
+
+class ReceiveTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.done: list[Effect] = []
+        settings, clock = Settings(), Clock()
+        self.session = Session(
+            1, ToldWire(), "", 0.0, settings, clock.seconds, Rates(settings), self.act
+        )
+
+    def act(self, _: Session, effect: Effect) -> None:
+        self.done.append(effect)
+
+    def receive(self, text: str) -> list[Effect]:
+        return list(self.session.receive(text.encode()))
+
+    def kinds(self, text: str) -> list[str]:
+        return [type(one).__name__ for one in self.receive(text)]
+
+    def auth(self) -> list[Effect]:
+        proof = base64.b64encode(f"\0{ME}\0word".encode()).decode()
+        return self.receive(f'<auth xmlns="{stanza.SASL}" mechanism="PLAIN">{proof}</auth>')
+
+    def bind(self) -> None:
+        self.receive(OPEN)
+        self.auth()
+        self.session.log_in(ME, "Ann")
+        self.receive(f'<iq type="set" id="b"><bind xmlns="{stanza.BIND}"/></iq>')
+
+    def test_a_login_is_an_effect_and_nothing_happens_until_it_is_done(self) -> None:
+        self.assertEqual(self.kinds(OPEN), ["Reply", "Reply"])
+        self.assertEqual(self.auth(), [LogIn(ME, "word")])
+        self.assertEqual((self.session.account, self.done), ("", []))
+        self.assertEqual(self.auth(), [End("refused")])
+
+    def test_a_login_without_a_usable_proof_is_refused_by_the_session_itself(self) -> None:
+        self.receive(OPEN)
+        said = self.receive(f'<auth xmlns="{stanza.SASL}" mechanism="PLAIN">?</auth>')
+        self.assertEqual(said, [Refuse("not-authorized", "bad-format")])
+
+    def test_binding_makes_room_first_and_answers_last(self) -> None:
+        self.receive(OPEN)
+        self.auth()
+        self.session.log_in(ME, "Ann")
+        name = f"<resource>{resource(1)}</resource>"
+        bind = f'<iq type="set" id="b"><bind xmlns="{stanza.BIND}">{name}</bind></iq>'
+        effects = iter(self.session.receive(bind.encode()))
+        self.assertEqual(next(effects), MakeRoom(resource(1)))
+        self.assertFalse(self.session.bound)
+        self.assertEqual(next(effects), Bound())
+        self.assertTrue(self.session.bound)
+        [reply] = effects
+        assert isinstance(reply, Reply)
+        self.assertIn(f"<jid>{ME}@{DOMAIN}/{resource(1)}</jid>", reply.stanza)
+
+    def test_what_a_bound_session_says_becomes_one_effect(self) -> None:
+        self.bind()
+        room = f"City-1@muc.{DOMAIN}"
+        self.assertEqual(self.receive(f'<presence to="{room}/n"/>'), [Join(f"{room}/n")])
+        gone = f'<presence type="unavailable" to="{room}/n"/>'
+        self.assertEqual(self.receive(gone), [Leave(f"{room}/n")])
+        self.assertEqual(self.receive("<presence/>"), [Announce(Status())])
+        self.assertEqual(self.receive('<presence type="unavailable"/>'), [Withdraw()])
+        for kind, effect in (("groupchat", Say), ("chat", Whisper)):
+            [found] = self.receive(f'<message type="{kind}" to="x"><body>y</body></message>')
+            self.assertIsInstance(found, effect)
+        self.assertEqual(self.receive("<iq type='result' id='1'/>"), [])
+        self.assertEqual(self.receive(stanza.CLOSE), [End("close")])
+
+    def test_bytes_that_are_no_text_end_it(self) -> None:
+        self.assertEqual(list(self.session.receive(b"\xff")), [End("refused")])
+
+    def test_what_comes_while_it_waits_is_kept_in_order(self) -> None:
+        self.bind()
+        self.session.wait()
+        for number in (1, 2):
+            self.assertEqual(self.receive(f'<iq type="get" id="{number}"/>'), [])
+        self.session.resume(lambda: self.done.append(End("a mark")))
+        self.assertEqual(
+            self.done, [End("a mark"), *(Reply(stanza.result(one)) for one in ("1", "2"))]
+        )
+
+    def test_after_its_end_it_hears_nothing_and_says_so_once(self) -> None:
+        self.bind()
+        self.session.end("socket")
+        self.session.end("close")
+        self.assertEqual(self.done, [Over("socket", was_bound=True)])
+        self.assertEqual(self.receive(OPEN), [])
+        self.session.resume(lambda: self.fail("it is over"))
+
+
+class StageTests(SynchronousTestCase):
+    def test_a_connection_goes_from_stage_to_stage_and_waits_on_its_way(self) -> None:
+        where = Where()
+        steps = steps_of(where)
+        for step, stage in (
+            (steps.opened, Stage.OPENED),
+            (steps.tried, Stage.TRIED),
+            (steps.asked, Stage.ASKING),
+            (steps.answered, Stage.TRIED),
+            (steps.logged_in, Stage.KNOWN),
+            (steps.opened, Stage.KNOWN),
+            (steps.bound, Stage.BOUND),
+            (steps.asked, Stage.WAITING),
+            (steps.answered, Stage.BOUND),
+            (steps.ended, Stage.ENDED),
+        ):
+            step()
+            self.assertIs(where.stage, stage)
+
+    def test_no_stage_is_skipped_and_an_end_is_final(self) -> None:
+        steps = steps_of(Where())
+        for step in (steps.tried, steps.logged_in, steps.bound, steps.asked, steps.answered):
+            self.assertRaises(NoTransition, step)
+        steps.ended()
+        for step in (steps.opened, steps.ended):
+            self.assertRaises(NoTransition, step)
