@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test trial check bench bench-chat bench-edge docs prove format
+.PHONY: run test trial check bench bench-chat bench-edge docs prove sbom format
 
 run: $(VENV)/run.stamp
 	@$(BIN)/svcctl demo $(if $(ONCE),--once)
@@ -33,8 +33,13 @@ bench-edge: $(VENV)/dev.stamp
 docs: $(VENV)/dev.stamp
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build
 
-prove: $(VENV)/fuzz.stamp $(VENV)/prove.stamp $(VENV)/schema.stamp
+prove: $(VENV)/fuzz.stamp $(VENV)/prove.stamp $(VENV)/schema.stamp $(VENV)/audit.stamp
 	SVC_TEST_PROVE=1 $(BIN)/python -m pytest tests/prove
+
+sbom: $(VENV)/audit.stamp
+	@PYTHONWARNINGS=ignore $(VENV)/audit/bin/cyclonedx-py requirements requirements/run.lock --pyproject pyproject.toml \
+	  --mc-type application --output-reproducible --of JSON -o sbom.json
+	@echo "what an owner runs stands in sbom.json (CycloneDX)"
 
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff format .
@@ -62,6 +67,12 @@ $(VENV)/prove.stamp: requirements/prove.lock $(VENV)/dev.stamp
 	@$(PYTHON) -m venv $(VENV)/prove
 	@$(VENV)/prove/bin/pip install -q --disable-pip-version-check --require-hashes -r requirements/prove.lock \
 	  || echo "make: the TLS scanner cannot be installed here; what needs it is skipped"
+	@touch $@
+
+$(VENV)/audit.stamp: requirements/audit.lock $(VENV)/dev.stamp
+	@$(PYTHON) -m venv $(VENV)/audit
+	@$(VENV)/audit/bin/pip install -q --disable-pip-version-check --require-hashes -r requirements/audit.lock \
+	  || echo "make: pip-audit cannot be installed here; what needs it is skipped"
 	@touch $@
 
 $(VENV)/schema.stamp: requirements/schema.lock $(VENV)/dev.stamp

@@ -49,7 +49,9 @@ class Output:
             if self._path.exists():
                 self._path.chmod(0o600)  # an older version left it readable
                 os.replace(self._path, self._path.with_suffix(".old"))
-            self._file = open(self._path, "wb", buffering=0, opener=_for_us_alone)
+            # game servers print addresses and names of players, and their own command line
+            handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            self._file = os.fdopen(handle, "wb", buffering=0)
         except OSError as why:
             self._warn(why)
 
@@ -78,11 +80,6 @@ class Output:
         if not self._told:
             self._told = True
             log.warn("output is lost at {path}: {why}", path=str(self._path), why=why.strerror)
-
-
-def _for_us_alone(path: str, flags: int) -> int:
-    """Game servers print addresses and names of players, and their own command line."""
-    return os.open(path, flags, 0o600)
 
 
 class GameProcess(ProcessProtocol):

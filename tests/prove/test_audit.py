@@ -1,0 +1,58 @@
+"""What we are made of: no pinned package has a known weakness, and the list of them is whole."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.live.edge_host import ROOT
+from tests.support.requirements import skip
+
+BIN = ROOT / ".venv" / "audit" / "bin"  # in a venv of its own: requirements/audit.lock
+SILENT = ("ConnectionError", "ServiceError", "Max retries exceeded", "Could not connect")
+LOCKS = ("run", "build", "dev")
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_no_pinned_package_has_a_known_weakness(lock: str) -> None:
+    command = [BIN / "pip-audit", "--disable-pip", "--require-hashes", "--progress-spinner=off"]
+    command += ["--timeout=15", "-r", str(ROOT / "requirements" / f"{lock}.lock")]
+    if not (BIN / "pip-audit").exists():
+        raise skip("audit", "pip-audit is not installed")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    said = done.stdout + done.stderr
+    if done.returncode and any(word in said for word in SILENT):
+        raise skip("audit", "the list of known weaknesses cannot be asked (offline)")
+    assert done.returncode == 0, said
+
+
+def test_the_bill_of_materials_names_every_pin_with_its_hashes(tmp_path: Path) -> None:
+    if not (BIN / "cyclonedx-py").exists():
+        raise skip("audit", "cyclonedx-bom is not installed")
+    line = re.search(
+        r"^\t@PYTHONWARNINGS=ignore \$\(VENV\)/audit/bin/(cyclonedx-py (?:.*\\\n)?.*)$",
+        MAKEFILE,
+        re.M,
+    )
+    assert line is not None
+    words = line[1].replace("\\\n", " ").split()
+    words[0], words[-1] = str(BIN / words[0]), str(tmp_path / "sbom.json")
+    subprocess.run(words, cwd=ROOT, capture_output=True, timeout=120, check=True)
+    found = json.loads((tmp_path / "sbom.json").read_text())
+    assert found["bomFormat"] == "CycloneDX"
+    assert found["metadata"]["component"]["name"] == "svcserver"
+    pins = re.findall(r"^([a-z0-9][^=\s]*)==([^\s]+)", RUN.read_text(), re.M)
+    listed = {(one["name"], one["version"]) for one in found["components"]}
+    assert {(re.sub(r"\[.*", "", name), version) for name, version in pins} <= listed
+    for one in found["components"]:
+        assert one["purl"].startswith("pkg:pypi/")
+        hashes = [h for ref in one["externalReferences"] for h in ref.get("hashes", [])]
+        assert hashes, one["name"]
+
+
+MAKEFILE = (ROOT / "Makefile").read_text()
+RUN = ROOT / "requirements" / "run.lock"
