@@ -26,6 +26,7 @@ from svcserver.kernel.datafiles import BadData
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
 from svcserver.kernel.settings import BadSetting, with_env_file
 from svcserver.kernel.signals import News
+from svcserver.metagame.access.attempts import Attempts
 from svcserver.metagame.access.epochs import Epochs
 from svcserver.metagame.access.gate import Gate, Origin, is_own_address
 from svcserver.metagame.access.keys import Keys
@@ -186,7 +187,7 @@ class Metagame:
         yield from self._owner()
 
     def _accounts(self) -> Iterator[Feature]:
-        yield Login(self.settings, self.directory, self.tokens)
+        yield Login(self.settings, self.directory, self.tokens, self.counters)
         yield Lookups(self.settings, self.directory, self.now)
         yield AccountManagement(
             self.ledger,
@@ -295,7 +296,13 @@ class Metagame:
         if settings.log_bodies:
             bodies = BodyLog(Path(settings.body_log_file), settings.body_log_per_path, self.now)
             observers = (*observers, bodies.check())
-        gate = Gate(settings, self.tokens, self.directory, Origin(settings, is_own_address))
+        gate = Gate(
+            settings,
+            self.tokens,
+            self.directory,
+            Origin(settings, is_own_address),
+            Attempts(self.now, self.counters),
+        )
         traces = not settings.production
         door = FrontDoor(
             gate, settings, traces=traces, observers=observers, unmatched=gate.unmatched

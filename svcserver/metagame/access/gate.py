@@ -13,6 +13,7 @@ from twisted.internet.defer import Deferred
 from svcserver.http.crosssite import is_loopback
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden, Refusal, Unauthenticated
+from svcserver.metagame.access.attempts import Attempts
 from svcserver.metagame.access.tokens import InvalidToken, Tokens
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.settings import Settings
@@ -77,6 +78,7 @@ class Gate:
     tokens: Tokens
     keys: KeyRing
     origin: Origin
+    attempts: Attempts
 
     def exists(self, row: Row, parameters: Mapping[str, str]) -> bool:
         """False where ``real only`` hides the row from an account with fixed progression."""
@@ -234,9 +236,15 @@ class Gate:
 
     async def _admin_key(self, request: HttpRequest) -> Caller:
         await self._direct(request)
-        account = await self._holder(request)
+        try:
+            account = await self._holder(request)
+        except Unauthenticated as why:
+            if not request.has_header(KEY):
+                raise
+            raise self.attempts.refused(why, request.peer) from why
         if not account.is_admin:
-            raise Forbidden("this account is not an admin")
+            no = Forbidden("this account is not an admin")
+            raise self.attempts.refused(no, request.peer, account.id)
         return Caller(account.id, admin=True)
 
     async def _holder(self, request: HttpRequest) -> Account:

@@ -8,6 +8,7 @@ from attrs import frozen
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.ids import AccountId, new_id
 from svcserver.kernel.refusals import Forbidden, Malformed
 from svcserver.kernel.times import FAR_FUTURE
@@ -108,6 +109,7 @@ class Login:
     settings: Settings
     directory: Directory
     tokens: Tokens
+    counters: Counters
 
     @routes.row(
         "POST",
@@ -127,6 +129,7 @@ class Login:
         code = call.fields.get("exchange_code")
         account_id = await self._account(code) if isinstance(code, str) and code else None
         if account_id is None:
+            self.counters.add(Counted.FAILED_LOGINS, "account_key")
             raise Malformed("not a known account key")
         return Answer(200, login_reply(self.tokens.sign(account_id, asked_at), account_id))
 

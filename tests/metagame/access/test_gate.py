@@ -9,11 +9,14 @@ from twisted.internet.defer import maybeDeferred
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.http_headers import Headers
 
+from svcserver.kernel.counters import Counted
+from svcserver.metagame.access.attempts import TRIES, TRIES_S
 from svcserver.metagame.access.gate import GAME_SERVER_KEY, Origin, is_own_address
 from svcserver.web.front import UNPROVEN_BODY
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
 from tests.support import game
+from tests.support.browser import Page
 from tests.support.game import Game
 
 
@@ -23,6 +26,45 @@ def request(peer: str, **headers: str) -> HttpRequest:
     for name, value in headers.items():
         sent.setRawHeaders(name.encode(), [value.encode()])
     return HttpRequest("GET", b"/eventstats/", b"", sent, peer)
+
+
+class WrongKeyTests(SynchronousTestCase):
+    """Wrong admin keys are throttled; a right one always gets in. Spec: 1 §5."""
+
+    PATH = "/svc/api/InviteCodes"
+
+    def setUp(self) -> None:
+        self.game = Game(self)
+        self.admin = self.game.player("Olga", admin=True)
+        self.ann, self.bob = self.game.player("Ann_1"), self.game.player("Bob_1")
+
+    def ask(self, key: str | None) -> Page:
+        return self.game.browse("GET", self.PATH, key=key)
+
+    def test_too_many_are_429_for_a_minute(self) -> None:
+        statuses = [self.ask(f"UUK_{number:048x}").status for number in range(TRIES + 5)]
+        self.assertEqual(statuses, [401] * TRIES + [429] * 5)
+        self.assertEqual(self.ask("x").headers["retry-after"], "60")
+        self.assertEqual(self.ask(self.admin.key).status, 200)
+        counted = self.game.parts.counters.by_reason(Counted.FAILED_LOGINS)
+        self.assertEqual(counted, {"admin_key": TRIES + 6})
+        self.game.clock.advance(TRIES_S)
+        self.assertEqual(self.ask("x").status, 401)
+
+    def test_a_player_uses_up_nobody_elses_tries(self) -> None:
+        statuses = [self.ask(self.ann.key).status for _ in range(TRIES + 1)]
+        self.assertEqual(statuses, [403] * TRIES + [429])
+        self.assertEqual([self.ask(self.bob.key).status, self.ask("x").status], [403, 401])
+        page = self.game.browse("GET", "/svc/api/GetUserInfo", key=self.ann.key)
+        self.assertEqual(page.status, 200)
+
+    def test_no_key_is_not_a_try(self) -> None:
+        self.assertEqual({self.ask(None).status for _ in range(TRIES + 1)}, {401})
+
+    def test_failed_logins_of_players_are_counted(self) -> None:
+        self.game.browse("POST", "/account/api/oauth/token", json={"exchange_code": "UUK_x"})
+        counted = self.game.parts.counters.by_reason(Counted.FAILED_LOGINS)
+        self.assertEqual(counted, {"account_key": 1})
 
 
 class CallerTests(SynchronousTestCase):
