@@ -48,6 +48,7 @@ from svcserver.metagame.achievements.encounters.routes import Encounters
 from svcserver.metagame.achievements.entitlements.routes import Entitlements
 from svcserver.metagame.achievements.entitlements.store import SqlEntitlements
 from svcserver.metagame.achievements.escalation import registry
+from svcserver.metagame.achievements.escalation.acts import EscalationActs
 from svcserver.metagame.achievements.escalation.routes import Escalation, EscalationStub
 from svcserver.metagame.achievements.progression import config
 from svcserver.metagame.achievements.progression.management import ProgressionManagement
@@ -235,7 +236,8 @@ class Metagame:
         yield HuntPass(settings, tracks, ledger, events)
         yield ProgressionManagement(settings, tracks, ledger, now, events)
         yield EscalationStub()
-        yield Escalation(settings, registry.load(), ledger, events)
+        strict = settings.escalation_strict
+        yield Escalation(settings, EscalationActs(registry.load(), strict, ledger, events))
         yield Cooldowns(settings, ledger, now, events)
         yield BountyRoutes(settings, load_game_data(), BountyActs(ledger, now, events))
         yield Encounters(ledger)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 from attrs import frozen
 
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.json import Json
 from svcserver.kernel.refusals import Conflict, Malformed, Missing
+
+T = TypeVar("T")
 
 INT_MAX = 2**31 - 1
 STUB_XP = 99_999
@@ -54,6 +55,17 @@ class Registry:
 
 
 @frozen
+class Save:
+    """A season as sent; ids and ranks may be none of the registry's."""
+
+    level: int
+    xp: int
+    talents: Sequence[tuple[str, int]]
+    rewards: Sequence[tuple[str, bool]]  # whether it was collected
+    version: int
+
+
+@frozen
 class State:
     """A season of an account, in canonical form."""
 
@@ -81,66 +93,48 @@ class Seasons(Protocol):
     def keep(self, account_id: AccountId, season_id: str, state: State) -> None: ...
 
 
-def read_save(season: Season, registry: Registry, body: Json) -> State:
-    """The canonical form of a body; raises Malformed."""
-    if not isinstance(body, dict):
-        raise Malformed("the body must be an object")
-    level = _whole(body, "escalation_level", 0, registry.max_level)
-    xp = _whole(body, "next_level_xp", 0, INT_MAX)
-    version = _whole(body, "update_version", 1, INT_MAX)
-    ranks: dict[str, int] = {}
-    for entry in _entries(body, "talents_progress"):
-        name = entry.get("talent_id")
-        if not isinstance(name, str) or name not in season.talents or name in ranks:
-            raise Malformed("talent_id is not one of this season, or is there twice")
-        ranks[name] = _whole(entry, "rank", 0, len(season.talents[name].rank_costs))
-    collected: dict[str, bool] = {}
-    for entry in _entries(body, "unlock_progress"):
-        name, has = entry.get("reward_id"), entry.get("collected")
-        if not isinstance(name, str) or name not in season.rewards or name in collected:
-            raise Malformed("reward_id is not one of this season, or is there twice")
-        if not isinstance(has, bool):
-            raise Malformed("collected must be true or false")
-        collected[name] = has
+def open_season(registry: Registry, season_id: str) -> Season:
+    """A season that takes saves; raises Missing or Conflict."""
+    season = registry.season(season_id)
+    if not season.enabled:
+        raise Conflict("this season is disabled")
+    return season
+
+
+def canonical(season: Season, registry: Registry, sent: Save) -> State:
+    """What is sent in the registry's order, without what says nothing; raises Malformed."""
+    if sent.level > registry.max_level:
+        raise Malformed(f"escalation_level must be from 0 to {registry.max_level}")
+    ranks, collected = _once(sent.talents, season.talents), _once(sent.rewards, season.rewards)
+    for name, rank in ranks.items():
+        if rank > len(season.talents[name].rank_costs):
+            raise Malformed(f"{name} has fewer ranks")
     talents = tuple((name, ranks[name]) for name in season.talents if ranks.get(name))
     rewards = tuple(name for name in season.rewards if collected.get(name))
-    return State(level, xp, talents, rewards, version)
+    return State(sent.level, sent.xp, talents, rewards, sent.version)
 
 
-def _whole(sent: Mapping[str, Json], name: str, low: int, high: int) -> int:
-    value = sent.get(name)
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if type(value) is not int or not low <= value <= high:
-        raise Malformed(f"{name} must be a whole number from {low} to {high}")
-    return value
-
-
-def _entries(body: Mapping[str, Json], name: str) -> list[dict[str, Json]]:
-    listed = body.get(name)
-    if not isinstance(listed, list):
-        raise Malformed(f"{name} must be a list")
-    if not all(isinstance(one, dict) for one in listed):
-        raise Malformed(f"{name} must hold objects")
-    return listed
+def _once(sent: Iterable[tuple[str, T]], known: Collection[str]) -> dict[str, T]:
+    found: dict[str, T] = {}
+    for name, value in sent:
+        if name not in known or name in found:
+            raise Malformed("a talent or reward is not one of this season, or is there twice")
+        found[name] = value
+    return found
 
 
 def save(
     seasons: Seasons,
     account_id: AccountId,
-    season_id: str,
-    body: Json,
+    season: Season,
+    sent: State,
     registry: Registry,
     notes: list[str],
     *,
     strict: bool,
 ) -> State:
-    """Store a season; the stored state.  Raises Missing, Malformed or Conflict, in this order."""
-    season = registry.season(season_id)
-    if not season.enabled:
-        raise Conflict("this season is disabled")
-    sent = read_save(season, registry, body)
-    stored = seasons.find(account_id, season_id)
+    """Store a season; the stored state.  Raises Conflict."""
+    stored = seasons.find(account_id, season.id)
     if stored is not None and sent.version == stored.version and sent.same_content(stored):
         notes.append("a repeat: nothing written")
         return stored
@@ -149,7 +143,7 @@ def save(
     if broken and strict:
         raise Conflict("; ".join(broken))
     notes.extend(broken)
-    seasons.keep(account_id, season_id, sent)
+    seasons.keep(account_id, season.id, sent)
     return sent
 
 

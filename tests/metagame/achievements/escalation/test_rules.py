@@ -6,9 +6,11 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.achievements.escalation import registry, rules
 from svcserver.metagame.achievements.escalation.rules import State
+from svcserver.metagame.achievements.escalation.wire import SeasonSave
 from tests.metagame.achievements.escalation.test_escalation import season
 
 
@@ -30,9 +32,9 @@ class SaveTests(SynchronousTestCase):
         self.kept, self.notes, self.registry = Kept(), list[str](), registry.load()
 
     def save(self, body: Any) -> State:
-        return rules.save(
-            self.kept, "UID-a", "ESC_SEASON_1", body, self.registry, self.notes, strict=True
-        )
+        season = rules.open_season(self.registry, "ESC_SEASON_1")
+        sent = rules.canonical(season, self.registry, reader(SeasonSave)(body).values())
+        return rules.save(self.kept, "UID-a", season, sent, self.registry, self.notes, strict=True)
 
     def test_a_repeat_is_said_to_be_one(self) -> None:
         first = self.save(season())

@@ -1,0 +1,53 @@
+"""What is done with escalation seasons: one transaction each, saves noted in the event log."""
+
+from __future__ import annotations
+
+from attrs import frozen
+from sqlalchemy import Connection
+from twisted.logger import Logger
+
+from svcserver.db.ledger import Ledger
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.shapes import Late
+from svcserver.metagame.accounts.eventlog import EventLog
+from svcserver.metagame.achievements.escalation import rules, wire
+from svcserver.metagame.achievements.escalation.rules import Registry, State
+from svcserver.metagame.achievements.escalation.store import SqlSeasons
+from svcserver.web.routes import Answer, Call, enveloped
+
+log = Logger()
+MAX_SAID = 10  # notes of one save in the log
+
+
+@frozen
+class EscalationActs:
+    """Read and save; ``strict``: ESCALATION_STRICT."""
+
+    registry: Registry
+    strict: bool
+    ledger: Ledger
+    events: EventLog
+
+    async def read(self, account_id: AccountId, season_id: str) -> State:
+        """The stored season, or level 0; raises Missing for an unknown one."""
+        self.registry.season(season_id)
+        found = await self.ledger.read(lambda tx: SqlSeasons(tx).find(account_id, season_id))
+        return found or State()
+
+    async def save(
+        self, call: Call[Late[wire.SeasonSave]], account_id: AccountId, season_id: str
+    ) -> Answer:
+        """Store the season; the body is read when the season is known to take a save."""
+
+        def work(tx: Connection, notes: list[str]) -> Answer:
+            season = rules.open_season(self.registry, season_id)
+            sent = rules.canonical(season, self.registry, call.body.read().values())
+            kept = rules.save(
+                SqlSeasons(tx), account_id, season, sent, self.registry, notes, strict=self.strict
+            )
+            return enveloped(wire.show(kept))
+
+        said, notes = await self.events.noted(call, account_id, work)
+        for note in notes[:MAX_SAID]:
+            log.warn("escalation of {account}: {note}", account=account_id, note=note)
+        return said

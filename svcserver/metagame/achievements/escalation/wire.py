@@ -1,0 +1,101 @@
+"""Escalation as it is sent and as the client reads it. Spec: 1 §4 Escalation."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypedDict
+
+from attrs import frozen
+
+from svcserver.kernel.json import Json
+from svcserver.kernel.refusals import Refusal
+from svcserver.kernel.shapes import Count, whole
+from svcserver.metagame.achievements.escalation.rules import INT_MAX, Save, State
+from svcserver.web.routes import Answer
+
+STUB = {
+    "escalation_level": 99999,
+    "next_level_xp": 99999,
+    "talents_progress": [],
+    "unlock_progress": [],
+    "update_version": 1,
+}
+
+
+@frozen
+class TalentSave:
+    """How far a talent of the season is."""
+
+    talent_id: str
+    rank: Count
+
+
+@frozen
+class UnlockSave:
+    """Whether a reward of the season was taken."""
+
+    reward_id: str
+    collected: bool
+
+
+@frozen
+class SeasonSave:
+    """The whole season; ``next_level_xp`` is the XP gathered within the level."""
+
+    escalation_level: Count
+    next_level_xp: Annotated[int, whole(0, INT_MAX)]
+    update_version: Annotated[int, whole(1, INT_MAX)]
+    talents_progress: tuple[TalentSave, ...]
+    unlock_progress: tuple[UnlockSave, ...]
+
+    def values(self) -> Save:
+        """As the rules want it."""
+        return Save(
+            self.escalation_level,
+            self.next_level_xp,
+            [(one.talent_id, one.rank) for one in self.talents_progress],
+            [(one.reward_id, one.collected) for one in self.unlock_progress],
+            self.update_version,
+        )
+
+
+class TalentProgress(TypedDict):
+    """How far a talent is."""
+
+    rank: int
+    talent_id: str
+
+
+class UnlockProgress(TypedDict):
+    """Whether a reward was taken."""
+
+    collected: bool
+    reward_id: str
+
+
+class EscalationSeason(TypedDict):
+    """``next_level_xp`` is the XP gathered within the level."""
+
+    escalation_level: int
+    next_level_xp: int
+    talents_progress: list[TalentProgress]
+    unlock_progress: list[UnlockProgress]
+    update_version: int
+
+
+def show(state: State) -> EscalationSeason:
+    """As the client reads it."""
+    return {
+        "escalation_level": state.level,
+        "next_level_xp": state.xp,
+        "talents_progress": [{"rank": rank, "talent_id": name} for name, rank in state.talents],
+        "unlock_progress": [{"collected": True, "reward_id": name} for name in state.rewards],
+        "update_version": state.version,
+    }
+
+
+def refuse(status: int, refusal: Refusal) -> Answer:
+    """``{code: '<status>', message, payload: null}``; 401 and 403 have no body."""
+    if status in (401, 403):
+        return Answer(status)
+    body: Json = {"code": str(status), "message": refusal.message, "payload": None}
+    return Answer(status, body)
