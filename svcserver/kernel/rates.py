@@ -42,13 +42,17 @@ class TokenBuckets:
     max_keys: int = 65_536
     _buckets: OrderedDict[str, tuple[float, float]] = field(factory=OrderedDict, init=False)
 
-    def take(self, key: str, now: float) -> float:
-        """Take one token: 0.0 when there was one, else the seconds until there is."""
+    def take(self, key: str, now: float, amount: float = 1) -> float:
+        """Take so many tokens: 0.0 when they were there, else the seconds until they are.
+
+        More than a full bucket holds are there when it is full.
+        """
         per_second = self.rate.per_minute / 60
         tokens, since = self._buckets.pop(key, (self.rate.burst, now))
         tokens = min(self.rate.burst, tokens + max(0.0, now - since) * per_second)
-        wait = 0.0 if tokens >= 1 else (1 - tokens) / per_second
-        self._buckets[key] = (tokens - 1 if wait == 0.0 else tokens, now)
+        needed = min(amount, self.rate.burst)
+        wait = 0.0 if tokens >= needed else (needed - tokens) / per_second
+        self._buckets[key] = (tokens - needed if wait == 0.0 else tokens, now)
         if len(self._buckets) > self.max_keys:
             self._buckets.popitem(last=False)
         return wait

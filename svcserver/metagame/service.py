@@ -32,6 +32,8 @@ from svcserver.metagame.access.gate import Gate, Origin, is_own_address
 from svcserver.metagame.access.keys import Keys
 from svcserver.metagame.access.relayed import Relayed
 from svcserver.metagame.access.tokens import Tokens
+from svcserver.metagame.accounts.allowance import Allowance
+from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.eventlog import EventLog
 from svcserver.metagame.accounts.invites import Invites
@@ -59,6 +61,7 @@ from svcserver.metagame.belongings.currency.routes import Currency
 from svcserver.metagame.belongings.housekeeping import Housekeeping
 from svcserver.metagame.belongings.inventory.routes import Inventory
 from svcserver.metagame.belongings.inventory.rules import Policy
+from svcserver.metagame.belongings.inventory.sizes import Size
 from svcserver.metagame.belongings.loadouts.routes import Loadouts
 from svcserver.metagame.belongings.loadouts.rules import load as load_loadout_defaults
 from svcserver.metagame.belongings.savehistory.routes import SaveHistory
@@ -149,9 +152,13 @@ class Metagame:
         self.directory = Directory(ledger, now, by_id=settings.login == "NONE")
         self.registration = Registration(settings.registration_mode)
         self.sessions = Sessions(ledger, self.epochs, now)
-        self.events = EventLog(ledger, now, self.relayed)
+        allowance = Allowance(settings.account_bytes_a_day, now)
+        self.data = AccountData(ledger, allowance)
+        self.events = EventLog(ledger, now, self.relayed, allowance)
         self.policy = Policy(
-            settings.inventory_refuse_overspend, settings.inventory_report_removals
+            settings.inventory_refuse_overspend,
+            settings.inventory_report_removals,
+            Size(settings.inventory_max_items, settings.inventory_max_bytes),
         )
         self.parties: Parties = PartiesInMemory()
         self.guilds = GuildBook(settings, ledger, now, self.news.guild_changed)
@@ -205,17 +212,25 @@ class Metagame:
         settings, ledger, now = self.settings, self.ledger, self.now
         thin, granted = self._thinning, settings.entitlements_default
         catalogue = load_catalogue(repeatable=settings.store_repeatable_tokens)
-        yield Characters(ledger, now, thin.characters if thin is not None else None)
-        yield Inventory(self.policy, ledger, now, self.relayed)
+        yield Characters(
+            self.data,
+            now,
+            settings.character_max_bytes,
+            thin.characters if thin is not None else None,
+        )
+        yield Inventory(self.policy, self.data, now, self.relayed)
         yield Currency.of(ledger, from_inventory=settings.balance_from_inventory)
         yield ClosedStore()
-        yield Store(catalogue, self.policy, lambda tx: SqlEntitlements(tx, granted), ledger, now)
+        yield Store(
+            catalogue, self.policy, lambda tx: SqlEntitlements(tx, granted), ledger, now, self.data
+        )
         yield Loadouts(
             load_loadout_defaults(),
             settings.real_progression,
-            ledger,
+            self.data,
             now,
             self.relayed,
+            settings.loadout_max_bytes,
             thin.loadouts if thin is not None else None,
         )
         yield SaveHistory(ledger, now)
@@ -240,8 +255,8 @@ class Metagame:
         yield Escalation(settings, EscalationActs(registry.load(), strict, ledger, events))
         yield Cooldowns(settings, ledger, now, events)
         yield BountyRoutes(settings, load_game_data(), BountyActs(ledger, now, events))
-        yield Encounters(ledger)
-        yield Breadcrumbs(ledger)
+        yield Encounters(self.data, settings.achievements_max)
+        yield Breadcrumbs(self.data, settings.breadcrumbs_max_bytes)
 
     def _social(self) -> Iterator[Feature]:
         ledger, now, news = self.ledger, self.now, self.news

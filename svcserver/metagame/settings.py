@@ -140,6 +140,19 @@ class Settings:
     save_history_keep: int | None = env("SAVE_HISTORY_KEEP", whole(2), default=None, bad=Bad.WARN)
     save_history_hourly: int = env("SAVE_HISTORY_HOURLY", whole(0), default=48, bad=Bad.WARN)
     save_history_daily: int = env("SAVE_HISTORY_DAILY", whole(0), default=30, bad=Bad.WARN)
+    inventory_max_items: int = env("INVENTORY_MAX_ITEMS", whole(1), default=20_000, bad=Bad.WARN)
+    inventory_max_bytes: int = env("INVENTORY_MAX_BYTES", whole(1), default=8_388_608, bad=Bad.WARN)
+    character_max_bytes: int = env("CHARACTER_MAX_BYTES", whole(2), default=524_288, bad=Bad.WARN)
+    loadout_max_bytes: int = env("LOADOUT_MAX_BYTES", whole(2), default=65_536, bad=Bad.WARN)
+    breadcrumbs_max_bytes: int = env(
+        "BREADCRUMBS_MAX_BYTES", whole(2), default=262_144, bad=Bad.WARN
+    )
+    bounties_max_bytes: int = env("BOUNTIES_MAX_BYTES", whole(2), default=262_144, bad=Bad.WARN)
+    achievements_max: int = env("ACHIEVEMENTS_MAX", whole(1), default=10_000, bad=Bad.WARN)
+    account_bytes_a_day: int = env(
+        "ACCOUNT_BYTES_A_DAY", whole(0), default=268_435_456, bad=Bad.WARN
+    )
+    disk_reserve_mb: int = env("DISK_RESERVE_MB", whole(0), default=256, bad=Bad.WARN)
     inventory_refuse_overspend: bool = env(
         "INVENTORY_REFUSE_OVERSPEND", off_unless_1, default=False
     )

@@ -29,6 +29,7 @@ from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Missing, Refusal
 from svcserver.metagame.access.relayed import Relayed
+from svcserver.metagame.accounts.allowance import Allowance
 from svcserver.metagame.accounts.store import ACCOUNTS
 from svcserver.web.routes import Answer, Call, logged_path
 
@@ -69,6 +70,7 @@ class EventLog:
     ledger: Ledger
     now: Callable[[], float]
     relayed: Relayed
+    allowance: Allowance
 
     async def write(self, call: Call, named: AccountId, work: Work) -> Answer:
         """Run ``work(tx, notes)`` for an account; its answer, or its refusal raised again."""
@@ -81,6 +83,8 @@ class EventLog:
         That is another thread, and it may run twice.
         """
         account_id = named if call.caller.admin else self.relayed.subject(call, named)
+        if not call.caller.admin:
+            self.allowance.spend(account_id, len(call.request.body))
 
         def whole(tx: Connection) -> tuple[Answer | Refusal, list[str]]:
             notes: list[str] = []

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, TypedDict
 from attrs import frozen
 from sqlalchemy import Connection
 
-from svcserver.db.ledger import Ledger
 from svcserver.kernel import json
 from svcserver.kernel.json import Fragment
+from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.achievements.breadcrumbs import rules
 from svcserver.metagame.achievements.breadcrumbs.store import SqlBreadcrumbs
 from svcserver.metagame.achievements.encounters.store import own_character
@@ -28,7 +28,8 @@ class Breadcrumbs:
     """Interface breadcrumbs of the caller's character."""
 
     routes: ClassVar[Routes] = Routes(bare)
-    ledger: Ledger
+    data: AccountData
+    most_bytes: int
 
     @routes.row(
         "GET", "/breadcrumbs/<character_id>", access=Access.TOKEN, reply=Envelope[BreadcrumbList]
@@ -41,7 +42,7 @@ class Breadcrumbs:
             own_character(tx, character_id, account_id)
             return SqlBreadcrumbs(tx).find(character_id) or (0, b"[]")
 
-        version, data = await self.ledger.read(work)
+        version, data = await self.data.read(account_id, work)
         return enveloped({"breadcrumbs": Fragment(data), "updateVersion": version})
 
     @routes.row(
@@ -57,6 +58,7 @@ class Breadcrumbs:
         account_id = call.player
         listed, version = rules.read_save(call.body)
         data = json.dump(listed)
+        rules.check_size(len(data), self.most_bytes)
 
         def work(tx: Connection) -> None:
             own_character(tx, character_id, account_id, hold=True)
@@ -65,5 +67,5 @@ class Breadcrumbs:
             rules.check(None if found is None else found[0], version)
             kept.keep(character_id, version, data)
 
-        await self.ledger.write(work)
+        await self.data.write(account_id, len(data), work)
         return enveloped({"breadcrumbs": Fragment(data), "updateVersion": version})

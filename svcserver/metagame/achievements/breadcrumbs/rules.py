@@ -23,6 +23,12 @@ def read_save(body: Json) -> tuple[list[Any], int]:
     return listed, version
 
 
+def check_size(size: int, most: int) -> None:
+    """Raises Malformed for a list of more bytes than one may have."""
+    if size > most:
+        raise Malformed("these are too many breadcrumbs")
+
+
 def check(stored: int | None, version: int) -> None:
     """Raises Conflict unless the version rises; the first save may use any."""
     if stored is not None and stored >= version:

@@ -15,6 +15,7 @@ from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.eventlog import EventLog
 from svcserver.metagame.achievements.cooldowns import rules
 from svcserver.metagame.achievements.cooldowns.store import SqlCooldowns
+from svcserver.metagame.achievements.room import check_room
 from svcserver.metagame.settings import Settings
 from svcserver.web.routes import (
     EMPTY_OBJECT,
@@ -77,7 +78,9 @@ class Cooldowns:
 
         def work(tx: Connection, notes: list[str]) -> Answer:
             cooldowns = SqlCooldowns(tx)
-            cooldowns.keep(user_id, rules.read_batch(call.body, iso(self.now())))
+            started = rules.read_batch(call.body, iso(self.now()))
+            check_room(cooldowns.all(user_id), started, self.settings.achievements_max)
+            cooldowns.keep(user_id, started)
             return enveloped(cooldowns.all(user_id), code=200)
 
         return await self.log.write(call, user_id, work)
@@ -98,11 +101,14 @@ class Cooldowns:
                 raise Malformed("not a cooldown's id")
             cooldowns, now = SqlCooldowns(tx), self.now()
             started, yesterday = iso(now), iso(now - rules.DAY_MS / 1000)
+            stored = cooldowns.all(user_id)
             old = [
                 name
-                for name, date in cooldowns.all(user_id).items()
+                for name, date in stored.items()
                 if rules.is_throwaway(name) and date < yesterday
             ]
+            kept = stored.keys() - set(old)
+            check_room(kept, [cooldown_id], self.settings.achievements_max)
             cooldowns.drop(user_id, old)
             cooldowns.keep(user_id, {cooldown_id: started})
             return Answer(200, EMPTY_OBJECT)

@@ -8,8 +8,8 @@ from typing import ClassVar
 from attrs import frozen
 from sqlalchemy import Connection
 
-from svcserver.db.ledger import Ledger
 from svcserver.kernel.json import Json
+from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.achievements.encounters import rules, wire
 from svcserver.metagame.achievements.encounters.store import SqlEncounters, own_character
 from svcserver.web.routes import (
@@ -29,7 +29,8 @@ class Encounters:
     """What the caller's character has met."""
 
     routes: ClassVar[Routes] = Routes(bare)
-    ledger: Ledger
+    data: AccountData
+    most: int
 
     @routes.row(
         "GET",
@@ -66,9 +67,9 @@ class Encounters:
 
         def work(tx: Connection) -> None:
             own_character(tx, character_id, account_id, hold=True)
-            SqlEncounters(tx).add(character_id, kind, name)
+            rules.meet(SqlEncounters(tx), character_id, kind, name, self.most)
 
-        await self.ledger.write(work)
+        await self.data.write(account_id, len(call.request.body), work)
         return enveloped(EMPTY_OBJECT)
 
     async def _read(self, call: Call, character_id: str, kinds: Sequence[int]) -> Answer:
@@ -78,6 +79,7 @@ class Encounters:
             own_character(tx, character_id, account_id)
             return SqlEncounters(tx).of(character_id)
 
-        found = await self.ledger.read(work)
+        found = await self.data.read(account_id, work)
+        rules.check_answer(kinds, found, self.most)
         types = [{"content": found.get(kind, []), "content_type": kind} for kind in kinds]
         return enveloped({"content_types": types, "success": True})

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
-from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.ids import CharacterId
+from svcserver.kernel.refusals import Conflict, Malformed
 
 MAX_TYPE = 7
 MAX_TYPE_ASKED = 9999  # four digits, as in a path
@@ -12,8 +15,34 @@ MAX_ASKED = 1000
 _DIGITS = re.compile(r"\d{1,4}\Z", re.ASCII)
 
 
+class Met(Protocol):
+    """What is kept of encounters; an instance lives inside one transaction."""
+
+    def has(self, character_id: CharacterId, kind: int, name: str) -> bool: ...
+
+    def count(self, character_id: CharacterId) -> int: ...
+
+    def add(self, character_id: CharacterId, kind: int, name: str) -> None: ...
+
+
+def meet(met: Met, character_id: CharacterId, kind: int, name: str, most: int) -> None:
+    """Keep it, once; raises Conflict when the character has met ``most`` already."""
+    if met.has(character_id, kind, name):
+        return
+    if met.count(character_id) >= most:
+        raise Conflict("this character has met as much as one may")
+    met.add(character_id, kind, name)
+
+
 def type_in_path(text: str) -> int:
     """A content type in a path; raises Malformed."""
     if not _DIGITS.match(text):
         raise Malformed("the content type must be a number")
     return int(text)
+
+
+def check_answer(kinds: Sequence[int], found: Mapping[int, Sequence[str]], most: int) -> None:
+    """Raises Malformed when repeated types would make an answer of more than ``most`` names."""
+    repeated = len(set(kinds)) < len(kinds)
+    if repeated and sum(len(found.get(kind, ())) for kind in kinds) > most:
+        raise Malformed("the same content_types are asked for too often")

@@ -11,6 +11,7 @@ from sqlalchemy import (
     Table,
     UniqueConstraint,
     bindparam,
+    func,
     insert,
     select,
 )
@@ -40,6 +41,7 @@ _HAS = select(_E.seq).where(
     _E.content_type == bindparam("kind"),
     _E.content_id == bindparam("name"),
 )
+_COUNT = select(func.count()).where(_E.character_id == bindparam("character"))
 _ADD = insert(ENCOUNTERED_CONTENT)
 _OWNER = select(CHARACTERS.c.account_id).where(CHARACTERS.c.id == bindparam("character"))
 _HELD_OWNER = _OWNER.with_for_update()
@@ -69,9 +71,16 @@ class SqlEncounters:
             found.setdefault(kind, []).append(name)
         return found
 
-    def add(self, character_id: CharacterId, kind: int, name: str) -> None:
-        """Once each."""
+    def has(self, character_id: CharacterId, kind: int, name: str) -> bool:
+        """Whether the character has met it."""
         wanted = {"character": character_id, "kind": kind, "name": name}
-        if self.tx.execute(_HAS, wanted).first() is None:
-            row = {"character_id": character_id, "content_type": kind, "content_id": name}
-            self.tx.execute(_ADD, row)
+        return self.tx.execute(_HAS, wanted).first() is not None
+
+    def count(self, character_id: CharacterId) -> int:
+        """How much the character has met."""
+        return int(self.tx.execute(_COUNT, {"character": character_id}).scalar_one())
+
+    def add(self, character_id: CharacterId, kind: int, name: str) -> None:
+        """Keep what was not met before."""
+        row = {"character_id": character_id, "content_type": kind, "content_id": name}
+        self.tx.execute(_ADD, row)

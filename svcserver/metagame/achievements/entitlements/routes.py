@@ -18,6 +18,7 @@ from svcserver.metagame.accounts.eventlog import EventLog, hold
 from svcserver.metagame.achievements.entitlements import rules
 from svcserver.metagame.achievements.entitlements.rules import Entitlement
 from svcserver.metagame.achievements.entitlements.store import SqlEntitlements, grant
+from svcserver.metagame.achievements.room import check_room
 from svcserver.metagame.settings import Settings
 from svcserver.web.routes import (
     EMPTY_OBJECT,
@@ -139,6 +140,7 @@ class Entitlements:
             name, sent = wish(call.body, "entitlement", "name")
             duration = rules.hours(sent.get("duration"))
             now = self.now()
+            check_room(SqlEntitlements(tx).all(user_id), [name], self.settings.achievements_max)
             listing(tx, user_id, defaults, now)
             grant(tx, user_id, name, duration, "game server", now)
             return Answer(200, {"entitlements": listing(tx, user_id, defaults, now)})

@@ -141,7 +141,9 @@ class Progression:
                     return Answer(200, kept)
             asked = rules.read_grant(call.body)
             cap = self.settings.progression_grant_cap
-            tracks, objectives = rules.apply_grant(book, user_id, asked, cap, at, notes)
+            tracks, objectives = rules.apply_grant(
+                book, user_id, asked, cap, at, notes, self.settings.achievements_max
+            )
             reply = json.dump(_granted(user_id, tracks, objectives))
             book.remember(user_id, body_hash, reply, at)
             return Answer(200, reply)
@@ -164,7 +166,9 @@ class Progression:
 
         def work(tx: Connection, notes: list[str]) -> Answer:
             book = SqlBook(tx)
-            track = rules.add(book, user_id, progression_id, amount, cap, notes)
+            track = rules.add(
+                book, user_id, progression_id, amount, cap, notes, self.settings.achievements_max
+            )
             book.forget(user_id)
             return self._track(user_id, track)
 

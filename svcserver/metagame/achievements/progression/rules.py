@@ -13,9 +13,11 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
 from svcserver.kernel.names import is_name
 from svcserver.kernel.refusals import Forbidden, Malformed, Missing
+from svcserver.metagame.achievements.room import check_room
 
 INT_MAX = 2**31 - 1
 INT_MIN = -(2**31)
+MAX_KNOWN = 10_000
 PUBLIC, PREMIUM = "public", "premium"
 _AMOUNT = re.compile(r"-?\d{1,10}\Z", re.ASCII)
 _RANK = re.compile(r"\d{1,10}\Z", re.ASCII)
@@ -145,16 +147,27 @@ def _entries(body: Mapping[str, Json], name: str) -> list[dict[str, Json]]:
 
 
 def apply_grant(
-    book: Book, account_id: AccountId, grant: Grant, cap: int, at: int, notes: list[str]
+    book: Book,
+    account_id: AccountId,
+    grant: Grant,
+    cap: int,
+    at: int,
+    notes: list[str],
+    most: int = MAX_KNOWN,
 ) -> tuple[list[Track], list[Objective]]:
-    """Add to tracks, replace objectives; each once, in the order asked."""
+    """Add to tracks, replace objectives; each once, in the order asked.
+
+    Raises Conflict for names beyond ``most`` of each, before anything is written.
+    """
     stored = book.tracks(account_id) if grant.tracks else {}
+    known = book.objectives(account_id) if grant.objectives else {}
+    check_room(stored, grant.tracks, most)
+    check_room(known, grant.objectives, most)
     tracks = []
     for name, amount in grant.tracks.items():
         track = _added(stored.get(name) or Track(name), amount, cap, notes)
         book.keep_track(account_id, track)
         tracks.append(track)
-    known = book.objectives(account_id) if grant.objectives else {}
     objectives = [
         _objective(known.get(name), name, value, count, at, notes)
         for name, (value, count) in grant.objectives.items()
@@ -181,12 +194,20 @@ def _objective(
 
 
 def add(
-    book: Book, account_id: AccountId, track_id: str, amount: str, cap: int, notes: list[str]
+    book: Book,
+    account_id: AccountId,
+    track_id: str,
+    amount: str,
+    cap: int,
+    notes: list[str],
+    most: int = MAX_KNOWN,
 ) -> Track:
-    """Add an amount from a path; raises Malformed."""
+    """Add an amount from a path; raises Malformed, Conflict for one track beyond ``most``."""
     if not _AMOUNT.match(amount) or not INT_MIN <= int(amount) <= INT_MAX or not is_name(track_id):
         raise Malformed("the amount must be a whole number")
-    before = book.tracks(account_id).get(track_id) or Track(track_id)
+    stored = book.tracks(account_id)
+    check_room(stored, [track_id], most)
+    before = stored.get(track_id) or Track(track_id)
     track = _added(before, max(int(amount), 0), cap, notes)
     book.keep_track(account_id, track)
     return track

@@ -8,9 +8,9 @@ from typing import ClassVar, TypedDict
 from attrs import frozen
 from sqlalchemy import Connection
 
-from svcserver.db.ledger import Ledger
 from svcserver.kernel.json import Fragment
 from svcserver.kernel.times import short_date
+from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.belongings.characters import rules
 from svcserver.metagame.belongings.characters.store import SqlCharacters
@@ -51,15 +51,18 @@ class Characters:
     """
 
     routes: ClassVar[Routes] = Routes(bare)
-    ledger: Ledger
+    data: AccountData
     now: Callable[[], float]
+    most_bytes: int
     after_save: Callable[[Connection, str, float], None] | None = None
 
     @routes.row("GET", "/character", access=Access.TOKEN, reply=list[CharacterReply])
     async def read(self, call: Call) -> Answer:
         """The caller's characters; the first one is made on the first read."""
         account_id = call.player
-        found = await self.ledger.read(lambda tx: SqlCharacters(tx).of_account(account_id))
+        found = await self.data.read(
+            account_id, lambda tx: SqlCharacters(tx).of_account(account_id)
+        )
         if not found:
 
             def first(tx: Connection) -> list[rules.Character]:
@@ -67,7 +70,7 @@ class Characters:
                 username = account.username if account is not None else account_id
                 return rules.all_of(SqlCharacters(tx), account_id, username, self.now())
 
-            found = await self.ledger.write(first)
+            found = await self.data.write(account_id, 0, first)
         return Answer(200, [shape(one) for one in found])
 
     @routes.row(
@@ -82,8 +85,10 @@ class Characters:
         """A new character."""
         account_id = call.player
         name = rules.name(call.fields.get("name"))
-        made = await self.ledger.write(
-            lambda tx: rules.create(SqlCharacters(tx), account_id, name, self.now())
+        made = await self.data.write(
+            account_id,
+            len(call.request.body),
+            lambda tx: rules.create(SqlCharacters(tx), account_id, name, self.now()),
         )
         return Answer(200, shape(made))
 
@@ -106,13 +111,20 @@ class Characters:
         def work(tx: Connection) -> rules.Character:
             now = self.now()
             saved = rules.save(
-                SqlCharacters(tx), account_id, character_id, version, data, now, reason
+                SqlCharacters(tx),
+                account_id,
+                character_id,
+                version,
+                data,
+                now,
+                reason,
+                self.most_bytes,
             )
             if after_save is not None:
                 after_save(tx, saved.id, now)
             return saved
 
-        return Answer(200, shape(await self.ledger.write(work)))
+        return Answer(200, shape(await self.data.write(account_id, len(call.request.body), work)))
 
 
 def shape(character: rules.Character) -> CharacterReply:

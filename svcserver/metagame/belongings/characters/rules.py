@@ -12,6 +12,7 @@ from svcserver.kernel.refusals import Conflict, Malformed, Missing
 
 MAX_NAME = 64
 MAX_CHARACTERS = 20
+MAX_DOCUMENT = 524_288  # bytes
 MAX_VERSION = 2**53 - 1  # what a client's number can hold exactly
 MAX_VERSION_DIGITS = 16
 
@@ -87,32 +88,36 @@ def save(
     data: object,
     now: float,
     reason: str,
+    most: int = MAX_DOCUMENT,
 ) -> Character:
     """Replace the data when ``version`` is newer than the stored one.
 
     Order: the character is the caller's (404), the version is newer (409), the data is
-    the JSON text of an object (400). Gaps in versions are fine.
+    the JSON text of an object, of at most ``most`` bytes (400). Gaps in versions are fine.
     """
     before = stable.find(character_id) if isinstance(character_id, str) else None
     if before is None or before.account_id != account_id:
         raise Missing("not one of your characters")
     if before.update_version >= version:
         raise Conflict("this version or a newer one is stored")
-    after = evolve(before, data=document(data), update_version=version, modified_at=now)
+    after = evolve(before, data=document(data, most), update_version=version, modified_at=now)
     stable.save(after, reason)
     return after
 
 
-def document(data: object) -> Document:
+def document(data: object, most: int = MAX_DOCUMENT) -> Document:
     """The document of a JSON text that holds an object; raises Malformed."""
     if not isinstance(data, str):
         raise Malformed("data must be a text")
+    size = len(data) if data.isascii() else len(data.encode())
+    if size > most:
+        raise Malformed("data is too large")
     try:
         if not data.strip() or not isinstance(json.read(data), dict):
             raise Malformed("data must be the JSON text of an object")
     except json.BadJson as why:
         raise Malformed("data must be the JSON text of an object") from why
-    return Document(json.dump(data), len(data.encode()))
+    return Document(json.dump(data), size)
 
 
 def version(sent: object) -> int:

@@ -12,6 +12,7 @@ from attrs import field, frozen
 
 from svcserver.kernel import json
 from svcserver.kernel.refusals import Malformed
+from svcserver.metagame.belongings.inventory.sizes import ROW, Size
 
 MAX_WHOLE = 2**53 - 1  # what a client's number can hold exactly
 MAX_DIGITS = 16
@@ -28,6 +29,11 @@ class Stacked:
     quantity: int
     extra: bytes | None = None
 
+    @property
+    def size(self) -> Size:
+        """What it counts towards the bounds of a character."""
+        return Size(1, ROW + len(self.catalog_id.encode()) + len(self.extra or b""))
+
 
 @frozen
 class Instance:
@@ -38,6 +44,11 @@ class Instance:
     version: int | None
     stateless: bool
     body: bytes = field(repr=False)
+
+    @property
+    def size(self) -> Size:
+        """What it counts towards the bounds of a character."""
+        return Size(1, ROW + len(self.body))
 
 
 @frozen

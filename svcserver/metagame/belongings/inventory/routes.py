@@ -9,10 +9,10 @@ from attrs import frozen
 from sqlalchemy import Connection
 from twisted.logger import Logger
 
-from svcserver.db.ledger import Ledger
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden, Malformed
 from svcserver.metagame.access.relayed import Relayed
+from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.belongings.inventory import items, rules
 from svcserver.metagame.belongings.inventory.rules import By, Policy
 from svcserver.metagame.belongings.inventory.store import SqlBag, inventory_of, owner_of
@@ -92,7 +92,7 @@ class Inventory:
 
     routes: ClassVar[Routes] = Routes(bare)
     policy: Policy
-    ledger: Ledger
+    data: AccountData
     now: Callable[[], float]
     relayed: Relayed
 
@@ -111,7 +111,7 @@ class Inventory:
                 raise Forbidden("not one of this account's characters")
             return inventory_of(tx, character_id)
 
-        return Answer(200, await self.ledger.read(work))
+        return Answer(200, await self.data.read(account_id, work))
 
     @routes.row(
         "POST",
@@ -127,11 +127,12 @@ class Inventory:
         account_id, by = self._acting_for(call, sent)
         deal = items.transaction(sent)
         character_id = sent.get("characterId")
-        done = await self.ledger.write(
-            lambda tx: rules.transact(
-                SqlBag(tx), account_id, character_id, deal, by, self.policy, self.now()
-            )
-        )
+
+        def work(tx: Connection) -> rules.Done:
+            bag, now = SqlBag(tx), self.now()
+            return rules.transact(bag, account_id, character_id, deal, by, self.policy, now)
+
+        done = await self.data.write(account_id, len(call.request.body), work)
         for oddity in done.oddities[:MAX_SHOWN]:
             log.warn("inventory of {character}: {oddity!r}", character=character_id, oddity=oddity)
         return Answer(200, done.answer)
@@ -152,10 +153,12 @@ class Inventory:
         missing = {"itemData": None, "updateVersion": 0}
         item = items.instance(missing | {k: sent[k] for k in kept if k in sent})
         character_id = sent.get("characterId")
-        held = await self.ledger.write(
+        held = await self.data.write(
+            account_id,
+            len(call.request.body),
             lambda tx: rules.update_instance(
-                SqlBag(tx), account_id, character_id, item, by, self.now()
-            )
+                SqlBag(tx), account_id, character_id, item, by, self.policy, self.now()
+            ),
         )
         return Answer(200, held.body)
 

@@ -21,6 +21,9 @@ from svcserver.metagame.belongings.inventory.items import (
     Stacked,
     Transaction,
 )
+from svcserver.metagame.belongings.inventory.sizes import NOTHING, Size
+
+MOST = Size(20_000, 8 << 20)
 
 
 class By(StrEnum):
@@ -34,10 +37,23 @@ class By(StrEnum):
 
 @frozen
 class Policy:
-    """The two switches: INVENTORY_REFUSE_OVERSPEND and INVENTORY_REPORT_REMOVALS."""
+    """INVENTORY_REFUSE_OVERSPEND, _REPORT_REMOVALS, and how much a character may hold."""
 
     refuse_overspend: bool = False
     report_removals: bool = True
+    most: Size = MOST
+
+    def grown(self, held: Size, growth: Size) -> Size:
+        """What is held after a change; raises Conflict when it grows beyond the bounds.
+
+        A character that holds more already (the bounds were lowered) may still give away.
+        """
+        after = held + growth
+        if (growth.items > 0 and after.items > self.most.items) or (
+            growth.bytes > 0 and after.bytes > self.most.bytes
+        ):
+            raise Conflict("this character holds as much as one may")
+        return after
 
 
 @frozen
@@ -66,7 +82,11 @@ class Bag(Protocol):
 
     def holder(self, character_id: CharacterId, transaction_id: str | None) -> Holder | None: ...
 
-    def stacks(self, character_id: CharacterId, ids: list[str]) -> dict[str, int]: ...
+    def size(self, character_id: CharacterId) -> Size: ...
+
+    def put_size(self, character_id: CharacterId, size: Size) -> None: ...
+
+    def stacks(self, character_id: CharacterId, ids: list[str]) -> dict[str, Stacked]: ...
 
     def instances(self, character_id: CharacterId, ids: list[str]) -> dict[str, Instance]: ...
 
@@ -102,8 +122,8 @@ def transact(
 
     A repeated transaction id gets the stored answer and changes nothing, whatever it
     lists. Raises Forbidden for a character that is not the account's, Conflict for an
-    older version or (where the policy says so) an overspend, Malformed for a total that
-    no client could hold.
+    older version, for more than a character may hold or (where the policy says so) an
+    overspend, Malformed for a total that no client could hold.
     """
     owned, holder = _owned(bag, account_id, character_id, deal.transaction_id)
     if holder.answer is not None:
@@ -113,6 +133,7 @@ def transact(
         return Done(_answer(deal, []))
     instances = _Instances.plan(bag, owned, deal)
     answer = _answer(deal, stacks.report(policy))
+    _grow(bag, owned, stacks.growth() + instances.growth(), policy)
     stacks.carry_out(bag, owned)
     instances.carry_out(bag, owned)
     changes = json.dump({**stacks.changes(), **instances.changes})
@@ -123,11 +144,18 @@ def transact(
 
 
 def update_instance(
-    bag: Bag, account_id: AccountId, character_id: object, item: Instance, by: By, now: float
+    bag: Bag,
+    account_id: AccountId,
+    character_id: object,
+    item: Instance,
+    by: By,
+    policy: Policy,
+    now: float,
 ) -> Instance:
     """Save one held item; the stored item afterwards.
 
-    Raises Forbidden, Missing (no item with both ids), Conflict (version not greater).
+    Raises Forbidden, Missing (no item with both ids), Conflict (version not greater, or
+    more than a character may hold).
     """
     owned, _ = _owned(bag, account_id, character_id, None)
     held = bag.instances(owned, [item.instance_id]).get(item.instance_id)
@@ -135,6 +163,7 @@ def update_instance(
         raise Missing("this character holds no such item")
     if not is_newer(held, item):
         return held
+    _grow(bag, owned, item.size - held.size, policy)
     bag.put_instances(owned, [item])
     changes = json.dump({"saved": [item.instance_id]})
     bag.note(Note(owned, None, int(now * 1000), by, "", changes))
@@ -166,6 +195,12 @@ def _owned(
     return character_id, holder
 
 
+def _grow(bag: Bag, character_id: CharacterId, growth: Size, policy: Policy) -> None:
+    """Keep count of what a character holds; raises Conflict before anything is written."""
+    if growth != NOTHING:
+        bag.put_size(character_id, policy.grown(bag.size(character_id), growth))
+
+
 def _answer(deal: Transaction, totals: list[dict[str, Any]]) -> bytes:
     return json.dump(
         {
@@ -181,7 +216,7 @@ def _answer(deal: Transaction, totals: list[dict[str, Any]]) -> bytes:
 class _Stacks:
     """The stacked half of a transaction: added ids first, then those only removed."""
 
-    before: dict[str, int]
+    before: dict[str, Stacked]
     added: dict[str, int]
     removed: dict[str, int]
     extras: dict[str, bytes]
@@ -198,7 +233,8 @@ class _Stacks:
         before = bag.stacks(character_id, touched) if touched else {}
         plan = cls(before, added, removed, extras)
         for one in touched:
-            total = before.get(one, 0) + added.get(one, 0) - removed.get(one, 0)
+            held = before[one].quantity if one in before else 0
+            total = held + added.get(one, 0) - removed.get(one, 0)
             if total < 0:
                 if policy.refuse_overspend:
                     raise Conflict("more is spent than is held")
@@ -213,11 +249,24 @@ class _Stacks:
         shown = self.totals if policy.report_removals else self.added
         return [{"catalogId": one, "quantity": self.totals[one]} for one in shown]
 
+    def growth(self) -> Size:
+        """By how much the stacks grow; below zero where they shrink."""
+        grown = NOTHING
+        for one, total in self.totals.items():
+            before = self.before.get(one)
+            if total and (before is None or one in self.extras):
+                grown += Stacked(one, total, self.extras.get(one)).size
+                grown -= NOTHING if before is None else before.size
+            elif not total and before is not None:
+                grown -= before.size
+        return grown
+
     def carry_out(self, bag: Bag, character_id: CharacterId) -> None:
         kept = [
             Stacked(one, total, self.extras.get(one))
             for one, total in self.totals.items()
-            if total and (total != self.before.get(one) or one in self.extras)
+            if total
+            and (one in self.extras or one not in self.before or total != self.before[one].quantity)
         ]
         gone = [one for one, total in self.totals.items() if not total and one in self.before]
         if kept:
@@ -235,6 +284,7 @@ class _Stacks:
 class _Instances:
     """The instanced half: remove, then save, then add, each seeing what went before."""
 
+    before: dict[str, Instance] = field(factory=dict)
     put: dict[str, Instance] = field(factory=dict)
     dropped: set[str] = field(factory=set)
     changes: dict[str, Any] = field(factory=dict)
@@ -248,6 +298,7 @@ class _Instances:
         if not touched:
             return plan
         held = bag.instances(character_id, touched)
+        plan.before = dict(held)
         for gone in deal.remove:
             plan._remove(held, gone)
         for item in (*deal.save, *deal.add):
@@ -271,6 +322,16 @@ class _Instances:
         ):
             raise Conflict("a newer version of the item is stored")
         self.dropped.add(gone.instance_id)
+
+    def growth(self) -> Size:
+        """By how much the single items grow; below zero where they shrink."""
+        grown = NOTHING
+        for one in self.put.values():
+            grown += one.size
+        for name in self.dropped | self.put.keys():
+            if name in self.before:
+                grown -= self.before[name].size
+        return grown
 
     def carry_out(self, bag: Bag, character_id: CharacterId) -> None:
         gone = [one for one in self.dropped if one not in self.put]

@@ -34,6 +34,7 @@ from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.metagame.belongings.characters.store import CHARACTERS
 from svcserver.metagame.belongings.inventory.items import Instance, Stacked
 from svcserver.metagame.belongings.inventory.rules import Holder, Note
+from svcserver.metagame.belongings.inventory.sizes import NOTHING, Size
 
 ITEM_STACKS = Table(
     "item_stacks",
@@ -53,6 +54,13 @@ ITEM_INSTANCES = Table(
     Column("update_version", BigInteger, nullable=True),
     Column("stateless", Boolean, nullable=False),
     Column("body", LargeBinary, nullable=False),  # the item as sent, as JSON
+)
+INVENTORY_SIZES = Table(
+    "inventory_sizes",
+    METADATA,
+    Column("character_id", String(64), primary_key=True),
+    Column("items", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
 )
 ITEM_LOG = Table(
     "item_log",
@@ -83,10 +91,13 @@ _HOLDER = (
     )
     .where(_C.id == bindparam("character"))
 )
-_STACK = select(_S.quantity).where(
+_SIZE = select(INVENTORY_SIZES.c["items"], INVENTORY_SIZES.c["bytes"]).where(
+    INVENTORY_SIZES.c.character_id == bindparam("character")
+)
+_STACK = select(_S.catalog_id, _S.quantity, _S.extra).where(
     _S.character_id == bindparam("character"), _S.catalog_id == bindparam("catalog")
 )
-_STACKS = select(_S.catalog_id, _S.quantity).where(
+_STACKS = select(_S.catalog_id, _S.quantity, _S.extra).where(
     _S.character_id == bindparam("character"), _S.catalog_id.in_(bindparam("ids", expanding=True))
 )
 _INSTANCES = select(_I.instance_id, _I.catalog_id, _I.update_version, _I.stateless, _I.body).where(
@@ -130,7 +141,7 @@ ACTIVE_CHARACTER = (
 """The account's most recently saved character; its only one, even if never saved."""
 
 
-def _upserts(dialect: Any) -> tuple[Any, Any]:
+def _upserts(dialect: Any) -> tuple[Any, Any, Any]:
     put = dialect.insert(ITEM_STACKS)
     stack = put.on_conflict_do_update(
         index_elements=[_S.character_id, _S.catalog_id],
@@ -145,7 +156,12 @@ def _upserts(dialect: Any) -> tuple[Any, Any]:
         index_elements=[_I.character_id, _I.instance_id],
         set_={name: put.excluded[name] for name in changing},
     )
-    return stack, instance
+    put = dialect.insert(INVENTORY_SIZES)
+    size = put.on_conflict_do_update(
+        index_elements=[INVENTORY_SIZES.c.character_id],
+        set_={name: put.excluded[name] for name in ("items", "bytes")},
+    )
+    return stack, instance, size
 
 
 _UPSERTS = {"sqlite": _upserts(sqlite), "postgresql": _upserts(postgresql)}
@@ -166,16 +182,26 @@ class SqlBag:
             row = self.tx.execute(_HOLDER, asked).first()
         return None if row is None else Holder(*row)
 
-    def stacks(self, character_id: CharacterId, ids: list[str]) -> dict[str, int]:
-        """Quantities of those held; a few are looked up one by one, which is quicker."""
+    def size(self, character_id: CharacterId) -> Size:
+        """How much the character holds."""
+        row = self.tx.execute(_SIZE, {"character": character_id}).first()
+        return NOTHING if row is None else Size(*row)
+
+    def put_size(self, character_id: CharacterId, size: Size) -> None:
+        """Keep how much the character holds."""
+        row = {"character_id": character_id, "items": size.items, "bytes": size.bytes}
+        self.tx.execute(_UPSERTS[self.tx.dialect.name][2], row)
+
+    def stacks(self, character_id: CharacterId, ids: list[str]) -> dict[str, Stacked]:
+        """Those held among these; a single one is looked up in a quicker way."""
         if len(ids) == 1:
             asked = {"character": character_id, "catalog": ids[0]}
             row = self.tx.execute(_STACK, asked).first()
-            return {} if row is None else {ids[0]: row[0]}
-        found: dict[str, int] = {}
+            return {} if row is None else {ids[0]: Stacked(*row)}
+        found: dict[str, Stacked] = {}
         for some in _chunks(ids):
             rows = self.tx.execute(_STACKS, {"character": character_id, "ids": some})
-            found.update((catalog_id, quantity) for catalog_id, quantity in rows)
+            found.update((row[0], Stacked(*row)) for row in rows)
         return found
 
     def instances(self, character_id: CharacterId, ids: list[str]) -> dict[str, Instance]:

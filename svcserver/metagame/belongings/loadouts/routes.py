@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Protocol, TypedDict
 from attrs import frozen
 from sqlalchemy import Connection
 
-from svcserver.db.ledger import Ledger
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.json import Fragment
 from svcserver.metagame.access.relayed import Relayed
+from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.belongings.characters.rules import SAVED_BY_CLIENT, SAVED_BY_GAME_SERVER
 from svcserver.metagame.belongings.loadouts import rules
 from svcserver.metagame.belongings.loadouts.rules import (
@@ -71,9 +71,10 @@ class Loadouts:
     routes: ClassVar[Routes] = Routes(bare)
     defaults: Defaults
     real: Callable[[AccountId], bool]
-    ledger: Ledger
+    data: AccountData
     now: Callable[[], float]
     relayed: Relayed
+    most_bytes: int
     after_save: AfterSave | None = None
 
     @routes.row(
@@ -89,7 +90,7 @@ class Loadouts:
         def work(tx: Connection) -> Whole:
             return rules.read(SqlRack(tx), account_id, character_id, defaults)
 
-        loadout, elements = await self.ledger.read(work)
+        loadout, elements = await self.data.read(account_id, work)
         return _shown(loadout, elements, real=self.real(account_id))
 
     @routes.row(
@@ -110,13 +111,22 @@ class Loadouts:
         def work(tx: Connection) -> Whole:
             rack, now = SqlRack(tx), self.now()
             saved = rules.save(
-                rack, account_id, character_id, index, data, defaults, now, reason, real=real
+                rack,
+                account_id,
+                character_id,
+                index,
+                data,
+                defaults,
+                now,
+                reason,
+                real=real,
+                most=self.most_bytes,
             )
             if after is not None:
                 after(tx, character_id, now)
             return saved
 
-        loadout, elements = await self.ledger.write(work)
+        loadout, elements = await self.data.write(account_id, len(call.request.body), work)
         return _shown(loadout, elements, real=real)
 
     @routes.row(
@@ -130,8 +140,10 @@ class Loadouts:
     async def unlock(self, call: Call, user_id: str, character_id: str, num_slots: str) -> Answer:
         """More character slots, up to 5."""
         account_id = self.relayed.subject(call, user_id)
-        loadout = await self.ledger.write(
-            lambda tx: rules.unlock(SqlRack(tx), account_id, character_id, num_slots)
+        loadout = await self.data.write(
+            account_id,
+            len(call.request.body),
+            lambda tx: rules.unlock(SqlRack(tx), account_id, character_id, num_slots),
         )
         return enveloped(counts(loadout, real=True))
 
@@ -145,8 +157,8 @@ class Loadouts:
     async def slot_count(self, call: Call, user_id: str, character_id: str) -> Answer:
         """The counts alone."""
         account_id = call.subject(user_id)
-        loadout = await self.ledger.read(
-            lambda tx: rules.own(SqlRack(tx), account_id, character_id)
+        loadout = await self.data.read(
+            account_id, lambda tx: rules.own(SqlRack(tx), account_id, character_id)
         )
         return enveloped(counts(loadout, real=True))
 
@@ -161,8 +173,10 @@ class Loadouts:
     async def activate(self, call: Call, user_id: str, character_id: str, index: str) -> Answer:
         """Choose the active slot."""
         account_id = self.relayed.subject(call, user_id)
-        await self.ledger.write(
-            lambda tx: rules.activate(SqlRack(tx), account_id, character_id, index)
+        await self.data.write(
+            account_id,
+            len(call.request.body),
+            lambda tx: rules.activate(SqlRack(tx), account_id, character_id, index),
         )
         reply: Activated = {"code": None, "message": "OK"}
         return Answer(200, reply)

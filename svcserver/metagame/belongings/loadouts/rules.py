@@ -22,6 +22,8 @@ ACCOUNT_SLOTS = 1
 MAX_CHARACTER_SLOTS = 5
 FIRST_VERSION = 1
 
+MAX_ELEMENT = 65_536  # bytes
+
 BASELINE = "baseline"
 
 
@@ -113,15 +115,19 @@ def save(
     reason: str,
     *,
     real: bool,
+    most: int = MAX_ELEMENT,
 ) -> tuple[Loadout, dict[str, bytes]]:
     """Save one element; real: any unlocked slot, stub: slot 0 and persistent alone.
 
     Before the first save the defaults are kept as a version of their own. Raises Missing
-    for another's character, Malformed for a slot or data that cannot be.
+    for another's character, Malformed for a slot or data that cannot be, or of more than
+    ``most`` bytes.
     """
     before, at_ms = own(rack, account_id, character_id), int(now * 1000)
     name = element(index, before.slots if real else 1)
     document = slot_data(data, int(name)) if name != PERSISTENT else parsed(data)[0]
+    if len(document) > most:
+        raise Malformed("data is too large")
     if before.version == 0:
         before = evolve(before, version=FIRST_VERSION)
         rack.save(before, defaults.elements, at_ms, BASELINE)

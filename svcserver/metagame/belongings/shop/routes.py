@@ -17,6 +17,7 @@ from svcserver.db.ledger import Ledger
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Fragment
 from svcserver.kernel.refusals import Forbidden, Malformed, Missing, Refusal, Unauthenticated
+from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.belongings.inventory.rules import Policy
 from svcserver.metagame.belongings.inventory.store import active_character, held_by
 from svcserver.metagame.belongings.shop import rules
@@ -115,6 +116,7 @@ class Store:
     rights: Callable[[Connection], Entitlements]
     ledger: Ledger
     now: Callable[[], float]
+    data: AccountData
 
     @routes.row(
         "GET",
@@ -198,7 +200,7 @@ class Store:
             held = held_by(tx, character_id) if character_id is not None else set()
             return held, self.rights(tx).active(account_id, self.now())
 
-        return await self.ledger.read(work)
+        return await self.data.read(account_id, work)
 
 
 def _shown(offer: Offer, held: set[str], entitled: set[str]) -> Fragment:

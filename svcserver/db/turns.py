@@ -1,0 +1,63 @@
+"""One piece of work at a time for each account.
+
+The reader is one thread: eight large reads of one account, asked for at once, would hold up
+everybody's log-in until the last is done. In turn, others' work gets in between.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from attrs import define, field
+from twisted.internet.defer import Deferred, maybeDeferred
+
+from svcserver.db.shield import shielded
+from svcserver.kernel.refusals import TooMany
+
+T = TypeVar("T")
+MAX_WAITING = 32  # of one account; a client asks for less than ten things at once
+
+
+@define
+class Turns:
+    """Runs what is asked for the same key one after the other."""
+
+    most: int = MAX_WAITING
+    _waiting: dict[str, deque[Deferred[None]]] = field(factory=dict, init=False, repr=False)
+
+    async def run(self, key: str, job: Callable[[], Deferred[T]]) -> T:
+        """What ``job`` gives, begun when nothing else runs for ``key``.
+
+        Raises TooMany when too much waits. Whoever leaves while waiting gives the place up; a
+        job that has begun keeps its place until it ends, though nobody waits for it any more.
+        """
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            self._waiting[key] = deque()
+        elif len(waiting) >= self.most:
+            raise TooMany("too much is asked for at once", retry_after_s=1)
+        else:
+            turn: Deferred[None] = Deferred(waiting.remove)
+            waiting.append(turn)
+            await turn
+        return await self._run(key, job)
+
+    @shielded
+    async def _run(self, key: str, job: Callable[[], Deferred[T]]) -> T:
+        def passed_on(result: Any) -> Any:
+            self._next(key)
+            return result
+
+        done: Deferred[T] = maybeDeferred(job).addBoth(passed_on)
+        return await done
+
+    def _next(self, key: str) -> None:
+        if waiting := self._waiting[key]:
+            waiting.popleft().callback(None)
+        else:
+            del self._waiting[key]
+
+    def __len__(self) -> int:
+        return len(self._waiting)

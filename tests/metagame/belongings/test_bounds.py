@@ -1,0 +1,216 @@
+"""What one player can have stored is bounded; a refusal changes nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.metagame.belongings.inventory.sizes import Size
+from svcserver.metagame.belongings.inventory.store import SqlBag
+from tests.support.belongings import Owner
+from tests.support.browser import Page
+from tests.support.game import Game
+
+
+def stacks(*names: str, **more: Any) -> list[dict[str, Any]]:
+    return [{"catalogId": one, "quantity": 1, **more} for one in names]
+
+
+def item(name: str, version: int = 1, data: str = "{}") -> dict[str, Any]:
+    return {"catalogId": "W", "instanceId": name, "itemData": data, "updateVersion": version}
+
+
+class Bounded(SynchronousTestCase):
+    def start(self, **environ: str) -> None:
+        self.game = Game(self, **environ)
+        self.ann = Owner.of(self.game, "Ann_1")
+
+    def asks(self, method: str, path: str, **sent: Any) -> Page:
+        return self.game.browse(method, path, token=self.ann.player.token, **sent)
+
+    def refused(self, page: Page, status: int) -> None:
+        self.assertEqual((page.status, page.body), (status, b""))
+
+
+class InventoryBoundTests(Bounded):
+    def size(self) -> Size:
+        return self.game.ledger.now(lambda tx: SqlBag(tx).size(self.ann.character))
+
+    def test_one_more_than_the_most_is_refused_whole(self) -> None:
+        self.start(INVENTORY_MAX_ITEMS="3")
+        self.ann.transact(addStackedItems=stacks("A", "B"), addInstancedItems=[item("i")])
+        before = self.ann.inventory()
+        self.refused(self.ann.add("C", 1, transactionId="t1"), 409)
+        self.refused(self.ann.transact(addInstancedItems=[item("j")]), 409)
+        self.refused(self.ann.transact(saveInstancedItems=[item("j")]), 409)
+        self.assertEqual(self.ann.inventory(), before)
+
+    def test_a_full_character_still_changes_what_it_has_and_gives_away(self) -> None:
+        self.start(INVENTORY_MAX_ITEMS="2")
+        self.ann.transact(addStackedItems=stacks("A"), addInstancedItems=[item("i")])
+        self.assertEqual(self.ann.add("A", 5).status, 200)
+        self.assertEqual(self.ann.transact(saveInstancedItems=[item("i", 2)]).status, 200)
+        swap = {"removeInstancedItems": [{"instanceId": "i"}], "addStackedItems": stacks("B")}
+        self.assertEqual(self.ann.transact(**swap).status, 200)
+        self.assertEqual(self.ann.stacks(), {"A": 6, "B": 1})
+        self.ann.take("A", 6)
+        self.assertEqual(self.ann.add("C", 1).status, 200)
+
+    def test_bytes_are_bounded_too_whatever_carries_them(self) -> None:
+        self.start(INVENTORY_MAX_BYTES="1000")
+        self.assertEqual(self.ann.transact(addInstancedItems=[item("i")]).status, 200)
+        self.refused(self.ann.transact(saveInstancedItems=[item("i", 2, "x" * 1000)]), 409)
+        self.refused(self.ann.transact(addStackedItems=stacks("A", note="x" * 1000)), 409)
+        body = {"characterId": self.ann.character, **item("i", 2, "x" * 1000)}
+        self.refused(self.asks("POST", "/inventory/instanceditem", json=body), 409)
+        self.assertEqual(self.ann.instances()["i"], item("i"))
+
+    def test_a_bound_that_was_lowered_lets_a_character_shrink(self) -> None:
+        self.start(INVENTORY_MAX_ITEMS="2")
+        self.game.ledger.now(lambda tx: SqlBag(tx).put_size(self.ann.character, Size(9, 900)))
+        self.refused(self.ann.add("A", 1), 409)
+        self.game.ledger.now(lambda tx: SqlBag(tx).put_size(self.ann.character, Size(1, 90)))
+        self.assertEqual(self.ann.add("A", 1).status, 200)
+        self.game.ledger.now(lambda tx: SqlBag(tx).put_size(self.ann.character, Size(9, 900)))
+        self.assertEqual(self.ann.take("A", 1).status, 200)
+
+    def test_what_is_counted_is_what_is_there_and_back_to_nothing(self) -> None:
+        self.start()
+        self.ann.transact(
+            addStackedItems=[*stacks("A", "Ä", more="x"), *stacks("A", "B")],
+            addInstancedItems=[item("i"), item("j")],
+        )
+        self.ann.transact(addStackedItems=stacks("A", more="longer than before"))
+        self.ann.transact(saveInstancedItems=[item("i", 2, '{"a": 1}')])
+        self.ann.add("A", 0)
+        self.assertEqual(self.size().items, 5)
+        self.ann.transact(
+            removeStackedItems=[{"catalogId": one, "quantity": 99} for one in ("A", "Ä", "B")],
+            removeInstancedItems=[{"instanceId": "i"}, {"instanceId": "j"}, {"instanceId": "k"}],
+        )
+        self.assertEqual((self.ann.stacks(), self.ann.instances()), ({}, {}))
+        self.assertEqual(self.size(), Size(0, 0))
+
+
+class DocumentBoundTests(Bounded):
+    def test_a_document_may_be_as_long_as_the_setting_says(self) -> None:
+        self.start(CHARACTER_MAX_BYTES="20")
+        for version, data, status in (
+            (1, '{"a":"1234567890AB"}', 200),
+            (2, '{"a":"1234567890ABC"}', 400),
+            (3, '{"a":"1234567890Aä"}', 400),
+        ):
+            body = {"characterId": self.ann.character, "updateVersion": version, "data": data}
+            page = self.asks("POST", "/character", json=body)
+            self.assertEqual(page.status, status, data)
+        [kept] = self.asks("GET", "/character").json
+        self.assertEqual((kept["updateVersion"], kept["data"]), (1, '{"a":"1234567890AB"}'))
+
+    def test_a_loadout_slot_too(self) -> None:
+        self.start(LOADOUT_MAX_BYTES="100")
+        path = f"/loadout/{self.ann.player.id}/{self.ann.character}"
+        before = self.asks("GET", f"{path}/all").json
+        for name in ("0", "persistent"):
+            big = {"data": json.dumps({"a": "x" * 100})}
+            self.refused(self.asks("POST", f"{path}/{name}", json=big), 400)
+        self.assertEqual(self.asks("GET", f"{path}/all").json, before)
+        small = {"data": '{"a": 1}'}
+        self.assertEqual(self.asks("POST", f"{path}/0", json=small).status, 200)
+
+    def test_breadcrumbs_too(self) -> None:
+        self.start(BREADCRUMBS_MAX_BYTES="20")
+        path = f"/breadcrumbs/{self.ann.character}"
+        page = self.asks("POST", path, json={"breadcrumbs": ["x" * 17], "updateVersion": 1})
+        self.refused(page, 400)
+        page = self.asks("POST", path, json={"breadcrumbs": ["x" * 16], "updateVersion": 1})
+        self.assertEqual(page.status, 200)
+
+
+class AchievementBoundTests(Bounded):
+    def setUp(self) -> None:
+        self.start(ACHIEVEMENTS_MAX="5", ENTITLEMENTS_DEFAULT="")
+
+    def server(self, method: str, path: str, **sent: Any) -> Page:
+        return self.ann.by_server(method, path.format(id=self.ann.player.id), **sent)
+
+    def meet(self, name: str) -> Page:
+        body = {"content_type": 1, "content_id": name}
+        return self.asks("POST", f"/encountered-content/{self.ann.character}", json=body)
+
+    def test_content_met(self) -> None:
+        for one in "abcde":
+            self.assertEqual(self.meet(one).status, 200)
+        self.refused(self.meet("f"), 409)
+        self.assertEqual(self.meet("a").status, 200)
+        path = f"/encountered-content/query/{self.ann.character}"
+        page = self.asks("POST", path, json={"content_types": [2, 1, 2]})
+        self.assertEqual(page.json["payload"]["content_types"][1]["content"], list("abcde"))
+        self.refused(self.asks("POST", path, json={"content_types": [1, 1]}), 400)
+
+    def test_cooldowns(self) -> None:
+        path = "/cooldown/batch/{id}"
+        five = {"cooldowns": {one: "" for one in "ABCDE"}}
+        self.assertEqual(self.server("PUT", path, json=five).status, 200)
+        self.refused(self.server("PUT", path, json={"cooldowns": {"A": "", "F": ""}}), 409)
+        self.assertEqual(self.server("PUT", path, json={"cooldowns": {"A": ""}}).status, 200)
+        self.assertEqual(self.server("PUT", "/cooldown/{id}/A").status, 200)
+        self.refused(self.server("PUT", "/cooldown/{id}/F"), 409)
+        page = self.asks("GET", f"/cooldown/{self.ann.player.id}")
+        self.assertEqual(sorted(page.json["payload"]), list("ABCDE"))
+
+    def test_objectives_and_tracks(self) -> None:
+        def grant(*names: str, track: str = "T") -> Page:
+            body = {
+                "objectives": [{"objective_id": one, "value": 1} for one in names],
+                "progress_tracks": [{"progression_id": track, "progress": 1}],
+            }
+            return self.server("POST", "/progression/{id}", json=body)
+
+        self.assertEqual(grant(*"ABCDE").status, 200)
+        self.assertEqual(grant("F", track="U").status, 409)
+        self.assertEqual(grant("A").status, 200)
+        for one in "UVWX":
+            self.assertEqual(grant(track=one).status, 200)
+        self.assertEqual(grant(track="Y").status, 409)
+
+    def test_entitlements(self) -> None:
+        def grant(name: str) -> int:
+            return self.server("POST", "/entitlementv2/{id}", json={"entitlement": name}).status
+
+        self.assertEqual([grant(one) for one in "ABCDEFA"], [200] * 5 + [409, 200])
+
+
+class AllowanceTests(Bounded):
+    """ACCOUNT_BYTES_A_DAY, through every route that keeps what a player sends."""
+
+    def test_who_has_stored_a_days_bytes_is_told_when_to_come_back(self) -> None:
+        self.start(ACCOUNT_BYTES_A_DAY="86400")
+        bob = Owner.of(self.game, "Bob_1")
+        self.assertEqual(self.ann.add("A", 1, source="x" * 85_500).status, 200)
+        page = self.ann.add("A", 1)
+        self.refused(page, 429)
+        self.assertLessEqual(int(page.headers["retry-after"]), 512)
+        here = self.ann.character
+        document = {"characterId": here, "updateVersion": 1, "data": "{}"}
+        loadout = f"/loadout/{self.ann.player.id}/{here}/0"
+        for method, path, body in (
+            ("PUT", "/character", {"name": "Zoe"}),
+            ("POST", "/character", document),
+            ("POST", "/inventory/instanceditem", {"characterId": here, **item("i")}),
+            ("POST", loadout, {"data": "{}"}),
+            ("POST", f"/breadcrumbs/{here}", {"breadcrumbs": [], "updateVersion": 1}),
+            (
+                "POST",
+                f"/encountered-content/{here}",
+                {"content_type": 1, "content_id": "a"},
+            ),
+        ):
+            self.assertEqual(self.asks(method, path, json=body).status, 429, path)
+        page = self.ann.by_server("PUT", f"/cooldown/batch/{self.ann.player.id}", {"cooldowns": {}})
+        self.assertEqual(page.status, 429)
+        self.assertEqual(self.ann.stacks(), {"A": 1})
+        self.assertEqual(bob.add("A", 1).status, 200)
+        self.game.clock.advance(600)
+        self.assertEqual(self.ann.add("A", 1).status, 200)
