@@ -230,4 +230,5 @@ def enveloped(payload: Json, *, code: Json = None, message: str = "OK") -> Answe
 
 
 NO_CONTENT = Answer(204)
+NO_STORE = {"Cache-Control": "no-store"}
 EMPTY_OBJECT: dict[str, Json] = {}

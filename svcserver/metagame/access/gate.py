@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 from attrs import define, frozen
-from twisted.internet.defer import Deferred
 
 from svcserver.http.crosssite import is_loopback
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden, Refusal, Unauthenticated
 from svcserver.metagame.access.attempts import Attempts
 from svcserver.metagame.access.tokens import InvalidToken, Tokens
-from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.settings import Settings
 from svcserver.web.front import UNPROVEN_BODY, BareError, PageError
 from svcserver.web.request import HttpRequest
@@ -26,14 +24,27 @@ GAME_SERVER_KEY = b"x-svc-gameserver-apikey"
 GATEWAY = b"x-svc-gateway"
 
 
+class Holder(Protocol):
+    """An account as the gate sees it."""
+
+    @property
+    def id(self) -> AccountId: ...
+
+    @property
+    def username(self) -> str: ...
+
+    @property
+    def is_admin(self) -> bool: ...
+
+
 class KeyRing(Protocol):
     """Who holds which key."""
 
-    def account_of_key(self, key: str) -> Deferred[Account | None]: ...
+    def account_of_key(self, key: str) -> Awaitable[Holder | None]: ...
 
-    def account_of_id(self, account_id: AccountId) -> Deferred[Account | None]: ...
+    def account_of_id(self, account_id: AccountId) -> Awaitable[Holder | None]: ...
 
-    def knows_game_server(self, key: str) -> Deferred[bool]: ...
+    def knows_game_server(self, key: str) -> Awaitable[bool]: ...
 
 
 @frozen
@@ -247,7 +258,7 @@ class Gate:
             raise self.attempts.refused(no, request.peer, account.id)
         return Caller(account.id, admin=True)
 
-    async def _holder(self, request: HttpRequest) -> Account:
+    async def _holder(self, request: HttpRequest) -> Holder:
         if not self.settings.login:
             raise BareError(500)
         key = request.header(KEY)

@@ -17,6 +17,7 @@ from svcserver.kernel.refusals import Malformed, Refusal, TooMany
 from svcserver.kernel.signals import Renamed, Signal
 from svcserver.metagame.access.tokens import Tokens
 from svcserver.metagame.accounts import rules
+from svcserver.metagame.accounts.entries import AccountEntry, entry
 from svcserver.metagame.accounts.registration import Registration
 from svcserver.metagame.accounts.rules import NewAccount
 from svcserver.metagame.accounts.store import SqlAccounts
@@ -103,15 +104,6 @@ class AllUsers(TypedDict):
     """By name."""
 
     Users: list[UserEntry]
-
-
-class AccountEntry(TypedDict):
-    """An account as an admin sees it; never a whole hash."""
-
-    id: str
-    name: str
-    admin: bool
-    keyFingerprint: str | None
 
 
 class AccountPage(TypedDict):
@@ -272,13 +264,7 @@ class AccountManagement:
         offset = _offset(call.request.argument("offset"))
         page = await self.ledger.read(lambda tx: SqlAccounts(tx).page(offset, PAGE + 1))
         accounts = [
-            {
-                "id": one.id,
-                "name": one.username,
-                "admin": one.is_admin,
-                "keyFingerprint": None if key_hash is None else key_hash[:16],
-            }
-            for one, key_hash in page[:PAGE]
+            entry(one.id, one.username, one.is_admin, key_hash) for one, key_hash in page[:PAGE]
         ]
         after = offset + PAGE if len(page) > PAGE else None
         reply = {"accounts": accounts, "nextOffset": after}

@@ -14,7 +14,7 @@ from svcserver.metagame.accounts.behalf import text_field
 from svcserver.metagame.accounts.eventlog import EventLog
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.achievements.entitlements import rules as rights
-from svcserver.metagame.achievements.entitlements.routes import (
+from svcserver.metagame.achievements.entitlements.records import (
     EntitlementRecord,
     listing,
     show,

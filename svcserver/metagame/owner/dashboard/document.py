@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 
 from attrs import frozen
 
-from svcserver.metagame.owner.health.routes import NO_STORE
 from svcserver.web.openapi import document
-from svcserver.web.routes import Access, Answer, Call, Routes, Row, bare
+from svcserver.web.routes import NO_STORE, Access, Answer, Call, Routes, Row, bare
 
 TITLE = "svc-metagame"
 

@@ -18,7 +18,7 @@ from svcserver.edge.joining import NoJoinString, join_string
 from svcserver.kernel import json
 from svcserver.kernel.ids import CharacterId
 from svcserver.kernel.refusals import Malformed, Missing, TooMany
-from svcserver.metagame.accounts.management import AccountEntry
+from svcserver.metagame.accounts.entries import AccountEntry, entry
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.belongings.characters.rules import MAX_VERSION, MAX_VERSION_DIGITS
 from svcserver.metagame.belongings.loadouts.store import SqlRack
@@ -27,8 +27,7 @@ from svcserver.metagame.owner.dashboard.diffs import MAX_SIZE, Change, differenc
 from svcserver.metagame.owner.dashboard.history import EVERY_S, HealthSample
 from svcserver.metagame.owner.dashboard.shown import ChatRoom, Shown
 from svcserver.metagame.owner.dashboard.store import search
-from svcserver.metagame.owner.health.routes import NO_STORE
-from svcserver.web.routes import BAD_JSON, Access, Answer, Call, Routes, worded
+from svcserver.web.routes import BAD_JSON, NO_STORE, Access, Answer, Call, Routes, worded
 
 Saved = Callable[[Connection, CharacterId, int], bytes | None]
 """The JSON of one version of a character's, or None."""
@@ -177,15 +176,7 @@ class Dashboard:
             raise Malformed("Text must be 1 to 64 characters", code="bad_request")
         found = await self.ledger.read(lambda tx: search(tx, text, FOUND + 1))
         reply: SearchReply = {
-            "accounts": [
-                {
-                    "id": account_id,
-                    "name": name,
-                    "admin": admin,
-                    "keyFingerprint": None if key_hash is None else key_hash[:16],
-                }
-                for account_id, name, admin, key_hash in found[:FOUND]
-            ],
+            "accounts": [entry(*one) for one in found[:FOUND]],
             "more": len(found) > FOUND,
         }
         return Answer(200, reply, NO_STORE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, bindparam, func, or_, select
 
+from svcserver.kernel.ids import AccountId
 from svcserver.metagame.accounts.store import ACCOUNT_KEYS, ACCOUNTS, fold
 
 _PATTERN: str = "pattern"
@@ -25,10 +26,10 @@ _SEARCH = (
 )
 
 
-def search(tx: Connection, text: str, count: int) -> list[tuple[str, str, bool, str | None]]:
+def search(tx: Connection, text: str, count: int) -> list[tuple[AccountId, str, bool, str | None]]:
     """Id, name, admin or not, and key hash of those whose name or id holds ``text``."""
     plain = fold(text)
     for special in ("\\", "%", "_"):
         plain = plain.replace(special, "\\" + special)
     rows = tx.execute(_SEARCH, {_PATTERN: f"%{plain}%", "count": count})
-    return [(row.id, row.username, bool(row.is_admin), row.key_hash) for row in rows]
+    return [(AccountId(row.id), row.username, bool(row.is_admin), row.key_hash) for row in rows]

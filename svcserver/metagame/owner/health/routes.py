@@ -10,9 +10,7 @@ from attrs import frozen
 from svcserver.kernel.refusals import TooMany
 from svcserver.metagame.owner.health.rules import Health, LoopFigures, RequestFigures
 from svcserver.metagame.owner.health.watching import memory_mb
-from svcserver.web.routes import Access, Answer, Call, Routes, bare
-
-NO_STORE = {"Cache-Control": "no-store"}
+from svcserver.web.routes import NO_STORE, Access, Answer, Call, Routes, bare
 
 
 class BansReply(TypedDict):
