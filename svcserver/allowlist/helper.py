@@ -10,7 +10,6 @@ from typing import Any
 
 from attrs import define, field
 from twisted.internet.interfaces import IReactorTime
-from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
 from svcserver.allowlist.applier import Applied, Applier, Ips
@@ -19,6 +18,7 @@ from svcserver.allowlist.firewall import DryRun, Firewall
 from svcserver.allowlist.keeping import Audit, StateFile
 from svcserver.allowlist.programs import FirewallError
 from svcserver.allowlist.scripts import Ports, Rule
+from svcserver.kernel.every import Every
 from svcserver.kernel.times import iso
 
 log = Logger()
@@ -42,12 +42,13 @@ class Helper:
     allow_private: bool = False
     interval_s: float = 3.0
     applier: Applier = field(init=False)
-    _round: LoopingCall | None = field(default=None, init=False)
+    _rounds: Every = field(init=False)
     _saved_at: float = field(default=0.0, init=False)
     _looked_at: float = field(default=0.0, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.applier = Applier(self.clock, self._apply, self.now, self._told, self.interval_s)
+        self._rounds = Every(self.clock, CHECK_S, self._look, "the check of expired addresses")
 
     @property
     def dry_run(self) -> bool:
@@ -68,14 +69,11 @@ class Helper:
         )
         self.applier.want(self.entries.addresses())
         self._saved_at = self._looked_at = self.now()
-        self._round = LoopingCall(self._look)
-        self._round.clock = self.clock
-        self._round.start(CHECK_S, now=False)
+        self._rounds.startService()
 
     async def stop(self) -> None:
         """Wait for a run in progress, shut the ports, save."""
-        if self._round is not None and self._round.running:
-            self._round.stop()
+        self._rounds.stopService()
         await self.applier.stop()
         try:
             await self.close()
@@ -134,16 +132,13 @@ class Helper:
         }
 
     def _look(self) -> None:
-        """Every second: what is over? A round that breaks must not end the looking."""
-        try:
-            self._expire()
-            if self.now() - self._saved_at >= SAVE_S:
-                self._save()
-            if self.now() - self._looked_at >= LOOK_S:
-                self._looked_at = self.now()
-                self.applier.look(self._holds)
-        except Exception:
-            log.failure("the check of expired addresses failed")
+        """Every second: what is over?"""
+        self._expire()
+        if self.now() - self._saved_at >= SAVE_S:
+            self._save()
+        if self.now() - self._looked_at >= LOOK_S:
+            self._looked_at = self.now()
+            self.applier.look(self._holds)
 
     def _expire(self) -> None:
         over = self.entries.expire(self.now())

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from attrs import define, field
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import CannotListenError
-from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
 from svcserver.chat.adapter import CUT_S, ChatFactory
@@ -17,6 +17,7 @@ from svcserver.chat.hall import Hall
 from svcserver.chat.ports import Game
 from svcserver.chat.settings import Settings
 from svcserver.kernel.counters import Counters
+from svcserver.kernel.every import Every
 
 log = Logger()
 
@@ -44,10 +45,13 @@ class ChatService(Service):
     warnings: list[str] = field(factory=list)
     factory: ChatFactory = field(init=False)
     _listening: Any = field(default=None, init=False)
-    _ticking: LoopingCall | None = field(default=None, init=False)
+    _ticking: Every = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.factory = ChatFactory(self.hall, self.reactor)
+        self._ticking = Every(
+            self.reactor, TICK_S, lambda: self.hall.tick(), "a round of the chat's timers"
+        )
 
     def startService(self) -> None:
         """Listen; the metagame runs on when that fails."""
@@ -68,24 +72,13 @@ class ChatService(Service):
                 why=str(getattr(why, "socketError", why)),
             )
             return
-        self._ticking = LoopingCall(self._tick)
-        self._ticking.clock = self.reactor
-        self._ticking.start(TICK_S, now=False).addErrback(self._broken)
+        self._ticking.startService()
         log.info(
             "chat: listening on {host}:{port} (nick check {check})",
             host=settings.host,
             port=settings.port,
             check=settings.nick_check,
         )
-
-    def _tick(self) -> None:
-        try:
-            self.hall.tick()
-        except Exception:  # a defect of ours must cost one second, not all timeouts for good
-            log.failure("chat: a round of the timers failed")
-
-    def _broken(self, why: Any) -> None:
-        log.failure("chat: the timers have stopped", why)
 
     def stopService(self) -> Deferred[Any]:
         """Take nobody new, ``<close/>`` to all, and wait until they are gone, a second at most."""
@@ -94,15 +87,14 @@ class ChatService(Service):
             return succeed(None)
         listening, self._listening = self._listening, None
         stopped = listening.stopListening()
-        if self._ticking is not None and self._ticking.running:
-            self._ticking.stop()
+        self._ticking.stopService()
         self.hall.shut()
         gone: Deferred[Any] = Deferred()
         deadline = self.reactor.seconds() + CUT_S
-        look = LoopingCall(self._look, gone, deadline)
-        look.clock = self.reactor
-        gone.addCallback(lambda _: look.stop())
-        look.start(LOOK_S).addErrback(self._broken)
+        work = partial(self._look, gone, deadline)
+        look = Every(self.reactor, LOOK_S, work, "the look for open chats", at_once=True)
+        gone.addCallback(lambda _: look.stopService())
+        look.startService()
         return gone.addCallback(lambda _: stopped)
 
     def _look(self, gone: Deferred[Any], deadline: float) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from attrs import define, field
+from attrs import define
 from treq.client import HTTPClient
 from twisted.application.service import MultiService, Service
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
-from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 from twisted.python import usage
 from twisted.web.client import Agent, HTTPConnectionPool
@@ -25,6 +24,7 @@ from svcserver.content.settings import Settings, check
 from svcserver.content.shelf import Shelf
 from svcserver.content.site import Sender
 from svcserver.content.streams import Slots
+from svcserver.kernel.every import Every
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.settings import BadSetting
 from svcserver.web.jsonlines import json_lines
@@ -67,7 +67,13 @@ def makeService(options: Options, reactor: Any = None) -> House:
     top = House(json_lines(settings.log_level, reactor))
     warn_of(options.warnings).setServiceParent(top)
     Checking(shelf, pool).setServiceParent(top)
-    Sweeping(reactor, transfers).setServiceParent(top)
+    sweep = Every(
+        reactor,
+        SWEEP_S,
+        lambda: transfers.sweep(reactor.seconds()),
+        "the sweep of stalled downloads",
+    )
+    sweep.setServiceParent(top)
     for host in settings.bind_hosts:
         address = MultiService()  # two parts of one name need a parent each
         Listening(reactor, "content", settings.port, host, factory).setServiceParent(address)
@@ -130,30 +136,3 @@ class Checking(Service):
         Service.stopService(self)
         closed: Deferred[Any] = self.pool.closeCachedConnections()
         return closed
-
-
-@define(eq=False, slots=False)
-class Sweeping(Service):
-    """Finds readers that have stalled."""
-
-    clock: IReactorTime
-    transfers: Transfers
-    _round: LoopingCall | None = field(default=None, init=False)
-
-    def startService(self) -> None:
-        """Begin to look."""
-        Service.startService(self)
-        self._round = LoopingCall(self._sweep)
-        self._round.clock = self.clock
-        self._round.start(SWEEP_S, now=False)
-
-    def stopService(self) -> None:
-        Service.stopService(self)
-        if self._round is not None and self._round.running:
-            self._round.stop()
-
-    def _sweep(self) -> None:
-        try:
-            self.transfers.sweep(self.clock.seconds())
-        except Exception:  # one bad round must not end the looking
-            log.failure("the sweep of stalled downloads failed")

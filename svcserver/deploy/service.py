@@ -11,7 +11,6 @@ from typing import Any
 from attrs import define, field
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred
-from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 from twisted.python import usage
 
@@ -23,6 +22,7 @@ from svcserver.deploy.readiness import Readiness
 from svcserver.deploy.routes import MAX_JSON, Deploy
 from svcserver.deploy.settings import Settings, check, numbers
 from svcserver.deploy.supervisor import WATCHDOG_S, Program, Supervisor
+from svcserver.kernel.every import Every
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
 from svcserver.kernel.settings import whole, with_env_file
 from svcserver.web.front import FrontDoor
@@ -185,7 +185,11 @@ class Watch(Service):
     tidy: Callable[[], object] = lambda: None
     last_words: Callable[[], object] = lambda: None
     failed: bool = False  # a world did not boot: the server runs on, but does not end well
-    _loop: LoopingCall = field(init=False)
+    _rounds: Every = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        look = self.supervisor.watch
+        self._rounds = Every(self.clock, WATCHDOG_S, look, "the watchdog's round")
 
     def startService(self) -> None:
         """Boot, then watch."""
@@ -193,9 +197,7 @@ class Watch(Service):
         self.tidy()
         for kind in self.at_boot:
             self.supervisor.boot(kind).addCallback(self._booted)
-        self._loop = LoopingCall(self._round)
-        self._loop.clock = self.clock
-        self._loop.start(WATCHDOG_S, now=False)
+        self._rounds.startService()
 
     def _booted(self, well: bool) -> None:
         self.failed = self.failed or not well
@@ -206,15 +208,8 @@ class Watch(Service):
             self.last_words()
             os._exit(1)
 
-    def _round(self) -> None:
-        try:
-            self.supervisor.watch()
-        except Exception:  # one exception would end the watchdog for good
-            log.failure("the watchdog's round failed")
-
     def stopService(self) -> Deferred[Any]:
         """End every game server."""
         Service.stopService(self)
-        if self._loop.running:
-            self._loop.stop()
+        self._rounds.stopService()
         return self.supervisor.stop()

@@ -9,13 +9,13 @@ from twisted.internet import protocol
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import ConnectionAborted
 from twisted.internet.interfaces import IReactorTime
-from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.edge.channel import Channel, Idle
 from svcserver.edge.verdicts import Keeper
 from svcserver.http.peers import peer_of
+from svcserver.kernel.every import Every
 
 log = Logger()
 
@@ -34,14 +34,13 @@ class ChannelFactory(protocol.Factory):
         self.stopping = False
         self.left: Callable[[str, Failure], None] | None = None  # told of all who go, and why
         self.sweeps: list[Callable[[float], None]] = []  # others who want the round, as pools
-        self._round = LoopingCall(self._sweep)
-        self._round.clock = clock
+        self._rounds = Every(clock, SWEEP_S, self._sweep, "a round over the connections")
         self._empty: Deferred[None] | None = None
         self._next_out: list[tuple[Channel, Idle]] = []  # who gives way next, the last first
 
     def startFactory(self) -> None:
         """Begin the rounds."""
-        self._round.start(SWEEP_S, now=False)
+        self._rounds.startService()
 
     def stopFactory(self) -> None:
         """Nothing listens any more; rounds go on while connections are open."""
@@ -115,8 +114,7 @@ class ChannelFactory(protocol.Factory):
             channel.cut()
 
     def _rest(self) -> None:
-        if self._round.running:
-            self._round.stop()
+        self._rounds.stopService()
         empty, self._empty = self._empty, None
         if empty is not None:
             empty.callback(None)

@@ -41,7 +41,7 @@ from svcserver.metagame.accounts.login import Login
 from svcserver.metagame.accounts.lookups import Lookups
 from svcserver.metagame.accounts.management import AccountManagement
 from svcserver.metagame.accounts.registration import Registration
-from svcserver.metagame.accounts.sessions import Sessions, SessionWatch
+from svcserver.metagame.accounts.sessions import Sessions, session_watch
 from svcserver.metagame.achievements.bounties.acts import BountyActs
 from svcserver.metagame.achievements.bounties.routes import BountyRoutes, load_game_data
 from svcserver.metagame.achievements.breadcrumbs.routes import Breadcrumbs
@@ -58,7 +58,7 @@ from svcserver.metagame.achievements.progression.routes import HuntPass, Progres
 from svcserver.metagame.belongings.characters.routes import Characters
 from svcserver.metagame.belongings.characters.store import rename_characters
 from svcserver.metagame.belongings.currency.routes import Currency
-from svcserver.metagame.belongings.housekeeping import Housekeeping
+from svcserver.metagame.belongings.housekeeping import housekeeping
 from svcserver.metagame.belongings.inventory.routes import Inventory
 from svcserver.metagame.belongings.inventory.rules import Policy
 from svcserver.metagame.belongings.inventory.sizes import Size
@@ -75,11 +75,11 @@ from svcserver.metagame.owner.dashboard.document import ApiDocument
 from svcserver.metagame.owner.dashboard.pages import DashboardPages
 from svcserver.metagame.owner.dashboard.routes import Dashboard
 from svcserver.metagame.owner.dashboard.shown import Shown
-from svcserver.metagame.owner.dashboard.watching import HealthWatch
+from svcserver.metagame.owner.dashboard.watching import health_watch
 from svcserver.metagame.owner.health.figures import figures
 from svcserver.metagame.owner.health.routes import BackendHealth
 from svcserver.metagame.owner.health.rules import Health
-from svcserver.metagame.owner.health.watching import Counting, LoopWatch, ReadLimit
+from svcserver.metagame.owner.health.watching import Counting, ReadLimit, loop_watch
 from svcserver.metagame.owner.management.instances import DeployedInstances, Titles
 from svcserver.metagame.owner.management.online_list import OnlineList
 from svcserver.metagame.owner.management.server_status import ServerStatus
@@ -333,8 +333,8 @@ class Metagame:
     def watches(self, reactor: Any) -> Iterator[IService]:
         """What looks at the others, where the owner wants it."""
         if self.settings.backend_health:
-            yield LoopWatch(reactor, self.health.loop)
-            yield HealthWatch(reactor, self.shown.health, self.health, self.online, self.now)
+            yield loop_watch(reactor, self.health.loop)
+            yield health_watch(reactor, self.shown.health, self.health, self.online, self.now)
 
     def metrics(self, reactor: Any) -> IService | None:
         """The figures on loopback; None while METRICS_PORT is unset."""
@@ -395,8 +395,8 @@ def makeService(options: Options, reactor: Any = None) -> House:
     answering = InTurn()  # a request that runs to its end still needs the database
     for part in (
         ledger,
-        Housekeeping(ledger, reactor, game.now),
-        SessionWatch(game.sessions, reactor),
+        housekeeping(ledger, reactor, game.now),
+        session_watch(game.sessions, reactor),
         Closing(pool.closeCachedConnections),
         Listening(reactor, "metagame", *address, FrontFactory(door, reactor, game.counters)),
     ):

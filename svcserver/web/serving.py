@@ -12,13 +12,13 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from attrs import define, field
 from twisted.application.service import IService, IServiceCollection, MultiService, Service
 from twisted.internet.defer import Deferred, maybeDeferred, succeed
 from twisted.internet.error import CannotListenError
-from twisted.internet.task import LoopingCall
 from twisted.logger import ILogObserver, Logger
 from twisted.python.components import Componentized
 from twisted.python.usage import Options
@@ -26,6 +26,7 @@ from zope.interface import implementer
 
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.descriptors import allow_many
+from svcserver.kernel.every import Every
 from svcserver.kernel.settings import BadSetting, load, with_env_file
 from svcserver.web.logs import Libraries, LogLines, standard_lines
 from svcserver.web.site import FrontFactory
@@ -35,6 +36,7 @@ S = TypeVar("S")
 
 ENV_FILE = ["env-file", None, None, "KEY=value lines; the environment wins over them."]
 GARBAGE = 10_000  # new containers before the collector looks; a request makes dozens
+DRAIN_LOOK_S = 0.05  # between two looks whether they have
 DRAIN_S = 10.0  # how long a stopping service lets running requests finish
 
 
@@ -174,10 +176,10 @@ class Listening(Service):
         if not isinstance(self.factory, FrontFactory):
             return succeed(None)
         deadline = self.reactor.seconds() + DRAIN_S
-        poll = LoopingCall(self._drain, deadline, closed)
-        poll.clock = self.reactor
-        closed.addBoth(lambda result: poll.stop() if poll.running else result)
-        poll.start(0.05)
+        drain = partial(self._drain, deadline, closed)
+        poll = Every(self.reactor, DRAIN_LOOK_S, drain, "a look for requests", at_once=True)
+        closed.addBoth(lambda _: poll.stopService())
+        poll.startService()
         return closed
 
     def _drain(self, deadline: float, closed: Deferred[Any]) -> None:

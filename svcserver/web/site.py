@@ -8,12 +8,12 @@ from typing import Any, Protocol
 from twisted.internet import protocol
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
-from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
 from svcserver.http.heads import Fault
 from svcserver.http.peers import peer_of
 from svcserver.kernel.counters import Counters
+from svcserver.kernel.every import Every
 from svcserver.kernel.throttle import Throttle
 from svcserver.web.channel import Channel
 from svcserver.web.request import HttpRequest
@@ -59,8 +59,7 @@ class FrontFactory(protocol.Factory):
         self.unread = Unread(counters=counters or Counters())
         self._complained = Throttle()
         self._date = (-1, b"")
-        self._round = LoopingCall(self._sweep)
-        self._round.clock = clock
+        self._rounds = Every(clock, SWEEP_S, self._sweep, "a round over the connections")
 
     def buildProtocol(self, addr: Any) -> Channel:
         """A channel for a client."""
@@ -68,11 +67,10 @@ class FrontFactory(protocol.Factory):
 
     def startFactory(self) -> None:
         """Begin to look for slow connections."""
-        self._round.start(SWEEP_S, now=False)
+        self._rounds.startService()
 
     def stopFactory(self) -> None:
-        if self._round.running:
-            self._round.stop()
+        self._rounds.stopService()
 
     def date(self) -> bytes:
         """The Date line, written once a second."""

@@ -6,9 +6,9 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 from twisted.internet.protocol import DatagramProtocol
-from twisted.internet.task import LoopingCall
 
 from svcserver.ctl.play.broken import Broken
+from svcserver.kernel.every import Every
 
 KNOCK_S = 0.25
 GIVE_UP_S = 20.0
@@ -21,15 +21,13 @@ class Knock(DatagramProtocol):
     def __init__(self, reactor: Any, host: str, port: int, words: bytes) -> None:
         self.address, self.words = (host, port), words
         self.answer: Deferred[bytes] = Deferred()
-        self._knocking = LoopingCall(self._knock)
-        self._knocking.clock = reactor
+        self._knocking = Every(reactor, KNOCK_S, self._knock, "knocking", at_once=True)
 
     def startProtocol(self) -> None:
-        self._knocking.start(KNOCK_S)
+        self._knocking.startService()
 
     def stopProtocol(self) -> None:
-        if self._knocking.running:
-            self._knocking.stop()
+        self._knocking.stopService()
 
     def datagramReceived(self, data: bytes, address: tuple[str, int]) -> None:
         """Only what comes from the server itself counts."""

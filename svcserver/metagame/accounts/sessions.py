@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from attrs import define, field, frozen
+from attrs import frozen
 from sqlalchemy import Connection
-from twisted.application.service import Service
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
-from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
-from twisted.python.failure import Failure
 
 from svcserver.db.ledger import Ledger
 from svcserver.db.shield import shielded
+from svcserver.kernel.every import Every
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.throttle import Throttle
 from svcserver.metagame.access.epochs import Epochs
 from svcserver.metagame.access.tokens import LIFETIME_S
 from svcserver.metagame.accounts import rules
@@ -64,34 +61,10 @@ class Sessions:
         return SqlAccounts(tx).epochs(int(self.now()) - LIFETIME_S)
 
 
-@define(eq=False, slots=False)
-class SessionWatch(Service):
-    """Reads twice a second what other processes have ended."""
+def session_watch(sessions: Sessions, clock: IReactorTime) -> Every:
+    """The part that reads twice a second what other processes have ended.
 
-    sessions: Sessions
-    clock: IReactorTime
-    _loop: LoopingCall = field(init=False)
-    _failures: Throttle = field(factory=Throttle, init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._loop = LoopingCall(self.look)
-        self._loop.clock = self.clock
-
-    def startService(self) -> None:
-        """Look from now on."""
-        Service.startService(self)
-        self._loop.start(EVERY_S)
-
-    def stopService(self) -> None:
-        """Stop looking."""
-        Service.stopService(self)
-        if self._loop.running:
-            self._loop.stop()
-
-    def look(self) -> Deferred[None]:
-        """One look; a failure is logged once a minute, and what was known still counts."""
-        return self.sessions.refresh().addErrback(self._failed)
-
-    def _failed(self, why: Failure) -> None:
-        if self._failures.due("", self.clock.seconds()):
-            log.failure("ended sessions cannot be read; new ones are not noticed", why)
+    While they cannot be read, what was known still counts.
+    """
+    what = "the look for ended sessions"
+    return Every(clock, EVERY_S, sessions.refresh, what, at_once=True)

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel.refusals import Missing
 from svcserver.kernel.signals import SessionsEnded
 from svcserver.metagame.accounts import rules
-from svcserver.metagame.accounts.sessions import EVERY_S, SessionWatch
+from svcserver.metagame.accounts.sessions import EVERY_S, session_watch
 from svcserver.metagame.accounts.store import SqlAccounts
 from tests.support.game import Game
 
@@ -107,7 +107,7 @@ class WatchTests(SessionCase):
     def setUp(self) -> None:
         super().setUp()
         self.clock = Clock()
-        self.watch = SessionWatch(self.game.parts.sessions, self.clock)
+        self.watch = session_watch(self.game.parts.sessions, self.clock)
 
     def test_what_others_ended_has_ended_within_a_second(self) -> None:
         self.watch.startService()

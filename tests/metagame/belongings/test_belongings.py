@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import datafiles
 from svcserver.metagame.access.relayed import MAX_PAIRS, Relayed
-from svcserver.metagame.belongings.housekeeping import Housekeeping
+from svcserver.metagame.belongings.housekeeping import housekeeping
 from svcserver.metagame.belongings.shop.store import PURCHASE_TOKENS
 from svcserver.web.routes import Call, Caller
 from tests.support.belongings import Owner
@@ -34,7 +34,7 @@ class HousekeepingTests(SynchronousTestCase):
 
     def test_it_tidies_at_start_and_hourly_until_it_stops(self) -> None:
         ledger = InstantLedger()
-        service = Housekeeping(ledger, self.clock, self.clock.seconds)
+        service = housekeeping(ledger, self.clock, self.clock.seconds)
         self.expire(ledger, "a")
         service.startService()
         self.assertEqual(self.left(ledger), 0)
@@ -47,7 +47,7 @@ class HousekeepingTests(SynchronousTestCase):
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_a_failed_round_is_logged_and_the_next_one_comes(self) -> None:
-        service = Housekeeping(Broken(), self.clock, self.clock.seconds)
+        service = housekeeping(Broken(), self.clock, self.clock.seconds)
         service.startService()
         self.clock.advance(3600)
         self.assertEqual(len(self.flushLoggedErrors(OSError)), 2)

@@ -7,15 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from attrs import define, field, frozen
-from twisted.application.service import Service
-from twisted.internet.task import LoopingCall
-from twisted.logger import Logger
 
+from svcserver.kernel.every import Every
 from svcserver.kernel.rates import Windows
 from svcserver.metagame.owner.health.rules import SAMPLE_S, LoopDelays, Requests
 from svcserver.web.front import Done
-
-log = Logger()
 
 READS, READS_S = 120, 60.0  # BackendHealth and DashboardAccounts together, per address
 PROCESS = Path("/proc/self/status")
@@ -38,34 +34,26 @@ class Counting:
             self.requests.note(done.status, done.seconds, self.now())
 
 
-@define(eq=False, slots=False)
-class LoopWatch(Service):
-    """Measures every 20 ms how late the reactor is."""
+@define
+class Lateness:
+    """How late the reactor calls us, each time it does."""
 
     clock: Any
     delays: LoopDelays
-    _loop: LoopingCall = field(init=False)
-    _last: float = field(default=0.0, init=False)
+    _last: float | None = field(default=None, init=False)
 
-    def startService(self) -> None:
-        """Begin to measure."""
-        Service.startService(self)
-        self._last = self.clock.seconds()
-        self._loop = LoopingCall(self._tick)
-        self._loop.clock = self.clock
-        self._loop.start(SAMPLE_S, now=False).addErrback(
-            lambda why: log.failure("the watch over the event loop ended", why)
-        )
-
-    def _tick(self) -> None:
+    def note(self) -> None:
+        """We have been called."""
         now = self.clock.seconds()
-        self.delays.note(now - self._last)
+        if self._last is not None:
+            self.delays.note(now - self._last)
         self._last = now
 
-    def stopService(self) -> None:
-        Service.stopService(self)
-        if self._loop.running:
-            self._loop.stop()
+
+def loop_watch(clock: Any, delays: LoopDelays) -> Every:
+    """The part that measures every 20 ms how late the reactor is."""
+    late = Lateness(clock, delays)
+    return Every(clock, SAMPLE_S, late.note, "the watch over the event loop", at_once=True)
 
 
 @frozen

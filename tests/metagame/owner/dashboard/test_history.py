@@ -6,7 +6,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.metagame.owner.dashboard.history import EVERY_S, KEPT, History
-from svcserver.metagame.owner.dashboard.watching import HealthWatch
+from svcserver.metagame.owner.dashboard.watching import health_watch
 from svcserver.metagame.owner.health.rules import Health
 from svcserver.metagame.play.presence.online import OnlineInMemory
 
@@ -48,7 +48,7 @@ class HistoryTests(SynchronousTestCase):
 
     def test_samples_are_taken_until_the_service_stops(self) -> None:
         clock = Clock()
-        watch = HealthWatch(clock, self.history, self.health, OnlineInMemory(), clock.seconds)
+        watch = health_watch(clock, self.history, self.health, OnlineInMemory(), clock.seconds)
         watch.startService()
         clock.pump([EVERY_S] * 3)
         self.assertEqual([one["at"] for one in self.history.samples], [5.0, 10.0, 15.0])

@@ -20,7 +20,7 @@ from svcserver.metagame.owner.health.rules import (
     Requests,
     upper_bound,
 )
-from svcserver.metagame.owner.health.watching import Counting, LoopWatch, memory_mb
+from svcserver.metagame.owner.health.watching import Counting, loop_watch, memory_mb
 from svcserver.web.front import Done
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import NOBODY
@@ -126,7 +126,7 @@ class LoopTests(SynchronousTestCase):
 
     def test_ticks_are_measured_on_the_clock_until_the_service_stops(self) -> None:
         clock, delays = Clock(), LoopDelays()
-        watch = LoopWatch(clock, delays)
+        watch = loop_watch(clock, delays)
         watch.startService()
         clock.pump([SAMPLE_S] * 19)
         clock.advance(0.25)  # something blocked the reactor

@@ -1,0 +1,68 @@
+"""Work that is repeated."""
+
+from __future__ import annotations
+
+from twisted.internet.defer import Deferred, fail
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.every import Every
+
+
+class EveryTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.at: list[float] = []
+
+    def note(self) -> None:
+        self.at.append(self.clock.seconds())
+
+    def test_from_start_to_stop(self) -> None:
+        every = Every(self.clock, 2.0, self.note, "noting")
+        self.clock.advance(5)
+        every.startService()
+        self.clock.pump([1.0] * 4)
+        every.stopService()
+        self.clock.advance(5)
+        self.assertEqual(self.at, [7.0, 9.0])
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_at_once_where_it_is_wanted_and_again_after_a_stop(self) -> None:
+        every = Every(self.clock, 2.0, self.note, "noting", at_once=True)
+        for _ in range(2):
+            every.startService()
+            every.stopService()
+            every.stopService()
+        self.assertEqual(self.at, [0.0, 0.0])
+
+    def test_a_round_that_fails_costs_that_round_and_is_said_once_a_minute(self) -> None:
+        def work() -> Deferred[None]:
+            self.note()
+            if len(self.at) % 2:
+                raise ZeroDivisionError
+            return fail(OSError())
+
+        every = Every(self.clock, 1.0, work, "work")
+        every.startService()
+        self.clock.pump([1.0] * 60)
+        self.assertEqual(len(self.at), 60)
+        self.assertEqual(len(self.flushLoggedErrors()), 1)
+        self.clock.pump([1.0] * 60)
+        self.assertEqual(len(self.flushLoggedErrors()), 1)
+        every.stopService()
+
+    def test_it_waits_for_a_round_that_takes_long(self) -> None:
+        waiting: list[Deferred[None]] = []
+
+        def work() -> Deferred[None]:
+            waiting.append(Deferred())
+            return waiting[-1]
+
+        every = Every(self.clock, 1.0, work, "work")
+        every.startService()
+        self.clock.pump([1.0] * 5)
+        self.assertEqual(len(waiting), 1)
+        waiting[0].callback(None)
+        self.clock.advance(1)
+        self.assertEqual(len(waiting), 2)
+        every.stopService()
