@@ -165,7 +165,9 @@ PORT_RANGE_BEGIN={plan.ports.hunts}
 PORT_RANGE_END={plan.ports.city}
 # a stand-in that answers like a game server; put the path of the real program here
 GAMESERVER_BINARY_PATH={program()}
-# registered with the metagame; another one: svcctl gameserver-key add
+# each launch gets a key of its own, which ends with its game server
+GAMESERVER_LAUNCH_KEYS=1
+# for game servers started by hand; registered with the metagame (svcctl gameserver-key add)
 METAGAME_API_KEY={plan.secrets.game_server.reveal()}
 # the same in metagame.env
 CITY_MAP={CITY_MAP}

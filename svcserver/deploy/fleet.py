@@ -47,6 +47,7 @@ class GameServer:
     launch: Launch
     pid: int
     started_at: float  # epoch seconds
+    key_hash: str = field(default="", repr=False)  # of the key that was made for this launch
 
     def record(self) -> GameServerRecord:
         """What the metagame reads."""
@@ -96,10 +97,12 @@ class Fleet:
         """The launch came to nothing."""
         self._held.discard(port)
 
-    def started(self, launch: Launch, port: int, pid: int, now: float) -> GameServer:
+    def started(
+        self, launch: Launch, port: int, pid: int, now: float, key_hash: str = ""
+    ) -> GameServer:
         """The launch became a server."""
         self._held.discard(port)
-        server = GameServer(new_id(), port, launch, pid, now)
+        server = GameServer(new_id(), port, launch, pid, now, key_hash)
         self.servers[server.id] = server
         return server
 

@@ -1,4 +1,4 @@
-"""The deploy server's two routes, for direct loopback callers. Spec: 2 §4 Deploy server."""
+"""The deploy server's routes, for direct loopback callers. Spec: 2 §4 Deploy server."""
 
 from __future__ import annotations
 
@@ -33,6 +33,12 @@ class GameServers(TypedDict):
     servers: list[GameServerRecord]
 
 
+class KeyReply(TypedDict):
+    """Whether the key belongs to a launch whose game server lives."""
+
+    known: bool
+
+
 def refuse(status: int, refusal: Refusal) -> Answer:
     """``bad_request`` in words; every other refusal is bare."""
     if isinstance(refusal, Malformed):
@@ -42,7 +48,7 @@ def refuse(status: int, refusal: Refusal) -> Answer:
 
 @frozen
 class Deploy:
-    """Both routes."""
+    """What the metagame asks."""
 
     routes: ClassVar[Routes] = Routes(refuse)
     supervisor: Supervisor
@@ -80,4 +86,11 @@ class Deploy:
     async def game_servers(self, call: Call) -> Answer:
         """The records of all that live; they list account ids."""
         reply: GameServers = {"servers": self.supervisor.records()}
+        return Answer(200, reply)
+
+    @routes.row("GET", "/gameservers/key", access=Access.LOCAL, reply=KeyReply, query=("sha256",))
+    async def launch_key(self, call: Call) -> Answer:
+        """Whether a key, named by its SHA-256, was made for a game server that lives."""
+        asked = call.request.argument("sha256") or ""
+        reply: KeyReply = {"known": self.supervisor.knows_key(asked)}
         return Answer(200, reply)

@@ -30,7 +30,7 @@ from svcserver.web.local import LocalGate
 from svcserver.web.metrics import Figure, metrics
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
-from svcserver.web.serving import ENV_FILE, House, Listening, house, read_settings, warn_of
+from svcserver.web.serving import ENV_FILE, House, InTurn, Listening, house, read_settings, warn_of
 from svcserver.web.site import FrontFactory
 
 log = Logger()
@@ -70,8 +70,11 @@ def makeService(options: Options, reactor: Any = None) -> House:
         reactor, supervisor, _at_boot(settings), lambda: end_left_over(*here), top.lines.end
     )
     # listening comes first: whoever holds the address owns the game servers that bear its mark
-    for part in (warn_of(options.warnings), listening, watch):
-        part.setServiceParent(top)
+    fleet = InTurn()  # game servers that end may still call the metagame, which asks here
+    for part in (listening, watch):
+        part.setServiceParent(fleet)
+    warn_of(options.warnings).setServiceParent(top)
+    fleet.setServiceParent(top)
     reactor.addSystemEventTrigger("after", "shutdown", watch.tell_status)
     if settings.metrics_port is not None:
         shown = metrics(reactor, "deploy", settings.metrics_port, figures(supervisor), top.counters)
@@ -90,7 +93,7 @@ def figures(supervisor: Supervisor) -> dict[str, Figure]:
 
 
 def front_door(supervisor: Supervisor, *, traces: bool = False) -> FrontDoor:
-    """Both routes behind the loopback rule; an unknown path is the framework's HTML 404."""
+    """The routes behind the loopback rule; an unknown path is the framework's HTML 404."""
     door = FrontDoor(LocalGate(), traces=traces, max_json=MAX_JSON, unmatched=_unknown)
     return door.mount(Deploy(supervisor))
 
@@ -105,12 +108,20 @@ def supervise(settings: Settings, reactor: Any, environ: Mapping[str, str]) -> S
     guard, broken = _guard(settings)
     ready = Path(settings.ready_dir) if settings.ready_dir else None
     program = Program(
-        settings.binary, settings.launcher, settings.arguments, settings.key, OUTPUT.resolve()
+        settings.binary,
+        settings.launcher,
+        settings.arguments,
+        settings.key,
+        OUTPUT.resolve(),
+        settings.launch_keys,
     )
+    inherited = {**environ, **mark(settings.bind_host, settings.port)}
+    if settings.launch_keys:
+        inherited.pop("METAGAME_API_KEY", None)
     return Supervisor(
         clock=reactor,
         now=MonotonicClock().now,
-        starter=Spawner(reactor, environ={**environ, **mark(settings.bind_host, settings.port)}),
+        starter=Spawner(reactor, environ=inherited),
         program=program,
         table=HuntTable.load(settings.city_map, settings.trials_map),
         fleet=Fleet(settings.first_port, settings.last_port, settings.hunt_worker),

@@ -59,6 +59,7 @@ class Settings:
         "GAMESERVER_ARGS", words, default=("-server", "-nullrhi"), empty_is_a_value=True
     )
     key: Secret | None = env("METAGAME_API_KEY", secret, default=None)
+    launch_keys: bool = env("GAMESERVER_LAUNCH_KEYS", off_unless_1, default=False)
     city_map: str = env("CITY_MAP", map_path, default="", bad=Bad.WARN)
     trials_map: str = env("TRIALS_MAP", map_path, default="", bad=Bad.WARN)
     spacing_s: float = env(
@@ -100,7 +101,7 @@ def check(settings: Settings) -> list[str]:
         found.append("GAMESERVER_BINARY_PATH is not set; no game server can start")
     if not settings.city_map and not settings.hunt_worker:
         found.append("CITY_MAP is not set; the city cannot start")
-    if settings.key is None:
+    if settings.key is None and not settings.launch_keys:
         found.append("METAGAME_API_KEY is not set; game servers cannot write to the metagame")
     return found
 

@@ -27,7 +27,7 @@ from svcserver.deploy.hunts import HuntTable, Kind, Launch, Unlaunchable
 from svcserver.deploy.process import WELL, GameProcess, Output
 from svcserver.deploy.readiness import Readiness
 from svcserver.kernel.launch_requests import LaunchRequest
-from svcserver.kernel.secrets import Secret
+from svcserver.kernel.secrets import Secret, fingerprint, hex_token, same
 
 log = Logger()
 
@@ -45,18 +45,26 @@ class Starter(Protocol):
 
 @frozen
 class Program:
-    """The game-server program and what every launch gives it."""
+    """The game-server program and what every launch gives it.
+
+    A command line shows in the machine's process list: with ``launch_keys`` each launch gets a
+    key of its own, which counts only while its process lives. Without, all get ``key``.
+    """
 
     binary: str
     launcher: tuple[str, ...] = ()
     extra: tuple[str, ...] = ("-server", "-nullrhi")
     key: Secret | None = None
     output: Path | None = None  # folder of the output files
+    launch_keys: bool = False
 
-    def command(self, launch: Launch, port: int, host: str) -> list[str]:
-        """The launch command line; the key is its first argument."""
-        key = self.key.reveal() if self.key is not None else KEYLESS
-        return [*self.launcher, self.binary, key, *launch.arguments(port, host), *self.extra]
+    def command(
+        self, launch: Launch, port: int, host: str, own_key: Secret | None = None
+    ) -> list[str]:
+        """The launch command line; the key, that of the launch or the shared one, comes first."""
+        key = own_key or self.key
+        word = key.reveal() if key is not None else KEYLESS
+        return [*self.launcher, self.binary, word, *launch.arguments(port, host), *self.extra]
 
 
 @define(eq=False)
@@ -181,7 +189,8 @@ class Supervisor:
         return self.fleet.hold(kind, self.is_bound)
 
     def _fork(self, launch: Launch, port: int) -> tuple[GameServer, GameProcess, Path | None]:
-        command = self.program.command(launch, port, self.host)
+        key = Secret(hex_token(64)) if self.program.launch_keys else None
+        command = self.program.command(launch, port, self.host, key)
         folder = self.program.output
         output = None
         if folder is not None:
@@ -189,7 +198,8 @@ class Supervisor:
         proof, extra = self.readiness.prepare()
         process = GameProcess(output, lambda how: self._on_end(process, how))
         pid = self.starter.spawn(process, command, extra)
-        server = self.fleet.started(launch, port, pid, self.now())
+        key_hash = "" if key is None else fingerprint(key.reveal())
+        server = self.fleet.started(launch, port, pid, self.now(), key_hash)
         self._processes[server.id] = process
         return server, process, proof
 
@@ -216,6 +226,11 @@ class Supervisor:
     def _is_alive(self, server: GameServer) -> bool:
         process = self._processes.get(server.id)
         return process is not None and process.alive
+
+    def knows_key(self, key_hash: str) -> bool:
+        """Whether a game server that lives was launched with the key of this SHA-256."""
+        held = [one for one in self.fleet.servers.values() if same(one.key_hash, key_hash)]
+        return bool(key_hash) and any(self._is_alive(one) for one in held)
 
     def queued(self) -> int:
         """How many launches wait their turn."""

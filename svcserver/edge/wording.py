@@ -6,7 +6,6 @@ Spec: 2 §4 Gateway, headers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from svcserver.edge.verdicts import Forward, Keeper, Refuse
 from svcserver.http.heads import Header, RequestHead, ResponseHead
@@ -45,8 +44,10 @@ _REASONS = {
 
 def request_head(head: RequestHead, forward: Forward, keeper: Keeper) -> bytes:
     """The request as the upstream gets it."""
-    lines = _request_before if head.is_short else _request_lines
-    parts = [lines(head, keeper.dropped), forward.added]
+    lines = head.lines.get(keeper.dropped)
+    if lines is None:
+        lines = head.lines[keeper.dropped] = _request_lines(head, keeper.dropped)
+    parts = [lines, forward.added]
     if forward.tunnel:
         parts.append(_UPGRADE)
     elif head.length is None:
@@ -67,15 +68,12 @@ def _answer_lines(answer: ResponseHead, hidden: frozenset[bytes]) -> bytes:
     return start + _kept(answer.headers, hidden, answer.named)
 
 
-# the same heads come again and again: see http/heads.py
-_request_before = lru_cache(maxsize=4_096)(_request_lines)
-_answer_before = lru_cache(maxsize=1_024)(_answer_lines)
-
-
 def answer_head(answer: ResponseHead, keeper: Keeper, *, framed: bool, close: bool) -> bytes:
     """The answer as the client gets it; ``framed``: in chunks."""
-    lines = _answer_before if answer.is_short else _answer_lines
-    parts = [lines(answer, keeper.hidden)]
+    lines = answer.lines.get(keeper.hidden)
+    if lines is None:
+        lines = answer.lines[keeper.hidden] = _answer_lines(answer, keeper.hidden)
+    parts = [lines]
     if answer.status == 101:
         parts.append(_UPGRADE)
     elif framed:

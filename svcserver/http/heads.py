@@ -15,11 +15,14 @@ from typing import NamedTuple
 import httptools
 from attrs import define, field
 
+from svcserver.http.remembered import Remembered
+
 MAX_HEAD = 16 * 1024  # bytes of a request head
 MAX_RESPONSE_HEAD = 64 * 1024
 METHODS = frozenset([b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"PATCH", b"OPTIONS"])
 
 Header = tuple[bytes, bytes, bytes]  # name as sent, name in lower case, value
+Lines = dict[frozenset[bytes], bytes]  # how a head is passed on, by the fields that are left out
 
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _REQUEST_LINE = re.compile(rb"(" + _TOKEN + rb") ([^ \r\n]+) HTTP/1\.([01])")
@@ -31,7 +34,6 @@ _BARE_LF = re.compile(rb"(?<!\r)\n")
 _HOST = re.compile(rb"(?:[A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
 _ABSOLUTE = re.compile(rb"https?://([^/?#]*)", re.IGNORECASE)
 _SHORT = 64  # bytes; longer ones are rare, and would make remembering costly
-_KNOWN_REQUEST, _KNOWN_ANSWER = 2_048, 1_024  # bytes of a head that is remembered, likewise
 _NOTHING: frozenset[bytes] = frozenset()
 _LENGTH = re.compile(rb"[0-9]{1,15}")
 _SPECIAL = frozenset(
@@ -61,23 +63,16 @@ class RequestHead(NamedTuple):
     target: bytes
     minor: int
     headers: tuple[Header, ...]
+    lines: Lines
     length: int | None = 0
     keep_alive: bool = True
     expects: bool = False
     upgrade: bytes = b""  # the Upgrade field, lower case
     named: frozenset[bytes] = frozenset()  # what the Connection field names
 
-    def __hash__(self) -> int:
-        return hash(self.raw)
-
     def __repr__(self) -> str:
         """Without what it says: its fields and its target may hold keys and tokens."""
         return f"<head of {self.method!r}>"
-
-    @property
-    def is_short(self) -> bool:
-        """Whether it is worth remembering what was made of it."""
-        return len(self.raw) <= _KNOWN_REQUEST
 
     @property
     def has_body(self) -> bool:
@@ -105,18 +100,11 @@ class ResponseHead(NamedTuple):
     declared: bytes | None  # the Content-Length field itself, which HEAD answers keep
     keep_alive: bool
     named: frozenset[bytes]
-
-    def __hash__(self) -> int:
-        return hash(self.raw)
+    lines: Lines
 
     def __repr__(self) -> str:
         """Without its fields, likewise."""
         return f"<head of {self.status}>"
-
-    @property
-    def is_short(self) -> bool:
-        """Whether it is worth remembering what was made of it."""
-        return len(self.raw) <= _KNOWN_ANSWER
 
 
 def find_end(buffer: bytes, limit: int = MAX_HEAD) -> int:
@@ -141,9 +129,13 @@ def read_request(raw: bytes, *, passed_on: bool = True) -> RequestHead:
     Where nothing is ``passed_on``, HTTP/1.0 needs no Host (RFC 9112 section 3.2): health
     checks of load balancers send none.
     """
-    if passed_on and len(raw) <= _KNOWN_REQUEST:  # a service remembers more: web.asked
-        return _request_before(raw)
-    return _request(raw, passed_on)
+    if not passed_on:  # a service remembers more: web/request_head.py
+        return _request(raw, passed_on)
+    head = _REQUESTS.get(raw)
+    if head is None:
+        head = _request(raw)
+        _REQUESTS.keep(raw, head)
+    return head
 
 
 def _request(raw: bytes, passed_on: bool = True) -> RequestHead:
@@ -167,15 +159,13 @@ def _request(raw: bytes, passed_on: bool = True) -> RequestHead:
         target,
         minor,
         headers,
+        {},
         length,
         keep_alive=minor == 1 and b"close" not in named,
         expects=_expects(special, minor),
         upgrade=b",".join(special.get(b"upgrade", ())).strip().lower(),
         named=named,
     )
-
-
-_request_before = lru_cache(maxsize=4_096)(_request)  # a client sends few heads, but often
 
 
 def origin_form(target: bytes) -> bytes:
@@ -195,8 +185,13 @@ def origin_form(target: bytes) -> bytes:
 
 def read_response(raw: bytes, method: bytes) -> ResponseHead:
     """The answer to a ``method`` request; raises Fault."""
-    read = _response_before if len(raw) <= _KNOWN_ANSWER else _response
-    return read(raw, method == b"HEAD")
+    to_head = method == b"HEAD"
+    answers = _ANSWERS[to_head]
+    answer = answers.get(raw)
+    if answer is None:
+        answer = _response(raw, to_head)
+        answers.keep(raw, answer)
+    return answer
 
 
 def _response(raw: bytes, to_head: bool) -> ResponseHead:
@@ -220,10 +215,12 @@ def _response(raw: bytes, to_head: bool) -> ResponseHead:
         lengths[0] if lengths and status >= 200 and status != 204 else None,
         keep and (bare or length != -1),
         named,
+        {},
     )
 
 
-_response_before = lru_cache(maxsize=1_024)(_response)  # of one second and length all are alike
+_REQUESTS: Remembered[RequestHead] = Remembered()
+_ANSWERS: tuple[Remembered[ResponseHead], ...] = (Remembered(), Remembered())  # to GET, to HEAD
 
 
 def _fields(raw: bytes) -> tuple[tuple[Header, ...], dict[bytes, list[bytes]]]:

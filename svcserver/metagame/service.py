@@ -87,6 +87,7 @@ from svcserver.metagame.owner.status.banner import Banner
 from svcserver.metagame.owner.status.build import Build
 from svcserver.metagame.owner.status.fixed import FixedReplies
 from svcserver.metagame.play.matchmaking.deploy_client import DeployClient
+from svcserver.metagame.play.matchmaking.launch_keys import LaunchKeys
 from svcserver.metagame.play.matchmaking.launches import Launches
 from svcserver.metagame.play.matchmaking.launching import Launching
 from svcserver.metagame.play.matchmaking.routes import Matchmaking
@@ -149,7 +150,11 @@ class Metagame:
         )
         self.tokens = Tokens(now, keys, self.epochs)
         self.relayed = Relayed(now)
-        self.directory = Directory(ledger, now, by_id=settings.login == "NONE")
+        deploy_s = settings.deploy_timeout_ms / 1000
+        self.deploy = DeployClient(http, clock, settings.deployserver_url, deploy_s)
+        self.directory = Directory(
+            ledger, now, LaunchKeys(self.deploy), by_id=settings.login == "NONE"
+        )
         self.registration = Registration(settings.registration_mode)
         self.sessions = Sessions(ledger, self.epochs, now)
         allowance = Allowance(settings.account_bytes_a_day, now)
@@ -164,8 +169,6 @@ class Metagame:
         self.guilds = GuildBook(settings, ledger, now, self.news.guild_changed)
         self.online: Online = OnlineInMemory()
         self.matchmaker = Matchmaker(Launches(settings.launch_cooldown_s))
-        deploy_s = settings.deploy_timeout_ms / 1000
-        self.deploy = DeployClient(http, clock, settings.deployserver_url, deploy_s)
         self.about = Build.of(settings)
         self.health = Health()
         self.reads = ReadLimit(now)

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import define, field
-
 from svcserver.http.heads import Fault, Header, origin_form, read_request
+from svcserver.http.remembered import Remembered
 
 MAX_FIELDS = 256
-MAX_KNOWN = 2_048
-MAX_KEPT = 2_048  # bytes of a head that is remembered
 
 
 class Fields:
@@ -51,19 +48,16 @@ class Asked:
         self.length, self.keep_alive, self.expects = head.length, head.keep_alive, head.expects
 
 
-@define
 class HeadBook:
-    """Heads by their bytes; bounded, and begun anew when it is full."""
+    """Heads by their bytes, those of late remembered."""
 
-    _known: dict[bytes, Asked] = field(factory=dict, init=False, repr=False)
+    def __init__(self) -> None:
+        self._known: Remembered[Asked] = Remembered()
 
     def read(self, raw: bytes) -> Asked:
         """The head whose bytes, with the empty line, are ``raw``; raises Fault."""
         asked = self._known.get(raw)
         if asked is None:
             asked = Asked(raw)
-            if len(raw) <= MAX_KEPT:
-                if len(self._known) >= MAX_KNOWN:
-                    self._known.clear()
-                self._known[raw] = asked
+            self._known.keep(raw, asked)
         return asked

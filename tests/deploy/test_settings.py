@@ -56,6 +56,7 @@ class DefaultTests(SynchronousTestCase):
             "launcher": (),
             "arguments": ("-server", "-nullrhi"),
             "key": None,
+            "launch_keys": False,
             "city_map": "",
             "trials_map": "",
             "spacing_s": 0.0,

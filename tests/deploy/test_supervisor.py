@@ -21,7 +21,7 @@ from svcserver.deploy.readiness import VARIABLE, Readiness
 from svcserver.deploy.service import front_door
 from svcserver.deploy.supervisor import MAX_QUEUED, Program, Supervisor
 from svcserver.kernel.launch_requests import LaunchRequest
-from svcserver.kernel.secrets import Secret
+from svcserver.kernel.secrets import Secret, fingerprint
 from tests.support.browser import Browser
 
 CITY = LaunchRequest("CITY", "", "")
@@ -338,6 +338,48 @@ class ReadinessTests(SupervisorCase):
         self.failureResultOf(self.ask(supervisor, HUNT), Unlaunchable)
 
 
+class LaunchKeyTests(SupervisorCase):
+    """The key in the process list counts only while its game server lives."""
+
+    def launched(self) -> list[str]:
+        return [command[1] for command in self.spawner.commands]
+
+    def known(self, supervisor: Supervisor, key: str) -> bool:
+        page = Browser(self, front_door(supervisor))(
+            "GET", f"/gameservers/key?sha256={fingerprint(key)}"
+        )
+        self.assertEqual(page.status, 200)
+        return bool(page.json["known"])
+
+    def test_each_launch_has_a_key_of_its_own_which_ends_with_it(self) -> None:
+        supervisor = self.make(program=Program("/srv/game", key=Secret("hush"), launch_keys=True))
+        for wish in (CITY, HUNT):
+            self.successResultOf(self.ask(supervisor, wish))
+        city, hunt = self.launched()
+        self.assertRegex(city, r"^[0-9a-f]{64}$")
+        self.assertNotEqual(city, hunt)
+        self.assertEqual([self.known(supervisor, one) for one in (city, hunt)], [True, True])
+        self.spawner.children[1].end()
+        self.assertEqual([self.known(supervisor, one) for one in (city, hunt)], [True, False])
+        self.assertFalse(any(city in str(one) for one in supervisor.records()))
+        self.assertNotIn(fingerprint(city), repr(supervisor.fleet))
+
+    def test_a_dead_one_whose_end_went_unnoticed_opens_nothing(self) -> None:
+        supervisor = self.make(program=Program("/srv/game", launch_keys=True))
+        self.successResultOf(self.ask(supervisor, CITY))
+        self.spawner.children[0].process.over = True
+        self.assertFalse(self.known(supervisor, self.launched()[0]))
+
+    def test_the_shared_key_is_not_one_of_a_launch(self) -> None:
+        supervisor = self.make()
+        self.successResultOf(self.ask(supervisor, CITY))
+        self.assertEqual(self.launched(), ["hush"])
+        self.assertFalse(self.known(supervisor, "hush"))
+        for query in ("", "?sha256=", "?sha256=x"):
+            page = Browser(self, front_door(supervisor))("GET", f"/gameservers/key{query}")
+            self.assertEqual(page.json, {"known": False})
+
+
 class RouteTests(SupervisorCase):
     def setUp(self) -> None:
         self.supervisor = self.make()
@@ -377,7 +419,11 @@ class RouteTests(SupervisorCase):
             "X-Real-IP",
             "Via",
         ):
-            for method, path in (("POST", PATH), ("GET", "/gameservers")):
+            for method, path in (
+                ("POST", PATH),
+                ("GET", "/gameservers"),
+                ("GET", "/gameservers/key"),
+            ):
                 page = self.browse(method, path, headers={name: "x"})
                 self.assertEqual((page.status, page.body), (403, b""))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 from attrs import frozen
@@ -10,6 +11,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.edge.verdicts import Forward
 from svcserver.edge.wording import answer_head, request_head
 from svcserver.http.heads import Fault, read_request, read_response
+from svcserver.http.remembered import LONGEST, Remembered
+from svcserver.web.request_head import Asked
 
 ASKED = b"GET /party HTTP/1.1\r\nHost: x\r\nExpect-More: 1\r\nCookie: a\r\n\r\n"
 ANSWERED = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Powered-By: y\r\n\r\n"
@@ -31,6 +34,38 @@ def forward(added: bytes = b"") -> Forward:
 def copy(raw: bytes) -> bytes:
     """Equal bytes that are another object, as the next request's are."""
     return bytes(bytearray(raw))
+
+
+class BoundTests(SynchronousTestCase):
+    def test_what_is_kept_has_a_bound_in_bytes_of_memory(self) -> None:
+        book: Remembered[object] = Remembered(most=1_000_000)
+        for fields in (1, 12, 251):
+            tracemalloc.start()
+            for number in range(400_000 // (100 + 30 * fields)):
+                raw = b"GET /%d HTTP/1.1\r\nHost: x\r\n" % number
+                raw += b"".join(
+                    b"%x:%b\r\n" % (n + 16, b"y" * (200 // fields)) for n in range(fields)
+                )
+                raw += b"\r\n"
+                book.keep(raw, Asked(raw) if fields % 2 else read_request(raw, passed_on=False))
+            used, _ = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            self.assertLess(used, 2_400_000, fields)
+            self.assertGreater(len(book), 10)
+
+    def test_what_is_asked_for_again_stays(self) -> None:
+        book: Remembered[int] = Remembered(most=20_000)
+        book.keep(b"often", 1)
+        for number in range(1_000):
+            book.keep(b"%d" % number, number + 1)
+            self.assertEqual(book.get(b"often"), 1)
+        self.assertIsNone(book.get(b"0"))
+        self.assertLess(len(book), 100)
+
+    def test_a_long_head_is_not_kept(self) -> None:
+        book: Remembered[int] = Remembered()
+        book.keep(b"x" * (LONGEST + 1), 1)
+        self.assertEqual(len(book), 0)
 
 
 class RememberingTests(SynchronousTestCase):

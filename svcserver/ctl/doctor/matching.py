@@ -100,6 +100,25 @@ def shielding(case: Case) -> Iterator[Finding]:
         )
 
 
+def _launch_keys(case: Case) -> Iterator[Finding]:
+    """Keys that the metagame cannot ask about open nothing."""
+    if case.deploy is None or case.metagame is None:
+        return
+    if not case.deploy.launch_keys:
+        yield Finding.note(
+            "deploy",
+            "game servers share one key, which the machine's process list shows",
+            "GAMESERVER_LAUNCH_KEYS=1 gives each launch its own, which ends with it",
+        )
+    elif not case.metagame.deployserver_url:
+        yield Finding(
+            "metagame",
+            "DEPLOYSERVER_URL is not set, and GAMESERVER_LAUNCH_KEYS=1 in deploy.env:"
+            " no game server's key can be checked",
+            "set it to such as 127.0.0.1:61001, or GAMESERVER_LAUNCH_KEYS=0",
+        )
+
+
 @frozen
 class Pointer:
     """A setting that should lead to a component of this host."""
@@ -121,6 +140,7 @@ def upstreams(case: Case) -> Iterator[Finding]:
                 f"{one.variable} leads to port {one.port}, the {one.target} is on {one.right}",
                 f"set the port to {one.right} in {one.component}.env",
             )
+    yield from _launch_keys(case)
     deploy = case.metagame.deployserver_url if case.metagame is not None else ""
     if case.metagame is not None and case.metagame.matchmaking and _host_and_port(deploy) is None:
         yield Finding(

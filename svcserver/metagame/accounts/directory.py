@@ -7,6 +7,7 @@ game-server key check is remembered, for no longer than that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from attrs import define, field
 from twisted.internet.defer import Deferred, succeed
@@ -21,12 +22,19 @@ REMEMBER_S = 1.0
 MAX_REMEMBERED = 64
 
 
+class LaunchedServers(Protocol):
+    """Game servers that were launched with a key of their own."""
+
+    def knows(self, key: str) -> Deferred[bool]: ...
+
+
 @define
 class Directory:
     """Who is who. ``by_id`` is AUTH_MODE=NONE: a key is taken as the account id itself."""
 
     ledger: Ledger
     now: Callable[[], float]
+    launched: LaunchedServers
     by_id: bool = False
     _game_servers: dict[str, float] = field(factory=dict, init=False, repr=False)
 
@@ -49,15 +57,16 @@ class Directory:
         return self.ledger.read(lambda tx: SqlAccounts(tx).find_all(wanted))
 
     def knows_game_server(self, key: str) -> Deferred[bool]:
-        """Whether the game-server key is registered."""
+        """Whether the game-server key is registered, or that of a launch whose server lives."""
         hashed = fingerprint(key)
         if self._game_servers.get(hashed, 0.0) > self.now():
             return succeed(True)
-        return self.ledger.read(lambda tx: knows_game_server(tx, key)).addCallback(
-            self._remember, hashed
-        )
+        return Deferred.fromCoroutine(self._look_up(key, hashed))
 
-    def _remember(self, known: bool, hashed: str) -> bool:
+    async def _look_up(self, key: str, hashed: str) -> bool:
+        known = await self.ledger.read(lambda tx: knows_game_server(tx, key))
+        if not known:
+            known = await self.launched.knows(key)
         if known:
             if len(self._game_servers) >= MAX_REMEMBERED:
                 self._game_servers.clear()

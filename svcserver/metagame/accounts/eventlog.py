@@ -1,7 +1,6 @@
 """The progression event log: a row for every admin or game-server write. Spec: 1 §6.3.
 
-A write and its row share one transaction; a refused write leaves only the row. Rules
-refuse before they change anything, so a refusal needs no roll-back.
+A write and its row share one transaction; a refused write leaves only the row.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from sqlalchemy import (
 )
 
 from svcserver.db.ledger import Ledger
+from svcserver.db.refused import Refused, write_or_record
 from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId
@@ -86,33 +86,24 @@ class EventLog:
         if not call.caller.admin:
             self.allowance.spend(account_id, len(call.request.body))
 
-        def whole(tx: Connection) -> tuple[Answer | Refusal, list[str]]:
+        def whole(tx: Connection) -> tuple[Answer, list[str]]:
             notes: list[str] = []
-            said: Answer | Refusal
             try:
                 hold(tx, account_id)
                 said = work(tx, notes)
             except Refusal as why:
-                said = why
-                notes.append(why.message)
-            self._record(tx, call, account_id, said, notes)
+                row = self._row(call, account_id, why, [*notes, why.message])
+                raise Refused(why, _ADD, row) from why
+            tx.execute(_ADD, self._row(call, account_id, said, notes))
             return said, notes
 
-        said, notes = await self.ledger.write(whole, turn=account_id)
-        if isinstance(said, Refusal):
-            raise said
-        return said, notes
+        return await write_or_record(self.ledger, whole, account_id)
 
-    def _record(
-        self,
-        tx: Connection,
-        call: Call,
-        account_id: AccountId,
-        said: Answer | Refusal,
-        notes: list[str],
-    ) -> None:
+    def _row(
+        self, call: Call, account_id: AccountId, said: Answer | Refusal, notes: list[str]
+    ) -> dict[str, Any]:
         reply = b"" if isinstance(said, Refusal) or said.body is None else _bytes(said.body)
-        row = {
+        return {
             "at": round(self.now() * 1000),
             "account_id": _clean(account_id, 64),
             "caller": _caller(call),
@@ -122,7 +113,6 @@ class EventLog:
             "reply": reply[:MAX_KEPT],
             "note": _clean("; ".join(notes), 1024),
         }
-        tx.execute(_ADD, row)
 
 
 def _bytes(body: Any) -> bytes:

@@ -70,6 +70,18 @@ class DeployClient:
                 return [one for one in servers if _is_record(one)]
         return None
 
+    async def knows_launch_key(self, key_hash: str) -> bool:
+        """Whether a living game server was launched with that key; no answer is a no."""
+        path = f"/gameservers/key?sha256={key_hash}"
+        try:
+            status, said = await self._ask("GET", path, LIST_TIMEOUT_S)
+        except Failed:
+            return False
+        match status, said:
+            case 200, {"known": True}:
+                return True
+        return False
+
     async def _ask(
         self, method: str, path: str, timeout_s: float, **sent: Any
     ) -> tuple[int, object]:

@@ -1,0 +1,68 @@
+"""What a refused write leaves behind: its row in the event log, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, select
+from twisted.internet.defer import Deferred
+from twisted.trial.unittest import SynchronousTestCase
+from twisted.web.http_headers import Headers
+
+from svcserver.kernel.refusals import Conflict
+from svcserver.metagame.access.relayed import Relayed
+from svcserver.metagame.accounts.eventlog import PROGRESSION_EVENTS, EventLog
+from svcserver.metagame.accounts.rules import Invite
+from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.web.request import HttpRequest
+from svcserver.web.routes import Answer, Call, Caller
+from tests.support.game import Game
+
+
+class RefusedTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.game = Game(self)
+        self.ann = self.game.player("Ann_1")
+        now = self.game.clock.seconds
+        self.log = EventLog(self.game.ledger, now, Relayed(now))
+        request = HttpRequest("POST", b"/progression/x", b"", Headers(), "127.0.0.1", b"{}")
+        self.call = Call(Caller(game_server=True), {}, request)
+
+    def write(self, work: Any) -> Deferred[Answer]:
+        return Deferred.fromCoroutine(self.log.write(self.call, self.ann.id, work))
+
+    def events(self) -> list[tuple[int, str]]:
+        wanted = select(PROGRESSION_EVENTS.c.status, PROGRESSION_EVENTS.c.note)
+        return [tuple(row) for row in self.game.ledger.now(lambda tx: tx.execute(wanted).all())]
+
+    def codes(self) -> list[str]:
+        return [one.code for one in self.game.ledger.now(lambda tx: SqlAccounts(tx).invites())]
+
+    @staticmethod
+    def refusing(tx: Connection, notes: list[str]) -> Answer:
+        SqlAccounts(tx).put_invite(Invite("code", 1, False))
+        notes.append("half done")
+        raise Conflict("no more")
+
+    def test_what_it_wrote_before_it_refused_is_undone(self) -> None:
+        self.failureResultOf(self.write(self.refusing), Conflict)
+        self.assertEqual((self.codes(), self.events()), ([], [(409, "half done; no more")]))
+
+    def test_a_failure_leaves_nothing(self) -> None:
+        def fails(tx: Connection, notes: list[str]) -> Answer:
+            SqlAccounts(tx).put_invite(Invite("code", 1, False))
+            raise ZeroDivisionError
+
+        self.failureResultOf(self.write(fails), ZeroDivisionError)
+        self.assertEqual((self.codes(), self.events()), ([], []))
+
+    def test_its_row_is_kept_though_the_client_has_left(self) -> None:
+        begun: Deferred[None] = Deferred()
+        write = self.game.ledger.write
+        ways = [lambda work, turn: begun.addCallback(lambda _: write(work, turn)), write]
+        self.patch(self.game.ledger, "write", lambda work, turn=None: ways.pop(0)(work, turn))
+        asked = self.write(self.refusing)
+        asked.addErrback(lambda why: None)
+        asked.cancel()
+        begun.callback(None)
+        self.assertEqual((self.codes(), len(self.events())), ([], 1))

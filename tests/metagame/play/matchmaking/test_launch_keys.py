@@ -1,0 +1,98 @@
+"""The key of a launch: the deploy server says whether its game server lives. Spec: 1 §5.5."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.secrets import fingerprint
+from svcserver.metagame.play.matchmaking import launch_keys
+from svcserver.metagame.play.matchmaking.deploy_client import DeployClient
+from svcserver.metagame.play.matchmaking.launch_keys import AT_ONCE, LaunchKeys
+from tests.metagame.play.matchmaking.base import Reply
+from tests.support.game import GAME_SERVER_KEY, Game
+
+ALIVE, DEAD = "ab" * 32, "cd" * 32
+
+
+class Deploy:
+    """Stands for treq."""
+
+    def __init__(self) -> None:
+        self.alive = {fingerprint(ALIVE)}
+        self.asked: list[str] = []
+        self.answer: Any = None
+        self.held: list[Deferred[Any]] = []
+
+    def request(self, method: str, url: str, **sent: Any) -> Deferred[Any]:
+        assert method == "GET"
+        start, _, key_hash = url.partition("?sha256=")
+        assert start == "http://127.0.0.1:61001/gameservers/key"
+        self.asked.append(key_hash)
+        if isinstance(self.answer, Deferred):
+            self.held.append(Deferred())
+            return self.held[-1]
+        if isinstance(self.answer, Exception):
+            return fail(self.answer)
+        return succeed(self.answer or Reply(200, {"known": key_hash in self.alive}))
+
+
+class GateTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.deploy = Deploy()
+        self.game = Game(self, http=self.deploy)
+
+    def status(self, key: str) -> int:
+        return self.game.browse("POST", "/heartbeat", json={}, game_server=key).status
+
+    def test_it_counts_while_its_game_server_lives(self) -> None:
+        self.assertEqual([self.status(one) for one in (ALIVE, DEAD)], [200, 401])
+        self.assertNotIn(ALIVE, self.deploy.asked)
+        self.deploy.alive.clear()
+        self.game.clock.advance(1.0)
+        self.assertEqual(self.status(ALIVE), 401)
+
+    def test_it_is_asked_about_once_a_second(self) -> None:
+        for _ in range(5):
+            self.status(ALIVE)
+        self.assertEqual(len(self.deploy.asked), 1)
+
+    def test_the_shared_key_and_what_is_no_key_ask_nobody(self) -> None:
+        self.assertEqual(self.status(GAME_SERVER_KEY), 200)
+        for nonsense in ("x", "NO_KEY", "AB" * 32, "ab" * 33, "é" * 32):
+            self.assertEqual(self.status(nonsense), 401)
+        self.assertEqual(self.deploy.asked, [])
+
+    def test_no_usable_answer_is_a_no(self) -> None:
+        for answer in (
+            OSError("gone"),
+            Reply(404, {}),
+            Reply(200, {"known": "yes"}),
+            Reply(200, []),
+            Reply(200, b"?"),
+        ):
+            self.deploy.answer = answer
+            self.assertEqual(self.status(ALIVE), 401)
+
+    def test_without_a_deploy_server_there_is_none(self) -> None:
+        self.game = Game(self, http=self.deploy, DEPLOYSERVER_URL="")
+        self.assertEqual(self.status(ALIVE), 401)
+
+
+class BoundTests(SynchronousTestCase):
+    def test_few_are_asked_at_once_and_not_too_many_wait(self) -> None:
+        self.patch(launch_keys, "MAX_WAITING", 3)
+        deploy, clock = Deploy(), Clock()
+        deploy.answer = Deferred()
+        keys = LaunchKeys(DeployClient(deploy, clock, "127.0.0.1:61001", 1.0))
+        said: list[bool] = []
+        for number in range(AT_ONCE + 4):
+            keys.knows(f"{number:064x}").addCallback(said.append)
+        self.assertEqual((len(deploy.held), said), (AT_ONCE, [False]))
+        clock.advance(2.0)  # silence: every question has a deadline
+        clock.advance(2.0)
+        self.assertEqual(said, [False] * (AT_ONCE + 4))
+        self.assertEqual(clock.getDelayedCalls(), [])
