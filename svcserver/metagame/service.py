@@ -44,14 +44,17 @@ from svcserver.metagame.accounts.registration import Registration
 from svcserver.metagame.accounts.sessions import Sessions, session_watch
 from svcserver.metagame.achievements.bounties.acts import BountyActs
 from svcserver.metagame.achievements.bounties.routes import BountyRoutes, load_game_data
-from svcserver.metagame.achievements.breadcrumbs.routes import Breadcrumbs
-from svcserver.metagame.achievements.cooldowns.routes import Cooldowns
-from svcserver.metagame.achievements.encounters.routes import Encounters
+from svcserver.metagame.achievements.breadcrumbs.acts import BreadcrumbActs
+from svcserver.metagame.achievements.breadcrumbs.routes import BreadcrumbRoutes
+from svcserver.metagame.achievements.cooldowns.acts import CooldownActs
+from svcserver.metagame.achievements.cooldowns.routes import CooldownRoutes
+from svcserver.metagame.achievements.encounters.acts import EncounterActs
+from svcserver.metagame.achievements.encounters.routes import EncounterRoutes
 from svcserver.metagame.achievements.entitlements.routes import Entitlements
 from svcserver.metagame.achievements.entitlements.store import SqlEntitlements
 from svcserver.metagame.achievements.escalation import registry
 from svcserver.metagame.achievements.escalation.acts import EscalationActs
-from svcserver.metagame.achievements.escalation.routes import Escalation, EscalationStub
+from svcserver.metagame.achievements.escalation.routes import EscalationRoutes, EscalationStub
 from svcserver.metagame.achievements.progression import config
 from svcserver.metagame.achievements.progression.management import ProgressionManagement
 from svcserver.metagame.achievements.progression.routes import HuntPass, Progression
@@ -255,11 +258,11 @@ class Metagame:
         yield ProgressionManagement(settings, tracks, ledger, now, events)
         yield EscalationStub()
         strict = settings.escalation_strict
-        yield Escalation(settings, EscalationActs(registry.load(), strict, ledger, events))
-        yield Cooldowns(settings, ledger, now, events)
+        yield EscalationRoutes(settings, EscalationActs(registry.load(), strict, ledger, events))
+        yield CooldownRoutes(settings, CooldownActs(ledger, now, events, settings.achievements_max))
         yield BountyRoutes(settings, load_game_data(), BountyActs(ledger, now, events))
-        yield Encounters(self.data, settings.achievements_max)
-        yield Breadcrumbs(self.data, settings.breadcrumbs_max_bytes)
+        yield EncounterRoutes(EncounterActs(self.data, settings.achievements_max))
+        yield BreadcrumbRoutes(BreadcrumbActs(self.data, settings.breadcrumbs_max_bytes))
 
     def _social(self) -> Iterator[Feature]:
         ledger, now, news = self.ledger, self.now, self.news

@@ -2,70 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypedDict
+from typing import ClassVar
 
 from attrs import frozen
-from sqlalchemy import Connection
 
 from svcserver.kernel import json
-from svcserver.kernel.json import Fragment
-from svcserver.metagame.accounts.data import AccountData
-from svcserver.metagame.achievements.breadcrumbs import rules
-from svcserver.metagame.achievements.breadcrumbs.store import SqlBreadcrumbs
-from svcserver.metagame.achievements.encounters.store import own_character
-from svcserver.web.routes import Access, Answer, Call, Envelope, Routes, bare, enveloped
-
-
-class BreadcrumbList(TypedDict):
-    """The whole list, as sent; ``updateVersion`` must rise."""
-
-    breadcrumbs: list[Any]
-    updateVersion: int
+from svcserver.metagame.achievements.breadcrumbs import wire
+from svcserver.metagame.achievements.breadcrumbs.acts import BreadcrumbActs
+from svcserver.metagame.achievements.breadcrumbs.wire import BreadcrumbList, BreadcrumbSave
+from svcserver.web.routes import Access, Answer, Call, Envelope, Routes, bare
 
 
 @frozen
-class Breadcrumbs:
+class BreadcrumbRoutes:
     """Interface breadcrumbs of the caller's character."""
 
     routes: ClassVar[Routes] = Routes(bare)
-    data: AccountData
-    most_bytes: int
+    acts: BreadcrumbActs
 
     @routes.row(
         "GET", "/breadcrumbs/<character_id>", access=Access.TOKEN, reply=Envelope[BreadcrumbList]
     )
     async def read(self, call: Call, character_id: str) -> Answer:
         """The stored list; empty at version 0."""
-        account_id = call.player
-
-        def work(tx: Connection) -> tuple[int, bytes]:
-            own_character(tx, character_id, account_id)
-            return SqlBreadcrumbs(tx).find(character_id) or (0, b"[]")
-
-        version, data = await self.data.read(account_id, work)
-        return enveloped({"breadcrumbs": Fragment(data), "updateVersion": version})
+        return wire.show(*await self.acts.read(call.player, character_id))
 
     @routes.row(
         "POST",
         "/breadcrumbs/<character_id>",
         access=Access.TOKEN,
-        body=object,
-        sends=BreadcrumbList,
+        body=BreadcrumbSave,
         reply=Envelope[BreadcrumbList],
     )
-    async def save(self, call: Call, character_id: str) -> Answer:
+    async def save(self, call: Call[BreadcrumbSave], character_id: str) -> Answer:
         """Replace the whole list; 409 unless the version rises."""
-        account_id = call.player
-        listed, version = rules.read_save(call.body)
-        data = json.dump(listed)
-        rules.check_size(len(data), self.most_bytes)
-
-        def work(tx: Connection) -> None:
-            own_character(tx, character_id, account_id, hold=True)
-            kept = SqlBreadcrumbs(tx)
-            found = kept.find(character_id)
-            rules.check(None if found is None else found[0], version)
-            kept.keep(character_id, version, data)
-
-        await self.data.write(account_id, len(data), work)
-        return enveloped({"breadcrumbs": Fragment(data), "updateVersion": version})
+        version, listed = call.body.update_version, json.dump(call.body.breadcrumbs)
+        await self.acts.save(call.player, character_id, version, listed)
+        return wire.show(version, listed)

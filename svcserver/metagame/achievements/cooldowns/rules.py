@@ -1,39 +1,44 @@
-"""What a batch of cooldowns says. Spec: 1 §4 PUT /cooldown/batch."""
+"""Which cooldowns an account keeps. Spec: 1 §4 PUT /cooldown."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
-from svcserver.kernel.json import Json
-from svcserver.kernel.names import is_name
-from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.ids import AccountId
+from svcserver.metagame.achievements.room import check_room
 
-MAX_DATE = 64  # characters
-DAY_MS = 86_400_000
 _THROWAWAY = re.compile(r"[0-9A-F]{32}\Z")
 
 
-def read_batch(body: Json, now: str) -> dict[str, str]:
-    """Start times by id, as sent; entries without id are skipped.  Raises Malformed."""
-    listed = body.get("cooldowns") if isinstance(body, dict) else None
-    if isinstance(listed, dict):
-        listed = [{"cooldown_id": k, "cooldown_started_date": v} for k, v in listed.items()]
-    if not isinstance(listed, list):
-        raise Malformed("cooldowns must be a list")
-    found = {}
-    for one in listed:
-        name = one.get("cooldown_id") if isinstance(one, dict) else None
-        if is_name(name):
-            found[str(name)] = _date(one.get("cooldown_started_date"), now)
-    return found
+class Cooldowns(Protocol):
+    """What the rules need kept, inside one transaction; times are ISO texts as sent."""
+
+    def all(self, account_id: AccountId) -> Mapping[str, str]: ...
+
+    def keep(self, account_id: AccountId, started: Mapping[str, str]) -> None: ...
+
+    def drop(self, account_id: AccountId, names: Sequence[str]) -> None: ...
 
 
-def _date(value: Json, now: str) -> str:
-    if value is None or value == "":
-        return now
-    if not isinstance(value, str) or len(value) > MAX_DATE or not value.isprintable():
-        raise Malformed("cooldown_started_date must be a date")
-    return value
+def start_all(
+    cooldowns: Cooldowns, account_id: AccountId, started: Mapping[str, str], most: int
+) -> None:
+    """Start several, or start them again; raises Conflict beyond ``most``."""
+    check_room(cooldowns.all(account_id), started, most)
+    cooldowns.keep(account_id, started)
+
+
+def start(
+    cooldowns: Cooldowns, account_id: AccountId, name: str, now: str, yesterday: str, most: int
+) -> None:
+    """Start one and drop the throw-away ids of yesterday; raises Conflict beyond ``most``."""
+    stored = cooldowns.all(account_id)
+    old = [one for one, date in stored.items() if is_throwaway(one) and date < yesterday]
+    check_room(stored.keys() - set(old), [name], most)
+    cooldowns.drop(account_id, old)
+    cooldowns.keep(account_id, {name: now})
 
 
 def is_throwaway(cooldown_id: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from attrs import frozen
 from sqlalchemy import Column, Connection, String, Table, bindparam, delete, insert, select
 
@@ -34,7 +36,7 @@ class SqlCooldowns:
         rows = self.tx.execute(_ALL, {"account": account_id})
         return dict(sorted((row.cooldown_id, row.started) for row in rows))
 
-    def keep(self, account_id: AccountId, started: dict[str, str]) -> None:
+    def keep(self, account_id: AccountId, started: Mapping[str, str]) -> None:
         """Start, or start again."""
         if not started:
             return
@@ -45,7 +47,7 @@ class SqlCooldowns:
         ]
         self.tx.execute(_ADD, rows)
 
-    def drop(self, account_id: AccountId, names: list[str]) -> None:
+    def drop(self, account_id: AccountId, names: Sequence[str]) -> None:
         """Forget these."""
         if names:
             self.tx.execute(_DROP, [{"account": account_id, "wanted": one} for one in names])

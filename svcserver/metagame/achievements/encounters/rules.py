@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -12,7 +11,6 @@ from svcserver.kernel.refusals import Conflict, Malformed
 MAX_TYPE = 7
 MAX_TYPE_ASKED = 9999  # four digits, as in a path
 MAX_ASKED = 1000
-_DIGITS = re.compile(r"\d{1,4}\Z", re.ASCII)
 
 
 class Met(Protocol):
@@ -32,13 +30,6 @@ def meet(met: Met, character_id: CharacterId, kind: int, name: str, most: int) -
     if met.count(character_id) >= most:
         raise Conflict("this character has met as much as one may")
     met.add(character_id, kind, name)
-
-
-def type_in_path(text: str) -> int:
-    """A content type in a path; raises Malformed."""
-    if not _DIGITS.match(text):
-        raise Malformed("the content type must be a number")
-    return int(text)
 
 
 def check_answer(kinds: Sequence[int], found: Mapping[int, Sequence[str]], most: int) -> None:

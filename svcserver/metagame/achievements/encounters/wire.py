@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from typing import Annotated, TypedDict
 
 from attrs import frozen
 
+from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.shapes import AtMost, Name, whole
 from svcserver.metagame.achievements.encounters.rules import MAX_ASKED, MAX_TYPE, MAX_TYPE_ASKED
+from svcserver.web.routes import Answer, enveloped
+
+_DIGITS = re.compile(r"\d{1,4}\Z", re.ASCII)
 
 
 @frozen
@@ -39,3 +45,16 @@ class MetReply(TypedDict):
 
     content_types: list[MetContent]
     success: bool
+
+
+def type_in_path(text: str) -> int:
+    """A content type in a path; raises Malformed."""
+    if not _DIGITS.match(text):
+        raise Malformed("the content type must be a number")
+    return int(text)
+
+
+def show(kinds: Sequence[int], found: Mapping[int, Sequence[str]]) -> Answer:
+    """An entry for each asked type."""
+    listed = [{"content": found.get(kind, ()), "content_type": kind} for kind in kinds]
+    return enveloped({"content_types": listed, "success": True})

@@ -42,7 +42,7 @@ class EscalationStub:
 
 
 @frozen
-class Escalation:
+class EscalationRoutes:
     """ESCALATION_MODE=real, for accounts with real progression."""
 
     routes: ClassVar[Routes] = Routes(wire.refuse, when=is_real, body_log=True)

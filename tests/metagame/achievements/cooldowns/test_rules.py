@@ -6,8 +6,15 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed
-from svcserver.metagame.achievements.cooldowns.rules import DAY_MS, is_throwaway, read_batch
+from svcserver.kernel.times import DAY_S
+from svcserver.metagame.achievements.cooldowns.rules import is_throwaway
+from svcserver.metagame.achievements.cooldowns.wire import CooldownBatch
+
+
+def read_batch(body: Any, now: str) -> dict[str, str]:
+    return reader(CooldownBatch)(body).started(now)  # type: ignore[no-any-return]
 
 
 class BatchTests(SynchronousTestCase):
@@ -31,7 +38,7 @@ class BatchTests(SynchronousTestCase):
         )
 
     def test_throw_away_ids_are_32_hex_digits_and_live_a_day(self) -> None:
-        self.assertEqual(DAY_MS, 86_400_000)
+        self.assertEqual(DAY_S, 86_400)
         self.assertIs(is_throwaway("A1" * 16), True)
         for name in ("A1" * 15, "A1" * 17, "a1" * 16, "A1" * 16 + "\n"):
             self.assertIs(is_throwaway(name), False)

@@ -8,8 +8,11 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed
-from svcserver.metagame.achievements.encounters.rules import type_in_path
-from svcserver.metagame.achievements.encounters.wire import ContentTypes, Encounter
+from svcserver.metagame.achievements.encounters.wire import (
+    ContentTypes,
+    Encounter,
+    type_in_path,
+)
 
 
 def encounter(body: Any) -> tuple[int, str]:

@@ -1,0 +1,32 @@
+"""Breadcrumbs as they are sent and as the client reads them. Spec: 1 §4 POST /breadcrumbs."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+from attrs import frozen
+
+from svcserver.kernel.json import Fragment
+from svcserver.kernel.shapes import Count, camel_case, spelled
+from svcserver.web.routes import Answer, enveloped
+
+
+@spelled(camel_case)
+@frozen
+class BreadcrumbSave:
+    """The whole list, kept as sent; ``updateVersion`` must rise."""
+
+    breadcrumbs: list[Any]
+    update_version: Count
+
+
+class BreadcrumbList(TypedDict):
+    """The whole list, as sent."""
+
+    breadcrumbs: list[Any]
+    updateVersion: int
+
+
+def show(version: int, listed: bytes) -> Answer:
+    """A list, of which ``listed`` is the JSON text."""
+    return enveloped({"breadcrumbs": Fragment(listed), "updateVersion": version})
