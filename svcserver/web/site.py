@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 from typing import Any, Protocol
 
-from twisted.internet import protocol
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
+from svcserver.http.connection import Connections
 from svcserver.http.heads import Fault
 from svcserver.http.peers import peer_of
 from svcserver.kernel.counters import Counters
-from svcserver.kernel.every import Every
 from svcserver.kernel.throttle import Throttle
 from svcserver.web.channel import Channel
 from svcserver.web.request import HttpRequest
@@ -23,8 +22,6 @@ from svcserver.web.routes import Answer
 from svcserver.web.unread import Unread
 
 log = Logger()
-
-SWEEP_S = 5
 
 
 class Answering(Protocol):
@@ -44,33 +41,23 @@ class Answering(Protocol):
         """An error of the channel's own."""
 
 
-class FrontFactory(protocol.Factory):
+class FrontFactory(Connections[Channel]):
     """Serves ``front`` on every connection."""
-
-    noisy = False
 
     def __init__(
         self, front: Answering, clock: IReactorTime, counters: Counters | None = None
     ) -> None:
-        self.front, self.clock = front, clock
-        self.channels: set[Channel] = set()
+        super().__init__(clock)
+        self.front = front
         self.heads = HeadBook()
         self.held = 0  # bytes of bodies in memory
         self.unread = Unread(counters=counters or Counters())
         self._complained = Throttle()
         self._date = (-1, b"")
-        self._rounds = Every(clock, SWEEP_S, self._sweep, "a round over the connections")
 
     def buildProtocol(self, addr: Any) -> Channel:
         """A channel for a client."""
         return Channel(self, peer_of(addr))
-
-    def startFactory(self) -> None:
-        """Begin to look for slow connections."""
-        self._rounds.startService()
-
-    def stopFactory(self) -> None:
-        self._rounds.stopService()
 
     def date(self) -> bytes:
         """The Date line, written once a second."""
@@ -94,11 +81,3 @@ class FrontFactory(protocol.Factory):
         for channel in list(self.channels):
             channel.close_idle()
         return sum(channel.busy for channel in self.channels)
-
-    def _sweep(self) -> None:
-        now = self.clock.seconds()
-        for channel in list(self.channels):
-            try:
-                channel.sweep(now)
-            except Exception:
-                log.failure("a round over the connections failed")

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.edge import channel
 from svcserver.edge.upstream import Pool
+from svcserver.http import connection
 from tests.edge.wires import Edge, Upstream, Wire, gateway, pieces_of
 
 CLOSED = b"closed"  # what stands for a refusal
@@ -193,7 +193,7 @@ def bodies(said: bytes) -> list[bytes]:
 
 class AnyOrderTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.patch(channel, "IN_A_ROW", 2)
+        self.patch(connection, "IN_A_ROW", 2)
 
     @settings(max_examples=60, deadline=None)
     @given(ASKS, STEPS, st.booleans(), st.data())

@@ -9,8 +9,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.testing import StringTransport
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.edge.channel import IN_A_ROW
 from svcserver.edge.upstream import Connection, Pool
+from svcserver.http.connection import IN_A_ROW
 from tests.edge.wires import OK, Edge, gateway, relay, run
 
 H = b"Host: localhost\r\n"

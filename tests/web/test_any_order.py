@@ -16,7 +16,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.web import channel
+from svcserver.http import connection
 from svcserver.web.request import HttpRequest
 from svcserver.web.response import Stream
 from svcserver.web.routes import Answer
@@ -169,7 +169,7 @@ def bodies(said: bytes) -> list[bytes]:
 
 class AnyOrderTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.patch(channel, "IN_A_ROW", 2)
+        self.patch(connection, "IN_A_ROW", 2)
 
     @settings(max_examples=60, deadline=None)
     @given(ASKS, STEPS, st.booleans(), st.data())

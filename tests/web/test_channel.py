@@ -13,13 +13,14 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.http.connection import LINGER_S, SWEEP_S
 from svcserver.kernel.counters import Counted
 from svcserver.web import channel as channel_module
-from svcserver.web.channel import FAREWELL_S, IDLE_S, LINGER_S, RECEIVE_S, Channel
+from svcserver.web.channel import FAREWELL_S, IDLE_S, RECEIVE_S, Channel
 from svcserver.web.request import HttpRequest
 from svcserver.web.response import said
 from svcserver.web.routes import Answer
-from svcserver.web.site import SWEEP_S, FrontFactory
+from svcserver.web.site import FrontFactory
 from svcserver.web.unread import FAIR
 from tests.edge.wires import Wire
 from tests.support.game import Game
@@ -252,6 +253,7 @@ class WaitingTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.front, self.reactor = Slow(), MemoryReactorClock()
         self.factory = FrontFactory(self.front, self.reactor)
+        self.factory.startFactory()
         self.channel = self.factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 1))
         self.wire = Wire(self.channel)
         self.channel.makeConnection(self.wire)
@@ -295,6 +297,7 @@ class WaitingTests(SynchronousTestCase):
         self.channel.readConnectionLost()
         self.assertTrue(self.say(Answer(200, b"x")).startswith(b"HTTP/1.1 200 "))
         self.assertEqual(self.wire.ended, "closed")
+        self.factory.stopFactory()
         self.assertEqual(self.reactor.getDelayedCalls(), [])
 
     def test_but_long_work_for_it_is_cancelled(self) -> None:
