@@ -10,8 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.http_headers import Headers
 
 from svcserver.kernel.refusals import Conflict
-from svcserver.metagame.access.relayed import Relayed
-from svcserver.metagame.accounts.eventlog import PROGRESSION_EVENTS, EventLog
+from svcserver.metagame.accounts.eventlog import PROGRESSION_EVENTS
 from svcserver.metagame.accounts.rules import Invite
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.web.request import HttpRequest
@@ -23,8 +22,7 @@ class RefusedTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.game = Game(self)
         self.ann = self.game.player("Ann_1")
-        now = self.game.clock.seconds
-        self.log = EventLog(self.game.ledger, now, Relayed(now))
+        self.log = self.game.parts.events
         request = HttpRequest("POST", b"/progression/x", b"", Headers(), "127.0.0.1", b"{}")
         self.call = Call(Caller(game_server=True), {}, request)
 
