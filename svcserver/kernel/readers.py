@@ -179,9 +179,12 @@ def _object(shape: type[Any]) -> Read:
 
 
 def _member(key: str, one: Attribute[Any]) -> Read:
-    if get_origin(one.type) is Late:
-        inner = _hook(get_args(one.type)[0])
-        return lambda value, _: Late(value, inner, key)
+    late = next(
+        (kind for kind in (one.type, *get_args(one.type)) if get_origin(kind) is Late), None
+    )
+    if late is not None:
+        inner, takes_null = _hook(get_args(late)[0]), late is not one.type
+        return lambda value, _: None if value is None and takes_null else Late(value, inner, key)
     if get_origin(one.type) is Annotated:
         plain, *marks = get_args(one.type)
         rest = [mark for mark in marks if not isinstance(mark, LenientMark)]

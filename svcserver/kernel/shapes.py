@@ -190,7 +190,7 @@ Count = Annotated[int, whole(0)]
 CountOrDigits = Annotated[int, whole(0, digits=MAX_DIGITS)]
 Name = Annotated[str, text_where(is_name, "an id of 1 to 128 characters")]
 TextWithNul = Annotated[str, text_where(lambda text: True, "a text")]
-"""For texts that stay inside JSON: no column of a database may hold a NUL."""
+"""Where a NUL is no fault of the shape: a text that stays inside JSON, or a name looked up."""
 
 
 class LenientMark(Mark):
@@ -211,6 +211,17 @@ class LenientMark(Mark):
                 return default
 
         return lenient
+
+
+class Or(Mark):
+    """What does not fit is read as ``value``, which the rules refuse in their own words."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def around(self, read: Read, kind: Any, hook: Hook) -> Read:
+        """In place of what does not fit."""
+        return LenientMark.otherwise(read, self.value)
 
 
 class SkippingMark(Mark):

@@ -98,16 +98,17 @@ from svcserver.metagame.play.matchmaking.rules import Matchmaker
 from svcserver.metagame.play.presence.online import Online, OnlineInMemory
 from svcserver.metagame.play.presence.routes import Presence
 from svcserver.metagame.settings import Settings, check
-from svcserver.metagame.social.friends.book import FriendBook
+from svcserver.metagame.social.friends.acts import FriendActs
 from svcserver.metagame.social.friends.management import FriendManagement
-from svcserver.metagame.social.friends.routes import Friends
+from svcserver.metagame.social.friends.routes import FriendRoutes
 from svcserver.metagame.social.friends.store import Blocks
-from svcserver.metagame.social.guilds.book import GuildBook
+from svcserver.metagame.social.guilds.acts import GuildActs
 from svcserver.metagame.social.guilds.management import GuildManagement
 from svcserver.metagame.social.guilds.routes import GuildRoutes, GuildStubs
 from svcserver.metagame.social.guilds.store import drop_invites_between
+from svcserver.metagame.social.parties.acts import PartyActs
 from svcserver.metagame.social.parties.management import PartyManagement
-from svcserver.metagame.social.parties.routes import Inviting, PartyRoutes
+from svcserver.metagame.social.parties.routes import PartyRoutes
 from svcserver.metagame.social.parties.rules import Parties, PartiesInMemory
 from svcserver.metagame.social.slayerlinks.acts import SlayerLinkActs
 from svcserver.metagame.social.slayerlinks.routes import SlayerLinkRoutes
@@ -169,7 +170,7 @@ class Metagame:
             Size(settings.inventory_max_items, settings.inventory_max_bytes),
         )
         self.parties: Parties = PartiesInMemory()
-        self.guilds = GuildBook(settings, ledger, now, self.news.guild_changed)
+        self.guilds = GuildActs(settings, ledger, now, self.news.guild_changed)
         self.online: Online = OnlineInMemory()
         self.matchmaker = Matchmaker(Launches(settings.launch_cooldown_s))
         self.about = Build.of(settings)
@@ -266,10 +267,12 @@ class Metagame:
 
     def _social(self) -> Iterator[Feature]:
         ledger, now, news = self.ledger, self.now, self.news
-        inviting = Inviting(self.parties, self.directory, Blocks(ledger), now)
-        yield PartyRoutes(self.settings, inviting, news.heard, self.matchmaker)
-        yield PartyManagement(inviting)
-        book = FriendBook(
+        parties = PartyActs(
+            self.parties, self.directory, Blocks(ledger), news.heard, self.matchmaker, now
+        )
+        yield PartyRoutes(self.settings, parties)
+        yield PartyManagement(parties)
+        friends = FriendActs(
             ledger,
             now,
             news.blocked,
@@ -278,11 +281,11 @@ class Metagame:
             also_block=(drop_invites_between, cancel_between),
             also_unfriend=(cancel_between,),
         )
-        yield Friends(ledger, book)
-        yield FriendManagement(self.directory, book)
-        yield GuildRoutes(ledger, self.guilds)
+        yield FriendRoutes(friends)
+        yield FriendManagement(self.directory, friends)
+        yield GuildRoutes(self.guilds)
         yield GuildStubs()
-        yield GuildManagement(self.directory, ledger, self.guilds)
+        yield GuildManagement(self.directory, self.guilds)
         yield SlayerLinkRoutes(SlayerLinkActs(ledger, now))
 
     def _play(self) -> Iterator[Feature]:

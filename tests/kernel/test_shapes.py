@@ -20,6 +20,7 @@ from svcserver.kernel.shapes import (
     Late,
     Lenient,
     Name,
+    Or,
     OrEmpty,
     Skipping,
     TextWithNul,
@@ -148,6 +149,8 @@ class ShapeTests(SynchronousTestCase):
         self.assertEqual(reader(Kept)({"name": "n"}).wanted, None)
         self.assertEqual(reader(Kept)({"name": "n", "wanted": "x"}).wanted, None)
         self.assertEqual(reader(Lenient[int])("x"), None)
+        self.assertEqual(reader(Annotated[str | None, Or("?")])(7), "?")
+        self.assertEqual(reader(Annotated[str | None, Or("?")])(None), None)
 
     def test_lists_skip_cut_and_count(self) -> None:
         self.assertEqual(reader(Skipping[Stack])([{"catalogId": "a"}, 7, {}]), (Stack("a"),))
@@ -167,6 +170,10 @@ class ShapeTests(SynchronousTestCase):
             late = reader(Save)(sent).data
             why = self.assertRaises(Malformed, late.read)
             self.assertEqual((why.message, why.code), ("data must be a text", "bad_request"))
+        more = reader(Save)({"version": 3, "data": "", "more": 7}).more
+        why = self.assertRaises(Malformed, more.read)
+        self.assertEqual(why.message, "more must be a text")
+        self.assertIs(reader(Save)({"version": 3, "data": "", "more": None}).more, None)
         self.refused(Save, {"data": "text"}, "version must be")
         whole_body = reader(Late[Save])([])
         why = self.assertRaises(Malformed, whole_body.read)

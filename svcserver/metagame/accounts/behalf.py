@@ -5,22 +5,22 @@ Spec: 2 §4 Management API (PartyInvite, Friends, GuildInvite), §7.
 
 from __future__ import annotations
 
-from typing import NotRequired, TypedDict
-
-from attrs import frozen
+from attrs import field, frozen
 
 from svcserver.kernel.json import Json
 from svcserver.kernel.refusals import Forbidden, Malformed, Missing, Unauthenticated
+from svcserver.kernel.shapes import Late, TextWithNul, sent_as
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.rules import Account
 from svcserver.web.routes import Call
 
 
-class BehalfWish(TypedDict):
+@frozen
+class BehalfWish:
     """On whom; an admin may name in ``From``, by id or name, who acts."""
 
-    Username: str
-    From: NotRequired[str | None]
+    username: TextWithNul = field(metadata=sent_as("Username"))
+    sender: Late[TextWithNul] | None = field(default=None, metadata=sent_as("From"))
 
 
 class Bare(Forbidden):
@@ -43,18 +43,17 @@ def text_field(body: Json, name: str) -> str:
     return value
 
 
-async def pair(call: Call, directory: Directory) -> Pair:
+async def pair(call: Call, sent: BehalfWish, directory: Directory) -> Pair:
     """The two accounts of a body ``{Username, From?}``; raises the documented refusals."""
-    username = text_field(call.body, "Username")
-    sender = await _sender(call, directory)
-    target = await directory.account_named(username)
+    sender = await _sender(call, sent.sender, directory)
+    target = await directory.account_named(sent.username)
     if target is None:
         raise Missing("no such account", code="not_found")
     return Pair(sender, target)
 
 
-async def _sender(call: Call, directory: Directory) -> Account:
-    if call.body.get("From") is None:
+async def _sender(call: Call, named: Late[str] | None, directory: Directory) -> Account:
+    if named is None:
         own = await directory.account_of_id(call.player)
         if own is None:
             raise Unauthenticated
@@ -63,7 +62,7 @@ async def _sender(call: Call, directory: Directory) -> Account:
         raise Bare
     if not call.caller.admin:
         raise Forbidden("only an admin acts for another player", code="forbidden")
-    text = text_field(call.body, "From")
+    text = named.read()
     found = await directory.account_of_id(text) or await directory.account_named(text)
     if found is None:
         raise Missing("no such account", code="not_found")

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, TypedDict
+from typing import ClassVar
 
 from attrs import frozen
 
 from svcserver.metagame.accounts import behalf
 from svcserver.metagame.accounts.directory import Directory
-from svcserver.metagame.social.friends.book import FriendBook
+from svcserver.metagame.social.friends import wire
+from svcserver.metagame.social.friends.acts import FriendActs
 from svcserver.web.routes import BAD_JSON, Access, Answer, Call, Routes, worded
-
-
-class FriendsReply(TypedDict):
-    """``Result``: requested, accepted, already_friends or already_requested."""
-
-    From: str
-    To: str
-    Result: str
 
 
 @frozen
@@ -26,22 +19,21 @@ class FriendManagement:
 
     routes: ClassVar[Routes] = Routes(worded)
     directory: Directory
-    book: FriendBook
+    acts: FriendActs
 
     @routes.row(
         "POST",
         "/svc/api/Friends",
         access=Access.ACCOUNT_KEY,
-        body=object,
-        sends=behalf.BehalfWish,
-        reply=FriendsReply,
+        body=behalf.BehalfWish,
+        reply=wire.FriendsReply,
         bad_json=BAD_JSON,
     )
-    async def request(self, call: Call) -> Answer:
+    async def request(self, call: Call[behalf.BehalfWish]) -> Answer:
         """Body ``{Username, From?}``."""
-        pair = await behalf.pair(call, self.directory)
-        result = await self.book.request(pair.sender.id, pair.target.id)
-        reply: FriendsReply = {
+        pair = await behalf.pair(call, call.body, self.directory)
+        result = await self.acts.request(pair.sender.id, pair.target.id)
+        reply: wire.FriendsReply = {
             "From": pair.sender.username,
             "To": pair.target.username,
             "Result": result.value,

@@ -54,7 +54,7 @@ class Load:
     sent: int
 
 
-class Circle(Protocol):
+class Friends(Protocol):
     """What the rules need kept; an instance lives inside one transaction."""
 
     def exists(self, account_id: AccountId) -> bool: ...
@@ -86,67 +86,67 @@ def named(friend: str) -> AccountId:
 
 
 def request(
-    circle: Circle, me: AccountId, friend: AccountId, at: int, *, may_ask: bool
+    friends: Friends, me: AccountId, friend: AccountId, at: int, *, may_ask: bool
 ) -> tuple[Result, Friendship]:
     """Ask ``friend``, or accept what they asked.
 
     ``may_ask`` is False when the 20 new requests of ten minutes are used up; it is
     looked at last. Accepting is never limited by it.
     """
-    _known_other(circle, me, friend)
-    if circle.blocked_between(me, friend):
+    _known_other(friends, me, friend)
+    if friends.blocked_between(me, friend):
         raise Forbidden("one of you has blocked the other", code="blocked")
-    between = circle.between(me, friend)
+    between = friends.between(me, friend)
     if between is not None and between.status == ACCEPTED:
         return Result.ALREADY_FRIENDS, between
     if between is not None and between.asked_by == me:
         return Result.ALREADY_REQUESTED, between
     if between is not None:
-        return Result.ACCEPTED, _accept(circle, me, friend, between)
-    mine = circle.load(me)
-    if mine.rows >= MAX_FRIENDS or circle.load(friend).rows >= MAX_FRIENDS:
+        return Result.ACCEPTED, _accept(friends, me, friend, between)
+    mine = friends.load(me)
+    if mine.rows >= MAX_FRIENDS or friends.load(friend).rows >= MAX_FRIENDS:
         raise Conflict("a friends list is full", code="limit")
     if mine.sent >= MAX_OPEN_REQUESTS:
         raise Conflict("too many unanswered requests", code="pending_limit")
     if not may_ask:
         raise Conflict("too many new requests, try again later", code="rate")
     asked = Friendship(me, friend, PENDING, at)
-    circle.add(asked)
+    friends.add(asked)
     return Result.REQUESTED, asked
 
 
-def _accept(circle: Circle, me: AccountId, friend: AccountId, between: Friendship) -> Friendship:
-    if max(circle.load(me).accepted, circle.load(friend).accepted) >= MAX_FRIENDS:
+def _accept(friends: Friends, me: AccountId, friend: AccountId, between: Friendship) -> Friendship:
+    if max(friends.load(me).accepted, friends.load(friend).accepted) >= MAX_FRIENDS:
         raise Conflict("a friends list is full", code="limit")
-    circle.accept(between)
+    friends.accept(between)
     return between
 
 
-def block(circle: Circle, me: AccountId, other: AccountId, at: int) -> bool:
+def block(friends: Friends, me: AccountId, other: AccountId, at: int) -> bool:
     """Block; what was between the two ends. False when it was blocked already."""
-    _known_other(circle, me, other)
-    blocked = circle.blocks(me)
+    _known_other(friends, me, other)
+    blocked = friends.blocks(me)
     if other in blocked:
         return False
     if len(blocked) >= MAX_BLOCKS:
         raise Conflict("the block list is full", code="limit")
-    circle.block(me, other, at)
-    circle.remove(me, other)
+    friends.block(me, other, at)
+    friends.remove(me, other)
     return True
 
 
-def unfriend(circle: Circle, me: AccountId, other: AccountId) -> Friendship | None:
+def unfriend(friends: Friends, me: AccountId, other: AccountId) -> Friendship | None:
     """Unfriend, withdraw or decline: what was there, or None."""
-    between = circle.between(me, other)
+    between = friends.between(me, other)
     if between is not None:
-        circle.remove(me, other)
+        friends.remove(me, other)
     return between
 
 
-def _known_other(circle: Circle, me: AccountId, other: AccountId) -> None:
+def _known_other(friends: Friends, me: AccountId, other: AccountId) -> None:
     if other == me:
         raise Malformed("that is yourself", code="self")
-    if not circle.exists(other):
+    if not friends.exists(other):
         raise Missing("no such account", code="not_found")
 
 

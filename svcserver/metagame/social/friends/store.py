@@ -79,7 +79,7 @@ _UNBLOCK = delete(BLOCKS).where(_MINE)
 
 @frozen
 class SqlFriends:
-    """A Circle on an open transaction."""
+    """Friends on an open transaction."""
 
     tx: Connection
 

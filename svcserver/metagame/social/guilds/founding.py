@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from typing import Any
 
 from attrs import define, field
 
@@ -32,12 +31,9 @@ class Validated:
         if len(self._pairs) > self.max_players:
             self._pairs.popitem(last=False)
 
-    def holds(self, account_id: AccountId, name: Any, nameplate: Any, now: float) -> bool:
+    def holds(self, account_id: AccountId, name: str, plate: str | None, now: float) -> bool:
         """Whether this very pair was checked lately, ignoring case."""
-        plate = "" if nameplate is None else nameplate
-        if not isinstance(name, str) or not isinstance(plate, str):
-            return False
-        wanted = (name.lower(), plate.lower())
+        wanted = (name.lower(), (plate or "").lower())
         return any(pair[1:] == wanted for pair in self._fresh(account_id, now))
 
     def any(self, account_id: AccountId, now: float) -> bool:

@@ -2,51 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, TypedDict
+from typing import ClassVar
 
 from attrs import frozen
 from twisted.logger import Logger
 
-from svcserver.db.ledger import Ledger
 from svcserver.kernel.refusals import Missing, Refusal
+from svcserver.kernel.shapes import Late
 from svcserver.metagame.accounts import behalf
 from svcserver.metagame.accounts.directory import Directory
-from svcserver.metagame.social.guilds.book import GuildBook
-from svcserver.metagame.social.guilds.store import SqlGuilds
+from svcserver.metagame.social.guilds import wire
+from svcserver.metagame.social.guilds.acts import GuildActs
 from svcserver.web.routes import BAD_JSON, Access, Answer, Call, Routes, worded
 
 log = Logger()
-
-
-class GuildInviteReply(TypedDict):
-    """The names as they are stored."""
-
-    From: str
-    To: str
-    Guild: str
-
-
-class GuildSummary(TypedDict):
-    """A guild in the owner's list; ``members`` is a count."""
-
-    guildId: str
-    name: str
-    nameplate: str
-    leader: str
-    members: int
-
-
-class DisbandWish(TypedDict):
-    """A guild by its id, or by its name in any case."""
-
-    Guild: str
-
-
-class DisbandReply(TypedDict):
-    """What was disbanded, and how many were in it."""
-
-    Guild: str
-    Members: int
 
 
 @frozen
@@ -55,68 +24,54 @@ class GuildManagement:
 
     routes: ClassVar[Routes] = Routes(worded)
     directory: Directory
-    ledger: Ledger
-    book: GuildBook
+    acts: GuildActs
 
     @routes.row(
         "POST",
         "/svc/api/GuildInvite",
         access=Access.ACCOUNT_KEY,
-        body=object,
-        sends=behalf.BehalfWish,
-        reply=GuildInviteReply,
+        body=Late[behalf.BehalfWish],
+        reply=wire.GuildInviteReply,
         bad_json=BAD_JSON,
     )
-    async def invite(self, call: Call) -> Answer:
+    async def invite(self, call: Call[Late[behalf.BehalfWish]]) -> Answer:
         """Body ``{Username, From?}``; the same checks as in the game."""
         self._on()
-        pair = await behalf.pair(call, self.directory)
+        pair = await behalf.pair(call, call.body.read(), self.directory)
         try:
-            guild = await self.book.invite(pair.sender.id, pair.target.id)
+            guild = await self.acts.invite(pair.sender.id, pair.target.id)
         except Refusal as why:
             message = f"{why.code}: {why.message}" if why.code else why.message
             return Answer(why.status, {"error": "guild_refused", "message": message})
-        reply: GuildInviteReply = {
+        reply: wire.GuildInviteReply = {
             "From": pair.sender.username,
             "To": pair.target.username,
             "Guild": guild.name,
         }
         return Answer(200, reply)
 
-    @routes.row("GET", "/svc/api/Guilds", access=Access.ADMIN_KEY, reply=list[GuildSummary])
+    @routes.row("GET", "/svc/api/Guilds", access=Access.ADMIN_KEY, reply=list[wire.GuildSummary])
     async def guilds(self, call: Call) -> Answer:
         """Every guild, by name."""
         self._on()
-        found = await self.ledger.read(lambda tx: SqlGuilds(tx).summaries())
-        listed: list[GuildSummary] = [
-            {
-                "guildId": one.id,
-                "name": one.name,
-                "nameplate": one.nameplate,
-                "leader": one.leader,
-                "members": one.members,
-            }
-            for one in found
-        ]
-        return Answer(200, listed)
+        return Answer(200, [wire.show_summary(one) for one in await self.acts.summaries()])
 
     @routes.row(
         "POST",
         "/svc/api/DisbandGuild",
         access=Access.ADMIN_KEY,
-        body=object,
-        sends=DisbandWish,
-        reply=DisbandReply,
+        body=Late[wire.DisbandWish],
+        reply=wire.DisbandReply,
         bad_json=BAD_JSON,
     )
-    async def disband(self, call: Call) -> Answer:
+    async def disband(self, call: Call[Late[wire.DisbandWish]]) -> Answer:
         """Remove a guild with its members and invites, by id or name."""
         self._on()
-        guild, members = await self.book.disband_named(behalf.text_field(call.body, "Guild"))
+        guild, members = await self.acts.disband_named(call.body.read().guild)
         log.info("an admin disbanded the guild {name}", name=guild.name, id=guild.id)
-        reply: DisbandReply = {"Guild": guild.name, "Members": members}
+        reply: wire.DisbandReply = {"Guild": guild.name, "Members": members}
         return Answer(200, reply)
 
     def _on(self) -> None:
-        if not self.book.settings.guilds:
+        if not self.acts.settings.guilds:
             raise Missing("guilds are switched off", code="guilds_off")

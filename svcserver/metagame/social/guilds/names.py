@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from importlib.resources import files
-from typing import Any
 
 import orjson
 from attrs import frozen
@@ -90,9 +89,9 @@ def _holds(text: str, words: frozenset[str]) -> bool:
     return any(word in reading for reading in readings(text) for word in words)
 
 
-def name_of(words: Words, name: Any) -> str:
+def name_of(words: Words, name: str) -> str:
     """``name`` as a text the rules allow; whether it is taken is not known here."""
-    if not isinstance(name, str) or not NAME.match(name):
+    if not NAME.match(name):
         raise Malformed("A guild name has 4 to 15 letters and digits.", code=OBEDIENT)
     if sum(char.isdigit() for char in name) > MAX_DIGITS:
         raise Malformed("A guild name has at most 6 digits.", code=NUMBERED)
@@ -105,11 +104,11 @@ def name_of(words: Words, name: Any) -> str:
     return name
 
 
-def nameplate_of(words: Words, nameplate: Any) -> str:
+def nameplate_of(words: Words, nameplate: str | None) -> str:
     """``nameplate`` as a text the rules allow; None is the empty one."""
     if nameplate is None:
         return ""
-    if not isinstance(nameplate, str) or not NAMEPLATE.match(nameplate):
+    if not NAMEPLATE.match(nameplate):
         raise Malformed("A nameplate is empty or has 2 to 6 letters and digits.", code=DUTIFUL)
     if words.is_offensive(nameplate):
         raise Malformed("This nameplate is not allowed.", code=DIRTY)

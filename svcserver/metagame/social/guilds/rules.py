@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Protocol
 
 from attrs import frozen
 
@@ -84,7 +84,7 @@ class Invite:
         return self.declined_at is None and at < self.expires_at
 
 
-class Hall(Protocol):
+class Guilds(Protocol):
     """What the rules need kept; an instance lives inside one transaction."""
 
     def exists(self, account_id: AccountId) -> bool: ...
@@ -139,27 +139,29 @@ class Hall(Protocol):
 # -- names and founding ------------------------------------------------------
 
 
-def check_free(hall: Hall, account_id: AccountId) -> None:
+def check_free(guilds: Guilds, account_id: AccountId) -> None:
     """Refuse somebody who is in a guild."""
-    if hall.member(account_id) is not None:
+    if guilds.member(account_id) is not None:
         raise Conflict("Already in a guild.", code=OCCUPIED)
 
 
-def check_names(hall: Hall, words: Words, name: Any, nameplate: Any) -> tuple[str, str]:
+def check_names(guilds: Guilds, words: Words, name: str, nameplate: str | None) -> tuple[str, str]:
     """Both texts, checked in the order of the table; the first failure decides."""
     good = names.name_of(words, name)
-    if hall.name_is_taken(good):
+    if guilds.name_is_taken(good):
         raise Conflict("This guild name is taken.", code=names.SEIZED)
     plate = names.nameplate_of(words, nameplate)
-    if plate and hall.nameplate_is_taken(plate):
+    if plate and guilds.nameplate_is_taken(plate):
         raise Conflict("This nameplate is taken.", code=names.CAPTURED)
     return good, plate
 
 
-def validate(hall: Hall, words: Words, me: AccountId, name: Any, nameplate: Any) -> tuple[str, str]:
+def validate(
+    guilds: Guilds, words: Words, me: AccountId, name: str, nameplate: str | None
+) -> tuple[str, str]:
     """What ``POST /guild/validate`` asks; creates nothing."""
-    check_free(hall, me)
-    return check_names(hall, words, name, nameplate)
+    check_free(guilds, me)
+    return check_names(guilds, words, name, nameplate)
 
 
 @frozen
@@ -170,113 +172,113 @@ class Wish:
     guild of theirs is ten minutes old.
     """
 
-    leader: Any
-    name: Any
-    nameplate: Any
+    leader: AccountId
+    name: str
+    nameplate: str | None
     validated: bool
     may_found: bool
 
 
-def found(hall: Hall, words: Words, wish: Wish, at: int) -> Guild:
+def found(guilds: Guilds, words: Words, wish: Wish, at: int) -> Guild:
     """Create a guild, in the steps of the specification."""
     leader = wish.leader
-    if not is_account_shaped(leader) or not hall.exists(leader):
+    if not is_account_shaped(leader) or not guilds.exists(leader):
         raise Malformed("No such leader account.")
     if not wish.validated:
-        check_names(hall, words, wish.name, wish.nameplate)
+        check_names(guilds, words, wish.name, wish.nameplate)
         raise Forbidden("The leader has not checked this name.")
-    name, nameplate = validate(hall, words, leader, wish.name, wish.nameplate)
+    name, nameplate = validate(guilds, words, leader, wish.name, wish.nameplate)
     if not wish.may_found:
         raise TooMany("One new guild in ten minutes.")
     guild = Guild(new_id(), name, nameplate, leader, at)
-    hall.found(guild)
-    hall.join(Member(leader, guild.id, Rank.LEADER, at))
+    guilds.found(guild)
+    guilds.join(Member(leader, guild.id, Rank.LEADER, at))
     return guild
 
 
 # -- membership --------------------------------------------------------------
 
 
-def my_place(hall: Hall, me: AccountId) -> Member:
+def my_place(guilds: Guilds, me: AccountId) -> Member:
     """The caller's place; a stranger is excluded."""
-    mine = hall.member(me)
+    mine = guilds.member(me)
     if mine is None:
         raise Missing("Not in a guild.", code=EXCLUDED)
     return mine
 
 
-def leave(hall: Hall, me: AccountId) -> Member:
+def leave(guilds: Guilds, me: AccountId) -> Member:
     """Leave; the leader cannot."""
-    mine = my_place(hall, me)
+    mine = my_place(guilds, me)
     if mine.rank is Rank.LEADER:
         raise Conflict("The leader cannot leave.", code=CHIEF)
-    _remove(hall, mine)
+    _remove(guilds, mine)
     return mine
 
 
-def kick(hall: Hall, me: AccountId, target: AccountId) -> Member:
+def kick(guilds: Guilds, me: AccountId, target: AccountId) -> Member:
     """Remove another member; leader only; naming oneself is leaving."""
     if me == target:
-        return leave(hall, me)
-    mine = my_place(hall, me)
+        return leave(guilds, me)
+    mine = my_place(guilds, me)
     if mine.rank is not Rank.LEADER:
         raise _sly()
-    theirs = _fellow(hall, mine, target)
-    _remove(hall, theirs)
+    theirs = _fellow(guilds, mine, target)
+    _remove(guilds, theirs)
     return theirs
 
 
-def set_rank(hall: Hall, me: AccountId, target: AccountId, word: str) -> None:
+def set_rank(guilds: Guilds, me: AccountId, target: AccountId, word: str) -> None:
     """Give a member another rank; naming a new leader hands over."""
-    mine = my_place(hall, me)
+    mine = my_place(guilds, me)
     rank = next((one for one in Rank if one.lower() == word.lower()), None)
     if rank is None:
         raise Malformed("Unknown rank.", code=DOCILE)
-    theirs = _fellow(hall, mine, target)
+    theirs = _fellow(guilds, mine, target)
     if mine.rank is not Rank.LEADER or theirs.rank is Rank.LEADER:
         raise _sly()
     if theirs.rank is rank:
         return
-    hall.set_rank(theirs, rank)
+    guilds.set_rank(theirs, rank)
     if rank is Rank.LEADER:
-        hall.set_rank(mine, Rank.OFFICER)
-        hall.set_leader(mine.guild_id, target)
+        guilds.set_rank(mine, Rank.OFFICER)
+        guilds.set_leader(mine.guild_id, target)
     elif rank is Rank.MEMBER:
-        hall.drop_invites_by(mine.guild_id, target)
+        guilds.drop_invites_by(mine.guild_id, target)
 
 
-def disband(hall: Hall, me: AccountId, guild_id: str) -> Sequence[Member]:
+def disband(guilds: Guilds, me: AccountId, guild_id: str) -> Sequence[Member]:
     """End the caller's own guild; the members it had."""
-    mine = hall.member(me)
+    mine = guilds.member(me)
     if mine is None or mine.guild_id != guild_id:
         raise Missing("Not your guild.", code=EXCLUDED)
     if mine.rank is not Rank.LEADER:
         raise _sly()
-    gone = hall.members(guild_id)
-    hall.disband(guild_id)
+    gone = guilds.members(guild_id)
+    guilds.disband(guild_id)
     return gone
 
 
-def disband_named(hall: Hall, text: str) -> tuple[Guild, Sequence[Member]]:
+def disband_named(guilds: Guilds, text: str) -> tuple[Guild, Sequence[Member]]:
     """The owner ends a guild, named by its id or by its name in any case."""
-    guild = hall.guild(text) or hall.guild_named(text)
+    guild = guilds.guild(text) or guilds.guild_named(text)
     if guild is None:
         raise Missing("no such guild", code="not_found")
-    gone = hall.members(guild.id)
-    hall.disband(guild.id)
+    gone = guilds.members(guild.id)
+    guilds.disband(guild.id)
     return guild, gone
 
 
-def _fellow(hall: Hall, mine: Member, target: AccountId) -> Member:
-    theirs = hall.member(target)
+def _fellow(guilds: Guilds, mine: Member, target: AccountId) -> Member:
+    theirs = guilds.member(target)
     if theirs is None or theirs.guild_id != mine.guild_id:
         raise Missing("Not in your guild.", code=EXCLUDED)
     return theirs
 
 
-def _remove(hall: Hall, member: Member) -> None:
-    hall.drop_invites_by(member.guild_id, member.account_id)
-    hall.remove(member.account_id)
+def _remove(guilds: Guilds, member: Member) -> None:
+    guilds.drop_invites_by(member.guild_id, member.account_id)
+    guilds.remove(member.account_id)
 
 
 def _sly() -> Refusal:
@@ -295,103 +297,103 @@ class Limits:
 
 
 def invite(
-    hall: Hall, limits: Limits, me: AccountId, target: AccountId, at: int, *, may_send: bool
+    guilds: Guilds, limits: Limits, me: AccountId, target: AccountId, at: int, *, may_send: bool
 ) -> Guild:
     """Invite an account into the caller's guild.
 
     ``may_send`` is False when the inviter's 30 of this hour are used up; looked at last.
     """
-    mine = my_place(hall, me)
+    mine = my_place(guilds, me)
     if mine.rank not in MAY_INVITE:
         raise _sly()
-    theirs = hall.member(target)
+    theirs = guilds.member(target)
     if target == me or (theirs is not None and theirs.guild_id == mine.guild_id):
         raise Conflict("Already a member.", code=CLONED)
-    if not hall.exists(target):
+    if not guilds.exists(target):
         raise Missing("No such account.")
-    if hall.blocked_between(me, target):
+    if guilds.blocked_between(me, target):
         raise Forbidden("This player cannot be invited.")
-    _check_room(hall, limits, mine.guild_id)
-    _check_invite_limits(hall, mine.guild_id, target, at)
+    _check_room(guilds, limits, mine.guild_id)
+    _check_invite_limits(guilds, mine.guild_id, target, at)
     if not may_send:
         raise TooMany("Too many invites this hour.")
-    hall.sweep(at)
-    before = hall.invite_to(mine.guild_id, target)
+    guilds.sweep(at)
+    before = guilds.invite_to(mine.guild_id, target)
     if before is not None:
-        hall.drop_invite(before.id)
-    waiting = [one for one in hall.invites_of_player(target) if one.is_open(at)]
+        guilds.drop_invite(before.id)
+    waiting = [one for one in guilds.invites_of_player(target) if one.is_open(at)]
     for oldest in waiting[: max(0, len(waiting) - MAX_PLAYER_INVITES + 1)]:
-        hall.drop_invite(oldest.id)
-    hall.add_invite(Invite(new_id(), mine.guild_id, target, me, at, at + limits.invite_ms))
-    guild = hall.guild(mine.guild_id)
+        guilds.drop_invite(oldest.id)
+    guilds.add_invite(Invite(new_id(), mine.guild_id, target, me, at, at + limits.invite_ms))
+    guild = guilds.guild(mine.guild_id)
     if guild is None:
         raise Missing("Not in a guild.", code=EXCLUDED)
     return guild
 
 
-def _check_room(hall: Hall, limits: Limits, guild_id: str) -> None:
-    if hall.size(guild_id) >= limits.max_members:
+def _check_room(guilds: Guilds, limits: Limits, guild_id: str) -> None:
+    if guilds.size(guild_id) >= limits.max_members:
         raise Conflict("The guild is full.", code=STUFFED)
 
 
-def _check_invite_limits(hall: Hall, guild_id: str, target: AccountId, at: int) -> None:
-    before = hall.invite_to(guild_id, target)
+def _check_invite_limits(guilds: Guilds, guild_id: str, target: AccountId, at: int) -> None:
+    before = guilds.invite_to(guild_id, target)
     if before is not None and before.is_open(at):
         raise Conflict("Already invited.", code=REDUNDANT)
     declined_at = before.declined_at if before is not None else None
     if declined_at is not None and at - declined_at < DECLINE_PAUSE_MS:
         raise TooMany("This player declined lately.")
-    if sum(one.is_open(at) for one in hall.invites_of_guild(guild_id)) >= MAX_GUILD_INVITES:
+    if sum(one.is_open(at) for one in guilds.invites_of_guild(guild_id)) >= MAX_GUILD_INVITES:
         raise TooMany("The guild has too many open invites.")
 
 
-def visible(hall: Hall, one: Invite, at: int) -> bool:
+def visible(guilds: Guilds, one: Invite, at: int) -> bool:
     """Whether the invited may see and accept it.
 
     Not between blocked players, and the inviter must still be able to invite.
     """
-    if not one.is_open(at) or hall.blocked_between(one.inviter, one.account_id):
+    if not one.is_open(at) or guilds.blocked_between(one.inviter, one.account_id):
         return False
-    inviter = hall.member(one.inviter)
+    inviter = guilds.member(one.inviter)
     return inviter is not None and inviter.guild_id == one.guild_id and inviter.rank in MAY_INVITE
 
 
-def invites(hall: Hall, me: AccountId, at: int) -> list[tuple[Invite, Guild]]:
+def invites(guilds: Guilds, me: AccountId, at: int) -> list[tuple[Invite, Guild]]:
     """The caller's open invites with their guilds, newest first."""
     found = []
-    for one in reversed(hall.invites_of_player(me)):
-        guild = hall.guild(one.guild_id) if visible(hall, one, at) else None
+    for one in reversed(guilds.invites_of_player(me)):
+        guild = guilds.guild(one.guild_id) if visible(guilds, one, at) else None
         if guild is not None:
             found.append((one, guild))
     return found
 
 
-def _my_invite(hall: Hall, me: AccountId, invite_id: str, at: int) -> Invite:
-    one = hall.invite(invite_id)
-    if one is None or one.account_id != me or not visible(hall, one, at):
+def _my_invite(guilds: Guilds, me: AccountId, invite_id: str, at: int) -> Invite:
+    one = guilds.invite(invite_id)
+    if one is None or one.account_id != me or not visible(guilds, one, at):
         raise Missing("No such invite.", code=UNINVITED)
     return one
 
 
-def accept(hall: Hall, limits: Limits, me: AccountId, invite_id: str, at: int) -> Member:
+def accept(guilds: Guilds, limits: Limits, me: AccountId, invite_id: str, at: int) -> Member:
     """Join as Member; all other invites of the caller end."""
-    one = _my_invite(hall, me, invite_id, at)
-    check_free(hall, me)
-    _check_room(hall, limits, one.guild_id)
+    one = _my_invite(guilds, me, invite_id, at)
+    check_free(guilds, me)
+    _check_room(guilds, limits, one.guild_id)
     joined = Member(me, one.guild_id, Rank.MEMBER, at)
-    hall.join(joined)
-    _drop_open_invites(hall, me)
+    guilds.join(joined)
+    _drop_open_invites(guilds, me)
     return joined
 
 
-def decline(hall: Hall, me: AccountId, invite_id: str, at: int) -> Invite:
+def decline(guilds: Guilds, me: AccountId, invite_id: str, at: int) -> Invite:
     """Decline; the guild cannot invite the caller for a day."""
-    one = _my_invite(hall, me, invite_id, at)
-    hall.decline_invite(one.id, at, until=at + DECLINE_PAUSE_MS)
+    one = _my_invite(guilds, me, invite_id, at)
+    guilds.decline_invite(one.id, at, until=at + DECLINE_PAUSE_MS)
     return one
 
 
-def _drop_open_invites(hall: Hall, account_id: AccountId) -> None:
-    for one in hall.invites_of_player(account_id):
+def _drop_open_invites(guilds: Guilds, account_id: AccountId) -> None:
+    for one in guilds.invites_of_player(account_id):
         if one.declined_at is None:
-            hall.drop_invite(one.id)
+            guilds.drop_invite(one.id)

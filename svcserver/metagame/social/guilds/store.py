@@ -143,7 +143,7 @@ class Summary:
 
 @frozen
 class SqlGuilds:
-    """A Hall on an open transaction."""
+    """Guilds on an open transaction."""
 
     tx: Connection
 

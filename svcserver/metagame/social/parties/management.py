@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, TypedDict
+from typing import ClassVar
 
 from attrs import frozen
 
 from svcserver.kernel.refusals import Refusal
 from svcserver.metagame.accounts import behalf
-from svcserver.metagame.social.parties.routes import Inviting
+from svcserver.metagame.social.parties import wire
+from svcserver.metagame.social.parties.acts import PartyActs
 from svcserver.web.routes import BAD_JSON, Access, Answer, Call, Routes, worded
-
-
-class PartyInviteReply(TypedDict):
-    """The names as they are stored."""
-
-    From: str
-    To: str
 
 
 @frozen
@@ -24,24 +18,23 @@ class PartyManagement:
     """Invites into the key owner's own party, with the same checks as in the game."""
 
     routes: ClassVar[Routes] = Routes(worded)
-    inviting: Inviting
+    acts: PartyActs
 
     @routes.row(
         "POST",
         "/svc/api/PartyInvite",
         access=Access.ACCOUNT_KEY,
-        body=object,
-        sends=behalf.BehalfWish,
-        reply=PartyInviteReply,
+        body=behalf.BehalfWish,
+        reply=wire.PartyInviteReply,
         bad_json=BAD_JSON,
     )
-    async def invite(self, call: Call) -> Answer:
+    async def invite(self, call: Call[behalf.BehalfWish]) -> Answer:
         """Body ``{Username, From?}``; the party's own refusal keeps its status."""
-        pair = await behalf.pair(call, self.inviting.directory)
+        pair = await behalf.pair(call, call.body, self.acts.directory)
         try:
-            await self.inviting.send(pair.sender.id, pair.target.id)
+            await self.acts.invite(pair.sender.id, pair.target.id)
         except Refusal as why:
             body = {"error": "party_invite_refused", "message": why.message}
             return Answer(why.status, body)
-        reply: PartyInviteReply = {"From": pair.sender.username, "To": pair.target.username}
+        reply: wire.PartyInviteReply = {"From": pair.sender.username, "To": pair.target.username}
         return Answer(200, reply)

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.signals import Blocked, FriendAccepted, Unfriended
 from svcserver.kernel.times import iso
-from svcserver.metagame.social.friends.book import FriendBook
+from svcserver.metagame.social.friends.acts import FriendActs
 from svcserver.metagame.social.friends.rules import ACCEPTED, PENDING, Friendship
 from svcserver.metagame.social.friends.store import SqlFriends
 from tests.support.game import GAME_SERVER_KEY, START, Game, Player
@@ -270,10 +270,10 @@ class BlockTests(Base):
             raise ZeroDivisionError
 
         parts = self.game.parts
-        book = FriendBook(
+        acts = FriendActs(
             parts.ledger, parts.now, parts.news.blocked, also_block=[broken], also_unfriend=[broken]
         )
-        for act in (book.block, book.unfriend):
+        for act in (acts.block, acts.unfriend):
             asked = Deferred.fromCoroutine(act(self.ann.id, self.bob.id))
             self.failureResultOf(asked, ZeroDivisionError)
         self.assertEqual(self.blocked(self.ann), [])

@@ -6,11 +6,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Refusal
-from svcserver.metagame.social.guilds.names import Words, name_of, nameplate_of, readings
+from svcserver.metagame.social.guilds import names
+from svcserver.metagame.social.guilds.names import Words, readings
+from svcserver.metagame.social.guilds.wire import GuildName, Nameplate
 from tests.metagame.social.guilds.base import Base, code
 
 WORDS = Words.of()
+
+
+def name_of(words: Words, sent: object) -> str:
+    return names.name_of(words, reader(GuildName)(sent))
+
+
+def nameplate_of(words: Words, sent: object) -> str:
+    return names.nameplate_of(words, reader(Nameplate)(sent))
 
 
 def said(check: object, *args: object) -> str:

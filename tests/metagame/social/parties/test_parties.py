@@ -8,8 +8,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.refusals import Conflict
 from svcserver.kernel.signals import PartyChanged
-from svcserver.metagame.social.parties.routes import PartyCandidate, show
-from svcserver.metagame.social.parties.rules import PartiesInMemory, Party
+from svcserver.metagame.social.parties.rules import PartiesInMemory, Party, PartyCandidate
+from svcserver.metagame.social.parties.wire import show
 from tests.metagame.social.parties.base import Base
 from tests.support.game import GAME_SERVER_KEY
 

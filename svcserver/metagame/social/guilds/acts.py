@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypedDict
 
 from attrs import define, field
 from sqlalchemy import Connection
@@ -18,34 +17,16 @@ from svcserver.metagame.settings import Settings
 from svcserver.metagame.social.guilds import rules
 from svcserver.metagame.social.guilds.founding import Activity, Validated
 from svcserver.metagame.social.guilds.names import Words
-from svcserver.metagame.social.guilds.rules import Guild, Limits, Member, Wish
-from svcserver.metagame.social.guilds.store import SqlGuilds
+from svcserver.metagame.social.guilds.rules import Guild, Invite, Limits, Member, Wish
+from svcserver.metagame.social.guilds.store import SqlGuilds, Summary
 
 log = Logger()
 
 DAY_MS = 24 * 3600 * 1000
 
 
-class GuildMember(TypedDict):
-    """One line of a guild's members."""
-
-    phx_account_id: str
-    rank: str
-
-
-class GuildReply(TypedDict):
-    """A guild, exactly six keys."""
-
-    id: str
-    name: str
-    nameplate: str
-    leader_account_id: str
-    members: list[GuildMember]
-    maximum_guild_members: int
-
-
 @define
-class GuildBook:
+class GuildActs:
     """Each method is one act: one transaction, then the news of it."""
 
     settings: Settings
@@ -66,7 +47,26 @@ class GuildBook:
             settings.guild_max_members, round(settings.guild_invite_ttl_days * DAY_MS)
         )
 
-    async def validate(self, me: AccountId, name: Any, nameplate: Any) -> None:
+    async def mine(self, me: AccountId) -> tuple[Guild, Sequence[Member]] | None:
+        """The account's guild with its members."""
+
+        def work(tx: Connection) -> tuple[Guild, Sequence[Member]] | None:
+            guilds = SqlGuilds(tx)
+            place = guilds.member(me)
+            guild = guilds.guild(place.guild_id) if place is not None else None
+            return None if guild is None else (guild, guilds.members(guild.id))
+
+        return await self.ledger.read(work)
+
+    async def invites(self, me: AccountId) -> list[tuple[Invite, Guild]]:
+        """The account's open invites with their guilds, newest first."""
+        return await self.ledger.read(lambda tx: rules.invites(SqlGuilds(tx), me, self._at()))
+
+    async def summaries(self) -> list[Summary]:
+        """Every guild by name."""
+        return await self.ledger.read(lambda tx: SqlGuilds(tx).summaries())
+
+    async def validate(self, me: AccountId, name: str, nameplate: str | None) -> None:
         """Check a pair and remember it for the founding."""
         good, plate = await self.ledger.read(
             lambda tx: rules.validate(SqlGuilds(tx), self.words, me, name, nameplate)
@@ -74,25 +74,29 @@ class GuildBook:
         self.validated.note(me, good, plate, self.now())
 
     @shielded
-    async def found(self, leader: Any, name: Any, nameplate: Any) -> GuildReply:
+    async def found(
+        self, leader: AccountId, name: str, nameplate: str | None
+    ) -> tuple[Guild, Sequence[Member]]:
         """Found a guild for ``leader``."""
-        now, key = self.now(), leader if isinstance(leader, str) else ""
-        validated = self._was_validated(key, name, nameplate, now)
-        with self._founded.place(key, now) as place:
+        now = self.now()
+        validated = self._was_validated(leader, name, nameplate, now)
+        with self._founded.place(leader, now) as place:
             wish = Wish(leader, name, nameplate, validated, place.free)
 
-            def work(tx: Connection) -> GuildReply:
-                hall = SqlGuilds(tx)
-                guild = rules.found(hall, self.words, wish, self._at())
-                return self.show(hall, guild)
+            def work(tx: Connection) -> tuple[Guild, Sequence[Member]]:
+                guilds = SqlGuilds(tx)
+                guild = rules.found(guilds, self.words, wish, self._at())
+                return guild, guilds.members(guild.id)
 
-            reply = await self.ledger.write(work)
+            guild, members = await self.ledger.write(work)
             place.used = True
-        self.validated.clear(key)
-        log.info("{account} founded the guild {name}", account=key, name=reply["name"])
-        return reply
+        self.validated.clear(leader)
+        log.info("{account} founded the guild {name}", account=leader, name=guild.name)
+        return guild, members
 
-    def _was_validated(self, leader: AccountId, name: Any, nameplate: Any, now: float) -> bool:
+    def _was_validated(
+        self, leader: AccountId, name: str, nameplate: str | None, now: float
+    ) -> bool:
         if self.validated.holds(leader, name, nameplate, now):
             return True
         if not self.settings.guild_create_activity_fallback:
@@ -152,28 +156,7 @@ class GuildBook:
         return guild, len(gone)
 
     def _at(self) -> int:
-        return milliseconds(self.now())
+        return round(self.now() * 1000)
 
     def _tell(self, guild_id: str, gone: Sequence[Member]) -> None:
         self.changed.send(GuildChanged(guild_id, tuple(one.account_id for one in gone)))
-
-    def show(self, hall: SqlGuilds, guild: Guild) -> GuildReply:
-        """The guild with its members, read in the same transaction."""
-        return show(guild, hall.members(guild.id), self.limits.max_members)
-
-
-def show(guild: Guild, members: Sequence[Member], maximum: int) -> GuildReply:
-    """The guild object."""
-    return {
-        "id": guild.id,
-        "name": guild.name,
-        "nameplate": guild.nameplate,
-        "leader_account_id": guild.leader,
-        "members": [{"phx_account_id": one.account_id, "rank": one.rank.value} for one in members],
-        "maximum_guild_members": maximum,
-    }
-
-
-def milliseconds(seconds: float) -> int:
-    """Times as they are stored."""
-    return round(seconds * 1000)

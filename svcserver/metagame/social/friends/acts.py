@@ -19,7 +19,7 @@ from svcserver.metagame.social.friends.store import Also, SqlFriends
 
 
 @define
-class FriendBook:
+class FriendActs:
     """Each method is one act: one transaction, then the news of it.
 
     ``also_block`` and ``also_unfriend`` run in the transaction that parts two accounts.
@@ -74,6 +74,15 @@ class FriendBook:
 
         if await self.ledger.write(work):
             self.blocked.send(Blocked(me, other))
+
+    async def friends(self, me: AccountId, *, pending: bool) -> list[Friendship]:
+        """The account's list; with ``pending`` also the requests, both ways."""
+        found = await self.ledger.read(lambda tx: SqlFriends(tx).of(me))
+        return [one for one in found if pending or one.status == ACCEPTED]
+
+    async def blocks(self, me: AccountId) -> list[AccountId]:
+        """Whom the account has blocked."""
+        return await self.ledger.read(lambda tx: SqlFriends(tx).blocks(me))
 
     async def unblock(self, me: AccountId, other: AccountId) -> None:
         """Drop a block."""

@@ -1,0 +1,55 @@
+"""Friends as the client and the launcher read them. Spec: 1 §4 Friends; 2 §4 Management API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypedDict
+
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.times import iso
+from svcserver.metagame.social.friends import rules
+from svcserver.metagame.social.friends.rules import Friendship
+
+
+class FriendEntry(TypedDict):
+    """One line of the friends list."""
+
+    accountId: str
+    status: str
+    direction: str
+    created: str
+
+
+class BlockedReply(TypedDict):
+    """Whom the caller has blocked."""
+
+    blockedUsers: list[str]
+
+
+class FriendSettings(TypedDict):
+    """Who may ask: everybody."""
+
+    acceptInvites: str
+
+
+class FriendsReply(TypedDict):
+    """``Result``: requested, accepted, already_friends or already_requested."""
+
+    From: str
+    To: str
+    Result: str
+
+
+def show_friends(found: Iterable[Friendship], me: AccountId) -> list[FriendEntry]:
+    """As ``me`` sees them."""
+    return [show_friend(one, me) for one in found]
+
+
+def show_friend(friendship: Friendship, me: AccountId) -> FriendEntry:
+    """A friendship as ``me`` sees it."""
+    return {
+        "accountId": rules.other_of(friendship, me),
+        "status": friendship.status,
+        "direction": rules.direction(friendship, me),
+        "created": iso(friendship.created_at / 1000),
+    }

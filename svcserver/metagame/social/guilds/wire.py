@@ -1,0 +1,145 @@
+"""Guilds as they are sent, and as client and launcher read them. Spec: 1 §4 Guilds; 2 §4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, TypedDict
+
+from attrs import field, frozen
+
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.refusals import Refusal
+from svcserver.kernel.shapes import Or, TextWithNul, sent_as
+from svcserver.metagame.social.guilds.rules import Guild, Invite, Member
+from svcserver.metagame.social.guilds.store import Summary
+from svcserver.web.routes import EMPTY_OBJECT, Answer
+
+ACK = Answer(200, {"code": "OK", "message": "", "payload": EMPTY_OBJECT})
+
+NOBODY, NO_NAME, NO_NAMEPLATE = "", "", "?"  # for what is no text: refused as any bad one is
+GuildName = Annotated[str, Or(NO_NAME)]
+Nameplate = Annotated[str | None, Or(NO_NAMEPLATE)]
+
+
+@frozen
+class GuildWish:
+    """Name and nameplate, which may be empty, of a guild to be; its leader."""
+
+    name: GuildName
+    nameplate: Nameplate = None
+    leader_account_id: Annotated[AccountId, Or(NOBODY)] = NOBODY
+
+
+@frozen
+class DisbandWish:
+    """A guild by its id, or by its name in any case."""
+
+    guild: TextWithNul = field(metadata=sent_as("Guild"))
+
+
+class GuildMember(TypedDict):
+    """One line of a guild's members."""
+
+    phx_account_id: str
+    rank: str
+
+
+class GuildReply(TypedDict):
+    """A guild, exactly six keys."""
+
+    id: str
+    name: str
+    nameplate: str
+    leader_account_id: str
+    members: list[GuildMember]
+    maximum_guild_members: int
+
+
+class GuildInvite(TypedDict):
+    """An open invite, exactly four keys."""
+
+    id: str
+    guild_id: str
+    guild_name: str
+    inviter_account_id: str
+
+
+class GuildInvites(TypedDict):
+    """The open invites, newest first."""
+
+    invites: list[GuildInvite]
+
+
+class GuildInviteReply(TypedDict):
+    """The names as they are stored."""
+
+    From: str
+    To: str
+    Guild: str
+
+
+class GuildSummary(TypedDict):
+    """A guild in the owner's list; ``members`` is a count."""
+
+    guildId: str
+    name: str
+    nameplate: str
+    leader: str
+    members: int
+
+
+class DisbandReply(TypedDict):
+    """What was disbanded, and how many were in it."""
+
+    Guild: str
+    Members: int
+
+
+def refuse(status: int, refusal: Refusal) -> Answer:
+    """``{code, message, payload: {}}``; the code is empty where none is documented."""
+    body = {"code": refusal.code, "message": refusal.message, "payload": EMPTY_OBJECT}
+    return Answer(status, body)
+
+
+def show(guild: Guild, members: Sequence[Member], maximum: int) -> Answer:
+    """The guild object, flat."""
+    reply: GuildReply = {
+        "id": guild.id,
+        "name": guild.name,
+        "nameplate": guild.nameplate,
+        "leader_account_id": guild.leader,
+        "members": [{"phx_account_id": one.account_id, "rank": one.rank.value} for one in members],
+        "maximum_guild_members": maximum,
+    }
+    return flat(dict(reply))
+
+
+def show_invites(found: Iterable[tuple[Invite, Guild]]) -> Answer:
+    """In the order given, flat."""
+    return flat({"invites": [show_invite(one, guild) for one, guild in found]})
+
+
+def show_invite(invite: Invite, guild: Guild) -> GuildInvite:
+    """One entry of the invite list."""
+    return {
+        "id": invite.id,
+        "guild_id": invite.guild_id,
+        "guild_name": guild.name,
+        "inviter_account_id": invite.inviter,
+    }
+
+
+def show_summary(one: Summary) -> GuildSummary:
+    """One line of the owner's list."""
+    return {
+        "guildId": one.id,
+        "name": one.name,
+        "nameplate": one.nameplate,
+        "leader": one.leader,
+        "members": one.members,
+    }
+
+
+def flat(payload: dict[str, Any]) -> Answer:
+    """The envelope with the payload's fields copied to the root."""
+    return Answer(200, {"code": "OK", "message": "", "payload": payload} | payload)

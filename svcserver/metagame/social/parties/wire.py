@@ -1,0 +1,160 @@
+"""Parties as they are sent and as the client reads them. Spec: 1 §4 Parties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, TypedDict
+
+from attrs import frozen
+
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.json import Json
+from svcserver.kernel.refusals import Refusal
+from svcserver.kernel.shapes import First, Lenient, Or, Skipping, camel_case, spelled
+from svcserver.metagame.social.parties.rules import Invite, Party, PartyCandidate
+from svcserver.web.routes import EMPTY_OBJECT, Answer
+
+SOLO_CANDIDATE = "SOLO_CANDIDATE"
+QUEUED_FOR_START = "QUEUED_FOR_START"
+PLATFORM = "win"
+MAX_ASKED = 16
+NOBODY = ""  # for an account id that is no text: nobody has it
+OK = Answer(200, EMPTY_OBJECT)
+
+
+@spelled(camel_case)
+@frozen
+class PartyPoll:
+    """What the client says of itself; nothing of it is read."""
+
+    build_id: Lenient[str] = ""
+    feature_overrides: Lenient[list[Json] | None] = None
+
+
+@spelled(camel_case)
+@frozen
+class PartyInviteWish:
+    """Whom; the party is the caller's own, whatever ``partyId`` says."""
+
+    recipient_player_id: Annotated[AccountId, Or(NOBODY)]
+    party_id: Lenient[str | None] = None
+
+
+@spelled(camel_case)
+@frozen
+class PartyInviteEnd:
+    """Which invite: of the first two one is sent to decline, the last to withdraw.
+
+    The client puts the party's id in ``sendingPlayerId`` when it declines.
+    """
+
+    sending_player_id: Lenient[str | None] = None
+    party_id: Lenient[str | None] = None
+    recipient_player_id: Lenient[AccountId | None] = None
+
+
+@spelled(camel_case)
+@frozen
+class PartyStatusWish:
+    """Of whom; the first 16 count. None where no list was sent."""
+
+    player_ids: Lenient[Annotated[Skipping[str], First(MAX_ASKED)] | None]
+
+
+class PartyInvite(TypedDict):
+    """An invite in a list."""
+
+    recipientPlayerId: str
+    sendingPlayerId: str
+    partyId: str
+    sendingPlatform: str
+    sendingDisplayName: Json
+
+
+class PartyReply(TypedDict, total=False):
+    """A party; ``playerIds`` is missing in a party of one."""
+
+    partyId: str
+    leaderPlayerId: str
+    playerIds: list[str]
+    playerStates: list[dict[str, Json]]
+    candidateState: str | None
+    candidateId: str | None
+    playerHuntId: str | None
+    gauntletLevel: None
+
+
+class PartyInvites(TypedDict):
+    """The caller's own."""
+
+    invitations: list[PartyInvite]
+
+
+class PartyStatusReply(PartyInvites):
+    """Each party once."""
+
+    parties: list[PartyReply]
+
+
+class PartyInviteReply(TypedDict):
+    """The names as they are stored."""
+
+    From: str
+    To: str
+
+
+def refuse(status: int, refusal: Refusal) -> Answer:
+    """Every refusal here has the body ``{}``."""
+    return Answer(status, EMPTY_OBJECT)
+
+
+def show_invite(invite: Invite, name: Json) -> PartyInvite:
+    """Exactly five keys."""
+    return {
+        "recipientPlayerId": invite.recipient,
+        "sendingPlayerId": invite.sender,
+        "partyId": invite.party_id,
+        "sendingPlatform": PLATFORM,
+        "sendingDisplayName": name,
+    }
+
+
+def show_solo(party: Party, names: Mapping[AccountId, Json], stub: bool) -> PartyReply:
+    """Exactly seven keys; the client needs the placeholder candidate to start alone."""
+    return {
+        "candidateId": SOLO_CANDIDATE if stub else None,
+        "candidateState": QUEUED_FOR_START if stub else None,
+        "gauntletLevel": None,
+        "leaderPlayerId": party.leader,
+        "partyId": party.id,
+        "playerHuntId": None,
+        "playerStates": [show_member(party.leader, names, stub)],
+    }
+
+
+def show(
+    party: Party, names: Mapping[AccountId, Json], candidate: PartyCandidate | None
+) -> PartyReply:
+    """Exactly eight keys, members in join order."""
+    matched = candidate.members if candidate is not None else frozenset()
+    return {
+        "partyId": party.id,
+        "leaderPlayerId": party.leader,
+        "playerIds": list(party.members),
+        "playerStates": [show_member(one, names, one in matched) for one in party.members],
+        "candidateState": candidate.state if candidate is not None else None,
+        "candidateId": candidate.id if candidate is not None else None,
+        "playerHuntId": candidate.hunt_id if candidate is not None else None,
+        "gauntletLevel": None,
+    }
+
+
+def show_member(one: AccountId, names: Mapping[AccountId, Json], matched: bool) -> dict[str, Json]:
+    """One entry of ``playerStates``."""
+    return {
+        "playerId": one,
+        "isMemberOfCandidate": matched,
+        "platform": PLATFORM,
+        "displayName": names[one],
+        "consoleSessionId": None,
+    }
