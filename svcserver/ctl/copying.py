@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, MetaData, Table, func, insert, select
 from sqlalchemy.engine import URL
 
 from svcserver.ctl import database
-from svcserver.ctl.databases import migrate
+from svcserver.ctl.database_commands import migrate
 from svcserver.ctl.host import Host
 from svcserver.ctl.output import Out, fail
 from svcserver.db.engine import (

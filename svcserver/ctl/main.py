@@ -10,7 +10,7 @@ from svcserver.ctl.accounts import account, gameserver_key, invite
 from svcserver.ctl.certificates import cert
 from svcserver.ctl.contents import content
 from svcserver.ctl.copying import copy
-from svcserver.ctl.databases import db
+from svcserver.ctl.database_commands import db
 from svcserver.ctl.demo import demo
 from svcserver.ctl.doctor.command import doctor
 from svcserver.ctl.edges import allowlist, relay

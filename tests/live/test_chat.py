@@ -81,6 +81,16 @@ def test_friends_and_blocks_made_over_http_reach_the_chat(
         assert status in (200, 204), (status, body)
         for one in (ann, bob):
             assert 'type="unavailable"' in one.hear("<presence")
+        # and again, once the block is lifted: they were signed in all the while
+        status, body = service.ask("DELETE", path, headers=bearer(players[0]))
+        assert status in (200, 204), (status, body)
+        for me, other in (players, players[::-1]):
+            path = f"/friends/api/public/friends/{me['id']}/{other['id']}"
+            status, body = service.ask("POST", path, headers=bearer(me))
+            assert status in (200, 204), (status, body)
+        for one in (ann, bob):
+            assert "ACCEPTED" in one.hear("xmpp-admin@")
+            assert "<show>away</show>" in one.hear("<presence")
 
 
 def test_a_bad_or_taken_port_is_an_error_line_and_the_metagame_runs_on(tmp_path: Path) -> None:

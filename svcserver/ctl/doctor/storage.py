@@ -10,7 +10,7 @@ from sqlalchemy import Connection, inspect, text
 from sqlalchemy.engine import URL
 
 from svcserver.ctl import database
-from svcserver.ctl.databases import sqlite_faults
+from svcserver.ctl.database_commands import sqlite_faults
 from svcserver.ctl.doctor.case import Case, Finding
 from svcserver.ctl.host import OWNER_KEY
 from svcserver.ctl.output import Failed

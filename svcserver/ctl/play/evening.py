@@ -13,12 +13,12 @@ from svcserver.ctl.host import Host
 from svcserver.ctl.play import checks, datagram, together
 from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.chain import Chain
+from svcserver.ctl.play.chat import Chat
 from svcserver.ctl.play.crowd import gather, some_of
 from svcserver.ctl.play.looting import GameServer
 from svcserver.ctl.play.outing import Outing, named
 from svcserver.ctl.play.player import Player, pause
 from svcserver.ctl.play.story import Story, and_more, counted
-from svcserver.ctl.play.talking import Talk
 from svcserver.ctl.play.timings import Timings
 from svcserver.ctl.play.wire import Wire
 from svcserver.kernel.secrets import hex_token
@@ -59,7 +59,7 @@ class Evening:
     players: list[Player] = field(factory=list)
     relays: list[RelayService] = field(factory=list)
     timings: Timings = field(factory=Timings)
-    talk: Talk | None = None
+    chat: Chat | None = None
     tag: str = field(factory=lambda: hex_token(4))
     street: int = field(factory=lambda: 1 + randbelow(250))
     _direct: Wire | None = None  # as game servers go
@@ -178,29 +178,29 @@ class Evening:
         """Everybody says a line in the city and in the guild, and whispers to the next one."""
         if not self._has("chat"):
             return
-        talk = self.talk = Talk(self.reactor, self.timings, self.tag)
-        await talk.log_in(self.players)
+        chat = self.chat = Chat(self.reactor, self.timings, self.tag)
+        await chat.log_in(self.players)
         rooms = [(f"City-{self.tag}", self.players)]
         if self._has("guild"):
             rooms += [(f"Guild-{clan[0].ties.guild}", clan) for clan in self._clans()]
         for room, members in rooms:
-            await talk.enter(members, room)
+            await chat.enter(members, room)
         speeches = [self._say(one, members, room) for room, members in rooms for one in members]
         await gather(speeches, len(speeches))
         for one, other in zip(self.players, [*self.players[1:], self.players[0]], strict=True):
             if one is not other:
-                talk.whisper(one, other)
-        heard = await talk.settle()
+                chat.whisper(one, other)
+        heard = await chat.settle()
         self.story.say(
-            f"they talked in the city and the guild, and whispered: {talk.said} lines, "
+            f"they talked in the city and the guild, and whispered: {chat.said} lines, "
             f"heard {heard} times, each exactly once"
         )
 
     async def _say(self, player: Player, members: Sequence[Player], room: str) -> None:
         """At a moment of their own."""
-        assert self.talk is not None  # noqa: S101 - _speak made it
+        assert self.chat is not None  # noqa: S101 - _speak made it
         await pause(self.reactor, some_of(self.wishes.hunt_s))
-        self.talk.say(player, members, room)
+        self.chat.say(player, members, room)
 
     async def _hunts(self) -> None:
         """Parties of up to four, none alone where it can be helped, all at the same time."""
@@ -231,7 +231,7 @@ class Evening:
         first = together.HUNTS[at % len(together.HUNTS)]
         real = self._has("progression")
         length_s = self.wishes.hunt_s
-        return Outing(members, self._knock, self._listed, self.talk, server, real, first, length_s)
+        return Outing(members, self._knock, self._listed, self.chat, server, real, first, length_s)
 
     async def _listed(self, groups: Mapping[int, Set[str]]) -> None:
         if self.chain is not None:
@@ -275,9 +275,9 @@ class Evening:
 
     async def _check(self) -> None:
         reactor, chain, players = self.reactor, self.chain, self.players
-        if self.talk is not None:
-            heard = await self.talk.settle()
-            self.story.say(f"of {self.talk.said} chat lines, {heard} deliveries, not one was lost")
+        if self.chat is not None:
+            heard = await self.chat.settle()
+            self.story.say(f"of {self.chat.said} chat lines, {heard} deliveries, not one was lost")
         base = self.wishes.url or (chain.metagame if chain is not None else "")
         has = chain.features if chain is not None else frozenset()
         again = [
@@ -304,8 +304,8 @@ class Evening:
             if one.hunting and self.wishes.stand_in:  # a fault broke it off: let the server end
                 words = named(datagram.HELLO, one), named(datagram.GOODBYE, one)
                 await datagram.tell(self.reactor, *self._way_to(one), *words)
-        if self.talk is not None:
-            await self.talk.close()
+        if self.chat is not None:
+            await self.chat.close()
         for wire in (self._direct, *(one.wire for one in self.players)):
             if wire is not None:
                 await wire.close()

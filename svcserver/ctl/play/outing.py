@@ -8,11 +8,11 @@ from typing import Any
 from attrs import define
 
 from svcserver.ctl.play import looting, together
+from svcserver.ctl.play.chat import Chat
 from svcserver.ctl.play.crowd import gather, some_of
 from svcserver.ctl.play.datagram import GOODBYE, HELLO
 from svcserver.ctl.play.looting import GameServer
 from svcserver.ctl.play.player import Place, Player, pause
-from svcserver.ctl.play.talking import Talk
 
 Knock = Callable[[Player, bytes], Awaitable[Any]]
 
@@ -24,7 +24,7 @@ class Outing:
     members: Sequence[Player]
     knock: Knock
     listed: Callable[[Mapping[int, Set[str]]], Awaitable[None]]
-    talk: Talk | None = None
+    chat: Chat | None = None
     server: GameServer | None = None
     progress: bool = False  # the host keeps real progression
     first: str = together.HUNTS[0]
@@ -36,8 +36,8 @@ class Outing:
         await self._some_time(1.0)  # parties do not meet at the same second
         party = await together.party_up(leader, others)
         room = f"Party-{party}"
-        if self.talk is not None:
-            await self.talk.enter(self.members, room)
+        if self.chat is not None:
+            await self.chat.enter(self.members, room)
         places: list[Place] = []
         for number in range(1, hunts + 1):
             if places:
@@ -66,8 +66,8 @@ class Outing:
     async def _play(self, player: Player, number: int, room: str) -> None:
         """What one hunt is for one player: each step at a moment of their own."""
         await self._some_time(0.2)
-        if self.talk is not None:
-            self.talk.say(player, self.members, room)
+        if self.chat is not None:
+            self.chat.say(player, self.members, room)
         if self.server is not None:
             await self.server.loot(player, number)
             await self._some_time(0.2)

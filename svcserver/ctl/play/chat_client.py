@@ -85,7 +85,7 @@ class ChatProtocol(WebSocketClientProtocol):
 
 
 @define(eq=False)
-class Chatter:
+class ChatClient:
     """One player's chat session."""
 
     reactor: Any
@@ -145,7 +145,7 @@ class Chatter:
         """A line for everyone in the room."""
         self._tell("groupchat", self.address_of(room), text)
 
-    def whisper(self, other: Chatter, text: str) -> None:
+    def whisper(self, other: ChatClient, text: str) -> None:
         self._tell("chat", f"{other.player.account}@{self.domain}", text)
 
     def _tell(self, kind: str, to: str, text: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from attrs import define, field
 
 from svcserver.ctl.play.broken import Broken
-from svcserver.ctl.play.chatting import Chatter
+from svcserver.ctl.play.chat_client import ChatClient
 from svcserver.ctl.play.crowd import gather
 from svcserver.ctl.play.player import Player, pause
 from svcserver.ctl.play.timings import Timings
@@ -20,13 +20,13 @@ LOGIN = "chat login"
 
 
 @define(eq=False)
-class Talk:
+class Chat:
     """The chat sessions of all players, and what each of them must have heard."""
 
     reactor: Any
     timings: Timings
-    tag: str  # in every line of this evening: others may talk too
-    chatters: dict[str, Chatter] = field(factory=dict)  # by account
+    tag: str  # in every line of this evening: others may chat too
+    clients: dict[str, ChatClient] = field(factory=dict)  # by account
     said: int = 0
     whispers: int = 0
     _wanted: dict[str, Counter[tuple[str, str]]] = field(factory=dict)
@@ -34,53 +34,53 @@ class Talk:
 
     async def log_in(self, players: Sequence[Player]) -> None:
         for one in players:
-            self.chatters[one.account] = Chatter(self.reactor, one, self._heard)
+            self.clients[one.account] = ChatClient(self.reactor, one, self._heard)
             self._wanted[one.account] = Counter()
-        await gather([self._log_in(self.chatters[one.account]) for one in players], 32)
+        await gather([self._log_in(self.clients[one.account]) for one in players], 32)
 
-    async def _log_in(self, chatter: Chatter) -> None:
+    async def _log_in(self, client: ChatClient) -> None:
         began = self.reactor.seconds()
-        await chatter.log_in()
+        await client.log_in()
         self.timings.note(LOGIN, self.reactor.seconds() - began)
 
     async def enter(self, members: Sequence[Player], room: str) -> None:
         """All of them join; it returns once each is in."""
-        await gather([self.chatters[one.account].enter(room) for one in members])
+        await gather([self.clients[one.account].enter(room) for one in members])
 
     def say(self, speaker: Player, members: Sequence[Player], room: str) -> None:
         """One line, which every member (the speaker too) must hear once."""
-        text, mouth = self._line(f"hello from {speaker.name} <&>"), self.chatters[speaker.account]
+        text, mouth = self._line(f"hello from {speaker.name} <&>"), self.clients[speaker.account]
         for one in members:
             self._wanted[one.account][f"{room}/{mouth.nick}", text] += 1
         mouth.say(room, text)
 
     def whisper(self, speaker: Player, listener: Player) -> None:
         """One line, which the listener alone must hear."""
-        text, mouth = self._line("psst <&>"), self.chatters[speaker.account]
+        text, mouth = self._line("psst <&>"), self.clients[speaker.account]
         self._wanted[listener.account][f"{speaker.account}/{mouth.resource}", text] += 1
         self.whispers += 1
-        mouth.whisper(self.chatters[listener.account], text)
+        mouth.whisper(self.clients[listener.account], text)
 
     async def settle(self) -> int:
         """Wait for what was said so far, then compare; the number of deliveries until now."""
-        for account, chatter in self.chatters.items():
+        for account, client in self.clients.items():
             wanted = self._wanted[account]
-            await chatter.until(lambda c=chatter, w=wanted: w <= c.heard, "a line")  # type: ignore[misc]
+            await client.until(lambda c=client, w=wanted: w <= c.heard, "a line")  # type: ignore[misc]
         await pause(self.reactor, LATE_S)
-        for account, chatter in self.chatters.items():
-            self._compare(chatter, self._wanted[account])
+        for account, client in self.clients.items():
+            self._compare(client, self._wanted[account])
         return sum(wanted.total() for wanted in self._wanted.values())
 
     async def close(self) -> None:
         """Everybody goes."""
-        for one in self.chatters.values():
+        for one in self.clients.values():
             await one.close()
 
-    def _compare(self, chatter: Chatter, wanted: Counter[tuple[str, str]]) -> None:
-        name = chatter.player.name
-        if chatter.refused:
-            raise Broken("chat", f"refused {chatter.refused} lines of {name}")
-        heard = Counter({line: n for line, n in chatter.heard.items() if self.tag in line[1]})
+    def _compare(self, client: ChatClient, wanted: Counter[tuple[str, str]]) -> None:
+        name = client.player.name
+        if client.refused:
+            raise Broken("chat", f"refused {client.refused} lines of {name}")
+        heard = Counter({line: n for line, n in client.heard.items() if self.tag in line[1]})
         if heard != wanted:
             twice = sum((heard - wanted).values())
             lost = sum((wanted - heard).values())

@@ -11,9 +11,9 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl.play.broken import Broken
-from svcserver.ctl.play.chatting import ANSWER_S, ChatProtocol, Chatter
+from svcserver.ctl.play.chat import LATE_S, LINE, Chat
+from svcserver.ctl.play.chat_client import ANSWER_S, ChatClient, ChatProtocol
 from svcserver.ctl.play.player import Player
-from svcserver.ctl.play.talking import LATE_S, LINE, Talk
 from svcserver.ctl.play.timings import Timings
 from svcserver.ctl.play.wire import Wire
 from svcserver.deploy.simulator import EMPTY_S, Guests
@@ -30,14 +30,14 @@ class Server:
     refuses: bool = False
     wires: dict[str, ChatProtocol] = field(factory=dict)  # by account
 
-    def join(self, chatter: Chatter) -> None:
-        wire = self.wires[chatter.player.account] = ChatProtocol()
+    def join(self, client: ChatClient) -> None:
+        wire = self.wires[client.player.account] = ChatProtocol()
         wire.state = ChatProtocol.STATE_OPEN
-        wire.listener = chatter.listener
-        setattr(wire, "sendMessage", lambda frame: self.heard(chatter, frame.decode()))  # noqa: B010
-        chatter._wire = wire
+        wire.listener = client.listener
+        setattr(wire, "sendMessage", lambda frame: self.heard(client, frame.decode()))  # noqa: B010
+        client._wire = wire
 
-    def heard(self, speaker: Chatter, frame: str) -> None:
+    def heard(self, speaker: ChatClient, frame: str) -> None:
         found = TO.search(frame)
         if found is None:
             return
@@ -61,16 +61,16 @@ class TalkTests(SynchronousTestCase):
         self.timings = Timings()
 
     def evening(self, server: Server) -> Deferred[int]:
-        talk = Talk(self.clock, self.timings, "tag1")
+        chat = Chat(self.clock, self.timings, "tag1")
         players = [self.player(name) for name in ("Ada", "Bo", "Cleo")]
         for one in players:
-            chatter = talk.chatters[one.account] = Chatter(self.clock, one, talk._heard)
-            talk._wanted[one.account] = Counter()
-            server.join(chatter)
+            client = chat.clients[one.account] = ChatClient(self.clock, one, chat._heard)
+            chat._wanted[one.account] = Counter()
+            server.join(client)
         for one in players:
-            talk.say(one, players, "City-tag1")
-        talk.whisper(players[0], players[1])
-        settled = Deferred.fromCoroutine(talk.settle())
+            chat.say(one, players, "City-tag1")
+        chat.whisper(players[0], players[1])
+        settled = Deferred.fromCoroutine(chat.settle())
         self.clock.pump([LATE_S] * int(ANSWER_S / LATE_S + 10))
         return settled
 
