@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +67,6 @@ from svcserver.metagame.belongings.inventory.sizes import Size
 from svcserver.metagame.belongings.loadouts.routes import Loadouts
 from svcserver.metagame.belongings.loadouts.rules import load as load_loadout_defaults
 from svcserver.metagame.belongings.savehistory.routes import SaveHistory
-from svcserver.metagame.belongings.savehistory.rules import Retention
 from svcserver.metagame.belongings.savehistory.store import Thinning
 from svcserver.metagame.belongings.shop.catalogue import load as load_catalogue
 from svcserver.metagame.belongings.shop.routes import ClosedStore, Store
@@ -89,11 +87,12 @@ from svcserver.metagame.owner.management.server_status import ServerStatus
 from svcserver.metagame.owner.status.banner import Banner
 from svcserver.metagame.owner.status.build import Build
 from svcserver.metagame.owner.status.fixed import FixedReplies
+from svcserver.metagame.play.matchmaking.acts import MatchmakingActs
 from svcserver.metagame.play.matchmaking.deploy_client import DeployClient
 from svcserver.metagame.play.matchmaking.launch_keys import LaunchKeys
 from svcserver.metagame.play.matchmaking.launches import Launches
 from svcserver.metagame.play.matchmaking.launching import Launching
-from svcserver.metagame.play.matchmaking.routes import Matchmaking
+from svcserver.metagame.play.matchmaking.routes import MatchmakingRoutes
 from svcserver.metagame.play.matchmaking.rules import Matchmaker
 from svcserver.metagame.play.presence.online import Online, OnlineInMemory
 from svcserver.metagame.play.presence.routes import Presence
@@ -181,7 +180,7 @@ class Metagame:
         self._join()
 
     def _join(self) -> None:
-        """Who hears of what; the chat joins in ``join_chat``."""
+        """Who hears of what; ``chat_ports.chat_part`` adds the chat."""
         news, now = self.news, self.now
         news.heard.connect(lambda one: self.parties.hear(one.account_id, now()))
         news.heard.connect(lambda one: self.guilds.activity.hear(one.account_id, now()))
@@ -217,7 +216,7 @@ class Metagame:
 
     def _belongings(self) -> Iterator[Feature]:
         settings, ledger, now = self.settings, self.ledger, self.now
-        thin, granted = self._thinning, settings.entitlements_default
+        thin, granted = Thinning.of(settings), settings.entitlements_default
         catalogue = load_catalogue(repeatable=settings.store_repeatable_tokens)
         yield Characters(
             self.data,
@@ -241,14 +240,6 @@ class Metagame:
             thin.loadouts if thin is not None else None,
         )
         yield SaveHistory(ledger, now)
-
-    @cached_property
-    def _thinning(self) -> Thinning | None:
-        keep = self.settings.save_history_keep
-        if keep is None:
-            return None
-        hourly, daily = self.settings.save_history_hourly, self.settings.save_history_daily
-        return Thinning(Retention(keep, hourly, daily))
 
     def _achievements(self) -> Iterator[Feature]:
         settings, ledger, now, events = self.settings, self.ledger, self.now, self.events
@@ -292,7 +283,8 @@ class Metagame:
         launching = Launching(self.matchmaker, self.deploy, self.clock, self.now)
         heard, now = self.news.heard, self.now
         yield Presence(self.online, heard, now)
-        yield Matchmaking(self.settings, self.matchmaker, launching, self.parties, heard, now)
+        acts = MatchmakingActs(self.matchmaker, launching, self.parties, heard, now)
+        yield MatchmakingRoutes(self.settings, acts)
 
     def _owner(self) -> Iterator[Feature]:
         settings, now = self.settings, self.now
@@ -322,13 +314,8 @@ class Metagame:
         if settings.log_bodies:
             bodies = BodyLog(Path(settings.body_log_file), settings.body_log_per_path, self.now)
             observers = (*observers, bodies.check())
-        gate = Gate(
-            settings,
-            self.tokens,
-            self.directory,
-            Origin(settings, is_own_address),
-            Attempts(self.now, self.counters),
-        )
+        origin, attempts = Origin(settings, is_own_address), Attempts(self.now, self.counters)
+        gate = Gate(settings, self.tokens, self.directory, origin, attempts)
         traces = not settings.production
         door = FrontDoor(
             gate, settings, traces=traces, observers=observers, unmatched=gate.unmatched
@@ -347,12 +334,10 @@ class Metagame:
 
     def metrics(self, reactor: Any) -> IService | None:
         """The figures on loopback; None while METRICS_PORT is unset."""
-        settings = self.settings
-        if settings.metrics_port is None:
-            return None
-        health = self.health if settings.backend_health else None
+        port = self.settings.metrics_port
+        health = self.health if self.settings.backend_health else None
         known = figures(self.online, self.now, health)
-        return metrics(reactor, "metagame", settings.metrics_port, known, self.counters)
+        return metrics(reactor, "metagame", port, known, self.counters) if port else None
 
     def chat(self, environ: dict[str, str], reactor: Any) -> IService | None:
         """The chat, joined to the game's news; None without CHAT=1."""

@@ -17,6 +17,7 @@ from svcserver.metagame.belongings.characters.store import (
 )
 from svcserver.metagame.belongings.loadouts.store import LOADOUT_ELEMENTS, LOADOUT_SAVES, ids_in
 from svcserver.metagame.belongings.savehistory.rules import Retention, Save, thinned
+from svcserver.metagame.settings import Settings
 
 _C, _S, _L, _E = CHARACTERS.c, CHARACTER_SAVES.c, LOADOUT_SAVES.c, LOADOUT_ELEMENTS.c
 _CHARACTER: Any = bindparam("character")
@@ -90,6 +91,14 @@ class Thinning:
     """Drops what need not be kept; runs in the transaction of a save, after it."""
 
     retention: Retention
+
+    @classmethod
+    def of(cls, settings: Settings) -> Thinning | None:
+        """None while SAVE_HISTORY_KEEP is not set."""
+        keep = settings.save_history_keep
+        if keep is None:
+            return None
+        return cls(Retention(keep, settings.save_history_hourly, settings.save_history_daily))
 
     def characters(self, tx: Connection, character_id: CharacterId, now: float) -> None:
         """Thin a character's history. The newest save is always kept."""

@@ -1,0 +1,123 @@
+"""Candidates as they are sent and as the client reads them. Spec: 1 §4 Matchmaking."""
+
+from __future__ import annotations
+
+from typing import NotRequired, TypedDict
+
+from attrs import frozen
+
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.json import Json
+from svcserver.kernel.launch_requests import ISLAND, LaunchRequest, check
+from svcserver.kernel.shapes import Lenient, TextWithNul, camel_case, spelled
+from svcserver.metagame.play.matchmaking.matches import Entry, State
+
+PERIOD_MS = 10_000
+PINGS = 5
+PONG = b"<!DOCTYPE html><html><body>pong</body></html>"
+
+
+@spelled(camel_case)
+@frozen
+class CandidateWish:
+    """Which world or hunt; the game sends more, of which nothing is read."""
+
+    game_mode: TextWithNul | None = None
+    game_args: TextWithNul | None = None
+    player_hunt_id: TextWithNul | None = None
+
+    def checked(self) -> LaunchRequest:
+        """In the form in which it may be launched; raises Malformed."""
+        return check(self.game_mode, self.game_args, self.player_hunt_id)
+
+
+@spelled(camel_case)
+@frozen
+class AliveWish:
+    """Who is expected."""
+
+    player_ids: Lenient[tuple[Json, ...]] = ()
+
+
+class JoinReply(TypedDict):
+    """A new candidate; always MATCHING, the address is learned from the status poll."""
+
+    candidateId: str
+    gameMode: str
+    huntId: str
+    status: str
+    statusReason: None
+
+
+class GameServerInfo(TypedDict):
+    """Where to go; the session's id is the candidate's."""
+
+    buildId: str
+    gameSessionId: str
+    host: str
+    port: int
+
+
+class StandingReply(TypedDict):
+    """``status`` is MATCHING, FAILED or, with ``serverInfo``, IN_PROGRESS."""
+
+    candidateId: str
+    candidateStatusPeriodMillis: int
+    gameMode: str
+    huntId: str
+    playerStates: dict[str, dict[str, Json]]
+    serverInfo: NotRequired[GameServerInfo]
+    status: str
+    statusDuration: float
+    statusReason: None
+
+
+class AliveReply(TypedDict):
+    """The same list."""
+
+    expectedPlayerIds: list[Json]
+
+
+def show_joined(entry: Entry) -> JoinReply:
+    """The reply of both joins."""
+    return {
+        "candidateId": entry.candidate_id,
+        "gameMode": entry.mode,
+        "huntId": entry.hunt_id,
+        "status": State.MATCHING.value,
+        "statusReason": None,
+    }
+
+
+def show_standing(
+    player: AccountId, entry: Entry, state: State, changelist: str
+) -> dict[str, Json]:
+    """The reply of a status poll, its keys in the order that the client was proven with."""
+    match = entry.match
+    in_party = match.party_id is not None
+    reply: dict[str, Json] = {
+        "candidateId": entry.candidate_id,
+        "candidateStatusPeriodMillis": PERIOD_MS,
+        "gameMode": entry.mode if in_party else ISLAND,
+        "huntId": entry.hunt_id,
+        "playerStates": {one: {} for one in (match.players if in_party else [player])},
+    }
+    if state is State.IN_PROGRESS and match.server is not None:
+        reply["serverInfo"] = {
+            "buildId": f"{changelist}_1.4.4_shipping",
+            "gameSessionId": entry.candidate_id,
+            "host": match.server.host,
+            "port": match.server.port,
+        }
+    return reply | {"status": state.value, "statusDuration": 0.0, "statusReason": None}
+
+
+def show_regions(target: str) -> dict[str, Json]:
+    """One region: the ping address of the settings."""
+    payload: dict[str, Json] = {
+        "maxPingingStepTime": 3,
+        "pingCount": PINGS,
+        "pingFrequency": 0.25,
+        "regionUrls": [target] if target else [],
+    }
+    return {"code": 200, "message": "success", "payload": payload}
