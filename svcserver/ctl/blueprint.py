@@ -116,6 +116,8 @@ AUTH_SIGNING_PUBKEY_B64={secrets.signing.public}
 # NONE: nobody may register. INVITECODE: with a code (svcctl invite create). OPEN: anybody.
 REGISTRATION_MODE=INVITECODE
 DATABASE_URL=sqlite:///{plan.folder / "svc.db"}
+# of each character: so many newest saves, the last of 48 hours and of 30 days; without it all
+SAVE_HISTORY_KEEP=100
 {_shielded(plan)}SERVER_NAME=Game Server
 MATCHMAKING_MODE=DEPLOYSERVER
 DEPLOYSERVER_URL=127.0.0.1:{ports.deploy}

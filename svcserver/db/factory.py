@@ -11,6 +11,13 @@ from svcserver.db.postgres import PostgresLedger
 from svcserver.db.sqlite import SqliteLedger
 
 
-def ledger_for(engine: Engine, reactor: Any) -> SqliteLedger | PostgresLedger:
-    """The ledger that suits the engine's back-end: a ``Service`` that is a ``Ledger``."""
-    return SqliteLedger(engine, reactor) if is_sqlite(engine) else PostgresLedger(engine, reactor)
+def ledger_for(engine: Engine, reactor: Any, reserve: int = 0) -> SqliteLedger | PostgresLedger:
+    """The ledger that suits the engine's back-end: a ``Service`` that is a ``Ledger``.
+
+    ``reserve``: bytes that SQLite leaves free on its disk.
+    """
+    return (
+        SqliteLedger(engine, reactor, reserve)
+        if is_sqlite(engine)
+        else PostgresLedger(engine, reactor)
+    )

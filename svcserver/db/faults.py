@@ -16,6 +16,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.db.engine import describe
+from svcserver.db.space import NoRoom
 from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.throttle import Throttle
 
@@ -45,11 +46,14 @@ _POSTGRES = {
     "58": "PostgreSQL's disk fails: look at its log",
     "XX": "it is damaged: look at PostgreSQL's log",
 }
+_NO_ROOM = "less than DISK_RESERVE_MB is left on its disk: make room"
 _NO_STATE = "it does not answer: is PostgreSQL running?"
 
 
 def cure_of(why: BaseException | None) -> str | None:
     """What an operator can do about it; None for what is no fault of the database."""
+    if isinstance(why, NoRoom):
+        return _NO_ROOM
     origin: Any = why.orig if isinstance(why, DBAPIError) else why
     if isinstance(origin, sqlite3.Error):
         name = getattr(origin, "sqlite_errorname", "") or ""
@@ -61,6 +65,12 @@ def cure_of(why: BaseException | None) -> str | None:
         gone = why.connection_invalidated or isinstance(why, OperationalError)
         return _NO_STATE if gone else None
     return next((cure for start, cure in _POSTGRES.items() if state.startswith(start)), None)
+
+
+def is_full(why: BaseException | None) -> bool:
+    """Whether SQLite or the reserve says that there is no room."""
+    origin: Any = why.orig if isinstance(why, DBAPIError) else why
+    return isinstance(why, NoRoom) or getattr(origin, "sqlite_errorname", "") == "SQLITE_FULL"
 
 
 @define

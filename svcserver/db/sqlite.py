@@ -7,6 +7,7 @@ latency, a busy one its throughput (docs/performance.md has the figures).
 from __future__ import annotations
 
 import sqlite3
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
@@ -18,8 +19,9 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.db.fast_execute import FastConnection, Plans
-from svcserver.db.faults import Faults
+from svcserver.db.faults import Faults, is_full
 from svcserver.db.ledger import Work
+from svcserver.db.space import Reserve
 from svcserver.kernel.refusals import Unavailable
 
 log = Logger()
@@ -30,18 +32,28 @@ Outcome = tuple[Deferred[Any], Any]
 
 ENOUGH = 128  # jobs of one transaction; more only make the first wait longer
 MAX_WAITING = 10_000
+EMPTY_EVERY_S = 10.0  # between two tries to make room in the write-ahead log
 
 
 class Worker:
     """A thread that owns one connection and runs what is queued, a batch at a time."""
 
-    def __init__(self, name: str, connection: Connection, reactor: Any, *, writes: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        connection: Connection,
+        reactor: Any,
+        *,
+        writes: bool,
+        reserve: Reserve | None = None,
+    ) -> None:
         self._connection = connection
         self._tx: Any = FastConnection(connection, Plans())
         self._raw: Any = connection.connection.dbapi_connection
         self._reactor = reactor
         self._faults = Faults(reactor.seconds)
-        self._writes = writes
+        self._writes, self._reserve = writes, reserve
+        self._empty_again_at = 0.0
         self._gathered: list[Job] = []
         self._queue: SimpleQueue[list[Job] | None] = SimpleQueue()
         self._waiting = 0
@@ -105,18 +117,46 @@ class Worker:
 
     def _transact(self, batch: list[Job]) -> list[Outcome]:
         try:
-            self._begin()
-            outcomes = self._together(batch)
-            if outcomes is None:
-                self._begin()
-                outcomes = [(done, self._alone(work)) for done, work in batch]
-            self._raw.execute("COMMIT")
-        except Exception:
+            return self._commit(batch)
+        except Exception as why:
             # The disk refused the whole batch (full, I/O error, locked): nobody was saved.
             failure = Failure()
-            outcomes = [(done, failure) for done, _ in batch]
             self._give_up()
+            if is_full(why) and self._emptied():
+                try:
+                    return self._commit(batch)
+                except Exception:
+                    failure = Failure()
+                    self._give_up()
+        return [(done, failure) for done, _ in batch]
+
+    def _commit(self, batch: list[Job]) -> list[Outcome]:
+        if self._reserve is not None:
+            self._reserve.check()
+        self._begin()
+        outcomes = self._together(batch)
+        if outcomes is None:
+            self._begin()
+            outcomes = [(done, self._alone(work)) for done, work in batch]
+        self._raw.execute("COMMIT")
         return outcomes
+
+    def _emptied(self) -> bool:
+        """Whether the write-ahead log was moved into the file, which lets it begin anew.
+
+        It may have grown to a hundred megabytes; what it holds twice is room for what waits.
+        """
+        now = self._reactor.seconds()
+        if not self._writes or now < self._empty_again_at:
+            return False
+        self._empty_again_at = now + EMPTY_EVERY_S
+        try:
+            held_up = self._raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        except sqlite3.Error:
+            return False  # what is told is the failure that led here
+        if self._reserve is not None:
+            self._reserve.look_again()
+        return not held_up
 
     def _begin(self) -> None:
         """A new transaction; what is left of another is undone."""
@@ -184,8 +224,11 @@ class Worker:
 class SqliteLedger(Service):
     """The Ledger on a SQLite file."""
 
-    def __init__(self, engine: Engine, reactor: Any) -> None:
+    def __init__(self, engine: Engine, reactor: Any, reserve: int = 0) -> None:
         self._engine = engine
+        file = engine.url.database
+        folder = Path(file).parent if file and file != ":memory:" else None
+        self._reserve = Reserve(folder, reserve, reactor.seconds) if folder else None
         self._reactor = reactor
         self._writer: Worker | None = None
         self._reader: Worker | None = None
@@ -193,7 +236,7 @@ class SqliteLedger(Service):
     def startService(self) -> None:
         """Open both connections now, so that a failure ends the start."""
         Service.startService(self)
-        self._writer = self._worker("database-writer", writes=True)
+        self._writer = self._worker("database-writer", reserve=self._reserve, writes=True)
         self._reader = self._worker("database-reader", writes=False)
         self._writer.start()
         self._reader.start()
@@ -212,10 +255,10 @@ class SqliteLedger(Service):
         """See ``Ledger.write``; here all take turns."""
         return self._writer.submit(work) if self._writer is not None else _closed()
 
-    def _worker(self, name: str, *, writes: bool) -> Worker:
+    def _worker(self, name: str, *, writes: bool, reserve: Reserve | None = None) -> Worker:
         # AUTOCOMMIT: the worker says BEGIN and COMMIT itself, SQLAlchemy must not
         connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        return Worker(name, connection, self._reactor, writes=writes)
+        return Worker(name, connection, self._reactor, writes=writes, reserve=reserve)
 
 
 def _closed() -> Deferred[Any]:

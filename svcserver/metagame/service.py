@@ -252,7 +252,8 @@ class Metagame:
         strict = settings.escalation_strict
         yield EscalationRoutes(settings, EscalationActs(registry.load(), strict, ledger, events))
         yield CooldownRoutes(settings, CooldownActs(ledger, now, events, settings.achievements_max))
-        yield BountyRoutes(settings, load_game_data(), BountyActs(ledger, now, events))
+        most = settings.bounties_max_bytes
+        yield BountyRoutes(settings, load_game_data(), BountyActs(ledger, now, events, most))
         yield EncounterRoutes(EncounterActs(self.data, settings.achievements_max))
         yield BreadcrumbRoutes(BreadcrumbActs(self.data, settings.breadcrumbs_max_bytes))
 
@@ -374,7 +375,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
     settings = options.settings
     top = house(reactor, production=settings.production, level=settings.log_level)
     engine = open_database(NAME, settings)
-    ledger = ledger_for(engine, reactor)
+    ledger = ledger_for(engine, reactor, settings.disk_reserve_mb << 20)
     pool = HTTPConnectionPool(reactor)
     http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
     game = Metagame(settings, ledger, reactor, MonotonicClock().now, http)

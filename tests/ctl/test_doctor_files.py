@@ -10,11 +10,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest import mock
 
+from svcserver.ctl.doctor.machine import Room
 from svcserver.db import migrations
 from svcserver.db.engine import database_url, make_engine
 from svcserver.edge.certificate import make_pair, write_pair
 from svcserver.kernel.secrets import hex_token
-from tests.ctl.patients import DoctorCase
+from tests.ctl.patients import GB, DoctorCase, Quiet
 from tests.support.postgres import fresh_database
 
 
@@ -123,6 +124,17 @@ class DatabaseTests(DoctorCase):
         migrations.upgrade(engine, migrations.revisions()[0])
         engine.dispose()
         self.finds("this version wants", "svcctl db upgrade")
+
+    def test_on_a_disk_of_its_own_that_has_less_than_the_reserve(self) -> None:
+        elsewhere = self.folder / "disk"
+        elsewhere.mkdir()
+        (self.folder / "svc.db").rename(elsewhere / "svc.db")
+        self.plant("metagame", "DATABASE_URL", f"sqlite:///{elsewhere / 'svc.db'}")
+        self.plant("metagame", "DISK_RESERVE_MB", "1048576")
+        roomy = Quiet(disk=Room(4096 * GB, 2048 * GB))
+        self.assertEqual(self.wrong(roomy), [])
+        lines = self.wrong(Quiet(disk=Room(4096 * GB, 512 * GB)))
+        self.assertTrue(any("nothing is saved" in one and "make room" in one for one in lines))
 
     def test_empty(self) -> None:
         self.plant("metagame", "DATABASE_URL", f"sqlite:///{self.folder / 'new.db'}")

@@ -55,6 +55,10 @@ class InitTests(SynchronousTestCase):
         settings, _ = load(MetagameSettings, self.values("metagame"))
         self.assertEqual(check_metagame(settings), [])
 
+    def test_old_saves_are_thinned_out(self) -> None:
+        settings, _ = load(MetagameSettings, self.values("metagame"))
+        self.assertEqual(settings.save_history_keep, 100)
+
     def test_secrets_are_for_the_owner_alone(self) -> None:
         for one in self.folder.iterdir():
             mode = one.stat().st_mode & 0o777

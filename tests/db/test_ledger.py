@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
+from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
@@ -30,6 +31,7 @@ from svcserver.db import postgres
 from svcserver.db import transaction as transactions
 from svcserver.db.engine import database_url, make_engine
 from svcserver.db.factory import ledger_for
+from svcserver.db.space import Reserve
 from svcserver.db.sqlite import MAX_WAITING
 from svcserver.db.transaction import transaction
 from svcserver.kernel.refusals import Conflict, Unavailable
@@ -66,6 +68,27 @@ class Stubborn:
             self.left -= 1
             error = sqlite3.OperationalError("disk I/O error")
             error.sqlite_errorname = "SQLITE_IOERR"
+            raise error
+        return self.raw.execute(sql)
+
+
+class FullDisk:
+    """SQLite's connection on a disk without room, until its log is emptied."""
+
+    def __init__(self, raw: Any, *, helps: bool = True) -> None:
+        self.raw, self.helps, self.full, self.emptied = raw, helps, True, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.raw, name)
+
+    def execute(self, sql: str) -> Any:
+        if sql == "PRAGMA wal_checkpoint(TRUNCATE)":
+            self.emptied += 1
+            self.full = not self.helps
+        if sql == "COMMIT" and self.full:
+            self.raw.execute("ROLLBACK")
+            error = sqlite3.OperationalError("database or disk is full")
+            error.sqlite_errorname = "SQLITE_FULL"
             raise error
         return self.raw.execute(sql)
 
@@ -205,6 +228,35 @@ class SqliteBatchTests(LedgerCase):
         self.assertEqual(len(self.flushLoggedErrors(sqlite3.OperationalError)), 1)
         self.wait(self.ledger.write(add(2)))
         self.assertEqual(self.wait(self.ledger.read(names)), ["2"])
+
+    def writer(self) -> Any:
+        ledger: Any = self.ledger
+        return ledger._writer
+
+    def test_a_full_disk_whose_log_can_be_emptied_refuses_nothing(self) -> None:
+        self.writer()._raw = disk = FullDisk(self.writer()._raw)
+        self.wait(self.ledger.write(add(1)))
+        self.assertEqual((disk.emptied, self.wait(self.ledger.read(names))), (1, ["1"]))
+
+    def test_emptying_the_log_in_vain_is_not_tried_for_every_write(self) -> None:
+        self.writer()._raw = disk = FullDisk(self.writer()._raw, helps=False)
+        for number in range(3):
+            asked = self.ledger.write(add(number))
+            self.reactor.wait_for(asked)
+            self.failureResultOf(asked, Unavailable)
+        self.assertEqual(disk.emptied, 1)
+
+    def test_a_disk_below_the_reserve_refuses_writes_and_serves_reads(self) -> None:
+        left = [0]
+        reserve = Reserve(Path("/"), 1, self.reactor.seconds, lambda folder: left[0])
+        self.writer()._reserve = reserve
+        asked = self.ledger.write(add(1))
+        self.reactor.wait_for(asked)
+        self.failureResultOf(asked, Unavailable)
+        self.assertEqual(self.wait(self.ledger.read(names)), [])
+        left[0] = 1
+        reserve.look_again()
+        self.wait(self.ledger.write(add(2)))
 
     def run_beside(self, before_it_fails: Any) -> tuple[list[int], int]:
         """Two jobs with a failing one between them: how many things each saw, each time it ran."""

@@ -165,7 +165,8 @@ def room(case: Case) -> Iterator[Finding]:
     """Disk, open files and memory."""
     found = case.machine.room(case.folder)
     what = f"the disk of {case.folder} has {found.free // MB} MB left"
-    if found.free < LEAST_DISK:
+    reserve = case.metagame.disk_reserve_mb * MB if case.metagame is not None else 0
+    if found.free < max(LEAST_DISK, reserve):
         yield Finding("host", f"{what}: soon nothing can be saved", "make room")
     elif found.free < LOW_DISK * found.total:
         yield Finding.note("host", what, "make room before it is full")

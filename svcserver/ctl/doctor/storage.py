@@ -36,6 +36,8 @@ def storage(case: Case) -> Iterator[Finding]:
     if file is not None:
         unusable = list(_file(case, file))
         yield from unusable
+        if file.parent != case.folder:
+            yield from _room(case, file)
         if unusable:
             return
     yield from _inside(case, url)
@@ -56,6 +58,14 @@ def _file(case: Case, file: Path) -> Iterator[Finding]:
     if faults:
         cure = "stop the metagame and restore a backup with svcctl db restore FILE"
         yield Finding("database", f"{file} is damaged ({faults[0]})", cure)
+
+
+def _room(case: Case, file: Path) -> Iterator[Finding]:
+    reserve = case.metagame.disk_reserve_mb if case.metagame is not None else 0
+    left = case.machine.room(file.parent).free >> 20
+    if left < reserve:  # of the host's own folder the machine's part tells
+        what = f"the disk of {file} has {left} MB left: nothing is saved"
+        yield Finding("database", what, f"make room: DISK_RESERVE_MB keeps {reserve} MB free")
 
 
 def _inside(case: Case, url: URL) -> Iterator[Finding]:

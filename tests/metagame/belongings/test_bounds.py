@@ -175,6 +175,21 @@ class AchievementBoundTests(Bounded):
             self.assertEqual(grant(track=one).status, 200)
         self.assertEqual(grant(track="Y").status, 409)
 
+    def test_the_bounty_board(self) -> None:
+        self.start(BOUNTIES_MAX_BYTES="200")
+
+        def update(name: str, slot: int, more: str = "", **draft: Any) -> int:
+            one = {"bounty_id": name, "slot_index": slot, "drafted_timestamp": "x", "more": more}
+            return self.server("POST", "/bounty/{id}", json={"bounties": [one], **draft}).status
+
+        self.assertEqual(update("A", 1), 200)
+        before = self.asks("GET", f"/bounty/{self.ann.player.id}").json
+        self.assertEqual(update("B", 2, "x" * 200), 409)
+        self.assertEqual(update("A", 1, "x" * 200), 409)
+        self.assertEqual(update("B", 2, draft_data={"a": "x" * 200}), 409)
+        self.assertEqual(self.asks("GET", f"/bounty/{self.ann.player.id}").json, before)
+        self.assertEqual([update("B", 2), update("C", 3), update("C", 2)], [200, 409, 200])
+
     def test_entitlements(self) -> None:
         def grant(name: str) -> int:
             return self.server("POST", "/entitlementv2/{id}", json={"entitlement": name}).status

@@ -27,6 +27,7 @@ class BountyActs:
     ledger: Ledger
     now: Callable[[], float]
     log: EventLog
+    most_bytes: int
 
     async def read(self, account_id: AccountId) -> Answer:
         """The stored board."""
@@ -38,7 +39,9 @@ class BountyActs:
         def work(tx: Connection, notes: list[str]) -> Answer:
             sent, now = call.body.read(), iso(self.now())
             wanted = [one.bounty(now) for one in sent.bounties or ()]
-            rules.update(SqlBounties(tx), account_id, wanted, sent.draft_data, notes)
+            rules.update(
+                SqlBounties(tx), account_id, wanted, sent.draft_data, notes, self.most_bytes
+            )
             return _shown(tx, account_id)
 
         return await self.log.write(call, account_id, work)

@@ -7,8 +7,12 @@ from typing import Any, Protocol
 
 from attrs import frozen
 
+from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
+from svcserver.kernel.refusals import Conflict
+
+MAX_BYTES = 262_144
 
 NO_DRAFT: Mapping[str, Json] = {
     "current_draft_choices": [],
@@ -47,9 +51,14 @@ def update(
     wanted: Iterable[Bounty],
     draft: Mapping[str, Json] | None,
     notes: list[str],
+    most: int = MAX_BYTES,
 ) -> None:
-    """Upsert by id; absent bounties stay, and so does the draft when there is none."""
-    stored = board.bounties(account_id)
+    """Upsert by id; absent bounties stay, and so does the draft when there is none.
+
+    Raises Conflict for a board that grows beyond ``most`` bytes, or such a draft.
+    """
+    before_all = board.bounties(account_id)
+    stored = dict(before_all)
     for sent in wanted:
         before = stored.get(sent.id)
         if before is not None and sent.version < before.version:
@@ -60,13 +69,31 @@ def update(
             for other in stored.values()
             if other.id != sent.id and sent.slot is not None and other.slot == sent.slot
         ]
-        board.drop(account_id, pushed)
         for other in pushed:
             del stored[other]
-        board.keep(account_id, sent)
         stored[sent.id] = sent
+    _check_size(before_all, stored, draft, most)
+    board.drop(account_id, [one for one in before_all if one not in stored])
+    for name, one in stored.items():
+        if before_all.get(name) is not one:
+            board.keep(account_id, one)
     if draft is not None:
         board.keep_draft(account_id, draft)
+
+
+def _check_size(
+    before: Mapping[str, Bounty],
+    after: Mapping[str, Bounty],
+    draft: Mapping[str, Json] | None,
+    most: int,
+) -> None:
+    size = _size(after)
+    if (size > most and size > _size(before)) or len(json.dump(draft)) > most:
+        raise Conflict("the bounty board holds as much as it may")
+
+
+def _size(bounties: Mapping[str, Bounty]) -> int:
+    return len(json.dump([one.sent for one in bounties.values()]))
 
 
 def in_order(bounties: Iterable[Bounty]) -> list[Bounty]:

@@ -1,0 +1,57 @@
+"""Room on the disk of a SQLite file: a reserve that writes leave alone.
+
+A disk that is really full takes more with it than saves: the log, the check of a backup, the
+log-ins of whoever should make room. So writes are refused while there is still a little left.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from attrs import define, field
+
+LOOK_S = 1.0
+
+
+class NoRoom(Exception):
+    """The disk has less room than the reserve."""
+
+
+def free_bytes(folder: Path) -> int:
+    """What a program that is not root may still write to the disk of ``folder``."""
+    return shutil.disk_usage(folder).free
+
+
+@define
+class Reserve:
+    """Looks at most once a second whether so many ``bytes`` are free; 0: never."""
+
+    folder: Path
+    bytes: int
+    seconds: Callable[[], float]
+    free: Callable[[Path], int] = free_bytes
+    _looked: float | None = field(default=None, init=False)
+    _short: str = field(default="", init=False)
+
+    def check(self) -> None:
+        """Raises NoRoom while less is free."""
+        now = self.seconds()
+        if self.bytes and (self._looked is None or now - self._looked >= LOOK_S):
+            self._looked, self._short = now, self._look()
+        if self._short:
+            raise NoRoom(self._short)
+
+    def look_again(self) -> None:
+        """Somebody may have made room."""
+        self._looked = None
+
+    def _look(self) -> str:
+        try:
+            left = self.free(self.folder)
+        except OSError:
+            return ""  # whoever writes will say what is wrong there
+        if left >= self.bytes:
+            return ""
+        return f"the disk of {self.folder} has {left >> 20} MB left"
