@@ -22,7 +22,7 @@ LATER = "temporary-auth-failure"
 MAX_CONNECTIONS = 3  # per account, those not yet bound among them
 MAX_BOUND = 2  # sessions per account
 OURS = ("shutdown", "revoked", "full")  # nothing that the account did
-HELD = ("replaced", "abuse", "size", "backlog")  # ended for cause: the account waits
+CAUSES = ("replaced", "abuse", "size", "backlog")  # ended for cause: the account waits
 
 
 @define
@@ -131,8 +131,8 @@ class Entrance:
         if session.account and over.reason not in OURS:
             if not over.was_bound:
                 self.lockout.never_bound(session.account, now)
-            elif over.reason in HELD:
-                self.lockout.hold(session.account, now)
+            elif over.reason in CAUSES:
+                self.lockout.let_wait(session.account, now)
         person = self.people.get(session.account)
         if person is not None and session in person.sessions:
             person.sessions.remove(session)

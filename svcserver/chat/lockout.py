@@ -17,24 +17,24 @@ from svcserver.kernel.rates import Windows
 
 FAILURES = 10
 FAILURE_WINDOW_S = 600.0
-FAILURE_HOLD_S = 600.0
+LOCKOUT_S = 600.0
 NEVER_BOUND = 3
-HOLD_S = 60.0
-MAX_HELD = 65_536
+WAIT_S = 60.0
+MAX_KEYS = 65_536
 
 
 @define
 class _Until:
-    """Keys that are held until a time; the longest known are forgotten first."""
+    """Keys that count until a time; the longest known are forgotten first."""
 
     _until: OrderedDict[str, float] = field(factory=OrderedDict, init=False)
 
-    def holds(self, key: str, now: float) -> bool:
+    def lasts(self, key: str, now: float) -> bool:
         return self._until.get(key, now) > now
 
-    def hold(self, key: str, until: float) -> None:
+    def start(self, key: str, until: float) -> None:
         self._until[key] = max(until, self._until.pop(key, until))
-        while len(self._until) > MAX_HELD:
+        while len(self._until) > MAX_KEYS:
             self._until.popitem(last=False)
 
 
@@ -53,29 +53,29 @@ class Lockout:
 
     def locked(self, account: AccountId, address: str, now: float) -> bool:
         """Whether a login there that fails again is neither told why nor counted."""
-        return any(self._locked.holds(key, now) for key in _keys(account, address))
+        return any(self._locked.lasts(key, now) for key in _keys(account, address))
 
     def failed(self, account: AccountId, address: str, now: float) -> None:
         """Count a failed login."""
         for key in _keys(account, address):
             self._failures.note(key, now)
             if self._failures.full(key, now):
-                self._locked.hold(key, now + FAILURE_HOLD_S)
+                self._locked.start(key, now + LOCKOUT_S)
 
     def waits(self, account: AccountId, now: float) -> bool:
         """Whether the account must wait, its valid token too."""
-        return self._waiting.holds(account.lower(), now)
+        return self._waiting.lasts(account.lower(), now)
 
     def never_bound(self, account: AccountId, now: float) -> None:
         """Count a login whose connection ended without a session."""
         key = account.lower()
         self._unbound.note(key, now)
         if self._unbound.full(key, now):
-            self.hold(account, now)
+            self.let_wait(account, now)
 
-    def hold(self, account: AccountId, now: float) -> None:
+    def let_wait(self, account: AccountId, now: float) -> None:
         """Let the account wait a minute after its session was ended for cause."""
-        self._waiting.hold(account.lower(), now + HOLD_S)
+        self._waiting.start(account.lower(), now + WAIT_S)
 
 
 def _keys(account: AccountId, address: str) -> list[str]:

@@ -65,14 +65,14 @@ class LockoutTests(SynchronousTestCase):
         self.assertEqual(self.locked(600), (False, False))
 
     def test_a_longer_hold_is_not_shortened(self) -> None:
-        self.lockout.hold(ME, 30)
-        self.lockout.hold(ME, 1)
+        self.lockout.let_wait(ME, 30)
+        self.lockout.let_wait(ME, 1)
         self.assertTrue(self.lockout.waits(ME, 89))
 
     def test_when_too_many_are_held_the_longest_held_is_forgotten(self) -> None:
-        self.patch(lockout, "MAX_HELD", 2)
+        self.patch(lockout, "MAX_KEYS", 2)
         for number in (1, 2, 3):
-            self.lockout.hold(account(number), number)
+            self.lockout.let_wait(account(number), number)
         self.assertEqual(
             [self.lockout.waits(account(number), 5) for number in (1, 2, 3)], [False, True, True]
         )
