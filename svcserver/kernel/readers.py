@@ -130,12 +130,15 @@ def _either(kind: Any) -> Read:
         if only is not None:
             return only(value, _)
         wanted = []
+        said: Malformed | None = None
         for one in inner:
             try:
                 return one(value, _)
             except Unfit as why:
                 wanted.append(why.wanted)
-        raise Unfit(" or ".join(wanted))
+            except Malformed as why:  # an object of which a member does not fit
+                said = said or why
+        raise said or Unfit(" or ".join(wanted))
 
     return read
 

@@ -140,11 +140,14 @@ class ShapeTests(SynchronousTestCase):
         self.refused(dict[str, int], {"a": "1"})
         self.assertEqual(reader(list[int] | dict[str, Any])({"a": []}), {"a": []})
         self.refused(list[int] | dict[str, int], 5, "a list or an object")
+        self.assertEqual(reader(Stack | Kept)({"name": "n"}).name, "n")
+        self.refused(Stack | Kept, {}, "catalogId must be")
         self.assertIs(reader(str | None)(None), None)
 
     def test_what_is_lenient_counts_as_missing(self) -> None:
         good = {"UserId": "a", "Colour": "red"}
-        for sent in (7, None, [], "a\0"):
+        unfit: tuple[Any, ...] = (7, None, [], "a\0")
+        for sent in unfit:
             self.assertEqual(reader(Wish)(good | {"Note": sent}).note, "none")
         self.assertEqual(reader(Kept)({"name": "n"}).wanted, None)
         self.assertEqual(reader(Kept)({"name": "n", "wanted": "x"}).wanted, None)
