@@ -11,7 +11,6 @@ from twisted.application.service import Service
 from twisted.internet.defer import Deferred
 from twisted.internet.task import react
 from twisted.logger import Logger
-from twisted.python import usage
 
 from svcserver.allowlist import firewall as firewalls
 from svcserver.allowlist.entries import Entries
@@ -23,25 +22,21 @@ from svcserver.allowlist.routes import Desk
 from svcserver.allowlist.settings import Settings
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
 from svcserver.web.jsonlines import json_lines
-from svcserver.web.metrics import Figure, metrics
-from svcserver.web.serving import ENV_FILE, House, Listening, read_settings, warn_of
+from svcserver.web.metrics import Figure, show_figures
+from svcserver.web.options import ServiceOptions
+from svcserver.web.serving import House, Listening, warn_of
 from svcserver.web.site import FrontFactory
 
 log = Logger()
 NAME = "svc-allowlist"
 
 
-class Options(usage.Options):
+class Options(ServiceOptions):
     """One option; the environment says the rest."""
 
+    name, shape = NAME, Settings
     settings: Settings
-    warnings: list[str]
-    optParameters = [ENV_FILE]  # noqa: RUF012 - usage.Options wants it so
     longdesc = "Opens the game ports for players. Settings: docs/owners/configuration.md"
-
-    def postOptions(self) -> None:
-        """Read the settings; a bad one ends the start with one line."""
-        self.settings, self.warnings = read_settings(NAME, Settings, self)
 
 
 def makeService(options: Options, reactor: Any = None) -> House:
@@ -63,9 +58,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
     )
     for part in (warn_of(options.warnings), Helping(helper), listening):
         part.setServiceParent(top)  # started in this order
-    if settings.metrics_port is not None:
-        shown = metrics(reactor, "allowlist", settings.metrics_port, figures(helper), top.counters)
-        shown.setServiceParent(top)
+    show_figures(top, reactor, "allowlist", settings.metrics_port, figures(helper))
     return top
 
 

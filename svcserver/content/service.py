@@ -10,7 +10,6 @@ from twisted.application.service import MultiService, Service
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
-from twisted.python import usage
 from twisted.web.client import Agent, HTTPConnectionPool
 
 from svcserver.content.branding import Branding
@@ -26,31 +25,27 @@ from svcserver.content.site import Sender
 from svcserver.content.streams import Slots
 from svcserver.kernel.every import Every
 from svcserver.kernel.monotonic import monotonic_reactor
-from svcserver.kernel.settings import BadSetting
 from svcserver.web.jsonlines import json_lines
-from svcserver.web.metrics import Figure, metrics
-from svcserver.web.serving import ENV_FILE, House, Listening, read_settings, warn_of
+from svcserver.web.metrics import Figure, show_figures
+from svcserver.web.options import ServiceOptions
+from svcserver.web.serving import House, Listening, warn_of
 from svcserver.web.site import FrontFactory
 
 log = Logger()
 NAME = "svc-content"
 
 
-class Options(usage.Options):
+class Options(ServiceOptions):
     """One option; the environment says the rest."""
 
+    name, shape = NAME, Settings
     settings: Settings
-    warnings: list[str]
-    optParameters = [ENV_FILE]  # noqa: RUF012 - usage.Options wants it so
     longdesc = "Verified game files and news. Settings: docs/owners/configuration.md"
 
-    def postOptions(self) -> None:
-        """Read the settings; a bad one ends the start with one line."""
-        self.settings, self.warnings = read_settings(NAME, Settings, self)
-        try:
-            check(self.settings)
-        except BadSetting as why:
-            raise SystemExit(f"{NAME}: {why}") from None
+    def check(self) -> list[str]:
+        """No warnings; raises BadSetting."""
+        check(self.settings)
+        return []
 
 
 def makeService(options: Options, reactor: Any = None) -> House:
@@ -78,9 +73,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
         address = MultiService()  # two parts of one name need a parent each
         Listening(reactor, "content", settings.port, host, factory).setServiceParent(address)
         address.setServiceParent(top)
-    if settings.metrics_port is not None:
-        shown = metrics(reactor, "content", settings.metrics_port, figures(desk), top.counters)
-        shown.setServiceParent(top)
+    show_figures(top, reactor, "content", settings.metrics_port, figures(desk))
     return top
 
 

@@ -12,7 +12,6 @@ from attrs import define, field
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
-from twisted.python import usage
 
 from svcserver.deploy.fleet import Fleet, MemoryGuard
 from svcserver.deploy.hunts import HuntTable, Kind
@@ -24,13 +23,14 @@ from svcserver.deploy.settings import Settings, check, numbers
 from svcserver.deploy.supervisor import WATCHDOG_S, Program, Supervisor
 from svcserver.kernel.every import Every
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
-from svcserver.kernel.settings import whole, with_env_file
-from svcserver.web.front import FrontDoor
+from svcserver.kernel.settings import whole
+from svcserver.web.front import FrontDoor, Observer
 from svcserver.web.local import LocalGate
-from svcserver.web.metrics import Figure, metrics
+from svcserver.web.metrics import CountingRefusals, Figure, show_figures
+from svcserver.web.options import ServiceOptions
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
-from svcserver.web.serving import ENV_FILE, House, InTurn, Listening, house, read_settings, warn_of
+from svcserver.web.serving import House, InTurn, Listening, house, warn_of
 from svcserver.web.site import FrontFactory
 
 log = Logger()
@@ -38,20 +38,16 @@ NAME = "svc-deploy"
 OUTPUT = Path("gameserver-logs")
 
 
-class Options(usage.Options):
+class Options(ServiceOptions):
     """One option; the environment says the rest."""
 
+    name, shape = NAME, Settings
     settings: Settings
-    warnings: list[str]
-    environ: dict[str, str]  # the file's lines too: game servers inherit both
-    optParameters = [ENV_FILE]  # noqa: RUF012 - usage.Options wants it so
     longdesc = "Starts and watches game servers. Settings: docs/owners/configuration.md"
 
-    def postOptions(self) -> None:
-        """Read the settings; a bad one ends the start with one line."""
-        self.settings, self.warnings = read_settings(NAME, Settings, self)
-        self.warnings += check(self.settings)
-        self.environ = with_env_file(self["env-file"], os.environ)
+    def check(self) -> list[str]:
+        """What an owner should mend."""
+        return check(self.settings)
 
 
 def makeService(options: Options, reactor: Any = None) -> House:
@@ -61,7 +57,8 @@ def makeService(options: Options, reactor: Any = None) -> House:
     settings = options.settings
     top = house(reactor, production=settings.production, level=settings.log_level)
     supervisor = supervise(settings, reactor, options.environ)
-    door = front_door(supervisor, traces=not settings.production)
+    refusals = CountingRefusals(top.counters)
+    door = front_door(supervisor, refusals, traces=not settings.production)
     listening = Listening(
         reactor, "deploy", settings.port, settings.bind_host, FrontFactory(door, reactor)
     )
@@ -76,9 +73,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
     warn_of(options.warnings).setServiceParent(top)
     fleet.setServiceParent(top)
     reactor.addSystemEventTrigger("after", "shutdown", watch.tell_status)
-    if settings.metrics_port is not None:
-        shown = metrics(reactor, "deploy", settings.metrics_port, figures(supervisor), top.counters)
-        shown.setServiceParent(top)
+    show_figures(top, reactor, "deploy", settings.metrics_port, figures(supervisor))
     return top
 
 
@@ -92,9 +87,12 @@ def figures(supervisor: Supervisor) -> dict[str, Figure]:
     }
 
 
-def front_door(supervisor: Supervisor, *, traces: bool = False) -> FrontDoor:
+def front_door(supervisor: Supervisor, *observers: Observer, traces: bool = False) -> FrontDoor:
     """The routes behind the loopback rule; an unknown path is the framework's HTML 404."""
-    door = FrontDoor(LocalGate(), traces=traces, max_json=MAX_JSON, unmatched=_unknown)
+    gate = LocalGate()
+    door = FrontDoor(
+        gate, traces=traces, max_json=MAX_JSON, observers=observers, unmatched=_unknown
+    )
     return door.mount(Deploy(supervisor))
 
 

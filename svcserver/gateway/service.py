@@ -15,7 +15,6 @@ from twisted.internet.defer import Deferred, DeferredList
 from twisted.internet.endpoints import serverFromString
 from twisted.internet.error import CannotListenError
 from twisted.logger import Logger
-from twisted.python import usage
 from twisted.python.failure import Failure
 from twisted.web.client import Agent, HTTPConnectionPool
 
@@ -30,42 +29,40 @@ from svcserver.gateway.policy import Route
 from svcserver.gateway.settings import AllowlistSettings, Settings
 from svcserver.http.peers import peer_of
 from svcserver.kernel.monotonic import monotonic_reactor
+from svcserver.kernel.settings import BadSetting, load
 from svcserver.web.jsonlines import json_lines
-from svcserver.web.metrics import Figure, metrics
-from svcserver.web.serving import ENV_FILE, House, read_settings, warn_of
+from svcserver.web.metrics import Figure, show_figures
+from svcserver.web.options import ServiceOptions
+from svcserver.web.serving import House, warn_of
 
 log = Logger()
 NAME = "svc-gateway"
 
 
-class Options(usage.Options):
+class Options(ServiceOptions):
     """One option; the environment says the rest."""
 
+    name, shape = NAME, Settings
     settings: Settings
     allowlist: AllowlistSettings | None
     pair: Pair
-    warnings: list[str]
-    optParameters = [ENV_FILE]  # noqa: RUF012 - usage.Options wants it so
     longdesc = "The single public HTTPS entry. Settings: docs/owners/configuration.md"
 
-    def postOptions(self) -> None:
-        """Read settings and certificate; a bad one ends the start with one line."""
-        self.settings, self.warnings = read_settings(NAME, Settings, self)
+    def check(self) -> list[str]:
+        """Read what more there is: the feed's settings, and the certificate."""
         self.allowlist = None
         if self.settings.allowlist:
-            self.allowlist, more = read_settings(NAME, AllowlistSettings, self)
-            self.warnings += more
+            self.allowlist, warnings = load(AllowlistSettings, self.environ)
         else:
-            self.warnings.append(
-                "GATEWAY_ALLOWLIST is 0: no UDP game port is opened for any player"
-            )
+            warnings = ["GATEWAY_ALLOWLIST is 0: no UDP game port is opened for any player"]
         try:
             self.pair = read_pair(self.settings.certificate, self.settings.key)
-            self.warnings += check_pair(self.pair, datetime.now(UTC))
+            warnings += check_pair(self.pair, datetime.now(UTC))
             server_context(self.pair)  # whatever TLS refuses, it refuses now
         except BadCertificate as why:
             variable = "GATEWAY_KEY" if why.what == "key" else "GATEWAY_CERT"
-            raise SystemExit(f"{NAME}: {variable}: the {why.what} {why}") from None
+            raise BadSetting(f"{variable}: the {why.what} {why}") from None
+        return warnings
 
 
 def makeService(options: Options, reactor: Any = None) -> House:
@@ -86,9 +83,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
     entrance = Entrance(reactor, keeper, options.pair, settings)
     warn_of(options.warnings).setServiceParent(top)
     entrance.setServiceParent(top)
-    if settings.metrics_port is not None:
-        shown = metrics(reactor, "gateway", settings.metrics_port, figures(keeper), keeper.counters)
-        shown.setServiceParent(top)
+    show_figures(top, reactor, "gateway", settings.metrics_port, figures(keeper))
     if real:
         Impatience(reactor, entrance).setServiceParent(top)
     return top

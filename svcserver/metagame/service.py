@@ -6,7 +6,6 @@ it a database, a port and a log. Feature tests make the same game without a proc
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 from treq.client import HTTPClient
 from twisted.application.service import IService
 from twisted.internet.interfaces import IReactorTime
-from twisted.python import usage
 from twisted.web.client import Agent, HTTPConnectionPool
 
 from svcserver.db.factory import ledger_for
@@ -23,7 +21,6 @@ from svcserver.db.transaction import transact
 from svcserver.kernel.counters import Counters
 from svcserver.kernel.datafiles import BadData
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
-from svcserver.kernel.settings import BadSetting, with_env_file
 from svcserver.kernel.signals import News
 from svcserver.metagame.access.attempts import Attempts
 from svcserver.metagame.access.epochs import Epochs
@@ -114,16 +111,15 @@ from svcserver.metagame.social.slayerlinks.routes import SlayerLinkRoutes
 from svcserver.metagame.social.slayerlinks.store import cancel_between
 from svcserver.web.front import FrontDoor, Observer
 from svcserver.web.metrics import CountingRefusals, metrics
+from svcserver.web.options import ServiceOptions
 from svcserver.web.requestlog import RequestLog
 from svcserver.web.routes import Feature
 from svcserver.web.serving import (
-    ENV_FILE,
     Closing,
     House,
     InTurn,
     Listening,
     house,
-    read_settings,
     warn_of,
 )
 from svcserver.web.site import FrontFactory
@@ -351,21 +347,16 @@ class Metagame:
         return chat_part(asks, self.news, self.shown, self.counters, environ, reactor)
 
 
-class Options(usage.Options):
+class Options(ServiceOptions):
     """One option; the environment says the rest."""
 
+    name, shape = NAME, Settings
     settings: Settings
-    warnings: list[str]
-    optParameters = [ENV_FILE]  # noqa: RUF012 - usage.Options wants it so
     longdesc = "The game's main backend. Settings: docs/owners/configuration.md"
 
-    def postOptions(self) -> None:
-        """Read the settings; a bad one ends the start with one line."""
-        self.settings, self.warnings = read_settings(NAME, Settings, self)
-        try:
-            self.warnings += check(self.settings)
-        except BadSetting as why:
-            raise SystemExit(f"{NAME}: {why}") from None
+    def check(self) -> list[str]:
+        """Warnings; raises BadSetting."""
+        return check(self.settings)
 
 
 def makeService(options: Options, reactor: Any = None) -> House:
@@ -398,7 +389,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
         part.setServiceParent(answering)
     warn_of(options.warnings).setServiceParent(top)
     answering.setServiceParent(top)
-    chat = game.chat(with_env_file(file, os.environ), reactor)
+    chat = game.chat(options.environ, reactor)
     for beside in (chat, game.metrics(reactor), *game.watches(reactor)):
         if beside is not None:
             beside.setServiceParent(top)

@@ -9,45 +9,40 @@ from typing import Any
 from attrs import define
 from twisted.application.service import Service
 from twisted.logger import LogLevel
-from twisted.python import usage
 
 from svcserver.kernel.monotonic import monotonic_reactor
-from svcserver.kernel.settings import BadSetting
 from svcserver.kernel.times import iso
 from svcserver.relay.checking import verdict
 from svcserver.relay.relaying import PortBusy, RelayService, Target
 from svcserver.relay.settings import Settings, target_of
 from svcserver.web.logs import LogLines, standard_lines
-from svcserver.web.metrics import Figure, metrics
-from svcserver.web.serving import ENV_FILE, House, read_settings, warn_of
+from svcserver.web.metrics import Figure, show_figures
+from svcserver.web.options import ServiceOptions
+from svcserver.web.serving import House, warn_of
 
 NAME = "svc-relay"
 
 
-class Options(usage.Options):
+class Options(ServiceOptions):
     """The invite may stand on the command line; it wins over the environment."""
 
+    name, shape = NAME, Settings
     settings: Settings
     target: Target
-    warnings: list[str]
     optParameters = [  # noqa: RUF012 - usage.Options wants it so
-        ENV_FILE,
-        ["invite", None, None, "An invite string, or the path of an invite file."],
+        ["invite", None, None, "An invite string, or the path of an invite file."]
     ]
     optFlags = [["check", None, "Connect once, compare the certificate, say so and end."]]  # noqa: RUF012
     longdesc = "Forwards the local game to the server of an invite. Settings: docs/owners/relay.md"
 
-    def postOptions(self) -> None:
-        """Read the settings; a bad one ends the start with one line."""
-        self.settings, self.warnings = read_settings(NAME, Settings, self)
-        try:
-            self.target = target_of(self.settings, self["invite"])
-        except BadSetting as why:
-            raise SystemExit(f"{NAME}: {why}") from None
+    def check(self) -> list[str]:
+        """Find out where to; with ``--check`` try it, say so and end."""
+        self.target = target_of(self.settings, self["invite"])
         if self["check"]:
             good, line = verdict(self.target, self.settings.connect_timeout_s)
             print(line)
             raise SystemExit(0 if good else 1)
+        return []
 
 
 @define(eq=False, slots=False)
@@ -93,12 +88,10 @@ def makeService(options: Options, reactor: Any = None) -> House:
     )
     relay.keeper.say = partial(say, lines)
     Guarded(relay).setServiceParent(top)
-    if settings.metrics_port is not None:
-        shown = {
-            "svc_relay_connections": Figure(
-                "Open connections of the game.", lambda: float(len(relay.factory.channels))
-            )
-        }
-        page = metrics(reactor, "relay", settings.metrics_port, shown, top.counters)
-        page.setServiceParent(top)
+    figures = {
+        "svc_relay_connections": Figure(
+            "Open connections of the game.", lambda: float(len(relay.factory.channels))
+        )
+    }
+    show_figures(top, reactor, "relay", settings.metrics_port, figures)
     return top

@@ -14,7 +14,7 @@ from svcserver.kernel.settings import BadSetting, env, load
 from svcserver.kernel.settings import port as port_number
 from svcserver.stack.children import Children
 from svcserver.stack.components import BadHost, Component, components, environment
-from svcserver.web.metrics import Figure, metrics
+from svcserver.web.metrics import Figure, show_figures
 from svcserver.web.serving import House, house
 
 NAME = "svc-stack"
@@ -61,10 +61,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
     write = top.lines.out.write
     children = Children(reactor, options.components, write, environment(os.environ), folder)
     children.setServiceParent(top)
-    port = options.settings.metrics_port
-    if port is not None:
-        shown = metrics(reactor, "stack", port, figures(children), top.counters)
-        shown.setServiceParent(top)
+    show_figures(top, reactor, "stack", options.settings.metrics_port, figures(children))
     return top
 
 

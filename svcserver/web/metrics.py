@@ -1,7 +1,7 @@
 """Figures for Prometheus, on loopback only (METRICS_PORT).
 
     figures = {"svc_content_downloads_running": Figure("Downloads now.", slots.running)}
-    part = metrics(reactor, "content", settings.metrics_port, figures, top.counters)
+    show_figures(top, reactor, "content", settings.metrics_port, figures)
 
 Every figure is read when it is asked for; nothing is kept for it. What ``Counters`` counts is
 shown beside, one series a reason: ``svc_content_refusals_total{reason="host"}``.
@@ -23,7 +23,7 @@ from twisted.web.server import Site
 from svcserver.kernel.counters import MEANINGS, Counted, Counters
 from svcserver.web.front import Done
 from svcserver.web.request import HttpRequest
-from svcserver.web.serving import Listening
+from svcserver.web.serving import House, Listening
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -107,6 +107,14 @@ class CountingRefusals:
         self.counters.add(Counted.REFUSALS, done.request.refused or str(done.status))
         if done.status == 429:
             self.counters.add(Counted.THROTTLED, done.row.name if done.row else "")
+
+
+def show_figures(
+    top: House, reactor: Any, name: str, port: int | None, figures: Mapping[str, Figure]
+) -> None:
+    """Add the part that listens on METRICS_PORT, where the owner wants it."""
+    if port is not None:
+        metrics(reactor, name, port, figures, top.counters).setServiceParent(top)
 
 
 def metrics(

@@ -1,19 +1,11 @@
-"""What every service does the same way: read its settings, log, listen, say ``ready``, stop.
-
-class Options(usage.Options):
-    optParameters = [ENV_FILE]
-
-    def postOptions(self) -> None:
-        self.settings, self.warnings = read_settings("svc-deploy", Settings, self)
-"""
+"""What every service does the same way: log, listen, say ``ready``, stop."""
 
 from __future__ import annotations
 
 import gc
-import os
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from attrs import define, field
 from twisted.application.service import IService, IServiceCollection, MultiService, Service
@@ -21,31 +13,19 @@ from twisted.internet.defer import Deferred, maybeDeferred, succeed
 from twisted.internet.error import CannotListenError
 from twisted.logger import ILogObserver, Logger
 from twisted.python.components import Componentized
-from twisted.python.usage import Options
 from zope.interface import implementer
 
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.descriptors import allow_many
 from svcserver.kernel.every import Every
-from svcserver.kernel.settings import BadSetting, load, with_env_file
 from svcserver.web.logs import Libraries, LogLines, standard_lines
 from svcserver.web.site import FrontFactory
 
 log = Logger()
-S = TypeVar("S")
 
-ENV_FILE = ["env-file", None, None, "KEY=value lines; the environment wins over them."]
 GARBAGE = 10_000  # new containers before the collector looks; a request makes dozens
 DRAIN_LOOK_S = 0.05  # between two looks whether they have
 DRAIN_S = 10.0  # how long a stopping service lets running requests finish
-
-
-def read_settings(command: str, shape: type[S], options: Options) -> tuple[S, list[str]]:
-    """Settings and warnings; a bad one ends the start with one line and status 1."""
-    try:
-        return load(shape, with_env_file(options["env-file"], os.environ))
-    except BadSetting as why:
-        raise SystemExit(f"{command}: {why}") from None
 
 
 class House(MultiService):

@@ -19,7 +19,7 @@ class OrderTests(SynchronousTestCase):
         options = Options()
         options["env-file"] = None
         options.settings = settings(DATABASE_URL=f"sqlite:///{folder}/svc.db")
-        options.warnings = []
+        options.warnings, options.environ = [], {}
         [answering] = [
             part for part in makeService(options, MemoryReactorClock()) if isinstance(part, InTurn)
         ]

@@ -57,6 +57,7 @@ async def joined_metagame(folder: Path, **environ: str) -> AsyncIterator[Joined]
     options["env-file"] = None
     environment = metagame_environ(folder, free_port(), **environ)
     options.settings, options.warnings = load(Settings, environment)
+    options.environ = environment
     threshold = gc.get_threshold()
     house = makeService(options, reactor)
     house.privilegedStartService()

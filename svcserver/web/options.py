@@ -1,0 +1,46 @@
+"""What stands on the command line of every service, and the plugin that makes it a command.
+
+class Options(ServiceOptions):
+    name, shape = "svc-deploy", Settings
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from twisted.application.service import ServiceMaker
+from twisted.python import usage
+
+from svcserver.kernel.settings import BadSetting, load, with_env_file
+
+
+class ServiceOptions(usage.Options):
+    """Settings from the environment and an env file; a bad one ends the start with one line."""
+
+    name: ClassVar[str]
+    shape: ClassVar[type[Any]]  # the class of the settings
+    settings: Any
+    environ: dict[str, str]  # the file's lines too
+    warnings: list[str]
+    optParameters = [  # noqa: RUF012 - usage.Options wants it so
+        ["env-file", None, None, "KEY=value lines; the environment wins over them."]
+    ]
+
+    def postOptions(self) -> None:
+        try:
+            self.environ = with_env_file(self["env-file"], os.environ)
+            self.settings, self.warnings = load(self.shape, self.environ)
+            self.warnings += self.check()
+        except BadSetting as why:
+            raise SystemExit(f"{self.name}: {why}") from None
+
+    def check(self) -> Sequence[str]:
+        """What must hold between settings: warnings; raises BadSetting."""
+        return ()
+
+
+def plugin(name: str, about: str) -> ServiceMaker:
+    """The ``twistd`` command ``svc-NAME``, whose Options and makeService are in its service.py."""
+    return ServiceMaker(f"svc-{name}", f"svcserver.{name}.service", about, f"svc-{name}")
