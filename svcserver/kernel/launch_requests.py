@@ -5,8 +5,6 @@ server, since each must be safe alone. Spec: 2 §4 Deploy server; 1 §4 Matchmak
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from attrs import frozen
 
@@ -53,48 +51,25 @@ class LaunchRequest:
 
 
 def check(
-    game_mode: object, game_args: object, hunt_id: object, players: object = None
+    game_mode: str | None,
+    game_args: str | None,
+    hunt_id: str | None,
+    players: tuple[str, ...] = (),
 ) -> LaunchRequest:
     """The wish in checked form; raises Malformed in words for the log."""
-    mode = _text(game_mode, "GameMode")
-    if len(mode) > MAX_MODE:
+    wish = LaunchRequest(game_mode or "", game_args or "", hunt_id or "", players)
+    if len(wish.game_mode) > MAX_MODE:
         raise Malformed("GameMode is too long")
-    wish = LaunchRequest(mode, _text(game_args, "GameArgs"), _hunt(hunt_id), _players(players))
+    if wish.hunt_id and not HUNT_ID.match(wish.hunt_id):
+        raise Malformed("HuntId has 1 to 128 letters, digits, _ or +")
     if wish.names_a_map:
         _check_args(wish.game_args)
     return wish
 
 
-def check_body(body: Mapping[str, Any]) -> LaunchRequest:
-    """The same from the deploy server's request body."""
-    return check(
-        body.get("GameMode"), body.get("GameArgs"), body.get("HuntId"), body.get("ExpectedPlayers")
-    )
-
-
-def _text(value: object, name: str) -> str:
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise Malformed(f"{name} must be a text")
-    return value
-
-
-def _hunt(value: object) -> str:
-    hunt = _text(value, "HuntId")
-    if hunt and not HUNT_ID.match(hunt):
-        raise Malformed("HuntId has 1 to 128 letters, digits, _ or +")
-    return hunt
-
-
-def _players(value: object) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    if not isinstance(value, list) or len(value) > MAX_PLAYERS:
-        raise Malformed(f"ExpectedPlayers is a list of at most {MAX_PLAYERS}")
-    if not all(isinstance(one, str) and PLAYER_ID.match(one) for one in value):
-        raise Malformed("ExpectedPlayers holds account ids")
-    return tuple(value)
+def is_player(text: str) -> bool:
+    """Whether it can stand on a game server's command line as a player's account id."""
+    return PLAYER_ID.match(text) is not None
 
 
 def _check_args(args: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +11,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.deploy.hunts import HuntTable, Kind, Unlaunchable
 from svcserver.deploy.supervisor import Program
-from svcserver.kernel.launch_requests import LaunchRequest, check, check_body
+from svcserver.deploy.wire import LaunchWish
+from svcserver.kernel.launch_requests import LaunchRequest
+from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.secrets import Secret
 
@@ -20,6 +23,16 @@ TUTORIAL = (
     "?TODClass=/Game/World/atmospheres/a/b.b_C?HuntID=?ZonePreset=-1"
 )
 CITY_MAP = "/Game/Maps/city/river_02_persistent"
+
+
+def check_body(body: Any) -> LaunchRequest:
+    wish: LaunchRequest = reader(LaunchWish)(body).checked()
+    return wish
+
+
+def check(mode: Any, args: Any, hunt: Any, players: Any = None) -> LaunchRequest:
+    sent = {"GameMode": mode, "GameArgs": args, "HuntId": hunt, "ExpectedPlayers": players}
+    return check_body(sent)
 
 
 class CheckTests(SynchronousTestCase):
