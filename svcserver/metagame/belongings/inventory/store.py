@@ -268,7 +268,9 @@ def inventory_of(tx: Connection, character_id: CharacterId) -> bytes:
     """The whole inventory as the wire wants it; items pass through as they were stored."""
     rows = tx.execute(_ALL_STACKS, {"character": character_id})
     stacks = [
-        {"catalogId": catalog_id, "quantity": quantity, **(orjson.loads(extra) if extra else {})}
+        {"catalogId": catalog_id, "quantity": quantity}
+        if extra is None
+        else {"catalogId": catalog_id, "quantity": quantity, **orjson.loads(extra)}
         for catalog_id, quantity, extra in rows
     ]
     bodies = tx.execute(_ALL_INSTANCES, {"character": character_id}).scalars()

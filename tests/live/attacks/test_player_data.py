@@ -1,0 +1,139 @@
+"""One player stores and reads as much as the house lets it; nobody else waits for that."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.live.attacks.support import at_the_same_time, median_s
+from tests.support.processes import Service, bearer, metagame, register
+
+pytestmark = pytest.mark.live
+
+REQUESTS, EACH = 60, 3_000  # the audit's: 180,000 stacks, then
+HELD = 20_000  # INVENTORY_MAX_ITEMS as an owner gets it
+READERS, ROUNDS = 8, 6
+MOST = 60  # times the idle wait; 180,000 stacks made it 3,000 times
+
+
+class Hoarder:
+    """A player who keeps everything."""
+
+    def __init__(self, service: Service, name: str = "Hoarder") -> None:
+        self.service, self.player = service, register(service, name)
+        _, said = self.ask("GET", "/character")
+        self.character = orjson.loads(said)[0]["id"]
+
+    def ask(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
+        return self.service.ask(method, path, body, bearer(self.player))
+
+    def add(self, first: int, count: int) -> int:
+        stacks = [{"catalogId": f"ITEM_{first + n}", "quantity": 1} for n in range(count)]
+        body = {"characterId": self.character, "addStackedItems": stacks}
+        return self.ask("POST", "/inventory", body)[0]
+
+    def read(self) -> tuple[int, bytes]:
+        return self.ask("GET", f"/inventory/{self.player['id']}/{self.character}")
+
+    def stacks(self) -> int:
+        status, said = self.read()
+        assert status == 200
+        return len(orjson.loads(said)["stackedItems"])
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    """A metagame with the bounds that an owner gets."""
+    with metagame(tmp_path, LOG_LEVEL="error") as made:
+        yield made
+
+
+def login_s(service: Service, player: dict[str, str]) -> float:
+    """Seconds that somebody else's log-in takes."""
+    began = time.monotonic()
+    sent = {"exchange_code": player["key"]}
+    status, _ = service.ask("POST", "/account/api/oauth/token", sent)
+    assert status == 200
+    return time.monotonic() - began
+
+
+def test_a_hoard_ends_at_the_bound_and_reading_it_keeps_nobody_waiting(service: Service) -> None:
+    hoarder, other = Hoarder(service), register(service, "Other")
+    idle = median_s(lambda: login_s(service, other))
+    said = [hoarder.add(EACH * n, EACH) for n in range(REQUESTS)]
+    most = HELD // EACH
+    assert said == [200] * most + [409] * (REQUESTS - most)
+    assert hoarder.stacks() == most * EACH
+    assert hoarder.add(0, 10) == 200  # what is held changes all the same
+
+    def read() -> None:
+        for _ in range(ROUNDS):
+            assert hoarder.read()[0] in (200, 429)
+
+    with at_the_same_time(*[read] * READERS):
+        busy = median_s(lambda: login_s(service, other))
+    assert busy < MOST * idle, f"{busy:.3f} s while the hoard was read, idle {idle:.4f} s"
+
+
+def test_more_reads_at_once_than_a_game_needs_are_put_off(service: Service) -> None:
+    hoarder, other = Hoarder(service), register(service, "Other")
+    for first in range(0, 18_000, EACH):
+        assert hoarder.add(first, EACH) == 200
+    idle = median_s(lambda: login_s(service, other))
+    with ThreadPoolExecutor(64) as crowd:
+        reads = [crowd.submit(hoarder.read) for _ in range(64)]
+        busy = median_s(lambda: login_s(service, other))
+        statuses = [one.result()[0] for one in reads]
+    assert set(statuses) <= {200, 429}
+    assert busy < MOST * idle, f"{busy:.3f} s while 64 reads waited, idle {idle:.4f} s"
+
+
+def test_a_day_of_writes_ends_for_one_account_alone(tmp_path: Path) -> None:
+    day = 200_000  # small, so that the attack is short
+    with metagame(tmp_path, LOG_LEVEL="error", ACCOUNT_BYTES_A_DAY=str(day)) as service:
+        hoarder, other = Hoarder(service), Hoarder(service, "Other")
+        data = orjson.dumps({"pad": "x" * 40_000}).decode()
+        before = (tmp_path / "svc.db-wal").stat().st_size
+        said = []
+        for version in range(1, 60):
+            body = {"characterId": hoarder.character, "updateVersion": version, "data": data}
+            said.append(hoarder.ask("POST", "/character", body)[0])
+        assert said.count(200) <= day // 40_000
+        assert set(said) == {200, 429}
+        assert (tmp_path / "svc.db-wal").stat().st_size - before < 4 * day
+        assert other.add(0, 1) == 200
+        assert hoarder.stacks() == 0  # reading goes on
+
+
+def test_a_document_larger_than_any_games_is_refused_and_nothing_changes(
+    service: Service,
+) -> None:
+    hoarder = Hoarder(service)
+    before = hoarder.ask("GET", "/character")
+    data = orjson.dumps({"pad": "x" * 1_000_000}).decode()
+    body = {"characterId": hoarder.character, "updateVersion": 1, "data": data}
+    assert hoarder.ask("POST", "/character", body) == (400, b"")
+    path = f"/loadout/{hoarder.player['id']}/{hoarder.character}/0"
+    assert hoarder.ask("POST", path, {"data": data}) == (400, b"")
+    crumbs = {"breadcrumbs": ["x" * 1_000_000], "updateVersion": 1}
+    assert hoarder.ask("POST", f"/breadcrumbs/{hoarder.character}", crumbs) == (400, b"")
+    assert hoarder.ask("GET", "/character") == before
+
+
+def test_a_disk_below_the_reserve_takes_no_saves_and_serves_reads(tmp_path: Path) -> None:
+    with metagame(tmp_path) as service:
+        hoarder = Hoarder(service)
+        assert hoarder.add(0, 1) == 200
+    terabytes = str(1 << 40)  # no disk of a test has as many megabytes
+    with metagame(tmp_path, DISK_RESERVE_MB=terabytes) as service:
+        hoarder.service = service
+        assert [hoarder.add(0, 1) for _ in range(3)] == [503] * 3
+        assert hoarder.stacks() == 1
+        assert service.log.count("error db.faults") == 1, service.log
+        assert "DISK_RESERVE_MB" in service.log
