@@ -69,6 +69,7 @@ from svcserver.metagame.belongings.shop.catalogue import load as load_catalogue
 from svcserver.metagame.belongings.shop.routes import ClosedStore, Store
 from svcserver.metagame.database import open_database
 from svcserver.metagame.owner.bodylog import BodyLog
+from svcserver.metagame.owner.dashboard.acts import DashboardActs
 from svcserver.metagame.owner.dashboard.document import ApiDocument
 from svcserver.metagame.owner.dashboard.pages import DashboardPages
 from svcserver.metagame.owner.dashboard.routes import Dashboard
@@ -78,12 +79,11 @@ from svcserver.metagame.owner.health.figures import figures
 from svcserver.metagame.owner.health.routes import BackendHealth
 from svcserver.metagame.owner.health.rules import Health
 from svcserver.metagame.owner.health.watching import Counting, ReadLimit, loop_watch
+from svcserver.metagame.owner.management.acts import Hunters, StatusReports
 from svcserver.metagame.owner.management.instances import DeployedInstances, Titles
-from svcserver.metagame.owner.management.online_list import OnlineList
-from svcserver.metagame.owner.management.server_status import ServerStatus
-from svcserver.metagame.owner.status.banner import Banner
+from svcserver.metagame.owner.management.routes import OnlineList, ServerStatus
 from svcserver.metagame.owner.status.build import Build
-from svcserver.metagame.owner.status.fixed import FixedReplies
+from svcserver.metagame.owner.status.routes import Banner, FixedReplies
 from svcserver.metagame.play.matchmaking.acts import MatchmakingActs
 from svcserver.metagame.play.matchmaking.deploy_client import DeployClient
 from svcserver.metagame.play.matchmaking.launch_keys import LaunchKeys
@@ -287,20 +287,16 @@ class Metagame:
         settings, now = self.settings, self.now
         yield Banner.of(settings, self.about)
         yield FixedReplies()
-        yield ServerStatus(
-            settings,
-            self.about,
-            self.registration,
-            self.online,
-            self.directory,
-            DeployedInstances(self.deploy, self.matchmaker, Titles.load(), settings.city_title),
-            now,
-            started_at=now(),
+        city = settings.city_title
+        placed = DeployedInstances(self.deploy, self.matchmaker, Titles.load(), city)
+        reports = StatusReports(
+            settings, self.about, self.registration, self.online, self.directory, placed, now, now()
         )
-        yield OnlineList(settings, self.online, self.matchmaker, now)
+        yield ServerStatus(reports)
+        yield OnlineList(Hunters(settings, self.online, self.matchmaker, now))
         yield BackendHealth(self.health, self.reads.busy, now, started_at=now())
         yield DashboardPages()
-        yield Dashboard(self.shown, self.ledger, now, ReadLimit(now).busy)
+        yield Dashboard(self.shown, DashboardActs(self.ledger), now, ReadLimit(now).busy)
 
     def front_door(self, *observers: Observer) -> FrontDoor:
         """Every row of the game behind the gate; a data file that is no good ends the start."""

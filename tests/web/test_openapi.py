@@ -11,7 +11,7 @@ from attrs import has
 from openapi_spec_validator import validate
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.metagame.owner.dashboard.routes import JoinWish
+from svcserver.metagame.owner.dashboard.wire import JoinWish
 from svcserver.web.openapi import document, schema, template
 from svcserver.web.routes import Envelope
 from tests.support.game import Game

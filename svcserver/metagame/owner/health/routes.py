@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar
 
 from attrs import frozen
 
 from svcserver.kernel.refusals import TooMany
-from svcserver.metagame.owner.health.rules import Health, LoopFigures, RequestFigures
+from svcserver.metagame.owner.health.rules import Health
 from svcserver.metagame.owner.health.watching import memory_mb
+from svcserver.metagame.owner.health.wire import BackendHealthReply
 from svcserver.web.routes import NO_STORE, Access, Answer, Call, Routes, bare
-
-
-class BansReply(TypedDict):
-    """There are no bans to count."""
-
-    supported: bool
-    count: int | None
-
-
-class BackendHealthReply(TypedDict):
-    """The whole reply."""
-
-    uptimeSeconds: int
-    memoryMB: dict[str, float | None]
-    requests: RequestFigures
-    eventLoop: LoopFigures | None
-    bans: BansReply
 
 
 def _watched(settings: Any) -> bool:

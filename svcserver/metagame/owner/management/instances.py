@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred
 from svcserver.kernel import datafiles, json
 from svcserver.kernel.datafiles import BadData, fault
 from svcserver.kernel.ids import AccountId
-from svcserver.metagame.owner.management.server_status import Placed, Whereabouts
+from svcserver.metagame.owner.management.rules import Placed, Whereabouts
 from svcserver.metagame.play.matchmaking.deploy_client import DeployClient
 from svcserver.metagame.play.matchmaking.rules import Matchmaker
 from svcserver.metagame.play.presence.places import Place, map_name

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.edge.invite import decode
 from svcserver.metagame.chat_ports import figures
-from svcserver.metagame.owner.dashboard import routes
+from svcserver.metagame.owner.dashboard import acts
 from svcserver.metagame.owner.dashboard.shown import ChatFigures
 from tests.chat.town import Town
 from tests.ctl.command import new_host, nowhere
@@ -147,7 +147,7 @@ class SaveDiffTests(Case):
         self.assertEqual(self.ask("DashboardSaveDiff?From=1&To=2").status, 400)
 
     def test_documents_beyond_reason_are_not_compared(self) -> None:
-        self.patch(routes, "MAX_SIZE", 1)
+        self.patch(acts, "MAX_SIZE", 1)
         self.assertEqual(self.diff(1, 2).json, {"tooLarge": True, "changes": [], "more": 0})
 
 

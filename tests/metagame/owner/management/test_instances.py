@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import check
 from svcserver.metagame.owner.management.instances import DeployedInstances, Titles
-from svcserver.metagame.owner.management.server_status import Placed, Whereabouts
+from svcserver.metagame.owner.management.rules import Placed, Whereabouts
 from svcserver.metagame.play.matchmaking.deploy_client import DeployClient
 from svcserver.metagame.play.matchmaking.matches import Server
 from svcserver.metagame.play.matchmaking.rules import Matchmaker

@@ -9,7 +9,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import check
 from svcserver.kernel.times import iso
-from svcserver.metagame.owner.management.online_list import OnlineList
+from svcserver.metagame.owner.management.acts import Hunters
+from svcserver.metagame.owner.management.routes import OnlineList
 from svcserver.metagame.play.matchmaking.matches import Server
 from svcserver.metagame.play.matchmaking.rules import Matchmaker
 from svcserver.web.front import FrontDoor
@@ -65,7 +66,7 @@ class HuntTests(SynchronousTestCase):
         self.ann = AccountId(game.player("Ann_1").id)
         self.matchmaker = Matchmaker()
         self.now = game.clock.seconds
-        feature = OnlineList(game.settings, game.parts.online, self.matchmaker, self.now)
+        feature = OnlineList(Hunters(game.settings, game.parts.online, self.matchmaker, self.now))
         self.browse = Browser(self, FrontDoor(game.door.gate, game.settings).mount(feature))
 
     def sent_to(self, hunt: str) -> None:

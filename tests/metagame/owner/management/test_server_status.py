@@ -7,7 +7,9 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.metagame.owner.management.server_status import Placed, ServerStatus
+from svcserver.metagame.owner.management.acts import StatusReports
+from svcserver.metagame.owner.management.routes import ServerStatus
+from svcserver.metagame.owner.management.rules import Placed
 from tests.support.game import Game
 
 PATH = "/svc/api/ServerStatus"
@@ -102,7 +104,7 @@ class ServerStatusTests(SynchronousTestCase):
         [feature] = [row.handler for row in self.game.door.rows if row.name == f"GET {PATH}"]
         self.assertIs(feature, ServerStatus.status)
         asked = Asked()
-        status = ServerStatus(
+        status = StatusReports(
             self.game.settings,
             _build(self.game),
             self.game.parts.registration,
@@ -112,9 +114,9 @@ class ServerStatusTests(SynchronousTestCase):
             self.game.clock.seconds,
             self.game.clock.seconds(),
         )
-        limited = self.successResultOf(status._cached(status._limited, status._nobody))
+        limited = self.successResultOf(status.limited())
         self.assertEqual((limited["limited"], asked.calls), (True, []))
-        waiting = [status._cached(status._full, status._everybody) for _ in range(3)]
+        waiting = [status.full() for _ in range(3)]
         waiting[0].addErrback(lambda why: None)
         waiting[0].cancel()
         [call] = asked.calls

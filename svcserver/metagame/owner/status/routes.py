@@ -1,4 +1,7 @@
-"""Routes whose answer never changes. Spec: 1 §4 Status, heartbeat, fixed replies."""
+"""The status banner and the routes whose answer never changes.
+
+Spec: 1 §4 Status, heartbeat, fixed replies.
+"""
 
 from __future__ import annotations
 
@@ -6,34 +9,39 @@ from typing import Any, ClassVar
 
 from attrs import frozen
 
-from svcserver.web.routes import (
-    EMPTY_OBJECT,
-    NO_CONTENT,
-    Access,
-    Answer,
-    Call,
-    Envelope,
-    Routes,
-    bare,
-    enveloped,
-)
+from svcserver.kernel import json
+from svcserver.metagame.owner.status import wire
+from svcserver.metagame.owner.status.build import Build
+from svcserver.metagame.settings import Settings
+from svcserver.web.routes import NO_CONTENT, Access, Answer, Call, Envelope, Routes, bare
 
-EMPTY = Answer(200, EMPTY_OBJECT)
-MIGRATED = Answer(200, {"migration_failed": False, "migration_finished": True})
-TREATMENTS = Answer(200, {"treatments": ["CohortTreatment.Dojo.B"]})
-NO_STATS = Answer(200, {"stats": []})
-NO_MAIL = enveloped({"messages": []})
-NO_EVENTS = enveloped({"ScheduledItems": []})
-HUNT_PASS_XP = enveloped(
-    {
-        "EventConfigs": [],
-        "GlobalConfig": {"DifficultyBias": 1, "GlobalMultiplier": 1, "MaxXPAwarded": 200},
-    }
-)
-CREATOR = Answer(
-    200, {"expirationDate": "2099-01-01T01:00:00.041Z", "slug": "NONE", "success": True}
-)
-MOVED_ITEMS = Answer(200, {"code": None, "message": ""})
+
+@frozen
+class Banner:
+    """``GET /svc-status``; the bytes are made once."""
+
+    routes: ClassVar[Routes] = Routes(bare)
+    body: bytes
+
+    @classmethod
+    def of(cls, settings: Settings, build: Build) -> Banner:
+        """The banner under these settings."""
+        banner: dict[str, json.Json] = {"show-status": True}
+        name = settings.server_name
+        banner |= {key: text.format(name=name) for key, text in wire.WELCOME.items()}
+        if settings.status_extra:
+            banner |= {
+                "name": name,
+                "version": build.version,
+                "commit": build.commit,
+                "sourceUrl": build.source_url,
+            }
+        return cls(json.dump(banner))
+
+    @routes.row("GET", "/svc-status", access=Access.NONE, reply=wire.StatusBanner)
+    async def status(self, call: Call) -> Answer:
+        """The banner; no player data."""
+        return Answer(200, self.body)
 
 
 def _misc(settings: Any) -> bool:
@@ -49,12 +57,12 @@ class FixedReplies:
     @routes.row("POST", "/event", access=Access.NONE, reply=dict)
     async def event(self, call: Call) -> Answer:
         """Telemetry sink. Spec: 1 §6.2."""
-        return EMPTY
+        return wire.EMPTY
 
     @routes.row("POST", "/account/migrate", access=Access.TOKEN, reply=dict)
     async def migrate(self, call: Call) -> Answer:
         """There is nothing to migrate; ``{}`` would make the client poll for ever."""
-        return MIGRATED
+        return wire.MIGRATED
 
     @routes.row("POST", "/profile/update", access=Access.TOKEN)
     async def profile(self, call: Call) -> Answer:
@@ -77,16 +85,16 @@ class FixedReplies:
     @routes.row("GET", "/playertreatments/<user_id>", access=Access.TOKEN, reply=dict)
     async def treatments(self, call: Call, user_id: str) -> Answer:
         """The cohort everyone is in."""
-        return TREATMENTS
+        return wire.TREATMENTS
 
     @routes.row("GET", "/eventstats/", access=Access.TOKEN, reply=dict)
     async def event_stats(self, call: Call) -> Answer:
-        return NO_STATS
+        return wire.NO_STATS
 
     @routes.row("GET", "/all/", access=Access.TOKEN, reply=Envelope[dict[str, Any]])
     async def mailbox(self, call: Call) -> Answer:
         """An empty mailbox."""
-        return NO_MAIL
+        return wire.NO_MAIL
 
     @routes.row(
         "GET",
@@ -96,21 +104,21 @@ class FixedReplies:
     )
     async def schedule(self, call: Call) -> Answer:
         """No scheduled events."""
-        return NO_EVENTS
+        return wire.NO_EVENTS
 
     @routes.row(
         "GET", "/game_tuning/huntpass_xp_config", access=Access.NONE, reply=Envelope[dict[str, Any]]
     )
     async def hunt_pass_xp(self, call: Call) -> Answer:
         """How much experience a hunt gives the hunt pass."""
-        return HUNT_PASS_XP
+        return wire.HUNT_PASS_XP
 
     @routes.row("GET", "/creator", access=Access.TOKEN, reply=dict)
     async def creator(self, call: Call) -> Answer:
         """Nobody supports a creator."""
-        return CREATOR
+        return wire.CREATOR
 
     @routes.row("POST", "/inventory/<character_id>/<change_list>", access=Access.TOKEN, reply=dict)
     async def migrate_items(self, call: Call, character_id: str, change_list: str) -> Answer:
         """There are no items to migrate."""
-        return MOVED_ITEMS
+        return wire.MOVED_ITEMS

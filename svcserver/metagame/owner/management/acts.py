@@ -1,83 +1,31 @@
-"""``GET /svc/api/ServerStatus``: the same shape for everyone, players only for the registered.
+"""Who is online and where, for launchers and the owner.
 
-Spec: 2 §2 Server status reply shape, §4 Server status rules.
+Spec: 2 §2 Server status reply shape, Online entry; §4 Server status rules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol, TypedDict
+from typing import Any
 
 from attrs import define, field, frozen
 from twisted.internet.defer import Deferred, succeed
-from twisted.logger import Logger
 
-from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
+from svcserver.kernel.launch_requests import ISLAND, LaunchRequest
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.registration import Registration
 from svcserver.metagame.accounts.rules import MODES
+from svcserver.metagame.owner.management import wire
+from svcserver.metagame.owner.management.rules import Instances, Whereabouts
 from svcserver.metagame.owner.status.build import Build
+from svcserver.metagame.play.matchmaking.matches import Sent, is_world
+from svcserver.metagame.play.matchmaking.rules import Matchmaker
 from svcserver.metagame.play.presence.online import Beat, Online
 from svcserver.metagame.play.presence.places import Place, place
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import Access, Answer, Call, Routes, bare
-
-log = Logger()
 
 CACHED_S = 5.0
-HEADERS = {"Cache-Control": "no-store", "Vary": "x-svc-user-api-key, Authorization"}
-
-
-class PlayerStatus(TypedDict):
-    """A player in the list."""
-
-    name: str
-    where: str
-    instance: str | None
-
-
-class ServerStatusReply(TypedDict):
-    """The whole reply, in the order of its keys."""
-
-    name: str
-    online: bool
-    version: str
-    commit: str
-    sourceUrl: str
-    registration: str
-    playersOnline: int
-    players: list[PlayerStatus]
-    instances: list[dict[str, Json]]
-    contentPort: int | None
-    uptimeSeconds: int
-    limited: bool
-
-
-@frozen
-class Whereabouts:
-    """One online player as the instance list needs them."""
-
-    account_id: AccountId
-    where: Place
-    map: str
-
-
-@frozen
-class Placed:
-    """The instance list, and the instance id of each player who is in one."""
-
-    instances: list[dict[str, Json]]
-    of_player: dict[AccountId, str]
-
-
-class Instances(Protocol):
-    """Asks the deploy server for its game servers and joins them with the players.
-
-    Never fails: no answer within 2 s is an empty list.
-    """
-
-    def place(self, players: list[Whereabouts]) -> Deferred[Placed]: ...
 
 
 @define
@@ -90,10 +38,9 @@ class _Variant:
 
 
 @define
-class ServerStatus:
-    """The status route."""
+class StatusReports:
+    """The server status, made at most every 5 s."""
 
-    routes: ClassVar[Routes] = Routes(bare)
     settings: Settings
     build: Build
     registration: Registration
@@ -105,21 +52,13 @@ class ServerStatus:
     _full: _Variant = field(factory=_Variant, init=False)
     _limited: _Variant = field(factory=_Variant, init=False)
 
-    @routes.row(
-        "GET",
-        "/svc/api/ServerStatus",
-        access=Access.REGISTERED,
-        reply=ServerStatusReply,
-        public=True,
-        quiet=True,
-    )
-    async def status(self, call: Call) -> Answer:
-        """Never refuses; strangers get the shape with nothing in it."""
-        if call.caller.account is None:
-            reply = await self._cached(self._limited, self._nobody)
-        else:
-            reply = await self._cached(self._full, self._everybody)
-        return Answer(200, reply, HEADERS)
+    def full(self) -> Deferred[wire.ServerStatusReply]:
+        """For the registered: everybody."""
+        return self._cached(self._full, self._everybody)
+
+    def limited(self) -> Deferred[wire.ServerStatusReply]:
+        """For strangers: the shape with nothing in it."""
+        return self._cached(self._limited, self._nobody)
 
     def _cached(self, variant: _Variant, make: Callable[[], Any]) -> Deferred[Any]:
         """The variant's reply, at most 5 s old."""
@@ -143,15 +82,15 @@ class ServerStatus:
             if not one.called:
                 one.callback(reply)
 
-    async def _nobody(self) -> ServerStatusReply:
+    async def _nobody(self) -> wire.ServerStatusReply:
         return self._reply([], [], limited=True)
 
-    async def _everybody(self) -> ServerStatusReply:
+    async def _everybody(self) -> wire.ServerStatusReply:
         beats = self.online.all(self.now())
         names = await self.directory.accounts(beat.account_id for beat in beats)
         known = [self._whereabouts(beat) for beat in beats if beat.account_id in names]
         placed = await self.instances.place(known)
-        players: list[PlayerStatus] = [
+        players: list[wire.PlayerStatus] = [
             {
                 "name": names[one.account_id].username,
                 "where": one.where.value,
@@ -167,8 +106,8 @@ class ServerStatus:
         return Whereabouts(beat.account_id, where, beat.map)
 
     def _reply(
-        self, players: list[PlayerStatus], instances: list[dict[str, Json]], *, limited: bool
-    ) -> ServerStatusReply:
+        self, players: list[wire.PlayerStatus], instances: list[dict[str, Json]], *, limited: bool
+    ) -> wire.ServerStatusReply:
         mode = self.registration.mode
         return {
             "name": self.settings.server_name,
@@ -184,3 +123,27 @@ class ServerStatus:
             "uptimeSeconds": int(self.now() - self.started_at),
             "limited": limited,
         }
+
+
+@frozen
+class Hunters:
+    """Who is online, and in which hunt."""
+
+    settings: Settings
+    online: Online
+    matchmaker: Matchmaker
+    now: Callable[[], float]
+
+    def all(self) -> list[tuple[Beat, Sent | None]]:
+        """By account id: the last heartbeat, and the hunt we sent them to."""
+        beats = sorted(self.online.all(self.now()), key=lambda beat: beat.account_id)
+        return [(beat, self._hunt(beat)) for beat in beats]
+
+    def _hunt(self, beat: Beat) -> Sent | None:
+        """The hunt the player was last sent to, while the heartbeat says they are in one."""
+        if place(beat.map, beat.state, self.settings.city_map) is not Place.HUNT:
+            return None
+        sent = self.matchmaker.last_sent(beat.account_id)
+        if sent is None or is_world(LaunchRequest(ISLAND, "", sent.hunt_id)):
+            return None
+        return sent

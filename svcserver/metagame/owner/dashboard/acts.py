@@ -1,0 +1,75 @@
+"""What the dashboard reads: one transaction each. Spec: 2 §4 Management API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import frozen
+from sqlalchemy import Connection
+
+from svcserver.db.ledger import Ledger
+from svcserver.kernel import json
+from svcserver.kernel.ids import CharacterId
+from svcserver.kernel.refusals import Missing
+from svcserver.metagame.accounts.entries import entry
+from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.metagame.belongings.loadouts.store import SqlRack
+from svcserver.metagame.belongings.savehistory.store import SqlArchive
+from svcserver.metagame.owner.dashboard.diffs import MAX_SIZE, difference
+from svcserver.metagame.owner.dashboard.store import search
+from svcserver.metagame.owner.dashboard.wire import SaveDiffReply, SearchReply
+
+Saved = Callable[[Connection, CharacterId, int], bytes | None]
+"""The JSON of one version of a character's, or None."""
+
+FOUND = 50  # accounts a search lists
+
+
+@frozen
+class DashboardActs:
+    """Reads that are too special for the features they look at."""
+
+    ledger: Ledger
+
+    async def search(self, text: str) -> SearchReply:
+        """Accounts whose name or id holds the text, by name."""
+        found = await self.ledger.read(lambda tx: search(tx, text, FOUND + 1))
+        return {"accounts": [entry(*one) for one in found[:FOUND]], "more": len(found) > FOUND}
+
+    async def save_diff(self, character_id: CharacterId, old: int, new: int) -> SaveDiffReply:
+        """What differs between two versions of the document; raises Missing."""
+        return await self._diff(_saved_document, character_id, old, new)
+
+    async def loadout_diff(self, character_id: CharacterId, old: int, new: int) -> SaveDiffReply:
+        """The same of the loadouts: slots by number, and the persistent part."""
+        return await self._diff(_saved_loadouts, character_id, old, new)
+
+    async def check_invite(self, code: str) -> None:
+        """Raises Missing when there is no such code."""
+        if await self.ledger.read(lambda tx: SqlAccounts(tx).invite(code)) is None:
+            raise Missing("there is no such invite code", code="not_found")
+
+    async def _diff(
+        self, saved: Saved, character_id: CharacterId, old: int, new: int
+    ) -> SaveDiffReply:
+        def work(tx: Connection) -> SaveDiffReply:
+            before, after = (saved(tx, character_id, one) for one in (old, new))
+            if before is None or after is None:
+                raise Missing("no such version", code="not_found")
+            if max(len(before), len(after)) > MAX_SIZE:
+                return {"tooLarge": True, "changes": [], "more": 0}
+            return {"tooLarge": False, **difference(before, after)}
+
+        return await self.ledger.read(work)
+
+
+def _saved_document(tx: Connection, character_id: CharacterId, version: int) -> bytes | None:
+    document = SqlArchive(tx).document(character_id, version)
+    return None if document is None else document.literal
+
+
+def _saved_loadouts(tx: Connection, character_id: CharacterId, version: int) -> bytes | None:
+    elements = SqlRack(tx).version(character_id, version)
+    if elements is None:
+        return None
+    return json.dump({name: json.Fragment(elements[name]) for name in sorted(elements)})

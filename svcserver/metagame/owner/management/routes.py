@@ -1,0 +1,50 @@
+"""The server status, and the owner's list of who is online. Spec: 2 §2, §4."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from attrs import frozen
+
+from svcserver.metagame.owner.management import wire
+from svcserver.metagame.owner.management.acts import Hunters, StatusReports
+from svcserver.web.routes import Access, Answer, Call, Routes, bare
+
+HEADERS = {"Cache-Control": "no-store", "Vary": "x-svc-user-api-key, Authorization"}
+
+
+@frozen
+class ServerStatus:
+    """The same shape for everyone, players only for the registered."""
+
+    routes: ClassVar[Routes] = Routes(bare)
+    reports: StatusReports
+
+    @routes.row(
+        "GET",
+        "/svc/api/ServerStatus",
+        access=Access.REGISTERED,
+        reply=wire.ServerStatusReply,
+        public=True,
+        quiet=True,
+    )
+    async def status(self, call: Call) -> Answer:
+        """Never refuses; strangers get the shape with nothing in it."""
+        known = call.caller.account is not None
+        reply = await (self.reports.full() if known else self.reports.limited())
+        return Answer(200, reply, HEADERS)
+
+
+@frozen
+class OnlineList:
+    """The list for the owner."""
+
+    routes: ClassVar[Routes] = Routes(bare)
+    hunters: Hunters
+
+    @routes.row(
+        "GET", "/svc/api/PrivateOnlineStats", access=Access.ADMIN_KEY, reply=list[wire.OnlineEntry]
+    )
+    async def everyone(self, call: Call) -> Answer:
+        """Everyone online, by account id."""
+        return Answer(200, [wire.show_online(*one) for one in self.hunters.all()])

@@ -1,0 +1,54 @@
+"""Who is online, as launchers, host scripts and the owner read it. Spec: 2 §2."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from svcserver.kernel.json import Json
+from svcserver.kernel.times import iso
+from svcserver.metagame.play.matchmaking.matches import Sent
+from svcserver.metagame.play.presence.online import Beat
+
+
+class PlayerStatus(TypedDict):
+    """A player in the list."""
+
+    name: str
+    where: str
+    instance: str | None
+
+
+class ServerStatusReply(TypedDict):
+    """The whole reply, in the order of its keys."""
+
+    name: str
+    online: bool
+    version: str
+    commit: str
+    sourceUrl: str
+    registration: str
+    playersOnline: int
+    players: list[PlayerStatus]
+    instances: list[dict[str, Json]]
+    contentPort: int | None
+    uptimeSeconds: int
+    limited: bool
+
+
+class OnlineEntry(TypedDict):
+    """A player online; the last two are null outside a hunt we sent them to."""
+
+    UserId: str
+    Map: str
+    HuntId: str | None
+    EnteredHuntAt: str | None
+
+
+def show_online(beat: Beat, sent: Sent | None) -> OnlineEntry:
+    """One player."""
+    return {
+        "UserId": beat.account_id,
+        "Map": beat.map,
+        "HuntId": None if sent is None else sent.hunt_id,
+        "EnteredHuntAt": None if sent is None else iso(sent.at),
+    }
