@@ -46,14 +46,17 @@ from svcserver.metagame.achievements.cooldowns.acts import CooldownActs
 from svcserver.metagame.achievements.cooldowns.routes import CooldownRoutes
 from svcserver.metagame.achievements.encounters.acts import EncounterActs
 from svcserver.metagame.achievements.encounters.routes import EncounterRoutes
-from svcserver.metagame.achievements.entitlements.routes import Entitlements
+from svcserver.metagame.achievements.entitlements.acts import EntitlementActs
+from svcserver.metagame.achievements.entitlements.routes import EntitlementRoutes
 from svcserver.metagame.achievements.entitlements.store import SqlEntitlements
 from svcserver.metagame.achievements.escalation import registry
 from svcserver.metagame.achievements.escalation.acts import EscalationActs
 from svcserver.metagame.achievements.escalation.routes import EscalationRoutes, EscalationStub
 from svcserver.metagame.achievements.progression import config
+from svcserver.metagame.achievements.progression.acts import HuntPassActs, ProgressionActs
 from svcserver.metagame.achievements.progression.management import ProgressionManagement
-from svcserver.metagame.achievements.progression.routes import HuntPass, Progression
+from svcserver.metagame.achievements.progression.management_acts import ManagementActs
+from svcserver.metagame.achievements.progression.routes import HuntPassRoutes, ProgressionRoutes
 from svcserver.metagame.belongings.characters.routes import Characters
 from svcserver.metagame.belongings.characters.store import rename_characters
 from svcserver.metagame.belongings.currency.routes import Currency
@@ -240,17 +243,19 @@ class Metagame:
     def _achievements(self) -> Iterator[Feature]:
         settings, ledger, now, events = self.settings, self.ledger, self.now, self.events
         tracks = config.load(settings.progression_config_dir, settings.active_hunt_pass)
-        yield Entitlements(settings, ledger, now, events)
-        yield Progression(settings, tracks, ledger, now, events)
-        yield HuntPass(settings, tracks, ledger, events)
-        yield ProgressionManagement(settings, tracks, ledger, now, events)
+        most, granted = settings.achievements_max, settings.entitlements_default
+        shared = settings, tracks, ledger, now, events
+        yield EntitlementRoutes(settings, EntitlementActs(granted, most, ledger, now, events))
+        yield ProgressionRoutes(settings, tracks, ProgressionActs(*shared))
+        yield HuntPassRoutes(settings, tracks, HuntPassActs(tracks, ledger, events))
+        yield ProgressionManagement(ManagementActs(*shared))
         yield EscalationStub()
         strict = settings.escalation_strict
         yield EscalationRoutes(settings, EscalationActs(registry.load(), strict, ledger, events))
-        yield CooldownRoutes(settings, CooldownActs(ledger, now, events, settings.achievements_max))
-        most = settings.bounties_max_bytes
-        yield BountyRoutes(settings, load_game_data(), BountyActs(ledger, now, events, most))
-        yield EncounterRoutes(EncounterActs(self.data, settings.achievements_max))
+        yield CooldownRoutes(settings, CooldownActs(ledger, now, events, most))
+        bounties = BountyActs(ledger, now, events, settings.bounties_max_bytes)
+        yield BountyRoutes(settings, load_game_data(), bounties)
+        yield EncounterRoutes(EncounterActs(self.data, most))
         yield BreadcrumbRoutes(BreadcrumbActs(self.data, settings.breadcrumbs_max_bytes))
 
     def _social(self) -> Iterator[Feature]:

@@ -54,12 +54,17 @@ _LOCK = select(ACCOUNTS.c.id).where(ACCOUNTS.c.id == bindparam("wanted")).with_f
 Work = Callable[[Connection, list[str]], Answer]
 
 
-def hold(tx: Connection, account_id: AccountId) -> None:
+def holds(tx: Connection, account_id: AccountId) -> bool:
     """Hold the account until the transaction ends, so that writes for it queue up.
 
-    Raises Missing for an unknown account.
+    False for an unknown account.
     """
-    if "\0" in account_id or tx.execute(_LOCK, {"wanted": account_id}).first() is None:
+    return "\0" not in account_id and tx.execute(_LOCK, {"wanted": account_id}).first() is not None
+
+
+def hold(tx: Connection, account_id: AccountId) -> None:
+    """The same; raises Missing for an unknown account."""
+    if not holds(tx, account_id):
         raise Missing("no such account", code="not_found")
 
 

@@ -1,19 +1,29 @@
-"""How entitlements read, and how a body asks for one. Spec: 1 §4 Progression."""
+"""How entitlements read, and how long one is asked for. Spec: 1 §4 Progression."""
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Annotated, TypedDict
 
 from sqlalchemy import Connection
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
-from svcserver.kernel.names import is_name
-from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.shapes import As, Unfit
 from svcserver.kernel.times import iso
 from svcserver.metagame.achievements.entitlements import rules
 from svcserver.metagame.achievements.entitlements.rules import Entitlement
 from svcserver.metagame.achievements.entitlements.store import SqlEntitlements
+
+
+def read_hours(sent: Json, _: object) -> float:
+    """A duration; raises Unfit. A comparison with NaN is false."""
+    if type(sent) in (int, float) and 0 <= sent <= rules.MAX_HOURS:
+        return float(sent)
+    raise Unfit("a number of hours, 0 or more")
+
+
+Hours = Annotated[float, As(read_hours, {"type": "number"})]
+"""0 for ever."""
 
 
 class EntitlementRecord(TypedDict):
@@ -47,12 +57,3 @@ def listing(
     """The account's records, its defaults added at first use."""
     at = round(now * 1000)
     return show(rules.add_defaults(SqlEntitlements(tx), account_id, defaults, at), at)
-
-
-def wish(body: Json, *names: str) -> tuple[str, Json]:
-    """The entitlement a body names under one of ``names``, and the object; raises Malformed."""
-    sent = body if isinstance(body, dict) else {}
-    found = next((sent[one] for one in names if sent.get(one) is not None), None)
-    if not is_name(found):
-        raise Malformed("the entitlement must be a text", code="bad_request")
-    return str(found), sent

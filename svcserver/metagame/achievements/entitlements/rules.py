@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from attrs import evolve, frozen
 
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.json import Json
-from svcserver.kernel.refusals import Malformed
 
 HOUR_MS = 3_600_000
 MAX_HOURS = 1e9
@@ -40,17 +37,6 @@ class Rights(Protocol):
     def all(self, account_id: AccountId) -> Mapping[str, Entitlement]: ...
 
     def keep(self, account_id: AccountId, one: Entitlement) -> None: ...
-
-
-def hours(value: Json) -> float:
-    """A duration as sent; absent is 0.  Raises Malformed."""
-    if value is None:
-        return 0.0
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Malformed("the duration must be a number of hours", code="bad_request")
-    if not 0 <= value <= MAX_HOURS or not math.isfinite(value):
-        raise Malformed("the duration must be 0 hours or more", code="bad_request")
-    return float(value)
 
 
 def granted(before: Entitlement | None, fresh: Entitlement) -> Entitlement:

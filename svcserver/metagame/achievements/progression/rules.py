@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, Protocol
 
 from attrs import evolve, frozen
 
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.json import Json
-from svcserver.kernel.names import is_name
 from svcserver.kernel.refusals import Forbidden, Malformed, Missing
 from svcserver.metagame.achievements.room import check_room
 
@@ -19,9 +16,6 @@ INT_MAX = 2**31 - 1
 INT_MIN = -(2**31)
 MAX_KNOWN = 10_000
 PUBLIC, PREMIUM = "public", "premium"
-_AMOUNT = re.compile(r"-?\d{1,10}\Z", re.ASCII)
-_RANK = re.compile(r"\d{1,10}\Z", re.ASCII)
-_DIGITS = re.compile(r"-?\d{1,18}\Z", re.ASCII)
 
 
 @frozen
@@ -107,43 +101,18 @@ class Grant:
     objectives: Mapping[str, tuple[int, int | None]]
 
 
-def whole(value: Json) -> int | None:
-    """A number or digit string as an int, fractions cut; None for anything else."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, str):
-        return int(value) if _DIGITS.match(value) else None
-    if isinstance(value, float):
-        return int(value) if math.isfinite(value) else None
-    return value if isinstance(value, int) else None
-
-
-def read_grant(body: Json) -> Grant:
-    """The grant in a body; malformed entries are skipped.  Raises Malformed."""
-    if not isinstance(body, dict):
-        raise Malformed("the body must be an object")
-    tracks: dict[str, int] = {}
-    for entry in _entries(body, "progress_tracks"):
-        name, amount = entry.get("progression_id"), whole(entry.get("progress"))
-        if is_name(name) and amount is not None:
-            tracks[name] = tracks.get(name, 0) + max(amount, 0)
-    objectives: dict[str, tuple[int, int | None]] = {}
-    for entry in _entries(body, "objectives"):
-        name, value = entry.get("objective_id"), whole(entry.get("value"))
-        if is_name(name) and value is not None:
-            count = whole(entry.get("completed_count"))
-            kept = None if count is None else min(max(count, 0), INT_MAX)
-            objectives[name] = (min(max(value, INT_MIN), INT_MAX), kept)
-    return Grant(tracks, objectives)
-
-
-def _entries(body: Mapping[str, Json], name: str) -> list[dict[str, Json]]:
-    listed = body.get(name)
-    if listed is None:
-        return []
-    if not isinstance(listed, list):
-        raise Malformed(f"{name} must be a list")
-    return [one for one in listed if isinstance(one, dict)]
+def grant_of(
+    tracks: Iterable[tuple[str, int]], objectives: Iterable[tuple[str, int, int | None]]
+) -> Grant:
+    """The grant of ids and amounts as sent: each track once, numbers the client can hold."""
+    sums: dict[str, int] = {}
+    for name, amount in tracks:
+        sums[name] = sums.get(name, 0) + max(amount, 0)
+    goals: dict[str, tuple[int, int | None]] = {}
+    for name, value, count in objectives:
+        kept = None if count is None else min(max(count, 0), INT_MAX)
+        goals[name] = (min(max(value, INT_MIN), INT_MAX), kept)
+    return Grant(sums, goals)
 
 
 def apply_grant(
@@ -197,18 +166,16 @@ def add(
     book: Book,
     account_id: AccountId,
     track_id: str,
-    amount: str,
+    amount: int,
     cap: int,
     notes: list[str],
     most: int = MAX_KNOWN,
 ) -> Track:
-    """Add an amount from a path; raises Malformed, Conflict for one track beyond ``most``."""
-    if not _AMOUNT.match(amount) or not INT_MIN <= int(amount) <= INT_MAX or not is_name(track_id):
-        raise Malformed("the amount must be a whole number")
+    """Add to one track; raises Conflict for one beyond ``most``."""
     stored = book.tracks(account_id)
     check_room(stored, [track_id], most)
     before = stored.get(track_id) or Track(track_id)
-    track = _added(before, max(int(amount), 0), cap, notes)
+    track = _added(before, max(amount, 0), cap, notes)
     book.keep_track(account_id, track)
     return track
 
@@ -219,13 +186,6 @@ class Confirmation:
 
     rank: int
     kind: str
-
-
-def read_confirmation(rank: str, kind: str) -> Confirmation:
-    """Raises Malformed."""
-    if kind not in (PUBLIC, PREMIUM) or not _RANK.match(rank):
-        raise Malformed("a rank and public or premium")
-    return Confirmation(int(rank), kind)
 
 
 def confirm(
@@ -268,15 +228,13 @@ def in_order(stored: Mapping[str, Track], paths: Paths) -> list[Track]:
     return known + [stored[name] for name in sorted(stored) if name not in paths]
 
 
-GRANDFATHER, FRESH = "grandfather", "fresh"
+Mode = Literal["grandfather", "fresh"]
 
 
-def seed(book: Book, account_id: AccountId, paths: Paths, mode: Json, at: int) -> list[Track]:
-    """Every configured track at its end, fully confirmed; or everything at 0. Raises Malformed."""
-    if mode not in (GRANDFATHER, FRESH):
-        raise Malformed("Mode must be grandfather or fresh", code="bad_request")
+def seed(book: Book, account_id: AccountId, paths: Paths, mode: Mode, at: int) -> list[Track]:
+    """Every configured track at its end, fully confirmed; or everything at 0."""
     stored = book.tracks(account_id)
-    if mode == FRESH:
+    if mode == "fresh":
         tracks = [Track(name) for name in [*paths, *(one for one in stored if one not in paths)]]
         book.drop_objectives(account_id)
     else:
@@ -298,9 +256,13 @@ def _finished(track: Track, path: Path, at: int) -> Track:
     )
 
 
-def huntpass_of(body: Json, paths: Paths) -> str:
-    """The configured track a selection names; raises Malformed."""
-    chosen = body.get("progression_id") if isinstance(body, dict) else None
-    if not isinstance(chosen, str) or chosen not in paths:
+def configured(paths: Paths, track_id: str) -> str:
+    """The id of a hunt pass that may be chosen; raises Malformed."""
+    if track_id not in paths:
         raise Malformed("progression_id must be a configured track")
-    return chosen
+    return track_id
+
+
+def selected(paths: Paths, chosen: str | None, default: str) -> str:
+    """The hunt pass; a stored id no longer configured falls back to the default."""
+    return chosen if chosen is not None and chosen in paths else default

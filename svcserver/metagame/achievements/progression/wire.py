@@ -1,13 +1,50 @@
-"""Tracks and objectives as the client reads them; the fixed replies of stub progression."""
+"""Progression as it is sent and read; the fixed replies of stub progression. Spec: 1 §4."""
 
 from __future__ import annotations
 
-from typing import Any, NotRequired, TypedDict
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, TypedDict
+
+from attrs import frozen
 
 from svcserver.kernel.ids import AccountId
+from svcserver.kernel.json import Json
+from svcserver.kernel.names import is_name
+from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.shapes import (
+    As,
+    Late,
+    Lenient,
+    Name,
+    Skipping,
+    TextWithNul,
+    Unfit,
+    pascal_case,
+    spelled,
+)
 from svcserver.kernel.times import iso
-from svcserver.metagame.achievements.progression.rules import Objective, Path, Paths, Track
+from svcserver.metagame.achievements.entitlements.records import EntitlementRecord, Hours
+from svcserver.metagame.achievements.progression.rules import (
+    INT_MAX,
+    INT_MIN,
+    PREMIUM,
+    PUBLIC,
+    Confirmation,
+    Grant,
+    Mode,
+    Objective,
+    Path,
+    Paths,
+    Track,
+    grant_of,
+)
+from svcserver.web.routes import Answer, Envelope, enveloped
 
+_AMOUNT = re.compile(r"-?\d{1,10}\Z", re.ASCII)
+_RANK = re.compile(r"\d{1,10}\Z", re.ASCII)
+_DIGITS = re.compile(r"-?\d{1,18}\Z", re.ASCII)
 STUB_XP = 99_999_999
 STUB_COUNT = 9_999_999
 STUB_SEASON = "season09b"
@@ -18,6 +55,101 @@ STUB_TRACKS = (
     "MasteryTrack_Behemoth",
     *(f"MasteryTrack_Weapon_{one}" for one in STUB_WEAPONS),
 )
+
+
+def read_amount(value: Json, _: object) -> int:
+    """A number or digit string, fractions cut; raises Unfit for anything else."""
+    if type(value) is int:
+        return value
+    if type(value) is float and math.isfinite(value):
+        return int(value)
+    if type(value) is str and _DIGITS.match(value):
+        return int(value)
+    raise Unfit("a number")
+
+
+Amount = Annotated[int, As(read_amount, {"type": ["number", "string"]})]
+
+
+@frozen
+class TrackGrant:
+    """``progress`` is added to the track, up to the cap."""
+
+    progression_id: Name
+    progress: Amount
+
+
+@frozen
+class ObjectiveGrant:
+    """``value`` replaces what is stored, and so does ``completed_count`` where it is sent."""
+
+    objective_id: Name
+    value: Amount
+    completed_count: Lenient[Amount | None] = None
+
+
+@frozen
+class GrantBody:
+    """What a game server grants; a list that is missing is empty, a bad entry left out."""
+
+    progress_tracks: Skipping[TrackGrant] | None = ()
+    objectives: Skipping[ObjectiveGrant] | None = ()
+
+    def grant(self) -> Grant:
+        """As the rules want it."""
+        return grant_of(
+            [(one.progression_id, one.progress) for one in self.progress_tracks or ()],
+            [(one.objective_id, one.value, one.completed_count) for one in self.objectives or ()],
+        )
+
+
+def amount_in_path(track_id: str, amount: str) -> int:
+    """What a path adds to a track; raises Malformed."""
+    if not _AMOUNT.match(amount) or not INT_MIN <= int(amount) <= INT_MAX or not is_name(track_id):
+        raise Malformed("the amount must be a whole number")
+    return int(amount)
+
+
+def confirmation(rank: str, kind: str) -> Confirmation:
+    """What a path confirms; raises Malformed."""
+    if kind not in (PUBLIC, PREMIUM) or not _RANK.match(rank):
+        raise Malformed("a rank and public or premium")
+    return Confirmation(int(rank), kind)
+
+
+@frozen
+class HuntPassWish:
+    """A configured track."""
+
+    progression_id: str
+
+
+@spelled(pascal_case)
+@frozen
+class SeedWish:
+    """Whose progression, and to where."""
+
+    user_id: TextWithNul
+    mode: Late[Mode]
+
+
+@spelled(pascal_case)
+@frozen
+class RevokeWish:
+    """Whose, and which."""
+
+    user_id: TextWithNul
+    entitlement: Late[Name]
+
+
+@spelled(pascal_case)
+@frozen
+class GrantWish:
+    """Whose, and which; ``Duration`` in hours, 0 or absent for ever."""
+
+    user_id: TextWithNul
+    entitlement: Late[Name]
+    duration: Late[Hours] | None = None
 
 
 class TrackRecord(TypedDict):
@@ -49,28 +181,6 @@ class ObjectiveRecord(TypedDict):
     last_modified_date: str
 
 
-class TrackGrant(TypedDict):
-    """``progress`` is added to the track, up to the cap."""
-
-    progression_id: str
-    progress: int
-
-
-class ObjectiveGrant(TypedDict):
-    """``value`` replaces what is stored."""
-
-    objective_id: str
-    value: int
-    completed_count: NotRequired[int]
-
-
-class GrantBody(TypedDict):
-    """What a game server grants; a list that is missing is empty."""
-
-    progress_tracks: NotRequired[list[TrackGrant]]
-    objectives: NotRequired[list[ObjectiveGrant]]
-
-
 class Granted(TypedDict):
     """The new totals of what was granted."""
 
@@ -82,12 +192,6 @@ class ConfigReply(TypedDict):
     """Configured tracks with their ranks and rewards, as in the season files."""
 
     paths: list[dict[str, Any]]
-
-
-class HuntPassWish(TypedDict):
-    """A configured track."""
-
-    progression_id: str
 
 
 def track_record(account_id: AccountId, track: Track) -> TrackRecord:
@@ -140,3 +244,68 @@ def _stub_track(name: str, path: Path | None) -> Track:
 def stub_objective(account_id: AccountId, name: str) -> ObjectiveRecord:
     """Any objective, done."""
     return objective_record(account_id, Objective(name, STUB_COUNT, STUB_COUNT, 0, 0))
+
+
+class Report(TypedDict):
+    """Everything about an account's progression."""
+
+    UserId: str
+    RealMode: bool
+    HuntPass: str
+    Tracks: list[TrackReport]
+    Objectives: list[ObjectiveRecord]
+    Entitlements: list[EntitlementRecord]
+
+
+class Seeded(TypedDict):
+    """``Tracks``: the rows written."""
+
+    UserId: str
+    Mode: str
+    RealMode: bool
+    Tracks: list[TrackRecord]
+
+
+class EntitlementsHeld(TypedDict):
+    """What the account holds now."""
+
+    UserId: str
+    Entitlements: list[EntitlementRecord]
+
+
+class EntitlementRevoked(EntitlementsHeld):
+    """``Revoked``: it was in force."""
+
+    Revoked: bool
+
+
+def show_track(account_id: AccountId, track: Track) -> Answer:
+    """One track."""
+    return enveloped(track_record(account_id, track), code="OK")
+
+
+def granted(
+    account_id: AccountId, tracks: Sequence[Track], objectives: Sequence[Objective]
+) -> Envelope[Granted]:
+    """The new totals."""
+    payload: Granted = {
+        "progress_tracks": [track_record(account_id, one) for one in tracks],
+        "objectives": [objective_record(account_id, one) for one in objectives],
+    }
+    return {"code": "OK", "message": "OK", "payload": payload}
+
+
+def show_tracks(account_id: AccountId, tracks: Sequence[Track]) -> Answer:
+    """Every track."""
+    return enveloped([track_record(account_id, one) for one in tracks], code=200)
+
+
+def show_objectives(account_id: AccountId, stored: Mapping[str, Objective]) -> Answer:
+    """An array by id."""
+    listed = [objective_record(account_id, stored[name]) for name in sorted(stored)]
+    return enveloped(listed, code=200)
+
+
+def show_stub_objectives(account_id: AccountId, paths: Paths) -> Answer:
+    """Of fixed progression: none, and the mastery tracks."""
+    return enveloped({"objectives": [], "progress_tracks": stub_tracks(account_id, paths)[1:]})

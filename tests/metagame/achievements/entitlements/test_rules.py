@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from attrs import evolve
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.achievements.entitlements import rules
-from svcserver.metagame.achievements.entitlements.rules import Entitlement, granted, hours
+from svcserver.metagame.achievements.entitlements.records import Hours
+from svcserver.metagame.achievements.entitlements.rules import Entitlement, granted
 
 HOUR_MS = 3_600_000
+hours_or_null = reader(Hours | None)
+
+
+def hours(sent: Any) -> float:
+    return hours_or_null(sent) or 0.0
 
 
 class Kept:
@@ -31,7 +40,7 @@ class HourTests(SynchronousTestCase):
         self.assertEqual(hours(1_000_000_000), 1e9)
         for bad in (1_000_000_001, -0.001, float("nan"), float("inf"), "1", True, [], {}):
             with self.assertRaises(Malformed) as caught:
-                hours(bad)  # type: ignore[arg-type]
+                hours(bad)
             self.assertEqual(caught.exception.code, "bad_request", bad)
 
 

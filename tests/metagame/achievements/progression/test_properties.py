@@ -14,12 +14,15 @@ from sqlalchemy import create_engine
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.db.tables import METADATA
+from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.achievements.progression import config, rules
 from svcserver.metagame.achievements.progression.store import SqlBook
+from svcserver.metagame.achievements.progression.wire import GrantBody
 from tests.metagame.achievements.progression.base import Achieving
 
 CAP = 5000
+read_grant = reader(GrantBody)
 TRACK_IDS = st.sampled_from(["season09b", "MasteryTrack_PlayerLevel", "Other"])
 AMOUNTS = st.one_of(
     st.integers(-(2**40), 2**40), st.booleans(), st.none(), st.floats(), st.text(max_size=4)
@@ -53,7 +56,7 @@ class GrantProperties(SynchronousTestCase):
             book = SqlBook(tx)
             for entries in sent:
                 before = book.tracks("a")
-                grant = rules.read_grant({"progress_tracks": entries})
+                grant = read_grant({"progress_tracks": entries}).grant()
                 rules.apply_grant(book, "a", grant, CAP, 1, [])
                 for name, after in book.tracks("a").items():
                     was = before[name].progress if name in before else 0
@@ -64,7 +67,7 @@ class GrantProperties(SynchronousTestCase):
     @given(JSON)
     def test_any_json_is_a_grant_or_malformed(self, body: Any) -> None:
         try:
-            grant = rules.read_grant(body)
+            grant = read_grant(body).grant()
         except Malformed:
             return
         self.assertTrue(all(amount >= 0 for amount in grant.tracks.values()))

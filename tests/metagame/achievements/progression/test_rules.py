@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from attrs import evolve
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed
-from svcserver.metagame.achievements.progression import rules
-from svcserver.metagame.achievements.progression.rules import Objective, Path, Track
+from svcserver.metagame.achievements.progression import rules, wire
+from svcserver.metagame.achievements.progression.rules import Grant, Objective, Path, Track
 
 PATH = Path("T", "", ((1, 10), (2, 10), (3, 10)), None, {"public": [(1, "a"), (2, "b")]}, {})
+
+
+def read_grant(body: Any) -> Grant:
+    sent: wire.GrantBody = reader(wire.GrantBody)(body)
+    return sent.grant()
 
 
 class Book:
@@ -46,22 +53,26 @@ class GrantTests(SynchronousTestCase):
 
     def objective(self, value: int, count: int | None = None) -> Objective:
         sent = {"objective_id": "o", "value": value, "completed_count": count}
-        grant = rules.read_grant({"objectives": [sent]})
+        grant = read_grant({"objectives": [sent]})
         [said] = rules.apply_grant(self.book, "UID-a", grant, 100, 7, self.notes)[1]
         return said
 
+    def add(self, amount: str) -> Track:
+        more = wire.amount_in_path("T", amount)
+        return rules.add(self.book, "UID-a", "T", more, 5, [])
+
     def test_the_largest_numbers_are_the_clients(self) -> None:
         self.assertEqual((rules.INT_MAX, rules.INT_MIN), (2147483647, -2147483648))
-        track = rules.add(self.book, "UID-a", "T", "2147483647", 5, [])
+        track = self.add("2147483647")
         self.assertEqual(track.progress, 5)
         for amount in ("2147483648", "-2147483649", "1.5", "", "x", "1\n"):
             with self.assertRaises(Malformed):
-                rules.add(self.book, "UID-a", "T", amount, 5, [])
-        self.assertEqual(rules.add(self.book, "UID-a", "T", "-2147483648", 5, []).progress, 5)
+                self.add(amount)
+        self.assertEqual(self.add("-2147483648").progress, 5)
 
     def test_half_an_objective_is_skipped(self) -> None:
         sent = [{"objective_id": "o"}, {"value": 1}, {"objective_id": "", "value": 1}]
-        self.assertEqual(rules.read_grant({"objectives": sent}).objectives, {})
+        self.assertEqual(read_grant({"objectives": sent}).objectives, {})
 
     def test_an_objective_is_new_without_completions_and_keeps_those_it_has(self) -> None:
         self.assertEqual(self.objective(3), Objective("o", 3, 0, 7, 7))
@@ -78,7 +89,7 @@ class ConfirmTests(SynchronousTestCase):
     def test_a_rank_gives_its_entitlements_once(self) -> None:
         book = Book(Track("T", 20))
         for rank, given in ((1, [(1, "a")]), (2, [(2, "b")]), (2, [])):
-            ask = rules.read_confirmation(str(rank), "public")
+            ask = wire.confirmation(str(rank), "public")
             self.assertEqual(rules.confirm(book, "UID-a", PATH, ask, set(), 9)[1], given)
         self.assertEqual(book.kept["T"].confirmed_free, 2)
 

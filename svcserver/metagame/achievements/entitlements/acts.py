@@ -1,0 +1,70 @@
+"""What is done with entitlements: one transaction each, writes noted in the event log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import frozen
+from sqlalchemy import Connection
+
+from svcserver.db.ledger import Ledger
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.shapes import Late
+from svcserver.metagame.accounts.eventlog import EventLog, holds
+from svcserver.metagame.achievements.entitlements import records, rules, wire
+from svcserver.metagame.achievements.entitlements.records import EntitlementRecord
+from svcserver.metagame.achievements.entitlements.store import SqlEntitlements, grant
+from svcserver.metagame.achievements.room import check_room
+from svcserver.web.routes import EMPTY_OBJECT, Answer, Call
+
+
+@frozen
+class EntitlementActs:
+    """List, grant, revoke; ``defaults``: ENTITLEMENTS_DEFAULT, ``most``: ACHIEVEMENTS_MAX."""
+
+    defaults: tuple[str, ...]
+    most: int
+    ledger: Ledger
+    now: Callable[[], float]
+    events: EventLog
+
+    async def listed(self, account_id: AccountId) -> list[EntitlementRecord]:
+        """Those in force; the defaults are kept at the account's first use."""
+        held = await self.ledger.read(lambda tx: SqlEntitlements(tx).all(account_id))
+        if not rules.missing_defaults(held, self.defaults):
+            return records.show(held, self._at())
+
+        def first_use(tx: Connection) -> list[EntitlementRecord]:
+            if holds(tx, account_id):
+                return records.listing(tx, account_id, self.defaults, self.now())
+            # a token may outlive its account, and AUTH_MODE=NONE needs none
+            at = self._at()
+            return records.show(rules.with_defaults(held, self.defaults, at), at)
+
+        return await self.ledger.write(first_use, turn=account_id)
+
+    async def grant(self, call: Call[Late[wire.EntitlementWish]], account_id: AccountId) -> Answer:
+        """Grant; the list."""
+
+        def work(tx: Connection, notes: list[str]) -> Answer:
+            sent, now = call.body.read(), self.now()
+            check_room(SqlEntitlements(tx).all(account_id), [sent.wanted], self.most)
+            records.listing(tx, account_id, self.defaults, now)
+            grant(tx, account_id, sent.wanted, sent.duration or 0.0, "game server", now)
+            return wire.show(records.listing(tx, account_id, self.defaults, now))
+
+        return await self.events.write(call, account_id, work)
+
+    async def revoke(self, call: Call, account_id: AccountId, name: str) -> Answer:
+        """Revoke; fine when not owned."""
+
+        def work(tx: Connection, notes: list[str]) -> Answer:
+            rights, at = SqlEntitlements(tx), self._at()
+            held = rules.add_defaults(rights, account_id, self.defaults, at)
+            rules.revoke(rights, account_id, held.get(name), at)
+            return Answer(200, EMPTY_OBJECT)
+
+        return await self.events.write(call, account_id, work)
+
+    def _at(self) -> int:
+        return round(self.now() * 1000)

@@ -1,0 +1,117 @@
+"""What an owner does with a player's progression: one transaction each. Spec: 2 §4."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import frozen
+from sqlalchemy import Connection
+
+from svcserver.db.ledger import Ledger
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.refusals import Missing
+from svcserver.metagame.accounts.eventlog import EventLog
+from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.metagame.achievements.entitlements import records
+from svcserver.metagame.achievements.entitlements import rules as rights
+from svcserver.metagame.achievements.entitlements.records import EntitlementRecord
+from svcserver.metagame.achievements.entitlements.store import SqlEntitlements, grant
+from svcserver.metagame.achievements.progression import rules, wire
+from svcserver.metagame.achievements.progression.config import Tracks
+from svcserver.metagame.achievements.progression.store import SqlBook
+from svcserver.metagame.settings import Settings
+from svcserver.web.routes import Answer, Call
+
+
+@frozen
+class ManagementActs:
+    """Report, seed, grant, revoke."""
+
+    settings: Settings
+    tracks: Tracks
+    ledger: Ledger
+    now: Callable[[], float]
+    events: EventLog
+
+    async def report(self, account_id: AccountId) -> wire.Report:
+        """Everything stored; raises Missing."""
+        return await self.ledger.read(lambda tx: self._report(tx, account_id))
+
+    def _report(self, tx: Connection, account_id: AccountId) -> wire.Report:
+        if SqlAccounts(tx).find(account_id) is None:
+            raise Missing("no such account", code="not_found")
+        book, paths, at = SqlBook(tx), self.tracks.paths, self._at()
+        stored = SqlEntitlements(tx).all(account_id)
+        held = rights.with_defaults(stored, self.settings.entitlements_default, at)
+        active = {one.name for one in rights.active(held, at)}
+        tracks = rules.in_order(book.tracks(account_id), paths)
+        objectives = book.objectives(account_id)
+        return {
+            "UserId": account_id,
+            "RealMode": self.settings.real_progression(account_id),
+            "HuntPass": rules.selected(paths, book.hunt_pass(account_id), self.tracks.active),
+            "Tracks": [
+                wire.track_report(account_id, one, paths.get(one.id), active) for one in tracks
+            ],
+            "Objectives": [
+                wire.objective_record(account_id, objectives[name]) for name in sorted(objectives)
+            ],
+            "Entitlements": records.show(held, at),
+        }
+
+    async def seed(self, call: Call[wire.SeedWish]) -> Answer:
+        """All at their end, or all at 0."""
+        account_id = call.body.user_id
+
+        def work(tx: Connection, notes: list[str]) -> Answer:
+            book, mode = SqlBook(tx), call.body.mode.read()
+            written = rules.seed(book, account_id, self.tracks.paths, mode, self._at())
+            book.forget(account_id)
+            said: wire.Seeded = {
+                "UserId": account_id,
+                "Mode": mode,
+                "RealMode": self.settings.real_progression(account_id),
+                "Tracks": [wire.track_record(account_id, one) for one in written],
+            }
+            return Answer(200, said)
+
+        return await self.events.write(call, account_id, work)
+
+    async def grant(self, call: Call[wire.GrantWish]) -> Answer:
+        """Grant an entitlement; the list."""
+        account_id, late = call.body.user_id, call.body.duration
+
+        def work(tx: Connection, notes: list[str]) -> Answer:
+            name, hours = call.body.entitlement.read(), 0.0 if late is None else late.read()
+            now = self.now()
+            self._listing(tx, account_id, now)
+            grant(tx, account_id, name, hours, "admin", now)
+            return self._shown(tx, account_id, now)
+
+        return await self.events.write(call, account_id, work)
+
+    async def revoke(self, call: Call[wire.RevokeWish]) -> Answer:
+        """End an entitlement; the list."""
+        account_id = call.body.user_id
+
+        def work(tx: Connection, notes: list[str]) -> Answer:
+            name, now, kept = call.body.entitlement.read(), self.now(), SqlEntitlements(tx)
+            self._listing(tx, account_id, now)
+            held = kept.all(account_id).get(name)
+            was = rights.revoke(kept, account_id, held, round(now * 1000))
+            return self._shown(tx, account_id, now, Revoked=was)
+
+        return await self.events.write(call, account_id, work)
+
+    def _listing(
+        self, tx: Connection, account_id: AccountId, now: float
+    ) -> list[EntitlementRecord]:
+        return records.listing(tx, account_id, self.settings.entitlements_default, now)
+
+    def _shown(self, tx: Connection, account_id: AccountId, now: float, **more: Any) -> Answer:
+        listed = self._listing(tx, account_id, now)
+        return Answer(200, {"UserId": account_id, **more, "Entitlements": listed})
+
+    def _at(self) -> int:
+        return round(self.now() * 1000)
