@@ -164,7 +164,7 @@ def slow_reader(port: int, key: str, path: str = FILES + "big.pak") -> socket.so
     link = socket.socket()
     link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     link.connect(("127.0.0.1", port))
-    head = f"GET {path} HTTP/1.1\r\nHost: x\r\nx-svc-user-api-key: {key}\r\n\r\n"
+    head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nx-svc-user-api-key: {key}\r\n\r\n"
     link.sendall(head.encode())
     return link
 
@@ -284,7 +284,7 @@ def test_requests_on_one_connection_follow_each_other(content: Content) -> None:
 
 
 def test_pipelined_requests_are_answered_in_order(content: Content) -> None:
-    head = " HTTP/1.1\r\nHost: x\r\nx-svc-user-api-key: UUK_ann\r\n"
+    head = " HTTP/1.1\r\nHost: localhost\r\nx-svc-user-api-key: UUK_ann\r\n"
     small = f"GET {FILES}small.bin{head}\r\n"
     part = f"GET {FILES}big.pak{head}Range: bytes=0-{3 * MB - 1}\r\n\r\n"
     manifest = f"GET /content/v1/manifest{head}\r\n"
