@@ -7,9 +7,8 @@ minute is what its own sessions did, which nobody else can bring about.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
 from attrs import define, field
+from cachetools import LRUCache
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.networks import network_of
@@ -25,17 +24,15 @@ MAX_KEYS = 65_536
 
 @define
 class _Until:
-    """Keys that count until a time; the longest known are forgotten first."""
+    """Keys that count until a time; the longest unused are forgotten first."""
 
-    _until: OrderedDict[str, float] = field(factory=OrderedDict, init=False)
+    _until: LRUCache[str, float] = field(factory=lambda: LRUCache(MAX_KEYS), init=False)
 
     def lasts(self, key: str, now: float) -> bool:
         return self._until.get(key, now) > now
 
     def start(self, key: str, until: float) -> None:
-        self._until[key] = max(until, self._until.pop(key, until))
-        while len(self._until) > MAX_KEYS:
-            self._until.popitem(last=False)
+        self._until[key] = max(until, self._until.get(key, until))
 
 
 @define

@@ -7,11 +7,11 @@ question. Spec: 2 §4 Content server.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Any
 
 import treq
 from attrs import define, field, frozen
+from cachetools import TLRUCache
 from treq.client import HTTPClient
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
@@ -54,21 +54,24 @@ class KeyCheck:
     clock: IReactorTime
     base: str
     accepted_s: float = 300.0
-    _kept: OrderedDict[str, tuple[float, Player | None]] = field(factory=OrderedDict, init=False)
+    _kept: TLRUCache[str, Player | None] = field(init=False)
     _asking: dict[str, list[Deferred[Player]]] = field(factory=dict, init=False)
     _warned_at: float | None = field(default=None, init=False)
+
+    @_kept.default
+    def _nothing(self) -> TLRUCache[str, Player | None]:
+        return TLRUCache(MAX_KEPT, self._until, self.clock.seconds)
+
+    def _until(self, mark: str, player: Player | None, now: float) -> float:
+        return now + (REFUSED_S if player is None else self.accepted_s)
 
     async def who(self, key: str | None) -> Player:
         """The key's player; raises Unauthenticated, or Unavailable when nobody can tell."""
         if key is None or not is_key_shaped(key):
             raise Unauthenticated(code="unauthorized")
         mark = fingerprint(key)
-        kept = self._kept.get(mark)
-        if kept is not None:
-            until, player = kept
-            if self.clock.seconds() < until:
-                return _known(player)
-            del self._kept[mark]
+        if mark in self._kept:
+            return _known(self._kept[mark])
         return await self._join(mark, key)
 
     def _join(self, mark: str, key: str) -> Deferred[Player]:
@@ -94,7 +97,7 @@ class KeyCheck:
             self._warn(result)
             refusal = Unavailable(code="auth_unavailable", retry_after_s=RETRY_S)
         else:
-            self._keep(mark, result)
+            self._kept[mark] = result
         for waiting in self._asking.pop(mark):
             if refusal is not None:
                 waiting.errback(refusal)
@@ -102,15 +105,6 @@ class KeyCheck:
                 waiting.callback(result)
             else:
                 waiting.errback(Unauthenticated(code="unauthorized"))
-
-    def _keep(self, mark: str, player: Player | None) -> None:
-        keep_s = REFUSED_S if player is None else self.accepted_s
-        if keep_s <= 0:
-            return
-        self._kept[mark] = (self.clock.seconds() + keep_s, player)
-        self._kept.move_to_end(mark)
-        if len(self._kept) > MAX_KEPT:
-            self._kept.popitem(last=False)
 
     def _warn(self, why: Failure) -> None:
         """Once a minute: every request would say the same."""

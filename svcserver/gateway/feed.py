@@ -5,11 +5,11 @@ Spec: 2 §4 Gateway, allowlist feed.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
 from attrs import define, field
+from cachetools import LRUCache
 from twisted.internet.defer import CancelledError, Deferred, DeferredList
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
@@ -37,7 +37,9 @@ class Feed:
     urls: Sequence[str]
     secret: Secret
     refresh_s: float
-    _told: OrderedDict[tuple[str, str], dict[str, float]] = field(factory=OrderedDict, init=False)
+    _told: LRUCache[tuple[str, str], LRUCache[str, float]] = field(
+        factory=lambda: LRUCache(MAX_KEYS), init=False
+    )
     _under_way: dict[tuple[str, str], Deferred[None]] = field(factory=dict, init=False)
     _warning: Throttle = field(factory=Throttle, init=False)
 
@@ -47,7 +49,8 @@ class Feed:
         network = network_of(address)
         for url in self.urls:
             key = (url, address)
-            last = self._told.get((url, network), {}).get(address)
+            told = self._told.get((url, network))
+            last = None if told is None else told.get(address)
             if key in self._under_way or self._is_busy(url, network):
                 continue
             if last is None or now - last >= self.refresh_s:
@@ -63,15 +66,8 @@ class Feed:
         return near >= NETWORK_UNDER_WAY
 
     def _remember(self, url: str, address: str) -> None:
-        network = (url, network_of(address))
-        told = self._told.setdefault(network, {})
-        told.pop(address, None)
+        told = self._told.setdefault((url, network_of(address)), LRUCache(NETWORK_TOLD))
         told[address] = self.clock.seconds()
-        if len(told) > NETWORK_TOLD:
-            del told[next(iter(told))]
-        self._told.move_to_end(network)
-        if len(self._told) > MAX_KEYS:
-            self._told.popitem(last=False)
 
     async def _tell(self, key: tuple[str, str]) -> None:
         url, address = key

@@ -9,11 +9,11 @@ transaction that may turn out to need none, so that two at once never share the 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from attrs import define, field
+from cachetools import LRUCache
 
 
 @define
@@ -34,7 +34,11 @@ class Quota:
     limit: int
     window_s: float
     max_keys: int = 65_536
-    _taken: OrderedDict[str, list[float]] = field(factory=OrderedDict, init=False)
+    _taken: LRUCache[str, list[float]] = field(init=False)
+
+    @_taken.default
+    def _nothing(self) -> LRUCache[str, list[float]]:
+        return LRUCache(self.max_keys)
 
     def take(self, key: str, now: float) -> bool:
         """Take a place; False when none is left."""
@@ -42,9 +46,6 @@ class Quota:
         if len(taken) >= self.limit:
             return False
         self._taken[key] = [*taken, now]
-        self._taken.move_to_end(key)
-        if len(self._taken) > self.max_keys:
-            self._taken.popitem(last=False)
         return True
 
     @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from attrs import define, field
+from cachetools import LRUCache
 
 MAX_KEYS = 20_000  # the longest unused is forgotten
 
@@ -15,16 +16,19 @@ class Throttle:
 
     every_s: float = 60.0
     most: int = MAX_KEYS
-    _said: dict[Hashable, float] = field(factory=dict, init=False, repr=False)
+    _said: LRUCache[Hashable, float] = field(init=False, repr=False)
+
+    @_said.default
+    def _nothing(self) -> LRUCache[Hashable, float]:
+        return LRUCache(self.most)
 
     def due(self, key: Hashable, now: float) -> bool:
         """Whether ``key`` may pass again, and if so, start its wait anew; ``now`` in seconds."""
-        last = self._said.pop(key, None)
-        due = last is None or now - last >= self.every_s
-        self._said[key] = now if due or last is None else last
-        if len(self._said) > self.most:
-            self._said.pop(next(iter(self._said)))
-        return due
+        last = self._said.get(key)
+        if last is not None and now - last < self.every_s:
+            return False
+        self._said[key] = now
+        return True
 
     def __len__(self) -> int:
         return len(self._said)

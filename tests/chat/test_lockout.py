@@ -71,6 +71,7 @@ class LockoutTests(SynchronousTestCase):
 
     def test_when_too_many_are_held_the_longest_held_is_forgotten(self) -> None:
         self.patch(lockout, "MAX_KEYS", 2)
+        self.lockout = Lockout()
         for number in (1, 2, 3):
             self.lockout.let_wait(account(number), number)
         self.assertEqual(

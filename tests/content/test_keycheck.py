@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from attrs import evolve
 from twisted.internet.defer import CancelledError, Deferred
 
 from svcserver.content import keycheck
@@ -112,6 +113,7 @@ class KeyCheckTests(DeskCase):
 
     def test_the_cache_has_a_bound_and_holds_no_key(self) -> None:
         self.patch(keycheck, "MAX_KEPT", 3)
+        self.keys = evolve(self.keys)
         for number in range(6):
             self.failureResultOf(self.who(f"UUK_{number}"), Unauthenticated)
         self.assertEqual(len(self.keys._kept), 3)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 import jwt
 from attrs import define, field, frozen
+from cachetools import LRUCache
 
 from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId
@@ -50,7 +50,9 @@ class Tokens:
     now: Callable[[], float]
     keys: Keys = field(factory=Keys)
     epochs: Epochs = field(factory=Epochs)
-    _known: OrderedDict[str, _Claims] = field(factory=OrderedDict, init=False, repr=False)
+    _known: LRUCache[str, _Claims] = field(
+        factory=lambda: LRUCache(MAX_KNOWN), init=False, repr=False
+    )
 
     def sign(self, account_id: AccountId, asked_at: float | None = None) -> str:
         """A fresh token for the account; raises CannotSign.
@@ -88,8 +90,6 @@ class Tokens:
         known = self._known.get(token)
         if known is None:
             known = self._known[token] = self._decode(token)
-            if len(self._known) > MAX_KNOWN:
-                self._known.popitem(last=False)
         if not known.expires > self.now():
             del self._known[token]
             raise InvalidToken

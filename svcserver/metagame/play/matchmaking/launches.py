@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from attrs import define, field
+from cachetools import LRUCache
 
 from svcserver.kernel.ids import AccountId
 from svcserver.metagame.play.matchmaking.matches import Match, Server, State
@@ -25,7 +26,9 @@ class Launches:
     """Who started what, by account id and by party id; ``cooldown_s`` 0 bounds nothing."""
 
     cooldown_s: float
-    _of: dict[str, list[Match]] = field(factory=dict, init=False)  # the newest stands last
+    _of: LRUCache[str, list[Match]] = field(  # the newest stands last
+        factory=lambda: LRUCache(MAX_HOLDERS), init=False
+    )
     _on: dict[Server, Match] = field(factory=dict, init=False)
 
     def begun(self, match: Match) -> None:
@@ -34,10 +37,7 @@ class Launches:
             return
         for holder in _holders(match):
             others = [one for one in self._live(holder) if one is not match]
-            self._of.pop(holder, None)  # who launched last stands last
             self._of[holder] = [*others, match]
-        while len(self._of) > MAX_HOLDERS:
-            del self._of[next(iter(self._of))]
 
     def ready(self, match: Match, server: Server) -> None:
         """It runs there; whatever ran there before has ended."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 
 from attrs import define, field
+from cachetools import LRUCache
 
 from svcserver.kernel.ids import AccountId
 
@@ -19,17 +20,16 @@ class Validated:
     """The last five pairs of name and nameplate each player has had checked, for 15 minutes."""
 
     max_players: int = MAX_PLAYERS
-    _pairs: OrderedDict[AccountId, deque[tuple[float, str, str]]] = field(
-        factory=OrderedDict, init=False
-    )
+    _pairs: LRUCache[AccountId, deque[tuple[float, str, str]]] = field(init=False)
+
+    @_pairs.default
+    def _nothing(self) -> LRUCache[AccountId, deque[tuple[float, str, str]]]:
+        return LRUCache(self.max_players)
 
     def note(self, account_id: AccountId, name: str, nameplate: str, now: float) -> None:
         """The rules allowed this pair."""
         pairs = self._pairs.setdefault(account_id, deque(maxlen=MAX_PAIRS))
         pairs.append((now, name.lower(), nameplate.lower()))
-        self._pairs.move_to_end(account_id)
-        if len(self._pairs) > self.max_players:
-            self._pairs.popitem(last=False)
 
     def holds(self, account_id: AccountId, name: str, plate: str | None, now: float) -> bool:
         """Whether this very pair was checked lately, ignoring case."""
@@ -53,14 +53,15 @@ class Activity:
     """Who was heard from in the last minute; for GUILD_CREATE_ACTIVITY_FALLBACK."""
 
     max_players: int = MAX_PLAYERS
-    _heard: OrderedDict[AccountId, float] = field(factory=OrderedDict, init=False)
+    _heard: LRUCache[AccountId, float] = field(init=False)
+
+    @_heard.default
+    def _nobody(self) -> LRUCache[AccountId, float]:
+        return LRUCache(self.max_players)
 
     def hear(self, account_id: AccountId, now: float) -> None:
         """A heartbeat or a party poll."""
         self._heard[account_id] = now
-        self._heard.move_to_end(account_id)
-        if len(self._heard) > self.max_players:
-            self._heard.popitem(last=False)
 
     def is_active(self, account_id: AccountId, now: float) -> bool:
         """Heard from within 60 s."""

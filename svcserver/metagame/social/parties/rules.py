@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from attrs import define, evolve, field, frozen
+from cachetools import LRUCache
 
 from svcserver.kernel.ids import AccountId, new_id
 from svcserver.kernel.quota import Quota
@@ -118,10 +119,12 @@ class PartiesInMemory:
     _invites: dict[AccountId, dict[str, Invite]] = field(factory=dict, init=False)
     _invited: dict[str, set[AccountId]] = field(factory=dict, init=False)  # party -> recipients
     _sent: Quota = field(factory=lambda: Quota(MAX_SENT, SENT_S), init=False)
-    _declined: OrderedDict[tuple[AccountId, AccountId], float] = field(
-        factory=OrderedDict, init=False
-    )
+    _declined: LRUCache[tuple[AccountId, AccountId], float] = field(init=False)
     _swept_at: float = field(default=0.0, init=False)
+
+    @_declined.default
+    def _nobody(self) -> LRUCache[tuple[AccountId, AccountId], float]:
+        return LRUCache(self.max_declines)
 
     # -- being there -------------------------------------------------------
 
@@ -237,9 +240,6 @@ class PartiesInMemory:
         for one in found:
             self._drop(one)
             self._declined[one.sender, recipient] = now
-            self._declined.move_to_end((one.sender, recipient))
-        while len(self._declined) > self.max_declines:
-            self._declined.popitem(last=False)
         return bool(found)
 
     def withdraw(self, sender: AccountId, recipient: AccountId) -> bool:

@@ -255,6 +255,7 @@ class BookTests(SynchronousTestCase):
 
     def test_the_table_is_bounded(self) -> None:
         self.patch(launches, "MAX_HOLDERS", 2)
+        self.book = Launches(60.0)
         for port, name in enumerate(("ann", "bob", "cat")):
             self.runs(self.match(name), port)
         self.assertEqual(list(self.book._of), ["bob", "cat"])
