@@ -22,11 +22,11 @@ from svcserver.kernel.counters import Counters
 from svcserver.kernel.datafiles import BadData
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
 from svcserver.kernel.signals import News
+from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.access.attempts import Attempts
 from svcserver.metagame.access.epochs import Epochs
 from svcserver.metagame.access.gate import Gate, Origin, is_own_address
 from svcserver.metagame.access.keys import Keys
-from svcserver.metagame.access.relayed import Relayed
 from svcserver.metagame.access.tokens import Tokens
 from svcserver.metagame.accounts.allowance import Allowance
 from svcserver.metagame.accounts.data import AccountData
@@ -151,7 +151,7 @@ class Metagame:
             settings.signing_private_key, settings.signing_public_key, settings.verify_keys
         )
         self.tokens = Tokens(now, keys, self.epochs)
-        self.relayed = Relayed(now)
+        self.acting = Acting(now)
         deploy_s = settings.deploy_timeout_ms / 1000
         self.deploy = DeployClient(http, clock, settings.deployserver_url, deploy_s)
         self.directory = Directory(
@@ -161,7 +161,7 @@ class Metagame:
         self.sessions = Sessions(ledger, self.epochs, now)
         allowance = Allowance(settings.account_bytes_a_day, now)
         self.data = AccountData(ledger, allowance)
-        self.events = EventLog(ledger, now, self.relayed, allowance)
+        self.events = EventLog(ledger, now, self.acting, allowance)
         self.policy = Policy(
             settings.inventory_refuse_overspend,
             settings.inventory_report_removals,
@@ -223,7 +223,7 @@ class Metagame:
             settings.character_max_bytes,
             thin.characters if thin is not None else None,
         )
-        yield Inventory(self.policy, self.data, now, self.relayed)
+        yield Inventory(self.policy, self.data, now, self.acting)
         yield Currency.of(ledger, from_inventory=settings.balance_from_inventory)
         yield ClosedStore()
         yield Store(
@@ -234,7 +234,7 @@ class Metagame:
             settings.real_progression,
             self.data,
             now,
-            self.relayed,
+            self.acting,
             settings.loadout_max_bytes,
             thin.loadouts if thin is not None else None,
         )

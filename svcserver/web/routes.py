@@ -94,10 +94,6 @@ class Call(Generic[B]):
             raise Forbidden("this needs a player")
         return self.caller.account
 
-    def subject(self, user_id: AccountId) -> AccountId:
-        """Whose data is meant: a game server's URL account, else always the caller's own."""
-        return user_id if self.caller.game_server else self.player
-
 
 Handler = Callable[..., Awaitable[Answer]]
 H = TypeVar("H", bound=Handler)

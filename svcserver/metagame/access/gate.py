@@ -12,6 +12,7 @@ from attrs import define, frozen
 from svcserver.http.crosssite import is_loopback
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden, Refusal, Unauthenticated
+from svcserver.metagame.access.acting import check_owner
 from svcserver.metagame.access.attempts import Attempts
 from svcserver.metagame.access.tokens import InvalidToken, Tokens
 from svcserver.metagame.settings import Settings
@@ -134,12 +135,9 @@ class Gate:
         """The proven caller; raises the documented refusal."""
         self._undisguised(request)
         caller = await self._prove(row.access, request)
-        if (row.own or row.game_server) and not caller.game_server:
-            user_id = parameters.get("user_id", "")
-            if self.settings.real_progression(user_id) and (
-                row.game_server or caller.account != user_id
-            ):
-                raise Forbidden("this is not yours to do")
+        named = parameters.get("user_id", "")
+        if (row.own or row.game_server) and self.settings.real_progression(named):
+            check_owner(row, caller, named)
         return caller
 
     def _undisguised(self, request: HttpRequest) -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from attrs import field, frozen
 
 from svcserver.kernel.json import Json
-from svcserver.kernel.refusals import Forbidden, Malformed, Missing, Unauthenticated
+from svcserver.kernel.refusals import Malformed, Missing
 from svcserver.kernel.shapes import Late, TextWithNul, sent_as
+from svcserver.metagame.access import acting
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.rules import Account
 from svcserver.web.routes import Call
@@ -21,10 +22,6 @@ class BehalfWish:
 
     username: TextWithNul = field(metadata=sent_as("Username"))
     sender: Late[TextWithNul] | None = field(default=None, metadata=sent_as("From"))
-
-
-class Bare(Forbidden):
-    """A 403 without a body: an admin's act that came through a proxy or from a foreign web page."""
 
 
 @frozen
@@ -45,25 +42,8 @@ def text_field(body: Json, name: str) -> str:
 
 async def pair(call: Call, sent: BehalfWish, directory: Directory) -> Pair:
     """The two accounts of a body ``{Username, From?}``; raises the documented refusals."""
-    sender = await _sender(call, sent.sender, directory)
+    sender = await acting.sender(call, directory, None if sent.sender is None else sent.sender.read)
     target = await directory.account_named(sent.username)
     if target is None:
         raise Missing("no such account", code="not_found")
     return Pair(sender, target)
-
-
-async def _sender(call: Call, named: Late[str] | None, directory: Directory) -> Account:
-    if named is None:
-        own = await directory.account_of_id(call.player)
-        if own is None:
-            raise Unauthenticated
-        return own
-    if not call.request.direct:
-        raise Bare
-    if not call.caller.admin:
-        raise Forbidden("only an admin acts for another player", code="forbidden")
-    text = named.read()
-    found = await directory.account_of_id(text) or await directory.account_named(text)
-    if found is None:
-        raise Missing("no such account", code="not_found")
-    return found

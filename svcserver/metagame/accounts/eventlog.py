@@ -28,7 +28,7 @@ from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Missing, Refusal
-from svcserver.metagame.access.relayed import Relayed
+from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.accounts.allowance import Allowance
 from svcserver.metagame.accounts.store import ACCOUNTS
 from svcserver.web.routes import Answer, Call, logged_path
@@ -74,7 +74,7 @@ class EventLog:
 
     ledger: Ledger
     now: Callable[[], float]
-    relayed: Relayed
+    acting: Acting
     allowance: Allowance
 
     async def write(self, call: Call, named: AccountId, work: Work) -> Answer:
@@ -87,7 +87,7 @@ class EventLog:
 
         That is another thread, and it may run twice.
         """
-        account_id = named if call.caller.admin else self.relayed.subject(call, named)
+        account_id = self.acting.writes(call, named)
         if not call.caller.admin:
             self.allowance.spend(account_id, len(call.request.body))
 

@@ -9,7 +9,7 @@ from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import datafiles
-from svcserver.metagame.access.relayed import MAX_PAIRS, Relayed
+from svcserver.metagame.access.acting import MAX_PAIRS, Acting
 from svcserver.metagame.belongings.housekeeping import housekeeping
 from svcserver.metagame.belongings.shop.store import PURCHASE_TOKENS
 from svcserver.web.routes import Call, Caller
@@ -90,12 +90,12 @@ class StartTests(SynchronousTestCase):
 
 class RelayedTests(SynchronousTestCase):
     def test_what_is_remembered_is_bounded(self) -> None:
-        relayed = Relayed(lambda: 0.0)
+        acting = Acting(lambda: 0.0)
         for number in range(MAX_PAIRS + 10):
             caller = Caller("UID-other", game_server=True)
             call = Call(caller, None, None)  # type: ignore[arg-type]
-            self.assertEqual(relayed.subject(call, f"UID-{number}"), f"UID-{number}")
-        self.assertEqual(len(relayed._throttle), MAX_PAIRS)
+            self.assertEqual(acting.writes(call, f"UID-{number}"), f"UID-{number}")
+        self.assertEqual(len(acting._throttle), MAX_PAIRS)
 
     def test_one_line_a_minute_for_a_pair_whatever_is_written(self) -> None:
         game = Game(self)

@@ -11,7 +11,7 @@ from twisted.logger import Logger
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden, Malformed
-from svcserver.metagame.access.relayed import Relayed
+from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.belongings.inventory import items, rules
 from svcserver.metagame.belongings.inventory.rules import By, Policy
@@ -94,7 +94,7 @@ class Inventory:
     policy: Policy
     data: AccountData
     now: Callable[[], float]
-    relayed: Relayed
+    acting: Acting
 
     @routes.row(
         "GET",
@@ -104,7 +104,7 @@ class Inventory:
     )
     async def read(self, call: Call, user_id: str, character_id: str) -> Answer:
         """A player's own whatever the URL says; a game server's URL account."""
-        account_id = call.subject(user_id)
+        account_id = self.acting.reads(call, user_id)
 
         def work(tx: Connection) -> bytes:
             if owner_of(tx, character_id) != account_id:
@@ -163,15 +163,10 @@ class Inventory:
         return Answer(200, held.body)
 
     def _acting_for(self, call: Call, sent: dict[str, Any]) -> tuple[AccountId, By]:
-        """Whose items are meant: a game server names the account, a player is always itself.
-
-        A game server that names none means the player whose token it forwards.
-        """
-        if not call.caller.game_server:
-            return call.player, By.CLIENT
+        """Whose items are meant, and who says so."""
         named = sent.get("accountId")
-        account_id = named if isinstance(named, str) and named else call.player
-        return self.relayed.subject(call, account_id), By.GAME_SERVER
+        account_id = self.acting.writes(call, named if isinstance(named, str) and named else None)
+        return account_id, By.GAME_SERVER if call.caller.game_server else By.CLIENT
 
 
 def fields(body: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.json import Fragment
-from svcserver.metagame.access.relayed import Relayed
+from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.belongings.characters.rules import SAVED_BY_CLIENT, SAVED_BY_GAME_SERVER
 from svcserver.metagame.belongings.loadouts import rules
@@ -73,7 +73,7 @@ class Loadouts:
     real: Callable[[AccountId], bool]
     data: AccountData
     now: Callable[[], float]
-    relayed: Relayed
+    acting: Acting
     most_bytes: int
     after_save: AfterSave | None = None
 
@@ -85,7 +85,7 @@ class Loadouts:
     )
     async def read(self, call: Call, user_id: str, character_id: str) -> Answer:
         """Every saved slot, the persistent part and the counts."""
-        account_id, defaults = call.subject(user_id), self.defaults
+        account_id, defaults = self.acting.reads(call, user_id), self.defaults
 
         def work(tx: Connection) -> Whole:
             return rules.read(SqlRack(tx), account_id, character_id, defaults)
@@ -103,7 +103,7 @@ class Loadouts:
     )
     async def save(self, call: Call, user_id: str, character_id: str, index: str) -> Answer:
         """One slot or the persistent part; answered with the whole, after it is on disk."""
-        account_id = self.relayed.subject(call, user_id)
+        account_id = self.acting.writes(call, user_id)
         data = call.fields.get("data")
         reason = SAVED_BY_GAME_SERVER if call.caller.game_server else SAVED_BY_CLIENT
         real, defaults, after = self.real(account_id), self.defaults, self.after_save
@@ -139,7 +139,7 @@ class Loadouts:
     )
     async def unlock(self, call: Call, user_id: str, character_id: str, num_slots: str) -> Answer:
         """More character slots, up to 5."""
-        account_id = self.relayed.subject(call, user_id)
+        account_id = self.acting.writes(call, user_id)
         loadout = await self.data.write(
             account_id,
             len(call.request.body),
@@ -156,7 +156,7 @@ class Loadouts:
     )
     async def slot_count(self, call: Call, user_id: str, character_id: str) -> Answer:
         """The counts alone."""
-        account_id = call.subject(user_id)
+        account_id = self.acting.reads(call, user_id)
         loadout = await self.data.read(
             account_id, lambda tx: rules.own(SqlRack(tx), account_id, character_id)
         )
@@ -172,7 +172,7 @@ class Loadouts:
     )
     async def activate(self, call: Call, user_id: str, character_id: str, index: str) -> Answer:
         """Choose the active slot."""
-        account_id = self.relayed.subject(call, user_id)
+        account_id = self.acting.writes(call, user_id)
         await self.data.write(
             account_id,
             len(call.request.body),

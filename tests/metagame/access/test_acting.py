@@ -1,0 +1,118 @@
+"""Who acts, and for which account. Spec: 1 §4 access labels, §5.6; 2 §7."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import frozen
+from twisted.internet.defer import Deferred, succeed
+from twisted.logger import capturedLogs
+from twisted.trial.unittest import SynchronousTestCase
+from twisted.web.http_headers import Headers
+
+from svcserver.kernel.refusals import Forbidden, Malformed, Missing, Unauthenticated
+from svcserver.metagame.access.acting import Acting, Undirect, check_owner, sender
+from svcserver.web.request import HttpRequest
+from svcserver.web.routes import Access, Answer, Call, Caller, Row, bare
+
+ANN, BOB = "UID-ann", "UID-bob"
+PLAYER, SERVER = Caller(ANN), Caller(game_server=True)
+FORWARDING, ADMIN = Caller(ANN, game_server=True), Caller(ANN, admin=True)
+
+
+def call(caller: Caller, **headers: str) -> Call:
+    sent = Headers({name: [value] for name, value in headers.items()})
+    return Call(caller, {}, HttpRequest("POST", b"/x", b"", sent, "127.0.0.1", b"{}"))
+
+
+class SubjectTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.acting = Acting(lambda: 0.0)
+
+    def test_a_player_is_always_itself_and_others_act_for_whom_they_name(self) -> None:
+        for ask in (self.acting.reads, self.acting.writes):
+            said = [ask(call(one), BOB) for one in (PLAYER, SERVER, FORWARDING, ADMIN)]
+            self.assertEqual(said, [ANN, BOB, BOB, BOB])
+
+    def test_who_names_nobody_means_the_account_of_the_token(self) -> None:
+        self.assertEqual(self.acting.writes(call(PLAYER), None), ANN)
+        self.assertEqual(self.acting.writes(call(FORWARDING), None), ANN)
+        with self.assertRaises(Forbidden):
+            self.acting.writes(call(SERVER), None)
+
+    def test_only_a_write_with_anothers_token_is_logged(self) -> None:
+        with capturedLogs() as events:
+            self.acting.reads(call(FORWARDING), BOB)
+            for caller, named in ((FORWARDING, ANN), (SERVER, BOB), (ADMIN, BOB), (PLAYER, BOB)):
+                self.acting.writes(call(caller), named)
+        self.assertEqual(events, [])
+        with capturedLogs() as events:
+            for _ in range(3):
+                self.acting.writes(call(FORWARDING), BOB)
+        self.assertEqual([(one["named"], one["forwarded"]) for one in events], [(BOB, ANN)])
+
+
+class OwnerTests(SynchronousTestCase):
+    def refused(self, caller: Caller, named: str, **marks: bool) -> bool:
+        row = Row("GET", "/x/<user_id>", Access.TOKEN, _nothing, bare, **marks)
+        try:
+            check_owner(row, caller, named)
+        except Forbidden:
+            return True
+        return False
+
+    def test_the_marks_of_a_row(self) -> None:
+        for caller, own, server in (
+            (PLAYER, [False, True], [True, True]),
+            (SERVER, [False, False], [False, False]),
+            (FORWARDING, [False, False], [False, False]),
+        ):
+            self.assertEqual([self.refused(caller, one, own=True) for one in (ANN, BOB)], own)
+            said = [self.refused(caller, one, game_server=True) for one in (ANN, BOB)]
+            self.assertEqual(said, server)
+            self.assertFalse(self.refused(caller, BOB))
+
+
+async def _nothing(*given: Any) -> Answer:
+    raise AssertionError("never called")
+
+
+@frozen
+class Known:
+    """The accounts there are, by id and by name."""
+
+    names: dict[str, str]
+
+    def account_of_id(self, account_id: str) -> Deferred[str | None]:
+        return succeed(account_id if account_id in self.names.values() else None)
+
+    def account_named(self, username: str) -> Deferred[str | None]:
+        return succeed(self.names.get(username))
+
+
+class SenderTests(SynchronousTestCase):
+    people = Known({"Ann": ANN, "Bob": BOB})
+
+    def ask(self, asked: Call, named: str | None) -> Deferred[str]:
+        read = None if named is None else lambda: named
+        return Deferred.fromCoroutine(sender(asked, self.people, read))
+
+    def test_the_keys_owner_unless_an_admin_names_another(self) -> None:
+        self.assertEqual(self.successResultOf(self.ask(call(PLAYER), None)), ANN)
+        for named in (BOB, "Bob"):
+            self.assertEqual(self.successResultOf(self.ask(call(ADMIN), named)), BOB)
+
+    def test_refusals_in_their_order(self) -> None:
+        def unreadable() -> str:
+            raise Malformed("From must be a text")
+
+        proxied = call(Caller(ANN), Via="x")
+        for asked, kind in (
+            (proxied, Undirect),
+            (call(PLAYER), Forbidden),
+            (call(ADMIN), Malformed),
+        ):
+            asking = Deferred.fromCoroutine(sender(asked, self.people, unreadable))
+            self.failureResultOf(asking, kind)
+        self.failureResultOf(self.ask(call(ADMIN), "Nobody"), Missing)
+        self.failureResultOf(self.ask(call(Caller("UID-gone")), None), Unauthenticated)
