@@ -30,6 +30,7 @@ from svcserver.kernel.shapes import (
     sent_as,
     spelled,
     text,
+    text_where,
     whole,
 )
 from svcserver.web.openapi import schema
@@ -204,3 +205,73 @@ class ShapeTests(SynchronousTestCase):
         self.assertEqual(list(schemas["Kept"]["properties"]), ["name", "wanted"])
         bounded = schema(Annotated[tuple[int, ...], AtMost(2)], {})
         self.assertEqual(bounded["maxItems"], 2)
+
+
+class EdgeTests(SynchronousTestCase):
+    """Each type is made within its test, not once for all: a fault put into its maker shows."""
+
+    def fits(self, kind: Any, *values: Any) -> None:
+        for value in values:
+            self.assertEqual(reader(kind)(value), value)
+
+    def unfit(self, kind: Any, said: str, *values: Any) -> None:
+        for value in values:
+            why = self.assertRaises(Malformed, reader(kind), value)
+            self.assertEqual(why.message, f"the body must be {said}")
+
+    def test_whole_numbers_at_their_bounds(self) -> None:
+        self.fits(Annotated[int, whole(1, 3)], 1, 3)
+        self.unfit(Annotated[int, whole(1, 3)], "a whole number from 1 to 3", 0, 4, 2.5, True, "2")
+        self.fits(Annotated[int, whole()], MAX_WHOLE, -MAX_WHOLE)
+        self.unfit(Annotated[int, whole()], "a whole number", MAX_WHOLE + 1, -MAX_WHOLE - 1)
+        self.assertEqual(MAX_WHOLE, 9_007_199_254_740_991)
+        self.fits(Annotated[int, whole(0)], 0)
+        self.unfit(Annotated[int, whole(0)], "a whole number of at least 0", -1, None)
+
+    def test_digits_up_to_so_many(self) -> None:
+        kind = Annotated[int, whole(0, 999, digits=3)]
+        self.assertEqual([reader(kind)(one) for one in ("7", "007", "999", 7.0)], [7, 7, 999, 7])
+        self.unfit(kind, "a whole number from 0 to 999", "0007", "", "-7", "²", "x")
+        either = {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+        self.assertEqual(schema(kind, {}), either)
+        self.assertEqual(schema(Annotated[int, whole(0, 9)], {}), {"type": "integer"})
+
+    def test_texts_at_their_bounds(self) -> None:
+        kind = Annotated[str, text(2, 3)]
+        self.fits(kind, "ab", "abc")
+        self.unfit(kind, "a text of 2 to 3 characters", "a", "abcd", "a\0", 12, None)
+        self.fits(Annotated[str, text(1)], "a", "a" * 10_000)
+        self.unfit(Annotated[str, text(1)], "a text of at least 1 characters", "", 7)
+        self.assertEqual(schema(kind, {}), {"type": "string"})
+        plain = Annotated[str, text_where(str.isupper, "in capitals")]
+        self.fits(plain, "AB")
+        self.unfit(plain, "in capitals", "ab", 7, ["AB"])
+        self.assertEqual(schema(plain, {}), {"type": "string"})
+
+    def test_lists_at_their_bounds(self) -> None:
+        kind = Annotated[list[str], AtMost(2)]
+        self.fits(kind, [], ["a", "b"])
+        self.unfit(kind, "a list of at most 2", ["a", "b", "c"])
+        self.unfit(kind, "a list", "abc", {}, None)
+        self.unfit(kind, "a list in which each is a text", ["a", 7])
+
+    def test_anything_and_objects_of_anything(self) -> None:
+        @frozen
+        class Open:
+            said: Any
+            more: dict[str, Any]
+
+        held: dict[str, Any] = {"a": [1]}
+        made = reader(Open)({"said": None, "more": held})
+        self.assertEqual((made.said, made.more), (None, held))
+        self.assertIs(made.more, held)
+        incomplete: tuple[dict[str, Any], ...] = ({"more": {}}, {"said": 1})
+        for missing in incomplete:
+            self.assertRaises(Malformed, reader(Open), missing)
+
+    def test_null_and_nothing_are_told_apart(self) -> None:
+        kind = Annotated[int, whole(0, 9)] | None
+        self.assertIs(reader(kind)(None), None)
+        self.assertEqual(reader(kind)(3), 3)
+        self.unfit(kind, "a whole number from 0 to 9", 10)
+        self.assertRaises(Malformed, reader(list[int] | dict[str, int]), None)

@@ -11,9 +11,10 @@ from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.refusals import Conflict, TooMany
+from svcserver.kernel.shapes import Late
 from svcserver.web.front import UNPROVEN_BODY, Done, FrontDoor
 from svcserver.web.request import HttpRequest
-from svcserver.web.routes import NOBODY, Access, Answer, Call, Routes, coded
+from svcserver.web.routes import NOBODY, Access, Answer, Call, Routes, bare, coded
 from svcserver.web.table import BadPath, RouteTable
 from tests.support.browser import Browser
 from tests.support.game import GAME_SERVER_KEY, Game
@@ -79,6 +80,23 @@ class Example:
         return Answer(200)
 
 
+@frozen
+class Switched:
+    """What all rows share is said once, and a row may say otherwise."""
+
+    routes: ClassVar[Routes] = Routes(coded, when=lambda settings: settings["on"], body_log=True)
+
+    @routes.row("POST", "/late/<name>", access=Access.NONE, body=Late[Shape])
+    async def late(self, call: Call[Late[Shape]], name: str) -> Answer:
+        if name != "here":
+            raise Conflict("asked first")
+        return Answer(200, call.body.read().text)
+
+    @routes.row("GET", "/always", access=Access.NONE, when=None, body_log=False, refuse=bare)
+    async def always(self, call: Call) -> Answer:
+        raise Conflict("not now")
+
+
 class Open:
     """A gate that lets everyone in."""
 
@@ -102,6 +120,24 @@ class ConventionTests(SynchronousTestCase):
         self.door = FrontDoor(Open(), {"on": False}, observers=[self.seen.append])
         self.door.mount(Example(self.held))
         self.browse = Browser(self, self.door)
+
+    def test_a_late_body_is_read_after_the_rule_and_before_it_its_syntax(self) -> None:
+        browse = Browser(self, FrontDoor(Open(), {"on": True}).mount(Switched()))
+        good = {"text": "a", "count": 2}
+        self.assertEqual(browse("POST", "/late/here", json=good).json, "a")
+        for body in ([], {"text": 5}):
+            self.assertEqual(browse("POST", "/late/gone", json=body).status, 409)
+            page = browse("POST", "/late/here", json=body)
+            self.assertEqual((page.status, page.json["code"]), (400, "400"))
+        self.assertEqual(browse("POST", "/late/gone", data=b"{").status, 400)
+
+    def test_what_the_rows_of_a_feature_share(self) -> None:
+        door = FrontDoor(Open(), {"on": False}).mount(Switched())
+        self.assertEqual([row.name for row in door.rows], ["GET /always"])
+        late, always = Switched.routes.rows
+        self.assertEqual((late.body_log, always.body_log), (True, False))
+        page = Browser(self, door)("GET", "/always")
+        self.assertEqual((page.status, page.body), (409, b""))
 
     def test_static_segments_match_in_any_case_and_parameters_keep_theirs(self) -> None:
         for path in ("/some/fixed", "/SOME/fixed/", "/Some/Fixed/"):
