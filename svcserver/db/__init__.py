@@ -1,1 +1,1 @@
-"""The cellar: one way in to the database."""
+"""Storage: one way in to the database."""

@@ -24,18 +24,18 @@ class MonotonicClock:
     """
 
     wall: Callable[[], float] = time.time
-    steady: Callable[[], float] = time.monotonic
+    monotonic: Callable[[], float] = time.monotonic
     _said: float = field(init=False)
     _at: float = field(init=False)
     _lock: Lock = field(factory=Lock, init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        self._said, self._at = self.wall(), self.steady()
+        self._said, self._at = self.wall(), self.monotonic()
 
     def now(self) -> float:
         """Epoch seconds; never less than before."""
         with self._lock:
-            at = self.steady()
+            at = self.monotonic()
             passed = at - self._at
             off = self.wall() - (self._said + passed)
             most = passed * SLEW
@@ -53,6 +53,6 @@ def monotonic_reactor() -> Any:
     """
     from twisted.internet import reactor
 
-    steady: Any = reactor
-    steady.seconds = time.monotonic
-    return steady
+    timed: Any = reactor
+    timed.seconds = time.monotonic
+    return timed

@@ -12,7 +12,7 @@ import svcserver.metagame
 
 HOUSE = Path(svcserver.metagame.__file__).parent
 OF_THE_MOMENT = {"now", "_at", "time", "new_id", "token_hex", "token_urlsafe", "new_invite_code"}
-WAYS_IN = {"read", "write", "noted"}  # of Ledger and EventLog
+WAYS_IN = {"read", "write", "noted", "write_or_record"}  # of Ledger and EventLog
 
 
 def taken_before(function: ast.AST) -> Iterator[tuple[int, str]]:
@@ -25,24 +25,38 @@ def taken_before(function: ast.AST) -> Iterator[tuple[int, str]]:
         for name, value in pairs(target, one.value)
         if asks_the_moment(value)
     }
-    given = [
-        argument
-        for call in ast.walk(function)
-        if isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Attribute)
-        and call.func.attr in WAYS_IN
-        for argument in call.args
-    ]
-    named = {one.id for one in given if isinstance(one, ast.Name)}
-    works = [one for one in given if isinstance(one, ast.Lambda)]
-    works += [
-        one for one in ast.walk(function) if isinstance(one, ast.FunctionDef) and one.name in named
-    ]
-    for work in works:
+    for work in works_of(function):
         own = {one.id for one in ast.walk(work) if isinstance(one, ast.Name) and is_set(one)}
         for one in ast.walk(work):
             if isinstance(one, ast.Name) and one.id in held - own:
                 yield one.lineno, one.id
+
+
+def works_of(function: ast.AST) -> Iterator[ast.Lambda | ast.FunctionDef]:
+    """The work that ``function`` hands over."""
+    given = [
+        argument
+        for call in ast.walk(function)
+        if isinstance(call, ast.Call) and name_of(call) in WAYS_IN
+        for argument in call.args
+    ]
+    yield from (one for one in given if isinstance(one, ast.Lambda))
+    named = {one.id for one in given if isinstance(one, ast.Name)}
+    for one in ast.walk(function):
+        if isinstance(one, ast.FunctionDef) and one.name in named:
+            yield one
+
+
+def swallowed(function: ast.AST) -> Iterator[int]:
+    """Lines where work catches an error and goes on: what it wrote before would be kept."""
+    for work in works_of(function):
+        for one in ast.walk(work):
+            if isinstance(one, ast.ExceptHandler) and not isinstance(one.body[-1], ast.Raise):
+                yield one.lineno
+
+
+def name_of(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def is_set(name: ast.Name) -> bool:
@@ -68,23 +82,30 @@ def pairs(target: ast.AST, value: ast.AST) -> Iterator[tuple[ast.Name, ast.AST]]
 
 
 def asks_the_moment(value: ast.AST) -> bool:
-    names = {
-        one.func.attr if isinstance(one.func, ast.Attribute) else getattr(one.func, "id", "")
-        for one in ast.walk(value)
-        if isinstance(one, ast.Call)
-    }
-    return bool(names & OF_THE_MOMENT)
+    return any(
+        isinstance(one, ast.Call) and name_of(one) in OF_THE_MOMENT for one in ast.walk(value)
+    )
+
+
+def functions() -> Iterator[tuple[Path, ast.AST]]:
+    """Every function of the metagame."""
+    for file in sorted(HOUSE.rglob("*.py")):
+        for one in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield file.relative_to(HOUSE), one
 
 
 class TransactionTests(SynchronousTestCase):
     def test_time_and_ids_are_taken_inside(self) -> None:
         found = [
-            f"{file.relative_to(HOUSE)}:{line}: {name}"
-            for file in sorted(HOUSE.rglob("*.py"))
-            for function in ast.walk(ast.parse(file.read_text("utf-8")))
-            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+            f"{file}:{line}: {name}"
+            for file, function in functions()
             for line, name in taken_before(function)
         ]
+        self.assertEqual(found, [])
+
+    def test_work_that_fails_raises_so_that_all_of_it_is_undone(self) -> None:
+        found = [f"{file}:{line}" for file, function in functions() for line in swallowed(function)]
         self.assertEqual(found, [])
 
     def test_the_search_finds_what_it_is_for(self) -> None:
@@ -102,3 +123,13 @@ async def good(self, call):
 """
         found = [list(taken_before(one)) for one in ast.parse(text).body]
         self.assertEqual(found, [[(4, "at")], []])
+        text = """
+async def save(self, call):
+    def work(tx):
+        try:
+            keep(tx)
+        except Refusal as why:
+            return why
+    await self.ledger.write(work)
+"""
+        self.assertEqual(list(swallowed(ast.parse(text).body[0])), [6])

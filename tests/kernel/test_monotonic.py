@@ -25,7 +25,7 @@ class Machine:
         return MonotonicClock(lambda: self.wall, lambda: self.ticks)
 
 
-class SteadyTests(SynchronousTestCase):
+class MonotonicTests(SynchronousTestCase):
     def test_it_is_the_time_of_day(self) -> None:
         machine = Machine()
         time = machine.time()
@@ -61,7 +61,7 @@ class SteadyTests(SynchronousTestCase):
             told.set()
 
         time = machine.time()
-        time.steady = ticks
+        time.monotonic = ticks
         machine.passes(1)
         other = Thread(target=second)
         other.start()

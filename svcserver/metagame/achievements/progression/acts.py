@@ -24,7 +24,7 @@ from svcserver.metagame.achievements.entitlements.store import SqlEntitlements, 
 from svcserver.metagame.achievements.progression import rules, wire
 from svcserver.metagame.achievements.progression.config import Tracks
 from svcserver.metagame.achievements.progression.rules import Objective, Track
-from svcserver.metagame.achievements.progression.store import SqlBook
+from svcserver.metagame.achievements.progression.store import SqlProgress
 from svcserver.metagame.settings import Settings
 from svcserver.web.routes import Answer, Call, enveloped
 
@@ -45,14 +45,16 @@ class ProgressionActs:
 
     async def objectives(self, account_id: AccountId) -> Mapping[str, Objective]:
         """Stored ones by id."""
-        return await self.ledger.read(lambda tx: SqlBook(tx).objectives(account_id))
+        return await self.ledger.read(lambda tx: SqlProgress(tx).objectives(account_id))
 
     async def objective(self, account_id: AccountId, objective_id: str) -> Objective:
         """One of them; zeros when none is stored."""
 
         def work(tx: Connection) -> Objective:
             found = (
-                SqlBook(tx).objective(account_id, objective_id) if is_name(objective_id) else None
+                SqlProgress(tx).objective(account_id, objective_id)
+                if is_name(objective_id)
+                else None
             )
             at = self._at()
             return found or Objective(objective_id, 0, 0, at, at)
@@ -61,7 +63,7 @@ class ProgressionActs:
 
     async def stored(self, account_id: AccountId) -> Mapping[str, Track]:
         """Stored tracks by id."""
-        return await self.ledger.read(lambda tx: SqlBook(tx).tracks(account_id))
+        return await self.ledger.read(lambda tx: SqlProgress(tx).tracks(account_id))
 
     async def grant(self, call: Call[Late[wire.GrantBody]], account_id: AccountId) -> Answer:
         """Add to tracks, replace objectives; a repeat gets the stored reply."""
@@ -69,16 +71,16 @@ class ProgressionActs:
         window_ms = settings.progression_replay_window_s * 1000
 
         def work(tx: Connection, notes: list[str]) -> Answer:
-            book, at = SqlBook(tx), self._at()
-            kept = book.repeated(account_id, sent_hash, at, window_ms)
+            store, at = SqlProgress(tx), self._at()
+            kept = store.repeated(account_id, sent_hash, at, window_ms)
             if kept is not None:
                 notes.append(RETRY)
                 return Answer(200, kept)
             cap, most = settings.progression_grant_cap, settings.achievements_max
             asked = call.body.read().grant()
-            done = rules.apply_grant(book, account_id, asked, cap, at, notes, most)
+            done = rules.apply_grant(store, account_id, asked, cap, at, notes, most)
             reply = json.dump(wire.granted(account_id, *done))
-            book.remember(account_id, sent_hash, reply, at)
+            store.remember(account_id, sent_hash, reply, at)
             return Answer(200, reply)
 
         said, notes = await self.events.noted(call, account_id, work)
@@ -90,9 +92,9 @@ class ProgressionActs:
         cap, most = self.settings.progression_grant_cap, self.settings.achievements_max
 
         def work(tx: Connection, notes: list[str]) -> Answer:
-            book, more = SqlBook(tx), wire.amount_in_path(track_id, amount)
-            track = rules.add(book, account_id, track_id, more, cap, notes, most)
-            book.forget(account_id)
+            store, more = SqlProgress(tx), wire.amount_in_path(track_id, amount)
+            track = rules.add(store, account_id, track_id, more, cap, notes, most)
+            store.forget(account_id)
             return wire.show_track(account_id, track)
 
         said, notes = await self.events.noted(call, account_id, work)
@@ -106,13 +108,13 @@ class ProgressionActs:
         settings = self.settings
 
         def work(tx: Connection, notes: list[str]) -> Answer:
-            book, ask, now = SqlBook(tx), wire.confirmation(rank, kind), self.now()
+            store, ask, now = SqlProgress(tx), wire.confirmation(rank, kind), self.now()
             path = self.tracks.paths.get(track_id)
             if path is None:
                 raise Missing("no such track")
             active = SqlEntitlements(tx, settings.entitlements_default).active(account_id, now)
-            track, given = rules.confirm(book, account_id, path, ask, active, round(now * 1000))
-            book.forget(account_id)
+            track, given = rules.confirm(store, account_id, path, ask, active, round(now * 1000))
+            store.forget(account_id)
             for of_rank, name in given if settings.progression_confirm_entitlements else ():
                 grant(tx, account_id, name, 0, f"confirm:{path.id}:{of_rank}", now)
                 notes.append(f"granted {name}")
@@ -127,9 +129,9 @@ class ProgressionActs:
         def work(tx: Connection, notes: list[str]) -> Answer:
             if not allowed:
                 raise Forbidden("PROGRESSION_ALLOW_DELETE is off")
-            book = SqlBook(tx)
-            track = rules.reset(book, account_id, self.tracks.paths, track_id)
-            book.forget(account_id)
+            store = SqlProgress(tx)
+            track = rules.reset(store, account_id, self.tracks.paths, track_id)
+            store.forget(account_id)
             return wire.show_track(account_id, track)
 
         return await self.events.write(call, account_id, work)
@@ -148,7 +150,7 @@ class HuntPassActs:
 
     async def read(self, account_id: AccountId) -> str:
         """The stored selection while it is configured, else the default."""
-        chosen = await self.ledger.read(lambda tx: SqlBook(tx).hunt_pass(account_id))
+        chosen = await self.ledger.read(lambda tx: SqlProgress(tx).hunt_pass(account_id))
         return rules.selected(self.tracks.paths, chosen, self.tracks.active)
 
     async def choose(self, call: Call[Late[wire.HuntPassWish]], account_id: AccountId) -> Answer:
@@ -156,7 +158,7 @@ class HuntPassActs:
 
         def work(tx: Connection, notes: list[str]) -> Answer:
             chosen = rules.configured(self.tracks.paths, call.body.read().progression_id)
-            SqlBook(tx).choose(account_id, chosen)
+            SqlProgress(tx).choose(account_id, chosen)
             return enveloped(chosen, code="OK")
 
         return await self.events.write(call, account_id, work)

@@ -19,7 +19,7 @@ from svcserver.metagame.achievements.entitlements.records import EntitlementReco
 from svcserver.metagame.achievements.entitlements.store import SqlEntitlements, grant
 from svcserver.metagame.achievements.progression import rules, wire
 from svcserver.metagame.achievements.progression.config import Tracks
-from svcserver.metagame.achievements.progression.store import SqlBook
+from svcserver.metagame.achievements.progression.store import SqlProgress
 from svcserver.metagame.settings import Settings
 from svcserver.web.routes import Answer, Call
 
@@ -41,16 +41,16 @@ class ManagementActs:
     def _report(self, tx: Connection, account_id: AccountId) -> wire.Report:
         if SqlAccounts(tx).find(account_id) is None:
             raise Missing("no such account", code="not_found")
-        book, paths, at = SqlBook(tx), self.tracks.paths, self._at()
+        store, paths, at = SqlProgress(tx), self.tracks.paths, self._at()
         stored = SqlEntitlements(tx).all(account_id)
         held = rights.with_defaults(stored, self.settings.entitlements_default, at)
         active = {one.name for one in rights.active(held, at)}
-        tracks = rules.in_order(book.tracks(account_id), paths)
-        objectives = book.objectives(account_id)
+        tracks = rules.in_order(store.tracks(account_id), paths)
+        objectives = store.objectives(account_id)
         return {
             "UserId": account_id,
             "RealMode": self.settings.real_progression(account_id),
-            "HuntPass": rules.selected(paths, book.hunt_pass(account_id), self.tracks.active),
+            "HuntPass": rules.selected(paths, store.hunt_pass(account_id), self.tracks.active),
             "Tracks": [
                 wire.track_report(account_id, one, paths.get(one.id), active) for one in tracks
             ],
@@ -65,9 +65,9 @@ class ManagementActs:
         account_id = call.body.user_id
 
         def work(tx: Connection, notes: list[str]) -> Answer:
-            book, mode = SqlBook(tx), call.body.mode.read()
-            written = rules.seed(book, account_id, self.tracks.paths, mode, self._at())
-            book.forget(account_id)
+            store, mode = SqlProgress(tx), call.body.mode.read()
+            written = rules.seed(store, account_id, self.tracks.paths, mode, self._at())
+            store.forget(account_id)
             said: wire.Seeded = {
                 "UserId": account_id,
                 "Mode": mode,

@@ -77,7 +77,7 @@ class Objective:
     modified_at: int
 
 
-class Book(Protocol):
+class Progress(Protocol):
     """What the rules need kept of an account, inside one transaction."""
 
     def tracks(self, account_id: AccountId) -> Mapping[str, Track]: ...
@@ -116,7 +116,7 @@ def grant_of(
 
 
 def apply_grant(
-    book: Book,
+    store: Progress,
     account_id: AccountId,
     grant: Grant,
     cap: int,
@@ -128,20 +128,20 @@ def apply_grant(
 
     Raises Conflict for names beyond ``most`` of each, before anything is written.
     """
-    stored = book.tracks(account_id) if grant.tracks else {}
-    known = book.objectives(account_id) if grant.objectives else {}
+    stored = store.tracks(account_id) if grant.tracks else {}
+    known = store.objectives(account_id) if grant.objectives else {}
     check_room(stored, grant.tracks, most)
     check_room(known, grant.objectives, most)
     tracks = []
     for name, amount in grant.tracks.items():
         track = _added(stored.get(name) or Track(name), amount, cap, notes)
-        book.keep_track(account_id, track)
+        store.keep_track(account_id, track)
         tracks.append(track)
     objectives = [
         _objective(known.get(name), name, value, count, at, notes)
         for name, (value, count) in grant.objectives.items()
     ]
-    book.keep_objectives(account_id, objectives)
+    store.keep_objectives(account_id, objectives)
     return tracks, objectives
 
 
@@ -163,7 +163,7 @@ def _objective(
 
 
 def add(
-    book: Book,
+    store: Progress,
     account_id: AccountId,
     track_id: str,
     amount: int,
@@ -172,11 +172,11 @@ def add(
     most: int = MAX_KNOWN,
 ) -> Track:
     """Add to one track; raises Conflict for one beyond ``most``."""
-    stored = book.tracks(account_id)
+    stored = store.tracks(account_id)
     check_room(stored, [track_id], most)
     before = stored.get(track_id) or Track(track_id)
     track = _added(before, max(amount, 0), cap, notes)
-    book.keep_track(account_id, track)
+    store.keep_track(account_id, track)
     return track
 
 
@@ -189,14 +189,14 @@ class Confirmation:
 
 
 def confirm(
-    book: Book, account_id: AccountId, path: Path, ask: Confirmation, active: set[str], at: int
+    store: Progress, account_id: AccountId, path: Path, ask: Confirmation, active: set[str], at: int
 ) -> tuple[Track, list[tuple[int, str]]]:
     """Raise the confirmed rank, never above the earned one; the permanent entitlements of
     the newly confirmed ranks, each with its rank, are for the caller to grant.
 
     Raises Forbidden for a premium rank without the gate's entitlement.
     """
-    track = book.tracks(account_id).get(path.id) or Track(path.id)
+    track = store.tracks(account_id).get(path.id) or Track(path.id)
     premium = ask.kind == PREMIUM
     if premium and not path.gate:
         return track, []
@@ -210,15 +210,15 @@ def confirm(
         track = evolve(track, confirmed_premium=new, confirmed_at=at)
     else:
         track = evolve(track, confirmed_free=new, confirmed_at=at)
-    book.keep_track(account_id, track)
+    store.keep_track(account_id, track)
     return track, [(rank, name) for rank, name in path.permanent[ask.kind] if old < rank <= new]
 
 
-def reset(book: Book, account_id: AccountId, paths: Paths, track_id: str) -> Track:
+def reset(store: Progress, account_id: AccountId, paths: Paths, track_id: str) -> Track:
     """Forget a track; raises Missing when neither configured nor stored."""
-    if track_id not in paths and track_id not in book.tracks(account_id):
+    if track_id not in paths and track_id not in store.tracks(account_id):
         raise Missing("no such track", code="not_found")
-    book.drop_track(account_id, track_id)
+    store.drop_track(account_id, track_id)
     return Track(track_id)
 
 
@@ -231,16 +231,16 @@ def in_order(stored: Mapping[str, Track], paths: Paths) -> list[Track]:
 Mode = Literal["grandfather", "fresh"]
 
 
-def seed(book: Book, account_id: AccountId, paths: Paths, mode: Mode, at: int) -> list[Track]:
+def seed(store: Progress, account_id: AccountId, paths: Paths, mode: Mode, at: int) -> list[Track]:
     """Every configured track at its end, fully confirmed; or everything at 0."""
-    stored = book.tracks(account_id)
+    stored = store.tracks(account_id)
     if mode == "fresh":
         tracks = [Track(name) for name in [*paths, *(one for one in stored if one not in paths)]]
-        book.drop_objectives(account_id)
+        store.drop_objectives(account_id)
     else:
         tracks = [_finished(stored.get(name) or Track(name), paths[name], at) for name in paths]
     for track in tracks:
-        book.keep_track(account_id, track)
+        store.keep_track(account_id, track)
     return tracks
 
 

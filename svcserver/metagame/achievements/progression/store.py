@@ -100,8 +100,8 @@ _DROP_CHOICE = delete(HUNT_PASSES).where(_H.account_id == bindparam("account"))
 
 
 @frozen
-class SqlBook:
-    """A Book on an open transaction."""
+class SqlProgress:
+    """Progress on an open transaction."""
 
     tx: Connection
 

@@ -17,7 +17,7 @@ from svcserver.db.tables import METADATA
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.achievements.progression import config, rules
-from svcserver.metagame.achievements.progression.store import SqlBook
+from svcserver.metagame.achievements.progression.store import SqlProgress
 from svcserver.metagame.achievements.progression.wire import GrantBody
 from tests.metagame.achievements.progression.base import Achieving
 
@@ -53,7 +53,7 @@ class GrantProperties(SynchronousTestCase):
         engine = create_engine("sqlite://")
         METADATA.create_all(engine)
         with engine.begin() as tx:
-            book = SqlBook(tx)
+            book = SqlProgress(tx)
             for entries in sent:
                 before = book.tracks("a")
                 grant = read_grant({"progress_tracks": entries}).grant()

@@ -21,7 +21,7 @@ def read_grant(body: Any) -> Grant:
     return sent.grant()
 
 
-class Book:
+class Progress:
     """Progress of one account."""
 
     def __init__(self, *tracks: Track) -> None:
@@ -49,7 +49,7 @@ class Book:
 
 class GrantTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.book, self.notes = Book(), list[str]()
+        self.book, self.notes = Progress(), list[str]()
 
     def objective(self, value: int, count: int | None = None) -> Objective:
         sent = {"objective_id": "o", "value": value, "completed_count": count}
@@ -87,7 +87,7 @@ class GrantTests(SynchronousTestCase):
 
 class ConfirmTests(SynchronousTestCase):
     def test_a_rank_gives_its_entitlements_once(self) -> None:
-        book = Book(Track("T", 20))
+        book = Progress(Track("T", 20))
         for rank, given in ((1, [(1, "a")]), (2, [(2, "b")]), (2, [])):
             ask = wire.confirmation(str(rank), "public")
             self.assertEqual(rules.confirm(book, "UID-a", PATH, ask, set(), 9)[1], given)
@@ -96,7 +96,7 @@ class ConfirmTests(SynchronousTestCase):
 
 class SeedTests(SynchronousTestCase):
     def test_fresh_puts_every_track_to_0_the_unknown_ones_last(self) -> None:
-        book = Book(Track("Old", 5, 1, 1, 1), Track("T", 20, 2))
+        book = Progress(Track("Old", 5, 1, 1, 1), Track("T", 20, 2))
         book.goals["o"] = Objective("o", 1, 1, 1, 1)
         said = rules.seed(book, "UID-a", {"T": PATH, "U": evolve(PATH, id="U")}, "fresh", 9)
         self.assertEqual(said, [Track("T"), Track("U"), Track("Old")])
