@@ -17,17 +17,14 @@ from svcserver.kernel.settings import (
     one_of,
     strong_secret,
     whole,
+    zero_or_one,
 )
 from svcserver.kernel.settings import port as port_number
 
 BACKENDS = ("auto", "nftables", "iptables", "netsh", "none")
 
 
-def dry_run(text: str) -> bool:
-    """Exactly 0 or 1: whether the firewall is touched must be said, not guessed."""
-    if text.strip() not in ("0", "1"):
-        raise ValueError("must be 0 (change the firewall) or 1 (only log what would be done)")
-    return text.strip() == "1"
+dry_run = zero_or_one("must be 0 (change the firewall) or 1 (only log what would be done)")
 
 
 def absolute(text: str) -> str:

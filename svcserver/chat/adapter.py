@@ -6,7 +6,6 @@ autobahn does the handshake, the unmasking and the closing; broadcasts go past i
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Any
 
 import txaio
@@ -17,7 +16,7 @@ from twisted.logger import Logger
 from svcserver.chat.hall import Hall
 from svcserver.chat.session import Session
 from svcserver.chat.stanza import MAX_BYTES
-from svcserver.kernel.secrets import Secret
+from svcserver.http.peers import vouched_address
 
 log = Logger()
 
@@ -36,20 +35,6 @@ def unsent(transport: Any) -> int:
     """Bytes the transport still holds; no public API says so."""
     held = len(getattr(transport, "dataBuffer", b"")) - getattr(transport, "offset", 0)
     return held + int(getattr(transport, "_tempDataLen", 0))
-
-
-def forwarded(request: ConnectionRequest, peer: str, secret: Secret | None) -> str:
-    """The player's address where the gateway vouches for it, else empty."""
-    offered = request.headers.get("x-svc-gateway")
-    if secret is None or offered is None or not secret.matches(offered):
-        return ""
-    last = request.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
-    try:
-        if ipaddress.ip_address(peer).is_loopback:
-            return str(ipaddress.ip_address(last))
-    except ValueError:
-        pass
-    return ""
 
 
 class ChatProtocol(WebSocketServerProtocol):
@@ -103,7 +88,12 @@ class ChatProtocol(WebSocketServerProtocol):
         """An upgrade request: the subprotocol, or 503 when there are too many."""
         hall = self.factory.hall
         peer = getattr(self.transport.getPeer(), "host", "")
-        self.address = forwarded(request, peer, hall.settings.gateway_secret)
+        self.address = vouched_address(
+            peer,
+            [request.headers.get("x-forwarded-for", "")],
+            secret=hall.settings.gateway_secret,
+            offered=request.headers.get("x-svc-gateway"),
+        )
         if not hall.may_connect(self.address):
             raise ConnectionDeny(503)
         return SUBPROTOCOL if SUBPROTOCOL in request.protocols else None

@@ -7,15 +7,17 @@ from attrs import frozen
 from svcserver.chat.names import is_domain
 from svcserver.kernel.rates import Rate
 from svcserver.kernel.secrets import Secret
-from svcserver.kernel.settings import Bad, BadSetting, env, off_unless_1, one_of, secret, whole
+from svcserver.kernel.settings import (
+    Bad,
+    BadSetting,
+    env,
+    off_unless_1,
+    one_of,
+    secret,
+    whole,
+    zero_or_one,
+)
 from svcserver.kernel.settings import port as port_number
-
-
-def switch(text: str) -> bool:
-    """``1`` is on, ``0`` off."""
-    if text.strip() not in ("0", "1"):
-        raise ValueError("must be 0 or 1")
-    return off_unless_1(text)
 
 
 def per_second(text: str) -> Rate:
@@ -40,7 +42,7 @@ def domain(text: str) -> str:
 class Settings:
     """What the chat reads from the metagame's environment."""
 
-    chat: bool = env("CHAT", switch, default=False, bad=Bad.WARN)
+    chat: bool = env("CHAT", zero_or_one(), default=False, bad=Bad.WARN)
     port: int = env("CHAT_PORT", port_number, default=61099)
     host: str = env("CHAT_BIND_HOST", one_of("127.0.0.1", "::1"), default="127.0.0.1")
     nick_check: str = env(

@@ -6,7 +6,6 @@ slots. Spec: 2 §4 Content server, §7.
 
 from __future__ import annotations
 
-import ipaddress
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any, BinaryIO
@@ -27,6 +26,7 @@ from svcserver.content.ranges import Span
 from svcserver.content.shelf import Shelf
 from svcserver.content.streams import Slot, Slots
 from svcserver.http.crosssite import is_loopback, names_this_machine
+from svcserver.http.peers import forwarded_for
 from svcserver.kernel import json
 from svcserver.kernel.refusals import Malformed, Missing, Refusal
 from svcserver.web.begin import begin
@@ -310,13 +310,8 @@ def _sent(request: HttpRequest, name: bytes) -> list[bytes]:
 
 def _address(request: HttpRequest) -> str:
     """The player's address for the log: the gateway's word where a gateway is before us."""
-    said = request.header(b"x-forwarded-for")
-    if said is not None and is_loopback(request.peer):
-        try:
-            return str(ipaddress.ip_address(said.strip()))
-        except ValueError:
-            return request.peer
-    return request.peer
+    said = [one.decode("latin-1") for one in _sent(request, b"x-forwarded-for")]
+    return forwarded_for(request.peer, said) or request.peer
 
 
 def _ignored(sent: int, complete: bool) -> None:

@@ -2,10 +2,37 @@
 
 from __future__ import annotations
 
+import ipaddress
+from collections.abc import Sequence
 from typing import Any
+
+from svcserver.http.crosssite import is_loopback
+from svcserver.kernel.secrets import Secret
 
 
 def peer_of(addr: Any) -> str:
     """The client's address as text; an IPv4 address stays one on an IPv6 socket."""
     host = str(getattr(addr, "host", "") or "")
     return host[7:] if host.lower().startswith("::ffff:") and "." in host else host
+
+
+def forwarded_for(peer: str, forwarded: Sequence[str]) -> str:
+    """The right-most entry of X-Forwarded-For, believed from loopback only; else empty.
+
+    It is the one that the gateway has written; what stands before it anybody can send.
+    """
+    if not forwarded or not is_loopback(peer):
+        return ""
+    try:
+        return str(ipaddress.ip_address(forwarded[-1].rpartition(",")[2].strip()))
+    except ValueError:
+        return ""
+
+
+def vouched_address(
+    peer: str, forwarded: Sequence[str], *, secret: Secret | None, offered: str | None
+) -> str:
+    """The player's address where the gateway vouches for it with GATEWAY_SECRET, else empty."""
+    if secret is None or offered is None or not is_loopback(peer) or not secret.matches(offered):
+        return ""
+    return forwarded_for(peer, forwarded)

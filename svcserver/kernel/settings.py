@@ -163,6 +163,17 @@ def off_unless_1(text: str) -> bool:
     return text.strip() == "1"
 
 
+def zero_or_one(words: str = "must be 0 or 1") -> Reader:
+    """The switches that must be said, not guessed: exactly ``0`` or ``1``."""
+
+    def read(text: str) -> bool:
+        if text.strip() not in ("0", "1"):
+            raise ValueError(words)
+        return text.strip() == "1"
+
+    return read
+
+
 def one_of(*words: str, any_case: bool = False) -> Reader:
     """One of the given words."""
 

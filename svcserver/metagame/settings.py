@@ -25,6 +25,7 @@ from svcserver.kernel.settings import (
     printable,
     secret,
     whole,
+    zero_or_one,
 )
 from svcserver.kernel.settings import (
     port as port_number,
@@ -48,11 +49,6 @@ def commit(text: str) -> str:
     if not re.fullmatch(r"[0-9A-Za-z._+-]{1,64}", text.strip()):
         raise ValueError("must be 1 to 64 letters, digits or . _ + -")
     return text.strip()
-
-
-def zero_or_one(text: str) -> bool:
-    """CHAT: exactly ``0`` or ``1``."""
-    return bool(one_of("0", "1")(text) == "1")
 
 
 def on_unless_off(text: str) -> bool:
@@ -176,7 +172,7 @@ class Settings:
     guild_name_denylist: tuple[str, ...] = env("GUILD_NAME_DENYLIST", comma_list, default=())
     slayer_links: bool = env("SLAYER_LINKS", on_unless_0, default=True)
     party_solo_stub: bool = env("PARTY_SOLO_STUB", on_unless_0, default=True)
-    chat: bool = env("CHAT", zero_or_one, default=False, bad=Bad.WARN)
+    chat: bool = env("CHAT", zero_or_one(), default=False, bad=Bad.WARN)
     chat_presence: bool = env("CHAT_PRESENCE", off_unless_1, default=False)
 
     @property

@@ -16,6 +16,7 @@ from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.player import pause
 from svcserver.ctl.play.wire import Wire
 from svcserver.edge.certificate import BadCertificate, fingerprint
+from svcserver.kernel.settings import off_unless_1, on_unless_0
 from svcserver.relay.checking import verdict
 from svcserver.relay.relaying import Target
 
@@ -186,11 +187,11 @@ class Chain:
 def _features(metagame: dict[str, str]) -> frozenset[str]:
     """What players can do here."""
     switches = {
-        "chat": metagame.get("CHAT", "").strip() == "1" and find_spec("svcserver.chat.adapter"),
+        "chat": off_unless_1(metagame.get("CHAT", "")) and find_spec("svcserver.chat.adapter"),
         "store": metagame.get("STORE", "").strip().lower() == "free",
-        "guild": metagame.get("GUILDS", "").strip() != "0",
-        "links": metagame.get("SLAYER_LINKS", "").strip() != "0",
-        "balance": metagame.get("BALANCE_FROM_INVENTORY", "").strip() != "0",
+        "guild": on_unless_0(metagame.get("GUILDS", "")),
+        "links": on_unless_0(metagame.get("SLAYER_LINKS", "")),
+        "balance": on_unless_0(metagame.get("BALANCE_FROM_INVENTORY", "")),
         "progression": metagame.get("PROGRESSION_MODE", "").strip().lower() != "stub",
         "content": True,
     }

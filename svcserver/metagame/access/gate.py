@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
@@ -10,6 +9,7 @@ from typing import Protocol
 from attrs import define, frozen
 
 from svcserver.http.crosssite import is_loopback
+from svcserver.http.peers import vouched_address
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden, Refusal, Unauthenticated
 from svcserver.metagame.access.acting import check_owner
@@ -68,18 +68,13 @@ class Origin:
 
     def player_address(self, request: HttpRequest) -> str:
         """The right-most X-Forwarded-For entry where the gateway vouches for it, else empty."""
-        kept = self.settings.gateway_secret
-        offered = request.header(GATEWAY)
-        if kept is None or offered is None or not is_loopback(request.peer):
-            return ""
-        if not kept.matches(offered):
-            return ""
-        sent = request.headers.getRawHeaders(b"x-forwarded-for")
-        last = sent[-1].decode("latin-1").rpartition(",")[2].strip() if sent else ""
-        try:
-            return str(ipaddress.ip_address(last))
-        except ValueError:
-            return ""
+        sent = request.headers.getRawHeaders(b"x-forwarded-for") or ()
+        return vouched_address(
+            request.peer,
+            [one.decode("latin-1") for one in sent],
+            secret=self.settings.gateway_secret,
+            offered=request.header(GATEWAY),
+        )
 
 
 @define

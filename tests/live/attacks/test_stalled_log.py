@@ -24,9 +24,7 @@ from tests.support.processes import free_port, metagame_environ
 
 pytestmark = pytest.mark.live
 REQUESTS = 4_000  # each a line of 500 bytes or more: more than the pipe and the writer hold
-PLACE = (
-    "/account/api/public/account"  # 200: a refusal's line might be left out
-)
+PLACE = "/account/api/public/account"  # 200: a refusal's line might be left out
 PIPE = 4_096  # bytes that the stalled reader's pipe holds
 DEADLINE_S = 30.0
 DROPPED = re.compile(rb"(\d+) log lines were dropped")

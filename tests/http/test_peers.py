@@ -1,0 +1,37 @@
+"""Whose address a request is of, behind the gateway."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.http.peers import forwarded_for, vouched_address
+from svcserver.kernel.secrets import Secret
+
+SECRET = "s" * 32
+
+
+class ForwardedTests(SynchronousTestCase):
+    def test_the_right_most_entry_counts_and_only_from_loopback(self) -> None:
+        sent = ["1.1.1.1, 2.2.2.2", "6.6.6.6 , 203.0.113.7 "]
+        for peer in ("127.0.0.1", "::1"):
+            self.assertEqual(forwarded_for(peer, sent), "203.0.113.7")
+        self.assertEqual(forwarded_for("192.0.2.1", sent), "")
+
+    def test_what_is_no_address_is_nobodys(self) -> None:
+        for sent in ([], [""], ["203.0.113.7,"], ["unknown"], ["203.0.113.7:80"]):
+            self.assertEqual(forwarded_for("127.0.0.1", sent), "", sent)
+        self.assertEqual(forwarded_for("127.0.0.1", ["2001:DB8::0:1"]), "2001:db8::1")
+
+    def test_only_the_gateway_is_believed(self) -> None:
+        def seen(peer: str, secret: Secret | None, offered: str | None) -> str:
+            return vouched_address(peer, ["203.0.113.7"], secret=secret, offered=offered)
+
+        kept = Secret(SECRET)
+        self.assertEqual(seen("127.0.0.1", kept, SECRET), "203.0.113.7")
+        for peer, secret, offered in (
+            ("127.0.0.1", kept, None),
+            ("127.0.0.1", kept, "wrong"),
+            ("127.0.0.1", None, SECRET),
+            ("192.0.2.1", kept, SECRET),
+        ):
+            self.assertEqual(seen(peer, secret, offered), "")
