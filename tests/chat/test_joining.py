@@ -192,6 +192,17 @@ class JoinTests(TownTests):
         ):
             self.assertEqual(one.join("City-1", nick), [refusal(one, nick, "forbidden", "auth")])
 
+    def test_who_names_no_nickname_is_refused_by_the_room_itself(self) -> None:
+        one = self.town.bound(1)
+        [said] = one.send(f'<presence to="City-1@muc.{DOMAIN}"/>')
+        self.assertIn(f'from="City-1@muc.{DOMAIN}" ', said)
+
+    def test_who_is_no_member_is_forbidden(self) -> None:
+        one = self.town.bound(1)
+        for room in ("Party-7", "Guild-8"):
+            said = refusal(one, one.nick, "forbidden", "auth", f"{room}@muc.{DOMAIN}")
+            self.assertEqual(one.join(room), [said])
+
     def test_with_nick_check_log_they_only_are_logged_and_a_taken_one_is_a_conflict(self) -> None:
         self.town = Town(Settings(nick_check="log"))
         one, two = self.town.bound(1), self.town.bound(2)

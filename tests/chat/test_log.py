@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.chat.settings import Settings
 from svcserver.chat.stanza import parse
 from svcserver.chat.trace import outline
+from svcserver.kernel.signals import Blocked
 from tests.chat.town import DOMAIN, Client, Town, account, resource
 
 
@@ -91,6 +92,39 @@ class LogTests(SynchronousTestCase):
         one = Town().bound(1)
         one.send(f'<message type="chat" to="{account(2)}@{DOMAIN}"/>')
         self.assertIn(f"whisper from={account(1)} to={account(2)} len=0 reason=body", self.lines)
+
+    def test_what_became_of_a_whisper_and_who_did_not_hear_a_line(self) -> None:
+        town = Town()
+        one, two = town.bound(1), town.bound(2)
+        town.bound(2, "other")
+        one.join("City-1")
+        two.join("City-1")
+        to = f"{account(2)}@{DOMAIN}"
+        one.whisper(to, "to both")
+        one.whisper(two.jid, "to one")
+        one.whisper(f"{account(1)}@{DOMAIN}", "to itself")
+        one.say("City-1", "x")
+        town.hall.on_blocked(Blocked(account(2), account(1)))
+        town.game.block(account(2), account(1))
+        one.whisper(to, "blocked")
+        one.say("City-1", "x")
+        self.assertEqual(
+            [line.split()[-1] for line in self.lines if line.startswith("whisper")],
+            ["delivered=2", "delivered=1", "reason=self", "reason=blocked"],
+        )
+        self.assertEqual(
+            [line.partition("len=1 ")[2] for line in self.lines if line.startswith("message")],
+            ["to=2", "to=1 blocked=1"],
+        )
+
+    def test_a_refused_join_is_logged_again_after_ten_minutes(self) -> None:
+        town = Town()
+        one = town.bound(1)
+        for seconds, count in ((0, 1), (599.5, 1), (0.5, 2)):
+            town.clock.advance(seconds)
+            one.join("Party-1")
+            refused = [line for line in self.lines if line.startswith("join refused")]
+            self.assertEqual(len(refused), count)
 
     def refused(self, client: Client, token: str, who: str | None = None) -> str:
         client.open()

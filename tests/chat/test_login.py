@@ -289,6 +289,8 @@ class SessionLimitTests(SynchronousTestCase):
         client = self.town.connect(1)
         client.open()
         self.assertIn("temporary-auth-failure", client.auth()[0])
+        counted = self.town.hall.counters.by_reason(Counted.FAILED_LOGINS)
+        self.assertEqual(counted, {"chat_throttled": 1})
 
     def test_after_a_plain_close_it_does_not(self) -> None:
         self.town.bound(1).send(stanza.CLOSE)
@@ -351,6 +353,13 @@ class FullTests(SynchronousTestCase):
         self.assertEqual(len(self.town.hall), 4)
         evicted = self.town.hall.counters.by_reason(Counted.EVICTED_CONNECTIONS)
         self.assertEqual(evicted, {"chat_full": 1})
+
+    def test_who_gave_way_while_logging_in_may_come_back_at_once(self) -> None:
+        for _ in range(4):
+            client = self.town.connect(1)
+            client.open()
+            self.assertIn("success", client.auth()[0])
+            client.session.end("full")
 
     def test_nobody_gives_way_to_the_network_that_fills_the_chat(self) -> None:
         for number in range(4):

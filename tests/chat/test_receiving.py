@@ -74,6 +74,39 @@ class ReceiveTests(SynchronousTestCase):
         said = self.receive(f'<auth xmlns="{stanza.SASL}" mechanism="PLAIN">?</auth>')
         self.assertEqual(said, [Refuse("not-authorized", "bad-format")])
 
+    def test_a_proof_has_12000_characters_at_most(self) -> None:
+        def proof(length: int) -> str:
+            rest = f"\0{ME}\0word"
+            padding = "x" * (length // 4 * 3 - len(rest) - len(ME) - 1)
+            return base64.b64encode(f"{ME}@{padding}{rest}".encode()).decode()
+
+        for length, effect in ((12_000, LogIn), (12_004, Refuse)):
+            self.setUp()
+            self.receive(OPEN)
+            self.assertEqual(len(proof(length)), length)
+            said = f'<auth xmlns="{stanza.SASL}" mechanism="PLAIN">{proof(length)}</auth>'
+            [found] = self.receive(said)
+            self.assertIsInstance(found, effect)
+
+    def test_a_legacy_login_is_told_no_where_its_id_can_be_echoed(self) -> None:
+        for length, kinds in ((128, ["Reply", "End"]), (129, ["End"])):
+            self.setUp()
+            query = f'<query xmlns="{stanza.LEGACY_AUTH}"/>'
+            self.assertEqual(self.kinds(f'<iq type="set" id="{"x" * length}">{query}</iq>'), kinds)
+
+    def test_before_bind_a_second_login_ends_it_and_nothing_else_is_heard(self) -> None:
+        self.receive(OPEN)
+        self.auth()
+        self.session.log_in(ME, "Ann")
+        for said in ("<presence/>", '<message type="chat"/>', "<x/>"):
+            self.assertEqual(self.receive(said), [])
+        self.assertEqual(self.auth(), [End("refused")])
+
+    def test_what_nobody_knows_asks_for_nothing(self) -> None:
+        self.bind()
+        for said in ("<message/>", '<message type="x"/>', "<x/>", "<presence type='x' to='y'/>"):
+            self.assertEqual(self.receive(said), [])
+
     def test_binding_makes_room_first_and_answers_last(self) -> None:
         self.receive(OPEN)
         self.auth()

@@ -42,6 +42,11 @@ class MessageTests(TownTests):
         one.say("City-1", "z")
         self.assertEqual(three.heard(), [message(one, "z")])
 
+    def test_an_error_comes_from_the_room_whatever_nickname_was_addressed(self) -> None:
+        one = self.town.bound(1)
+        said = one.send(f'<message type="groupchat" to="{CITY}/x" id="m1"><body>y</body></message>')
+        self.assertEqual(said, [not_acceptable(one)])
+
     def test_an_unblock_counts_at_once(self) -> None:
         one, two = self.town.bound(1), self.town.bound(2)
         self.town.hall.on_blocked(Blocked(two.account, one.account))
