@@ -1,20 +1,36 @@
-"""Checks ``docs/contributors/spec-coverage.tsv``: every line names tests that exist.
+"""Checks that every row of the specification is proven by a test that exists.
 
     python -m tests.contract.coverage
 
-A line is ``place <tab> row <tab> tests``, the tests as pytest names them, separated by
-blanks. An empty or a dangling line fails ``make check``.
+``docs/contributors/spec-coverage.tsv`` lists the rows: ``place <tab> row``. What proves a row is
+a mark beside the test (``tests/support/proves.py``) or, as most still are, a third cell with the
+tests as pytest names them. A row without proof, a cell that names no test and a mark that names
+no row fail ``make check``.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from attrs import frozen
+
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "docs" / "contributors" / "spec-coverage.tsv"
+ROUTE = re.compile(r"([A-Z]+) (/\S*) \| (.+)")  # one of ours, with its labels
+
+
+@frozen
+class Mark:
+    """What ``@proves`` says, and of which test."""
+
+    says: str
+    test: str
 
 
 @cache
@@ -39,26 +55,62 @@ def tests_of(file: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def faults() -> list[str]:
-    """What is wrong with the table; one line each."""
+@cache
+def marks() -> tuple[Mark, ...]:
+    """Every mark beside a test."""
+    return tuple(
+        mark
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if "proves(" in (source := path.read_text())
+        for mark in _marks_of(path.relative_to(ROOT).as_posix(), ast.parse(source))
+    )
+
+
+def _marks_of(file: str, tree: ast.Module) -> Iterator[Mark]:
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        for one in node.decorator_list:
+            if isinstance(one, ast.Call) and getattr(one.func, "id", "") == "proves":
+                for word in one.args:
+                    yield Mark(str(ast.literal_eval(word)), f"{file}::{node.name}")
+
+
+def own_routes() -> set[str]:
+    """What marks say of routes that the specification does not have, as ``rows.tsv`` writes it."""
+    said = (ROUTE.fullmatch(one.says) for one in marks())
+    return {"\t".join(one.groups()).replace(" | ", "\t") for one in said if one}
+
+
+def faults(lines: list[str], marked: tuple[Mark, ...]) -> list[str]:
+    """What is wrong with the table and the marks; one line each."""
     found = []
-    for number, line in enumerate(TABLE.read_text().splitlines(), 1):
-        if line.startswith("#"):
+    rows = [line.split("\t") for line in lines if not line.startswith("#")]
+    alone = Counter(cells[1] for cells in rows if len(cells) > 1)
+    proven = {one.says for one in marked}
+    names: set[str] = set()
+    for cells in rows:
+        if len(cells) not in (2, 3) or not all(cell.strip() for cell in cells):
+            found.append(f"wants place, row and, without a mark, tests: {cells!r}")
             continue
-        cells = line.split("\t")
-        if len(cells) != 3 or not all(cell.strip() for cell in cells):
-            found.append(f"line {number}: wants place, row and tests: {line!r}")
-            continue
-        for test in cells[2].split():
+        whole = f"{cells[0]}: {cells[1]}"
+        known = {whole, cells[1]} if alone[cells[1]] == 1 else {whole}
+        names |= known
+        if len(cells) == 2 and not known & proven:
+            found.append(f"nothing proves {whole}")
+        for test in cells[2].split() if len(cells) == 3 else ():
             file, _, name = test.partition("::")
             if not name or name not in tests_of(file):
-                found.append(f"line {number}: there is no {test}")
+                found.append(f"{whole}: there is no {test}")
+    for one in marked:
+        if one.says not in names and not ROUTE.fullmatch(one.says):
+            found.append(f"{one.test} proves {one.says!r}, which is no row, or one of several")
     return found
 
 
 def main() -> None:
     """Print the faults; exit 1 when there is one."""
-    wrong = faults()
+    wrong = faults(TABLE.read_text().splitlines(), marks())
     for line in wrong:
         print(f"spec-coverage.tsv: {line}")
     sys.exit(bool(wrong))

@@ -13,9 +13,9 @@ from hypothesis import Phase, settings
 
 from tests.mutation.mutants import Mutant, mutants_of
 from tests.mutation.running import SURVIVED, Target, healthy, judge, load
+from tests.mutation.table import targets
 
 PROFILE = "mutation"
-TABLE = Path(__file__).with_name("rules.txt")  # a file and its tests a line
 
 
 def main() -> None:
@@ -52,8 +52,7 @@ def main() -> None:
 def _whole_table(most: int, seed: int) -> None:
     """Every file of the table, each in a process of its own."""
     low = 0
-    for line in TABLE.read_text().splitlines():
-        file, *tests = line.split()
+    for file, tests in targets().items():
         words = [file, "--most", str(most), "--seed", str(seed), "--tests", *tests]
         low += subprocess.run(
             [sys.executable, "-m", "tests.mutation", *words], check=False

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.metagame.owner.dashboard.diffs import MAX_CHANGES, MAX_SHOWN, difference
+from tests.support.proves import proves
 
 leaves = st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=4)
 documents = st.recursive(
@@ -28,6 +29,7 @@ def changes(before: Any, after: Any) -> list[tuple[str, str | None, str | None]]
 
 
 class DiffTests(SynchronousTestCase):
+    @proves("GET DashboardSaveDiff")
     def test_changed_added_and_removed_leaves_have_their_path(self) -> None:
         before = {"level": 3, "bag": [{"name": "axe"}, 7], "old": True}
         after = {"level": 4, "bag": [{"name": "bow"}, 7, "new"]}
@@ -73,6 +75,7 @@ class DiffTests(SynchronousTestCase):
         if json.dumps(one) != json.dumps(other) and not isinstance(one, dict | list):
             self.assertNotEqual(changes({"a": one}, {"a": other}), [])
 
+    @proves("GET DashboardSaveDiff")
     @given(st.binary(max_size=40), st.binary(max_size=40))
     @settings(max_examples=50, deadline=None)
     def test_any_bytes_can_be_compared(self, one: bytes, other: bytes) -> None:

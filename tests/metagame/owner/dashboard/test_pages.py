@@ -11,6 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.metagame.owner.dashboard.pages import HEADERS
 from svcserver.web.request import PROXY_HEADERS
 from tests.support.game import Game
+from tests.support.proves import proves
 
 STATIC = files("svcserver.metagame.owner.dashboard") / "static"
 OUTSIDE = re.compile(r"""(?:https?:)?//(?!www\.w3\.org)[\w.-]+\.\w+/""")
@@ -23,6 +24,7 @@ class PagesTests(SynchronousTestCase):
     def ask(self, path: str, **how: Any) -> Any:
         return self.game.browse("GET", path, **how)
 
+    @proves("the dashboard's page: direct callers, nothing from outside, no markup of data")
     def test_a_direct_caller_gets_the_page_without_a_key(self) -> None:
         page = self.ask("/svc/dashboard")
         self.assertEqual(page.status, 200)
@@ -37,6 +39,7 @@ class PagesTests(SynchronousTestCase):
             kind = kinds.get(one.name.rpartition(".")[2], "image/svg+xml")
             self.assertEqual(page.headers["content-type"], f"{kind}; charset=utf-8")
 
+    @proves("the dashboard's page: direct callers, nothing from outside, no markup of data")
     def test_every_answer_is_locked_down(self) -> None:
         for path in ("/svc/dashboard", "/svc/dashboard/index.html"):
             headers = self.ask(path).headers
@@ -48,6 +51,7 @@ class PagesTests(SynchronousTestCase):
             self.assertIn(wanted, policy.split("; "))
         self.assertEqual(headers["x-frame-options"], "DENY")
 
+    @proves("the dashboard's page: direct callers, nothing from outside, no markup of data")
     def test_what_came_through_a_proxy_is_refused_bare_as_on_the_admin_routes(self) -> None:
         for header in PROXY_HEADERS:
             for path in ("/svc/dashboard", "/svc/dashboard/index.html"):
@@ -58,6 +62,7 @@ class PagesTests(SynchronousTestCase):
         for name in ("nothing.js", "..%2fpages.py", "%2e%2e", "pages.py", "a/b", "%00"):
             self.assertEqual(self.ask(f"/svc/dashboard/{name}").status, 404, name)
 
+    @proves("the dashboard's page: direct callers, nothing from outside, no markup of data")
     def test_the_files_load_nothing_from_outside_and_make_no_markup_of_data(self) -> None:
         for one in STATIC.iterdir():
             text = one.read_text()

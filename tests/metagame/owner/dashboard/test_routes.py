@@ -15,6 +15,7 @@ from tests.chat.town import Town
 from tests.ctl.command import new_host, nowhere
 from tests.support.belongings import Owner
 from tests.support.game import Game
+from tests.support.proves import proves
 
 ROUTES = (
     ("GET", "DashboardHealth"),
@@ -39,6 +40,14 @@ class Case(SynchronousTestCase):
 
 
 class AccessTests(Case):
+    @proves(
+        "GET DashboardHealth",
+        "GET DashboardChat",
+        "GET DashboardSearch",
+        "GET DashboardSaveDiff",
+        "POST DashboardJoin",
+        "GET DashboardOpenApi",
+    )
     def test_the_order_of_refusals_is_that_of_every_admin_route(self) -> None:
         ann = self.game.player("Ann_1")
         for method, route in ROUTES:
@@ -51,12 +60,21 @@ class AccessTests(Case):
             self.assertEqual([one.status for one in said], [403, 401, 401, 403], route)
             self.assertEqual([one.body for one in said], [b""] * 4, route)
 
+    @proves(
+        "GET DashboardHealth",
+        "GET DashboardChat",
+        "GET DashboardSearch",
+        "GET DashboardSaveDiff",
+        "POST DashboardJoin",
+        "GET DashboardOpenApi",
+    )
     def test_nothing_an_admin_is_shown_may_be_stored(self) -> None:
         for _, route in ROUTES:
             page = self.ask(route) if "Join" not in route and "Diff" not in route else None
             if page is not None:
                 self.assertEqual((page.status, page.headers["cache-control"]), (200, "no-store"))
 
+    @proves("GET DashboardSearch")
     def test_costly_reads_are_limited(self) -> None:
         for _ in range(120):
             self.assertEqual(self.ask("DashboardSearch?Text=a").status, 200)
@@ -66,6 +84,7 @@ class AccessTests(Case):
 
 
 class HealthTests(Case):
+    @proves("GET DashboardHealth")
     def test_samples_and_the_clock_they_go_by(self) -> None:
         shown, now = self.game.parts.shown.health, self.game.clock.seconds()
         for at in (now - 10, now - 5):
@@ -76,6 +95,7 @@ class HealthTests(Case):
         self.assertEqual(len(self.ask(f"DashboardHealth?after={now - 10}").json["samples"]), 1)
         self.assertEqual(self.ask("DashboardHealth?after=x").status, 400)
 
+    @proves("GET DashboardHealth")
     def test_without_the_switch_there_is_no_route(self) -> None:
         game = Game(self)
         key = game.player("Owner_1", admin=True).key
@@ -87,6 +107,7 @@ class SearchTests(Case):
         said = self.ask("DashboardSearch", params={"Text": text}).json
         return [one["name"] for one in said["accounts"]]
 
+    @proves("GET DashboardSearch")
     def test_a_part_of_a_name_or_id_in_any_case_finds_the_account(self) -> None:
         ann, bob = self.game.player("Ann_1"), self.game.player("Bob_2")
         self.assertEqual(self.names("aNN"), ["Ann_1"])
@@ -94,6 +115,7 @@ class SearchTests(Case):
         [one] = self.ask(f"DashboardSearch?Text={ann.id}").json["accounts"]
         self.assertEqual((one["id"], one["admin"], len(one["keyFingerprint"])), (ann.id, False, 16))
 
+    @proves("GET DashboardSearch")
     def test_wildcards_are_plain_characters(self) -> None:
         self.game.player("Ann_1")
         self.game.player("Bobby")
@@ -101,12 +123,14 @@ class SearchTests(Case):
         for text in ("%", "\\", "a%1", "'"):
             self.assertEqual(self.names(text), [], text)
 
+    @proves("GET DashboardSearch")
     def test_fifty_at_most(self) -> None:
         for number in range(51):
             self.game.player(f"Many_{number}")
         said = self.ask("DashboardSearch?Text=many").json
         self.assertEqual((len(said["accounts"]), said["more"]), (50, True))
 
+    @proves("GET DashboardSearch")
     def test_a_missing_or_endless_text_is_refused(self) -> None:
         for text in ("", "%20", "x" * 65):
             page = self.ask(f"DashboardSearch?Text={text}")
@@ -129,6 +153,7 @@ class SaveDiffTests(Case):
     def diff(self, one: Any, other: Any) -> Any:
         return self.ask(f"DashboardSaveDiff?CharacterId={self.ann.character}&From={one}&To={other}")
 
+    @proves("GET DashboardSaveDiff")
     def test_two_versions_are_compared(self) -> None:
         self.assertEqual(
             self.diff(1, 2).json,
@@ -140,6 +165,7 @@ class SaveDiffTests(Case):
         )
         self.assertEqual(self.diff(2, 2).json["changes"], [])
 
+    @proves("GET DashboardSaveDiff")
     def test_what_is_not_there_is_404_and_what_is_no_version_400(self) -> None:
         self.assertEqual(self.diff(1, 9).status, 404)
         for bad in ("", "x", "-1", "9" * 17, "²"):
@@ -183,6 +209,7 @@ class LoadoutDiffTests(Case):
 
 
 class ChatTests(Case):
+    @proves("GET DashboardChat")
     def test_off_is_said_and_empty(self) -> None:
         said = self.ask("DashboardChat").json
         self.assertEqual((said["on"], said["connections"], said["rooms"]), (False, 0, []))
@@ -199,6 +226,7 @@ class ChatTests(Case):
         self.game.parts.shown.chat = lambda: shown
         self.assertEqual(self.ask("DashboardChat").json, {"on": True, **shown})
 
+    @proves("GET DashboardChat")
     def test_a_hall_is_counted_without_what_is_said(self) -> None:
         town = Town()
         for number in (1, 2):
@@ -229,12 +257,14 @@ class JoinTests(Case):
     def join(self, code: Any = None) -> Any:
         return self.ask("DashboardJoin", "POST", json={"Code": code or self.code})
 
+    @proves("POST DashboardJoin")
     def test_without_a_configuration_folder_the_code_stands_alone(self) -> None:
         said = self.join()
         self.assertEqual(said.headers["cache-control"], "no-store")
         self.assertEqual((said.json["join"], said.json["qr"]), (None, None))
         self.assertIn("no gateway", said.json["why"])
 
+    @proves("POST DashboardJoin")
     def test_a_public_host_gives_the_launchers_string_and_its_picture(self) -> None:
         self.game.parts.shown.folder = new_host(nowhere(self))
         said = self.join().json
@@ -253,6 +283,7 @@ class JoinTests(Case):
         self.assertIsNone(said["join"])
         self.assertTrue(said["why"])
 
+    @proves("POST DashboardJoin")
     def test_an_unknown_code_or_none_is_refused(self) -> None:
         self.assertEqual(self.join("NONE-NONE-NONE").json["error"], "not_found")
         bodies: list[Any] = [{}, {"Code": 7}, [], {"Code": None}]
@@ -264,6 +295,7 @@ class JoinTests(Case):
 
 
 class DocumentTests(Case):
+    @proves("GET DashboardOpenApi")
     def test_the_document_lists_itself(self) -> None:
         said = self.ask("DashboardOpenApi").json
         self.assertEqual(said["openapi"], "3.1.0")

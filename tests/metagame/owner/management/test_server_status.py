@@ -11,6 +11,7 @@ from svcserver.metagame.owner.management.acts import StatusReports
 from svcserver.metagame.owner.management.routes import ServerStatus
 from svcserver.metagame.owner.management.rules import Placed
 from tests.support.game import Game
+from tests.support.proves import proves
 
 PATH = "/svc/api/ServerStatus"
 KEYS = [
@@ -45,6 +46,11 @@ class ServerStatusTests(SynchronousTestCase):
         self.game = Game(self, SERVER_NAME="My Host", CONTENT_PORT="61002")
         self.ann, self.bob = self.game.player("ann_1"), self.game.player("Bob_1")
 
+    @proves(
+        "registered",
+        "the reply and its headers",
+        "2 status carries version, commit and a source link",
+    )
     def test_strangers_get_the_shape_with_nothing_in_it(self) -> None:
         self.game.browse("POST", "/heartbeat", token=self.ann.token, json={"map": "Map_LoginMenu"})
         ghost = self.game.parts.tokens.sign("UID-gone")
@@ -63,6 +69,7 @@ class ServerStatusTests(SynchronousTestCase):
                 (True, 0, [], [], True),
             )
 
+    @proves("the reply and its headers", "GET ServerStatus")
     def test_the_registered_see_who_is_where_by_name(self) -> None:
         self.game.browse("POST", "/heartbeat", token=self.bob.token, json={"map": "Map_LoginMenu"})
         self.game.browse("POST", "/heartbeat", token=self.ann.token, json={"state": "island"})
@@ -91,6 +98,7 @@ class ServerStatusTests(SynchronousTestCase):
             page = Game(self, REGISTRATION_MODE=mode).browse("GET", PATH)
             self.assertEqual(page.json["registration"], shown)
 
+    @proves("GET ServerStatus", "Server status cache; game-server list timeout")
     def test_each_variant_is_cached_for_five_seconds(self) -> None:
         first = self.game.browse("GET", PATH, key=self.ann.key).json
         self.game.browse("POST", "/heartbeat", token=self.bob.token, json={})
@@ -100,6 +108,7 @@ class ServerStatusTests(SynchronousTestCase):
         second = self.game.browse("GET", PATH, key=self.ann.key).json
         self.assertEqual((second["playersOnline"], second["uptimeSeconds"]), (1, 5))
 
+    @proves("GET ServerStatus")
     def test_concurrent_requests_share_one_build_and_strangers_ask_nobody(self) -> None:
         [feature] = [row.handler for row in self.game.door.rows if row.name == f"GET {PATH}"]
         self.assertIs(feature, ServerStatus.status)

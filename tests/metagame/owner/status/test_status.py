@@ -7,11 +7,13 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.support.game import Game
+from tests.support.proves import proves
 
 NINE = ["show-status", "en", "fr", "it", "es", "de", "pt", "ru", "ja"]
 
 
 class BannerTests(SynchronousTestCase):
+    @proves("GET /svc-status", "2 status carries version, commit and a source link")
     def test_it_welcomes_in_eight_languages_and_says_what_runs(self) -> None:
         game = Game(
             self,
@@ -30,6 +32,7 @@ class BannerTests(SynchronousTestCase):
             ["My Host", "1.2", "abc", "https://x.invalid"],
         )
 
+    @proves("GET /svc-status", "STATUS_EXTRA")
     def test_without_the_extras_it_is_nine_fields(self) -> None:
         self.assertEqual(list(Game(self, STATUS_EXTRA="0").browse("GET", "/svc-status").json), NINE)
 
@@ -95,6 +98,22 @@ FIXED: list[tuple[str, str, bool, int, Any]] = [
 
 
 class FixedReplyTests(SynchronousTestCase):
+    @proves(
+        "GET /all/",
+        "1 §4 Status, heartbeat, fixed replies: GET /creator",
+        "GET /eventstats/",
+        "GET /game_tuning/huntpass_xp_config",
+        "GET /game_tuning/seasonal_event_schedule",
+        "GET /motd/trigger",
+        "GET /playertreatments/:userId",
+        "GET /vivox/login",
+        "POST /account/migrate",
+        "POST /event",
+        "1 §4 Status, heartbeat, fixed replies: POST /inventory/:characterId/:changeList",
+        "POST /motd/",
+        "POST /profile/update",
+        "2 POST /event",
+    )
     def test_each_says_what_the_client_wants_to_hear(self) -> None:
         game = Game(self)
         ann = game.player("Ann_1")
@@ -108,6 +127,7 @@ class FixedReplyTests(SynchronousTestCase):
             stranger = game.browse(method, path)
             self.assertEqual(stranger.status, 401 if needs_token else status, path)
 
+    @proves("GET /motd/trigger", "MISC_ROUTES (GET /motd/trigger)")
     def test_the_misc_switch_hides_the_trigger(self) -> None:
         page = Game(self, MISC_ROUTES="0").browse("GET", "/motd/trigger")
         self.assertEqual((page.status, page.body), (404, b""))

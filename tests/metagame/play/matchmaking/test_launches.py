@@ -266,3 +266,34 @@ class BookTests(SynchronousTestCase):
         self.assertEqual(self.book.running(self.match("ann")), [one, other])
         launches.end_those_not_on([one, other], {2})
         self.assertEqual((one.ended, other.ended), (True, False))
+
+    def test_a_partys_launch_counts_for_who_came_to_the_party_later(self) -> None:
+        first, second, other = self.match("ann"), self.match("cat"), self.match("cat")
+        first.party_id, second.party_id = "p", "p"
+        self.runs(first, 1)
+        self.assertEqual(self.book.in_the_way(second, 1.0), {"cat": first})
+        self.assertEqual(self.book.in_the_way(other, 1.0), {})
+
+    def test_a_world_and_a_book_without_a_bound_count_nothing(self) -> None:
+        city = self.match("ann")
+        city.expects = False
+        self.runs(city, 1)
+        self.assertEqual((self.book._of, self.book._on), ({}, {}))
+        self.book = Launches(0.0)
+        self.runs(self.match("ann"), 1)
+        self.assertEqual(self.book._of, {})
+        self.assertEqual(self.book.in_the_way(self.match("ann"), 1.0), {})
+
+    def test_one_that_is_being_asked_for_counts_but_does_not_run(self) -> None:
+        asked = self.match("ann")
+        self.book.begun(asked)
+        self.assertEqual(self.book.running(self.match("ann")), [])
+        self.assertEqual(self.book.in_the_way(self.match("ann"), 1.0), {"ann": asked})
+        self.assertEqual(self.book.in_the_way(asked, 1.0), {})
+
+    def test_who_launches_again_is_forgotten_last_and_only_what_has_ended_is_swept(self) -> None:
+        old, young = self.match("ann"), self.match("ann", now=3000.0)
+        self.runs(old, 1), self.runs(self.match("bob", now=3000.0), 2), self.runs(young, 3)
+        self.assertEqual(list(self.book._of), ["bob", "ann"])
+        self.book.sweep(3600.0)
+        self.assertEqual(self.book._of["ann"], [young])

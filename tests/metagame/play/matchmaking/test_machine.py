@@ -11,6 +11,7 @@ from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.play.matchmaking.matches import Match, Server, State
 from svcserver.metagame.play.matchmaking.rules import Matchmaker
+from tests.support.proves import proves
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -67,6 +68,7 @@ QueueMachineTests.settings = settings(max_examples=60, stateful_step_count=40, d
 
 
 class RulesTests(SynchronousTestCase):
+    @proves("POST /candidate/join")
     def test_only_a_leader_chooses(self) -> None:
         class Group:
             id, leader, members = "p", "a", ("a", "b")

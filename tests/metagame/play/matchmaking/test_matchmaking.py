@@ -9,9 +9,11 @@ from twisted.logger import LogLevel, capturedLogs
 
 from tests.metagame.play.matchmaking.base import CITY, HUNT, KEYS, MatchmakingCase, Reply
 from tests.support.browser import Page
+from tests.support.proves import proves
 
 
 class WorldTests(MatchmakingCase):
+    @proves("none -> MATCHING: join", "GET /candidate/status", "POST /candidate/join")
     def test_the_city_is_asked_for_at_once_and_learned_from_the_poll(self) -> None:
         page = self.join(self.ann, **CITY)
         self.assertEqual(
@@ -40,6 +42,7 @@ class WorldTests(MatchmakingCase):
             (10000, 0.0, None),
         )
 
+    @proves("none -> MATCHING: join")
     def test_dojo_blank_hunts_and_the_tutorial_go_at_once_too(self) -> None:
         tutorial = "/Game/Maps/islands/1705/dia_moss_triforce?MaxPlayers=1?MonsterClass=?x"
         for body in (
@@ -52,6 +55,7 @@ class WorldTests(MatchmakingCase):
             self.assertEqual(self.status(self.ann).json["status"], "IN_PROGRESS")
             self.assertNotIn("ExpectedPlayers", self.deploy.asked[-1])
 
+    @proves("none -> MATCHING: join", "POST /candidate/join")
     def test_off_or_bad_input_is_an_empty_400_and_keeps_the_older_join(self) -> None:
         self.join(self.ann, **CITY)
         for body in (
@@ -68,11 +72,13 @@ class WorldTests(MatchmakingCase):
         self.start(MATCHMAKING_MODE="anything")
         self.assertEqual(self.join(self.ann, **CITY).status, 200)
 
+    @proves("GET /candidate/status")
     def test_not_queued_is_an_empty_404(self) -> None:
         page = self.status(self.ann)
         self.assertEqual((page.status, page.body), (404, b""))
         self.assertEqual(self.game.browse("GET", "/candidate/status").status, 401)
 
+    @proves("MATCHING -> FAILED: the deploy call fails", "GET /candidate/status")
     def test_every_unusable_answer_is_failed_and_asked_once(self) -> None:
         for answer in (
             Reply(500, {"error": "no_game_server"}),
@@ -109,6 +115,7 @@ class WorldTests(MatchmakingCase):
         [said] = [one for one in events if one["log_level"] is LogLevel.warn]
         self.assertEqual((said["hunt"], said["why"]), (CITY["playerHuntId"], "status 500"))
 
+    @proves("MATCHING stays: 503 capacity_unavailable, five minutes")
     def test_capacity_is_retried_on_active_polls_for_five_minutes(self) -> None:
         for reason in ("memory", "ports"):
             self.start()
@@ -123,6 +130,7 @@ class WorldTests(MatchmakingCase):
             self.game.clock.advance(10)
             self.assertEqual(self.status(self.ann).json["status"], "FAILED")
 
+    @proves("MATCHING stays: 503 capacity_unavailable, five minutes")
     def test_room_that_comes_free_ends_the_wait(self) -> None:
         self.deploy.answer = Reply(503, {"error": "capacity_unavailable", "reason": "ports"})
         self.join(self.ann, **CITY)
@@ -146,6 +154,7 @@ class WorldTests(MatchmakingCase):
         self.game.browse.flush()
         self.assertEqual(self.successResultOf(polled).json["status"], "IN_PROGRESS")
 
+    @proves("MATCHING -> FAILED: the deploy call fails")
     def test_a_silent_deploy_server_is_a_failure(self) -> None:
         self.deploy.hold = True
         self.game.browse.ask("POST", "/candidate/join", json=CITY, token=self.ann.token)
@@ -154,6 +163,7 @@ class WorldTests(MatchmakingCase):
 
 
 class QueueTests(MatchmakingCase):
+    @proves("none -> MATCHING: join", "POST /candidate/join", "hunt group")
     def test_four_players_close_a_hunt_at_once_each_expected_once(self) -> None:
         for player in self.players[:3]:
             self.join(player, **HUNT)
@@ -168,6 +178,7 @@ class QueueTests(MatchmakingCase):
         for player in self.players[:4]:
             self.assertEqual(self.status(player).json["status"], "IN_PROGRESS")
 
+    @proves("none -> MATCHING: join", "hunt group")
     def test_twenty_seconds_without_a_joiner_close_it_on_a_poll(self) -> None:
         self.join(self.ann, **HUNT)
         self.game.clock.advance(15)
@@ -178,6 +189,7 @@ class QueueTests(MatchmakingCase):
         self.assertEqual(self.status(self.ann).json["status"], "IN_PROGRESS")
         self.assertEqual(self.deploy.asked[0]["ExpectedPlayers"], [self.ann.id, self.bob.id])
 
+    @proves("none -> MATCHING: join")
     def test_a_new_join_replaces_the_older_waiting_one(self) -> None:
         first = self.join(self.ann, **HUNT).json["candidateId"]
         self.game.clock.advance(15)
@@ -189,6 +201,7 @@ class QueueTests(MatchmakingCase):
         [asked] = self.deploy.asked
         self.assertEqual((asked["HuntId"], asked["ExpectedPlayers"]), ("Hunt_B", [self.ann.id]))
 
+    @proves("POST /candidate/join")
     def test_going_to_the_city_leaves_the_queue(self) -> None:
         self.join(self.ann, **HUNT), self.join(self.bob, **HUNT)
         self.join(self.ann, **CITY)
@@ -212,6 +225,7 @@ class QueueTests(MatchmakingCase):
         asked = [one["ExpectedPlayers"] for one in self.deploy.asked]
         self.assertEqual(asked, [[self.ann.id, self.bob.id], [self.bob.id]])
 
+    @proves("POST /candidate/join")
     def test_a_queue_that_is_launching_takes_nobody_more(self) -> None:
         self.deploy.hold = True
         self.join(self.ann, **HUNT)
@@ -225,12 +239,14 @@ class QueueTests(MatchmakingCase):
 
 
 class CancelTests(MatchmakingCase):
+    @proves("DELETE /candidate", "DELETE /candidate/leave")
     def test_without_the_switch_both_are_404_before_any_credential(self) -> None:
         for path in ("/candidate", "/candidate/leave"):
             for token in (None, self.ann.token):
                 page = self.game.browse("DELETE", path, token=token)
                 self.assertEqual((page.status, page.body), (404, b""))
 
+    @proves("MATCHING -> none: cancel", "DELETE /candidate/leave")
     def test_a_waiting_player_leaves(self) -> None:
         self.start(MATCHMAKING_CANCEL="1")
         for path in ("/candidate", "/candidate/leave"):
@@ -242,6 +258,7 @@ class CancelTests(MatchmakingCase):
         self.game.clock.advance(30)
         self.assertEqual(self.deploy.asked, [])
 
+    @proves("MATCHING -> none: cancel", "DELETE /candidate", "DELETE /candidate/leave")
     def test_a_leaders_cancel_is_the_partys_and_a_members_only_their_own(self) -> None:
         self.start(MATCHMAKING_CANCEL="1")
         self.party(self.ann, self.bob)
@@ -272,6 +289,12 @@ class EndedSessionTests(MatchmakingCase):
 
 
 class SmallRouteTests(MatchmakingCase):
+    @proves(
+        "GET /QoS",
+        "POST /candidate/player/alive",
+        "POST /candidate/player/register",
+        "POST /key/generate",
+    )
     def test_they_say_what_the_client_wants(self) -> None:
         ask = self.game.browse
         token = self.ann.token
@@ -293,6 +316,7 @@ class SmallRouteTests(MatchmakingCase):
         for path in ("/candidate/player/register", "/candidate/player/alive", "/key/generate"):
             self.assertEqual(ask("POST", path, json={}).status, 401)
 
+    @proves("GET /candidate/regions")
     def test_the_region_is_the_one_of_the_settings(self) -> None:
         self.assertEqual(
             self.game.browse("GET", "/candidate/regions", token=self.ann.token).json["payload"][
@@ -305,6 +329,7 @@ class SmallRouteTests(MatchmakingCase):
         self.assertEqual((said["code"], said["payload"]["pingCount"]), (200, 5))
         self.assertEqual(said["payload"]["regionUrls"], ["http://127.0.0.1:61000/QoS"])
 
+    @proves("POST /candidate/player/alive")
     def test_misc_routes_off_hides_alive(self) -> None:
         self.start(MISC_ROUTES="0")
         page = self.game.browse("POST", "/candidate/player/alive", json={}, token=self.ann.token)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.metagame.play.matchmaking.base import CITY, HUNT, KEYS, MatchmakingCase, Reply
+from tests.support.proves import proves
 
 
 class PartyTests(MatchmakingCase):
@@ -14,6 +15,7 @@ class PartyTests(MatchmakingCase):
         self.party(self.ann, self.bob, self.cleo)
         self.all = (self.ann, self.bob, self.cleo)
 
+    @proves("POST /candidate/join")
     def test_a_leaders_hunt_takes_the_party_along_in_one_launch(self) -> None:
         joined = self.join(self.ann, **HUNT).json
         [asked] = self.deploy.asked
@@ -25,6 +27,7 @@ class PartyTests(MatchmakingCase):
             )
             self.assertEqual(set(said["playerStates"]), {one.id for one in self.all})
 
+    @proves("GET /candidate/status")
     def test_the_party_poll_shows_it_until_a_minute_after_the_last_was_sent(self) -> None:
         joined = self.join(self.ann, **HUNT).json
         for player in self.all:
@@ -35,6 +38,7 @@ class PartyTests(MatchmakingCase):
         shown = json.dumps(self.game.browse("POST", "/party", json={}, token=self.bob.token).json)
         self.assertNotIn(joined["candidateId"], shown)
 
+    @proves("none: join by candidate id follows the leader", "POST /candidate/join/:candidateId")
     def test_a_member_follows_the_leaders_candidate_and_no_other(self) -> None:
         candidate = self.join(self.ann, **HUNT).json["candidateId"]
         page = self.game.browse(
@@ -45,6 +49,7 @@ class PartyTests(MatchmakingCase):
             page = self.game.browse("POST", f"/candidate/join/{wanted}", token=player.token)
             self.assertEqual((page.status, page.body), (404, b""))
 
+    @proves("POST /candidate/join")
     def test_the_same_join_again_starts_nothing_new_and_sends_again_after_twenty_seconds(
         self,
     ) -> None:
@@ -70,6 +75,7 @@ class PartyTests(MatchmakingCase):
             page = self.game.browse("POST", "/party", json={}, token=self.bob.token)
             self.assertNotIn(candidate, json.dumps(page.json))
 
+    @proves("POST /candidate/join")
     def test_a_member_choosing_another_hunt_is_400_and_the_city_is_alone(self) -> None:
         self.assertEqual(self.join(self.bob, **HUNT).status, 400)
         self.join(self.ann, **HUNT)
@@ -77,6 +83,7 @@ class PartyTests(MatchmakingCase):
         self.assertEqual(self.join(self.bob, **CITY).status, 200)
         self.assertNotIn("ExpectedPlayers", self.deploy.asked[-1])
 
+    @proves("POST /candidate/join")
     def test_the_leader_takes_to_the_city_who_was_on_the_same_server(self) -> None:
         self.join(self.ann, **HUNT)
         for player in (self.ann, self.bob):
@@ -88,6 +95,7 @@ class PartyTests(MatchmakingCase):
         )
         self.assertEqual(self.status(self.cleo).json["huntId"], "Hunt_A")
 
+    @proves("POST /candidate/join")
     def test_who_leaves_before_the_server_is_up_stays_behind(self) -> None:
         self.deploy.answer = Reply(503, {"error": "capacity_unavailable", "reason": "ports"})
         self.join(self.ann, **HUNT)
@@ -98,6 +106,7 @@ class PartyTests(MatchmakingCase):
         self.status(self.ann)
         self.assertEqual(self.deploy.asked[-1]["ExpectedPlayers"], [self.ann.id, self.cleo.id])
 
+    @proves("POST /candidate/join")
     def test_a_failed_launch_fails_every_member_and_clears_the_candidate(self) -> None:
         self.deploy.answer = Reply(500, {})
         candidate = self.join(self.ann, **HUNT).json["candidateId"]

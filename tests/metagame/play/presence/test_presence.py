@@ -10,6 +10,7 @@ from svcserver.kernel.signals import Heard
 from svcserver.metagame.play.presence.online import MAX_PLAYERS, OnlineInMemory
 from svcserver.metagame.play.presence.places import Place, place
 from tests.support.game import GAME_SERVER_KEY, Game
+from tests.support.proves import proves
 
 CITY = "/Game/Maps/city/river_02_persistent"
 
@@ -23,6 +24,7 @@ class HeartbeatTests(SynchronousTestCase):
         page = self.game.browse("GET", "/svc/api/PublicOnlineStats", key=self.ann.key)
         return int(page.json["NumActivePlayers"])
 
+    @proves("POST /heartbeat", "heartbeat period; online window", "GET PublicOnlineStats")
     def test_a_beat_keeps_the_player_online_for_ninety_seconds(self) -> None:
         page = self.game.browse(
             "POST", "/heartbeat", token=self.ann.token, json={"map": "M", "state": "city"}
@@ -60,12 +62,14 @@ class HeartbeatTests(SynchronousTestCase):
         self.assertEqual(page.status, 400)
         self.assertEqual(self.online(), 0)
 
+    @proves("POST /heartbeat")
     def test_no_or_a_bogus_token_is_401(self) -> None:
         for token in (None, "x.y.z"):
             self.assertEqual(
                 self.game.browse("POST", "/heartbeat", token=token, json={}).status, 401
             )
 
+    @proves("POST /heartbeat")
     def test_a_game_servers_own_beat_records_nothing(self) -> None:
         page = self.game.browse(
             "POST", "/heartbeat", game_server=GAME_SERVER_KEY, json={"map": "M"}
@@ -73,6 +77,7 @@ class HeartbeatTests(SynchronousTestCase):
         self.assertEqual((page.status, page.body), (200, b"20000"))
         self.assertEqual(self.online(), 0)
 
+    @proves("account key")
     def test_the_count_needs_an_account_key(self) -> None:
         self.assertEqual(self.game.browse("GET", "/svc/api/PublicOnlineStats").status, 401)
 
@@ -85,6 +90,7 @@ class OnlineTests(SynchronousTestCase):
         self.assertEqual(online.count(0.0), MAX_PLAYERS)
         self.assertIsNone(online.last("0", 0.0))
 
+    @proves("heartbeat period; online window")
     @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 50))))
     def test_exactly_those_heard_within_ninety_seconds_are_online(
         self, beats: list[tuple[str, float]]
@@ -99,6 +105,7 @@ class OnlineTests(SynchronousTestCase):
 
 
 class PlaceTests(SynchronousTestCase):
+    @proves("where is derived from the heartbeat's map")
     def test_it_is_read_from_the_map_then_from_the_state(self) -> None:
         for map_path, state, expected in (
             ("/Game/Maps/Map_LoginMenu", "city", "menu"),
