@@ -21,6 +21,7 @@ from attrs import define, field, frozen
 
 from bench.edge_servers import GS_HEADER, SPAN, Behind, Server, content, gateway, prepare, relay
 from bench.edge_servers import upstream as behind_all
+from bench.heads import varied
 from bench.meters import KIB, MIB, Seen, growth, half_load, wrk
 from bench.servers import LOAD_CORE
 
@@ -43,6 +44,7 @@ class Case:
     headers: tuple[str, ...] = ()
     bulk: bool = False  # counted in megabytes rather than requests
     refused: bool = False  # every answer must be a refusal
+    varied: bool = False  # tokens, paths and ids differ, as players' do
 
     def figure(self, seen: Seen) -> float:
         """What is compared."""
@@ -54,8 +56,10 @@ class Case:
         return "MB/cpu s" if self.bulk else "req/cpu s"
 
 
+ONE_HEAD = Case("small requests, one head", "/svc-status", 50, {"nginx": 0.20, "caddy": 1.2})
 GATEWAY = (
-    Case("small requests", "/svc-status", 50, {"nginx": 0.20, "caddy": 1.2}),
+    Case("small requests, varied heads", "/svc-status", 50, {"nginx": 0.33}, varied=True),
+    ONE_HEAD,
     Case("refusals", "/svc-status", 50, {"nginx": 0.20}, (f"{GS_HEADER}: x",), refused=True),
     Case("TLS handshakes", "/svc-status", 50, {"nginx": 0.6}, ("Connection: close",)),
     Case("64 MB over TLS", BIG, 4, {"nginx": 0.5}, (API_KEY,), bulk=True),
@@ -116,7 +120,11 @@ Runs = dict[tuple[str, str], list[Seen]]
 
 
 def drive(
-    cases: tuple[Case, ...], servers: list[Server], scheme: str, asked: argparse.Namespace
+    cases: tuple[Case, ...],
+    servers: list[Server],
+    scheme: str,
+    folder: Path,
+    asked: argparse.Namespace,
 ) -> Runs:
     """Every case against every server, round after round."""
     runs: Runs = {}
@@ -124,7 +132,10 @@ def drive(
         for case in cases:
             for server in servers:
                 url = f"{scheme}://127.0.0.1:{server.port}{case.path}"
-                seen = wrk(server.pid, url, case.connections, asked.seconds, *case.headers)
+                script = varied(folder, server.port) if case.varied else None
+                seen = wrk(
+                    server.pid, url, case.connections, asked.seconds, *case.headers, script=script
+                )
                 runs.setdefault((case.name, server.name), []).append(seen)
     return runs
 
@@ -156,9 +167,9 @@ def gateways(table: Table, folder: Path, behind: Behind, asked: argparse.Namespa
     with ExitStack() as stack:
         names = ["ours", *others]
         up = {name: stack.enter_context(gateway(name, folder, behind)) for name in names}
-        runs = drive(GATEWAY, list(up.values()), "https", asked)
+        runs = drive(GATEWAY, list(up.values()), "https", folder, asked)
         compare(table, "gateway", GATEWAY, runs, "ours", others)
-        ours, small = up["ours"], runs["small requests", "ours"]
+        ours, small = up["ours"], runs[ONE_HEAD.name, "ours"]
         url = f"https://127.0.0.1:{ours.port}/svc-status"
         full = median(lambda seen: seen.per_second, small)
         long = 2 * asked.seconds
@@ -178,7 +189,7 @@ def gateways(table: Table, folder: Path, behind: Behind, asked: argparse.Namespa
     with gateway("ours", folder, behind) as ours:
         idle = growth(ours.pid, ours.port, small_path, small_path, asked.idle, tls=True) / KIB
         table.below("gateway: an idle TLS connection", idle, "KiB", IDLE_KIB)
-    return median(GATEWAY[0].figure, small)
+    return median(ONE_HEAD.figure, small)
 
 
 def relays(
@@ -186,15 +197,15 @@ def relays(
 ) -> None:
     """The relay's row: plain from the game, TLS towards the server."""
     with relay(folder, behind) as server:
-        runs = drive(GATEWAY[:1], [server], "http", asked)
-    figure = median(GATEWAY[0].figure, runs["small requests", "relay"])
+        runs = drive((ONE_HEAD,), [server], "http", folder, asked)
+    figure = median(ONE_HEAD.figure, runs[ONE_HEAD.name, "relay"])
     table.against("relay: small requests", figure, "req/cpu s", "our gateway", ours, 1.0)
 
 
 def contents(table: Table, folder: Path, behind: Behind, asked: argparse.Namespace) -> None:
     """The content server's rows."""
     with content("ours", folder, behind) as ours, content("nginx", folder, behind) as nginx:
-        runs = drive(CONTENT, [ours, nginx], "http", asked)
+        runs = drive(CONTENT, [ours, nginx], "http", folder, asked)
         compare(table, "content", CONTENT, runs, ours.name, ["nginx"])
     with content("ours", folder, behind) as ours:
         header = API_KEY + "\r\n"

@@ -6,6 +6,7 @@ Spec: 2 §4 Gateway, headers.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from svcserver.edge.verdicts import Forward, Keeper, Refuse
 from svcserver.http.heads import Header, RequestHead, ResponseHead
@@ -104,9 +105,16 @@ def refusal(refuse: Refuse, *, with_body: bool, close: bool) -> bytes:
 
 
 def _kept(headers: Sequence[Header], dropped: frozenset[bytes], named: frozenset[bytes]) -> bytes:
-    gone = HOP_BY_HOP | dropped | (named - _KEPT)
+    gone = _left_out(dropped, named)
     return b"".join(
-        b"%b: %b\r\n" % (name, value)
-        for name, lower, value in headers
-        if lower not in gone and not lower.startswith(b"proxy-")
+        [
+            b"%b: %b\r\n" % (name, value)
+            for name, lower, value in headers
+            if lower not in gone and not lower.startswith(b"proxy-")
+        ]
     )
+
+
+@lru_cache(maxsize=256)  # nearly all heads name the same few fields, or none
+def _left_out(dropped: frozenset[bytes], named: frozenset[bytes]) -> frozenset[bytes]:
+    return HOP_BY_HOP | dropped | (named - _KEPT)

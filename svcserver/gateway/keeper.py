@@ -112,8 +112,10 @@ class Gateway:
         if ruling.no is not None:
             no = ruling.no
             return Refuse(no.status, no.code, no.reason, close=no.status == 400)
-        reports = self.feed is not None and policy.earns_ports(
-            ruling, head.method, head.values(b"authorization")
+        reports = (
+            self.feed is not None
+            and head.method == b"POST"
+            and policy.earns_ports(ruling, head.method, head.values(b"authorization"))
         )
         return Forward(
             self.upstreams[ruling.route],

@@ -34,6 +34,7 @@ PUBLIC_MANAGEMENT = frozenset(
 )
 GAMESERVER_KEY = b"x-svc-gameserver-apikey"
 _BAD = re.compile(rb"[\\\x00-\x20\x7f]|%(?:2[fFeE]|5[cC]|00)|%(?![0-9A-Fa-f]{2})")
+DOTS = (b".", b"..")
 _SHORT = 128  # bytes of a target; longer ones are rare, and would make remembering costly
 _SLASHES = re.compile(r"/{2,}")
 
@@ -84,8 +85,9 @@ ADMIN_ROUTE = No(403, "forbidden", "admin_route")
 
 def canonical(path: bytes) -> str:
     """Decoded once, lower case, repeated slashes folded, trailing ones dropped; root is ``/``."""
-    text = unquote_to_bytes(path).decode("utf-8", "surrogateescape").lower()
-    return _SLASHES.sub("/", text).rstrip("/") or "/"
+    decoded = unquote_to_bytes(path) if b"%" in path else path
+    text = decoded.decode("utf-8", "surrogateescape").lower()
+    return (_SLASHES.sub("/", text) if "//" in text else text).rstrip("/") or "/"
 
 
 def rule(
@@ -145,7 +147,7 @@ def is_clean(raw: bytes) -> bool:
     """Whether a raw path means the same to everybody who decodes it."""
     if _BAD.search(raw):
         return False
-    return not any(segment in (b".", b"..") for segment in raw.split(b"/"))
+    return b"/." not in raw or not any(segment in DOTS for segment in raw.split(b"/"))
 
 
 def is_under(path: str, root: str) -> bool:

@@ -27,7 +27,7 @@ _LONG_HEX = re.compile(r"(?<![0-9A-Fa-f])[0-9A-Fa-f]{40,}+")
 _HEX = re.compile(r"(?<![0-9A-Fa-f])[0-9A-Fa-f]{32,}+")
 _INVITE = re.compile(r"(?<![0-9A-Za-z-])[0-9A-Za-z]{4}(?:-[0-9A-Za-z]{4}){2}(?![0-9A-Za-z-])")
 _RUN = re.compile(r"(?<![0-9A-Za-z_=~+-])[0-9A-Za-z_=~+-]{40,}+")
-_ACCOUNT = re.compile(r"UID-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_ACCOUNT = re.compile(r"(?:UID-)?[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _SENSITIVE = re.compile(r"key|token|secret|pass|auth|code|session|jwt|sig|cred", re.IGNORECASE)
 _CONTROL = re.compile(r"[^\x20-\x7e]")
 _RUNNING = string.ascii_letters + string.digits + "_=~+.%-"
@@ -54,7 +54,26 @@ def shown(raw: bytes) -> str:
 
     Strangers may put anything there, so whatever could be a secret counts as one.
     """
-    return _keptbefore(raw) if len(raw) <= _SHORT else _shown(raw)
+    return _short(raw) if len(raw) <= _SHORT else _shown(raw)
+
+
+@lru_cache(maxsize=2048)  # clients ask for the same paths again and again
+def _short(raw: bytes) -> str:
+    text = raw.decode("latin-1")
+    return text if _is_harmless(text) else _shown(raw)
+
+
+def _is_harmless(text: str) -> bool:
+    """Whether a path is only of ids and of words shorter than a secret, as nearly all are."""
+    if not (text.isascii() and text.isprintable()) or "%" in text or "?" in text:
+        return False
+    for word in text.split("/"):
+        if len(word) > 31:
+            if _ACCOUNT.fullmatch(word) is None:
+                return False
+        elif word.count("-") > 1 or "UUK" in word or "eyJ" in word:
+            return False
+    return True
 
 
 def _shown(raw: bytes) -> str:
@@ -62,9 +81,6 @@ def _shown(raw: bytes) -> str:
     if len(raw) > _SCAN and len(text) <= LONGEST:
         return text.rstrip(_RUNNING) + "..."  # its last word may be half a secret
     return text[:LONGEST] + "..." if len(text) > LONGEST else text
-
-
-_keptbefore = lru_cache(maxsize=2048)(_shown)  # clients ask for the same paths again and again
 
 
 def _wary(text: str) -> str:
