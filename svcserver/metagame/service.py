@@ -32,10 +32,13 @@ from svcserver.metagame.accounts.allowance import Allowance
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.eventlog import EventLog
-from svcserver.metagame.accounts.invites import Invites
-from svcserver.metagame.accounts.login import Login
-from svcserver.metagame.accounts.lookups import Lookups
-from svcserver.metagame.accounts.management import AccountManagement
+from svcserver.metagame.accounts.invites.acts import InviteActs
+from svcserver.metagame.accounts.invites.routes import InviteRoutes
+from svcserver.metagame.accounts.login.acts import LoginActs
+from svcserver.metagame.accounts.login.routes import LoginRoutes
+from svcserver.metagame.accounts.lookups.routes import Lookups
+from svcserver.metagame.accounts.management.acts import AccountActs
+from svcserver.metagame.accounts.management.routes import AccountManagement
 from svcserver.metagame.accounts.registration import Registration
 from svcserver.metagame.accounts.sessions import Sessions, session_watch
 from svcserver.metagame.achievements.bounties.acts import BountyActs
@@ -200,18 +203,20 @@ class Metagame:
         yield from self._owner()
 
     def _accounts(self) -> Iterator[Feature]:
-        yield Login(self.settings, self.directory, self.tokens, self.counters)
+        by_id = self.settings.login == "NONE"
+        login = LoginActs(self.directory, self.tokens, self.counters, by_id)
+        yield LoginRoutes(self.settings, self.directory, login)
         yield Lookups(self.settings, self.directory, self.now)
-        yield AccountManagement(
+        acts = AccountActs(
             self.ledger,
             self.tokens,
             self.registration,
             self.now,
             self.news.renamed,
             also_rename=(rename_characters,),
-            busy=self.reads.busy,
         )
-        yield Invites(self.ledger)
+        yield AccountManagement(acts, self.reads.busy)
+        yield InviteRoutes(InviteActs(self.ledger))
 
     def _belongings(self) -> Iterator[Feature]:
         settings, ledger, now = self.settings, self.ledger, self.now

@@ -107,13 +107,18 @@ def register(
     A taken name never costs a use. Runs in one transaction.
     """
     spelled = _usable_code(roster, code) if mode == "INVITECODE" else None
-    if roster.name_is_taken(name):
-        raise Conflict("another account has this name", code="username_taken")
+    check_free(roster, name)
     if spelled is not None and not roster.spend(spelled):
         raise _invite_invalid()
     created = NewAccount(Account(new_account_id(), name, is_admin), new_account_key())
     roster.add(created.account, created.key, at)
     return created
+
+
+def check_free(roster: Roster, name: str) -> None:
+    """Raises username_taken where another account has the name."""
+    if roster.name_is_taken(name):
+        raise Conflict("another account has this name", code="username_taken")
 
 
 def rename(

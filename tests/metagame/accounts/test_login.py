@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.metagame.accounts.login import NOBODYS_ID
+from svcserver.metagame.accounts.login.wire import NOBODYS_ID
 from tests.support.game import GAME_SERVER_KEY, Game, signing_keys
 
 TOKEN = "/account/api/oauth/token"

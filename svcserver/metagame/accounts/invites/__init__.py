@@ -1,0 +1,1 @@
+"""Invite codes, the owner's side."""

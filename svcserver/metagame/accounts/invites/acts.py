@@ -1,0 +1,48 @@
+"""What an owner does with invite codes: one transaction each. Spec: 2 §3 Invite code."""
+
+from __future__ import annotations
+
+from attrs import frozen
+from sqlalchemy import Connection
+from twisted.logger import Logger
+
+from svcserver.db.ledger import Ledger
+from svcserver.metagame.accounts import rules
+from svcserver.metagame.accounts.rules import Invite
+from svcserver.metagame.accounts.store import SqlAccounts
+
+log = Logger()
+
+MAX_NOTE = 64  # characters that the log keeps
+
+
+@frozen
+class InviteActs:
+    """Reads and writes of the codes."""
+
+    ledger: Ledger
+
+    async def everything(self) -> list[Invite]:
+        """Every code, used up or not."""
+        return await self.ledger.read(lambda tx: SqlAccounts(tx).invites())
+
+    async def create(self, uses: int, note: str) -> str:
+        """A fresh code; ``note`` is only for the log."""
+
+        def work(tx: Connection) -> str:
+            code = rules.new_invite_code()
+            SqlAccounts(tx).put_invite(Invite(code, uses, False))
+            return code
+
+        code = await self.ledger.write(work)
+        said = "invite {code} created: uses {uses}, note {note!r}"
+        log.info(said, code=rules.first_group(code), uses=uses, note=note[:MAX_NOTE])
+        return code
+
+    async def put(self, invite: Invite) -> None:
+        """Add one; an existing one gets the new uses."""
+        await self.ledger.write(lambda tx: SqlAccounts(tx).put_invite(invite))
+
+    async def revoke(self, code: str) -> None:
+        """Whether there was one or not."""
+        await self.ledger.write(lambda tx: SqlAccounts(tx).drop_invite(code))

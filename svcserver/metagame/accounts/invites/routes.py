@@ -1,0 +1,67 @@
+"""Invite codes, the owner's side. Spec: 2 §3 Invite code, §4 Management API."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from attrs import frozen
+
+from svcserver.metagame.accounts import rules
+from svcserver.metagame.accounts.invites import wire
+from svcserver.metagame.accounts.invites.acts import InviteActs
+from svcserver.web.routes import (
+    BAD_JSON,
+    EMPTY_OBJECT,
+    Access,
+    Answer,
+    Call,
+    Routes,
+    bare,
+    worded,
+)
+
+ADMIN = Access.ADMIN_KEY
+
+
+@frozen
+class InviteRoutes:
+    """Invite codes under ``/svc/api``."""
+
+    routes: ClassVar[Routes] = Routes(bare)
+    acts: InviteActs
+
+    @routes.row("GET", "/svc/api/InviteCodes", access=ADMIN, reply=wire.CodeList)
+    async def list_codes(self, call: Call) -> Answer:
+        """Every code, with what is left of it."""
+        return Answer(200, wire.show_codes(await self.acts.everything()))
+
+    @routes.row(
+        "POST",
+        "/svc/api/CreateInvite",
+        access=ADMIN,
+        body=wire.InviteWish,
+        reply=wire.NewCode,
+        refuse=worded,
+        bad_json=BAD_JSON,
+    )
+    async def create(self, call: Call[wire.InviteWish]) -> Answer:
+        """A fresh code; ``name`` is only a note for the log."""
+        code = await self.acts.create(call.body.uses, call.body.name)
+        return Answer(200, {"code": code})
+
+    @routes.row("POST", "/svc/api/RegisterInviteCode", access=ADMIN, body=wire.CodeWish, reply=dict)
+    async def register_code(self, call: Call[wire.CodeWish]) -> Answer:
+        """A code of the owner's own choice; an existing one gets the new uses."""
+        sent = call.body
+        await self.acts.put(
+            rules.own_invite(sent.new_invite_code, sent.uses, infinite=sent.infinite_uses)
+        )
+        return Answer(200, EMPTY_OBJECT)
+
+    @routes.row(
+        "DELETE", "/svc/api/InviteCode/<code>", access=ADMIN, reply=dict, secret_path=("code",)
+    )
+    async def revoke(self, call: Call, code: str) -> Answer:
+        """Revoke a code; always 200."""
+        await self.acts.revoke(code.strip())
+        return Answer(200, EMPTY_OBJECT)

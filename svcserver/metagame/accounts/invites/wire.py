@@ -1,0 +1,65 @@
+"""Invite codes as they are sent and shown. Spec: 2 §4 Management API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, TypedDict
+
+from attrs import frozen
+
+from svcserver.kernel.shapes import Count, Lenient, pascal_case, spelled, whole
+from svcserver.metagame.accounts.rules import Invite
+
+MAX_USES = 1_000
+
+
+@frozen
+class InviteWish:
+    """Uses from 1 to 1000; the name is a note for the log."""
+
+    uses: Annotated[int, whole(1, MAX_USES)] = 1
+    name: str = ""
+
+
+@spelled(pascal_case)
+@frozen
+class CodeWish:
+    """A code of the owner's own choice; ``Uses`` count unless they are infinite."""
+
+    new_invite_code: str
+    uses: Lenient[Count] = 0
+    infinite_uses: bool = False
+
+
+class CodeEntry(TypedDict):
+    """A live code, or one that is used up."""
+
+    inviteCode: str
+    usesRemaining: int
+    infiniteUses: bool
+
+
+class CodeList(TypedDict):
+    """Every code."""
+
+    InviteCodes: list[CodeEntry]
+
+
+class NewCode(TypedDict):
+    """What to give to the players it is for."""
+
+    code: str
+
+
+def show_codes(invites: Iterable[Invite]) -> CodeList:
+    """Every code, with what is left of it."""
+    return {
+        "InviteCodes": [
+            {
+                "inviteCode": one.code,
+                "usesRemaining": one.uses_remaining,
+                "infiniteUses": one.infinite_uses,
+            }
+            for one in invites
+        ]
+    }

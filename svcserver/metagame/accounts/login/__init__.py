@@ -1,0 +1,1 @@
+"""Logging in, and what the client's online library asks around it."""

@@ -1,0 +1,98 @@
+"""Logging in, and what the client's online library asks around it. Spec: 1 §4 Login."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from attrs import frozen
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from svcserver.kernel.refusals import Forbidden, Malformed
+from svcserver.kernel.shapes import OrEmpty
+from svcserver.metagame.accounts.directory import Directory
+from svcserver.metagame.accounts.login import wire
+from svcserver.metagame.accounts.login.acts import LoginActs
+from svcserver.metagame.settings import Settings
+from svcserver.web.routes import (
+    EMPTY_OBJECT,
+    Access,
+    Answer,
+    Call,
+    Envelope,
+    Routes,
+    bare,
+    enveloped,
+)
+
+log = Logger()
+
+
+@frozen
+class LoginRoutes:
+    """Token, verification and session routes."""
+
+    routes: ClassVar[Routes] = Routes(bare)
+    settings: Settings
+    directory: Directory
+    acts: LoginActs
+
+    @routes.row(
+        "POST",
+        "/account/api/oauth/token",
+        access=Access.NONE,
+        body=OrEmpty[wire.LoginWish],
+        reply=wire.LoginReply,
+    )
+    async def log_in(self, call: Call[wire.LoginWish]) -> Answer:
+        """Exchange the account key for a player token; only ``exchange_code`` is read."""
+        if not self.settings.login:
+            log.warn("No login method configured! Set AUTH_MODE=APIKEY")
+            call.request.hopeless = True
+            await Deferred()  # the contract: never an answer
+        return Answer(200, wire.show_login(*await self.acts.log_in(call.body.exchange_code)))
+
+    @routes.row(
+        "GET", "/account/api/oauth/verify", access=Access.OPTIONAL_TOKEN, reply=wire.VerifyReply
+    )
+    async def verify(self, call: Call) -> Answer:
+        """Always 200; a placeholder account id without a valid token."""
+        known = None if self.settings.verify_stub_account else call.caller.account
+        return Answer(200, wire.show_token(known or wire.NOBODYS_ID))
+
+    @routes.row("DELETE", "/account/api/oauth/sessions/kill", access=Access.NONE, reply=dict)
+    async def kill_sessions(self, call: Call) -> Answer:
+        """Revokes nothing, as the contract wants it; a new account key does."""
+        return Answer(200, EMPTY_OBJECT)
+
+    @routes.row(
+        "DELETE",
+        "/account/api/oauth/sessions/kill/<token>",
+        access=Access.NONE,
+        reply=dict,
+        secret_path=("token",),
+    )
+    async def kill_session(self, call: Call, token: str) -> Answer:
+        """The same for one session."""
+        return Answer(200, EMPTY_OBJECT)
+
+    @routes.row(
+        "POST",
+        "/login",
+        access=Access.TOKEN,
+        body=OrEmpty[wire.QueueWish],
+        reply=wire.TicketReply,
+    )
+    async def queue(self, call: Call[wire.QueueWish]) -> Answer:
+        """The login queue; ``email`` must be the token's own, existing account."""
+        own = call.caller.account
+        if own is None or call.body.email != own or await self.directory.account_of_id(own) is None:
+            raise Malformed("email is not the caller's account id")
+        return Answer(200, wire.show_ticket())
+
+    @routes.row("PUT", "/gamesession/epic", access=Access.TOKEN, reply=Envelope[wire.GameSession])
+    async def game_session(self, call: Call) -> Answer:
+        """Echo the caller's own bearer token."""
+        if not call.caller.bearer:
+            raise Forbidden("this needs a player's token")
+        return enveloped(wire.show_session(call.caller.bearer))

@@ -1,0 +1,134 @@
+"""A login as the client's online library sends and reads it. Spec: 1 §4 Login."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from attrs import frozen
+
+from svcserver.kernel.ids import AccountId, new_id
+from svcserver.kernel.shapes import Lenient, TextWithNul
+from svcserver.kernel.times import FAR_FUTURE
+from svcserver.metagame.access.tokens import LIFETIME_S
+
+NOBODYS_ID = "9626f441055349ce8cb7d7d5a483eaa2"
+"""The placeholder account id of the verify route; no account has it."""
+
+# The client's online library may compare these with what it was built with.
+FEATURES = ("Achievements", "AntiCheat", "Ecom", "Voice")
+ORGANIZATION = "o-krlzxj88qrtb69fredeuaf887bl5az"
+PRODUCT = "prod-jackal"
+SANDBOX = "jackal"
+DEPLOYMENT = "53565ba467df4edbb6f5a3d939a8b4f2"
+CLIENT_ID = "xyza7891lhxMVYGCON7LgnKZZ8HQGD5H"
+APPLICATION_ID = "fghi4567O03HROxEjwbn7kgXpBhnhWwv"
+
+
+@frozen
+class LoginWish:
+    """The account key; a form may carry it as well. Nothing else is read."""
+
+    exchange_code: Lenient[TextWithNul] = ""
+
+
+@frozen
+class QueueWish:
+    """The caller's own account id, under the name the client gives it."""
+
+    email: Lenient[TextWithNul | None]
+
+
+class LoginReply(TypedDict):
+    """What the client's online library reads of a login."""
+
+    access_token: str
+    token_type: str
+    expires_in: int
+    expires_at: str
+    features: list[str]
+    organization_id: str
+    product_id: str
+    sandbox_id: str
+    deployment_id: str
+    refresh_token: str
+    refresh_expires_at: str
+    account_id: str
+
+
+class VerifyReply(TypedDict):
+    """Whether a token is good; always yes."""
+
+    active: bool
+    scope: str
+    token_type: str
+    expires_in: int
+    expires_at: str
+    account_id: str
+    client_id: str
+    application_id: str
+
+
+class GameSession(TypedDict):
+    """``sessionToken`` is the caller's own bearer, as sent."""
+
+    error_code: None
+    sessionid: str
+    sessionToken: str
+
+
+class TicketReply(TypedDict):
+    """The answer of the login queue: come in."""
+
+    error_code: str
+    message: str
+    state: str
+    timeout: int
+    title: str
+
+
+def show_login(token: str, account_id: AccountId) -> LoginReply:
+    """The body of a successful login."""
+    return {
+        "access_token": token,
+        "token_type": "bearer",
+        "expires_in": LIFETIME_S,
+        "expires_at": FAR_FUTURE,
+        "features": list(FEATURES),
+        "organization_id": ORGANIZATION,
+        "product_id": PRODUCT,
+        "sandbox_id": SANDBOX,
+        "deployment_id": DEPLOYMENT,
+        "refresh_token": "unused",
+        "refresh_expires_at": FAR_FUTURE,
+        "account_id": account_id,
+    }
+
+
+def show_token(account_id: AccountId) -> VerifyReply:
+    """What the verify route says, whatever it was asked with."""
+    return {
+        "active": True,
+        "scope": "basic_profile friends_list presence",
+        "token_type": "bearer",
+        "expires_in": LIFETIME_S,
+        "expires_at": FAR_FUTURE,
+        "account_id": account_id,
+        "client_id": CLIENT_ID,
+        "application_id": APPLICATION_ID,
+    }
+
+
+def show_ticket() -> TicketReply:
+    """Come in."""
+    return {
+        "error_code": "TicketRateOk",
+        "message": "",
+        "state": "OPEN",
+        "timeout": 8000,
+        "title": "",
+    }
+
+
+def show_session(bearer: str) -> GameSession:
+    """A new session of that token."""
+    return {"error_code": None, "sessionid": new_id(), "sessionToken": bearer}

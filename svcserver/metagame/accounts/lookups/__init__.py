@@ -1,0 +1,1 @@
+"""Who is who, as the client asks it."""

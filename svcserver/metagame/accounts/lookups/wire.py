@@ -1,0 +1,241 @@
+"""Accounts as the client asks for them and reads them. Spec: 1 §4 Login and accounts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Annotated, NotRequired, TypedDict
+
+from attrs import field, frozen
+
+from svcserver.kernel.json import Json
+from svcserver.kernel.shapes import (
+    Lenient,
+    Skipping,
+    TextWithNul,
+    camel_case,
+    sent_as,
+    spelled,
+    text_where,
+)
+from svcserver.kernel.times import iso
+from svcserver.metagame.accounts.rules import Account
+
+MAX_IDS = 100
+NATIVE, FOREIGN = "native", "extidp"
+_TYPE = re.compile(r"[A-Za-z0-9_.-]{1,32}\Z")
+AskedId = Annotated[str, text_where(lambda text: 1 <= len(text) <= 128, "an id")]
+Ids = Skipping[AskedId]
+MaybeText = Lenient[TextWithNul | None]
+
+
+class PublicAccount(TypedDict):
+    """What anyone logged in may see of an account."""
+
+    id: str
+    displayName: str
+    externalAuths: dict[str, Json]
+
+
+class OwnAccount(TypedDict):
+    """The caller's own record; ``id`` is left out for a game server alone."""
+
+    id: NotRequired[str]
+    displayName: str | dict[str, Json]
+    name: str
+    lastName: str
+    email: str
+    failedLoginAttempts: int
+    lastLogin: str
+    numberOfDisplayNameChanges: int
+    ageGroup: str
+    headless: bool
+    country: str
+    lastNameChange: str
+    preferredLanguage: str
+    canUpdateDisplayName: bool
+    tfaEnabled: bool
+    emailVerified: bool
+    minorVerified: bool
+    minorStatus: str
+
+
+@spelled(camel_case)
+@frozen
+class MappingWish:
+    """Ids to map, in the newest form or an older one; a bare list of ids is taken, too."""
+
+    src_account_type: MaybeText = None
+    type: MaybeText = None
+    external_auth_type: MaybeText = None
+    ids: Lenient[Ids | None] = None
+    external_ids: Lenient[Ids | None] = None
+    account_ids: Lenient[Ids | None] = None
+    external_auth_ids: Lenient[Ids | None] = None
+
+
+class MappedAccount(TypedDict):
+    """What an asked id stands for."""
+
+    accountId: str
+    accountType: str
+
+
+class Mappings(TypedDict):
+    """By asked id; ids that are no accounts are left out."""
+
+    accountMappings: dict[str, MappedAccount]
+
+
+class MappingReply(Mappings):
+    """The mappings twice: the client reads those at the root."""
+
+    code: str
+    message: str
+    payload: Mappings
+
+
+class Crossplay(TypedDict):
+    """What the platform lets players share."""
+
+    crossplay: bool
+    crossprogression: bool
+
+
+class Linked(TypedDict):
+    """Whether the account is linked."""
+
+    isLinked: bool
+
+
+class Tags(TypedDict):
+    """The caller's tags."""
+
+    accountId: str | None
+    tags: list[str]
+
+
+@frozen
+class PublicInfoWish:
+    """Whom to look up; an id that is not empty wins."""
+
+    account_id: Lenient[TextWithNul] = field(default="", metadata=sent_as("accountId"))
+    displayname: MaybeText = None
+    display_name: MaybeText = field(default=None, metadata=sent_as("displayName"))
+
+    @property
+    def name(self) -> str | None:
+        """In the newer spelling of the key or the older."""
+        return self.display_name if self.displayname is None else self.displayname
+
+
+class LinkedAccount(TypedDict):
+    """Another of the account's names."""
+
+    accountId: str | None
+    accountType: str
+
+
+class PublicInfo(TypedDict):
+    """The account that was looked up."""
+
+    accountId: str | None
+    username: str
+    linkedAccounts: list[LinkedAccount]
+    isSubscribed: bool
+    language: None
+
+
+class AccountInfo(TypedDict):
+    """The caller's own short record."""
+
+    accountId: str | None
+    creationDate: str
+    email: None
+    preferredLanguage: None
+    username: str
+    verified: bool
+
+
+def public(account: Account) -> PublicAccount:
+    """What anyone logged in may see."""
+    return {"id": account.id, "displayName": account.username, "externalAuths": {}}
+
+
+def own_record(account_id: str | None, name: str | dict[str, Json], at: float) -> OwnAccount:
+    """The caller's own account, most of which is the same for everybody."""
+    now = iso(at)
+    record: OwnAccount = {
+        "displayName": name,
+        "name": "",
+        "lastName": "",
+        "email": "",
+        "failedLoginAttempts": 0,
+        "lastLogin": now,
+        "numberOfDisplayNameChanges": 0,
+        "ageGroup": "ADULT",
+        "headless": False,
+        "country": "US",
+        "lastNameChange": now,
+        "preferredLanguage": "en",
+        "canUpdateDisplayName": False,
+        "tfaEnabled": False,
+        "emailVerified": True,
+        "minorVerified": False,
+        "minorStatus": "NOT_MINOR",
+    }
+    return record if account_id is None else {"id": account_id, **record}
+
+
+def info(account_id: str | None, username: str) -> AccountInfo:
+    """The body of ``/accountinfo``."""
+    return {
+        "accountId": account_id,
+        "creationDate": "2000-01-01 00:00:00",
+        "email": None,
+        "preferredLanguage": None,
+        "username": username,
+        "verified": True,
+    }
+
+
+def public_info(account_id: str | None, username: str) -> PublicInfo:
+    """The body of ``/accountinfo/public``."""
+    return {
+        "accountId": account_id,
+        "username": username,
+        "linkedAccounts": [{"accountId": account_id, "accountType": FOREIGN}],
+        "isSubscribed": True,
+        "language": None,
+    }
+
+
+def asked_ids(sent: MappingWish | tuple[str, ...]) -> list[str]:
+    """The ids a mapping asks for, in the newest or any older form; at most 100, each once."""
+    if isinstance(sent, MappingWish):
+        forms = (sent.ids, sent.external_ids, sent.account_ids, sent.external_auth_ids)
+        sent = next((one for one in forms if one is not None), ())
+    return list(dict.fromkeys(sent))[:MAX_IDS]
+
+
+def source_type(sent: MappingWish | tuple[str, ...]) -> str:
+    """The account type a mapping asks from."""
+    if not isinstance(sent, MappingWish):
+        return FOREIGN
+    forms = (sent.src_account_type, sent.type, sent.external_auth_type)
+    kind = next((one for one in forms if one is not None), FOREIGN)
+    return kind if _TYPE.match(kind) else FOREIGN
+
+
+def show_mappings(asked: list[str], found: Collection[str], source: str) -> MappingReply:
+    """Each asked id that is an account stands for itself, in the other type."""
+    other = FOREIGN if source.lower() == NATIVE else NATIVE
+    mappings: dict[str, MappedAccount] = {
+        one: {"accountId": one, "accountType": other} for one in asked if one in found
+    }
+    return {
+        "accountMappings": mappings,
+        "code": "OK",
+        "message": "",
+        "payload": {"accountMappings": mappings},
+    }

@@ -1,0 +1,1 @@
+"""The owner's and the launcher's side: registration, names, tokens."""

@@ -1,0 +1,91 @@
+"""What the owner and the launcher do with accounts: one transaction each. Spec: 2 §4."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from attrs import field, frozen
+from sqlalchemy import Connection
+from twisted.logger import Logger
+
+from svcserver.db.ledger import Ledger
+from svcserver.db.shield import shielded
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.signals import Renamed, Signal
+from svcserver.metagame.access.tokens import Tokens
+from svcserver.metagame.accounts import rules
+from svcserver.metagame.accounts.registration import Registration
+from svcserver.metagame.accounts.rules import Account, NewAccount
+from svcserver.metagame.accounts.store import SqlAccounts
+
+log = Logger()
+
+Also = Callable[[Connection, AccountId, str], None]
+
+
+@frozen
+class AccountActs:
+    """Reads and writes of accounts, with the news of a rename.
+
+    ``also_rename`` run in the transaction of a rename, with account id and new name.
+    """
+
+    ledger: Ledger
+    tokens: Tokens
+    registration: Registration
+    now: Callable[[], float]
+    renamed: Signal[Renamed] = field(factory=Signal)
+    also_rename: Sequence[Also] = ()
+
+    def set_mode(self, mode: str) -> None:
+        """Who may register until the next restart."""
+        self.registration.mode = mode
+        log.info("registration is now {mode}", mode=mode)
+
+    async def register(self, name: str, code: str | None) -> NewAccount:
+        """A new account with its key, as the registration mode allows it."""
+        mode = rules.open_for(self.registration.mode)
+
+        def work(tx: Connection) -> NewAccount:
+            return rules.register(SqlAccounts(tx), mode, name, code, self.now())
+
+        created = await self.ledger.write(work)
+        log.info("registered {username}", username=name, account=created.account.id)
+        return created
+
+    async def check_free(self, name: str) -> None:
+        """Raises what would keep an account from having the name."""
+        await self.ledger.read(lambda tx: rules.check_free(SqlAccounts(tx), name))
+
+    async def everyone(self) -> list[Account]:
+        """Every account, by name."""
+        return await self.ledger.read(lambda tx: SqlAccounts(tx).everyone())
+
+    async def page(self, offset: int, count: int) -> list[tuple[Account, str | None]]:
+        """Accounts by id, with the hash of their key."""
+        return await self.ledger.read(lambda tx: SqlAccounts(tx).page(offset, count))
+
+    @shielded
+    async def rename(
+        self, account_id: AccountId | None, current: str | None, name: str
+    ) -> tuple[Account, Account]:
+        """An account and its characters together; the account before and after."""
+
+        def work(tx: Connection) -> tuple[Account, Account]:
+            before, after = rules.rename(SqlAccounts(tx), account_id, current, name)
+            for also in self.also_rename:
+                also(tx, after.id, after.username)
+            return before, after
+
+        before, after = await self.ledger.write(work)
+        self.renamed.send(Renamed(after.id, after.username))
+        log.info("renamed {old} to {new}", old=before.username, new=name, account=after.id)
+        return before, after
+
+    async def player_token(self, account_id: AccountId) -> str:
+        """A token for any id; whether there is such an account is not checked."""
+        found = await self.ledger.read(lambda tx: SqlAccounts(tx).find(account_id))
+        if found is not None:
+            self.tokens.epochs.learn(found.id, found.tokens_not_before)
+        log.warn("an admin took a player token for {account}", account=account_id)
+        return self.tokens.sign(account_id)

@@ -1,0 +1,148 @@
+"""The owner's side of accounts: registration, names, tokens. Spec: 2 §4 Management API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from attrs import field, frozen
+
+from svcserver.kernel.refusals import Conflict, Malformed, TooMany
+from svcserver.metagame.accounts import rules
+from svcserver.metagame.accounts.management import wire
+from svcserver.metagame.accounts.management.acts import AccountActs
+from svcserver.web.routes import (
+    BAD_JSON,
+    NO_STORE,
+    Access,
+    Answer,
+    Call,
+    Routes,
+    bare,
+    worded,
+)
+
+ADMIN = Access.ADMIN_KEY
+
+
+@frozen
+class AccountManagement:
+    """Registration and accounts under ``/svc/api``.
+
+    ``busy`` says how long an address must wait before another costly read (seconds, 0 none).
+    """
+
+    routes: ClassVar[Routes] = Routes(bare)
+    acts: AccountActs
+    busy: Callable[[str], float] = field(default=lambda address: 0.0)
+
+    @routes.row(
+        "GET", "/svc/api/RegistrationStatus", access=Access.NONE, reply=wire.ModeReply, public=True
+    )
+    async def registration_status(self, call: Call) -> Answer:
+        """The mode; ``{}`` when none is set."""
+        return Answer(200, wire.show_mode(self.acts.registration.mode))
+
+    @routes.row(
+        "POST",
+        "/svc/api/RegistrationStatus",
+        access=ADMIN,
+        body=wire.ModeWish,
+        reply=wire.ModeReply,
+    )
+    async def set_registration_status(self, call: Call[wire.ModeWish]) -> Answer:
+        """Change the mode until the next restart."""
+        self.acts.set_mode(call.body.registration_status)
+        return Answer(200, wire.show_mode(call.body.registration_status))
+
+    @routes.row(
+        "POST",
+        "/svc/api/Register",
+        access=Access.NONE,
+        body=wire.RegisterWish,
+        reply=wire.RegisterReply,
+        refuse=wire.refuse_registration,
+        bad_json=BAD_JSON,
+        public=True,
+    )
+    async def register(self, call: Call[wire.RegisterWish]) -> Answer:
+        """A new account; the reply holds the only copy of its key."""
+        name = rules.username(call.body.username)
+        created = await self.acts.register(name, call.body.invite_code)
+        return Answer(200, {"UUK": created.key})
+
+    @routes.row(
+        "GET",
+        "/svc/api/UsernameAvailable",
+        access=Access.NONE,
+        reply=wire.NameReply,
+        query=("Username",),
+    )
+    async def username_available(self, call: Call) -> Answer:
+        """Always 200; rules and existing accounts only."""
+        try:
+            await self.acts.check_free(rules.username(call.request.argument("Username") or ""))
+        except (Malformed, Conflict) as why:
+            return Answer(200, wire.show_free(why))
+        return Answer(200, wire.show_free(None))
+
+    @routes.row(
+        "GET", "/svc/api/GetUserInfo", access=Access.ACCOUNT_KEY, reply=wire.UserInfo, public=True
+    )
+    async def user_info(self, call: Call) -> Answer:
+        """The account of the key."""
+        who = call.caller
+        reply: wire.UserInfo = {"UserId": call.player, "Username": who.name, "IsAdmin": who.admin}
+        return Answer(200, reply)
+
+    @routes.row("GET", "/svc/api/GetAllUsers", access=ADMIN, reply=wire.AllUsers, quiet=True)
+    async def all_users(self, call: Call) -> Answer:
+        """Every account's name and id."""
+        return Answer(200, wire.show_users(await self.acts.everyone()))
+
+    @routes.row(
+        "GET",
+        "/svc/api/DashboardAccounts",
+        access=ADMIN,
+        reply=wire.AccountPage,
+        query=("offset",),
+        quiet=True,
+    )
+    async def dashboard_accounts(self, call: Call) -> Answer:
+        """Up to 100 accounts by id, from ``?offset=``; never a whole hash."""
+        wait = self.busy(call.request.peer)
+        if wait > 0:
+            raise TooMany(retry_after_s=max(1, round(wait)))
+        offset = wire.read_offset(call.request.argument("offset"))
+        found = await self.acts.page(offset, wire.PAGE + 1)
+        return Answer(200, wire.show_page(found, offset), NO_STORE)
+
+    @routes.row(
+        "POST",
+        "/svc/api/RenameUser",
+        access=ADMIN,
+        body=wire.RenameWish,
+        reply=wire.RenameReply,
+        refuse=worded,
+        bad_json=BAD_JSON,
+    )
+    async def rename(self, call: Call[wire.RenameWish]) -> Answer:
+        """Rename an account and its characters together."""
+        sent = call.body
+        if sent.user_id is None and sent.username is None:
+            raise Malformed("UserId or Username, and NewUsername", code="bad_request")
+        name = rules.username(sent.new_username)
+        return Answer(
+            200, wire.show_rename(*await self.acts.rename(sent.user_id, sent.username, name))
+        )
+
+    @routes.row(
+        "POST",
+        "/svc/api/GenerateJWTForUserId",
+        access=ADMIN,
+        body=wire.TokenWish,
+        reply=wire.PlayerToken,
+    )
+    async def player_token(self, call: Call[wire.TokenWish]) -> Answer:
+        """A 24-hour player token for any id; the id is not checked."""
+        return Answer(200, {"JWT": await self.acts.player_token(call.body.account_id)})
