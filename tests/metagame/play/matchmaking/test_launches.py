@@ -291,9 +291,15 @@ class BookTests(SynchronousTestCase):
         self.assertEqual(self.book.in_the_way(self.match("ann"), 1.0), {"ann": asked})
         self.assertEqual(self.book.in_the_way(asked, 1.0), {})
 
-    def test_who_launches_again_is_forgotten_last_and_only_what_has_ended_is_swept(self) -> None:
+    def test_who_launches_again_is_forgotten_last(self) -> None:
+        self.patch(launches, "MAX_HOLDERS", 2)
+        self.book = Launches(60.0)
+        for port, name in enumerate(("ann", "bob", "ann", "cat")):
+            self.runs(self.match(name), port)
+        self.assertEqual(set(self.book._of), {"ann", "cat"})
+
+    def test_only_what_is_an_hour_old_is_swept(self) -> None:
         old, young = self.match("ann"), self.match("ann", now=3000.0)
-        self.runs(old, 1), self.runs(self.match("bob", now=3000.0), 2), self.runs(young, 3)
-        self.assertEqual(list(self.book._of), ["bob", "ann"])
+        self.runs(old, 1), self.runs(young, 2)
         self.book.sweep(3600.0)
         self.assertEqual(self.book._of["ann"], [young])
