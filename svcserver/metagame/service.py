@@ -60,7 +60,8 @@ from svcserver.metagame.achievements.progression.acts import HuntPassActs, Progr
 from svcserver.metagame.achievements.progression.management import ProgressionManagement
 from svcserver.metagame.achievements.progression.management_acts import ManagementActs
 from svcserver.metagame.achievements.progression.routes import HuntPassRoutes, ProgressionRoutes
-from svcserver.metagame.belongings.characters.routes import Characters
+from svcserver.metagame.belongings.characters.acts import CharacterActs
+from svcserver.metagame.belongings.characters.routes import CharacterRoutes
 from svcserver.metagame.belongings.characters.store import rename_characters
 from svcserver.metagame.belongings.currency.routes import Currency
 from svcserver.metagame.belongings.housekeeping import housekeeping
@@ -222,12 +223,8 @@ class Metagame:
         settings, ledger, now = self.settings, self.ledger, self.now
         thin, granted = Thinning.of(settings), settings.entitlements_default
         catalogue = load_catalogue(repeatable=settings.store_repeatable_tokens)
-        yield Characters(
-            self.data,
-            now,
-            settings.character_max_bytes,
-            thin.characters if thin is not None else None,
-        )
+        most, thinned = settings.character_max_bytes, thin.characters if thin is not None else None
+        yield CharacterRoutes(CharacterActs(self.data, now, most, thinned))
         yield Inventory(self.policy, self.data, now, self.acting)
         yield Currency.of(ledger, from_inventory=settings.balance_from_inventory)
         yield ClosedStore()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId, CharacterId, new_id
@@ -37,8 +38,8 @@ EMPTY = Document(b'"{}"', 2)
 
 
 @frozen
-class Character:
-    """A character with its newest document."""
+class Head:
+    """A character without its document: what has to be known before a save."""
 
     id: CharacterId
     account_id: AccountId
@@ -46,69 +47,83 @@ class Character:
     update_version: int
     created_at: float  # epoch seconds
     modified_at: float
+
+    def saved(self, data: Document, version: int, now: float) -> Character:
+        """The character once this document is its newest."""
+        return Character(self.id, self.account_id, self.name, version, self.created_at, now, data)
+
+
+@frozen
+class Character(Head):
+    """A character with its newest document."""
+
     data: Document
 
 
-class Stable(Protocol):
+class Characters(Protocol):
     """What the rules need kept; an instance lives inside one transaction."""
 
     def of_account(self, account_id: AccountId) -> list[Character]: ...
 
-    def find(self, character_id: CharacterId) -> Character | None: ...
+    def find(self, character_id: CharacterId) -> Head | None: ...
 
     def create(self, character: Character) -> None: ...
 
     def save(self, character: Character, reason: str) -> None: ...
 
 
-def all_of(stable: Stable, account_id: AccountId, username: str, now: float) -> list[Character]:
+def reason_of(*, game_server: bool) -> str:
+    """What a history says of a save."""
+    return SAVED_BY_GAME_SERVER if game_server else SAVED_BY_CLIENT
+
+
+def all_of(
+    characters: Characters, account_id: AccountId, username: str, now: float
+) -> list[Character]:
     """The account's characters; one named after the username when there is none."""
-    characters = stable.of_account(account_id)
-    if characters:
-        return characters
+    found = characters.of_account(account_id)
+    if found:
+        return found
     first = Character(new_id(), account_id, username[:MAX_NAME], 0, now, now, EMPTY)
-    stable.create(first)
+    characters.create(first)
     return [first]
 
 
-def create(stable: Stable, account_id: AccountId, name: str, now: float) -> Character:
+def create(characters: Characters, account_id: AccountId, name: str, now: float) -> Character:
     """One more character; at most 20 an account."""
-    if len(stable.of_account(account_id)) >= MAX_CHARACTERS:
+    if len(characters.of_account(account_id)) >= MAX_CHARACTERS:
         raise Conflict("this account has all the characters it may have")
     character = Character(new_id(), account_id, name, 0, now, now, EMPTY)
-    stable.create(character)
+    characters.create(character)
     return character
 
 
 def save(
-    stable: Stable,
+    characters: Characters,
     account_id: AccountId,
-    character_id: object,
+    character_id: CharacterId | None,
     version: int,
-    data: object,
+    document: Callable[[], Document],
     now: float,
     reason: str,
-    most: int = MAX_DOCUMENT,
 ) -> Character:
-    """Replace the data when ``version`` is newer than the stored one.
+    """Replace the document when ``version`` is newer than the stored one.
 
-    Order: the character is the caller's (404), the version is newer (409), the data is
-    the JSON text of an object, of at most ``most`` bytes (400). Gaps in versions are fine.
+    Order: the character is the caller's (404), the version is newer (409), then
+    ``document`` is asked for (400). Gaps in versions are fine.
     """
-    before = stable.find(character_id) if isinstance(character_id, str) else None
+    before = characters.find(character_id) if character_id is not None else None
     if before is None or before.account_id != account_id:
         raise Missing("not one of your characters")
     if before.update_version >= version:
         raise Conflict("this version or a newer one is stored")
-    after = evolve(before, data=document(data, most), update_version=version, modified_at=now)
-    stable.save(after, reason)
+    after = before.saved(document(), version, now)
+    characters.save(after, reason)
     return after
 
 
-def document(data: object, most: int = MAX_DOCUMENT) -> Document:
-    """The document of a JSON text that holds an object; raises Malformed."""
-    if not isinstance(data, str):
-        raise Malformed("data must be a text")
+def document(data: str, most: int = MAX_DOCUMENT) -> Document:
+    """The document of a JSON text of an object, of at most ``most`` bytes; raises Malformed."""
     size = len(data) if data.isascii() else len(data.encode())
     if size > most:
         raise Malformed("data is too large")
@@ -118,21 +133,3 @@ def document(data: object, most: int = MAX_DOCUMENT) -> Document:
     except json.BadJson as why:
         raise Malformed("data must be the JSON text of an object") from why
     return Document(json.dump(data), size)
-
-
-def version(sent: object) -> int:
-    """A non-negative safe whole number, or a text of its digits; raises Malformed."""
-    if isinstance(sent, str) and sent.isascii() and sent.isdigit():
-        sent = int(sent) if len(sent) <= MAX_VERSION_DIGITS else -1
-    if type(sent) is float and sent.is_integer():
-        sent = int(sent)
-    if type(sent) is not int or not 0 <= sent <= MAX_VERSION:
-        raise Malformed("updateVersion must be a whole number of at least 0")
-    return sent
-
-
-def name(sent: object) -> str:
-    """A character's name: 1 to 64 characters; raises Malformed."""
-    if not isinstance(sent, str) or not 1 <= len(sent) <= MAX_NAME or "\0" in sent:
-        raise Malformed("name must be a text of 1 to 64 characters")
-    return sent

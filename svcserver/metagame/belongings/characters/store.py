@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.kernel.ids import AccountId, CharacterId
-from svcserver.metagame.belongings.characters.rules import BASELINE, EMPTY, Character, Document
+from svcserver.metagame.belongings.characters.rules import BASELINE, Character, Document, Head
 
 CHARACTERS = Table(
     "characters",
@@ -85,7 +85,7 @@ _RENAME = (
 
 @frozen
 class SqlCharacters:
-    """A Stable on an open transaction."""
+    """Characters on an open transaction."""
 
     tx: Connection
 
@@ -94,12 +94,12 @@ class SqlCharacters:
         rows = self.tx.execute(_OF_ACCOUNT, {"account": account_id})
         return [Character(*row[:-2], data=Document(*row[-2:])) for row in rows]
 
-    def find(self, character_id: CharacterId) -> Character | None:
-        """One character, without its data: what a save needs to know before it writes."""
+    def find(self, character_id: CharacterId) -> Head | None:
+        """One character without its document."""
         if "\0" in character_id:
             return None
         row = self.tx.execute(_HEAD, {"wanted": character_id}).first()
-        return None if row is None else Character(*row, data=EMPTY)
+        return None if row is None else Head(*row)
 
     def create(self, character: Character) -> None:
         """Write a new character with its first history row."""

@@ -12,7 +12,7 @@ from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.json import Fragment
 from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.accounts.data import AccountData
-from svcserver.metagame.belongings.characters.rules import SAVED_BY_CLIENT, SAVED_BY_GAME_SERVER
+from svcserver.metagame.belongings.characters.rules import reason_of
 from svcserver.metagame.belongings.loadouts import rules
 from svcserver.metagame.belongings.loadouts.rules import (
     ACCOUNT_SLOTS,
@@ -105,7 +105,7 @@ class Loadouts:
         """One slot or the persistent part; answered with the whole, after it is on disk."""
         account_id = self.acting.writes(call, user_id)
         data = call.fields.get("data")
-        reason = SAVED_BY_GAME_SERVER if call.caller.game_server else SAVED_BY_CLIENT
+        reason = reason_of(game_server=call.caller.game_server)
         real, defaults, after = self.real(account_id), self.defaults, self.after_save
 
         def work(tx: Connection) -> Whole:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from svcserver.kernel.ids import CharacterId
 from svcserver.kernel.refusals import Conflict, Missing
-from svcserver.metagame.belongings.characters.rules import MAX_VERSION, Character, Document
+from svcserver.metagame.belongings.characters.rules import MAX_VERSION, Character, Document, Head
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -60,7 +60,7 @@ def _last_of_each(newest_first: list[Save], period_ms: int, after: int) -> set[i
 class Archive(Protocol):
     """Characters with their history, inside one transaction."""
 
-    def find(self, character_id: CharacterId) -> Character | None: ...
+    def find(self, character_id: CharacterId) -> Head | None: ...
 
     def document(self, character_id: CharacterId, version: int) -> Document | None: ...
 
@@ -69,7 +69,7 @@ class Archive(Protocol):
 
 def roll_back(
     archive: Archive, character_id: CharacterId, version: int, now: float
-) -> tuple[Character, Character]:
+) -> tuple[Head, Character]:
     """Make an old version the newest; the character before and after.
 
     The new version is one above every other, so that a save in flight conflicts. Raises
@@ -81,6 +81,6 @@ def roll_back(
         raise Missing("no such version")
     if before.update_version >= MAX_VERSION:
         raise Conflict("there is no version above the newest")
-    after = evolve(before, data=document, update_version=before.update_version + 1, modified_at=now)
+    after = before.saved(document, before.update_version + 1, now)
     archive.save(after, f"rollback:{version}")
     return before, after

@@ -9,7 +9,7 @@ from attrs import frozen
 from sqlalchemy import Connection, bindparam, delete, select
 
 from svcserver.kernel.ids import AccountId, CharacterId
-from svcserver.metagame.belongings.characters.rules import Character, Document
+from svcserver.metagame.belongings.characters.rules import Character, Document, Head
 from svcserver.metagame.belongings.characters.store import (
     CHARACTER_SAVES,
     CHARACTERS,
@@ -57,8 +57,8 @@ class SqlArchive:
 
     tx: Connection
 
-    def find(self, character_id: CharacterId) -> Character | None:
-        """A character without its data."""
+    def find(self, character_id: CharacterId) -> Head | None:
+        """A character without its document."""
         return SqlCharacters(self.tx).find(character_id)
 
     def document(self, character_id: CharacterId, version: int) -> Document | None:

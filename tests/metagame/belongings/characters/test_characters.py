@@ -9,10 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Conflict, Malformed, Missing
 from svcserver.metagame.belongings.characters import rules
+from svcserver.metagame.belongings.characters.wire import CharacterSave
 from tests.support.browser import Page
 from tests.support.game import GAME_SERVER_KEY, Game
+
+read_save = reader(CharacterSave)
 
 
 class CharacterTests(SynchronousTestCase):
@@ -146,8 +150,12 @@ class CharacterTests(SynchronousTestCase):
             self.assertEqual((page.status, page.body), (400, b""))
 
 
+def empty() -> rules.Document:
+    return rules.document("{}")
+
+
 class Shelf:
-    """A Stable in a dict."""
+    """Characters in a dict."""
 
     def __init__(self) -> None:
         self.kept: dict[str, rules.Character] = {}
@@ -176,7 +184,7 @@ class RulesTests(SynchronousTestCase):
         for version in versions:
             stored = shelf.kept[first.id].update_version
             try:
-                rules.save(shelf, "UID-a", first.id, version, "{}", 1.0, "save:client")
+                rules.save(shelf, "UID-a", first.id, version, empty, 1.0, "save:client")
             except Conflict:
                 self.assertLessEqual(version, stored)
         self.assertEqual(shelf.saves, sorted(set(shelf.saves)))
@@ -185,12 +193,13 @@ class RulesTests(SynchronousTestCase):
         shelf = Shelf()
         [first] = rules.all_of(shelf, "UID-a", "Ann", 0.0)
         with self.assertRaises(Missing):
-            rules.save(shelf, "UID-b", first.id, 1, "{}", 1.0, "save:client")
+            rules.save(shelf, "UID-b", first.id, 1, empty, 1.0, "save:client")
         self.assertEqual(shelf.kept[first.id], first)
 
     @given(st.recursive(st.none() | st.booleans() | st.text() | st.integers(), st.lists))
     def test_only_the_text_of_an_object_is_data(self, value: Any) -> None:
         with self.assertRaises(Malformed):
+            read_save({"updateVersion": 1, "data": value}).data.read()
             rules.document(value)
         with self.assertRaises(Malformed):
             rules.document(json.dumps(value))

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed
-from svcserver.metagame.belongings.characters.rules import Document, name, version
+from svcserver.metagame.belongings.characters.rules import Document
+from svcserver.metagame.belongings.characters.wire import CharacterSave, NewCharacter
 
 MOST = 2**53 - 1
+read_save, read_new = reader(CharacterSave), reader(NewCharacter)
+
+
+def version(sent: Any) -> int:
+    found: int = read_save({"updateVersion": sent}).update_version
+    return found
+
+
+def name(sent: Any) -> str:
+    found: str = read_new({"name": sent}).name
+    return found
 
 
 class EdgeTests(SynchronousTestCase):

@@ -1,0 +1,63 @@
+"""What is done with characters: one transaction each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from attrs import frozen
+from sqlalchemy import Connection
+
+from svcserver.kernel.ids import AccountId, CharacterId
+from svcserver.metagame.accounts.data import AccountData
+from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.metagame.belongings.characters import rules
+from svcserver.metagame.belongings.characters.rules import Character
+from svcserver.metagame.belongings.characters.store import SqlCharacters
+from svcserver.metagame.belongings.characters.wire import CharacterSave
+
+
+@frozen
+class CharacterActs:
+    """Read, create and save; ``size``: bytes as sent; ``most_bytes``: CHARACTER_MAX_BYTES.
+
+    ``after_save`` runs in the transaction of every save, with character id and time.
+    """
+
+    data: AccountData
+    now: Callable[[], float]
+    most_bytes: int
+    after_save: Callable[[Connection, CharacterId, float], None] | None = None
+
+    async def read(self, me: AccountId) -> Sequence[Character]:
+        """The account's characters; the first one is made on the first read."""
+        found = await self.data.read(me, lambda tx: SqlCharacters(tx).of_account(me))
+        if found:
+            return found
+
+        def first(tx: Connection) -> list[Character]:
+            account = SqlAccounts(tx).find(me)
+            username = account.username if account is not None else me
+            return rules.all_of(SqlCharacters(tx), me, username, self.now())
+
+        return await self.data.write(me, 0, first)
+
+    async def create(self, me: AccountId, name: str, size: int) -> Character:
+        """One more character."""
+        return await self.data.write(
+            me, size, lambda tx: rules.create(SqlCharacters(tx), me, name, self.now())
+        )
+
+    async def save(self, me: AccountId, sent: CharacterSave, reason: str, size: int) -> Character:
+        """Replace the document of a character; the character afterwards."""
+
+        def document() -> rules.Document:
+            return rules.document(sent.data.read(), self.most_bytes)
+
+        def work(tx: Connection) -> Character:
+            kept, now, version = SqlCharacters(tx), self.now(), sent.update_version
+            saved = rules.save(kept, me, sent.character_id, version, document, now, reason)
+            if self.after_save is not None:
+                self.after_save(tx, saved.id, now)
+            return saved
+
+        return await self.data.write(me, size, work)

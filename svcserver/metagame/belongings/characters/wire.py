@@ -1,0 +1,62 @@
+"""Characters as they are sent and as the client reads them. Spec: 1 §2 Character."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypedDict
+
+from attrs import frozen
+
+from svcserver.kernel.json import Fragment
+from svcserver.kernel.shapes import (
+    CountOrDigits,
+    Late,
+    Lenient,
+    TextWithNul,
+    camel_case,
+    spelled,
+    text,
+)
+from svcserver.kernel.times import short_date
+from svcserver.metagame.belongings.characters.rules import MAX_NAME, Character
+
+
+@frozen
+class NewCharacter:
+    """A name of 1 to 64 characters."""
+
+    name: Annotated[str, text(1, MAX_NAME)]
+
+
+@spelled(camel_case)
+@frozen
+class CharacterSave:
+    """``data`` is the JSON text of an object; ``updateVersion`` must rise."""
+
+    update_version: CountOrDigits
+    data: Late[TextWithNul]
+    character_id: Lenient[str | None] = None
+
+
+class CharacterReply(TypedDict):
+    """A character on the wire; ``data`` is JSON text inside a JSON text."""
+
+    accountId: str
+    createdDate: str
+    data: Fragment
+    id: str
+    lastModifiedDate: str
+    name: str
+    updateVersion: int
+
+
+def show(character: Character) -> CharacterReply:
+    """A character as the client reads it."""
+    return {
+        "accountId": character.account_id,
+        "createdDate": short_date(character.created_at),
+        "data": Fragment(character.data.literal),
+        "id": character.id,
+        "lastModifiedDate": short_date(character.modified_at),
+        "name": character.name,
+        "updateVersion": character.update_version,
+    }
