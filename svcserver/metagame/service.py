@@ -63,14 +63,17 @@ from svcserver.metagame.achievements.progression.routes import HuntPassRoutes, P
 from svcserver.metagame.belongings.characters.acts import CharacterActs
 from svcserver.metagame.belongings.characters.routes import CharacterRoutes
 from svcserver.metagame.belongings.characters.store import rename_characters
-from svcserver.metagame.belongings.currency.routes import Currency
+from svcserver.metagame.belongings.currency.acts import CurrencyActs
+from svcserver.metagame.belongings.currency.routes import CurrencyRoutes
 from svcserver.metagame.belongings.housekeeping import housekeeping
 from svcserver.metagame.belongings.inventory.routes import Inventory
 from svcserver.metagame.belongings.inventory.rules import Policy
 from svcserver.metagame.belongings.inventory.sizes import Size
-from svcserver.metagame.belongings.loadouts.routes import Loadouts
+from svcserver.metagame.belongings.loadouts.acts import LoadoutActs
+from svcserver.metagame.belongings.loadouts.routes import LoadoutRoutes
 from svcserver.metagame.belongings.loadouts.rules import load as load_loadout_defaults
-from svcserver.metagame.belongings.savehistory.routes import SaveHistory
+from svcserver.metagame.belongings.savehistory.acts import SaveHistoryActs
+from svcserver.metagame.belongings.savehistory.routes import SaveHistoryRoutes
 from svcserver.metagame.belongings.savehistory.store import Thinning
 from svcserver.metagame.belongings.shop.catalogue import load as load_catalogue
 from svcserver.metagame.belongings.shop.routes import ClosedStore, Store
@@ -226,21 +229,22 @@ class Metagame:
         most, thinned = settings.character_max_bytes, thin.characters if thin is not None else None
         yield CharacterRoutes(CharacterActs(self.data, now, most, thinned))
         yield Inventory(self.policy, self.data, now, self.acting)
-        yield Currency.of(ledger, from_inventory=settings.balance_from_inventory)
+        spends = CurrencyActs.of(ledger, from_inventory=settings.balance_from_inventory)
+        yield CurrencyRoutes(spends)
         yield ClosedStore()
         yield Store(
             catalogue, self.policy, lambda tx: SqlEntitlements(tx, granted), ledger, now, self.data
         )
-        yield Loadouts(
+        loadouts = LoadoutActs(
             load_loadout_defaults(),
             settings.real_progression,
             self.data,
             now,
-            self.acting,
             settings.loadout_max_bytes,
             thin.loadouts if thin is not None else None,
         )
-        yield SaveHistory(ledger, now)
+        yield LoadoutRoutes(loadouts, self.acting)
+        yield SaveHistoryRoutes(SaveHistoryActs(ledger, now))
 
     def _achievements(self) -> Iterator[Feature]:
         settings, ledger, now, events = self.settings, self.ledger, self.now, self.events

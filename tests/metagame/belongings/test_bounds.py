@@ -8,7 +8,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.metagame.belongings.inventory.sizes import Size
-from svcserver.metagame.belongings.inventory.store import SqlBag
+from svcserver.metagame.belongings.inventory.store import SqlInventory
 from tests.support.belongings import Owner
 from tests.support.browser import Page
 from tests.support.game import Game
@@ -36,7 +36,7 @@ class Bounded(SynchronousTestCase):
 
 class InventoryBoundTests(Bounded):
     def size(self) -> Size:
-        return self.game.ledger.now(lambda tx: SqlBag(tx).size(self.ann.character))
+        return self.game.ledger.now(lambda tx: SqlInventory(tx).size(self.ann.character))
 
     def test_one_more_than_the_most_is_refused_whole(self) -> None:
         self.start(INVENTORY_MAX_ITEMS="3")
@@ -69,11 +69,11 @@ class InventoryBoundTests(Bounded):
 
     def test_a_bound_that_was_lowered_lets_a_character_shrink(self) -> None:
         self.start(INVENTORY_MAX_ITEMS="2")
-        self.game.ledger.now(lambda tx: SqlBag(tx).put_size(self.ann.character, Size(9, 900)))
+        self.game.ledger.now(lambda tx: SqlInventory(tx).put_size(self.ann.character, Size(9, 900)))
         self.refused(self.ann.add("A", 1), 409)
-        self.game.ledger.now(lambda tx: SqlBag(tx).put_size(self.ann.character, Size(1, 90)))
+        self.game.ledger.now(lambda tx: SqlInventory(tx).put_size(self.ann.character, Size(1, 90)))
         self.assertEqual(self.ann.add("A", 1).status, 200)
-        self.game.ledger.now(lambda tx: SqlBag(tx).put_size(self.ann.character, Size(9, 900)))
+        self.game.ledger.now(lambda tx: SqlInventory(tx).put_size(self.ann.character, Size(9, 900)))
         self.assertEqual(self.ann.take("A", 1).status, 200)
 
     def test_what_is_counted_is_what_is_there_and_back_to_nothing(self) -> None:

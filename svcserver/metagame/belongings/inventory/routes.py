@@ -15,7 +15,7 @@ from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.belongings.inventory import items, rules
 from svcserver.metagame.belongings.inventory.rules import By, Policy
-from svcserver.metagame.belongings.inventory.store import SqlBag, inventory_of, owner_of
+from svcserver.metagame.belongings.inventory.store import SqlInventory, inventory_of, owner_of
 from svcserver.web.routes import Access, Answer, Call, Routes, bare
 
 log = Logger()
@@ -129,7 +129,7 @@ class Inventory:
         character_id = sent.get("characterId")
 
         def work(tx: Connection) -> rules.Done:
-            bag, now = SqlBag(tx), self.now()
+            bag, now = SqlInventory(tx), self.now()
             return rules.transact(bag, account_id, character_id, deal, by, self.policy, now)
 
         done = await self.data.write(account_id, len(call.request.body), work)
@@ -157,7 +157,7 @@ class Inventory:
             account_id,
             len(call.request.body),
             lambda tx: rules.update_instance(
-                SqlBag(tx), account_id, character_id, item, by, self.policy, self.now()
+                SqlInventory(tx), account_id, character_id, item, by, self.policy, self.now()
             ),
         )
         return Answer(200, held.body)

@@ -77,7 +77,7 @@ class Note:
     answer: bytes | None = field(default=None, repr=False)
 
 
-class Bag(Protocol):
+class Inventory(Protocol):
     """What is kept of belongings; an instance lives inside one transaction."""
 
     def holder(self, character_id: CharacterId, transaction_id: str | None) -> Holder | None: ...
@@ -110,7 +110,7 @@ class Done:
 
 
 def transact(
-    bag: Bag,
+    inventory: Inventory,
     account_id: AccountId,
     character_id: object,
     deal: Transaction,
@@ -125,26 +125,26 @@ def transact(
     older version, for more than a character may hold or (where the policy says so) an
     overspend, Malformed for a total that no client could hold.
     """
-    owned, holder = _owned(bag, account_id, character_id, deal.transaction_id)
+    owned, holder = _owned(inventory, account_id, character_id, deal.transaction_id)
     if holder.answer is not None:
         return Done(holder.answer)
-    stacks = _Stacks.plan(bag, owned, deal, policy)
+    stacks = _Stacks.plan(inventory, owned, deal, policy)
     if deal.is_empty:
         return Done(_answer(deal, []))
-    instances = _Instances.plan(bag, owned, deal)
+    instances = _Instances.plan(inventory, owned, deal)
     answer = _answer(deal, stacks.report(policy))
-    _grow(bag, owned, stacks.growth() + instances.growth(), policy)
-    stacks.carry_out(bag, owned)
-    instances.carry_out(bag, owned)
+    _grow(inventory, owned, stacks.growth() + instances.growth(), policy)
+    stacks.carry_out(inventory, owned)
+    instances.carry_out(inventory, owned)
     changes = json.dump({**stacks.changes(), **instances.changes})
     at_ms = int(now * 1000)
     kept = None if deal.transaction_id is None else answer  # without an id nobody asks again
-    bag.note(Note(owned, deal.transaction_id, at_ms, by, deal.source, changes, kept))
+    inventory.note(Note(owned, deal.transaction_id, at_ms, by, deal.source, changes, kept))
     return Done(answer, (*stacks.oddities, *instances.oddities))
 
 
 def update_instance(
-    bag: Bag,
+    inventory: Inventory,
     account_id: AccountId,
     character_id: object,
     item: Instance,
@@ -157,16 +157,16 @@ def update_instance(
     Raises Forbidden, Missing (no item with both ids), Conflict (version not greater, or
     more than a character may hold).
     """
-    owned, _ = _owned(bag, account_id, character_id, None)
-    held = bag.instances(owned, [item.instance_id]).get(item.instance_id)
+    owned, _ = _owned(inventory, account_id, character_id, None)
+    held = inventory.instances(owned, [item.instance_id]).get(item.instance_id)
     if held is None or held.catalog_id != item.catalog_id:
         raise Missing("this character holds no such item")
     if not is_newer(held, item):
         return held
-    _grow(bag, owned, item.size - held.size, policy)
-    bag.put_instances(owned, [item])
+    _grow(inventory, owned, item.size - held.size, policy)
+    inventory.put_instances(owned, [item])
     changes = json.dump({"saved": [item.instance_id]})
-    bag.note(Note(owned, None, int(now * 1000), by, "", changes))
+    inventory.note(Note(owned, None, int(now * 1000), by, "", changes))
     return item
 
 
@@ -185,20 +185,20 @@ def is_newer(held: Instance, sent: Instance) -> bool:
 
 
 def _owned(
-    bag: Bag, account_id: AccountId, character_id: object, transaction_id: str | None
+    inventory: Inventory, account_id: AccountId, character_id: object, transaction_id: str | None
 ) -> tuple[CharacterId, Holder]:
     if not isinstance(character_id, str) or "\0" in character_id:
         raise Forbidden("not one of this account's characters")
-    holder = bag.holder(character_id, transaction_id)
+    holder = inventory.holder(character_id, transaction_id)
     if holder is None or holder.account_id != account_id:
         raise Forbidden("not one of this account's characters")
     return character_id, holder
 
 
-def _grow(bag: Bag, character_id: CharacterId, growth: Size, policy: Policy) -> None:
+def _grow(inventory: Inventory, character_id: CharacterId, growth: Size, policy: Policy) -> None:
     """Keep count of what a character holds; raises Conflict before anything is written."""
     if growth != NOTHING:
-        bag.put_size(character_id, policy.grown(bag.size(character_id), growth))
+        inventory.put_size(character_id, policy.grown(inventory.size(character_id), growth))
 
 
 def _answer(deal: Transaction, totals: list[dict[str, Any]]) -> bytes:
@@ -225,12 +225,12 @@ class _Stacks:
 
     @classmethod
     def plan(
-        cls, bag: Bag, character_id: CharacterId, deal: Transaction, policy: Policy
+        cls, inventory: Inventory, character_id: CharacterId, deal: Transaction, policy: Policy
     ) -> _Stacks:
         added, removed = _sums(deal.add_stacked), _sums(deal.remove_stacked)
         touched = list({**added, **removed})
         extras = {one.catalog_id: one.extra for one in deal.add_stacked if one.extra is not None}
-        before = bag.stacks(character_id, touched) if touched else {}
+        before = inventory.stacks(character_id, touched) if touched else {}
         plan = cls(before, added, removed, extras)
         for one in touched:
             held = before[one].quantity if one in before else 0
@@ -261,7 +261,7 @@ class _Stacks:
                 grown -= before.size
         return grown
 
-    def carry_out(self, bag: Bag, character_id: CharacterId) -> None:
+    def carry_out(self, inventory: Inventory, character_id: CharacterId) -> None:
         kept = [
             Stacked(one, total, self.extras.get(one))
             for one, total in self.totals.items()
@@ -270,9 +270,9 @@ class _Stacks:
         ]
         gone = [one for one, total in self.totals.items() if not total and one in self.before]
         if kept:
-            bag.put_stacks(character_id, kept)
+            inventory.put_stacks(character_id, kept)
         if gone:
-            bag.drop_stacks(character_id, gone)
+            inventory.drop_stacks(character_id, gone)
 
     def changes(self) -> dict[str, Any]:
         """For the item log: what was asked, and the totals it came to."""
@@ -291,13 +291,13 @@ class _Instances:
     oddities: list[str] = field(factory=list)
 
     @classmethod
-    def plan(cls, bag: Bag, character_id: CharacterId, deal: Transaction) -> _Instances:
+    def plan(cls, inventory: Inventory, character_id: CharacterId, deal: Transaction) -> _Instances:
         plan = cls()
         parts: Iterable[list[Any]] = (deal.remove, deal.save, deal.add)
         touched = list({one.instance_id: None for part in parts for one in part})
         if not touched:
             return plan
-        held = bag.instances(character_id, touched)
+        held = inventory.instances(character_id, touched)
         plan.before = dict(held)
         for gone in deal.remove:
             plan._remove(held, gone)
@@ -333,12 +333,12 @@ class _Instances:
                 grown -= self.before[name].size
         return grown
 
-    def carry_out(self, bag: Bag, character_id: CharacterId) -> None:
+    def carry_out(self, inventory: Inventory, character_id: CharacterId) -> None:
         gone = [one for one in self.dropped if one not in self.put]
         if gone:
-            bag.drop_instances(character_id, gone)
+            inventory.drop_instances(character_id, gone)
         if self.put:
-            bag.put_instances(character_id, list(self.put.values()))
+            inventory.put_instances(character_id, list(self.put.values()))
 
 
 def _sums(items: list[Stacked]) -> dict[str, int]:

@@ -168,8 +168,8 @@ _UPSERTS = {"sqlite": _upserts(sqlite), "postgresql": _upserts(postgresql)}
 
 
 @frozen
-class SqlBag:
-    """A Bag on an open transaction."""
+class SqlInventory:
+    """An Inventory on an open transaction."""
 
     tx: Connection
 

@@ -6,7 +6,7 @@ An element is one slot (by number) or ``persistent``: JSON text that only passes
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from attrs import evolve, field, frozen
@@ -55,7 +55,17 @@ class Loadout:
         return ACCOUNT_SLOTS + self.character_slots
 
 
-class Rack(Protocol):
+@frozen
+class Change:
+    """One element to save; ``data`` gives its JSON text, of at most ``most`` bytes."""
+
+    index: str
+    data: Callable[[], str]
+    reason: str
+    most: int = MAX_ELEMENT
+
+
+class Loadouts(Protocol):
     """What is kept of loadouts; an instance lives inside one transaction."""
 
     def owner(self, character_id: CharacterId) -> AccountId | None: ...
@@ -89,87 +99,89 @@ def load() -> Defaults:
     return Defaults(json.dump({**slot, PERSISTENT: persistent}), json.dump(persistent))
 
 
-def own(rack: Rack, account_id: AccountId, character_id: CharacterId) -> Loadout:
+def own(loadouts: Loadouts, account_id: AccountId, character_id: CharacterId) -> Loadout:
     """The loadout of a character of this account; raises Missing."""
-    if rack.owner(character_id) != account_id:
+    if loadouts.owner(character_id) != account_id:
         raise Missing("not one of this account's characters")
-    return rack.find(character_id) or Loadout(character_id)
+    return loadouts.find(character_id) or Loadout(character_id)
 
 
 def read(
-    rack: Rack, account_id: AccountId, character_id: CharacterId, defaults: Defaults
+    loadouts: Loadouts, account_id: AccountId, character_id: CharacterId, defaults: Defaults
 ) -> tuple[Loadout, dict[str, bytes]]:
     """The loadout with its elements; the defaults when it was never saved."""
-    loadout = own(rack, account_id, character_id)
-    return loadout, {**defaults.elements, **rack.elements(loadout)}
+    loadout = own(loadouts, account_id, character_id)
+    return loadout, {**defaults.elements, **loadouts.elements(loadout)}
 
 
 def save(
-    rack: Rack,
+    loadouts: Loadouts,
     account_id: AccountId,
     character_id: CharacterId,
-    index: str,
-    data: object,
+    change: Change,
     defaults: Defaults,
     now: float,
-    reason: str,
     *,
     real: bool,
-    most: int = MAX_ELEMENT,
 ) -> tuple[Loadout, dict[str, bytes]]:
     """Save one element; real: any unlocked slot, stub: slot 0 and persistent alone.
 
     Before the first save the defaults are kept as a version of their own. Raises Missing
-    for another's character, Malformed for a slot or data that cannot be, or of more than
-    ``most`` bytes.
+    for another's character, Malformed for a slot or data that cannot be, or too large;
+    the data is asked for last.
     """
-    before, at_ms = own(rack, account_id, character_id), int(now * 1000)
-    name = element(index, before.slots if real else 1)
+    before, at_ms = own(loadouts, account_id, character_id), int(now * 1000)
+    name = element(change.index, before.slots if real else 1)
+    data = change.data()
     document = slot_data(data, int(name)) if name != PERSISTENT else parsed(data)[0]
-    if len(document) > most:
+    if len(document) > change.most:
         raise Malformed("data is too large")
     if before.version == 0:
         before = evolve(before, version=FIRST_VERSION)
-        rack.save(before, defaults.elements, at_ms, BASELINE)
+        loadouts.save(before, defaults.elements, at_ms, BASELINE)
     after = evolve(before, version=before.version + 1)
-    rack.save(after, {name: document}, at_ms, reason)
-    return after, rack.elements(after)
+    loadouts.save(after, {name: document}, at_ms, change.reason)
+    return after, loadouts.elements(after)
 
 
-def unlock(rack: Rack, account_id: AccountId, character_id: CharacterId, more: str) -> Loadout:
+def unlock(
+    loadouts: Loadouts, account_id: AccountId, character_id: CharacterId, more: str
+) -> Loadout:
     """Add character slots, up to 5; having them all already is fine."""
-    before = own(rack, account_id, character_id)
+    before = own(loadouts, account_id, character_id)
     if re.fullmatch(r"[0-9]{1,10}", more) is None or int(more) < 1:
         raise Malformed("the number of slots must be at least 1")
     slots = min(MAX_CHARACTER_SLOTS, before.character_slots + int(more))
     after = evolve(before, character_slots=slots)
     if after != before:
-        rack.put(after)
+        loadouts.put(after)
     return after
 
 
-def activate(rack: Rack, account_id: AccountId, character_id: CharacterId, index: str) -> Loadout:
+def activate(
+    loadouts: Loadouts, account_id: AccountId, character_id: CharacterId, index: str
+) -> Loadout:
     """Choose the active slot among the unlocked ones."""
-    before = own(rack, account_id, character_id)
+    before = own(loadouts, account_id, character_id)
     name = element(index, before.slots)
     if name == PERSISTENT:
         raise Malformed("the active slot is a number")
     after = evolve(before, active_index=int(name))
-    rack.put(after)
+    loadouts.put(after)
     return after
 
 
-def roll_back(rack: Rack, character_id: CharacterId, version: int, now: float) -> Loadout:
+def roll_back(loadouts: Loadouts, character_id: CharacterId, version: int, now: float) -> Loadout:
     """Make an old version the newest one; the loadout afterwards.
 
     Raises Missing for an unknown character or version.
     """
-    before = rack.find(character_id)
-    held = rack.saved(character_id, version)
+    before = loadouts.find(character_id)
+    held = loadouts.saved(character_id, version)
     if before is None or held is None:
         raise Missing("no such version")
     after = evolve(before, version=before.version + 1)
-    rack.restore(after, held, int(now * 1000), f"rollback:{version}")
+    loadouts.restore(after, held, int(now * 1000), f"rollback:{version}")
     return after
 
 
@@ -182,15 +194,15 @@ def element(index: str, slots: int) -> str:
     return str(int(index))
 
 
-def slot_data(data: object, index: int) -> bytes:
+def slot_data(data: str, index: int) -> bytes:
     """A slot as it is stored: as sent, but with the slot_index of its place."""
     text, value = parsed(data)
     return text if value.get("slot_index") == index else json.dump({**value, "slot_index": index})
 
 
-def parsed(data: object) -> tuple[bytes, dict[str, Any]]:
+def parsed(data: str) -> tuple[bytes, dict[str, Any]]:
     """The bytes of a JSON text that holds an object, and the object; raises Malformed."""
-    if not isinstance(data, str) or not data.strip():
+    if not data.strip():
         raise Malformed("data must be the JSON text of an object")
     try:
         value = json.parse(data)

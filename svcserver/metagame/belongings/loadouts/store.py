@@ -90,8 +90,8 @@ _SAVED = select(_S.elements).where(
 
 
 @frozen
-class SqlRack:
-    """A Rack on an open transaction."""
+class SqlLoadouts:
+    """Loadouts on an open transaction."""
 
     tx: Connection
 

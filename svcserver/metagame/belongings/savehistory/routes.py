@@ -2,90 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, TypedDict
+from typing import ClassVar
 
 from attrs import frozen
-from sqlalchemy import Connection
-from twisted.logger import Logger
 
-from svcserver.db.ledger import Ledger
-from svcserver.kernel.refusals import Malformed, Missing
-from svcserver.kernel.shapes import Count, pascal_case, spelled, text
-from svcserver.kernel.times import iso
-from svcserver.metagame.belongings.loadouts import rules as loadouts
-from svcserver.metagame.belongings.loadouts.store import SqlRack
-from svcserver.metagame.belongings.savehistory import rules
-from svcserver.metagame.belongings.savehistory.store import SqlArchive
+from svcserver.kernel.refusals import Malformed
+from svcserver.metagame.belongings.savehistory.acts import SaveHistoryActs
+from svcserver.metagame.belongings.savehistory.wire import (
+    HistoryReply,
+    LoadoutRolledBack,
+    RollbackWish,
+    RolledBack,
+    show,
+)
 from svcserver.web.routes import Access, Answer, Call, Routes, bare
 
-log = Logger()
-
-
-class LoadoutVersion(TypedDict):
-    """A saved loadout, without it."""
-
-    Version: int
-    SavedDate: str
-    Reason: str
-
-
-class CharacterVersion(LoadoutVersion):
-    """A saved character, without its data."""
-
-    Size: int
-
-
-class History(TypedDict):
-    """A character and its saves, the newest first."""
-
-    CharacterId: str
-    UserId: str
-    Name: str
-    UpdateVersion: int
-    CharacterVersions: list[CharacterVersion]
-    LoadoutVersions: list[LoadoutVersion]
-
-
-class HistoryReply(TypedDict):
-    """Histories of one or of all characters of an account."""
-
-    Characters: list[History]
-
-
-@spelled(pascal_case)
-@frozen
-class RollbackWish:
-    """Which version shall be the newest."""
-
-    character_id: Annotated[str, text(1)]
-    version: Count
-
-
-class RolledBack(TypedDict):
-    """A character after a rollback."""
-
-    CharacterId: str
-    RolledBackTo: int
-    PreviousVersion: int
-    UpdateVersion: int
-
-
-class LoadoutRolledBack(TypedDict):
-    """A loadout after a rollback; its version is the loadout's own."""
-
-    CharacterId: str
-    RolledBackTo: int
-    Version: int
-
 
 @frozen
-class SaveHistory:
+class SaveHistoryRoutes:
     """Read and roll back saves; for admins."""
 
     routes: ClassVar[Routes] = Routes(bare)
-    ledger: Ledger
-    now: Callable[[], float]
+    acts: SaveHistoryActs
 
     @routes.row(
         "GET",
@@ -96,22 +34,11 @@ class SaveHistory:
     )
     async def read(self, call: Call) -> Answer:
         """By ``CharacterId`` or else by ``UserId``; no data in the reply."""
-        user_id, character_id = (
-            call.request.argument("UserId"),
-            call.request.argument("CharacterId"),
-        )
+        user_id, character_id = map(call.request.argument, ("UserId", "CharacterId"))
         if not user_id and not character_id:
             raise Malformed("name a UserId or a CharacterId")
-
-        def work(tx: Connection) -> list[History]:
-            archive = SqlArchive(tx)
-            heads = archive.heads(user_id, character_id or None)
-            return [_history(archive, head) for head in heads]
-
-        found = await self.ledger.read(work)
-        if not found:
-            raise Missing("nothing found")
-        return Answer(200, {"Characters": found})
+        found = await self.acts.read(user_id, character_id or None)
+        return Answer(200, {"Characters": [show(one) for one in found]})
 
     @routes.row(
         "POST",
@@ -122,18 +49,11 @@ class SaveHistory:
     )
     async def roll_back(self, call: Call[RollbackWish]) -> Answer:
         """Make an old version of a character the newest."""
-        character_id, version = call.body.character_id, call.body.version
-        before, after = await self.ledger.write(
-            lambda tx: rules.roll_back(SqlArchive(tx), character_id, version, self.now())
-        )
-        log.info(
-            "rolled character {character} back to version {version}",
-            character=character_id,
-            version=version,
-        )
+        wish = call.body
+        before, after = await self.acts.roll_back(wish.character_id, wish.version)
         reply: RolledBack = {
-            "CharacterId": character_id,
-            "RolledBackTo": version,
+            "CharacterId": wish.character_id,
+            "RolledBackTo": wish.version,
             "PreviousVersion": before.update_version,
             "UpdateVersion": after.update_version,
         }
@@ -148,36 +68,11 @@ class SaveHistory:
     )
     async def roll_back_loadout(self, call: Call[RollbackWish]) -> Answer:
         """Make an old version of a loadout the newest."""
-        character_id, version = call.body.character_id, call.body.version
-        after = await self.ledger.write(
-            lambda tx: loadouts.roll_back(SqlRack(tx), character_id, version, self.now())
-        )
-        log.info(
-            "rolled the loadout of {character} back to version {version}",
-            character=character_id,
-            version=version,
-        )
+        wish = call.body
+        after = await self.acts.roll_back_loadout(wish.character_id, wish.version)
         reply: LoadoutRolledBack = {
-            "CharacterId": character_id,
-            "RolledBackTo": version,
+            "CharacterId": wish.character_id,
+            "RolledBackTo": wish.version,
             "Version": after.version,
         }
         return Answer(200, reply)
-
-
-def _history(archive: SqlArchive, head: Any) -> History:
-    character_id, account_id, name, update_version = head
-    return {
-        "CharacterId": character_id,
-        "UserId": account_id,
-        "Name": name,
-        "UpdateVersion": update_version,
-        "CharacterVersions": [
-            {"Version": version, "SavedDate": iso(at / 1000), "Reason": reason, "Size": size}
-            for version, at, reason, size in archive.saves(character_id)
-        ],
-        "LoadoutVersions": [
-            {"Version": version, "SavedDate": iso(at / 1000), "Reason": reason}
-            for version, at, reason in archive.loadout_saves(character_id)
-        ],
-    }

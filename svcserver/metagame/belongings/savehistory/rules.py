@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from attrs import frozen
 
-from svcserver.kernel.ids import CharacterId
+from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Conflict, Missing
 from svcserver.metagame.belongings.characters.rules import MAX_VERSION, Character, Document, Head
 
@@ -30,6 +30,21 @@ class Save:
 
     id: int
     saved_at: int
+
+
+@frozen
+class Kept:
+    """What is kept of a character, without data; the newest saves first.
+
+    A save is its version, time (epoch milliseconds), reason and, of a character, size.
+    """
+
+    character_id: CharacterId
+    account_id: AccountId
+    name: str
+    update_version: int
+    saves: Sequence[tuple[int, int, str, int]]
+    loadout_saves: Sequence[tuple[int, int, str]]
 
 
 def thinned(saves: Iterable[Save], retention: Retention, now: float) -> list[int]:
@@ -57,7 +72,7 @@ def _last_of_each(newest_first: list[Save], period_ms: int, after: int) -> set[i
     return set(last.values())
 
 
-class Archive(Protocol):
+class Histories(Protocol):
     """Characters with their history, inside one transaction."""
 
     def find(self, character_id: CharacterId) -> Head | None: ...
@@ -68,19 +83,19 @@ class Archive(Protocol):
 
 
 def roll_back(
-    archive: Archive, character_id: CharacterId, version: int, now: float
+    histories: Histories, character_id: CharacterId, version: int, now: float
 ) -> tuple[Head, Character]:
     """Make an old version the newest; the character before and after.
 
     The new version is one above every other, so that a save in flight conflicts. Raises
     Missing for an unknown character or version, Conflict when no version is left above.
     """
-    before = archive.find(character_id)
-    document = archive.document(character_id, version) if before is not None else None
+    before = histories.find(character_id)
+    document = histories.document(character_id, version) if before is not None else None
     if before is None or document is None:
         raise Missing("no such version")
     if before.update_version >= MAX_VERSION:
         raise Conflict("there is no version above the newest")
     after = before.saved(document, before.update_version + 1, now)
-    archive.save(after, f"rollback:{version}")
+    histories.save(after, f"rollback:{version}")
     return before, after

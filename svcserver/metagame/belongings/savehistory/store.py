@@ -16,7 +16,7 @@ from svcserver.metagame.belongings.characters.store import (
     SqlCharacters,
 )
 from svcserver.metagame.belongings.loadouts.store import LOADOUT_ELEMENTS, LOADOUT_SAVES, ids_in
-from svcserver.metagame.belongings.savehistory.rules import Retention, Save, thinned
+from svcserver.metagame.belongings.savehistory.rules import Kept, Retention, Save, thinned
 from svcserver.metagame.settings import Settings
 
 _C, _S, _L, _E = CHARACTERS.c, CHARACTER_SAVES.c, LOADOUT_SAVES.c, LOADOUT_ELEMENTS.c
@@ -52,8 +52,8 @@ Rows = list[Any]
 
 
 @frozen
-class SqlArchive:
-    """An Archive on an open transaction."""
+class SqlHistories:
+    """Histories on an open transaction."""
 
     tx: Connection
 
@@ -76,6 +76,12 @@ class SqlArchive:
         if character_id is not None:
             return list(self.tx.execute(_BY_ID, {"character": character_id}))
         return list(self.tx.execute(_BY_ACCOUNT, {"account": account_id}))
+
+    def kept(self, head: Any) -> Kept:
+        """What is kept of a character among ``heads``."""
+        character_id, account_id, name, version = head
+        saves, loadout_saves = self.saves(character_id), self.loadout_saves(character_id)
+        return Kept(character_id, account_id, name, version, saves, loadout_saves)
 
     def saves(self, character_id: CharacterId) -> Rows:
         """Version, time, reason and size of each save, the newest first."""

@@ -23,7 +23,7 @@ from svcserver.metagame.belongings.inventory.store import active_character, held
 from svcserver.metagame.belongings.shop import rules
 from svcserver.metagame.belongings.shop.catalogue import Catalogue, Offer
 from svcserver.metagame.belongings.shop.rules import Entitlements, NotYours, Purchase
-from svcserver.metagame.belongings.shop.store import SqlCounter, StoreItems
+from svcserver.metagame.belongings.shop.store import SqlPurchases, StoreItems
 from svcserver.web.routes import NO_CONTENT, Access, Answer, Call, Routes, coded
 
 log = Logger()
@@ -169,7 +169,7 @@ class Store:
         rules.priced_in(currency)
 
         def work(tx: Connection) -> str:
-            counter, rights, token = SqlCounter(tx), self.rights(tx), secrets.token_hex(32)
+            counter, rights, token = SqlPurchases(tx), self.rights(tx), secrets.token_hex(32)
             now = self.now()
             rules.issue(counter, rights, self.catalogue, account_id, sku_id, token, now)
             return token
@@ -187,7 +187,7 @@ class Store:
         token = sent[0] if len(sent) == 1 else None
 
         def work(tx: Connection) -> Purchase | None:
-            counter, core = SqlCounter(tx), StoreItems(tx, self.policy)
+            counter, core = SqlPurchases(tx), StoreItems(tx, self.policy)
             rights, now = self.rights(tx), self.now()
             return rules.redeem(counter, rights, core, self.catalogue, account_id, token, now)
 

@@ -51,7 +51,7 @@ class Purchase:
     redeemed_at: int | None = None
 
 
-class Counter(Protocol):
+class Purchases(Protocol):
     """What the store keeps and asks; an instance lives inside one transaction."""
 
     def active_character(self, account_id: AccountId) -> CharacterId | None: ...
@@ -121,7 +121,7 @@ def priced_in(currency: str) -> None:
 
 
 def issue(
-    counter: Counter,
+    purchases: Purchases,
     rights: Entitlements,
     catalogue: Catalogue,
     account_id: AccountId,
@@ -139,14 +139,14 @@ def issue(
         raise Missing("no such offer")
     if not is_allowed(offer):
         raise Conflict("this offer is not sold")
-    character_id = counter.active_character(account_id)
+    character_id = purchases.active_character(account_id)
     if character_id is None:
         raise Conflict("this account has no character")
-    if remaining(offer, counter.held(character_id), rights.active(account_id, now)) == 0:
+    if remaining(offer, purchases.held(character_id), rights.active(account_id, now)) == 0:
         raise Conflict("everything in this offer is already owned")
-    if counter.tokens_since(account_id, at_ms - TOKEN_S * 1000) >= MAX_TOKENS:
+    if purchases.tokens_since(account_id, at_ms - TOKEN_S * 1000) >= MAX_TOKENS:
         raise Conflict("too many purchases; try again in a few minutes")
-    counter.drop_expired(account_id, at_ms)
+    purchases.drop_expired(account_id, at_ms)
     purchase = Purchase(
         fingerprint(token),
         account_id,
@@ -156,12 +156,12 @@ def issue(
         at_ms,
         at_ms + TOKEN_S * 1000,
     )
-    counter.add(purchase)
+    purchases.add(purchase)
     return purchase
 
 
 def redeem(
-    counter: Counter,
+    purchases: Purchases,
     rights: Entitlements,
     core: Items,
     catalogue: Catalogue,
@@ -176,10 +176,10 @@ def redeem(
     """
     if not isinstance(token, str) or TOKEN.match(token) is None:
         raise Malformed("not a purchase token")
-    purchase, at_ms = counter.find(fingerprint(token)), int(now * 1000)
+    purchase, at_ms = purchases.find(fingerprint(token)), int(now * 1000)
     if purchase is None or purchase.account_id != account_id:
         raise NotYours("not one of your purchases")
-    if counter.owner(purchase.character_id) != account_id:
+    if purchases.owner(purchase.character_id) != account_id:
         raise NotYours("the character is no longer yours")
     if purchase.redeemed_at is not None:
         return None
@@ -189,13 +189,13 @@ def redeem(
     if offer is None or not is_allowed(offer) or offer.fingerprint != purchase.offer_hash:
         raise Conflict("this offer has changed or is no longer sold")
     source = f"store:{offer.sku}"
-    deal = grant_of(offer, purchase, counter.held(purchase.character_id), source)
+    deal = grant_of(offer, purchase, purchases.held(purchase.character_id), source)
     if not deal.is_empty:
         core.transact(account_id, purchase.character_id, deal, now)
     for entitlement in offer.entitlements:
         rights.grant(account_id, entitlement, 0, source, now)
     redeemed = evolve(purchase, redeemed_at=at_ms)
-    counter.redeem(redeemed)
+    purchases.redeem(redeemed)
     return redeemed
 
 

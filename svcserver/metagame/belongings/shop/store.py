@@ -24,7 +24,7 @@ from svcserver.kernel.refusals import Conflict, Malformed
 from svcserver.metagame.belongings.inventory.items import Transaction
 from svcserver.metagame.belongings.inventory.rules import By, Policy, transact
 from svcserver.metagame.belongings.inventory.store import (
-    SqlBag,
+    SqlInventory,
     active_character,
     held_by,
     owner_of,
@@ -73,8 +73,8 @@ _OLD_RECEIPTS = delete(PURCHASE_TOKENS).where(_P.redeemed_at < bindparam("before
 
 
 @frozen
-class SqlCounter:
-    """A Counter on an open transaction."""
+class SqlPurchases:
+    """Purchases on an open transaction."""
 
     tx: Connection
 
@@ -125,7 +125,9 @@ class StoreItems:
     ) -> None:
         """Add the items of a purchase."""
         try:
-            transact(SqlBag(self.tx), account_id, character_id, deal, By.STORE, self.policy, now)
+            transact(
+                SqlInventory(self.tx), account_id, character_id, deal, By.STORE, self.policy, now
+            )
         except Malformed as why:
             raise Conflict(why.message) from why
 

@@ -13,8 +13,8 @@ from svcserver.kernel.ids import CharacterId
 from svcserver.kernel.refusals import Missing
 from svcserver.metagame.accounts.entries import entry
 from svcserver.metagame.accounts.store import SqlAccounts
-from svcserver.metagame.belongings.loadouts.store import SqlRack
-from svcserver.metagame.belongings.savehistory.store import SqlArchive
+from svcserver.metagame.belongings.loadouts.store import SqlLoadouts
+from svcserver.metagame.belongings.savehistory.store import SqlHistories
 from svcserver.metagame.owner.dashboard.diffs import MAX_SIZE, difference
 from svcserver.metagame.owner.dashboard.store import search
 from svcserver.metagame.owner.dashboard.wire import SaveDiffReply, SearchReply
@@ -64,12 +64,12 @@ class DashboardActs:
 
 
 def _saved_document(tx: Connection, character_id: CharacterId, version: int) -> bytes | None:
-    document = SqlArchive(tx).document(character_id, version)
+    document = SqlHistories(tx).document(character_id, version)
     return None if document is None else document.literal
 
 
 def _saved_loadouts(tx: Connection, character_id: CharacterId, version: int) -> bytes | None:
-    elements = SqlRack(tx).version(character_id, version)
+    elements = SqlLoadouts(tx).version(character_id, version)
     if elements is None:
         return None
     return json.dump({name: json.Fragment(elements[name]) for name in sorted(elements)})

@@ -15,7 +15,7 @@ from svcserver.metagame.belongings.characters import rules as characters
 from svcserver.metagame.belongings.characters.store import SqlCharacters
 from svcserver.metagame.belongings.inventory import items
 from svcserver.metagame.belongings.inventory.rules import By, Policy, is_newer, transact
-from svcserver.metagame.belongings.inventory.store import SqlBag, inventory_of
+from svcserver.metagame.belongings.inventory.store import SqlInventory, inventory_of
 from tests.support.ledger import InstantLedger
 
 STACKS = st.lists(
@@ -71,7 +71,9 @@ class CoreTests(SynchronousTestCase):
             deal = items.transaction(sent)
 
             def work(tx: Any, deal: Any = deal) -> bytes:
-                return transact(SqlBag(tx), "UID-a", first.id, deal, By.CLIENT, policy, 1.0).answer
+                return transact(
+                    SqlInventory(tx), "UID-a", first.id, deal, By.CLIENT, policy, 1.0
+                ).answer
 
             before = ledger.now(lambda tx: inventory_of(tx, first.id))
             try:

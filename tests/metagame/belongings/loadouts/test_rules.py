@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.refusals import Malformed, Missing
 from svcserver.metagame.belongings.loadouts import rules
-from svcserver.metagame.belongings.loadouts.rules import Defaults, Loadout
+from svcserver.metagame.belongings.loadouts.rules import Change, Defaults, Loadout
 
 DEFAULTS = Defaults(b'{"secret":0}', b'{"secret":1}')
 
@@ -46,7 +46,9 @@ class Rack:
 
 class SaveTests(SynchronousTestCase):
     def save(self, rack: Rack, index: str, *, real: bool) -> Loadout:
-        return rules.save(rack, "UID-a", "c", index, "{}", DEFAULTS, 7.5, "by me", real=real)[0]
+        return rules.save(
+            rack, "UID-a", "c", Change(index, lambda: "{}", "by me"), DEFAULTS, 7.5, real=real
+        )[0]
 
     def test_the_defaults_are_a_version_of_their_own(self) -> None:
         rack = Rack()

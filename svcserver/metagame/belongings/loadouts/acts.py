@@ -1,0 +1,85 @@
+"""What is done with loadouts: one transaction each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from attrs import frozen
+from sqlalchemy import Connection
+
+from svcserver.kernel.ids import AccountId, CharacterId
+from svcserver.kernel.shapes import Late
+from svcserver.metagame.accounts.data import AccountData
+from svcserver.metagame.belongings.loadouts import rules
+from svcserver.metagame.belongings.loadouts.rules import Defaults, Loadout
+from svcserver.metagame.belongings.loadouts.store import SqlLoadouts
+from svcserver.metagame.belongings.loadouts.wire import LoadoutSave
+
+Whole = tuple[Loadout, dict[str, bytes]]
+
+
+class AfterSave(Protocol):
+    """What runs in the transaction of every save (thinning of the history)."""
+
+    def __call__(self, tx: Connection, character_id: CharacterId, now: float) -> None: ...
+
+
+@frozen
+class LoadoutActs:
+    """Read, save, unlock, activate; ``size``: bytes as sent.
+
+    ``real`` says whose progression is stored; ``most_bytes``: LOADOUT_MAX_BYTES.
+    """
+
+    defaults: Defaults
+    real: Callable[[AccountId], bool]
+    data: AccountData
+    now: Callable[[], float]
+    most_bytes: int
+    after_save: AfterSave | None = None
+
+    async def read(self, owner: AccountId, character_id: CharacterId) -> Whole:
+        """The loadout with its elements."""
+        return await self.data.read(
+            owner, lambda tx: rules.read(SqlLoadouts(tx), owner, character_id, self.defaults)
+        )
+
+    async def save(
+        self,
+        owner: AccountId,
+        character_id: CharacterId,
+        index: str,
+        sent: Late[LoadoutSave],
+        reason: str,
+        size: int,
+    ) -> Whole:
+        """Save one element; the whole afterwards."""
+        change = rules.Change(index, lambda: sent.read().data, reason, self.most_bytes)
+
+        def work(tx: Connection) -> Whole:
+            kept, now, real = SqlLoadouts(tx), self.now(), self.real(owner)
+            saved = rules.save(kept, owner, character_id, change, self.defaults, now, real=real)
+            if self.after_save is not None:
+                self.after_save(tx, character_id, now)
+            return saved
+
+        return await self.data.write(owner, size, work)
+
+    async def counts(self, owner: AccountId, character_id: CharacterId) -> Loadout:
+        """The loadout without its elements."""
+        return await self.data.read(
+            owner, lambda tx: rules.own(SqlLoadouts(tx), owner, character_id)
+        )
+
+    async def unlock(self, owner: AccountId, character_id: CharacterId, more: str) -> Loadout:
+        """More character slots."""
+        return await self.data.write(
+            owner, 0, lambda tx: rules.unlock(SqlLoadouts(tx), owner, character_id, more)
+        )
+
+    async def activate(self, owner: AccountId, character_id: CharacterId, index: str) -> None:
+        """Choose the active slot."""
+        await self.data.write(
+            owner, 0, lambda tx: rules.activate(SqlLoadouts(tx), owner, character_id, index)
+        )

@@ -1,0 +1,77 @@
+"""Loadouts as they are sent and as the client reads them. Spec: 1 §4 Loadouts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from attrs import frozen
+
+from svcserver.kernel.json import Fragment
+from svcserver.kernel.shapes import TextWithNul
+from svcserver.metagame.belongings.loadouts.rules import (
+    ACCOUNT_SLOTS,
+    MAX_CHARACTER_SLOTS,
+    PERSISTENT,
+    Loadout,
+)
+from svcserver.web.routes import Answer, enveloped
+
+
+class SlotCounts(TypedDict):
+    """All four must be there and unquoted, or the client stumbles."""
+
+    num_account_slots: int
+    max_account_slots: int
+    num_character_slots: int
+    max_character_slots: int
+
+
+class LoadoutPayload(SlotCounts):
+    """Every saved slot, the persistent part, and the counts."""
+
+    loadouts: list[dict[str, Any]]
+    persistent: dict[str, Any]
+    active_index: int
+    needs_migration: bool
+
+
+@frozen
+class LoadoutSave:
+    """The JSON text of a slot, or of the persistent part."""
+
+    data: TextWithNul
+
+
+class Activated(TypedDict):
+    """An envelope without anything in it."""
+
+    code: None
+    message: str
+
+
+def counts(loadout: Loadout, *, real: bool) -> SlotCounts:
+    """Slot counts; fixed at one of each without real progression."""
+    return {
+        "num_account_slots": ACCOUNT_SLOTS,
+        "max_account_slots": ACCOUNT_SLOTS,
+        "num_character_slots": loadout.character_slots if real else 1,
+        "max_character_slots": MAX_CHARACTER_SLOTS if real else 1,
+    }
+
+
+def show(loadout: Loadout, elements: Mapping[str, bytes], *, real: bool) -> Answer:
+    """Every saved slot, the persistent part and the counts."""
+    slots = sorted(name for name in elements if name != PERSISTENT)
+    return enveloped(
+        {
+            "loadouts": [Fragment(elements[name]) for name in slots],
+            "persistent": Fragment(elements[PERSISTENT]),
+            **counts(loadout, real=real),
+            "active_index": loadout.active_index if real else 0,
+            "needs_migration": False,
+        }
+    )
+
+
+ACTIVATED: Activated = {"code": None, "message": "OK"}

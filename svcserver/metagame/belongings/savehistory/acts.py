@@ -1,0 +1,68 @@
+"""What an owner does with saves: one transaction each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from attrs import frozen
+from sqlalchemy import Connection
+from twisted.logger import Logger
+
+from svcserver.db.ledger import Ledger
+from svcserver.kernel.ids import AccountId, CharacterId
+from svcserver.kernel.refusals import Missing
+from svcserver.metagame.belongings.characters.rules import Character, Head
+from svcserver.metagame.belongings.loadouts import rules as loadouts
+from svcserver.metagame.belongings.loadouts.rules import Loadout
+from svcserver.metagame.belongings.loadouts.store import SqlLoadouts
+from svcserver.metagame.belongings.savehistory import rules
+from svcserver.metagame.belongings.savehistory.rules import Kept
+from svcserver.metagame.belongings.savehistory.store import SqlHistories
+
+log = Logger()
+
+
+@frozen
+class SaveHistoryActs:
+    """Read and roll back."""
+
+    ledger: Ledger
+    now: Callable[[], float]
+
+    async def read(
+        self, account_id: AccountId | None, character_id: CharacterId | None
+    ) -> Sequence[Kept]:
+        """Of a character, or else of an account's characters; raises Missing when none is found."""
+
+        def work(tx: Connection) -> list[Kept]:
+            histories = SqlHistories(tx)
+            return [histories.kept(head) for head in histories.heads(account_id, character_id)]
+
+        found = await self.ledger.read(work)
+        if not found:
+            raise Missing("nothing found")
+        return found
+
+    async def roll_back(self, character_id: CharacterId, version: int) -> tuple[Head, Character]:
+        """Make an old version of a character the newest; the character before and after."""
+        done = await self.ledger.write(
+            lambda tx: rules.roll_back(SqlHistories(tx), character_id, version, self.now())
+        )
+        log.info(
+            "rolled character {character} back to version {version}",
+            character=character_id,
+            version=version,
+        )
+        return done
+
+    async def roll_back_loadout(self, character_id: CharacterId, version: int) -> Loadout:
+        """Make an old version of a loadout the newest; the loadout afterwards."""
+        after = await self.ledger.write(
+            lambda tx: loadouts.roll_back(SqlLoadouts(tx), character_id, version, self.now())
+        )
+        log.info(
+            "rolled the loadout of {character} back to version {version}",
+            character=character_id,
+            version=version,
+        )
+        return after
