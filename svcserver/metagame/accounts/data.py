@@ -32,5 +32,7 @@ class AccountData:
         """Run ``work``, which keeps about ``size`` bytes; raises TooMany beyond a day's bytes."""
         self.allowance.spend(account_id, size)
         if size > LARGE:
-            return await self._turns.run(account_id, lambda: self.ledger.write(work))
-        return await self.ledger.write(work)
+            return await self._turns.run(
+                account_id, lambda: self.ledger.write(work, turn=account_id)
+            )
+        return await self.ledger.write(work, turn=account_id)
