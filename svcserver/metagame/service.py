@@ -7,6 +7,7 @@ it a database, a port and a log. Feature tests make the same game without a proc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,8 +76,9 @@ from svcserver.metagame.belongings.loadouts.rules import load as load_loadout_de
 from svcserver.metagame.belongings.savehistory.acts import SaveHistoryActs
 from svcserver.metagame.belongings.savehistory.routes import SaveHistoryRoutes
 from svcserver.metagame.belongings.savehistory.store import Thinning
+from svcserver.metagame.belongings.shop.acts import StoreActs
 from svcserver.metagame.belongings.shop.catalogue import load as load_catalogue
-from svcserver.metagame.belongings.shop.routes import ClosedStore, Store
+from svcserver.metagame.belongings.shop.routes import ClosedStore, StoreRoutes
 from svcserver.metagame.database import open_database
 from svcserver.metagame.owner.bodylog import BodyLog
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
@@ -232,9 +234,8 @@ class Metagame:
         spends = CurrencyActs.of(ledger, from_inventory=settings.balance_from_inventory)
         yield CurrencyRoutes(spends)
         yield ClosedStore()
-        yield Store(
-            catalogue, self.policy, lambda tx: SqlEntitlements(tx, granted), ledger, now, self.data
-        )
+        rights = partial(SqlEntitlements, defaults=granted)
+        yield StoreRoutes(StoreActs(catalogue, self.policy, rights, self.data, now))
         loadouts = LoadoutActs(
             load_loadout_defaults(),
             settings.real_progression,

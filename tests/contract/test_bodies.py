@@ -15,11 +15,8 @@ BY_HAND = {  # rows that still take the parsed JSON as it is; one that gets a sh
     "POST /svc/api/Register",
     "POST /svc/api/RenameUser",
     "POST /svc/api/GenerateJWTForUserId",
-    "PUT /character",
-    "POST /character",
     "POST /inventory",
     "POST /inventory/instanceditem",
-    "POST /loadout/<user_id>/<character_id>/<index>",
 }
 
 

@@ -166,7 +166,7 @@ def redeem(
     core: Items,
     catalogue: Catalogue,
     account_id: AccountId,
-    token: object,
+    token: str | None,
     now: float,
 ) -> Purchase | None:
     """Grant what the token stands for; None when that was done before.
@@ -174,7 +174,7 @@ def redeem(
     Order: shape (400), the account's own token (403), the character still the account's
     (403), already redeemed (nothing), expired (410), offer gone or changed (409).
     """
-    if not isinstance(token, str) or TOKEN.match(token) is None:
+    if token is None or TOKEN.match(token) is None:
         raise Malformed("not a purchase token")
     purchase, at_ms = purchases.find(fingerprint(token)), int(now * 1000)
     if purchase is None or purchase.account_id != account_id:

@@ -1,0 +1,60 @@
+"""Offers and purchase tokens as the client reads them. Spec: 1 §4 Store."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from svcserver.kernel.json import Fragment
+from svcserver.metagame.belongings.shop.catalogue import Offer
+
+
+class OfferedItem(TypedDict):
+    """Something the offer gives."""
+
+    catalogId: str
+    quantity: int
+
+
+class OfferedEntitlement(TypedDict):
+    """``duration`` in hours; 0 for ever."""
+
+    name: str
+    duration: int
+
+
+class OfferReply(TypedDict):
+    """An offer; one of the 22 fields missing makes the client drop it."""
+
+    id: str
+    displayName: str
+    displayDescription: str
+    displayPriority: int
+    tags: list[str]
+    platinumPrice: int
+    platinumSalePrice: None
+    cellDustPrice: None
+    prestigePrice: None
+    event01Price: None
+    steelMarksPrice: None
+    gildedMarksPrice: None
+    items: list[OfferedItem] | None
+    entitlements: list[OfferedEntitlement]
+    maxAllowed: int
+    remaining: int
+    loadoutSlots: None
+    availableFrom: None
+    availableTo: None
+    timeAvailabilityReason: None
+    platformOfferId: None
+    missingEntitlementNames: None
+
+
+class TokenReply(TypedDict):
+    """The only copy of a purchase token."""
+
+    purchaseToken: str
+
+
+def show(offer: Offer, remaining: int) -> Fragment:
+    """An offer, encoded once for each of 0 and 1 remaining."""
+    return Fragment(offer.encoded[remaining])
