@@ -29,6 +29,7 @@ from svcserver.http.crosssite import is_loopback, names_this_machine
 from svcserver.http.peers import forwarded_for
 from svcserver.kernel import json
 from svcserver.kernel.refusals import Malformed, Missing, Refusal
+from svcserver.kernel.secrets import Secret
 from svcserver.web.begin import begin
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer, logged_path
@@ -98,8 +99,10 @@ class Desk:
     branding: Branding
     news: News
     clock: IReactorTime
+    gateway_secret: Secret | None = None
     max_json: int = MAX_IGNORED_BODY
     totals: Totals = field(factory=Totals, init=False)
+    _told_of_secret: bool = field(default=False, init=False)
     _manifest: bytes = field(init=False)
     _manifest_etag: str = field(init=False)
 
@@ -111,7 +114,7 @@ class Desk:
 
     def early(self, request: HttpRequest, length: int | None) -> Answer | None:
         """A body is on its way: refuse now what we would refuse anyway."""
-        handler, refusal = _find(request)
+        handler, refusal = self._find(request)
         if handler is None:
             return refusal
         return self.page(413, None) if length is not None and length > self.max_json else None
@@ -122,7 +125,7 @@ class Desk:
 
     def answer(self, request: HttpRequest) -> Said | Deferred[Said]:
         """Answer one request; fails only with CancelledError."""
-        handler, refusal = _find(request)
+        handler, refusal = self._find(request)
         if handler is None:
             return refusal
         try:
@@ -132,6 +135,36 @@ class Desk:
         if isinstance(asked, Deferred):
             asked.addErrback(self._refused, request)
         return asked
+
+    def _find(self, request: HttpRequest) -> tuple[Handler | None, Answer]:
+        """The handler, or None and the refusal: name of the host first, then route, then method."""
+        if self._misnamed(request):
+            return None, refuse(403, "forbidden")
+        return _find(request)
+
+    def _misnamed(self, request: HttpRequest) -> bool:
+        """Whether a web page reaches us on loopback under a name that is not ours.
+
+        Public answers are for every page, but not under every name. What the gateway passes on
+        has the public name; a page may send every other header of a proxy itself, so only the
+        gateway's secret tells the two apart.
+        """
+        hosts = _sent(request, b"host")
+        if not is_loopback(request.peer) or all(map(names_this_machine, hosts)):
+            return False
+        offered = request.header(b"x-svc-gateway")
+        if offered is None:
+            return True
+        if self.gateway_secret is not None and self.gateway_secret.matches(offered):
+            return False
+        if not self._told_of_secret:
+            self._told_of_secret = True
+            log.warn(
+                "a request with the header of a gateway was refused: GATEWAY_SECRET is {fault};"
+                " if players get 403, put the GATEWAY_SECRET of gateway.env in content.env",
+                fault="not set" if self.gateway_secret is None else "not the gateway's",
+            )
+        return True
 
     def _refused(self, failure: Failure, request: HttpRequest) -> Said:
         why = failure.value
@@ -273,8 +306,6 @@ _FIXED: dict[bytes, Handler] = {
 
 def _find(request: HttpRequest) -> tuple[Handler | None, Answer]:
     """The handler, or None and the refusal: route first, then method."""
-    if _misnamed(request):
-        return None, refuse(403, "forbidden")
     handler = _FIXED.get(request.path)
     if handler is None and request.path.startswith(FILES):
         handler = Desk.game_file
@@ -285,17 +316,6 @@ def _find(request: HttpRequest) -> tuple[Handler | None, Answer]:
     if request.method not in ("GET", "HEAD"):
         return None, refuse(405, "method_not_allowed", {**_public(request), **ALLOW})
     return handler, Answer()
-
-
-def _misnamed(request: HttpRequest) -> bool:
-    """Whether a web page reaches us on loopback under a name that is not ours.
-
-    Public answers are for every page, but not under every name. What the gateway passes on
-    has the name that it has there.
-    """
-    if request.proxied or not is_loopback(request.peer):
-        return False
-    return not all(map(names_this_machine, _sent(request, b"host")))
 
 
 def _public(request: HttpRequest) -> dict[str, str]:

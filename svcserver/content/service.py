@@ -97,7 +97,7 @@ def make_desk(settings: Settings, shelf: Shelf, http: HTTPClient, clock: IReacto
     keys = KeyCheck(http, clock, settings.metagame_url, float(settings.auth_cache_s))
     slots = Slots(settings.streams_per_account, settings.streams_total)
     branding, news = Branding(settings.branding_dir), News(settings.news_file)
-    return Desk(shelf, keys, slots, branding, news, clock)
+    return Desk(shelf, keys, slots, branding, news, clock, settings.gateway_secret)
 
 
 def open_shelf(settings: Settings) -> Shelf:

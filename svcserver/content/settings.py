@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from attrs import frozen
 
+from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import (
     Bad,
     BadSetting,
@@ -15,6 +16,7 @@ from svcserver.kernel.settings import (
     env,
     off_unless_1,
     one_of,
+    strong_secret,
     whole,
 )
 from svcserver.kernel.settings import port as port_number
@@ -75,6 +77,7 @@ class Settings:
     bind_hosts: tuple[str, ...] = env("BIND_HOST", bind_hosts, default=("127.0.0.1",))
     allow_any_bind: bool = env("CONTENT_ALLOW_ANY_BIND", off_unless_1, default=False)
     metagame_url: str = env("METAGAME_URL", base_url, default="http://127.0.0.1:61000")
+    gateway_secret: Secret | None = env("GATEWAY_SECRET", strong_secret, default=None)
     game_dir: Path = env("CONTENT_GAME_DIR", folder)
     manifest: Path | None = env("CONTENT_MANIFEST", not_a_folder, default=None)
     branding_dir: Path | None = env("CONTENT_BRANDING_DIR", folder, default=None)

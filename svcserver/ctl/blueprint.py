@@ -183,7 +183,7 @@ CITY_MAP={CITY_MAP}
 
 
 def _content(plan: Plan) -> str:
-    return f"""\
+    text = f"""\
 # Verified game files for registered players.
 PORT={plan.ports.content}
 BIND_HOST={plan.metagame_host}
@@ -191,6 +191,12 @@ METAGAME_URL=http://{plan.metagame_host}:{plan.ports.metagame}
 CONTENT_GAME_DIR={plan.folder / "game"}
 # after every change of the game's files: svcctl content manifest
 CONTENT_MANIFEST={plan.folder / "manifest.json"}
+"""
+    if plan.private:
+        return text
+    return f"""\
+{text}# the same in gateway.env
+GATEWAY_SECRET={plan.secrets.gateway.reveal()}
 """
 
 
@@ -202,7 +208,7 @@ GATEWAY_BIND={"127.0.0.1" if plan.demo else EVERYWHERE}
 GATEWAY_PORT={ports.gateway}
 GATEWAY_CERT={plan.folder / "gateway-cert.pem"}
 GATEWAY_KEY={plan.folder / "gateway-key.pem"}
-# the same in metagame.env
+# the same in metagame.env and content.env
 GATEWAY_SECRET={secrets.gateway.reveal()}
 GATEWAY_METAGAME_URL=http://127.0.0.1:{ports.metagame}
 GATEWAY_CONTENT_URL=http://127.0.0.1:{ports.content}

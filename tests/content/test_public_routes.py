@@ -13,9 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
+from twisted.web.http_headers import Headers
 
 from svcserver.content import branding, news
 from svcserver.content.manifest import body_etag
+from svcserver.kernel.secrets import Secret
+from svcserver.web.request import HttpRequest
 from tests.content.support import DeskCase, Page
 
 JPG = b"\xff\xd8\xff\xe0 picture"
@@ -62,6 +65,47 @@ class ManifestTests(PublicCase):
         head = self.page("manifest", "HEAD")
         self.assertEqual((head.status, head.body), (200, b""))
         self.assertGreater(int(head.headers["content-length"]), 100)
+
+
+class NameTests(PublicCase):
+    """Under which names this machine's browsers may read; only the secret proves the gateway."""
+
+    FORGED = ("X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Forwarded", "Via")
+
+    def status(self, host: str, peer: str = "127.0.0.1", **headers: str) -> int:
+        sent = Headers({"Host": [host]})
+        for name, value in headers.items():
+            sent.addRawHeader(name.replace("_", "-"), value)
+        said: Any = self.desk.answer(HttpRequest("GET", b"/content/v1/news", b"", sent, peer))
+        status: int = said.status
+        return status
+
+    def test_a_rebound_name_is_refused_whatever_proxy_it_claims(self) -> None:
+        for secret in (None, Secret("s" * 40)):
+            self.desk.gateway_secret = secret
+            self.assertEqual(self.status("evil.example"), 403)
+            for name in self.FORGED:
+                self.assertEqual(self.status("evil.example", **{name: "203.0.113.7"}), 403, name)
+            self.assertEqual(self.status("evil.example", X_Svc_Gateway="g" * 40), 403)
+            self.assertEqual(self.status("evil.example", X_Svc_Gateway=""), 403)
+
+    def test_the_gateway_passes_on_every_name(self) -> None:
+        self.desk.gateway_secret = Secret("s" * 40)
+        through = {"X_Svc_Gateway": "s" * 40, "X_Forwarded_For": "203.0.113.7"}
+        for host in ("play.example.org", "127.0.0.1", "203.0.113.1:443"):
+            self.assertEqual(self.status(host, **through), 200, host)
+
+    def test_addresses_and_other_machines_need_no_secret(self) -> None:
+        self.assertEqual(self.status("127.0.0.1:61002"), 200)
+        self.assertEqual(self.status("203.0.113.1:443", X_Svc_Gateway="g" * 40), 200)
+        self.assertEqual(self.status("game-host.overlay.example", peer="100.64.0.9"), 200)
+
+    def test_the_owner_is_told_once_what_is_missing(self) -> None:
+        with capturedLogs() as events:
+            for _ in range(3):
+                self.status("play.example.org", X_Svc_Gateway="g" * 40)
+        told = [one for one in events if one["log_level"].name == "warn"]
+        self.assertEqual([one["fault"] for one in told], ["not set"])
 
 
 class BrandingTests(PublicCase):

@@ -155,15 +155,24 @@ class SettingsTests(DoctorCase):
 
 class MatchingTests(DoctorCase):
     def test_secrets_that_differ(self) -> None:
-        self.plant("gateway", "GATEWAY_SECRET", hex_token(64))
-        self.finds("GATEWAY_SECRET is not the one of gateway.env", "put the same value in")
-        self.plant("gateway", "GATEWAY_SECRET", value(self.folder, "metagame", "GATEWAY_SECRET"))
+        right = value(self.folder, "gateway", "GATEWAY_SECRET")
+        for component in ("metagame", "content"):
+            self.plant(component, "GATEWAY_SECRET", hex_token(64))
+            self.finds(
+                "GATEWAY_SECRET is not the one of gateway.env",
+                f"put the same value in {component}.env",
+            )
+            self.plant(component, "GATEWAY_SECRET", right)
         self.plant("allowlist", "ALLOWLIST_SECRET", hex_token(64))
         self.finds("ALLOWLIST_SECRET is not the one of allowlist.env", "put the same value in")
 
-    def test_a_gateway_whom_the_metagame_does_not_trust(self) -> None:
-        self.drop("metagame", "GATEWAY_SECRET")
-        self.finds("GATEWAY_SECRET is not set", "copy it there from gateway.env")
+    def test_a_gateway_whom_a_service_behind_it_does_not_trust(self) -> None:
+        for component in ("metagame", "content"):
+            right = value(self.folder, component, "GATEWAY_SECRET")
+            self.drop(component, "GATEWAY_SECRET")
+            self.finds("GATEWAY_SECRET is not set", "copy it there from gateway.env")
+            path = self.folder / f"{component}.env"
+            path.write_text(f"{path.read_text()}GATEWAY_SECRET={right}\n")
 
     def test_signing_keys_of_two_pairs(self) -> None:
         self.plant("metagame", "AUTH_SIGNING_PUBKEY_B64", new_signing_keys().public)

@@ -67,6 +67,7 @@ class InitTests(SynchronousTestCase):
     def test_what_must_match_matches(self) -> None:
         metagame, gateway = self.values("metagame"), self.values("gateway")
         self.assertEqual(metagame["GATEWAY_SECRET"], gateway["GATEWAY_SECRET"])
+        self.assertEqual(self.values("content")["GATEWAY_SECRET"], gateway["GATEWAY_SECRET"])
         self.assertEqual(self.values("allowlist")["ALLOWLIST_SECRET"], gateway["ALLOWLIST_SECRET"])
         self.assertEqual(self.values("deploy")["CITY_MAP"], metagame["CITY_MAP"])
         self.assertEqual(self.values("deploy")["MY_IP"], "203.0.113.10")

@@ -25,6 +25,14 @@ def secrets(case: Case) -> Iterator[Finding]:
             "gateway",
             case.gateway.secret,
         )
+    if case.content is not None and case.gateway is not None:
+        yield from _secret(
+            "GATEWAY_SECRET",
+            "content",
+            case.content.gateway_secret,
+            "gateway",
+            case.gateway.secret,
+        )
     if case.doorkeeper is not None and case.allowlist is not None:
         yield from _secret(
             "ALLOWLIST_SECRET",

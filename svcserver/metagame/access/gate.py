@@ -57,7 +57,7 @@ class Origin:
 
     def is_local(self, request: HttpRequest) -> bool:
         """A direct caller on this machine, or one in GAMESERVER_ALLOW_FROM. Spec: 1 §5.5."""
-        if request.proxied:
+        if not request.direct:
             return False
         peer = request.peer
         return (

@@ -135,15 +135,27 @@ def test_no_rebound_name_reads_the_content_server(tmp_path: Path) -> None:
     with ExitStack() as running:
         port = free_port()
         make_manifest(game, manifest)
-        environ = {"PORT": str(port), "CONTENT_GAME_DIR": str(game)}
+        environ = {
+            "PORT": str(port),
+            "CONTENT_GAME_DIR": str(game),
+            "GATEWAY_SECRET": SECRET,
+        }
         service = Service("svc-content", tmp_path, environ, port)
         service.start()
         running.callback(service.stop)
         for path in ("/content/v1/manifest", "/content/v1/news"):
-            assert service.ask("GET", path, None, {"Host": f"evil.example:{port}"})[0] == 403
+            rebound = {"Host": f"evil.example:{port}"}
+            assert service.ask("GET", path, None, rebound)[0] == 403
+            for forged in ("X-Forwarded-For", "X-Real-IP", "Forwarded", "Via", "X-Svc-Gateway"):
+                sent = {**rebound, forged: "203.0.113.7"}
+                assert service.ask("GET", path, None, sent)[0] == 403, forged
             for name, sent in owners(port).items():
                 assert service.ask("GET", path, None, sent)[0] == 200, name
-            through = {"Host": "play.example.org", "X-Forwarded-For": "203.0.113.7"}
+            through = {
+                "Host": "play.example.org",
+                "X-Forwarded-For": "203.0.113.7",
+                "X-Svc-Gateway": SECRET,
+            }
             assert service.ask("GET", path, None, through)[0] == 200
 
 

@@ -94,6 +94,17 @@ class CallerTests(SynchronousTestCase):
         for peer in ("203.0.113.7", "127.0.0.1"):
             self.assertEqual(self.status(played, peer, Via="x"), 403)
 
+    def test_and_never_from_a_web_page(self) -> None:
+        played = Game(self)
+        for page in (
+            {"Host": "evil.example:61000"},
+            {"Host": "127.0.0.1:61000", "Origin": "http://evil.example"},
+            {"Host": "127.0.0.1:61000", "Sec-Fetch-Site": "cross-site"},
+        ):
+            self.assertEqual(self.status(played, "127.0.0.1", **page), 403, page)
+        for host in ("127.0.0.1:61000", "localhost:61000", "100.64.0.5:61000", "[::1]:61000"):
+            self.assertEqual(self.status(played, "127.0.0.1", Host=host), 200, host)
+
     def test_an_own_address_is_this_machine(self) -> None:
         origin = Origin(game.settings(), lambda address: address == "100.64.0.5")
         self.assertTrue(origin.is_local(request("100.64.0.5")))
