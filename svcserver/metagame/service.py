@@ -67,7 +67,8 @@ from svcserver.metagame.belongings.characters.store import rename_characters
 from svcserver.metagame.belongings.currency.acts import CurrencyActs
 from svcserver.metagame.belongings.currency.routes import CurrencyRoutes
 from svcserver.metagame.belongings.housekeeping import housekeeping
-from svcserver.metagame.belongings.inventory.routes import Inventory
+from svcserver.metagame.belongings.inventory.acts import InventoryActs
+from svcserver.metagame.belongings.inventory.routes import InventoryRoutes
 from svcserver.metagame.belongings.inventory.rules import Policy
 from svcserver.metagame.belongings.inventory.sizes import Size
 from svcserver.metagame.belongings.loadouts.acts import LoadoutActs
@@ -230,7 +231,7 @@ class Metagame:
         catalogue = load_catalogue(repeatable=settings.store_repeatable_tokens)
         most, thinned = settings.character_max_bytes, thin.characters if thin is not None else None
         yield CharacterRoutes(CharacterActs(self.data, now, most, thinned))
-        yield Inventory(self.policy, self.data, now, self.acting)
+        yield InventoryRoutes(InventoryActs(self.policy, self.data, now), self.acting)
         spends = CurrencyActs.of(ledger, from_inventory=settings.balance_from_inventory)
         yield CurrencyRoutes(spends)
         yield ClosedStore()

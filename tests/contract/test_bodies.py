@@ -15,8 +15,6 @@ BY_HAND = {  # rows that still take the parsed JSON as it is; one that gets a sh
     "POST /svc/api/Register",
     "POST /svc/api/RenameUser",
     "POST /svc/api/GenerateJWTForUserId",
-    "POST /inventory",
-    "POST /inventory/instanceditem",
 }
 
 

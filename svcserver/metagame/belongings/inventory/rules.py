@@ -112,7 +112,7 @@ class Done:
 def transact(
     inventory: Inventory,
     account_id: AccountId,
-    character_id: object,
+    character_id: CharacterId | None,
     deal: Transaction,
     by: By,
     policy: Policy,
@@ -146,7 +146,7 @@ def transact(
 def update_instance(
     inventory: Inventory,
     account_id: AccountId,
-    character_id: object,
+    character_id: CharacterId | None,
     item: Instance,
     by: By,
     policy: Policy,
@@ -185,7 +185,10 @@ def is_newer(held: Instance, sent: Instance) -> bool:
 
 
 def _owned(
-    inventory: Inventory, account_id: AccountId, character_id: object, transaction_id: str | None
+    inventory: Inventory,
+    account_id: AccountId,
+    character_id: CharacterId | None,
+    transaction_id: str | None,
 ) -> tuple[CharacterId, Holder]:
     if not isinstance(character_id, str) or "\0" in character_id:
         raise Forbidden("not one of this account's characters")

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from attrs import evolve, frozen
 
+from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Conflict, Forbidden, Gone, Malformed, Missing
 from svcserver.kernel.secrets import fingerprint
@@ -203,7 +204,6 @@ def grant_of(offer: Offer, purchase: Purchase, held: set[str], source: str) -> T
     """The items of the offer that are not held yet, as one inventory transaction."""
     stacked: list[Stacked] = []
     instanced: list[Instance] = []
-    sent = []
     for catalog_id, quantity in offer.items or ():
         if catalog_id in held and not offer.repeatable:
             continue
@@ -211,8 +211,7 @@ def grant_of(offer: Offer, purchase: Purchase, held: set[str], source: str) -> T
             stacked.append(Stacked(catalog_id, quantity))
         else:
             name = sha256(f"{purchase.token_hash}:{catalog_id}".encode()).hexdigest()[:32]
-            one = {"catalogId": catalog_id, "instanceId": name, "updateVersion": 0}
-            sent.append(one)
-            instanced.append(items.instance(one))
+            instanced.append(items.plain(name, catalog_id))
+    shown = [json.parse(one.body.decode()) for one in instanced]
     transaction_id = items.transaction_id(f"store:{purchase.token_hash}")
-    return Transaction(transaction_id, source, stacked, [], instanced, [], [], sent)
+    return Transaction(transaction_id, source, stacked, [], instanced, [], [], shown)

@@ -13,9 +13,9 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel.refusals import Conflict, Refusal
 from svcserver.metagame.belongings.characters import rules as characters
 from svcserver.metagame.belongings.characters.store import SqlCharacters
-from svcserver.metagame.belongings.inventory import items
 from svcserver.metagame.belongings.inventory.rules import By, Policy, is_newer, transact
 from svcserver.metagame.belongings.inventory.store import SqlInventory, inventory_of
+from tests.metagame.belongings.inventory import sent as items
 from tests.support.ledger import InstantLedger
 
 STACKS = st.lists(

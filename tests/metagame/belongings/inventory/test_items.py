@@ -10,7 +10,6 @@ from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.refusals import Forbidden, Malformed
-from svcserver.metagame.belongings.inventory import items
 from svcserver.metagame.belongings.inventory.rules import (
     By,
     Holder,
@@ -20,6 +19,7 @@ from svcserver.metagame.belongings.inventory.rules import (
     transact,
 )
 from svcserver.metagame.belongings.inventory.store import ITEM_LOG
+from tests.metagame.belongings.inventory import sent as items
 from tests.metagame.belongings.inventory.test_inventory import Case, sword
 
 NOTHING = items.transaction({})

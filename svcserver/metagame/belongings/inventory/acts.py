@@ -1,0 +1,70 @@
+"""What is done with inventories: one transaction each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import frozen
+from sqlalchemy import Connection
+from twisted.logger import Logger
+
+from svcserver.kernel.ids import AccountId, CharacterId
+from svcserver.kernel.refusals import Forbidden
+from svcserver.metagame.accounts.data import AccountData
+from svcserver.metagame.belongings.inventory import rules
+from svcserver.metagame.belongings.inventory.items import Instance, Transaction
+from svcserver.metagame.belongings.inventory.rules import By, Policy
+from svcserver.metagame.belongings.inventory.store import SqlInventory, inventory_of, owner_of
+
+log = Logger()
+MAX_SHOWN = 5  # oddities of one transaction that are logged
+
+
+@frozen
+class InventoryActs:
+    """Read and change what characters hold; ``size``: bytes as sent."""
+
+    policy: Policy
+    data: AccountData
+    now: Callable[[], float]
+
+    async def read(self, owner: AccountId, character_id: CharacterId) -> bytes:
+        """Everything that a character holds, as the wire wants it."""
+
+        def work(tx: Connection) -> bytes:
+            if owner_of(tx, character_id) != owner:
+                raise Forbidden("not one of this account's characters")
+            return inventory_of(tx, character_id)
+
+        return await self.data.read(owner, work)
+
+    async def transact(
+        self,
+        owner: AccountId,
+        character_id: CharacterId | None,
+        deal: Transaction,
+        by: By,
+        size: int,
+    ) -> bytes:
+        """One transaction; its answer."""
+
+        def work(tx: Connection) -> rules.Done:
+            kept, now = SqlInventory(tx), self.now()
+            return rules.transact(kept, owner, character_id, deal, by, self.policy, now)
+
+        done = await self.data.write(owner, size, work)
+        for oddity in done.oddities[:MAX_SHOWN]:
+            log.warn("inventory of {character}: {oddity!r}", character=character_id, oddity=oddity)
+        return done.answer
+
+    async def update(
+        self, owner: AccountId, character_id: CharacterId | None, item: Instance, by: By, size: int
+    ) -> bytes:
+        """Save one held item; the item as it is stored."""
+
+        def work(tx: Connection) -> Instance:
+            kept, now = SqlInventory(tx), self.now()
+            return rules.update_instance(kept, owner, character_id, item, by, self.policy, now)
+
+        held = await self.data.write(owner, size, work)
+        return held.body

@@ -1,0 +1,199 @@
+"""Items as they are sent and as the client reads them. Spec: 1 §2 Inventory transaction.
+
+Sent items are read strictly into values, before anything is looked up.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NotRequired, TypedDict
+
+from attrs import field, frozen
+
+from svcserver.kernel import json
+from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.shapes import (
+    Count,
+    CountOrDigits,
+    Itself,
+    Lenient,
+    TextWithNul,
+    camel_case,
+    sent_as,
+    spelled,
+    text,
+)
+from svcserver.metagame.belongings.inventory.items import (
+    Instance,
+    Removal,
+    Stacked,
+    Transaction,
+    source_of,
+    transaction_id,
+)
+
+MAX_LISTED = 20_000  # entries of all lists of one transaction
+Identifier = Annotated[str, text(1, 256)]
+
+
+@spelled(camel_case)
+@frozen
+class StackWish:
+    """So many of one kind; further keys are kept and returned as sent."""
+
+    catalog_id: Identifier
+    quantity: CountOrDigits
+    sent: Itself = field(factory=dict)
+
+    def stacked(self) -> Stacked:
+        """As a value."""
+        if len(self.sent) <= 2:
+            return Stacked(self.catalog_id, self.quantity)
+        known = ("catalogId", "quantity")
+        more = {key: one for key, one in self.sent.items() if key not in known}
+        return Stacked(self.catalog_id, self.quantity, json.dump(more))
+
+
+@spelled(camel_case)
+@frozen
+class InstanceWish:
+    """A single item; ``itemData`` is JSON text, and without it the version is 0."""
+
+    instance_id: Identifier
+    catalog_id: Identifier
+    item_data: TextWithNul | None = None
+    update_version: Count | None = None
+    sent: Itself = field(factory=dict)
+
+    def instance(self) -> Instance:
+        """As a value, kept as sent."""
+        return instance_of(
+            self.instance_id, self.catalog_id, self.item_data, self.update_version, self.sent
+        )
+
+
+@spelled(camel_case)
+@frozen
+class RemovalWish:
+    """A single item to take away; the rest of it may come along."""
+
+    instance_id: Identifier
+    update_version: Count | None = None
+    sent: Itself = field(factory=dict)
+
+
+def _listed(name: str) -> Any:
+    return field(default=None, metadata=sent_as(message=f"{name} must be a list of objects"))
+
+
+@spelled(camel_case)
+@frozen
+class TransactionWish:
+    """One transaction; a repeated ``transactionId`` changes nothing.
+
+    ``accountId`` is read from game servers alone. Lists that are missing are empty.
+    """
+
+    character_id: Lenient[str | None] = None
+    account_id: Lenient[TextWithNul | None] = None
+    transaction_id: Lenient[TextWithNul | None] = None
+    source: Lenient[TextWithNul | None] = None
+    add_instanced_items: tuple[InstanceWish, ...] | None = _listed("addInstancedItems")
+    add_stacked_items: tuple[StackWish, ...] | None = _listed("addStackedItems")
+    remove_instanced_items: tuple[RemovalWish, ...] | None = _listed("removeInstancedItems")
+    remove_stacked_items: tuple[StackWish, ...] | None = _listed("removeStackedItems")
+    save_instanced_items: tuple[InstanceWish, ...] | None = _listed("saveInstancedItems")
+
+    def transaction(self) -> Transaction:
+        """As a value; raises Malformed when too much is listed."""
+        add, save = self.add_instanced_items or (), self.save_instanced_items or ()
+        add_stacked, remove_stacked = self.add_stacked_items or (), self.remove_stacked_items or ()
+        remove = self.remove_instanced_items or ()
+        if len(add) + len(save) + len(remove) + len(add_stacked) + len(remove_stacked) > MAX_LISTED:
+            raise Malformed("too many items in one transaction")
+        return Transaction(
+            transaction_id(self.transaction_id),
+            source_of(self.source),
+            [one.stacked() for one in add_stacked],
+            [one.stacked() for one in remove_stacked],
+            [one.instance() for one in add],
+            [one.instance() for one in save],
+            [Removal(one.instance_id, one.update_version) for one in remove],
+            [one.sent for one in add],
+            [one.sent for one in remove],
+        )
+
+
+@spelled(camel_case)
+@frozen
+class ItemWish:
+    """A held item as it shall be; ``accountId`` is read from game servers alone."""
+
+    instance_id: Identifier
+    catalog_id: Identifier
+    item_data: TextWithNul | None = None
+    update_version: Count | None = 0
+    character_id: Lenient[str | None] = None
+    account_id: Lenient[TextWithNul | None] = None
+
+    def instance(self) -> Instance:
+        """As a value; further keys are not kept."""
+        kept = {
+            "catalogId": self.catalog_id,
+            "instanceId": self.instance_id,
+            "itemData": self.item_data,
+            "updateVersion": self.update_version,
+        }
+        return instance_of(
+            self.instance_id, self.catalog_id, self.item_data, self.update_version, kept
+        )
+
+
+def instance_of(
+    instance_id: str, catalog_id: str, data: str | None, version: int | None, kept: dict[str, Any]
+) -> Instance:
+    """A single item; raises Malformed for one without data that has a version."""
+    stateless = data is None
+    if stateless and version:
+        raise Malformed("an item without data has version 0")
+    version = 0 if stateless else version
+    return Instance(instance_id, catalog_id, version, stateless, json.dump(kept))
+
+
+class StackedItem(TypedDict):
+    """So many of one kind."""
+
+    catalogId: str
+    quantity: int
+
+
+class InstancedItem(TypedDict):
+    """A single item; ``itemData`` is JSON text, and without it the version is 0."""
+
+    catalogId: str
+    instanceId: str
+    itemData: NotRequired[str | None]
+    updateVersion: NotRequired[int]
+
+
+class RemovedItem(TypedDict):
+    """A single item to take away; the rest of it may come along."""
+
+    instanceId: str
+    updateVersion: NotRequired[int]
+
+
+class InventoryReply(TypedDict):
+    """Everything a character holds."""
+
+    characterId: str
+    instancedItems: list[InstancedItem]
+    stackedItems: list[StackedItem]
+
+
+class TransactionReply(TypedDict):
+    """What a transaction came to; stacks with their final totals."""
+
+    createdInstancedItems: list[InstancedItem]
+    updatedInstancedItems: list[InstancedItem]
+    updatedStackedItems: list[StackedItem]
+    removedInstancedItems: list[RemovedItem]

@@ -1,0 +1,34 @@
+"""What is sent, as the front door reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from svcserver.kernel.readers import reader
+from svcserver.metagame.belongings.inventory import items, wire
+from svcserver.metagame.belongings.inventory.items import Instance, Stacked, Transaction
+
+_identifier = reader(wire.Identifier)
+_instance, _stacked = reader(wire.InstanceWish), reader(wire.StackWish)
+_transaction = reader(wire.TransactionWish)
+source_of, transaction_id = items.source_of, items.transaction_id
+
+
+def transaction(sent: Any) -> Transaction:
+    made: Transaction = _transaction(sent).transaction()
+    return made
+
+
+def stacked(sent: Any) -> Stacked:
+    made: Stacked = _stacked(sent).stacked()
+    return made
+
+
+def instance(sent: Any) -> Instance:
+    made: Instance = _instance(sent).instance()
+    return made
+
+
+def identifier(sent: Any, name: str) -> str:
+    made: str = _identifier(sent)
+    return made
