@@ -13,6 +13,7 @@ from twisted.logger import Logger
 
 from svcserver.allowlist.entries import Entry
 from svcserver.kernel import json
+from svcserver.kernel.redaction import printable
 from svcserver.kernel.times import iso
 
 log = Logger()
@@ -99,8 +100,7 @@ class Audit:
     def refused(self, reason: str, value: Any) -> None:
         """An address that was not opened, with a harmless piece of what was sent."""
         text = value if isinstance(value, str) else type(value).__name__
-        shown = "".join(c for c in text[:_SHOWN] if c.isprintable())
-        self.write("refused", reason=reason, input=shown)
+        self.write("refused", reason=reason, input=printable(text, _SHOWN))
 
     def unauthorized(self) -> None:
         """A wrong secret; at most one line a minute."""

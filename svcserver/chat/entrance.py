@@ -9,12 +9,14 @@ from twisted.python.failure import Failure
 
 from svcserver.chat.effects import LogIn, MakeRoom, Over, Refuse
 from svcserver.chat.lockout import Lockout
+from svcserver.chat.names import printable
 from svcserver.chat.people import People
 from svcserver.chat.ports import About, BadToken, Proofs
 from svcserver.chat.readings import Readings, pause
 from svcserver.chat.session import Session
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.ids import AccountId
+from svcserver.kernel.sampling import LineSample
 
 log = Logger()
 
@@ -34,6 +36,7 @@ class Entrance:
     readings: Readings
     counters: Counters
     lockout: Lockout = field(factory=Lockout)
+    lines: LineSample = field(factory=LineSample)  # about connections that nobody has logged in on
 
     # -- login -------------------------------------------------------------
 
@@ -68,13 +71,27 @@ class Entrance:
             else:
                 self.lockout.failed(why.account, session.address, now)
         self.counters.add(Counted.FAILED_LOGINS, f"chat_{why.reason.replace('-', '_')}")
-        log.info(
-            "login refused c={number} reason={reason} uid={uid}",
-            number=session.number,
-            reason=why.reason,
-            uid=why.account,
-        )
+        if self.says(session):
+            log.info(
+                "login refused c={number} reason={reason} uid={uid}{omitted}",
+                number=session.number,
+                reason=why.reason,
+                uid=printable(why.account),
+                omitted=self.omitted_words(),
+            )
         session.refuse(why)
+
+    def says(self, session: Session) -> bool:
+        """Whether a line about a stranger's connection is written: some of a flood are."""
+        kept = self.lines.keeps(session.network, session.seconds())
+        if not kept:
+            self.counters.add(Counted.DROPPED_LOG_LINES, "chat_refusals")
+        return kept
+
+    def omitted_words(self) -> str:
+        """How many lines were left out since it was last said, for the end of a line."""
+        count = self.lines.say_omitted()
+        return f" omitted={count}" if count else ""
 
     def _finish(self, session: Session, account: AccountId, found: About | Refuse | None) -> None:
         if found is None:
@@ -113,8 +130,8 @@ class Entrance:
             "bound c={number} uid={uid} resource={resource} domain={domain} sessions={count}",
             number=session.number,
             uid=session.account,
-            resource=session.resource,
-            domain=session.domain,
+            resource=printable(session.resource),
+            domain=printable(session.domain),
             count=len(sessions),
         )
         for one in sessions:

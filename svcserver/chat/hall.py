@@ -158,12 +158,14 @@ class Hall:
             self._act,
         )
         self._sessions[session.number] = session
-        log.info(
-            "connect c={number} from={address} via={via}",
-            number=session.number,
-            address=address or "127.0.0.1",
-            via="gateway" if address else "direct",
-        )
+        if self.entrance.says(session):
+            log.info(
+                "connect c={number} from={address} via={via}{omitted}",
+                number=session.number,
+                address=address or "127.0.0.1",
+                via="gateway" if address else "direct",
+                omitted=self.entrance.omitted_words(),
+            )
         return session
 
     def _act(self, session: Session, effect: Effect) -> None:
@@ -173,13 +175,14 @@ class Hall:
         self.seating.leave_all(session, "replaced" if over.reason == "replaced" else "disconnect")
         if over.was_bound and over.reason != "shutdown":
             self.presences.withdraw(session)
-        log.info(
-            "closed c={number} uid={uid} reason={reason} after={after}s",
-            number=session.number,
-            uid=session.account,
-            reason=over.reason,
-            after=int(self.seconds() - session.since),
-        )
+        if session.account or self.entrance.says(session):
+            log.info(
+                "closed c={number} uid={uid} reason={reason} after={after}s",
+                number=session.number,
+                uid=session.account,
+                reason=over.reason,
+                after=int(self.seconds() - session.since),
+            )
         self._sessions.pop(session.number, None)
         self.entrance.left(session, over)
 

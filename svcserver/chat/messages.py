@@ -7,7 +7,7 @@ from twisted.logger import Logger
 
 from svcserver.chat import stanza
 from svcserver.chat.effects import Say, Whisper
-from svcserver.chat.names import room_of, shown, split_address
+from svcserver.chat.names import printable, room_of, split_address
 from svcserver.chat.people import People
 from svcserver.chat.readings import Readings
 from svcserver.chat.requests import MAX_ID
@@ -141,7 +141,7 @@ def _log_whisper(session: Session, said: Stanza, outcome: str) -> None:
     log.info(
         "whisper from={uid} to={to} len={length} {outcome}",
         uid=session.account,
-        to=shown(split_address(said.get("to"))[0]),
+        to=printable(split_address(said.get("to"))[0]),
         length=len(body.text) if body is not None else 0,
         outcome=outcome,
     )

@@ -9,9 +9,11 @@ from attrs import frozen
 
 from svcserver.chat.kinds import KINDS
 from svcserver.kernel.ids import AccountId
+from svcserver.kernel.redaction import printable as _printable
 
 MAX_RESOURCE = 256  # characters
 MAX_NICKNAME = 1023  # bytes
+MAX_LOGGED = 80  # characters of a name in a log line
 NAMELESS = "InvalidMCPUser"  # what the client calls itself before it knows its name
 
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62})(?:\.[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}))*\.?)"
@@ -46,9 +48,9 @@ def is_resource(text: str) -> bool:
     return 0 < len(text) <= MAX_RESOURCE and text.isprintable()
 
 
-def shown(text: str) -> str:
+def printable(text: str) -> str:
     """What a stranger sent, as a log line may hold it."""
-    return "".join(one if one.isprintable() else "?" for one in text[:80])
+    return _printable(text, MAX_LOGGED)
 
 
 def split_address(text: str) -> tuple[str, str, str]:

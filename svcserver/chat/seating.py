@@ -12,8 +12,8 @@ from svcserver.chat.names import (
     MAX_NICKNAME,
     Room,
     nickname_fault,
+    printable,
     room_of,
-    shown,
     split_address,
 )
 from svcserver.chat.people import People, Person
@@ -95,7 +95,7 @@ class Seating:
             "join room={room} uid={uid} name={name} occupants={count}",
             room=room.address,
             uid=session.account,
-            name=shown(nick.partition(":")[0]),
+            name=printable(nick.partition(":")[0]),
             count=len(self.rooms.occupants(room.key)),
         )
 
@@ -174,7 +174,7 @@ def _refuse(session: Session, address: str, nick: str, reason: str) -> None:
         session.refusals_logged[about] = now
         log.info(
             "join refused room={room} uid={uid} reason={reason}",
-            room=shown(address),
+            room=printable(address),
             uid=session.account,
             reason=reason,
         )

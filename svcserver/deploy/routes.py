@@ -11,11 +11,13 @@ from svcserver.deploy import wire
 from svcserver.deploy.fleet import NoCapacity
 from svcserver.deploy.hunts import Unlaunchable
 from svcserver.deploy.supervisor import Supervisor
+from svcserver.kernel.redaction import printable
 from svcserver.web.routes import Access, Answer, Call, Routes
 
 log = Logger()
 
 RETRY_S = "10"
+MAX_LOGGED = 256  # characters of a launch's arguments in the log
 MAX_JSON = 100 * 1024  # bytes of a body
 
 
@@ -40,7 +42,7 @@ class Deploy:
             "Handling matchmaking GameMode={mode} HuntId={hunt} GameArgs={args}",
             mode=wish.game_mode,
             hunt=wish.hunt_id,
-            args=wish.game_args[:256],
+            args=printable(wish.game_args, MAX_LOGGED),
         )
         try:
             server = await self.supervisor.hand_out(wish)

@@ -49,6 +49,14 @@ def redact(text: str) -> str:
     return text
 
 
+def printable(text: str, longest: int = LONGEST) -> str:
+    """What a stranger wrote, for a log line: printable, cut, and without secrets of ours.
+
+    Unlike ``shown`` it keeps long runs of letters and digits: rooms and maps have such names.
+    """
+    return "".join(one if one.isprintable() else "?" for one in redact(text[:_SCAN])[:longest])
+
+
 def shown(raw: bytes) -> str:
     """A request's target or user agent for a log line: printable ASCII, without secrets.
 

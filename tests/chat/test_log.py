@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.chat.settings import Settings
 from svcserver.chat.stanza import parse
 from svcserver.chat.trace import outline
+from svcserver.kernel.counters import Counted
 from svcserver.kernel.signals import Blocked
 from tests.chat.town import DOMAIN, Client, Town, account, resource
 
@@ -54,6 +55,28 @@ class LogTests(SynchronousTestCase):
         refused = [line for line in self.lines if line.startswith("join refused")]
         self.assertEqual(len(refused), 2)
         self.assertIn("room=" + "x" * 80 + " uid=", refused[1])
+
+    def test_a_flood_of_bad_logins_has_some_lines_and_the_next_counts_the_rest(self) -> None:
+        town = Town()
+        for number in range(500):
+            stranger = town.connect(1, address=f"203.0.{number % 250}.9")
+            stranger.open()
+            stranger.auth("expired")
+            stranger.session.lost()
+        flood, dropped = len(self.lines), Counted.DROPPED_LOG_LINES
+        self.assertLess(flood, 450)
+        self.assertEqual(town.hall.counters.by_reason(dropped), {"chat_refusals": 1500 - flood})
+        town.pass_time(60)
+        friend = town.connect(2, address="198.51.100.7").log_in()
+        self.assertIn(f"via=gateway omitted={1500 - flood}", "\n".join(self.lines))
+        friend.session.lost()
+        self.assertIn(f"uid={account(2)} reason=socket", self.lines[-1])
+
+    def test_a_login_in_a_name_that_holds_a_secret_shows_none(self) -> None:
+        stranger = Town().connect(1)
+        stranger.open()
+        stranger.auth("expired", who="UUK_" + "0a" * 20)
+        self.assertIn("login refused c=1 reason=expired uid=<key>", self.lines)
 
     def test_why_a_room_was_left_is_named(self) -> None:
         town = Town()

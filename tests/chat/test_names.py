@@ -10,8 +10,8 @@ from svcserver.chat.names import (
     is_domain,
     is_resource,
     nickname_fault,
+    printable,
     room_of,
-    shown,
     split_address,
 )
 
@@ -110,8 +110,9 @@ class AddressTests(SynchronousTestCase):
         self.assertFalse(is_domain(f"{longest}b.b"))
 
     def test_what_a_log_shows_is_printable_and_short(self) -> None:
-        self.assertEqual(shown("a\x1b[2J\nb"), "a?[2J?b")
-        self.assertEqual(len(shown("x" * 500)), 80)
+        self.assertEqual(printable("a\x1b[2J\nb"), "a?[2J?b")
+        self.assertEqual(len(printable("x" * 500)), 80)
+        self.assertEqual(printable("UUK_" + "0a" * 20 + "@muc.a"), "<key>@muc.a")
 
     def test_resources_are_printable_and_bounded(self) -> None:
         self.assertTrue(is_resource("x" * 256))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.kernel.redaction import LONGEST, redact, shown
+from svcserver.kernel.redaction import LONGEST, printable, redact, shown
 
 JWT = b"eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl"
 ACCOUNT = b"UID-0b9f6f0e-1f5b-4a3e-9d7e-0123456789ab"
@@ -30,6 +30,12 @@ class RedactionTests(SynchronousTestCase):
             (b"/plain/path-with.words", "/plain/path-with.words"),
         ):
             self.assertEqual(shown(raw), text)
+
+    def test_a_strangers_words_are_printable_cut_and_without_secrets(self) -> None:
+        text = JWT.decode()
+        self.assertEqual(printable(f"/Game/Maps/{text}?a=\x1b[2J\n"), "/Game/Maps/<token>?a=?[2J?")
+        self.assertEqual(printable(ACCOUNT.decode() + text, 9), "UID-0b9f6")
+        self.assertNotIn("UUK", printable("x" * 50 + "UUK_" + "0a" * 20, 60))
 
     def test_long_ones_are_cut(self) -> None:
         self.assertEqual(shown(b"/" + b"a/" * 9_999), ("/" + "a/" * 200)[:LONGEST] + "...")
