@@ -1,14 +1,13 @@
 """A route is data: everything the front door must know of a route hangs on its row.
 
-    class Notes:
+    class NoteRoutes:
         routes = Routes(coded)
 
-        @routes.row("PUT", "/note", access=Access.PLAYER, body=SaveNote, reply=NoteReply)
-        async def save(self, call: Call) -> Answer: ...
+        @routes.row("PUT", "/note", access=Access.PLAYER, body=NoteSave, reply=Note)
+        async def save(self, call: Call[NoteSave]) -> Answer: ...
 
 The front door (``web.front``) binds the rows; the gate reads access and marks; HEAD,
-letter case, trailing slash, redaction, the routes page of the docs and the OpenAPI
-file all follow from the row.
+letter case, trailing slash, redaction and the OpenAPI document all follow from the row.
 """
 
 from __future__ import annotations
@@ -117,7 +116,7 @@ class Row:
     refuse: Refuse
     body: Any = None
     when: Callable[[Any], bool] | None = None
-    own: bool = False  # a player token reads only its own <user_id>
+    own: bool = False  # with real progression a player token names only its own <user_id>
     real_only: bool = False  # exists only for accounts with real progression
     game_server: bool = False  # with real progression only a game server may write
     reply: Any = None  # the type of the success body, for OpenAPI and the docs

@@ -29,7 +29,7 @@ SECTIONS: dict[str, tuple[type[Any], ...]] = {
     "Launcher relay": (Relay,),
     "Stack": (Stack,),
 }
-NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|PORT|CHAT|STORE|GUILDS")
+NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
 
 
 def rows() -> dict[str, dict[str, str]]:

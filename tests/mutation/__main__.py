@@ -28,8 +28,10 @@ def main() -> None:
     phases = (Phase.explicit, Phase.generate)
     settings.register_profile(PROFILE, derandomize=True, database=None, phases=phases)
     settings.load_profile(PROFILE)
-    target = Target(Path(asked.file), asked.tests)
+    target = Target(Path(asked.file), asked.tests or targets().get(asked.file, []))
     cases = load(target.folders)
+    if not target.folders:
+        raise SystemExit(f"mutation: no tests are known of {asked.file}; name them with --tests")
     chosen = _sample(mutants_of(target.source), asked.most, asked.seed)
     health = healthy(target, cases)
     if judge(target, cases, health, None) != SURVIVED:

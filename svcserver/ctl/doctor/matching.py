@@ -1,4 +1,4 @@
-"""What two settings must agree on."""
+"""What settings must agree on, with each other and with this machine."""
 
 from __future__ import annotations
 

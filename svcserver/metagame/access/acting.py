@@ -70,7 +70,10 @@ class Acting:
 
 
 def check_owner(row: Row, caller: Caller, named: AccountId) -> None:
-    """Raises Forbidden for the rows ``own`` and ``game server``, as real progression has them."""
+    """Raises Forbidden where the marks ``own`` and ``game server`` forbid it.
+
+    Only for a named account with real progression: the gate asks that first.
+    """
     if caller.game_server:
         return
     if row.game_server or (row.own and caller.account != named):
