@@ -12,11 +12,14 @@ import re
 import socket
 from collections.abc import Sequence
 from functools import lru_cache
+from pathlib import Path
 
 LOOPBACK_HOST = re.compile(rb"(?:127\.0\.0\.1|localhost|\[::1\])(?::[0-9]{1,5})?", re.I)
 LOOPBACK_ORIGIN = re.compile(rb"https?://" + LOOPBACK_HOST.pattern, re.I)
 _HOST = re.compile(r"(?:\[(?P<six>[0-9a-f:.]+)\]|(?P<name>[^\[\]:/@?#\s]+))(?::[0-9]{1,5})?")
 _LOCAL_NAMES = frozenset(["localhost"])
+HOSTS_FILE = Path("/etc/hosts")
+LONGEST_HOSTS_FILE = 64 * 1024  # bytes that are looked at
 
 
 def foreign(
@@ -60,7 +63,8 @@ def names_this_machine(host: bytes) -> bool:
     """Whether a Host field can only mean this machine.
 
     Any address does: a page's own name may be pointed anywhere, but an address is no name. Of
-    names only those that nobody else can have: localhost and the machine's own.
+    names only those that nobody else can have: localhost, the machine's own, and the aliases
+    of its own name in /etc/hosts.
     """
     found = _HOST.fullmatch(host.decode("latin-1").lower())
     if found is None:
@@ -71,9 +75,28 @@ def names_this_machine(host: bytes) -> bool:
 
 @lru_cache(maxsize=1)
 def own_names() -> frozenset[str]:
-    """What this machine calls itself."""
+    """What this machine calls itself, read once."""
     name = socket.gethostname().lower()
-    return frozenset([name, name + ".local"]) if name else frozenset()
+    try:
+        with HOSTS_FILE.open("rb") as file:
+            text = file.read(LONGEST_HOSTS_FILE).decode("utf-8", "replace")
+    except OSError:  # not every system has the file there
+        text = ""
+    return frozenset([name, name + ".local", *aliases(name, text)]) if name else frozenset()
+
+
+def aliases(name: str, hosts_file: str) -> frozenset[str]:
+    """The other names that a hosts file gives this machine, such as ``name.example.org``.
+
+    Only lines with the machine's name count: the file may also point strangers' names at
+    127.0.0.1 in order to block them.
+    """
+    found: set[str] = set()
+    for line in hosts_file.lower().splitlines():
+        _, *names = line.partition("#")[0].split() or [""]
+        if name in names and name not in _LOCAL_NAMES:
+            found.update(names)
+    return frozenset(found)
 
 
 def _is_address(text: str) -> bool:

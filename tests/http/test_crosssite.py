@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+import tempfile
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -126,6 +128,36 @@ class LoopbackTests(SynchronousTestCase):
             self.assertTrue(is_loopback(peer), peer)
         for peer in ("10.0.0.1", "::2", "", "localhost", "127.0.0.1.evil", "::ffff:10.0.0.1"):
             self.assertFalse(is_loopback(peer), peer)
+
+    def test_a_hosts_file_gives_the_machine_further_names(self) -> None:
+        text = (
+            "127.0.0.1 localhost # my-host evil.example\n"
+            "127.0.1.1\tMy-Host.Example.org my-host\n"
+            "# 127.0.0.1 my-host commented.example\n"
+            "127.0.0.1 blocked.example\n"
+            "100.64.0.7 my-host my-host.overlay.example\n\n127.0.0.1\n"
+        )
+        wanted = {"my-host", "my-host.example.org", "my-host.overlay.example"}
+        self.assertEqual(crosssite.aliases("my-host", text), wanted)
+        self.assertEqual(crosssite.aliases("other", text), frozenset())
+        blocking = "127.0.0.1 localhost blocked.example\n"
+        self.assertEqual(crosssite.aliases("localhost", blocking), frozenset())
+
+    def test_what_the_hosts_file_says_passes(self) -> None:
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        hosts = folder / "hosts"
+        hosts.write_bytes(b"127.0.1.1 my-host.example.org my-host \xff\n127.0.0.1 evil.example\n")
+        self.patch(crosssite.socket, "gethostname", lambda: "My-Host")
+        for one in (crosssite.own_names, names_this_machine):
+            one.cache_clear()
+            self.addCleanup(one.cache_clear)
+        for file, passes in ((folder / "none", False), (hosts, True)):
+            self.patch(crosssite, "HOSTS_FILE", file)
+            crosssite.own_names.cache_clear()
+            names_this_machine.cache_clear()
+            self.assertEqual(names_this_machine(b"my-host.example.org:61000"), passes)
+            self.assertTrue(names_this_machine(b"my-host.local"))
+            self.assertFalse(names_this_machine(b"evil.example"))
 
     def test_a_machine_has_a_name(self) -> None:
         for name in crosssite.own_names():

@@ -14,7 +14,7 @@ from svcserver.metagame.access.attempts import TRIES, TRIES_S
 from svcserver.metagame.access.gate import GAME_SERVER_KEY, Origin, is_own_address
 from svcserver.web.front import UNPROVEN_BODY
 from svcserver.web.request import HttpRequest
-from svcserver.web.routes import Answer
+from svcserver.web.routes import Access, Answer
 from tests.support import game
 from tests.support.browser import Page
 from tests.support.game import Game
@@ -104,6 +104,14 @@ class CallerTests(SynchronousTestCase):
             self.assertEqual(self.status(played, "127.0.0.1", **page), 403, page)
         for host in ("127.0.0.1:61000", "localhost:61000", "100.64.0.5:61000", "[::1]:61000"):
             self.assertEqual(self.status(played, "127.0.0.1", Host=host), 200, host)
+
+    def test_without_any_key_the_place_opens_only_the_owners_page(self) -> None:
+        """Host is not checked for callers on other addresses than loopback: what a page under
+        a name that was pointed at BIND_HOST could then read are the page's own public files.
+        """
+        rows = Game(self).door.rows
+        opened = {row.path for row in rows if row.access is Access.DIRECT}
+        self.assertEqual(opened, {"/svc/dashboard", "/svc/dashboard/<file>"})
 
     def test_an_own_address_is_this_machine(self) -> None:
         origin = Origin(game.settings(), lambda address: address == "100.64.0.5")
