@@ -7,12 +7,14 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel import json
 from svcserver.kernel.readers import reader
-from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.refusals import Conflict, Malformed
 from svcserver.metagame.achievements.bounties.rules import NO_DRAFT, Bounty, in_order, update
 from svcserver.metagame.achievements.bounties.wire import BountyIds, BountyUpdate
 
 read_update = reader(BountyUpdate)
+STAMP = {"drafted_timestamp": "now"}
 
 
 def read_ids(body: Any) -> list[str]:
@@ -108,3 +110,31 @@ class BoardTests(SynchronousTestCase):
         self.assertEqual(read_ids({"bounty_ids": ["A", 5, "", "B"]}), ["A", "B"])
         for body in ([], "A", None, {}, {"bounty_ids": "A"}):
             self.assertRaises(Malformed, read_ids, body)
+
+
+class BoundTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.board = Board()
+        self.full = len(json.dump([{"bounty_id": one} | STAMP for one in "AB"]))
+
+    def send(self, most: int, *ids: str, draft: Any = None) -> None:
+        sent = read_update({"bounties": [{"bounty_id": one} for one in ids]})
+        wanted = [one.bounty("now") for one in sent.bounties]
+        update(self.board, "UID-a", wanted, draft, [], most)
+
+    def test_a_board_is_full_at_its_bound_and_a_refusal_changes_nothing(self) -> None:
+        self.send(self.full, "A", "B")
+        self.assertRaises(Conflict, self.send, self.full, "C")
+        self.assertEqual(sorted(self.board.kept), ["A", "B"])
+
+    def test_a_board_over_a_bound_that_was_lowered_may_stay_as_large(self) -> None:
+        self.send(self.full, "A", "B")
+        self.send(self.full - 1, "A")
+        self.assertRaises(Conflict, self.send, self.full - 1, "C")
+
+    def test_a_draft_is_bounded_too(self) -> None:
+        draft = {"gold_count": 1}
+        size = len(json.dump(draft))
+        self.send(size, draft=draft)
+        self.assertEqual(self.board.draft, draft)
+        self.assertRaises(Conflict, self.send, size - 1, draft=draft)
