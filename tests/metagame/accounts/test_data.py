@@ -1,0 +1,34 @@
+"""The way to what one account has stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.defer import Deferred, succeed
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.metagame.accounts.allowance import Allowance
+from svcserver.metagame.accounts.data import LARGE, AccountData
+
+
+@define
+class Noting:
+    """A ledger that notes whose turn each write takes."""
+
+    turns: list[str | None] = field(factory=list)
+
+    def write(self, work: Any, turn: str | None = None) -> Deferred[Any]:
+        self.turns.append(turn)
+        return succeed(None)
+
+
+class DataTests(SynchronousTestCase):
+    def test_writes_of_one_account_take_turns_in_the_database(self) -> None:
+        ledger: Any = Noting()
+        data = AccountData(ledger, Allowance(0, lambda: 0.0))
+        for size in (0, LARGE + 1):
+            self.successResultOf(
+                Deferred.fromCoroutine(data.write("UID-ann", size, lambda tx: None))
+            )
+        self.assertEqual(ledger.turns, ["UID-ann", "UID-ann"])
