@@ -19,7 +19,6 @@ LIFETIME_S = 86_400
 MAX_KNOWN = 16_384
 MAX_ACCOUNT_ID = 64  # characters, as in the database
 MAX_TOKEN = 4_096  # characters; ours have about 650
-MAX_AHEAD_S = 3_600.0  # by which the clock of who ended the sessions may be ahead of ours
 _SIGNER = jwt.PyJWS()  # ``jwt.encode`` is the same with the standard library's slower JSON
 
 
@@ -63,6 +62,7 @@ class Tokens:
         if self.keys.private is None:
             raise CannotSign("AUTH_SIGNING_PRIVKEY_B64 holds no usable key")
         issued_at = self._issued_at(account_id, self.now() if asked_at is None else asked_at)
+        self.epochs.signed(account_id, issued_at)
         claims = {
             "userId": account_id,
             "iat": issued_at,
@@ -78,9 +78,11 @@ class Tokens:
         )
 
     def _issued_at(self, account_id: AccountId, at: float) -> int:
-        """Now, but never just before the account's epoch: a login in that second works."""
-        not_before = self.epochs.not_before(account_id)
-        return not_before if at < not_before <= at + MAX_AHEAD_S else int(at)
+        """Now, but never before the account's epoch: a fresh login counts.
+
+        The clock of who ended the sessions may be ahead of ours.
+        """
+        return max(int(at), self.epochs.not_before(account_id))
 
     def verify(self, token: str) -> AccountId:
         """The account the token speaks for; raises InvalidToken.

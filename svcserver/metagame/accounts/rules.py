@@ -138,12 +138,13 @@ def end_sessions(roster: Roster, account_id: AccountId, at: float) -> int:
     """Every token of the account issued until ``at`` is void; from when on they count again.
 
     That is the next whole second, as tokens carry whole seconds: one from the second of
-    ``at`` may be an old one.
+    ``at`` may be an old one. It moves on each time, since ``at`` may come from a clock that is
+    behind: others notice by that.
     """
     account = roster.find(account_id)
     if account is None:
         raise Missing("no such account", code="not_found")
-    not_before = max(account.tokens_not_before, int(at) + 1)
+    not_before = max(account.tokens_not_before, int(at)) + 1
     roster.set_not_before(account.id, not_before)
     return not_before
 

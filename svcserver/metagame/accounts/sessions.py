@@ -7,6 +7,7 @@ what they ended has ended here within a second.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from attrs import frozen
 from sqlalchemy import Connection
@@ -51,14 +52,23 @@ class Sessions:
         self.epochs.stored(self._stored(tx), self.epochs.learned)
 
     def refresh(self) -> Deferred[None]:
-        """Learn what others have written."""
+        """Learn what others have written; set right what they wrote by a clock behind ours."""
+        return Deferred.fromCoroutine(self._refresh())
+
+    async def _refresh(self) -> None:
         learned = self.epochs.learned
-        reading = self.ledger.read(self._stored)
-        return reading.addCallback(lambda found: self.epochs.stored(found, learned))
+        self.epochs.stored(await self.ledger.read(self._stored), learned)
+        for account_id, (stored, ours) in self.epochs.behind().items():
+            if await self.ledger.write(partial(_move, account_id, stored, ours)):
+                self.epochs.caught_up(account_id, ours)
 
     def _stored(self, tx: Connection) -> dict[AccountId, int]:
         """A token that is older than these has expired."""
         return SqlAccounts(tx).epochs(int(self.now()) - LIFETIME_S)
+
+
+def _move(account_id: AccountId, stored: int, ours: int, tx: Connection) -> bool:
+    return SqlAccounts(tx).move_not_before(account_id, stored, ours)
 
 
 def session_watch(sessions: Sessions, clock: IReactorTime) -> Every:

@@ -103,6 +103,14 @@ _SET_NOT_BEFORE = (
     .where(ACCOUNTS.c.id == bindparam("account_id"))
     .values(tokens_not_before=bindparam("since"))
 )
+_MOVE_NOT_BEFORE = (
+    update(ACCOUNTS)
+    .where(
+        ACCOUNTS.c.id == bindparam("account_id"),
+        ACCOUNTS.c.tokens_not_before == bindparam("before"),
+    )
+    .values(tokens_not_before=bindparam("after"))
+)
 _EPOCHS = select(ACCOUNTS.c.id, ACCOUNTS.c.tokens_not_before).where(
     ACCOUNTS.c.tokens_not_before > bindparam("since")
 )
@@ -209,6 +217,11 @@ class SqlAccounts:
     def set_not_before(self, account_id: AccountId, not_before: int) -> None:
         """Refuse the account's tokens that were issued earlier."""
         self.tx.execute(_SET_NOT_BEFORE, {"account_id": account_id, "since": not_before})
+
+    def move_not_before(self, account_id: AccountId, before: int, after: int) -> bool:
+        """As ``set_not_before``, unless another has set it meanwhile; whether it is ``after``."""
+        sent = {"account_id": account_id, "before": before, "after": after}
+        return self.tx.execute(_MOVE_NOT_BEFORE, sent).rowcount == 1
 
     def epochs(self, since: int) -> dict[AccountId, int]:
         """From when on tokens count, for accounts where that is later than ``since``."""

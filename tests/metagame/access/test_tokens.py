@@ -70,9 +70,18 @@ class EpochTests(TokenCase):
         stale = other.sign(ANN, asked_at)
         self.refused(stale)
 
-    def test_an_epoch_far_ahead_locks_out(self) -> None:
+    def test_an_epoch_of_a_clock_far_ahead_locks_nobody_out(self) -> None:
+        before = self.tokens.sign(ANN)
         self.tokens.epochs.learn(ANN, int(START) + 90_000)
-        self.refused(self.tokens.sign(ANN))
+        self.refused(before)
+        self.assertEqual(self.tokens.verify(self.tokens.sign(ANN)), ANN)
+
+    def test_an_epoch_of_a_clock_far_behind_ends_what_was_signed_here(self) -> None:
+        stolen, bob = self.tokens.sign(ANN), self.tokens.sign(BOB)
+        self.tokens.epochs.learn(ANN, int(START) - 5_000)
+        self.refused(stolen)
+        self.assertEqual(self.tokens.verify(self.tokens.sign(ANN)), ANN)
+        self.assertEqual(self.tokens.verify(bob), BOB)
 
     def test_without_iat_a_token_is_older_than_every_epoch(self) -> None:
         bare = self.signed(iat=None)
@@ -120,6 +129,29 @@ class KeepingEpochsTests(SynchronousTestCase):
         self.epochs.learn(ANN, 10)
         self.epochs.stored({BOB: 7}, began)
         self.assertEqual((self.epochs.not_before(ANN), self.epochs.not_before(BOB)), (10, 7))
+
+    def test_what_was_signed_here_is_older_than_the_news(self) -> None:
+        self.epochs.signed(ANN, 50)
+        self.epochs.learn(ANN, 10)
+        self.assertEqual((self.epochs.not_before(ANN), self.epochs.behind()), (51, {ANN: (10, 51)}))
+        self.epochs.signed(ANN, 51)
+        self.epochs.learn(ANN, 10)
+        self.assertEqual(self.epochs.not_before(ANN), 51)
+        self.epochs.learn(ANN, 11)  # again, by the same clock
+        self.assertEqual(self.epochs.not_before(ANN), 52)
+        self.epochs.caught_up(ANN, 52)
+        self.assertEqual((self.epochs.not_before(ANN), self.epochs.behind()), (52, {}))
+        self.epochs.stored({ANN: 52}, self.epochs.learned)
+        self.assertEqual(self.epochs.not_before(ANN), 52)
+
+    def test_who_signed_too_long_ago_to_remember_counts_as_the_latest_of_those(self) -> None:
+        self.epochs.max_signed = 2
+        for account_id, at in ((ANN, 50), (BOB, 60), ("UID-carl", 70)):
+            self.epochs.signed(account_id, at)
+        self.epochs.learn(ANN, 10)
+        self.epochs.learn("UID-carl", 10)
+        found = [self.epochs.not_before(one) for one in (ANN, "UID-carl")]
+        self.assertEqual(found, [61, 71])
 
 
 class KeyTests(TokenCase):
