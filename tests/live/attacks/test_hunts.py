@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +29,14 @@ TUTORIAL = {
     "gameArgs": "/Game/Maps/islands/1705/dia_moss_triforce?MaxPlayers=1?MonsterClass=",
     "playerHuntId": "",
 }
+CITY = {"gameMode": "CITY", "gameArgs": "", "playerHuntId": ""}
+HUNT = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": "CR19_PlayerHunt_Patrol_Flame"}
+COOLDOWN_S = 1
 ASKS = 6  # as many as there are hunt ports
 
 
 @contextmanager
-def host(folder: Path) -> Iterator[tuple[Service, Service]]:
+def host(folder: Path, cooldown_s: int = 60) -> Iterator[tuple[Service, Service]]:
     """A metagame, and the deploy server it asks."""
     with (
         deploy(folder, SECONDS_TO_WAIT_BETWEEN_GAMESERVER_STARTUP="0") as games,
@@ -39,6 +44,7 @@ def host(folder: Path) -> Iterator[tuple[Service, Service]]:
             folder,
             MATCHMAKING_MODE="DEPLOYSERVER",
             DEPLOYSERVER_URL=f"127.0.0.1:{games.port}",
+            MATCHMAKING_LAUNCH_COOLDOWN_S=str(cooldown_s),
         ) as players,
     ):
         yield players, games
@@ -78,8 +84,44 @@ def test_saying_one_is_in_the_city_starts_no_second_one_either(tmp_path: Path) -
         greedy = register(players, "greedy")
         for _ in range(ASKS):
             join(players, greedy, TUTORIAL)
-            join(players, greedy, {"gameMode": "CITY", "gameArgs": "", "playerHuntId": ""})
+            join(players, greedy, CITY)
         assert len(hunts(games)) == 1
+
+
+def ask_again(players: Service, everyone: list[dict[str, str]]) -> None:
+    """Each says they are in the city, and asks for a tutorial of their own when they may."""
+    for player in everyone:
+        join(players, player, CITY)
+        players.ask("POST", "/heartbeat", {"map": "a_01_persistent"}, bearer(player))
+    time.sleep(COOLDOWN_S * 1.2)
+    for player in everyone:
+        join(players, player, TUTORIAL)
+        place(players, player)
+
+
+def test_three_players_have_three_game_servers_after_the_cooldown_too(tmp_path: Path) -> None:
+    with host(tmp_path, COOLDOWN_S) as (players, games):
+        three = [register(players, f"greedy_{n}") for n in range(3)]
+        for _ in range(3):
+            ask_again(players, three)
+        assert len(eventually(lambda: hunts(games))) == 3
+
+
+def test_a_party_has_no_more_of_them_than_it_has_members(tmp_path: Path) -> None:
+    with host(tmp_path, COOLDOWN_S) as (players, games):
+        leader, *members = three = [register(players, f"greedy_{n}") for n in range(3)]
+        party = [orjson.loads(players.ask("POST", "/party", {}, bearer(one))[1]) for one in three]
+        for one in members:
+            invite = {"recipientPlayerId": one["id"]}
+            assert players.ask("PUT", "/party/invite", invite, bearer(leader))[0] == 200
+            path = f"/party/invite/accept/{party[0]['partyId']}"
+            assert players.ask("PUT", path, {}, bearer(one))[0] == 200
+        join(players, leader, HUNT)
+        assert len({eventually(partial(place, players, one)) for one in three}) == 1
+        assert len(hunts(games)) == 1
+        for _ in range(3):
+            ask_again(players, three)
+        assert 1 <= len(hunts(games)) <= 3
 
 
 def test_a_hunt_that_has_ended_makes_room_for_the_next_at_once(tmp_path: Path) -> None:

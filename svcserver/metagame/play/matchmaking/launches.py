@@ -1,9 +1,16 @@
 """How many game servers one player or one party may start. Spec: 1 §4 Matchmaking.
 
 A hunt or a tutorial takes a port of its own until its server ends by itself, up to a minute after
-the last player has left. So an account has one launch that counts as its own, for as long as its
-server runs and at least ``cooldown_s`` have not passed, and never more than two servers at once:
-the one it plays on and the one it came from.
+the last player has left. So every running server is counted for at least one account, and an
+account that one is counted for starts no other, however long it runs: N accounts have N servers.
+
+A launch is counted for those of its players who had none counted. Whoever asks for the city or the
+dojo has left it, and it is counted for the others; for the last of them until it has ended. That
+rests on nothing a client says of itself: who says they left and stays gains no server by it.
+
+One exception keeps a player from being held up by another: a server that still runs ``EMPTY_S``
+after its last player left has somebody on it, and if it was launched for several, it is not known
+who; that player may start a second one then. Nobody who is on two running servers starts a third.
 """
 
 from __future__ import annotations
@@ -17,6 +24,7 @@ from svcserver.kernel.ids import AccountId
 from svcserver.metagame.play.matchmaking.matches import Match, Server, State
 
 AT_ONCE = 2
+EMPTY_S = 120.0  # an empty game server ends within a minute
 FORGET_S = 3600.0
 MAX_HOLDERS = 100_000
 
@@ -31,13 +39,13 @@ class Launches:
     )
     _on: dict[Server, Match] = field(factory=dict, init=False)
 
-    def begun(self, match: Match) -> None:
-        """The deploy server is asked for it: it counts for each player and for the party."""
+    def begun(self, match: Match, now: float) -> None:
+        """The deploy server is asked for it: it counts for who has none, and for the party."""
         if not match.takes_a_port or not self.cooldown_s:
             return
+        match.counts_for = {one for one in match.players if not self._of_player(one, match, now)}
         for holder in _holders(match):
-            others = [one for one in self._live(holder) if one is not match]
-            self._of[holder] = [*others, match]
+            self._of[holder] = [*self._others(holder, match), match]
 
     def ready(self, match: Match, server: Server) -> None:
         """It runs there; whatever ran there before has ended."""
@@ -52,11 +60,12 @@ class Launches:
         found = (one for holder in _holders(match) for one in self._live(holder))
         return [one for one in found if one is not match and one.state is State.IN_PROGRESS]
 
-    def elsewhere(self, players: Iterable[AccountId]) -> None:
-        """They asked for the city or the dojo: their hunt is behind them."""
-        for player in players:
-            for match in self._of.get(player, ()):
-                match.elsewhere.add(player)
+    def elsewhere(self, player: AccountId, now: float) -> None:
+        """The player asked for the city or the dojo: their hunt is behind them."""
+        for match in self._of.get(player, ()):
+            match.elsewhere.setdefault(player, now)
+            if len(match.counts_for) > 1:
+                match.counts_for.discard(player)
 
     def in_the_way(self, match: Match, now: float) -> dict[AccountId, Match]:
         """The launch that each player has already; empty when the match may start.
@@ -65,12 +74,12 @@ class Launches:
         """
         if not match.takes_a_port or not self.cooldown_s:
             return {}
-        party = self._counts(match.party_id or "", match, now)
+        party = self._newest(self._others(match.party_id or "", match), now)
         if party is not None:
             return dict.fromkeys(match.players, party)
         found = {}
         for player in match.players:
-            own = self._counts(player, match, now)
+            own = self._of_player(player, match, now)
             if own is None:
                 return {}
             found[player] = own
@@ -88,14 +97,24 @@ class Launches:
             if match.ended or now - match.created_at >= FORGET_S:
                 del self._on[server]
 
-    def _counts(self, holder: str, asking: Match, now: float) -> Match | None:
-        live = [one for one in self._live(holder) if one is not asking]
+    def _of_player(self, player: AccountId, asking: Match, now: float) -> Match | None:
+        live = self._others(player, asking)
+        for match in live:
+            if player in match.counts_for and not _is_held_by_another(match, player, now):
+                return match
+        return self._newest(live, now)
+
+    def _newest(self, live: list[Match], now: float) -> Match | None:
+        """The newest of somebody's launches, while nobody may start another for them."""
         if not live:
             return None
         newest = live[-1]
         if newest.asking or now - newest.ready_at < self.cooldown_s or len(live) >= AT_ONCE:
             return newest
         return None
+
+    def _others(self, holder: str, asking: Match) -> list[Match]:
+        return [one for one in self._live(holder) if one is not asking]
 
     def _live(self, holder: str) -> list[Match]:
         return [one for one in self._of.get(holder, ()) if _is_live(one)]
@@ -106,6 +125,11 @@ def end_those_not_on(matches: Iterable[Match], ports: Collection[int]) -> None:
     for match in matches:
         if match.server is not None and match.server.port not in ports:
             match.ended = True
+
+
+def _is_held_by_another(match: Match, player: AccountId, now: float) -> bool:
+    left_at = match.elsewhere.get(player)
+    return left_at is not None and len(match.players) > 1 and now - left_at >= EMPTY_S
 
 
 def _is_live(match: Match) -> bool:

@@ -64,7 +64,8 @@ class Match:
     sent_at: float | None = None
     known_as: dict[AccountId, str] = field(factory=dict)  # each player's candidate id
     told: set[AccountId] = field(factory=set)  # who has learned the server's address
-    elsewhere: set[AccountId] = field(factory=set)  # who has asked for a world since
+    elsewhere: dict[AccountId, float] = field(factory=dict)  # who asked for a world since, and when
+    counts_for: set[AccountId] = field(factory=set)  # who starts no other while it runs
     ended: bool = False  # the server is known to run no more
 
     @property

@@ -112,7 +112,7 @@ class Matchmaker:
         if player not in match.players:
             match.players.append(player)
         hold_until = now + SENT_AGAIN_S if player in match.told else 0.0
-        match.elsewhere.discard(player)
+        match.elsewhere.pop(player, None)
         known_as = match.known_as.setdefault(player, match.id)
         entry = Entry(known_as, match.mode, match.hunt_id, match, now, hold_until)
         self._entries[player] = entry
@@ -155,7 +155,7 @@ class Matchmaker:
         self, player: AccountId, match: Match, candidate_id: str, wish: LaunchRequest, now: float
     ) -> Entry:
         if not match.takes_a_port:
-            self.launches.elsewhere([player])
+            self.launches.elsewhere(player, now)
         match.known_as[player] = candidate_id
         entry = Entry(candidate_id, wish.game_mode, wish.hunt_id, match, now)
         self._entries[player] = entry
@@ -219,7 +219,7 @@ class Matchmaker:
         """
         theirs = self.launches.in_the_way(match, now)
         if not theirs:
-            self.launches.begun(match)
+            self.launches.begun(match, now)
             return True
         match.retry_at = now + LOOK_AGAIN_S
         self._wait(match, now)

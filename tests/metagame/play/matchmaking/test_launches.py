@@ -137,27 +137,25 @@ class AloneTests(LaunchCase):
         self.assertEqual(self.sent_to(self.ann), 8774)
         self.assertEqual(self.fleet.asked[-1]["HuntId"], "Hunt_B")
 
-    def test_or_until_a_minute_after_its_start_and_never_for_a_third(self) -> None:
+    def test_however_long_that_is(self) -> None:
         self.hunt(self.ann)
-        for port, running in ((8774, {8775, 8774}), ("MATCHING", {8775, 8774})):
-            self.join(self.ann, **CITY)
+        self.join(self.ann, **CITY)
+        for _ in range(10):
             self.assertEqual(self.hunt(self.ann, OTHER), "MATCHING")
-            self.game.clock.advance(38.9)
+            self.game.clock.advance(120)
             self.assertEqual(self.sent_to(self.ann), "MATCHING")
-            self.game.clock.advance(1.1)
-            self.assertEqual((self.sent_to(self.ann), self.fleet.running), (port, running))
-        self.fleet.running.discard(8775)
-        self.game.clock.advance(1)
-        self.assertEqual(self.sent_to(self.ann), 8773)
+        self.assertEqual(self.fleet.running, {8775})
 
-    def test_a_silent_deploy_server_leaves_the_cooldown(self) -> None:
-        self.join(self.ann, **TUTORIAL)
-        self.sent_to(self.ann)
+    def test_a_silent_deploy_server_has_ended_nothing(self) -> None:
+        self.hunt(self.ann)
+        self.join(self.ann, **CITY)
         self.fleet.says = False
-        self.join(self.ann, **TUTORIAL)
-        self.assertEqual(len(self.fleet.asked), 1)
+        self.fleet.running.clear()
+        self.hunt(self.ann, OTHER)
         self.game.clock.advance(60)
-        self.join(self.ann, **TUTORIAL)
+        self.assertEqual(self.sent_to(self.ann), "MATCHING")
+        self.fleet.says = True
+        self.game.clock.advance(1)
         self.assertEqual(self.sent_to(self.ann), 8774)
 
     def test_a_city_and_another_player_are_never_in_the_way(self) -> None:
@@ -179,6 +177,60 @@ class AloneTests(LaunchCase):
         for _ in range(3):
             self.join(self.ann, **TUTORIAL)
         self.assertEqual(len(self.fleet.running), 3)
+
+
+class TogetherTests(LaunchCase):
+    """A hunt of two, which one of them leaves."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.join(self.bob, **HUNT)
+        self.assertEqual(self.hunt(self.ann), 8775)
+        self.assertEqual(self.sent_to(self.bob), 8775)
+
+    def city(self, player: Player) -> None:
+        self.join(player, **CITY)
+        self.assertEqual(self.sent_to(player), 8777)
+
+    def again(self, player: Player, after: float = 60) -> int | str:
+        self.hunt(player, OTHER)
+        self.game.clock.advance(after)
+        return self.sent_to(player)
+
+    def test_who_leaves_the_other_behind_starts_the_next_after_the_cooldown(self) -> None:
+        self.city(self.ann)
+        self.assertEqual(self.hunt(self.ann, OTHER), "MATCHING")
+        self.game.clock.advance(39)
+        self.assertEqual(self.sent_to(self.ann), 8774)
+
+    def test_the_last_to_leave_waits_for_its_end(self) -> None:
+        self.city(self.ann)
+        self.assertEqual(self.again(self.ann), 8774)
+        self.city(self.bob)
+        self.assertEqual(self.again(self.bob), "MATCHING")
+        self.assertEqual(self.fleet.running, {8775, 8774})
+        self.fleet.running.discard(8775)
+        self.game.clock.advance(1)
+        self.assertEqual(self.sent_to(self.bob), 8773)
+
+    def test_two_minutes_later_another_is_on_it_and_not_they(self) -> None:
+        self.city(self.ann), self.city(self.bob)
+        self.assertEqual(self.again(self.bob, 98.9), "MATCHING")
+        self.game.clock.advance(0.1)
+        self.assertEqual(self.sent_to(self.bob), "MATCHING")  # asked a tenth of a second ago
+        self.game.clock.advance(1)
+        self.assertEqual(self.sent_to(self.bob), 8774)
+        self.city(self.bob)
+        self.assertEqual(self.again(self.bob, 200), "MATCHING")  # who is on two starts no third
+
+    def test_who_was_taken_along_has_one_that_counts_and_no_other(self) -> None:
+        self.city(self.ann), self.city(self.bob)
+        cat = self.players[2]
+        self.join(cat, **OTHER)
+        self.assertEqual(self.again(self.bob, 0), 8774)
+        self.fleet.running.discard(8775)
+        self.city(self.bob)
+        self.assertEqual(self.again(self.bob), 8773)  # the second is cat's
 
 
 class PartyTests(LaunchCase):
@@ -207,6 +259,17 @@ class PartyTests(LaunchCase):
         self.assertEqual([self.sent_to(one) for one in (self.ann, self.bob)], [8774] * 2)
         self.assertEqual(self.fleet.asked[-1]["ExpectedPlayers"], [self.ann.id, self.bob.id])
 
+    def test_a_party_has_its_next_hunt_after_the_cooldown_and_never_a_third(self) -> None:
+        self.join(self.ann, **HUNT)
+        self.sent_to(self.ann), self.sent_to(self.bob)
+        self.game.clock.advance(60)
+        for port in (8774, "MATCHING"):
+            self.join(self.ann, **CITY)
+            self.join(self.ann, **OTHER)
+            self.game.clock.advance(60)
+            self.assertEqual([self.sent_to(one) for one in (self.ann, self.bob)], [port] * 2)
+        self.assertEqual(self.fleet.running, {8775, 8774})
+
     def test_leaving_the_party_makes_nobody_free(self) -> None:
         self.join(self.ann, **HUNT)
         for player in (self.ann, self.bob):
@@ -232,7 +295,7 @@ class BookTests(SynchronousTestCase):
         return made
 
     def runs(self, match: Match, port: int, now: float = 0.0) -> None:
-        self.book.begun(match)
+        self.book.begun(match, now)
         match.asking, match.state, match.ready_at = False, State.IN_PROGRESS, now
         match.server = Server("h", port)
         self.book.ready(match, match.server)
@@ -286,7 +349,7 @@ class BookTests(SynchronousTestCase):
 
     def test_one_that_is_being_asked_for_counts_but_does_not_run(self) -> None:
         asked = self.match("ann")
-        self.book.begun(asked)
+        self.book.begun(asked, 0.0)
         self.assertEqual(self.book.running(self.match("ann")), [])
         self.assertEqual(self.book.in_the_way(self.match("ann"), 1.0), {"ann": asked})
         self.assertEqual(self.book.in_the_way(asked, 1.0), {})
