@@ -19,7 +19,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from svcserver.http.heads import Fault, find_end
+from svcserver.http.heads import MAX_HEAD, Fault, find_end
 from svcserver.kernel.every import Every
 
 log = Logger()
@@ -42,6 +42,7 @@ class Connection(protocol.Protocol):
         self.factory: Any = factory
         self.peer = peer
         self.waiting = b""  # bytes that could not be used yet
+        self._searched = 0  # bytes of ``waiting`` in which the end of a head is not
         self.since = 0.0  # when the present wait began
         self.closing = self.half_closed = False
         self.unread = False  # the client has not read what was written
@@ -144,13 +145,16 @@ class Connection(protocol.Protocol):
         self.advance()
 
     def _take_head(self) -> bool:
-        waiting = self.waiting
-        end = find_end(waiting)
+        waiting, searched = self.waiting, self._searched
+        end = find_end(waiting, MAX_HEAD, searched)
         if end < 0:
+            self._searched = len(waiting)
             if self.resting:
                 self.resting, self.since = False, self.factory.clock.seconds()
                 self.awake()
             return False
+        if searched:
+            self._searched = 0
         if end == len(waiting):
             self.waiting = b""
         else:

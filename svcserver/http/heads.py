@@ -106,15 +106,19 @@ class ResponseHead(NamedTuple):
         return f"<head of {self.status}>"
 
 
-def find_end(buffer: bytes, limit: int = MAX_HEAD) -> int:
-    """Where the head in ``buffer`` ends, -1 while it is incomplete; raises Fault."""
-    end = buffer.find(b"\r\n\r\n")
+def find_end(buffer: bytes, limit: int = MAX_HEAD, searched: int = 0) -> int:
+    """Where the head in ``buffer`` ends, -1 while it is incomplete; raises Fault.
+
+    ``searched``: so many bytes of it were here before, with -1 as the answer. They are not
+    searched again, or a head that comes byte by byte would cost the square of its length.
+    """
+    end = buffer.find(b"\r\n\r\n", searched - 3 if searched > 3 else 0)
     if end < 0:
         if len(buffer) > limit:
             raise Fault("head too large", 431, "headers_too_large")
         if buffer and buffer[0] in b"\r\n\t ":
             raise Fault("blank before the request line")
-        if _BARE_LF.search(buffer):
+        if _BARE_LF.search(buffer, searched):
             raise Fault("bare line feed")
         return -1
     if end + 4 > limit:

@@ -258,7 +258,7 @@ class Channel(Connection):
         """The client does not read: no more answers for now."""
         super().pauseProducing()
         self.within(RECEIVE_S, self.cut)
-        self.factory.unread.begin(self, len(self._rest))
+        self.factory.unread.begin(self, len(self._rest) + PROMPT)  # a piece has been written
 
     def resumeProducing(self) -> None:
         """It has read."""

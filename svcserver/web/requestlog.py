@@ -38,7 +38,7 @@ class RequestLog:
         """Write the line; a path no row knows is written even with LOG_REQUESTS=0."""
         request, row = done.request, done.row
         source = network_of(done.address or request.peer)
-        if done.status >= 400 and not self._refusals.keeps(source, self.now()):
+        if 400 <= done.status < 500 and not self._refusals.keeps(source, self.now()):
             self.counters.add(Counted.DROPPED_LOG_LINES, "refusals")
             return
         path = logged_path(request.path, row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Protocol
 
 from attrs import define, field
@@ -9,7 +10,7 @@ from attrs import define, field
 from svcserver.kernel.counters import Counted, Counters
 
 MAX_UNREAD = 64 * 1024 * 1024  # bytes of all connections together
-FAIR = 256 * 1024  # bytes of a body or an answer that a connection may always have in memory
+FAIR = 256 * 1024  # bytes of a body or an answer that are kept before larger ones
 
 
 class Reader(Protocol):
@@ -24,27 +25,33 @@ class Unread:
     """Who has an answer waiting, the longest first; beyond ``most`` the longest is cut.
 
     An answer leaves in pieces, and each that is read puts the reader last again, so that it
-    is those who do not read at all that are cut.
+    is those who do not read at all that are cut. Who waits with more than ``FAIR`` is cut
+    before anybody who waits with less; the newest is never cut for itself.
     """
 
     most: int = MAX_UNREAD
     counters: Counters = field(factory=Counters)
     total: int = field(default=0, init=False)
-    _waiting: dict[Reader, int] = field(factory=dict, init=False, repr=False)
+    _large: dict[Reader, int] = field(factory=dict, init=False, repr=False)
+    _small: dict[Reader, int] = field(factory=dict, init=False, repr=False)
 
     def begin(self, reader: Reader, size: int) -> None:
         """So many bytes wait until ``reader`` reads."""
         self.end(reader)
-        if size <= FAIR:
-            return
-        self._waiting[reader] = size
+        (self._large if size > FAIR else self._small)[reader] = size
         self.total += size
-        while self.total > self.most and len(self._waiting) > 1:
-            longest = next(iter(self._waiting))
+        while self.total > self.most:
+            longest = self._longest(reader)
+            if longest is None:
+                return
             self.end(longest)
             self.counters.add(Counted.EVICTED_CONNECTIONS, "unread_answer")
             longest.cut()
 
+    def _longest(self, newest: Reader) -> Reader | None:
+        others = (one for one in chain(self._large, self._small) if one is not newest)
+        return next(others, None)
+
     def end(self, reader: Reader) -> None:
         """It has read, or is gone."""
-        self.total -= self._waiting.pop(reader, 0)
+        self.total -= self._large.pop(reader, 0) + self._small.pop(reader, 0)

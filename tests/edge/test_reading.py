@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+from typing import Any
 
 import httptools
 from hypothesis import given, settings
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 from twisted.internet.address import IPv6Address, UNIXAddress
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.http import heads
 from svcserver.http.bodies import LAST_CHUNK, Chunked, Counted, chunk
-from svcserver.http.heads import Fault, find_end, read_request, read_response
+from svcserver.http.heads import MAX_HEAD, Fault, find_end, read_request, read_response
 from svcserver.http.peers import peer_of
 
 GOOD = (
@@ -36,6 +38,40 @@ def damaged(draw: st.DrawFn) -> bytes:
         else:
             del data[at]
     return bytes(data)
+
+
+def outcome(pieces: list[bytes], *, resumed: bool) -> tuple[int, str]:
+    """After how many pieces a head is whole, and where it ends; or what is wrong with it."""
+    buffer, searched = b"", 0
+    for number, piece in enumerate(pieces):
+        buffer += piece
+        try:
+            end = find_end(buffer, 60, searched)
+        except Fault as fault:
+            return number, fault.kind
+        if end >= 0:
+            return number, str(end)
+        searched = len(buffer) if resumed else 0
+    return len(pieces), ""
+
+
+class Counting(bytes):
+    """Counts the bytes that are searched."""
+
+    searched = 0
+
+    def find(self, sub: Any, start: Any = 0, end: Any = None) -> int:
+        Counting.searched += len(self) - start
+        return super().find(sub, start, end)
+
+
+class LineFeeds:
+    """Counts them likewise."""
+
+    searched = 0
+
+    def search(self, buffer: bytes, at: int) -> None:
+        self.searched += len(buffer) - at
 
 
 class Count:
@@ -72,6 +108,20 @@ class HeadTests(SynchronousTestCase):
     def test_noise_is_no_answer(self, data: bytes, method: bytes) -> None:
         with self.assertRaises(Fault):
             read_response(data.replace(b"HTTP", b"") + b"\r\n\r\n", method)
+
+    @settings(max_examples=300, deadline=None)
+    @given(st.lists(st.text("\r\nax", min_size=1, max_size=6), max_size=16))
+    def test_what_was_searched_need_not_be_searched_again(self, texts: list[str]) -> None:
+        pieces = [b"GET / ", *(text.encode() for text in texts)]
+        self.assertEqual(outcome(pieces, resumed=True), outcome(pieces, resumed=False))
+
+    def test_a_head_in_pieces_costs_its_length(self) -> None:
+        self.patch(heads, "_BARE_LF", line_feeds := LineFeeds())
+        self.patch(Counting, "searched", 0)
+        for size in range(1, MAX_HEAD + 1, 64):
+            find_end(Counting(b"x" * size), MAX_HEAD, max(size - 64, 0))
+        self.assertLess(line_feeds.searched, MAX_HEAD + 1)
+        self.assertLess(Counting.searched, MAX_HEAD + 1 + 3 * MAX_HEAD // 64)
 
     def test_a_good_head(self) -> None:
         head = read_request(GOOD)

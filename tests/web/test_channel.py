@@ -13,10 +13,12 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.http import connection
 from svcserver.http.connection import LINGER_S, SWEEP_S
+from svcserver.http.heads import find_end
 from svcserver.kernel.counters import Counted
 from svcserver.web import channel as channel_module
-from svcserver.web.channel import FAREWELL_S, IDLE_S, RECEIVE_S, Channel
+from svcserver.web.channel import FAREWELL_S, IDLE_S, PROMPT, RECEIVE_S, Channel
 from svcserver.web.request import HttpRequest
 from svcserver.web.response import said
 from svcserver.web.routes import Answer
@@ -95,6 +97,23 @@ class ChannelTests(SynchronousTestCase):
             said = self.send(b"GET /svc-status HTTP/1.1\r\nHost: x\r\n" + flood + b"\r\n")
             self.assertTrue(said.startswith(b"HTTP/1.1 431 "), said[:40])
             self.assertTrue(self.wire.over)
+
+    def test_a_head_that_comes_byte_by_byte_is_searched_once(self) -> None:
+        head = b"GET /svc-status HTTP/1.1\r\nHost: x\r\nA: " + b"b" * 2_000 + b"\r\n\r\n"
+        seen: list[int] = []
+
+        def find(buffer: bytes, limit: int, searched: int) -> int:
+            seen.append(len(buffer) - searched)
+            return find_end(buffer, limit, searched)
+
+        self.patch(connection, "find_end", find)
+        for _ in range(2):  # on a connection that is kept, too
+            seen.clear()
+            said = self.send(*[head[at : at + 1] for at in range(len(head))])
+            self.assertTrue(said.startswith(b"HTTP/1.1 200 "))
+            self.assertEqual(seen, [1] * len(head))
+        said = self.send(head[:40], head[40:] + head[:40], head[40:] + head)
+        self.assertEqual(said.count(b"HTTP/1.1 200 "), 3)
 
     def test_garbage_is_400_and_never_a_traceback(self) -> None:
         for garbage in (
@@ -410,11 +429,12 @@ class MemoryTests(SynchronousTestCase):
 
     def test_of_answers_that_nobody_reads_the_longest_is_cut(self) -> None:
         self.factory.unread.most = 3 * FAIR
-        _, _, small = self.unread(FAIR // 2)
+        _, little, small = self.unread(FAIR // 2)
         _, _, first = self.unread(2 * FAIR)
         _, reading, second = self.unread(FAIR + 1)
         self.assertEqual([one.ended for one in (small, first, second)], ["", "cut", ""])
-        self.assertEqual(self.factory.unread.total, FAIR + 1)
+        little.resumeProducing()
+        self.assertEqual(self.factory.unread.total, FAIR + 1 + PROMPT)
         self.assertLess(len(second.value()), FAIR // 2)  # a piece is enough to wait with
         second.stalled = False
         reading.resumeProducing()
@@ -427,6 +447,15 @@ class MemoryTests(SynchronousTestCase):
         self.assertEqual(self.factory.unread.total, 0)
         counted = self.factory.unread.counters.by_reason(Counted.EVICTED_CONNECTIONS)
         self.assertEqual(dict(counted), {"unread_answer": 1})
+
+    def test_many_small_answers_that_nobody_reads_have_the_same_bound(self) -> None:
+        self.factory.unread.most = 3 * PROMPT
+        wires = [self.unread(PROMPT)[2] for _ in range(5)]
+        self.assertEqual([one.ended for one in wires], ["cut", "cut", "", "", ""])
+        self.assertEqual(self.factory.unread.total, 3 * PROMPT)
+        _, _, large = self.unread(2 * FAIR)
+        _, _, small = self.unread(PROMPT)
+        self.assertEqual((large.ended, small.ended), ("cut", ""))
 
     def test_what_is_no_request_leaves_one_line_a_minute(self) -> None:
         with capturedLogs() as events:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from io import StringIO
 from typing import Any
 
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.logger import capturedLogs
@@ -12,7 +13,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import json
 from svcserver.kernel.redaction import redact
+from svcserver.kernel.sampling import EACH
 from svcserver.kernel.times import iso
+from svcserver.web.front import Done
 from svcserver.web.logs import LogLines
 from svcserver.web.requestlog import RequestLog
 from svcserver.web.routes import logged_path
@@ -82,6 +85,16 @@ class RequestLogTests(SynchronousTestCase):
         self.assertIn(
             "warn", [e["log_level"].name for e in events if "requestlog" in e["log_namespace"]]
         )
+
+    def test_a_flood_of_refusals_is_sampled_but_faults_of_ours_are_all_written(self) -> None:
+        log = self.log()
+        done: list[Done] = []
+        Game(self, observers=[done.append]).browse("GET", "/accountinfo")
+        for status, written in ((401, EACH.burst), (500, 100), (503, 100), (200, 100)):
+            self.out.truncate(self.out.seek(0))
+            for _ in range(100):
+                log(evolve(done[0], status=status))
+            self.assertEqual(len(self.out.getvalue().splitlines()), written, status)
 
     def test_secrets_in_paths_are_replaced(self) -> None:
         game = Game(self, observers=[self.log()])
