@@ -81,8 +81,8 @@ def rotate(host: Host, out: Out) -> None:
     kept.write({PRIVATE: made.private, PUBLIC: made.public}, rotated=datetime.now(UTC))
     _show(out, kept)
     out.say(
-        "Restart the metagame: it signs with the new key from then on.",
-        "A day after that: svcctl keys retire",
+        "Restart the metagame now: until then it signs with the old key.",
+        "A day after the restart: svcctl keys retire",
     )
 
 
@@ -92,7 +92,8 @@ def rotate(host: Host, out: Out) -> None:
 def retire(host: Host, out: Out, at_once: bool) -> None:
     """Take away the keys that no longer sign.
 
-    Only when the tokens they signed have expired, a day after svcctl keys rotate. A key that
+    Only when the tokens they signed have expired, a day after svcctl keys rotate; where the
+    metagame was restarted later than that, wait for a day after the restart. A key that
     others may know goes at once, with --now: then everybody logs in again.
     """
     kept = _Kept.of(host)
