@@ -127,14 +127,7 @@ from svcserver.web.metrics import CountingRefusals, metrics
 from svcserver.web.options import ServiceOptions
 from svcserver.web.requestlog import RequestLog
 from svcserver.web.routes import Feature
-from svcserver.web.serving import (
-    Closing,
-    House,
-    InTurn,
-    Listening,
-    house,
-    warn_of,
-)
+from svcserver.web.serving import Closing, House, InTurn, Listening, house, warn_of
 from svcserver.web.site import FrontFactory
 
 NAME = "svc-metagame"
