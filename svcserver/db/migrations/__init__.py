@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
+
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
@@ -19,6 +22,8 @@ _LOCK = 0x53564344  # any constant: two starting services must not migrate at on
 
 def upgrade(engine: Engine, revision: str = "head") -> None:
     """Bring the database to ``revision``; raises BadDatabase when it cannot be used."""
+    if is_sqlite(engine):
+        _make_private(engine.url.database or "")
     try:
         with transaction(engine) as tx:
             if is_sqlite(engine):
@@ -33,6 +38,14 @@ def upgrade(engine: Engine, revision: str = "head") -> None:
         raise BadDatabase(
             f"the database cannot be used: {describe(why)}" + (f"; {cure}" if cure else "")
         ) from why
+
+
+def _make_private(file: str) -> None:
+    """Make a file that is not there yet, for us alone; SQLite would let everybody read it."""
+    if file in ("", ":memory:") or file.startswith("file:"):
+        return
+    with suppress(OSError):  # if it cannot be made, opening it says why
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def revisions() -> list[str]:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from urllib.request import urlopen
 
 from tests.live.edge_host import DEADLINE_S, Host
 
@@ -40,6 +41,25 @@ def newcomer_s(host: Host, address: str = NEWCOMER) -> float:
 def median_s(wait: Callable[[], float], times: int = 7) -> float:
     """The middle one of some waits."""
     return statistics.median(wait() for _ in range(times))
+
+
+def waits_s(
+    wait: Callable[[], float], under_way: Callable[[], bool], least: int = 5
+) -> list[float]:
+    """Every wait that began while the attack was under way; ``least`` of them, or it was none."""
+    waits = []
+    while under_way():
+        waits.append(wait())
+    assert len(waits) >= least, f"the attack was over after {len(waits)} waits"
+    return waits
+
+
+def figures(port: int) -> dict[str, float]:
+    """What METRICS_PORT shows: each series with its number."""
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=DEADLINE_S) as reply:
+        lines = reply.read().decode().splitlines()
+    pairs = (line.rpartition(" ") for line in lines if line and not line.startswith("#"))
+    return {name: float(number) for name, _, number in pairs}
 
 
 @contextmanager

@@ -10,15 +10,17 @@ from pathlib import Path
 import orjson
 import pytest
 
-from tests.live.attacks.support import arrive, newcomer_s, over_tls
+from tests.live.attacks.support import arrive, figures, newcomer_s, over_tls
 from tests.live.edge_host import Host, running
 from tests.live.test_gateway_abuse import all_gone, many_files
+from tests.support.processes import free_port
 
 pytestmark = pytest.mark.live
 
 ADDRESSES, EACH = 16, 128  # what an owner's gateway takes in all, and of one address
 ASK = b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 AT_MOST_S = 1.0
+EVICTED = "svc_gateway_evicted_connections_total{"
 
 
 def crowd(host: Host, held: ExitStack) -> Iterator[ssl.SSLSocket]:
@@ -32,12 +34,15 @@ def crowd(host: Host, held: ExitStack) -> Iterator[ssl.SSLSocket]:
 
 
 def test_a_newcomer_is_served_while_idle_connections_fill_the_gateway(tmp_path: Path) -> None:
-    with many_files(), running(tmp_path) as host, ExitStack() as held:
+    port = free_port()
+    with many_files(), running(tmp_path, METRICS_PORT=str(port)) as host, ExitStack() as held:
         first, *_, last = crowd(host, held)
         waits = [newcomer_s(host, f"127.0.2.{number}") for number in range(1, 21)]
         assert max(waits) < AT_MOST_S
         last.sendall(ASK)
         assert last.recv(4096).startswith(b"HTTP/1.1 200 ")  # the others are still there
         assert all_gone([first])  # which had been idle longest
+        evicted = [n for name, n in figures(port).items() if name.startswith(EVICTED)]
+        assert sum(evicted) >= 1
     lines = [orjson.loads(line) for line in host.logs[0].read_text().splitlines() if "msg" in line]
     assert [line["connections"] for line in lines if "gateway is full" in line["msg"]] == [2_048]

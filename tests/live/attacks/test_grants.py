@@ -17,6 +17,7 @@ from svcserver.db import migrations
 from svcserver.db.engine import database_url, make_engine
 from svcserver.db.transaction import transaction
 from svcserver.metagame.accounts.store import add_game_server_key
+from tests.live.attacks.support import waits_s
 from tests.support.game import GAME_SERVER_KEY
 from tests.support.postgres import fresh_database
 from tests.support.processes import Service, bearer, free_port, metagame_environ, register
@@ -94,11 +95,9 @@ def test_grants_of_one_player_keep_nobody_else_waiting(service: Service) -> None
         gate.wait(timeout=30)
         ann.grant(amount)
 
-    waits = []
     with ThreadPoolExecutor(GRANTS) as crowd:
         storm = [crowd.submit(grant, amount) for amount in range(1, GRANTS + 1)]
-        while not all(one.done() for one in storm):
-            waits.append(ben.wait_s())
+        waits = waits_s(ben.wait_s, lambda: not all(one.done() for one in storm))
         for one in storm:
             one.result()
     assert ann.progress() == GRANTS * (GRANTS + 1) // 2
@@ -119,11 +118,9 @@ def test_saves_of_one_player_at_the_same_moment_all_count(service: Service) -> N
         sent = {"characterId": character, "addStackedItems": stack}
         return service.ask("POST", "/inventory", sent, bearer(ann))[0]
 
-    waits = []
     with ThreadPoolExecutor(GRANTS) as crowd:
         storm = [crowd.submit(save, number) for number in range(GRANTS)]
-        while not all(one.done() for one in storm):
-            waits.append(ben.wait_s())
+        waits = waits_s(ben.wait_s, lambda: not all(one.done() for one in storm))
         statuses = {one.result() for one in storm}
     assert statuses == {200}, statuses  # without turns: 503, after they failed each other
     _, said = service.ask("GET", f"/inventory/{ann['id']}/{character}", headers=bearer(ann))

@@ -9,8 +9,16 @@ from pathlib import Path
 import orjson
 import pytest
 
-from tests.live.attacks.support import arrive, at_the_same_time, median_s, newcomer_s, over_tls
+from tests.live.attacks.support import (
+    arrive,
+    at_the_same_time,
+    figures,
+    median_s,
+    newcomer_s,
+    over_tls,
+)
 from tests.live.edge_host import Host, running
+from tests.support.processes import free_port
 
 pytestmark = pytest.mark.live
 
@@ -31,17 +39,22 @@ def attack(host: Host, ready: threading.Barrier) -> None:
 
 
 def test_targets_full_of_beginnings_of_tokens_keep_no_newcomer_waiting(tmp_path: Path) -> None:
-    with running(tmp_path, GATEWAY_RATE_GENERAL="100,60") as host:
+    port = free_port()
+    with running(tmp_path, GATEWAY_RATE_GENERAL="100,60", METRICS_PORT=str(port)) as host:
         idle = median_s(lambda: newcomer_s(host))
         ready = threading.Barrier(CONNECTIONS + 1)
         with at_the_same_time(*[lambda: attack(host, ready)] * CONNECTIONS):
             ready.wait(30)
             waited = median_s(lambda: newcomer_s(host))
+        shown = figures(port)
         newcomer_s(host)  # whose line says how many were left out
         assert waited < max(TIMES_IDLE * idle, FLOOR_S), (idle, waited)
     lines = [orjson.loads(line) for line in host.logs[0].read_text().splitlines() if "msg" in line]
     refused = [line for line in lines if line.get("status") == 429]
     assert 0 < len(refused) < 150
     omitted = sum(line.get("omitted", 0) for line in lines)
+    throttled = shown['svc_gateway_throttled_total{reason="general"}']
+    assert throttled > CONNECTIONS * REQUESTS / 2
+    assert shown['svc_gateway_dropped_log_lines_total{reason="refusals"}'] == omitted
     asked = [line for line in lines if line.get("ip") == "127.0.0.1"]
     assert len(asked) + omitted == CONNECTIONS * REQUESTS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -16,6 +17,7 @@ from tests.support.processes import Service, bearer, eventually, free_port, meta
 pytestmark = pytest.mark.live
 
 AT_MOST_S = 1.0
+ONLINE = "/svc/api/PublicOnlineStats"
 
 
 def test_a_stolen_token_opens_nothing_a_second_after_a_new_key(tmp_path: Path) -> None:
@@ -58,6 +60,36 @@ def test_who_chats_by_a_stolen_token_is_out_a_second_after_a_new_key(tmp_path: P
         owner = Talker(port, ann["id"], "Ann_1").log_in(said["access_token"])
         for one in (thief, again, owner):
             one.wire.close()
+
+
+def test_the_game_places_of_a_stolen_token_end_a_second_after_a_new_key(tmp_path: Path) -> None:
+    with metagame(tmp_path, CHAT="0") as service:
+        ann, bob = register(service, "Ann_1"), register(service, "Bob_1")
+
+        def ask(player: dict[str, str], method: str, path: str, body: object = None) -> Any:
+            status, said = service.ask(method, path, body, bearer(player))
+            assert status == 200, (path, said)
+            return orjson.loads(said)
+
+        party = ask(bob, "POST", "/party", {})["partyId"]
+        wish = {"recipientPlayerId": ann["id"], "partyId": party}
+        ask(bob, "PUT", "/party/invite", wish)
+        ask(ann, "PUT", f"/party/invite/accept/{party}", {})
+        for player in (ann, bob):
+            ask(player, "POST", "/heartbeat", {"map": "m"})
+
+        def places() -> tuple[bool, int]:
+            members = orjson.dumps(ask(bob, "POST", "/party", {}))
+            online = service.ask("GET", ONLINE, None, {"x-svc-user-api-key": bob["key"]})
+            assert online[0] == 200
+            return ann["id"].encode() in members, orjson.loads(online[1])["NumActivePlayers"]
+
+        assert places() == (True, 2)
+        environ = tmp_path / "metagame.env"
+        environ.write_text(f"DATABASE_URL={service.environ['DATABASE_URL']}\n")
+        ran = svcctl("account", "new-key", "Ann_1", "--env-file", environ, "--json")
+        assert ran.status == 0, ran.err
+        eventually(lambda: places() == (False, 1), AT_MOST_S)
 
 
 def _log_in(service: Service, key: str) -> tuple[int, bytes]:

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from svcserver.edge.certificate import make_pair, write_pair
+from tests.live.attacks.support import figures
 from tests.live.edge_host import SECRET
 from tests.support.processes import free_port, metagame_environ
 
@@ -92,10 +93,14 @@ def flood(connect: Callable[[], http.client.HTTPConnection]) -> float:
     return longest
 
 
-def survives(reader: Reader, connect: Callable[[], http.client.HTTPConnection]) -> None:
+def survives(
+    reader: Reader, connect: Callable[[], http.client.HTTPConnection], metrics: int
+) -> None:
     """Every request is answered; the end tells what was dropped, and the last words."""
     assert flood(connect) < DEADLINE_S / 2
     assert reader.process.poll() is None
+    dropped = [n for name, n in figures(metrics).items() if "dropped_log_lines_total" in name]
+    assert sum(dropped) > 100
     said = reader.last_words()
     assert sum(int(count) for count in DROPPED.findall(said)) > 100, said[-2000:]
     assert f"{PLACE}/{REQUESTS - 1}.".encode() in said
@@ -104,7 +109,7 @@ def survives(reader: Reader, connect: Callable[[], http.client.HTTPConnection]) 
 
 def test_a_gateway_whose_log_nobody_reads_answers_on(tmp_path: Path) -> None:
     certificate, key = write_pair(make_pair(["127.0.0.1"]), tmp_path)
-    port, nobody = free_port(), free_port()
+    port, nobody, metrics = free_port(), free_port(), free_port()
     environ = {
         "GATEWAY_BIND": "127.0.0.1",
         "GATEWAY_PORT": str(port),
@@ -114,6 +119,7 @@ def test_a_gateway_whose_log_nobody_reads_answers_on(tmp_path: Path) -> None:
         "GATEWAY_METAGAME_URL": f"http://127.0.0.1:{nobody}",
         "GATEWAY_ALLOWLIST": "0",
         "GATEWAY_RATE_GENERAL": "10000,10000",
+        "METRICS_PORT": str(metrics),
     }
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -122,13 +128,13 @@ def test_a_gateway_whose_log_nobody_reads_answers_on(tmp_path: Path) -> None:
         return http.client.HTTPSConnection("127.0.0.1", port, timeout=DEADLINE_S, context=context)
 
     with unread(["svc-gateway"], environ, tmp_path) as reader:
-        survives(reader, connect)
+        survives(reader, connect, metrics)
 
 
 @pytest.mark.parametrize("alone", [True, False], ids=["alone", "under svc-stack"])
 def test_a_metagame_whose_log_nobody_reads_answers_on(tmp_path: Path, alone: bool) -> None:
-    port = free_port()
-    environ = metagame_environ(tmp_path, port)
+    port, metrics = free_port(), free_port()
+    environ, figures_on = metagame_environ(tmp_path, port), {"METRICS_PORT": str(metrics)}
 
     def connect() -> http.client.HTTPConnection:
         return http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE_S)
@@ -137,9 +143,9 @@ def test_a_metagame_whose_log_nobody_reads_answers_on(tmp_path: Path, alone: boo
     if not alone:
         lines = "".join(f"{name}={value}\n" for name, value in environ.items())
         (tmp_path / "metagame.env").write_text(lines)
-        command, environ = ["svc-stack", "--config", str(tmp_path)], {}
-    with unread(command, environ, tmp_path) as reader:
-        survives(reader, connect)
+        command, environ = ["svc-stack", "--config", str(tmp_path)], {}  # whose log is the stack's
+    with unread(command, {**environ, **figures_on}, tmp_path) as reader:
+        survives(reader, connect, metrics)
 
 
 def test_a_stalled_reader_that_never_comes_back_does_not_keep_the_service_from_its_end(

@@ -1,0 +1,97 @@
+"""Files that other users of the machine must not read, made by running services under umask 022."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.ctl.command import svcctl
+from tests.live.attacks.support import at_the_same_time
+from tests.live.deploying import deploy
+from tests.support.processes import bearer, eventually, metagame, register
+
+pytestmark = pytest.mark.live
+BODY = 64 * 1024
+AT_MOST_S = 1.0
+
+
+@pytest.fixture(autouse=True)
+def open_umask() -> Iterator[None]:
+    """As a shell has it: whoever opens a file carelessly makes it readable by everybody."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_backup_of_a_host_in_use_is_one_private_file(tmp_path: Path) -> None:
+    with metagame(tmp_path, CHAT="0") as service:
+        register(service, "Ann_1")
+        (tmp_path / "metagame.env").write_text(f"DATABASE_URL={service.environ['DATABASE_URL']}\n")
+        (tmp_path / "kept").mkdir()
+
+        def write() -> None:
+            for number in range(20):
+                register(service, f"Player_{number}")
+
+        with at_the_same_time(write):
+            for number in range(3):
+                copy = tmp_path / "kept" / f"copy{number}.db"
+                ran = svcctl("db", "backup", copy, "--env-file", tmp_path / "metagame.env")
+                assert ran.status == 0, ran.err
+    files = sorted((tmp_path / "kept").iterdir())
+    assert [one.name for one in files] == ["copy0.db", "copy1.db", "copy2.db"]  # no -wal, no -shm
+    for one in files:
+        assert _mode(one) == 0o600
+        with closing(sqlite3.connect(f"file:{one}?immutable=1", uri=True)) as db:
+            assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+            assert db.execute("SELECT count(*) FROM accounts").fetchone()[0] >= 1
+    for one in tmp_path.glob("svc.db*"):
+        assert _mode(one) == 0o600, one
+
+
+def test_what_game_servers_print_is_for_the_owner_alone(tmp_path: Path) -> None:
+    with deploy(tmp_path):
+        folder = tmp_path / "gameserver-logs"
+        eventually(lambda: folder.is_dir() and any(folder.iterdir()))
+        assert _mode(folder) == 0o700
+        for one in folder.iterdir():
+            assert _mode(one) == 0o600, one
+
+
+def test_a_body_that_is_slow_to_redact_keeps_nobody_waiting(tmp_path: Path) -> None:
+    file = tmp_path / "bodies.log"
+    logging = {"LOG_BODIES": "1", "BODY_LOG_FILE": str(file), "BODY_LOG_PER_PATH": "0"}
+    with metagame(tmp_path, CHAT="0", **logging) as service:
+        ann, bob = register(service, "Ann_1"), register(service, "Bob_1")
+        beginnings = ("eyJ", "UUK_", '"token":"', "\\\\", "a1-", '"a":', "0a")
+        bodies = [(one * BODY)[: BODY - 40] for one in beginnings]
+
+        def attack() -> None:
+            for text in bodies * 2:
+                path = "/party"
+                status, _ = service.ask("POST", path, {"token": text, "x": text}, bearer(ann))
+                assert status < 500
+
+        longest = 0.0
+        with at_the_same_time(attack, attack):
+            for _ in range(20):
+                began = time.monotonic()
+                assert service.ask("GET", "/accountinfo", headers=bearer(bob))[0] == 200
+                longest = max(longest, time.monotonic() - began)
+        assert longest < AT_MOST_S
+        lines = [orjson.loads(line) for line in file.read_bytes().splitlines()]
+    assert len([one for one in lines if one["path"] == "/party"]) == 4 * len(bodies)
+    assert _mode(file) == 0o600
+    assert ann["token"] not in file.read_text()
