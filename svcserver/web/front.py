@@ -145,7 +145,7 @@ class FrontDoor:
 
     def _endpoint(self, row: Row, handler: Callable[..., Any]) -> Callable[..., Any]:
         gate, shape = self.gate, row.body
-        read = reader(shape) if shape is not None and shape is not object else None
+        read = reader(shape) if shape is not None else None
 
         async def answer(request: HttpRequest, seen: dict[str, Any], **parameters: str) -> Answer:
             seen["caller"] = caller = await gate.admit(row, request, parameters)

@@ -100,7 +100,7 @@ def operation(row: Row, schemas: dict[str, Schema]) -> Schema:
         | refusals(row),
     }
     if row.body is not None:
-        shape = schema(row.body if row.sends is None else row.sends, schemas)
+        shape = schema(row.body, schemas)
         found["requestBody"] = {"content": {"application/json": {"schema": shape or _ANY_BODY}}}
     return found
 

@@ -82,11 +82,6 @@ class Call(Generic[B]):
     request: HttpRequest
 
     @property
-    def fields(self) -> dict[str, Json]:
-        """The members of a JSON object; none of any other body."""
-        return self.body if isinstance(self.body, dict) else {}
-
-    @property
     def player(self) -> AccountId:
         """The account the caller acts as; a game server alone names none (403)."""
         if self.caller.account is None:
@@ -106,7 +101,7 @@ class Row:
 
     ``path`` is a werkzeug rule; ``when`` decides from the settings whether the row is
     mounted at all (an unmounted row is the empty 404). ``body`` is a shape
-    (``kernel.shapes``), ``object`` for parsed JSON as it is, None where the body is ignored.
+    (``kernel.shapes``), None where the body is ignored.
     """
 
     method: str
@@ -120,7 +115,6 @@ class Row:
     real_only: bool = False  # exists only for accounts with real progression
     game_server: bool = False  # with real progression only a game server may write
     reply: Any = None  # the type of the success body, for OpenAPI and the docs
-    sends: Any = None  # the type of the body where ``body`` is object, for the same
     query: tuple[str, ...] = ()  # names of the query's arguments, for the same
     bad_json: Answer | None = None  # instead of the HTML 400 page
     body_log: bool = False  # LOG_BODIES captures it
