@@ -37,8 +37,7 @@ class RequestLog:
     def __call__(self, done: Done) -> None:
         """Write the line; a path no row knows is written even with LOG_REQUESTS=0."""
         request, row = done.request, done.row
-        source = network_of(done.address or request.peer)
-        if 400 <= done.status < 500 and not self._refusals.keeps(source, self.now()):
+        if 400 <= done.status < 500 and not self._keeps(done):
             self.counters.add(Counted.DROPPED_LOG_LINES, "refusals")
             return
         path = logged_path(request.path, row)
@@ -48,6 +47,9 @@ class RequestLog:
                 log.warn("unanswered {method} {path}", method=request.method, path=path)
         if self.on and self.lines.shows(LogLevel.info):
             self.lines.keep(self._line(done, path))
+
+    def _keeps(self, done: Done) -> bool:
+        return self._refusals.keeps(network_of(done.address or done.request.peer), self.now())
 
     def _line(self, done: Done, path: str) -> str:
         method = done.request.method
