@@ -98,6 +98,7 @@ class Exchange:
     _answer: ResponseHead | None = None
     _reply: Body | None = None
     _raw = b""
+    _searched = 0  # bytes of ``_raw`` in which the end of a head is not
     _framed = False  # chunks towards the client
     _close = False
     _retried = False
@@ -189,9 +190,11 @@ class Exchange:
 
     def _heads(self) -> None:
         while self._reply is None and not self.ended:
-            end = find_end(self._raw, MAX_RESPONSE_HEAD)
+            end = find_end(self._raw, MAX_RESPONSE_HEAD, self._searched)
             if end < 0:
+                self._searched = len(self._raw)
                 return
+            self._searched = 0
             raw, self._raw = self._raw[:end], self._raw[end:]
             answer = read_response(raw, self.head.method)
             if answer.status == 101:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.http import heads
 from tests.edge.asking import GET, H, chunked, status
 from tests.edge.wires import OK, SECRET, gateway, relay, run
 
@@ -48,6 +49,27 @@ class HeaderTests(SynchronousTestCase):
             b"HTTP/1.1 200 Very Fine\r\nSet-Cookie: a\r\nSet-Cookie: b\r\n"
             b"Content-Length: 0\r\n\r\n",
         )
+
+    def test_a_head_that_comes_byte_by_byte_is_searched_once(self) -> None:
+        searched: list[int] = []
+
+        class LineFeeds:
+            """Notes how many bytes are looked at, and finds nothing."""
+
+            def search(self, buffer: bytes, at: int) -> None:
+                searched.append(len(buffer) - at)
+
+        self.patch(heads, "_BARE_LF", LineFeeds())
+        edge = gateway()
+        wire = edge.connect()
+        wire.protocol.dataReceived(GET)
+        interim = b"HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n"
+        final = b"HTTP/1.1 200 OK\r\nX-A: " + b"a" * 2_000 + b"\r\nContent-Length: 0\r\n\r\n"
+        searched.clear()
+        for byte in interim + final:
+            edge.upstream.say(bytes([byte]))
+        self.assertEqual(wire.take(), final)
+        self.assertLess(sum(searched), len(interim + final))
 
     def test_the_relay_forwards_unchanged(self) -> None:
         edge = relay()
