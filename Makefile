@@ -22,7 +22,7 @@ check: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.contract.coverage
 
 bench: $(VENV)/dev.stamp
-	$(BIN)/python -m bench.http
+	$(BIN)/python -m bench.http $(if $(DATABASE),--database $(DATABASE))
 
 bench-chat: $(VENV)/dev.stamp
 	$(BIN)/python -m bench.chat

@@ -1,7 +1,7 @@
 """``make bench``: the metagame's requests a second on one core, and ratios to the yardsticks.
 
     python -m bench.http [--scenarios status,login,...] [--players 50] [--seconds 3] [--rounds 5]
-                         [--accounts 50000] [--crowd 1500]
+                         [--accounts 50000] [--crowd 1500] [--database postgresql]
 
 Rounds alternate between contestants; a ratio is the median of the rounds' own ratios, so that
 what else the machine does hits both sides. The generator runs on another core; where it uses
@@ -26,6 +26,8 @@ import uvloop
 from bench.client import Connection, connect, request
 from bench.players import Player
 from bench.population import populate
+from bench.postgres import PLAYERS, compare
+from bench.postgres import SCENARIOS as ON_BOTH
 from bench.runs import Run, Runs, crowd, measure
 from bench.servers import LOAD_CORE, bare_store, bare_twisted, bare_uvicorn, metagame, pinned
 from bench.table import (
@@ -103,18 +105,28 @@ def by_itself(name: str, folder: Path, seconds: float) -> Run:
 def main() -> None:
     """Measure and print the table."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--scenarios", default=",".join(SCENARIOS))
-    options.add_argument("--players", type=int, default=50)
+    options.add_argument("--scenarios", default="")
+    options.add_argument("--players", type=int, default=0)
     options.add_argument("--seconds", type=float, default=3.0)
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--accounts", type=int, default=0, help="compare with so many accounts")
     options.add_argument("--crowd", type=int, default=1500, help="players at their own pace")
+    options.add_argument(
+        "--database",
+        choices=("sqlite", "postgresql"),
+        default="sqlite",
+        help="postgresql: what a request costs there, beside SQLite",
+    )
     asked = options.parse_args()
+    both = asked.database == "postgresql"
+    asked.players = asked.players or (PLAYERS if both else 50)
     os.sched_setaffinity(0, {LOAD_CORE} & os.sched_getaffinity(0) or os.sched_getaffinity(0))
-    names = asked.scenarios.split(",")
+    names = asked.scenarios.split(",") if asked.scenarios else ON_BOTH if both else SCENARIOS
     with tempfile.TemporaryDirectory() as name:
+        if both:
+            raise SystemExit(compare(list(names), Path(name), asked, scenario))
         measured = _change if asked.accounts else _floors
-        raise SystemExit(measured(names, Path(name), asked))
+        raise SystemExit(measured(list(names), Path(name), asked))
 
 
 def _floors(names: list[str], folder: Path, asked: argparse.Namespace) -> int:

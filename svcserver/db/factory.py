@@ -9,15 +9,19 @@ from sqlalchemy import Engine
 from svcserver.db.engine import is_sqlite
 from svcserver.db.postgres import PostgresLedger
 from svcserver.db.sqlite import SqliteLedger
+from svcserver.kernel.counters import Counters
 
 
-def ledger_for(engine: Engine, reactor: Any, reserve: int = 0) -> SqliteLedger | PostgresLedger:
+def ledger_for(
+    engine: Engine, reactor: Any, reserve: int = 0, counters: Counters | None = None
+) -> SqliteLedger | PostgresLedger:
     """The ledger that suits the engine's back-end: a ``Service`` that is a ``Ledger``.
 
-    ``reserve``: bytes that SQLite leaves free on its disk.
+    ``reserve``: bytes that SQLite leaves free on its disk. ``counters``: where PostgreSQL's
+    transactions that are run again are counted.
     """
     return (
         SqliteLedger(engine, reactor, reserve)
         if is_sqlite(engine)
-        else PostgresLedger(engine, reactor)
+        else PostgresLedger(engine, reactor, counters or Counters())
     )

@@ -24,6 +24,7 @@ from svcserver.db.engine import READERS, WRITERS
 from svcserver.db.faults import Faults
 from svcserver.db.ledger import Work
 from svcserver.db.transaction import serializable
+from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.refusals import Unavailable
 
 T = TypeVar("T")
@@ -45,7 +46,7 @@ class Job:
 class PostgresLedger(Service):
     """The Ledger on a PostgreSQL server."""
 
-    def __init__(self, engine: Engine, reactor: Any) -> None:
+    def __init__(self, engine: Engine, reactor: Any, counters: Counters) -> None:
         self._engine = engine
         self._snapshot = engine.execution_options(
             isolation_level="REPEATABLE READ", postgresql_readonly=True
@@ -56,6 +57,7 @@ class PostgresLedger(Service):
         self._writers = ThreadPool(minthreads=1, maxthreads=WRITERS, name="database-write")
         self._faults = Faults(reactor.seconds)
         self._under_way = 0
+        self._counters = counters
         self._turns: dict[str, deque[Job]] = {}  # those that wait for one that is under way
         self._closed: Deferred[None] | None = None
         event.listen(engine, "connect", _limit)
@@ -81,7 +83,14 @@ class PostgresLedger(Service):
 
     def write(self, work: Work[T], turn: str | None = None) -> Deferred[T]:
         """See ``Ledger.write``."""
-        return self._submit(self._writers, lambda: serializable(self._serializable, work), turn)
+
+        def run() -> T:
+            return serializable(self._serializable, work, self._again)
+
+        return self._submit(self._writers, run, turn)
+
+    def _again(self) -> None:
+        self._reactor.callFromThread(self._counters.add, Counted.RERUN_TRANSACTIONS)
 
     def _submit(self, pool: ThreadPool, run: Callable[[], T], turn: str | None) -> Deferred[T]:
         if not self.running or self._under_way >= MAX_WAITING:

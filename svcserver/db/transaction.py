@@ -52,12 +52,14 @@ def transact(engine: Engine, work: Callable[[Connection], T], wait_ms: int = WAI
         return work(tx)
 
 
-def serializable(engine: Engine, work: Callable[[Connection], T]) -> T:
+def serializable(
+    engine: Engine, work: Callable[[Connection], T], again: Callable[[], None] = lambda: None
+) -> T:
     """Run and commit on PostgreSQL; again when another transaction got in between.
 
     A broken uniqueness is such a case too: the second run reads the row that won and gives
     the documented refusal. It has a budget of its own, so that it gets its second run in a
-    crowd that has used up others.
+    crowd that has used up others. ``again`` is told of each further run.
     """
     conflicts = duplicates = 0
     while True:
@@ -73,6 +75,7 @@ def serializable(engine: Engine, work: Callable[[Connection], T]) -> T:
                 raise
             if conflicts >= MAX_CONFLICTS or duplicates >= MAX_DUPLICATES:
                 raise
+        again()
         _wait(conflicts + duplicates)
 
 

@@ -23,6 +23,7 @@ class Counted(StrEnum):
     FAILED_LOGINS = "failed_logins"
     EVICTED_CONNECTIONS = "evicted_connections"
     DROPPED_LOG_LINES = "dropped_log_lines"
+    RERUN_TRANSACTIONS = "rerun_transactions"
 
 
 MEANINGS: Mapping[Counted, str] = {
@@ -31,6 +32,7 @@ MEANINGS: Mapping[Counted, str] = {
     Counted.FAILED_LOGINS: "Log-ins refused, by reason.",
     Counted.EVICTED_CONNECTIONS: "Connections closed to make room for others, by reason.",
     Counted.DROPPED_LOG_LINES: "Log lines dropped: nobody read them, or there were too many.",
+    Counted.RERUN_TRANSACTIONS: "Transactions run again: another got in between, on PostgreSQL.",
 }
 
 

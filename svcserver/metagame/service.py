@@ -368,7 +368,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
     settings = options.settings
     top = house(reactor, production=settings.production, level=settings.log_level)
     engine = open_database(NAME, settings)
-    ledger = ledger_for(engine, reactor, settings.disk_reserve_mb << 20)
+    ledger = ledger_for(engine, reactor, settings.disk_reserve_mb << 20, top.counters)
     pool = HTTPConnectionPool(reactor)
     http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
     game = Metagame(settings, ledger, reactor, MonotonicClock().now, http)

@@ -34,6 +34,7 @@ from svcserver.db.factory import ledger_for
 from svcserver.db.space import Reserve
 from svcserver.db.sqlite import MAX_WAITING
 from svcserver.db.transaction import transaction
+from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.refusals import Conflict, Unavailable
 from tests.support.postgres import fresh_database
 from tests.support.real_ledger import QueueReactor
@@ -98,7 +99,8 @@ class LedgerCase(SynchronousTestCase):
         self.engine = self.make()
         THINGS.metadata.create_all(self.engine)
         self.reactor = QueueReactor()
-        self.ledger = ledger_for(self.engine, self.reactor)
+        self.counters = Counters()
+        self.ledger = ledger_for(self.engine, self.reactor, counters=self.counters)
         self.ledger.startService()
         self.addCleanup(self.stop)
 
@@ -369,6 +371,7 @@ class PostgresLedgerTests(SqliteLedgerTests):
 
         self.patch(transactions, "_wait", lambda attempt: None)
         self.assertEqual(self.wait(self.ledger.write(crowded)), "done")
+        self.assertEqual(self.counters.total(Counted.RERUN_TRANSACTIONS), 10)
 
     def test_neither_is_tried_for_ever(self) -> None:
         runs: list[int] = []

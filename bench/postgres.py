@@ -1,0 +1,137 @@
+"""``python -m bench.http --database postgresql``: what a request costs there, beside SQLite.
+
+Two metagames on one core, one on each database, take turns under the same players. What counts
+is the CPU of the metagame for one request; PostgreSQL's own CPU and the transactions that it
+made the metagame run again are shown beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import urllib.request
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import uvloop
+from attrs import define, field
+
+from bench.meters import cpu_s
+from bench.runs import Run, Runs
+from bench.servers import free_port, metagame
+from tests.support.postgres import Instance
+
+Scenario = Callable[[str, tuple[int, int], int, float], Awaitable[Run]]
+SCENARIOS = ("balance", "party", "character-read", "save", "inventory", "mix")
+PLAYERS = 16
+# CPU of a request on PostgreSQL, in those of SQLite: at most
+MOST = {"balance": 2.5, "party": 2.0, "inventory": 4.0, "save": 3.0, "mix": 2.0}
+MOST_RERUN = 0.02
+RERUN = "svc_metagame_rerun_transactions_total"
+
+
+@define
+class Engine:
+    """What PostgreSQL did beside the metagame, for each scenario and round."""
+
+    instance: Instance
+    metrics_port: int
+    us: dict[str, list[float]] = field(factory=dict)  # its CPU for one request
+    rerun: dict[str, list[float]] = field(factory=dict)  # transactions run again for one request
+
+    def watch(self, name: str, seconds: float, measured: Callable[[], Run]) -> Run:
+        """What ``measured`` gives, with what PostgreSQL did meanwhile."""
+        cpu, rerun = self._cpu(), self._rerun()
+        run = measured()
+        requests = max(1.0, run.per_second * (seconds + 0.5))  # about: the warm-up counts, too
+        self.us.setdefault(name, []).append(1e6 * (self._cpu() - cpu) / requests)
+        self.rerun.setdefault(name, []).append((self._rerun() - rerun) / requests)
+        return run
+
+    def _cpu(self) -> float:
+        first = int((self.instance.data / "postmaster.pid").read_text().split()[0])
+        found = 0.0
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = stat.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # it has ended
+            if first in (int(fields[1]), int(stat.parent.name)):
+                found += cpu_s(int(stat.parent.name))
+        return found
+
+    def _rerun(self) -> float:
+        where = f"http://127.0.0.1:{self.metrics_port}/metrics"
+        with urllib.request.urlopen(where, timeout=10) as page:
+            lines = page.read().decode().splitlines()
+        return sum(float(one.split()[-1]) for one in lines if one.startswith(RERUN))
+
+
+@contextmanager
+def engine() -> Iterator[Engine]:
+    """A PostgreSQL of our own, as its packages set it up: every commit is on disk."""
+    instance = Instance.make()
+    instance.start()
+    try:
+        yield Engine(instance, free_port())
+    finally:
+        instance.end()
+
+
+def compare(names: list[str], folder: Path, asked: argparse.Namespace, scenario: Scenario) -> int:
+    """Measure on both databases in turn, and print the table."""
+    few, many = Runs(), Runs()
+    with ExitStack() as stack:
+        beside = stack.enter_context(engine())
+        plain = stack.enter_context(metagame(folder))
+        more = {
+            "DATABASE_URL": beside.instance.database(),
+            "METRICS_PORT": str(beside.metrics_port),
+        }
+        other = stack.enter_context(metagame(folder, "postgres", **more))
+
+        def on_sqlite(name: str) -> None:
+            few.add(name, uvloop.run(scenario(name, plain, asked.players, asked.seconds)))
+
+        def on_postgres(name: str) -> None:
+            def run() -> Run:
+                return uvloop.run(scenario(name, other, asked.players, asked.seconds))
+
+            many.add(name, beside.watch(name, asked.seconds, run))
+
+        for number in range(asked.rounds):
+            for name in names:
+                for one in (on_sqlite, on_postgres)[:: 1 if number % 2 else -1]:
+                    one(name)
+    return report(few, many, beside)
+
+
+def report(few: Runs, many: Runs, beside: Engine) -> int:
+    """Print the table; 1 when a bound is missed or something acknowledged was lost."""
+    failed = False
+    print("| scenario | req/s | p99 ms | us CPU | on PostgreSQL: req/s | p99 ms | us CPU", end="")
+    print(" | times | at most | PostgreSQL's us CPU | run again |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+    for name, measured in few.of.items():
+        pairs = list(zip(many.of[name], measured, strict=True))
+        times = statistics.median(one.server_us / max(two.server_us, 1e-9) for one, two in pairs)
+        rerun = statistics.median(beside.rerun[name])
+        missed = times > MOST.get(name, times) or rerun > MOST_RERUN
+        lost = sum(run.errors + run.lost for pair in pairs for run in pair)
+        failed |= missed or bool(lost)
+        cells = [name, *_cells(measured), *_cells(many.of[name]), f"{times:.2f}"]
+        cells += [f"{MOST[name]:.1f}" if name in MOST else ""]
+        cells += [f"{statistics.median(beside.us[name]):.0f}", f"{rerun:.2%}"]
+        print(f"| {' | '.join(cells)} |{' MISSED' if missed else ''}")
+        if lost:
+            print(f"| {name}: {lost} requests failed or acknowledged things lost |")
+    return int(failed)
+
+
+def _cells(runs: list[Run]) -> list[str]:
+    return [
+        f"{statistics.median(run.per_second for run in runs):,.0f}",
+        f"{statistics.median(run.p99_ms for run in runs):.1f}",
+        f"{statistics.median(run.server_us for run in runs):.0f}",
+    ]
