@@ -1,4 +1,4 @@
-"""When the firewall is told: serially, coalesced, never faster than asked, until it holds."""
+"""Schedules runs of the firewall: one at a time, coalesced, rate-limited, retried on failure."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Applied:
 
     ok: bool
     ips: Ips
-    at: float  # seconds of the clock that ``now`` reads
+    at: float  # epoch seconds
     error: str = ""
 
 
 @define(eq=False)
 class Applier:
-    """Keeps the firewall at what ``want`` was told last.
+    """Keeps the firewall open for the addresses that ``want`` was called with last.
 
-    ``run(ips)`` does it; ``now`` gives epoch seconds for ``last``; ``told`` hears of
-    every run that ended.
+    ``run(ips)`` applies them; ``now`` gives epoch seconds for ``last``; ``told`` is called
+    with the result of every run.
     """
 
     clock: IReactorTime
@@ -60,24 +60,24 @@ class Applier:
         return self._running or (self._wanted is not None and self._wanted != self._holds)
 
     def want(self, ips: Ips) -> None:
-        """These addresses shall be open: at once after quiet, else as soon as allowed."""
+        """Open exactly these addresses: now, or when ``interval_s`` since the last run is over."""
         self._wanted = ips
         self._next()
 
     def look(self, holds: Callable[[Ips], Awaitable[bool]]) -> None:
-        """See whether what holds is still there, and have it applied anew when it is not."""
+        """Check that the applied rule is still there; where it is not, apply it again."""
         if self._holds is None or self.pending or self._looking or self._stopped:
             return
         self._looking = True
         asked = Deferred.fromCoroutine(self._look(holds, self._holds))
-        asked.addErrback(lambda why: log.failure("looking after the firewall rule broke", why))
+        asked.addErrback(lambda why: log.failure("checking the firewall rule failed", why))
 
     async def _look(self, holds: Callable[[Ips], Awaitable[bool]], ips: Ips) -> None:
         there = True
         try:
             there = await holds(ips)
         except FirewallError as why:
-            log.warn("the firewall rule cannot be looked after: {why}", why=str(why))
+            log.warn("the firewall rule cannot be checked: {why}", why=str(why))
         finally:
             self._looking = False
             if not there:
@@ -85,7 +85,7 @@ class Applier:
             self._rest()
 
     def stop(self) -> Deferred[None]:
-        """No run begins any more; fires when the one in progress has ended."""
+        """Start no more runs; fires when the one in progress has ended."""
         self._stopped = True
         if self._timer is not None and self._timer.active():
             self._timer.cancel()
@@ -108,11 +108,11 @@ class Applier:
 
     def _begin(self) -> None:
         if self._stopped or self._looking or self._wanted is None or self._wanted == self._holds:
-            return  # what was due came back to what holds, or waits for the look at it
+            return  # the change was undone meanwhile, or a check is running
         self._running, ips = True, self._wanted
         asked = Deferred.fromCoroutine(self._work(ips))
         asked.addBoth(self._ended, ips)
-        asked.addErrback(lambda why: log.failure("what follows a firewall run broke", why))
+        asked.addErrback(lambda why: log.failure("the end of a firewall run failed", why))
 
     async def _work(self, ips: Ips) -> None:
         await self.run(ips)
@@ -123,7 +123,7 @@ class Applier:
         if isinstance(result, Failure):
             error = result.getErrorMessage() or type(result.value).__name__
             if not result.check(FirewallError):
-                log.failure("applying the firewall rule broke", result)
+                log.failure("applying the firewall rule failed", result)
         self._holds = None if error else ips
         wait = self._retry_s if error else self.interval_s
         self._retry_s = min(self._retry_s * 2, LAST_RETRY_S) if error else FIRST_RETRY_S
@@ -135,7 +135,7 @@ class Applier:
             self._rest()
 
     def _rest(self) -> None:
-        """Nothing runs now: tell who waits for that, and see what is due."""
+        """Called when a run or a check has ended: fire ``stop``'s Deferreds, start what is due."""
         waiting, self._idle = self._idle, []
         for idle in waiting:
             idle.callback(None)

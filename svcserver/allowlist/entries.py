@@ -1,4 +1,4 @@
-"""Which addresses may reach the game ports, and until when. Pure.
+"""The addresses that may reach the game ports, and until when.
 
 Spec: 2 §4 Allowlist helper, §8 Allowlist.
 """
@@ -28,7 +28,7 @@ _LONGEST = 45  # characters of any address
 
 
 class InvalidIp(ValueError):
-    """Not an address we open the ports for; ``reason`` is the word of the answer."""
+    """Not an address to open the ports for; ``reason`` is the word in the answer."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -36,11 +36,11 @@ class InvalidIp(ValueError):
 
 
 class Full(Exception):
-    """A new address, and no room for it."""
+    """There is no room for a new address."""
 
 
 def canonical(value: Any, *, allow_private: bool = False) -> str:
-    """The one spelling of a public address; raises InvalidIp."""
+    """The canonical text of a public address (mapped IPv4 as IPv4); raises InvalidIp."""
     return str(_public(_parse(value), allow_private))
 
 
@@ -83,7 +83,7 @@ def _is_private(address: Address) -> bool:
 
 
 def order(ip: str) -> tuple[int, int]:
-    """IPv4 before IPv6, then by number; a sort key."""
+    """The sort key of an address: IPv4 before IPv6, then by number."""
     address = ipaddress.ip_address(ip)
     return address.version, int(address)
 
@@ -100,8 +100,8 @@ class Entry:
 class Entries:
     """The open addresses, at most ``most``, each for ``ttl_s`` after its last report.
 
-    Whoever has one IPv6 address has a whole network of them, so a network gets a share: a /64 a
-    sixteenth of the room (but four), a /48 a quarter.
+    One client may have a whole IPv6 network, so networks are bounded: a /64 to a sixteenth of
+    ``most`` (but at least four), a /48 to a quarter.
     """
 
     ttl_s: float = 600.0
@@ -109,7 +109,7 @@ class Entries:
     _until: dict[str, float] = field(factory=dict, init=False)
 
     def make_room(self, ip: str) -> list[str]:
-        """Forget and name what gives way to ``ip`` in its own network: the longest unheard."""
+        """Make room for ``ip`` in its network; returns the addresses removed, the oldest first."""
         gone: list[str] = []
         if ip in self._until or ":" not in ip:
             return gone
@@ -128,7 +128,7 @@ class Entries:
         return min(self.most, max(4, share))
 
     def report(self, ip: str, now: float) -> bool:
-        """A player was seen at ``ip`` (canonical): True when it is new; raises Full."""
+        """Open ``ip`` (canonical) from ``now`` on; whether it is new. Raises Full."""
         self.make_room(ip)
         known = ip in self._until
         if not known and len(self._until) >= self.most:
@@ -137,14 +137,14 @@ class Entries:
         return not known
 
     def expire(self, now: float) -> list[str]:
-        """Forget and name the addresses whose time is over."""
+        """Remove and return the expired addresses."""
         over = [ip for ip, until in self._until.items() if until <= now]
         for ip in over:
             del self._until[ip]
         return sorted(over, key=order)
 
     def restore(self, saved: Iterable[Entry], now: float, *, allow_private: bool) -> int:
-        """Take over what was saved and is still good; how many that were.
+        """Take over saved entries that are still valid; returns how many are open then.
 
         An entry never lasts longer than one TTL from now, whatever the file says.
         """

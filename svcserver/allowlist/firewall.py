@@ -1,4 +1,4 @@
-"""The firewalls we know, behind one interface.
+"""The supported firewalls, behind one interface.
 
 ``apply`` makes a Rule hold, ``describe`` shows the exact text that would run. Closing
 is applying a Rule without addresses: the ports are shut then. Spec: 2 §4 Allowlist helper.
@@ -28,14 +28,14 @@ _CAP_NET_ADMIN = 12
 
 
 class Firewall(Protocol):
-    """What the helper needs of a firewall."""
+    """A firewall that can apply a Rule."""
 
     @property
     def name(self) -> str:
-        """The word of ALLOWLIST_BACKEND."""
+        """Its value of ALLOWLIST_BACKEND."""
 
     async def apply(self, rule: Rule) -> None:
-        """Make ``rule`` hold; raises FirewallError."""
+        """Replace what was applied before by ``rule``; raises FirewallError."""
 
     async def holds(self, rule: Rule) -> bool:
         """Whether ``rule``, once applied, is still there; raises FirewallError.
@@ -49,18 +49,17 @@ class Firewall(Protocol):
 
 @frozen
 class Nftables:
-    """Our own table, replaced atomically."""
+    """nftables with a table of ours, replaced atomically."""
 
     programs: Programs
     nft: str
     name: str = "nftables"
 
     async def apply(self, rule: Rule) -> None:
-        """One script, one transaction of the kernel."""
         await self.programs.run([self.nft, "-f", "-"], scripts.nftables(rule))
 
     async def holds(self, rule: Rule) -> bool:
-        """Whether our table is there; nobody else writes in it."""
+        """Whether our table is there; no other program writes to it."""
         look = [self.nft, "list", "table", "inet", scripts.TABLE]
         found = await self.programs.run(look, may_fail=True)
         return bool(found.code == 0)
@@ -71,7 +70,7 @@ class Nftables:
 
 @define
 class NftablesSet:
-    """A set of the owner's own table, filled with the addresses of its type."""
+    """nftables with a set in the owner's table, filled with the addresses of its type."""
 
     programs: Programs
     nft: str
@@ -80,7 +79,7 @@ class NftablesSet:
     _family: int | None = field(default=None, init=False)
 
     async def apply(self, rule: Rule) -> None:
-        """Look once which addresses the set takes, then fill it."""
+        """Fill the set; its type is read once."""
         if self._family is None:
             listing = await self.programs.run([self.nft, "list", "set", *str(self.where).split()])
             kind = re.search(r"\btype (ipv[46])_addr\b", listing.out)
@@ -90,7 +89,7 @@ class NftablesSet:
         await self.programs.run([self.nft, "-f", "-"], self.describe(rule))
 
     async def holds(self, rule: Rule) -> bool:
-        """Whether the set is there and not emptied; which words it has for a range is its own."""
+        """Whether the set is there and not emptied; nft may list the addresses as ranges."""
         look = [self.nft, "list", "set", *str(self.where).split()]
         found = await self.programs.run(look, may_fail=True)
         return found.code == 0 and ("elements" in found.out or not self._fitting(rule))
@@ -113,7 +112,7 @@ class Iptables:
     name: str = "iptables"
 
     async def apply(self, rule: Rule) -> None:
-        """Fill the sets, write the chains, then see that INPUT jumps there exactly once."""
+        """Fill the sets, write the chains, and make INPUT jump there exactly once."""
         await self.programs.run([self.ipset, "restore"], scripts.ipset_restore(rule))
         for program, set_name in self._versions():
             restore = [f"{program}-restore", "-w", "--noflush"]
@@ -140,7 +139,7 @@ class Iptables:
             await self.programs.run([program, *scripts.iptables_jump("-D", stale)])
 
     def describe(self, rule: Rule) -> str:
-        """Every program with its input."""
+        """Each command, followed by its standard input."""
         ports = scripts.iptables_ports(rule.ports)
         parts = [f"{self.ipset} restore", scripts.ipset_restore(rule)]
         for program, set_name in self._versions():
@@ -163,12 +162,11 @@ class Netsh:
     name: str = "netsh"
 
     async def apply(self, rule: Rule) -> None:
-        """One line of PowerShell on its standard input."""
         argv = [self.powershell, "-NoProfile", "-NonInteractive", "-Command", "-"]
         await self.programs.run(argv, scripts.powershell(rule))
 
     async def holds(self, rule: Rule) -> bool:
-        """Windows loses no rules."""
+        """True: Windows flushes no rules."""
         return True
 
     def describe(self, rule: Rule) -> str:
@@ -177,51 +175,45 @@ class Netsh:
 
 @define
 class Remembering:
-    """ALLOWLIST_BACKEND=none, for tests: remembers the calls."""
+    """ALLOWLIST_BACKEND=none, for tests: records the calls."""
 
     calls: list[Rule] = field(factory=list)
     name: str = "none"
 
     async def apply(self, rule: Rule) -> None:
-        """Remember, at most the last thousand."""
+        """Record the call; the last thousand are kept."""
         self.calls.append(rule)
         del self.calls[:-1000]
 
     async def holds(self, rule: Rule) -> bool:
-        """Memory is as good as it gets."""
         return True
 
     def describe(self, rule: Rule) -> str:
-        """As nftables would be told."""
         return scripts.nftables(rule)
 
 
 @define
 class DryRun:
-    """Describes what another firewall would do, and does nothing."""
+    """Changes nothing; describes what another firewall would do."""
 
     inner: Firewall
 
     @property
     def name(self) -> str:
-        """Of the firewall described."""
         return self.inner.name
 
-    async def apply(self, rule: Rule) -> None:
-        """Nothing privileged is called."""
+    async def apply(self, rule: Rule) -> None: ...
 
     async def holds(self, rule: Rule) -> bool:
-        """There is nothing to lose."""
         return True
 
     def describe(self, rule: Rule) -> str:
-        """The text of the firewall described."""
         return self.inner.describe(rule)
 
 
 @frozen
 class Paths:
-    """Where the programs are, where the owner says; None is to be found."""
+    """The paths of the programs as set by the owner; None: search for it."""
 
     nft: str | None = None
     iptables: str | None = None
@@ -230,7 +222,7 @@ class Paths:
 
 
 class NoFirewall(Exception):
-    """None of the firewalls is there; ``str()`` is the line to print."""
+    """No usable firewall was found; ``str()`` is the line to print."""
 
 
 def choose(
@@ -299,7 +291,7 @@ def find(program: str) -> str | None:
 
 
 def may_change_firewall(platform: str = sys.platform) -> bool:
-    """Whether this process has the rights: root, CAP_NET_ADMIN, or administrator."""
+    """Whether this process is root or administrator, or has CAP_NET_ADMIN."""
     if platform == "win32":
         import ctypes
 

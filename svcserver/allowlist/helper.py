@@ -1,4 +1,4 @@
-"""The helper itself: reports in, firewall rule out, and everything written down.
+"""The helper: turns reports of players' addresses into firewall rules, with an audit log.
 
 Spec: 2 §4 Allowlist helper.
 """
@@ -25,7 +25,7 @@ log = Logger()
 
 CHECK_S = 1.0
 SAVE_S = 30.0
-LOOK_S = 5.0  # so long the ports may be as the host's own firewall leaves them when it is reloaded
+LOOK_S = 5.0  # between checks of the rule, which a reload of the host's firewall removes
 
 
 @define(eq=False)
@@ -52,11 +52,11 @@ class Helper:
 
     @property
     def dry_run(self) -> bool:
-        """Whether the firewall stays untouched."""
+        """Whether the firewall is never changed (ALLOWLIST_DRY_RUN)."""
         return isinstance(self.firewall, DryRun)
 
     def start(self) -> None:
-        """Take over what was open before, and make the rule hold at once."""
+        """Restore the saved addresses and apply the rule."""
         restored = self.entries.restore(
             self.state.load(), self.now(), allow_private=self.allow_private
         )
@@ -72,7 +72,6 @@ class Helper:
         self._rounds.startService()
 
     async def stop(self) -> None:
-        """Wait for a run in progress, shut the ports, save."""
         self._rounds.stopService()
         await self.applier.stop()
         try:
@@ -86,7 +85,6 @@ class Helper:
         self.audit.write("stop")
 
     async def close(self) -> None:
-        """Shut the ports once; raises FirewallError."""
         try:
             await self._apply(())
         except FirewallError as why:
@@ -95,7 +93,10 @@ class Helper:
         self.audit.write("closed_ports")
 
     def allow(self, value: Any) -> tuple[str, bool]:
-        """The canonical address and whether it is new; raises InvalidIp or Full."""
+        """Open an address; returns its canonical text and whether it is new.
+
+        Raises InvalidIp or Full.
+        """
         try:
             ip = canonical(value, allow_private=self.allow_private)
         except InvalidIp as why:
@@ -115,7 +116,7 @@ class Helper:
         return ip, added
 
     def status(self) -> dict[str, Any]:
-        """What ``GET /status`` shows."""
+        """The body of ``GET /status``."""
         self._expire()
         last = self.applier.last
         return {
@@ -132,7 +133,7 @@ class Helper:
         }
 
     def _look(self) -> None:
-        """Every second: what is over?"""
+        """The periodic work: expire, save, check the rule."""
         self._expire()
         if self.now() - self._saved_at >= SAVE_S:
             self._save()
@@ -165,7 +166,7 @@ class Helper:
         there = await self.firewall.holds(Rule(ips, self.ports))
         if not there:
             self.audit.write("rule_lost", ips=len(ips))
-            log.warn("somebody removed the firewall rule; it is applied again")
+            log.warn("another program removed the firewall rule; it is applied again")
         return there
 
     def _told(self, last: Applied) -> None:

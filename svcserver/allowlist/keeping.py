@@ -1,4 +1,4 @@
-"""What outlives the process: the state file and the audit log, both readable by us alone."""
+"""The state file and the audit log, both with mode 0600."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _SHOWN = 60  # characters of refused input
 
 @define
 class StateFile:
-    """The open addresses, saved whole under a temporary name and then renamed."""
+    """The file of open addresses, replaced atomically."""
 
     path: Path
 
     def save(self, entries: Sequence[Entry], now: float) -> None:
-        """Save; a disk that refuses is logged, the ports stay as they are."""
+        """Save the entries at ``now`` (epoch seconds); an error of the disk is only logged."""
         rows = [{"ip": one.ip, "expiresAt": round(one.expires_at * 1000)} for one in entries]
         text = json.dump({"savedAt": iso(now), "entries": rows})
         fresh = self.path.with_name(self.path.name + ".new")
@@ -44,7 +44,7 @@ class StateFile:
             log.error("the state file {path} cannot be written: {why}", path=self.path, why=why)
 
     def load(self) -> list[Entry]:
-        """What was saved; a missing file is empty, a broken one is logged and empty."""
+        """The saved entries; none when the file is missing or, with a warning, broken."""
         try:
             if self.path.stat().st_size > MAX_STATE:
                 raise json.BadJson("it is too large")
@@ -72,7 +72,7 @@ def _entry(row: Any) -> Entry | None:
 
 @define
 class Audit:
-    """Who was let in and what the firewall was told, one JSON object a line."""
+    """The audit log: opened addresses and runs of the firewall, one JSON object a line."""
 
     path: Path
     now: Callable[[], float]
@@ -83,7 +83,7 @@ class Audit:
         os.close(self._open())
 
     def write(self, event: str, **fields: Any) -> None:
-        """Append one line; a disk that refuses is logged."""
+        """Append one line; an error of the disk is only logged."""
         line = json.dump({"t": iso(self.now()), "event": event, **fields}) + b"\n"
         try:
             self._turn()
@@ -98,12 +98,12 @@ class Audit:
             )
 
     def refused(self, reason: str, value: Any) -> None:
-        """An address that was not opened, with a harmless piece of what was sent."""
+        """Note an address that was refused; ``value`` is cut and made printable."""
         text = value if isinstance(value, str) else type(value).__name__
         self.write("refused", reason=reason, input=printable(text, _SHOWN))
 
     def unauthorized(self) -> None:
-        """A wrong secret; at most one line a minute."""
+        """Note a wrong secret, at most once a minute."""
         now = self.now()
         last = self._unauthorized_at
         if last is None or not 0 <= now - last < UNAUTHORIZED_EVERY_S:

@@ -1,4 +1,4 @@
-"""Running one firewall program: absolute path, script on standard input, never a shell."""
+"""Runs firewall programs: by absolute path, the script on standard input, without a shell."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _WINDOWS = ("SYSTEMROOT", "SYSTEMDRIVE", "PATH", "PATHEXT", "PSMODULEPATH", "TEM
 
 
 class FirewallError(Exception):
-    """The firewall did not do as told; ``str()`` is one short line."""
+    """A firewall program failed; ``str()`` is one short line."""
 
 
 @frozen
 class Output:
-    """How a program ended and what it printed."""
+    """A program's exit code (-1: killed) and output."""
 
     code: int
     out: str
@@ -36,7 +36,10 @@ class Output:
 
 
 def environment(environ: Mapping[str, str], platform: str = sys.platform) -> dict[str, str]:
-    """What a program gets to see: no secret of ours; PowerShell cannot start without SystemRoot."""
+    """The environment of a firewall program: without our secrets.
+
+    On Windows it keeps what PowerShell needs to start.
+    """
     if platform != "win32":
         return dict(_ENVIRONMENT)
     return {name: text for name, text in environ.items() if name.upper() in _WINDOWS}
@@ -73,7 +76,7 @@ def _must_succeed(output: Output, program: str) -> Output:
 
 
 class _Run(ProcessProtocol):
-    """A running program: gathers its output, and ends it when it takes too long."""
+    """A running program: gathers its output, and kills it after ``TIMEOUT_S``."""
 
     def __init__(self, program: str, script: str, clock: Any, done: Deferred[Output]) -> None:
         self._program, self._script = program, script
@@ -82,20 +85,17 @@ class _Run(ProcessProtocol):
         self._deadline: IDelayedCall = clock.callLater(TIMEOUT_S, self._late)
 
     def connectionMade(self) -> None:
-        """It runs: give it the script."""
         transport: Any = self.transport
         if self._script:
             transport.write(self._script.encode("ascii"))
         transport.closeStdin()
 
     def childDataReceived(self, childFD: int, data: bytes) -> None:
-        """Keep the beginning of what it prints."""
         kept = self._kept.get(childFD)
         if kept is not None:
             kept += data[: MAX_OUTPUT - len(kept)]
 
     def processEnded(self, reason: Failure) -> None:
-        """It is over, and so are its pipes."""
         code = getattr(reason.value, "exitCode", None)
         out, err = (bytes(self._kept[fd]).decode("utf-8", "replace") for fd in (1, 2))
         done = self._finish()
@@ -103,7 +103,6 @@ class _Run(ProcessProtocol):
             done.callback(Output(-1 if code is None else code, out, err))
 
     def give_up(self, why: str) -> None:
-        """Fail now."""
         done = self._finish()
         if done is not None:
             done.errback(FirewallError(why))

@@ -1,7 +1,7 @@
-"""The two routes of the allowlist helper.
+"""The two routes of the allowlist helper, in a table of their own.
 
-Check order: loopback 403, path 404, secret 401, method 405, size 413, JSON 400. No
-framework asks in this order, and two paths need none. Spec: 2 §4 Allowlist helper.
+Check order: loopback 403, path 404, secret 401, method 405, size 413, JSON 400, which is not
+the front door's. Spec: 2 §4 Allowlist helper.
 """
 
 from __future__ import annotations
@@ -25,27 +25,25 @@ _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 def say(status: int, body: json.Json, headers: dict[str, str] | None = None) -> Answer:
-    """A JSON answer; bytes, so that it can go out before a body is read."""
+    """A JSON answer, encoded already, since the channel sends early refusals as bytes."""
     return Answer(status, json.dump(body), {**_HEADERS, **(headers or {})})
 
 
 @define(eq=False)
 class Desk:
-    """Answers requests of the gateway on this machine."""
+    """An ``Answering`` for the channel: answers the gateway on this machine."""
 
     helper: Helper
     secret: Secret
     max_json: int = MAX_BODY
 
     def early(self, request: HttpRequest, length: int | None) -> Answer | None:
-        """A body is on its way: refuse what can be refused without it."""
         refusal = self._refusal(request)
         if refusal is None and length is not None and length > self.max_json:
             return self.page(413, None)
         return refusal
 
     def page(self, status: int, why: BaseException | None) -> Answer:
-        """An error of the channel's own."""
         return say(status, {"error": "body_too_large" if status == 413 else "internal_error"})
 
     def answer(self, request: HttpRequest) -> Answer:

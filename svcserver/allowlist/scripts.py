@@ -1,7 +1,7 @@
-"""What each firewall is told, as text and argument lists. Pure.
+"""The scripts and argument lists for each firewall program.
 
 Only canonical single addresses and ``low-high`` digits can enter a script: ``Rule``
-validates both again when it is made, whoever made it.
+validates both whenever one is made.
 """
 
 from __future__ import annotations
@@ -49,28 +49,23 @@ def _canonical(rule: Rule, attribute: object, ips: tuple[str, ...]) -> None:
 
 @frozen
 class Rule:
-    """What shall hold: these addresses may reach the ports, and nobody else.
-
-    Without addresses the ports are shut.
-    """
+    """These addresses may reach the ports, and no others; without addresses the ports are shut."""
 
     ips: tuple[str, ...] = field(validator=_canonical)
     ports: Ports
 
     @property
     def v4(self) -> list[str]:
-        """The IPv4 addresses."""
         return [ip for ip in self.ips if ":" not in ip]
 
     @property
     def v6(self) -> list[str]:
-        """The IPv6 addresses."""
         return [ip for ip in self.ips if ":" in ip]
 
 
 @frozen
 class NftSet:
-    """ALLOWLIST_NFT_SET: a set the owner keeps, to be filled instead of our own table."""
+    """ALLOWLIST_NFT_SET: a set of the owner's, to be filled instead of a table of ours."""
 
     family: str
     table: str
@@ -90,7 +85,7 @@ class NftSet:
 
 
 def nftables(rule: Rule) -> str:
-    """One atomic script: our own table anew."""
+    """A script for ``nft -f`` that replaces our table atomically."""
     return "\n".join(
         [
             f"add table inet {TABLE}",
@@ -117,7 +112,7 @@ def _nft_set(name: str, kind: str, ips: Sequence[str]) -> str:
 
 
 def nftables_fill(where: NftSet, ips: Sequence[str]) -> str:
-    """One atomic script: the owner's set holds exactly these addresses."""
+    """A script for ``nft -f`` that gives the owner's set exactly these addresses, atomically."""
     lines = [f"flush set {where}"]
     if ips:
         lines.append(f"add element {where} {{ {', '.join(ips)} }}")
@@ -125,7 +120,7 @@ def nftables_fill(where: NftSet, ips: Sequence[str]) -> str:
 
 
 def ipset_restore(rule: Rule) -> str:
-    """For ``ipset restore``: fill fresh sets, then swap them in."""
+    """The input of ``ipset restore``: fill fresh sets, then swap them in."""
     lines: list[str] = []
     for name, family, ips in ((SET_4, "inet", rule.v4), (SET_6, "inet6", rule.v6)):
         fresh = f"{name}-new"
@@ -138,7 +133,7 @@ def ipset_restore(rule: Rule) -> str:
 
 
 def iptables_restore(set_name: str) -> str:
-    """For ``iptables-restore --noflush``: our chain anew."""
+    """The input of ``iptables-restore --noflush``: replace our chain."""
     return "\n".join(
         [
             "*filter",
@@ -158,7 +153,7 @@ def iptables_jump(action: str, ports: str) -> list[str]:
 
 
 def iptables_ports(ports: Ports) -> str:
-    """As iptables prints them."""
+    """The ports as iptables prints them: ``low:high``."""
     return str(ports).replace("-", ":")
 
 

@@ -32,7 +32,7 @@ NAME = "svc-allowlist"
 
 
 class Options(ServiceOptions):
-    """One option; the environment says the rest."""
+    """The command line: ``--env-file`` only; all settings come from the environment."""
 
     name, shape = NAME, Settings
     settings: Settings
@@ -63,7 +63,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
 
 
 def figures(helper: Helper) -> dict[str, Figure]:
-    """What Prometheus may know of us."""
+    """The figures for METRICS_PORT."""
     return {
         "svc_allowlist_open_addresses": Figure("Addresses open now.", lambda: len(helper.entries)),
         "svc_allowlist_pending": Figure(
@@ -92,7 +92,7 @@ def make_helper(settings: Settings, reactor: Any) -> Helper:
         )
     return Helper(
         reactor,
-        # a clock that is set must not shut players out, nor keep strangers in
+        # setting the machine's clock must not shut players out, nor keep expired addresses open
         MonotonicClock().now,
         Entries(float(settings.ttl_s), settings.max_entries),
         make_firewall(settings, reactor),
@@ -153,16 +153,14 @@ def close_ports(settings: Settings) -> str:
 
 @define(eq=False, slots=False)
 class Helping(Service):
-    """The helper from start to stop."""
+    """Runs the helper from start to stop."""
 
     helper: Helper
 
     def startService(self) -> None:
-        """Restore and apply."""
         Service.startService(self)
         self.helper.start()
 
     def stopService(self) -> Deferred[None]:
-        """Shut the ports before the process ends."""
         Service.stopService(self)
         return Deferred.fromCoroutine(self.helper.stop())

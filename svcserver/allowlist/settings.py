@@ -1,4 +1,4 @@
-"""Every switch of the allowlist helper, one line each. docs/owners/configuration.md."""
+"""The settings of ``svc-allowlist``, explained in docs/owners/configuration.md."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def absolute(text: str) -> str:
 
 @frozen
 class Settings:
-    """What ``svc-allowlist`` reads from its environment."""
+    """The environment variables, one line each."""
 
     dry_run: bool = env("ALLOWLIST_DRY_RUN", dry_run)
     bind_host: str = env("ALLOWLIST_BIND", one_of("127.0.0.1", "::1"), default="127.0.0.1")
@@ -66,5 +66,5 @@ class Settings:
 
     @property
     def paths(self) -> Paths:
-        """Where the owner says the programs are."""
+        """The paths of the firewall programs."""
         return Paths(self.nft, self.iptables, self.ipset, self.powershell)

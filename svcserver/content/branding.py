@@ -1,4 +1,4 @@
-"""The launcher's pictures and accent colour, read anew while the server runs.
+"""The launcher's pictures and accent colour, re-read while the server runs.
 
 Spec: 2 §4 Content server, §8 Branding image.
 """
@@ -52,7 +52,7 @@ def image_type(name: str) -> str | None:
 
 
 def is_image(content_type: str, head: bytes) -> bool:
-    """Whether the first bytes are those of the type."""
+    """Whether ``head``, a file's first bytes, has the signature of the type."""
     if content_type == "image/jpeg":
         return head.startswith(b"\xff\xd8\xff")
     if content_type == "image/png":
@@ -75,7 +75,7 @@ def clean_credit(value: Any) -> str | None:
 
 @define
 class Branding:
-    """What ``folder`` (CONTENT_BRANDING_DIR, or None) offers."""
+    """The branding in ``folder`` (CONTENT_BRANDING_DIR; None: no branding)."""
 
     folder: Path | None
     _body: bytes = field(default=b"", init=False)
@@ -83,7 +83,7 @@ class Branding:
     _left_out: list[str] = field(factory=list, init=False)
 
     def body(self, now: float) -> bytes:
-        """The JSON answer; the folder is read again at most every ten seconds."""
+        """The JSON answer; the folder is read again at most every ten seconds (of ``now``)."""
         if self._read_at is None or not 0 <= now - self._read_at < RE_READ_S:
             self._read_at = now
             self._body = json.dump(self._read())
@@ -145,7 +145,7 @@ class Branding:
         return list(found.values())
 
     def _tell(self, left_out: list[str]) -> None:
-        """Once, not every ten seconds."""
+        """Log what is left out, when that changes."""
         if left_out and left_out != self._left_out:
             log.warn(
                 "branding: left out {names}: twice there, or no readable jpg, png or webp "
@@ -171,7 +171,7 @@ class Branding:
 
     @staticmethod
     def _wish(path: Path) -> dict[str, Any] | None:
-        """What branding.json says; None without one, or with a broken one."""
+        """The content of branding.json; None when it is missing or broken."""
         try:
             if path.stat().st_size > MAX_JSON:
                 raise json.BadJson("it is too large")

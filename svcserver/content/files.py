@@ -1,9 +1,9 @@
-"""Bytes of a file as the body of an answer, with flat memory and back-pressure.
+"""Sends a part of a file as the body of an answer, with flat memory and back-pressure.
 
-On plain TCP the kernel moves them (``os.sendfile``), stepping in front of the
-transport's ``doWrite``, the one hook Twisted calls when the socket can take more: a
-third of the CPU of a producer. Elsewhere (TLS, Windows, file systems without sendfile,
-in-memory transports) an ordinary producer reads ``CHUNK`` at a time.
+On plain TCP it replaces the transport's ``doWrite``, the only hook that Twisted calls when
+the socket can take more, by ``os.sendfile``: a third of the CPU of a producer. Elsewhere
+(TLS, Windows, file systems without sendfile, in-memory transports) an ordinary producer
+reads ``CHUNK`` bytes at a time.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from svcserver.web.response import Stream
 log = Logger()
 
 CHUNK = 64 * 1024  # bytes read at a time by the producer
-KERNEL_CHUNK = 1024 * 1024  # bytes per sendfile: then the next download has its turn
-AHEAD = 4 * 1024 * 1024  # bytes the kernel is asked to read ahead, so that the reactor never waits
-STALL_S = 120.0
+KERNEL_CHUNK = 1024 * 1024  # bytes per sendfile, so that other downloads get their share
+AHEAD = 4 * 1024 * 1024  # bytes the kernel reads ahead, so that sendfile does not wait for disk
+STALL_S = 120.0  # how long a client may take no byte
 SWEEP_S = 5.0
 _NO_SENDFILE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOCK)
 
 
 @define(eq=False)
 class Transfer(Stream):
-    """One body under way; ``ended(bytes sent, complete)`` is called once, whatever happens.
+    """A body being sent; ``ended(bytes sent, complete)`` is called once, whatever happens.
 
     ``shrank`` is called when the file ends before the span does: the connection is cut
-    then, because nothing else tells the reader that the rest is missing.
+    then, because nothing else tells the client that the rest is missing.
     """
 
     file: BinaryIO
@@ -58,7 +58,6 @@ class Transfer(Stream):
         self.at = self.span.start
 
     def begin(self, out: Any) -> None:
-        """Send; the file is closed at the end."""
         self.out = out
         self.watched.add(self)
         transport = kernel_transport(out)
@@ -72,25 +71,23 @@ class Transfer(Stream):
             self._kernel.begin()
 
     def stalled(self, now: float) -> bool:
-        """Whether the reader has taken nothing for ``STALL_S``."""
+        """Whether the client has taken nothing for ``STALL_S``; ``now`` in seconds."""
         position = self.at - _unsent(self._socket)
         if position != self._seen:
             self._seen, self._moved_at = position, now
         return now - self._moved_at >= STALL_S
 
     def cut(self) -> None:
-        """End the connection now, with the body unfinished."""
         self.out.transport.abortConnection()
 
     def failed(self, why: OSError | None) -> None:
-        """The file ended early (None) or could not be read: this download is over."""
+        """Report that the file ended early (None) or could not be read."""
         if why is None:
             self.shrank()
         else:
             log.error("a file cannot be read: {why}", why=why.strerror)
 
     def over(self) -> None:
-        """The last byte is written, or the connection is gone."""
         self.watched.discard(self)
         if self._kernel is not None:
             self._kernel.unhook()
@@ -100,7 +97,7 @@ class Transfer(Stream):
 
 @define(eq=False)
 class _Kernel:
-    """The kernel moves the bytes."""
+    """Sends by ``os.sendfile``."""
 
     transfer: Transfer
     transport: Any
@@ -151,10 +148,10 @@ class _Kernel:
             return None
         if why.errno == errno.EIO:
             self.transfer.failed(why)
-        return CONNECTION_LOST  # a reader that went away is no news
+        return CONNECTION_LOST  # the client has gone, which needs no log line
 
     def unhook(self) -> None:
-        """Put the hook back; a pipelined request may have set its own by now."""
+        """Restore ``doWrite``, unless a pipelined request has set its own by now."""
         if self.transport.__dict__.get("doWrite") == self._do_write:
             del self.transport.doWrite
 
@@ -162,7 +159,7 @@ class _Kernel:
 @implementer(IPushProducer)
 @define(eq=False)
 class _Producer:
-    """We read and write, as fast as the transport takes it."""
+    """Sends by reads and writes, as fast as the transport takes them."""
 
     transfer: Transfer
     _paused: bool = field(default=True, init=False)
@@ -172,15 +169,12 @@ class _Producer:
         self.resumeProducing()
 
     def pauseProducing(self) -> None:
-        """The transport's buffer is full."""
         self._paused = True
 
     def stopProducing(self) -> None:
-        """The connection is gone."""
         self._paused = True
 
     def resumeProducing(self) -> None:
-        """Fill the transport's buffer."""
         transfer, self._paused = self.transfer, False
         while not self._paused and transfer.at < transfer.span.end:
             try:
@@ -204,21 +198,20 @@ class _Producer:
 
 @define
 class Transfers:
-    """Every transfer under way, so that stalled readers are found."""
+    """Every running transfer, so that stalled ones are found."""
 
     _running: set[Transfer] = field(factory=set, init=False)
 
     def add(self, transfer: Transfer) -> None:
-        """Watch it from now on."""
         self._running.add(transfer)
 
     def discard(self, transfer: Transfer) -> None:
         self._running.discard(transfer)
 
     def sweep(self, now: float) -> None:
-        """Cut the stalled ones."""
+        """Cut the stalled transfers; ``now`` in seconds."""
         for transfer in [one for one in self._running if one.stalled(now)]:
-            log.info("a reader took nothing for {seconds} s, cut off", seconds=int(STALL_S))
+            log.info("a client took nothing for {seconds} s, cut off", seconds=int(STALL_S))
             transfer.cut()
 
     def __len__(self) -> int:
@@ -235,7 +228,7 @@ def kernel_transport(out: Any) -> Any:
 def _unsent(socket: Any) -> int:
     """Bytes in the kernel that the peer has not acknowledged; 0 where that is unknown.
 
-    Without it, a slow reader behind a large socket buffer would look stalled.
+    Without it, a slow client behind a large socket buffer would look stalled.
     """
     if socket is None:
         return 0

@@ -1,8 +1,7 @@
-"""Is this account key good? The metagame knows; we ask it rarely.
+"""Verifies account keys by asking the metagame, with a cache.
 
-Answers are kept by the key's SHA-256; the key itself is neither kept nor logged.
-Requests that arrive with the same key while it is being asked about share the one
-question. Spec: 2 §4 Content server.
+Answers are cached by the key's SHA-256; the key itself is neither kept nor logged.
+Concurrent requests with the same key share one question. Spec: 2 §4 Content server.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ WARN_EVERY_S = 60.0
 
 @frozen
 class Player:
-    """Whom a good key belongs to."""
+    """The account that a valid key belongs to: its id and username."""
 
     account: str
     name: str
@@ -66,7 +65,7 @@ class KeyCheck:
         return now + (REFUSED_S if player is None else self.accepted_s)
 
     async def who(self, key: str | None) -> Player:
-        """The key's player; raises Unauthenticated, or Unavailable when nobody can tell."""
+        """The key's account; raises Unauthenticated, or Unavailable without a metagame."""
         if key is None or not is_key_shaped(key):
             raise Unauthenticated(code="unauthorized")
         mark = fingerprint(key)
@@ -75,7 +74,7 @@ class KeyCheck:
         return await self._join(mark, key)
 
     def _join(self, mark: str, key: str) -> Deferred[Player]:
-        """Wait for the one question about this key, asking it if nobody has."""
+        """Wait for the running question about this key, or start one."""
         waiting = self._asking.get(mark)
         first = waiting is None
         if waiting is None:
@@ -87,11 +86,11 @@ class KeyCheck:
         if first:
             asked = Deferred.fromCoroutine(self._ask(key))
             asked.addBoth(self._answered, mark)
-            asked.addErrback(lambda why: log.failure("a key check broke", why))
+            asked.addErrback(lambda why: log.failure("a key check failed unexpectedly", why))
         return mine
 
     def _answered(self, result: Player | Failure | None, mark: str) -> None:
-        """Keep the answer and hand it to everybody who waits."""
+        """Cache the answer and give it to every waiting request."""
         refusal: Refusal | None = None
         if isinstance(result, Failure):
             self._warn(result)
@@ -107,7 +106,7 @@ class KeyCheck:
                 waiting.errback(Unauthenticated(code="unauthorized"))
 
     def _warn(self, why: Failure) -> None:
-        """Once a minute: every request would say the same."""
+        """Log the failure at most once a minute, since every request would repeat it."""
         now = self.clock.seconds()
         if self._warned_at is None or now - self._warned_at >= WARN_EVERY_S:
             self._warned_at = now
@@ -118,10 +117,10 @@ class KeyCheck:
                 why=why.getErrorMessage(),
             )
         if not why.check(NoAnswer):
-            log.failure("asking about a key broke", why)
+            log.failure("a key check failed unexpectedly", why)
 
     async def _ask(self, key: str) -> Player | None:
-        """The metagame's word; None for a refused key, NoAnswer when there is none."""
+        """The metagame's answer: None for a refused key; raises NoAnswer when there is none."""
         try:
             asked = Deferred.fromCoroutine(self._get(key))
             code, body = await asked.addTimeout(TIMEOUT_S, self.clock)

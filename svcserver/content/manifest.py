@@ -1,7 +1,7 @@
-"""The manifest: which files the game has, how long they are and what they hash to. Pure.
+"""The manifest: the game's files with their sizes and SHA-256 hashes, and its rules.
 
-A manifest that breaks a rule is refused when the server starts, because players trust
-it more than anything else we send. Spec: 2 §2 Content manifest.
+A manifest that breaks a rule is refused when the server starts, because launchers verify
+every downloaded file against it. Spec: 2 §2 Content manifest.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def parse(text: bytes) -> Manifest:
 
 
 def check(value: Any) -> Manifest:
-    """Every rule of a manifest, in one pass; raises BadManifest."""
+    """Validate parsed JSON against every rule of a manifest; raises BadManifest."""
     if not isinstance(value, dict):
         raise BadManifest("is not an object")
     raw = value.get("files")

@@ -1,4 +1,4 @@
-"""Building and verifying a manifest: what ``svcctl content manifest`` and ``verify`` call.
+"""Builds and verifies a manifest, for ``svcctl content manifest`` and ``verify``.
 
 Hashing runs in threads (hashlib and reads release the interpreter lock). A build that
 was interrupted goes on where it was: finished hashes are kept beside the output in
@@ -33,7 +33,7 @@ DONT_HIDE = "move it out of the game folder or rename it"
 
 @frozen
 class Progress:
-    """How far the hashing is; handed to the callback, from any thread, one at a time."""
+    """How far the hashing is; the callback gets it from any thread, one call at a time."""
 
     files_done: int
     files_total: int
@@ -51,7 +51,7 @@ class BuildFailed(Exception):
 
 @frozen
 class Verified:
-    """What ``verify_manifest`` found, each a sorted list of paths."""
+    """The result of ``verify_manifest``; each field holds sorted paths."""
 
     ok: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class Verified:
 
     @property
     def good(self) -> bool:
-        """Whether every file is as the manifest says; the exit code follows it."""
+        """Whether every file is as the manifest says."""
         return not (self.missing or self.size or self.hash)
 
 
@@ -181,7 +181,7 @@ def _walk(folder: Path, prefix: str) -> Iterator[Found]:
 
 @define
 class _Work:
-    """Hashes ``files`` side by side."""
+    """Hashes ``files`` in parallel; ``hashes`` maps path to hex digest."""
 
     folder: Path
     files: list[Found]
@@ -193,7 +193,7 @@ class _Work:
     _total: int = field(default=0, init=False)
 
     def run(self, workers: int | None, save: Callable[[], None]) -> None:
-        """Hash what is not in ``hashes`` yet; ``save`` is called now and then, and at an end."""
+        """Hash what is not in ``hashes`` yet; ``save`` is called at intervals and on failure."""
         self._total = sum(one.size for one in self.files)
         self._bytes = sum(one.size for one in self.files if one.path in self.hashes)
         left = iter([one for one in self.files if one.path not in self.hashes])
@@ -249,7 +249,7 @@ def _partial(output: Path) -> Path:
 
 
 def _load_partial(path: Path, build: str) -> dict[Found, str]:
-    """Finished hashes of an interrupted run; anything odd counts as nothing kept."""
+    """Finished hashes of an interrupted run; an unreadable file counts as empty."""
     try:
         value = json.parse(path.read_bytes())
         if value["build"] != build:

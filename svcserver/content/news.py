@@ -1,4 +1,4 @@
-"""The launcher's news, read anew when the file changes. Spec: 2 §4 Content server."""
+"""The launcher's news, re-read when the file changes. Spec: 2 §4 Content server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from svcserver.kernel.times import iso
 
 log = Logger()
 
-CHECK_S = 2.0  # the file is looked at this often at most; a change shows within 5 s
+CHECK_S = 2.0  # between two looks at the file; the specification allows 5 s
 MAX_FILE = 4 * 1024 * 1024  # bytes
 MAX_ITEMS = 50
 MAX_TITLE = 200
@@ -30,9 +30,9 @@ class BadNews(ValueError):
 
 
 def parse(text: bytes) -> list[dict[str, str]]:
-    """The good items, newest first; raises BadNews when the file itself is broken.
+    """The valid items, newest first; raises BadNews when the file itself is broken.
 
-    How many are left out is logged: an owner would look for them.
+    The number of invalid items is logged, since an owner would miss them.
     """
     try:
         value = json.parse(text.removeprefix(b"\xef\xbb\xbf"))
@@ -82,7 +82,7 @@ def _moment(value: Any) -> float | None:
 
 @define
 class News:
-    """What ``path`` (CONTENT_NEWS_FILE, or None) says."""
+    """The news in ``path`` (CONTENT_NEWS_FILE; None: no news)."""
 
     path: Path | None
     _body: bytes = field(default=b'{"items":[]}', init=False)
@@ -91,7 +91,7 @@ class News:
     _unreadable: Throttle = field(factory=Throttle, init=False)
 
     def body(self, now: float) -> bytes:
-        """The JSON answer. A broken edit keeps the last good one, with a warning."""
+        """The JSON answer; after a broken edit the last valid one, with a warning."""
         if self.path is None:
             return self._body
         if self._looked_at is None or not 0 <= now - self._looked_at < CHECK_S:
@@ -111,7 +111,7 @@ class News:
             items = parse(path.read_bytes())
         except FileNotFoundError:
             items, self._seen = [], None
-        except OSError as why:  # this may pass without an edit: look again
+        except OSError as why:  # it may become readable without a change: try again
             self._seen = None
             if self._unreadable.due(why.errno, now):
                 log.warn("the news file cannot be read, the last news stay: {why}", why=str(why))

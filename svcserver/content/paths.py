@@ -1,6 +1,6 @@
-"""Which paths are clean: for requests below ``/content/v1/files/`` and for the manifest.
+"""Safe file paths, in requests below ``/content/v1/files/`` and in the manifest.
 
-Pure. A path that is not clean is refused before anything is looked up.
+A path that is not safe is refused before anything is looked up.
 Spec: 2 §7 Content server errors.
 """
 
@@ -17,11 +17,11 @@ MAX_PATH = 4096  # bytes of a raw path
 
 
 class BadPath(ValueError):
-    """The path is not clean; ``str()`` says why, for the log."""
+    """The path is not safe; ``str()`` says why, for the log."""
 
 
 def decode(raw: bytes) -> str:
-    """The one plain reading of a request path (the part after ``files/``).
+    """Decode a request path (the part after ``files/``).
 
     Raises BadPath for encoded separators and dots, broken or double percent-encoding,
     bytes that are not UTF-8, and for everything ``check`` refuses.

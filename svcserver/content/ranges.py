@@ -1,4 +1,4 @@
-"""One byte range per request, and the conditions before it. Pure. Spec: 2 §4 Content server."""
+"""Range, If-Range and If-None-Match headers; one range a request. Spec: 2 §4 Content server."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ class Span:
 
     @property
     def length(self) -> int:
-        """How many bytes."""
         return self.end - self.start
 
     @property
     def content_range(self) -> str:
-        """The header of a 206."""
+        """The value of Content-Range in a 206."""
         return f"bytes {self.start}-{self.end - 1}/{self.size}"
 
 

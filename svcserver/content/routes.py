@@ -1,4 +1,4 @@
-"""The five routes of the content server. Five paths need no framework: a table does.
+"""The five routes of the content server, in a table of their own.
 
 Check order: route, method, path, manifest, key, file state, If-None-Match, range,
 slots. Spec: 2 §4 Content server, §7.
@@ -41,15 +41,15 @@ IMAGES = BRANDING.encode()
 ALLOW = {"Allow": "GET, HEAD"}
 NOSNIFF = {"X-Content-Type-Options": "nosniff"}
 PUBLIC = {**NOSNIFF, "Access-Control-Allow-Origin": "*"}
-MAX_IGNORED_BODY = 64 * 1024  # bytes of a body nobody wants, read and dropped
+MAX_IGNORED_BODY = 64 * 1024  # bytes of a body that no route uses, read and dropped
 
 
 @frozen
 class FileAnswer:
     """An answer whose body is a span of an open file.
 
-    Whoever sends it calls ``ended(bytes, complete)`` once; ``spoiled`` when the file
-    turns out shorter than it was.
+    The sender calls ``ended(bytes, complete)`` once, and ``spoiled`` when the file turns out
+    shorter than it was.
     """
 
     head: Answer
@@ -66,7 +66,7 @@ Handler = Callable[["Desk", HttpRequest], Coroutine[Any, Any, Said]]
 
 
 class RangeRefused(Refusal):
-    """416, with the size of the file."""
+    """416; ``size`` is that of the file in bytes."""
 
     status = 416
 
@@ -82,7 +82,7 @@ def refuse(status: int, code: str, headers: dict[str, str] | None = None) -> Ans
 
 @define
 class Totals:
-    """Downloads since the start, for the metrics."""
+    """Counts of downloads since the start, for the metrics."""
 
     complete: int = 0
     cut: int = 0
@@ -91,7 +91,7 @@ class Totals:
 
 @define(eq=False)
 class Desk:
-    """Answers requests; knows neither sockets nor files in flight."""
+    """Answers requests, without I/O on sockets: a file's body is sent by ``site.Sender``."""
 
     shelf: Shelf
     keys: KeyCheck
@@ -113,14 +113,14 @@ class Desk:
     # -- what the channel asks ---------------------------------------------------
 
     def early(self, request: HttpRequest, length: int | None) -> Answer | None:
-        """A body is on its way: refuse now what we would refuse anyway."""
+        """The refusal that can be given before the body is read, or None."""
         handler, refusal = self._find(request)
         if handler is None:
             return refusal
         return self.page(413, None) if length is not None and length > self.max_json else None
 
     def page(self, status: int, why: BaseException | None) -> Answer:
-        """An error of the channel's own."""
+        """The answer to an error that the channel itself finds."""
         return refuse(status, "body_too_large" if status == 413 else "internal_error")
 
     def answer(self, request: HttpRequest) -> Said | Deferred[Said]:
@@ -137,17 +137,16 @@ class Desk:
         return asked
 
     def _find(self, request: HttpRequest) -> tuple[Handler | None, Answer]:
-        """The handler, or None and the refusal: name of the host first, then route, then method."""
+        """The handler, or None and the refusal: by Host first, then by route, then by method."""
         if self._misnamed(request):
             return None, refuse(403, "forbidden")
         return _find(request)
 
     def _misnamed(self, request: HttpRequest) -> bool:
-        """Whether a web page reaches us on loopback under a name that is not ours.
+        """Whether a request from loopback has a Host that is not this machine's (DNS rebinding).
 
-        Public answers are for every page, but not under every name. What the gateway passes on
-        has the public name; a page may send every other header of a proxy itself, so only the
-        gateway's secret tells the two apart.
+        What the gateway passes on has the public name. A web page may send any header of a proxy
+        itself, so only the gateway's secret proves that a request came through it.
         """
         hosts = _sent(request, b"host")
         if not is_loopback(request.peer) or all(map(names_this_machine, hosts)):
@@ -182,19 +181,16 @@ class Desk:
     # -- the routes --------------------------------------------------------------
 
     async def manifest(self, request: HttpRequest) -> Said:
-        """Every file of the build, with sizes and hashes."""
         headers = {**PUBLIC, "ETag": self._manifest_etag, "Cache-Control": "no-cache"}
         if ranges.matches(_sent(request, b"if-none-match"), self._manifest_etag):
             return Answer(304, None, headers)
         return Answer(200, self._manifest, headers)
 
     async def backgrounds(self, request: HttpRequest) -> Said:
-        """The launcher's pictures and colour."""
         body = self.branding.body(self.clock.seconds())
         return Answer(200, body, {**PUBLIC, "Cache-Control": "no-cache"})
 
     async def latest(self, request: HttpRequest) -> Said:
-        """The launcher's news."""
         body = self.news.body(self.clock.seconds())
         return Answer(200, body, {**PUBLIC, "Cache-Control": "no-cache"})
 
@@ -214,7 +210,6 @@ class Desk:
         return FileAnswer(Answer(200, None, headers), image.file, span, _ignored, _unnoticed)
 
     async def game_file(self, request: HttpRequest) -> Said:
-        """One game file, or one range of it."""
         entry = self._named(request.path[len(FILES) :])
         player = await self.keys.who(request.header(b"x-svc-user-api-key"))
         file = self.shelf.open(entry)
@@ -319,7 +314,7 @@ def _find(request: HttpRequest) -> tuple[Handler | None, Answer]:
 
 
 def _public(request: HttpRequest) -> dict[str, str]:
-    """What every answer of a public route carries, a refusal too."""
+    """The CORS header of the public routes, also of their refusals."""
     return {} if request.path.startswith(FILES) else {"Access-Control-Allow-Origin": "*"}
 
 
@@ -329,14 +324,14 @@ def _sent(request: HttpRequest, name: bytes) -> list[bytes]:
 
 
 def _address(request: HttpRequest) -> str:
-    """The player's address for the log: the gateway's word where a gateway is before us."""
+    """The player's address for the log: as the gateway forwarded it, else the peer's."""
     said = [one.decode("latin-1") for one in _sent(request, b"x-forwarded-for")]
     return forwarded_for(request.peer, said) or request.peer
 
 
 def _ignored(sent: int, complete: bool) -> None:
-    """Pictures are not counted."""
+    """Images do not count as downloads."""
 
 
 def _unnoticed() -> None:
-    """A picture is looked at anew with every request."""
+    """Nothing to remember: an image is opened anew for every request."""

@@ -36,14 +36,13 @@ NAME = "svc-content"
 
 
 class Options(ServiceOptions):
-    """One option; the environment says the rest."""
+    """The command line: ``--env-file`` only; all settings come from the environment."""
 
     name, shape = NAME, Settings
     settings: Settings
     longdesc = "Verified game files and news. Settings: docs/owners/configuration.md"
 
     def check(self) -> list[str]:
-        """No warnings; raises BadSetting."""
         check(self.settings)
         return []
 
@@ -78,7 +77,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
 
 
 def figures(desk: Desk) -> dict[str, Figure]:
-    """What Prometheus may know of us."""
+    """The figures for METRICS_PORT."""
     totals = desk.totals
     return {
         "svc_content_downloads_running": Figure("Downloads now.", desk.slots.running),
@@ -93,7 +92,7 @@ def figures(desk: Desk) -> dict[str, Figure]:
 
 
 def make_desk(settings: Settings, shelf: Shelf, http: HTTPClient, clock: IReactorTime) -> Desk:
-    """The desk behind the five routes."""
+    """The five routes with what they need."""
     keys = KeyCheck(http, clock, settings.metagame_url, float(settings.auth_cache_s))
     slots = Slots(settings.streams_per_account, settings.streams_total)
     branding, news = Branding(settings.branding_dir), News(settings.news_file)
@@ -114,18 +113,16 @@ def open_shelf(settings: Settings) -> Shelf:
 
 @define(eq=False, slots=False)
 class Checking(Service):
-    """Looks at every file once, before the first request."""
+    """Checks the game files at the start, and closes the connections at the stop."""
 
     shelf: Shelf
     pool: HTTPConnectionPool
 
     def startService(self) -> None:
-        """Check and log."""
         Service.startService(self)
         self.shelf.check()
 
     def stopService(self) -> Deferred[Any]:
-        """Close the connections to the metagame."""
         Service.stopService(self)
         closed: Deferred[Any] = self.pool.closeCachedConnections()
         return closed

@@ -1,4 +1,4 @@
-"""Every switch of the content server, one line each. Spec: 2 §4, docs/owners/configuration.md."""
+"""The settings of ``svc-content``. Spec: 2 §4, docs/owners/configuration.md."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def folder(text: str) -> Path:
 
 
 def not_a_folder(text: str) -> Path:
-    """A file, which may come later."""
+    """A file, which need not exist yet."""
     path = Path(text.strip())
     if path.is_dir():
         raise ValueError("must name a file, not a folder")
@@ -71,7 +71,7 @@ def base_url(text: str) -> str:
 
 @frozen
 class Settings:
-    """What ``svc-content`` reads from its environment."""
+    """The environment variables, one line each."""
 
     port: int = env("PORT", port_number, default=61002)
     bind_hosts: tuple[str, ...] = env("BIND_HOST", bind_hosts, default=("127.0.0.1",))
@@ -100,7 +100,7 @@ class Settings:
 
 
 def check(settings: Settings) -> None:
-    """What must hold between settings; raises BadSetting."""
+    """Check across settings; raises BadSetting."""
     for host in settings.bind_hosts:
         address = ipaddress.ip_address(host)
         inside = any(address in network for network in _PRIVATE_NETWORKS)

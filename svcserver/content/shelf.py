@@ -1,7 +1,7 @@
-"""The game folder as it was when the server started.
+"""The game's files on disk, as they were when the server started.
 
-A file that is missing, has the wrong size, or has changed since is not handed out any
-more, for good until a restart: half a build helps nobody. Spec: 2 §7 file_unavailable.
+A file that is missing, has the wrong size, or has changed since is not served until a
+restart: its bytes would not match the manifest. Spec: 2 §7 file_unavailable.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Shelf:
     mismatched: list[str] = field(factory=list, init=False)
 
     def check(self) -> None:
-        """Look at every file once, and log what is wrong; the rest is served."""
+        """Compare every file's size with the manifest, and log what differs; the rest is served."""
         for entry in self.manifest.files.values():
             try:
                 seen = os.lstat(self.folder / entry.path)
@@ -61,7 +61,7 @@ class Shelf:
                 )
 
     def open(self, entry: Entry) -> BinaryIO:
-        """The file, open for reading; raises Unavailable when it is not as it was."""
+        """The file, open for reading; raises Unavailable when it has changed since the start."""
         known = self._mtimes.get(entry.path)
         if known is None:
             raise Unavailable(code="file_unavailable")
@@ -87,7 +87,7 @@ class Shelf:
         return file
 
     def spoiled(self, path: str, why: str) -> None:
-        """Never hand out this file again."""
+        """Stop serving a file until a restart, and log why."""
         if self._mtimes.pop(path, None) is not None:
             log.error(
                 "{path} is not served any more: {why}; restore it and restart", path=path, why=why
@@ -95,5 +95,5 @@ class Shelf:
 
 
 def _passing(why: OSError) -> bool:
-    """Whether the machine, not the file, is at its limit."""
+    """Whether the error is a resource limit of the machine and not the file's."""
     return why.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)

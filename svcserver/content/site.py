@@ -1,4 +1,4 @@
-"""The desk behind the project's channel; an answer's body may be a file."""
+"""Joins the content routes to the HTTP channel, with files as bodies."""
 
 from __future__ import annotations
 
@@ -13,22 +13,20 @@ from svcserver.web.routes import Answer
 
 @define
 class Sender:
-    """Asks the desk, and makes a transfer of a file."""
+    """An ``Answering`` for the channel: asks the routes, and makes a transfer of a file."""
 
     desk: Desk
     transfers: Transfers
 
     @property
     def max_json(self) -> int:
-        """Bytes of a body nobody wants."""
+        """Bytes a body may have."""
         return self.desk.max_json
 
     def early(self, request: HttpRequest, length: int | None) -> Answer | None:
-        """The desk words the channel's refusals."""
         return self.desk.early(request, length)
 
     def page(self, status: int, why: BaseException | None) -> Answer:
-        """An error of the channel's own."""
         return self.desk.page(status, why)
 
     def answer(self, request: HttpRequest) -> Answer | Deferred[Answer]:

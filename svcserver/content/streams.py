@@ -1,4 +1,4 @@
-"""How many downloads run: per account and in total. Pure. Spec: 2 §8 Content streams."""
+"""Limits on concurrent downloads: per account and in total. Spec: 2 §8 Content streams."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOTAL_RETRY_S = 10
 
 @define
 class Slots:
-    """Counts running downloads and refuses one too many."""
+    """Counts running downloads; the limits are CONTENT_MAX_STREAMS_*."""
 
     per_account: int = 6
     total: int = 48

@@ -1,4 +1,4 @@
-"""A SQLAlchemy engine from DATABASE_URL, set so that an acknowledged write is on disk."""
+"""Makes the SQLAlchemy engine of DATABASE_URL, set so that an acknowledged write is on disk."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def database_url(text: str) -> URL:
 
 
 def is_sqlite(engine: Engine) -> bool:
-    """Which of the two back-ends it is."""
+    """Whether the back-end is SQLite; else it is PostgreSQL."""
     return engine.dialect.name == "sqlite"
 
 
 def make_engine(url: URL) -> Engine:
-    """An engine; nothing is opened yet. Parameters never reach a log or an error."""
+    """An engine that has not connected yet. It hides statement parameters in logs and errors."""
     if url.get_backend_name() == "sqlite":
         engine = create_engine(
             url,
@@ -80,13 +80,13 @@ def make_engine(url: URL) -> Engine:
 
 
 def describe(why: BaseException | None) -> str:
-    """The one line an operator needs of a database error."""
+    """The first line of the driver's own error message."""
     origin = getattr(why, "orig", None) or why
     return str(origin).strip().splitlines()[0] if str(origin).strip() else type(origin).__name__
 
 
 def _prepare_sqlite(connection: Any, record: Any) -> None:
-    """isolation_level=None: we say BEGIN ourselves; the sqlite3 module must not."""
+    """Set the pragmas; with isolation_level=None the sqlite3 module never begins by itself."""
     for pragma in _PRAGMAS:
         connection.execute(f"PRAGMA {pragma}")
 

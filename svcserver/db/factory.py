@@ -1,4 +1,4 @@
-"""Which ledger an engine's back-end gets; the rest of the house knows only ``Ledger``."""
+"""Makes the ``Ledger`` of an engine's back-end; features know only the protocol."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from svcserver.kernel.counters import Counters
 def ledger_for(
     engine: Engine, reactor: Any, reserve: int = 0, counters: Counters | None = None
 ) -> SqliteLedger | PostgresLedger:
-    """The ledger that suits the engine's back-end: a ``Service`` that is a ``Ledger``.
+    """The ledger of the engine's back-end, which is also a ``Service``.
 
     ``reserve``: bytes that SQLite leaves free on its disk. ``counters``: where PostgreSQL's
     transactions that are run again are counted.

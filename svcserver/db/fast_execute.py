@@ -1,8 +1,8 @@
-"""Prebuilt statements on SQLite's own cursor: a third of what SQLAlchemy's execution costs.
+"""Runs compiled statements on SQLite's own cursor, at a third of SQLAlchemy's CPU cost.
 
-SQLAlchemy still writes every statement; what is the same for each run of it (the SQL text,
-the order of the parameters, the names of the columns) is found out once. Whatever is not
-simple (long lists, Python-side defaults) takes the ordinary way.
+SQLAlchemy still compiles every statement; what is the same for each run of it (the SQL text,
+the order of the parameters, the names of the columns) is cached as a plan. Statements that
+are not simple (long lists, Python-side defaults) are executed by SQLAlchemy as usual.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from attrs import define, field, frozen
 from sqlalchemy import Connection
 from sqlalchemy.exc import MultipleResultsFound, NoResultFound
 
-MAX_PLANS = 1_024  # prebuilt statements are a few hundred; built ones must not fill the memory
-
-MAX_LIST = 16  # values of an expanding list; each length is a statement of its own
+MAX_PLANS = 1_024  # a few hundred statements are prebuilt; those built per call are bounded
+MAX_LIST = 16  # values of an expanding list; each length needs a plan of its own
 Convert = Callable[[Any], Any]
 
 
 class Rows:
-    """What a statement gave: the part of SQLAlchemy's result that stores use."""
+    """A statement's result: the part of SQLAlchemy's ``CursorResult`` that stores use."""
 
     __slots__ = ("_rows", "rowcount")
 
@@ -33,7 +32,6 @@ class Rows:
         return iter(self._rows)
 
     def all(self) -> list[Any]:
-        """Every row."""
         return self._rows
 
     def first(self) -> Any:
@@ -45,7 +43,7 @@ class Rows:
         return self._rows[0][0] if self._rows else None
 
     def one(self) -> Any:
-        """The only row."""
+        """The only row; raises as SQLAlchemy does where there is none or another."""
         if len(self._rows) != 1:
             raise MultipleResultsFound if self._rows else NoResultFound
         return self._rows[0]
@@ -61,15 +59,15 @@ class Rows:
 
 @frozen
 class Plan:
-    """A statement as SQLite wants it."""
+    """A compiled statement with what a run of it needs."""
 
     sql: str
-    # name, which one of a list, what it is unless given, how SQLite wants it
+    # name, index in its list or None, default, converter to what SQLite stores
     parameters: Sequence[tuple[str, int | None, Any, Convert | None]]
-    row: Callable[[Any], Any] | None  # makes a row with names of a tuple; None: no rows
+    row: Callable[[Any], Any] | None  # makes a named tuple of a row; None: the statement gives none
 
     def values(self, given: Mapping[str, Any]) -> list[Any]:
-        """The parameters in their order."""
+        """The positional parameters of a run with the ``given`` ones."""
         found = []
         for name, at, otherwise, convert in self.parameters:
             value = given.get(name, otherwise) if at is None else given[name][at]
@@ -79,13 +77,16 @@ class Plan:
 
 @define
 class Plans:
-    """What was found out about statements."""
+    """A bounded cache of plans by statement and parameter names."""
 
-    _known: dict[Any, Plan | None] = field(factory=dict, init=False)  # None: seen once, or odd
+    _known: dict[Any, Plan | None] = field(factory=dict, init=False)  # None: seen once, or in _odd
     _odd: set[Any] = field(factory=set, init=False)
 
     def of(self, statement: Any, given: Mapping[str, Any], dialect: Any) -> Plan | None:
-        """The plan; None at first sight, since one built for a single run is never seen again."""
+        """The plan, or None: where there can be none, and at the first run of a statement.
+
+        A statement that was built for a single run is never seen again.
+        """
         key = (statement, *given, *[len(one) for one in given.values() if type(one) is list])
         plan = self._known.get(key)
         if plan is not None or key in self._odd:
@@ -103,7 +104,7 @@ class Plans:
 
 
 class FastConnection:
-    """A SQLAlchemy connection whose ``execute`` is short; everything else is its own."""
+    """A SQLAlchemy connection whose ``execute`` uses plans; it delegates everything else."""
 
     def __init__(self, connection: Connection, plans: Plans) -> None:
         self._connection, self._plans = connection, plans
@@ -130,13 +131,13 @@ class FastConnection:
 
 def _plan(statement: Any, given: Mapping[str, Any], dialect: Any) -> Plan | None:
     if not (getattr(statement, "is_select", False) or getattr(statement, "is_dml", False)):
-        return None  # what else there is does not say whether it gives rows
+        return None  # other kinds do not tell whether they give rows
     columns = list(given) if getattr(statement, "is_insert", False) else None
     lists = {name: value for name, value in given.items() if type(value) is list}
     if any(not 0 < len(value) <= MAX_LIST for value in lists.values()):
         return None
     if lists:
-        statement = statement.params(dict(given))  # to spell the lists out, all must be there
+        statement = statement.params(dict(given))  # lists are rendered only with all values given
     compiled: Any = statement.compile(
         dialect=dialect, column_keys=columns, compile_kwargs={"render_postcompile": bool(lists)}
     )
@@ -153,7 +154,7 @@ def _plan(statement: Any, given: Mapping[str, Any], dialect: Any) -> Plan | None
             continue
         bind = compiled.binds[name]
         if bind.required and name not in given:
-            return None  # SQLAlchemy says best what is missing
+            return None  # SQLAlchemy raises the error that names it
         parameters.append((bind.key, None, bind.effective_value, convert))
     return Plan(str(compiled), parameters, _row_maker(compiled, dialect))
 
@@ -167,7 +168,7 @@ def _row_maker(compiled: Any, dialect: Any) -> Callable[[Any], Any] | None:
         for at, column in enumerate(columns)
         if (convert := column.type.dialect_impl(dialect).result_processor(dialect, None))
     ]
-    named: Any = namedtuple  # mypy wants the names to be written out
+    named: Any = namedtuple  # mypy takes only literal field names
     make: Callable[[Any], Any] = named("named", [one.keyname for one in columns], rename=True)._make
     if not converts:
         return make

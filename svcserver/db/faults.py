@@ -1,7 +1,7 @@
-"""A database that cannot serve now: gone, full, locked, or on a failing disk.
+"""Database errors that are not bugs: it is gone, full, locked, or on a failing disk.
 
-Whoever asked gets a 503, since trying again makes sense; the operator one line a minute
-and fault. What is a mistake of ours (a bad statement) stays an unexpected failure.
+The caller gets a 503, since trying again makes sense, and the operator one log line per
+minute and fault. A mistake of ours (a bad statement) stays an unexpected failure.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _NO_STATE = "it does not answer: is PostgreSQL running?"
 
 
 def cure_of(why: BaseException | None) -> str | None:
-    """What an operator can do about it; None for what is no fault of the database."""
+    """The fault and its cure in words for an operator; None where it is no such fault."""
     if isinstance(why, NoRoom):
         return _NO_ROOM
     origin: Any = why.orig if isinstance(why, DBAPIError) else why
@@ -68,14 +68,14 @@ def cure_of(why: BaseException | None) -> str | None:
 
 
 def is_full(why: BaseException | None) -> bool:
-    """Whether SQLite or the reserve says that there is no room."""
+    """Whether the disk is full, or fuller than the reserve allows (SQLite only)."""
     origin: Any = why.orig if isinstance(why, DBAPIError) else why
     return isinstance(why, NoRoom) or getattr(origin, "sqlite_errorname", "") == "SQLITE_FULL"
 
 
 @define
 class Faults:
-    """Turns such failures into a refusal, and tells the operator."""
+    """Turns such failures into an ``Unavailable``, and logs them."""
 
     seconds: Callable[[], float]
     _throttle: Throttle = field(factory=Throttle, init=False)

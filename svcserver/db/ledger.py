@@ -1,4 +1,4 @@
-"""The one way into the database: ``read`` and ``write`` of synchronous work, off the reactor.
+"""``Ledger``: the only access to the database. It runs synchronous work off the reactor thread.
 
     version = await ledger.write(lambda tx: rules.save(SqlCharacters(tx), ...))
 
@@ -22,13 +22,13 @@ Work = Callable[[Connection], T]
 
 
 class Ledger(Protocol):
-    """What features need of the database."""
+    """A database that runs functions in transactions; see the module."""
 
     def read(self, work: Work[T]) -> Deferred[T]:
         """Run ``work`` on a snapshot; it must not write."""
 
     def write(self, work: Work[T], turn: str | None = None) -> Deferred[T]:
-        """Run ``work`` in a transaction; fire after the commit.
+        """Run ``work`` in a transaction; fires after the commit.
 
         ``turn`` names what the work locks: where transactions run at once, those of one name
         run one after the other instead of failing against each other.

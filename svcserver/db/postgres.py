@@ -1,9 +1,9 @@
-"""PostgreSQL: a few connections in threads; that server groups commits itself.
+"""The ledger on PostgreSQL: a few connections in threads; the server groups commits itself.
 
 Writes run SERIALIZABLE, as they do on SQLite's single writer, so a rule that reads and
-then writes holds under concurrency. A transaction the server gives up on is run again.
-Reads see one snapshot from their first statement to their last, as on SQLite; they have
-threads of their own, so that nobody's writes keep them waiting.
+then writes holds under concurrency. A transaction that the server rolls back for a conflict
+is run again. A read sees one snapshot from its first statement to its last, as on SQLite;
+reads have threads of their own, so that they never wait for writes.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from svcserver.kernel.refusals import Unavailable
 T = TypeVar("T")
 
 MAX_WAITING = 10_000
-STATEMENT_S = 30  # ours take milliseconds; a foreign lock must not hold up everybody for ever
+STATEMENT_S = 30  # ours take milliseconds; another program's lock must not block us for ever
 
 
 @define(eq=False)
 class Job:
-    """Work that was accepted; ``turn``: see ``Ledger.write``."""
+    """Accepted work; ``turn``: see ``Ledger.write``."""
 
     pool: ThreadPool
     run: Callable[[], Any]
@@ -64,7 +64,6 @@ class PostgresLedger(Service):
         engine.dispose()  # connections of the start, whose migrations may take longer
 
     def startService(self) -> None:
-        """Start the threads."""
         Service.startService(self)
         self._readers.start()
         self._writers.start()
@@ -113,7 +112,7 @@ class PostgresLedger(Service):
         job.pool.callInThreadWithCallback(ended, job.run)
 
     def _ended(self, job: Job, result: Any) -> None:
-        """Free the place now: one whose asker has left keeps it until its work is done."""
+        """Deliver the result; a job counts as waiting until here, even if its caller has left."""
         self._under_way -= 1
         self._next(job.turn)
         if isinstance(result, Failure):

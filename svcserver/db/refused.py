@@ -1,7 +1,7 @@
-"""What a refusal leaves behind, though everything its work did is undone: one row.
+"""Records a refusal in one row, although the refused work itself is rolled back.
 
-Work that raises is undone, always. Where the specification wants a refusal to be recorded,
-the work raises ``Refused`` instead, and is run by ``write_or_record``.
+Work that raises is always rolled back. Where the specification wants a refusal recorded,
+the work raises ``Refused``, and is run by ``write_or_record``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Refused(Exception):
-    """Raised by work: undo it, keep the ``row`` that ``add`` inserts, and refuse with ``why``."""
+    """Raised by work: roll it back, insert ``row`` by the statement ``add``, and raise ``why``."""
 
     def __init__(self, why: Refusal, add: Insert, row: Mapping[str, Any]) -> None:
         super().__init__(why.message)
@@ -28,8 +28,9 @@ class Refused(Exception):
 
 @shielded
 async def write_or_record(ledger: Ledger, work: Work[T], turn: str | None = None) -> T:
-    """As ``ledger.write``; when the work raises ``Refused``, its row is on disk before the
-    refusal is raised, and nothing else of it.
+    """As ``ledger.write``; of work that raises ``Refused`` only its row is committed.
+
+    The row is on disk before the refusal is raised.
     """
     try:
         return await ledger.write(work, turn)

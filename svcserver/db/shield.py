@@ -1,7 +1,7 @@
-"""Work that goes on when the client who asked for it is gone.
+"""Protects coroutines from cancellation.
 
-The front door cancels a handler whose client disconnects. A write under way commits all
-the same; what must follow it (news to other features) must then follow it too.
+The front door cancels a handler whose client disconnects. A write that is running commits
+all the same, so what must follow it (signals to other features) must run, too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = Logger()
 def shielded(
     work: Callable[P, Coroutine[Deferred[Any], Any, T]],
 ) -> Callable[P, Coroutine[Deferred[Any], Any, T]]:
-    """``work`` runs to its end; only the waiting for it can be cancelled."""
+    """``work`` runs to its end; cancelling ends only the waiting for it."""
 
     @wraps(work)
     async def run(*args: P.args, **kwargs: P.kwargs) -> T:

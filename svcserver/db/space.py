@@ -1,7 +1,7 @@
-"""Room on the disk of a SQLite file: a reserve that writes leave alone.
+"""A reserve of free disk space that writes to SQLite leave untouched.
 
-A disk that is really full takes more with it than saves: the log, the check of a backup, the
-log-ins of whoever should make room. So writes are refused while there is still a little left.
+A disk that is really full stops more than saves: the log, the check of a backup, even the
+shell log-in of the operator who should make room. So writes are refused before that.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ class NoRoom(Exception):
 
 
 def free_bytes(folder: Path) -> int:
-    """What a program that is not root may still write to the disk of ``folder``."""
+    """Bytes that a program that is not root may still write to the disk of ``folder``."""
     return shutil.disk_usage(folder).free
 
 
 @define
 class Reserve:
-    """Looks at most once a second whether so many ``bytes`` are free; 0: never."""
+    """Checks at most once a second that ``bytes`` are free; with 0 never."""
 
     folder: Path
     bytes: int
@@ -44,14 +44,14 @@ class Reserve:
             raise NoRoom(self._short)
 
     def look_again(self) -> None:
-        """Somebody may have made room."""
+        """Check anew at the next call of ``check``."""
         self._looked = None
 
     def _look(self) -> str:
         try:
             left = self.free(self.folder)
         except OSError:
-            return ""  # whoever writes will say what is wrong there
+            return ""  # the write itself will fail, with the reason
         if left >= self.bytes:
             return ""
         return f"the disk of {self.folder} has {left >> 20} MB left"

@@ -1,7 +1,7 @@
-"""SQLite: one writer thread with group commit, one reader thread, both handing over in batches.
+"""The ledger on SQLite: one writer thread with group commit, and one reader thread.
 
-While one COMMIT syncs, the next batch gathers by itself: an idle server keeps its
-latency, a busy one its throughput (docs/performance.md has the figures).
+While one COMMIT syncs, the next batch gathers: an idle server keeps its latency, a busy
+one its throughput (docs/performance.md has the figures).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ T = TypeVar("T")
 Job = tuple[Deferred[Any], Work[Any]]
 Outcome = tuple[Deferred[Any], Any]
 
-ENOUGH = 128  # jobs of one transaction; more only make the first wait longer
+ENOUGH = 128  # jobs of one transaction; more only make the first job wait longer
 MAX_WAITING = 10_000
-EMPTY_EVERY_S = 10.0  # between two tries to make room in the write-ahead log
+EMPTY_EVERY_S = 10.0  # between two attempts to truncate the write-ahead log
 
 
 class Worker:
-    """A thread that owns one connection and runs what is queued, a batch at a time."""
+    """A thread that owns one connection and runs the queued jobs, one batch a transaction."""
 
     def __init__(
         self,
@@ -61,11 +61,10 @@ class Worker:
         self._thread = Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Begin to work."""
         self._thread.start()
 
     def submit(self, work: Work[T]) -> Deferred[T]:
-        """Queue ``work``; refuses with Unavailable when too much waits already."""
+        """Queue ``work``; fails with Unavailable when ``MAX_WAITING`` jobs wait."""
         if self._stopped is not None or self._waiting >= MAX_WAITING:
             return fail(Unavailable("the database is busy", retry_after_s=1))
         done: Deferred[T] = Deferred()
@@ -119,7 +118,7 @@ class Worker:
         try:
             return self._commit(batch)
         except Exception as why:
-            # The disk refused the whole batch (full, I/O error, locked): nobody was saved.
+            # the whole batch failed (disk full, I/O error, locked): no job is committed
             failure = Failure()
             self._give_up()
             if is_full(why) and self._emptied():
@@ -142,9 +141,9 @@ class Worker:
         return outcomes
 
     def _emptied(self) -> bool:
-        """Whether the write-ahead log was moved into the file, which lets it begin anew.
+        """Whether a checkpoint has truncated the write-ahead log, which frees disk space.
 
-        It may have grown to a hundred megabytes; what it holds twice is room for what waits.
+        The log may have grown to a hundred megabytes.
         """
         now = self._reactor.seconds()
         if not self._writes or now < self._empty_again_at:
@@ -153,31 +152,32 @@ class Worker:
         try:
             held_up = self._raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         except sqlite3.Error:
-            return False  # what is told is the failure that led here
+            return False  # the failure that led here is the one to report
         if self._reserve is not None:
             self._reserve.look_again()
         return not held_up
 
     def _begin(self) -> None:
-        """A new transaction; what is left of another is undone."""
+        """Begin a transaction, after a rollback of what the last one may have left."""
         if self._raw.in_transaction:
             self._raw.execute("ROLLBACK")
         self._raw.execute("BEGIN IMMEDIATE" if self._writes else "BEGIN")
 
     def _give_up(self) -> None:
-        """Let go of the lock; a disk that refuses even this is asked again by the next batch."""
+        """Roll back to release the lock; where that fails, the next batch tries it again."""
         try:
             if self._raw.in_transaction:
                 self._raw.execute("ROLLBACK")
         except sqlite3.Error:
             said = "a transaction could not be rolled back"
-            self._reactor.callFromThread(log.failure, said, Failure())  # logs are the reactor's
+            # observers are not thread-safe
+            self._reactor.callFromThread(log.failure, said, Failure())
 
     def _together(self, batch: list[Job]) -> list[Outcome] | None:
-        """Run the jobs one after the other; None when one failed after it had written.
+        """Run the jobs without savepoints; None when one failed after it had written.
 
-        Most refusals come before the first write, and then there is nothing to undo: a
-        savepoint for each job would cost a third of a small one.
+        Most refusals come before the first write, and then there is nothing to undo; a
+        savepoint for each job would add a third to the cost of a small one.
         """
         outcomes = []
         for done, work in batch:
@@ -252,11 +252,11 @@ class SqliteLedger(Service):
         return self._reader.submit(work) if self._reader is not None else _closed()
 
     def write(self, work: Work[T], turn: str | None = None) -> Deferred[T]:
-        """See ``Ledger.write``; here all take turns."""
+        """See ``Ledger.write``; one writer runs all, so ``turn`` changes nothing."""
         return self._writer.submit(work) if self._writer is not None else _closed()
 
     def _worker(self, name: str, *, writes: bool, reserve: Reserve | None = None) -> Worker:
-        # AUTOCOMMIT: the worker says BEGIN and COMMIT itself, SQLAlchemy must not
+        # AUTOCOMMIT: the worker issues BEGIN and COMMIT itself, SQLAlchemy must not
         connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         return Worker(name, connection, self._reactor, writes=writes, reserve=reserve)
 

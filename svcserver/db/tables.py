@@ -1,4 +1,4 @@
-"""The one METADATA; every feature declares its tables on it, in its ``store.py``."""
+"""The SQLAlchemy MetaData on which every feature declares its tables, in its ``store.py``."""
 
 from sqlalchemy import BigInteger, Integer, MetaData
 

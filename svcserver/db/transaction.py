@@ -1,4 +1,4 @@
-"""One transaction: at start, from the owner's command line, and each of PostgreSQL's ledger."""
+"""Single transactions: at the start, from ``svcctl``, and those of PostgreSQL's ledger."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 WAIT_MS = 5_000
 MAX_CONFLICTS = 30  # of one piece of work with other transactions
-MAX_DUPLICATES = 4  # a run after the first reads the row that won; more is a mistake of ours
+MAX_DUPLICATES = 4  # the second run reads the row that won; more are a bug
 _CONFLICTS = {"40001", "40P01"}  # serialization failure, deadlock
 
 
@@ -25,9 +25,9 @@ _CONFLICTS = {"40001", "40P01"}  # serialization failure, deadlock
 def transaction(engine: Engine, wait_ms: int = WAIT_MS) -> Iterator[Connection]:
     """A connection whose work is committed whole or not at all.
 
-    Our SQLite connections say BEGIN themselves, so ``Engine.begin`` alone would commit
-    each statement by itself there. ``wait_ms``: how long to wait for another writer.
-    On PostgreSQL others' commits show in between: read-and-write is for ``transact``.
+    Our SQLite connections are in autocommit mode, so ``Engine.begin`` alone would commit each
+    statement by itself. ``wait_ms``: how long to wait for another writer. On PostgreSQL commits
+    of others become visible in between: work that reads and then writes is for ``transact``.
     """
     if not is_sqlite(engine):
         with engine.begin() as tx:
@@ -45,7 +45,7 @@ def transaction(engine: Engine, wait_ms: int = WAIT_MS) -> Iterator[Connection]:
 
 
 def transact(engine: Engine, work: Callable[[Connection], T], wait_ms: int = WAIT_MS) -> T:
-    """What ``work(tx)`` gives, as if nobody else used the database; it may run twice."""
+    """Run ``work(tx)`` in a serializable transaction and return its result; it may run twice."""
     if not is_sqlite(engine):
         return serializable(engine.execution_options(isolation_level="SERIALIZABLE"), work)
     with transaction(engine, wait_ms) as tx:
@@ -55,11 +55,11 @@ def transact(engine: Engine, work: Callable[[Connection], T], wait_ms: int = WAI
 def serializable(
     engine: Engine, work: Callable[[Connection], T], again: Callable[[], None] = lambda: None
 ) -> T:
-    """Run and commit on PostgreSQL; again when another transaction got in between.
+    """Run and commit on PostgreSQL; again when it conflicts with another transaction.
 
-    A broken uniqueness is such a case too: the second run reads the row that won and gives
-    the documented refusal. It has a budget of its own, so that it gets its second run in a
-    crowd that has used up others. ``again`` is told of each further run.
+    A violated uniqueness is a conflict, too: the second run reads the row that won and gives
+    the documented refusal. It has a retry budget of its own, so that it gets its second run
+    even after many serialization failures. ``again`` is called before each further run.
     """
     conflicts = duplicates = 0
     while True:

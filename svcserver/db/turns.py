@@ -1,7 +1,7 @@
-"""One piece of work at a time for each account.
+"""Runs jobs of one account one after the other.
 
-The reader is one thread: eight large reads of one account, asked for at once, would hold up
-everybody's log-in until the last is done. In turn, others' work gets in between.
+SQLite has one reader thread: eight large reads of one account at once would hold up
+everybody's log-in until the last is done. In turn, others' jobs get in between.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from svcserver.db.shield import shielded
 from svcserver.kernel.refusals import TooMany
 
 T = TypeVar("T")
-MAX_WAITING = 32  # of one account; a client asks for less than ten things at once
+MAX_WAITING = 32  # of one account; a client sends fewer than ten requests at once
 
 
 @define
 class Turns:
-    """Runs what is asked for the same key one after the other."""
+    """A queue of jobs per key; at most ``most`` wait in each."""
 
     most: int = MAX_WAITING
     _waiting: dict[str, deque[Deferred[None]]] = field(factory=dict, init=False, repr=False)
 
     async def run(self, key: str, job: Callable[[], Deferred[T]]) -> T:
-        """What ``job`` gives, begun when nothing else runs for ``key``.
+        """Start ``job`` when no other runs for ``key``, and return its result.
 
-        Raises TooMany when too much waits. Whoever leaves while waiting gives the place up; a
-        job that has begun keeps its place until it ends, though nobody waits for it any more.
+        Raises TooMany when the queue is full. A caller that is cancelled while waiting leaves the
+        queue; a job that has started holds the next one up until it ends, even when cancelled.
         """
         waiting = self._waiting.get(key)
         if waiting is None:
             self._waiting[key] = deque()
         elif len(waiting) >= self.most:
-            raise TooMany("too much is asked for at once", retry_after_s=1)
+            raise TooMany("too many requests at once", retry_after_s=1)
         else:
             turn: Deferred[None] = Deferred(waiting.remove)
             waiting.append(turn)

@@ -1,4 +1,4 @@
-"""The fleet as plain facts: ports, records and memory reservations. No process, no clock."""
+"""The state of the fleet of game servers: ports, records and memory reservations."""
 
 from __future__ import annotations
 
@@ -50,7 +50,6 @@ class GameServer:
     key_hash: str = field(default="", repr=False)  # of the key that was made for this launch
 
     def record(self) -> GameServerRecord:
-        """What the metagame reads."""
         launch = self.launch
         return {
             "id": self.id,
@@ -69,7 +68,7 @@ class GameServer:
 
 @define
 class Fleet:
-    """Who runs on which port. Every port is free, held for a launch, or a server's."""
+    """Which server runs on which UDP port; a port may also be held for a launch."""
 
     first_port: int
     last_port: int
@@ -78,14 +77,14 @@ class Fleet:
     _held: set[int] = field(factory=set, init=False)
 
     def has_ports(self, kind: Kind) -> bool:
-        """Whether the range has a port for such a server at all, free or not."""
+        """Whether the port range has a port, free or not, for this kind of server."""
         return any(True for _ in self._ports(kind))
 
     def hold(self, kind: Kind, is_bound: Callable[[int], bool]) -> int:
         """A port for a launch, until ``started`` or ``release``; raises NoCapacity.
 
         The city has the last port and the dojo the one before; hunts and tutorials take
-        the rest, the highest first. A port that a stranger holds is skipped.
+        the rest, the highest first. A port that another program holds is skipped.
         """
         for port in self._ports(kind):
             if port not in self._held and port not in self._taken() and not is_bound(port):
@@ -94,28 +93,28 @@ class Fleet:
         raise NoCapacity("ports")
 
     def release(self, port: int) -> None:
-        """The launch came to nothing."""
+        """Free the port of a failed launch."""
         self._held.discard(port)
 
     def started(
         self, launch: Launch, port: int, pid: int, now: float, key_hash: str = ""
     ) -> GameServer:
-        """The launch became a server."""
+        """Record the server of a launch; ``now`` in epoch seconds."""
         self._held.discard(port)
         server = GameServer(new_id(), port, launch, pid, now, key_hash)
         self.servers[server.id] = server
         return server
 
     def ended(self, server_id: str) -> None:
-        """A server is gone; its port is free, once."""
+        """Forget a server, which frees its port."""
         self.servers.pop(server_id, None)
 
     def of_kind(self, kind: Kind) -> GameServer | None:
-        """The one server of a persistent kind."""
+        """The server of a persistent kind, of which there is at most one."""
         return next((one for one in self.servers.values() if one.launch.kind is kind), None)
 
     def records(self, alive: Iterable[str]) -> list[GameServerRecord]:
-        """The records of those that live."""
+        """The records of the servers with these ids."""
         living = set(alive)
         return [one.record() for one in self.servers.values() if one.id in living]
 
@@ -132,9 +131,9 @@ class Fleet:
 
 @define
 class MemoryGuard:
-    """Keeps launches from eating the machine: free - reserved must cover floor + cost.
+    """Refuses launches that memory is too short for: free - reserved must cover floor + cost.
 
-    Figures in MB; a reservation ends when the launch fails or after its seconds.
+    Figures in MB; a reservation ends when the launch fails or after ``reservation_s``.
     """
 
     floor: int
@@ -155,6 +154,6 @@ class MemoryGuard:
         return taken
 
     def release(self, reservation: tuple[float, int]) -> None:
-        """The launch failed."""
+        """End the reservation of a failed launch."""
         if reservation in self._reserved:
             self._reserved.remove(reservation)

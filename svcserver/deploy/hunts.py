@@ -1,4 +1,4 @@
-"""From a hunt id to what is launched. The table is data/hunts.json. Spec: 2 §4 Deploy server."""
+"""Maps a request to what is launched, by data/hunts.json. Spec: 2 §4 Deploy server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TRIALS = 88
 
 
 class Kind(StrEnum):
-    """What a game server is for."""
+    """What a game server hosts."""
 
     CITY = "city"
     HUNT = "hunt"
@@ -35,12 +35,12 @@ class Kind(StrEnum):
 
 
 class Unlaunchable(Exception):
-    """Nothing can be launched for this wish: 500 ``no_game_server``."""
+    """Nothing can be launched for this request: 500 ``no_game_server``."""
 
 
 @frozen
 class Launch:
-    """One launch: map path and options apart; None where there is none."""
+    """What to launch; None where a value does not apply."""
 
     kind: Kind
     map: str
@@ -54,7 +54,7 @@ class Launch:
     max_players: int | None = None
 
     def arguments(self, port: int, host: str) -> list[str]:
-        """Arguments 2 to 7 of the launch command line."""
+        """Arguments 2 to 7 of the launch command line; ``host`` is the one players connect to."""
         expected = ",".join(f"{player}:{self.hunt_id}" for player in self.players)
         return [
             str(port),
@@ -68,7 +68,7 @@ class Launch:
 
 @frozen
 class HuntTable:
-    """The hunts; ``random`` picks among what a hunt id may mean."""
+    """The hunt table; ``random`` picks among the maps and hunts that a hunt id stands for."""
 
     player_hunts: Mapping[str, Any]
     matchmaker_hunts: Mapping[str, Any]
@@ -95,7 +95,7 @@ class HuntTable:
                 raise ValueError(f"hunts.json: {wanted} has no map")
 
     def launch(self, wish: LaunchRequest) -> Launch:
-        """What a checked wish launches; raises Unlaunchable."""
+        """What to launch for a validated request; raises Unlaunchable."""
         if wish.names_a_map:
             return self.tutorial(wish)
         if wish.game_mode == ISLAND and wish.hunt_id and wish.players:
@@ -135,7 +135,7 @@ class HuntTable:
         )
 
     def hunt(self, hunt_id: str, players: tuple[str, ...]) -> Launch:
-        """A hunt by its id: one of its matchmaker hunts, one of that one's maps."""
+        """A hunt by its id: one of its matchmaker hunts, on one of that hunt's maps."""
         known = self.player_hunts.get(hunt_id)
         if known is None:
             raise Unlaunchable(f"unknown hunt {hunt_id}")
@@ -191,7 +191,7 @@ class HuntTable:
         )
 
     def _trial_behemoth(self, grade: str) -> str | None:
-        """The trial tables are lost: any behemoth of a pursuit of the same grade."""
+        """Any behemoth of a pursuit of the same grade: the original trial tables are lost."""
         ending = "_Heroic" if grade == ELITE else "_Alpha"
         found = [
             self.matchmaker_hunts[wanted].get("behemoth")

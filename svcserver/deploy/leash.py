@@ -1,9 +1,11 @@
-"""Run before a game server's program, in the same process: leads it into its own process
-group and ties its life to the deploy server's, so that a ``kill -9`` leaves no orphan.
+"""Prepares the process of a game server, then replaces itself by the server's program (exec).
+
+It makes a process group of its own and asks the kernel to kill it when the deploy server
+dies (PDEATHSIG), so that even a ``kill -9`` leaves no orphan.
 
     python -I -S leash.py PROGRAM ARGUMENT...
 
-Kept free of imports that cost time; it becomes the program a few milliseconds later.
+It imports little, since every launch waits for it.
 """
 
 import ctypes
@@ -15,12 +17,12 @@ PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
-    """Become the program."""
+    """Prepare this process and exec the program."""
     parent = os.getppid()
     os.setsid()
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before we were tied to it
+        if os.getppid() != parent:  # it died before prctl took effect
             os.kill(os.getpid(), signal.SIGKILL)
     os.execv(sys.argv[1], sys.argv[1:])  # noqa: S606 - an argument list, no shell
 

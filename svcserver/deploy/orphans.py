@@ -1,7 +1,7 @@
-"""Game servers that an earlier run left behind: found by their environment, and ended.
+"""Finds game servers that an earlier run left behind, by their environment, and kills them.
 
-The leash ends what this server started itself, but not what a launcher or a game server
-forked. Each carries a mark in its environment, which its own children inherit. Spec: 2 §3.
+``leash`` covers what this server started itself, but not what a launcher or a game server
+forked. Each has a variable in its environment that its children inherit. Spec: 2 §3.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ ENDING_S = 2.0  # at most, for each; a killed process takes milliseconds
 
 
 def mark(host: str, port: int) -> dict[str, str]:
-    """What a child gets into its environment: the one address only we can listen on."""
+    """The variable of our children: the address we listen on, which no other program can have."""
     return {MARK: f"{host}:{port}"}
 
 
 def end_left_over(host: str, port: int, processes: Path = PROCESSES) -> int:
-    """Kill what an earlier run at this address started; how many. Only we may be running.
+    """Kill what an earlier run at this address started; returns how many, once they are gone.
 
-    Returns when they are gone, and with them their hold on the ports.
+    Call it only while listening on that address, so that no other run owns them.
     """
     ended = []
     for pid in _marked(f"{MARK}={host}:{port}".encode(), processes):
@@ -45,7 +45,7 @@ def end_left_over(host: str, port: int, processes: Path = PROCESSES) -> int:
 
 
 def wait_for(pids: Iterable[int]) -> None:
-    """Wait a moment for processes that were killed; the reactor does not run yet."""
+    """Wait for killed processes to end; it blocks, since the reactor does not run yet."""
     for pid in pids:
         try:
             process = os.pidfd_open(pid)

@@ -1,4 +1,4 @@
-"""One game-server process: its output into a bounded file, its end told once."""
+"""A game-server process: its output goes to a bounded file, its end is reported once."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from twisted.python.failure import Failure
 
 log = Logger()
 
-MAX_OUTPUT = 1024 * 1024  # bytes of one server's output file; then it begins anew
+MAX_OUTPUT = 1024 * 1024  # bytes of one server's output file; then a new one is begun
 CHUNK = 64 * 1024  # bytes
 MAX_LEFT = 1024 * 1024  # bytes read from the pipe of a dead server; it usually holds 64 KiB at most
-WELL = "code 0"  # how a game server ends that had nothing left to do
+WELL = "code 0"  # how a game server ends when its players have left
 LEASH = str(Path(__file__).with_name("leash.py"))
 
 
 class Output:
-    """A file with the last of what a game server printed, at most ``MAX_OUTPUT`` bytes.
+    """A file of what a game server prints, at most ``MAX_OUTPUT`` bytes.
 
-    What was there before, be it of this server or of the one before it, is kept in
-    ``.old``: the last words of a city that crashed outlive its restart.
+    The file before it is kept as ``.old``, so that the last output of a city that crashed
+    is still there after its restart.
     """
 
     def __init__(self, path: Path) -> None:
@@ -71,7 +71,6 @@ class Output:
             self._warn(why)
 
     def close(self) -> None:
-        """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -83,7 +82,7 @@ class Output:
 
 
 class GameProcess(ProcessProtocol):
-    """Watches one child. ``ended`` is called once, with how it ended in words."""
+    """Watches one child. ``ended`` is called once, with ``code N`` or ``signal NAME``."""
 
     def __init__(self, output: Output | None, ended: Callable[[str], None]) -> None:
         self._output = output
@@ -104,7 +103,7 @@ class GameProcess(ProcessProtocol):
     errReceived = outReceived
 
     def processExited(self, reason: Failure) -> None:
-        """It is dead from here on, even while a grandchild holds its pipes."""
+        """The process is dead, even while a grandchild still holds its pipes."""
         self.over = True
         if self.group is not None:
             with suppress(ProcessLookupError, PermissionError):
@@ -115,7 +114,7 @@ class GameProcess(ProcessProtocol):
         transport.loseConnection()
 
     def _drain(self, pipe: int) -> None:
-        """Read what a pipe still holds: the last words, which closing it would throw away."""
+        """Read what a pipe still holds: the last output, which closing would discard."""
         for _ in range(MAX_LEFT // CHUNK):  # a grandchild may write on
             try:
                 data = os.read(pipe, CHUNK)
@@ -126,7 +125,6 @@ class GameProcess(ProcessProtocol):
             self.outReceived(data)
 
     def processEnded(self, reason: Failure) -> None:
-        """The pipes are closed, too."""
         self.over = True
         if self._output is not None:
             self._output.close()
@@ -168,7 +166,7 @@ class GameProcess(ProcessProtocol):
             log.error("process {pid} cannot be ended: {why}", pid=self.pid, why=why.strerror)
 
     def _kill_group(self, how: str) -> bool:
-        """Whether there was a group to signal: the leash may still be on its way to one."""
+        """Whether there was a group to signal: ``leash`` may not have made it yet."""
         if self.group is None:
             return False
         try:
@@ -233,7 +231,7 @@ def _is_zombie(pid: int) -> bool:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError, IndexError):
         return sys.platform == "linux"  # gone; elsewhere there is nothing to read
-    except OSError:  # no descriptor left, say: its end will be told
+    except OSError:  # as when no descriptor is left: processExited will tell its end
         return False
     return state in ("Z", "X")
 

@@ -1,4 +1,4 @@
-"""Waiting for a game server to be ready; off by default. Spec: 2 §4 Deploy server, lifecycle."""
+"""Waits for a game server to be ready; off by default. Spec: 2 §4 Deploy server, lifecycle."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ VARIABLE = "SVC_SERVER_READY_FILE"
 
 @frozen
 class Readiness:
-    """``folder``: children prove that they listen by a file; ``grace_s``: hunts must live so long.
+    """How a launch waits. With ``folder`` children write a file there once they listen.
 
-    ``grace`` reads the setting when a launch needs it: a bad one makes that launch fail.
+    Without it hunts must stay alive for ``grace()`` seconds. That setting is read at each
+    launch: a bad value makes the launch fail.
     """
 
     clock: Any

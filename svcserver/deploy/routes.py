@@ -23,7 +23,7 @@ MAX_JSON = 100 * 1024  # bytes of a body
 
 @frozen
 class Deploy:
-    """What the metagame asks."""
+    """The routes that the metagame calls."""
 
     routes: ClassVar[Routes] = Routes(wire.refuse)
     supervisor: Supervisor
@@ -36,7 +36,7 @@ class Deploy:
         reply=wire.HandedOut,
     )
     async def hand_out(self, call: Call[wire.LaunchWish]) -> Answer:
-        """A game server for the wish, as soon as it is spawned."""
+        """A game server for the request, as soon as it is spawned or ready."""
         wish = call.body.checked()
         log.info(
             "Handling matchmaking GameMode={mode} HuntId={hunt} GameArgs={args}",

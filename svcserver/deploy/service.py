@@ -1,4 +1,4 @@
-"""``svc-deploy``: makes and joins the parts."""
+"""``svc-deploy``: starts and watches game servers."""
 
 from __future__ import annotations
 
@@ -39,14 +39,13 @@ OUTPUT = Path("gameserver-logs")
 
 
 class Options(ServiceOptions):
-    """One option; the environment says the rest."""
+    """The command line: ``--env-file`` only; all settings come from the environment."""
 
     name, shape = NAME, Settings
     settings: Settings
     longdesc = "Starts and watches game servers. Settings: docs/owners/configuration.md"
 
     def check(self) -> list[str]:
-        """What an owner should mend."""
         return check(self.settings)
 
 
@@ -66,8 +65,8 @@ def makeService(options: Options, reactor: Any = None) -> House:
     watch = Watch(
         reactor, supervisor, _at_boot(settings), lambda: end_left_over(*here), top.lines.end
     )
-    # listening comes first: whoever holds the address owns the game servers that bear its mark
-    fleet = InTurn()  # game servers that end may still call the metagame, which asks here
+    # listening comes first: only who holds the address may kill what an earlier run left behind
+    fleet = InTurn()  # ending game servers still call the metagame, which then asks us
     for part in (listening, watch):
         part.setServiceParent(fleet)
     warn_of(options.warnings).setServiceParent(top)
@@ -78,7 +77,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
 
 
 def figures(supervisor: Supervisor) -> dict[str, Figure]:
-    """What Prometheus may know of us."""
+    """The figures for METRICS_PORT."""
     return {
         "svc_deploy_game_servers_running": Figure(
             "Game servers alive now.", lambda: len(supervisor.records())
@@ -138,7 +137,7 @@ def _grace_s(settings: Settings) -> float:
 
 
 def _guard(settings: Settings) -> tuple[MemoryGuard | None, str]:
-    """The guard, or in words why launches must fail: a bad figure fails launches, not the start."""
+    """The guard and an empty text, or None and the bad setting, which makes launches fail."""
     if not settings.memory_guard:
         return None, ""
     figures = {
@@ -158,7 +157,7 @@ def _guard(settings: Settings) -> tuple[MemoryGuard | None, str]:
 
 
 def free_mb() -> float:
-    """MemAvailable; endless where the system does not say."""
+    """MemAvailable in MB; infinite where it cannot be read."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -169,7 +168,7 @@ def free_mb() -> float:
 
 
 def is_bound(port: int) -> bool:
-    """Whether somebody else holds the UDP port."""
+    """Whether another program holds the UDP port."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.bind(("0.0.0.0", port))  # noqa: S104 - where game servers listen
@@ -186,14 +185,14 @@ def _at_boot(settings: Settings) -> list[Kind]:
 
 @define(eq=False, slots=False)
 class Watch(Service):
-    """Starts the persistent worlds, looks after the fleet every minute, ends it on stop."""
+    """Starts the persistent worlds, runs the watchdog every minute, and ends all at the stop."""
 
     clock: Any
     supervisor: Supervisor
     at_boot: list[Kind]
     tidy: Callable[[], object] = lambda: None
     last_words: Callable[[], object] = lambda: None
-    failed: bool = False  # a world did not boot: the server runs on, but does not end well
+    failed: bool = False  # a world did not boot: the server runs on, but exits with status 1
     _rounds: Every = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -201,7 +200,6 @@ class Watch(Service):
         self._rounds = Every(self.clock, WATCHDOG_S, look, "the watchdog's round")
 
     def startService(self) -> None:
-        """Boot, then watch."""
         Service.startService(self)
         self.tidy()
         for kind in self.at_boot:
@@ -212,13 +210,12 @@ class Watch(Service):
         self.failed = self.failed or not well
 
     def tell_status(self) -> None:
-        """The last act of all: exit status 1 where a world did not boot."""
+        """Exit with status 1 where a world did not boot; called after the reactor's shutdown."""
         if self.failed:
             self.last_words()
             os._exit(1)
 
     def stopService(self) -> Deferred[Any]:
-        """End every game server."""
         Service.stopService(self)
         self._rounds.stopService()
         return self.supervisor.stop()

@@ -1,4 +1,4 @@
-"""Every switch of the deploy server; docs/owners/configuration.md explains them."""
+"""The settings of ``svc-deploy``, explained in docs/owners/configuration.md."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def host_handed_out(text: str) -> str:
 
 @frozen
 class Settings:
-    """What ``svc-deploy`` reads from its environment."""
+    """The environment variables, one line each."""
 
     port: int = env("PORT", port_number)
     bind_host: str = env("BIND_HOST", ip_address, default="127.0.0.1")
@@ -79,17 +79,17 @@ class Settings:
 
     @property
     def production(self) -> bool:
-        """JSON logs, no traceback on any page."""
+        """NODE_ENV=production: JSON logs, and no traceback on any page."""
         return self.node_env == "production"
 
     @property
     def has_ports(self) -> bool:
-        """Whether there is a range at all: END is at least BEGIN + 1."""
+        """Whether there is a port range: END is at least BEGIN + 1."""
         return 0 < self.first_port < self.last_port
 
 
 def check(settings: Settings) -> list[str]:
-    """What an owner should mend; the server runs all the same."""
+    """Warnings about what is missing; the server runs all the same."""
     found = []
     if not settings.has_ports:
         found.append("PORT_RANGE_BEGIN and PORT_RANGE_END name no ports; no game server can start")

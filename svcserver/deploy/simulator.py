@@ -1,8 +1,8 @@
-"""``svc-gameserver-sim``: stands in for the real game server.
+"""``svc-gameserver-sim``: a stand-in for the real game server, for demos and tests.
 
 Takes the launch command line of a game server, binds its UDP port, answers every datagram,
-calls the metagame with its key, writes the ready file, and ends when nobody comes, or soon after
-the last of those who said ``svc hello NAME`` has said ``svc goodbye NAME``.
+calls the metagame with its key, writes the ready file, and ends when it is idle, or soon after
+the last player who sent ``svc hello NAME`` has sent ``svc goodbye NAME``.
 
     svc-gameserver-sim KEY PORT MAP BEHEMOTH MM_HUNT EXPECTED HOST:PORT [EXTRA...]
 
@@ -70,13 +70,13 @@ class CommandLine:
 
 @define
 class Guests:
-    """Who is here; ``now`` in seconds."""
+    """The players present; ``now`` in seconds."""
 
     _present: set[bytes] = field(factory=set)
     _left: float | None = None  # when the last of them went
 
     def note(self, said: bytes, now: float) -> None:
-        """A datagram: somebody comes or goes, or neither."""
+        """Take a datagram, which may announce a player or a goodbye."""
         if said.startswith(HELLO) and len(self._present) < MAX_NAMES:
             self._present.add(said.removeprefix(HELLO))
             self._left = None
@@ -85,7 +85,7 @@ class Guests:
             self._left = None if self._present else now
 
     def gone(self, now: float) -> bool:
-        """Whether everybody has gone, and nobody came since."""
+        """Whether all players have left, more than ``EMPTY_S`` ago."""
         return self._left is not None and now - self._left > EMPTY_S
 
 
@@ -103,7 +103,7 @@ def call_metagame(key: str, base: str) -> int:
 
 
 def serve(line: CommandLine, wire: socket.socket) -> None:
-    """Answer datagrams until nobody has come for the idle time."""
+    """Answer datagrams until none has come for the idle time."""
     idle_s = line.number("idle")
     if idle_s is None:
         idle_s = float("inf") if line.port >= PERSISTENT_FROM else IDLE_S
@@ -143,7 +143,7 @@ def main() -> None:
     if READY_FILE in os.environ:
         Path(os.environ[READY_FILE]).write_text(f"{os.getpid()}:{line.port}")
     serve(line, wire)
-    print("nobody came; ending", flush=True)
+    print("no player is left; ending", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Starts, watches and hands out game servers. Spec: 2 §3 Game server process, §4 Deploy server.
 
-One queue of launches, spaced; city and dojo started once for all who ask; a dead one
-noticed on hand-out, by its exit and by the watchdog.
+Launches are queued and spaced; concurrent requests for city or dojo share one launch; a
+dead server is noticed by its exit, by the watchdog, and before it is handed out.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ class Starter(Protocol):
 class Program:
     """The game-server program and what every launch gives it.
 
-    A command line shows in the machine's process list: with ``launch_keys`` each launch gets a
-    key of its own, which counts only while its process lives. Without, all get ``key``.
+    The command line, with its key, is visible in the machine's process list. So with
+    ``launch_keys`` each launch gets a key of its own, valid only while its process runs.
+    Otherwise all get ``key``.
     """
 
     binary: str
@@ -69,10 +70,10 @@ class Program:
 
 @define(eq=False)
 class Supervisor:
-    """The fleet's processes.
+    """Runs the processes of the fleet.
 
-    ``now`` gives epoch seconds; ``is_bound`` says whether a stranger holds a UDP port;
-    ``guard`` makes the memory guard or raises ValueError for a bad setting.
+    ``now`` gives epoch seconds; ``is_bound`` tells whether another program holds a UDP port;
+    ``broken_guard`` names a bad setting of the memory guard, which makes launches fail.
     """
 
     clock: Any
@@ -96,7 +97,7 @@ class Supervisor:
     _stopping: bool = field(default=False, init=False)
 
     async def hand_out(self, wish: LaunchRequest) -> GameServer:
-        """A game server for a checked wish; raises Unlaunchable or NoCapacity."""
+        """A game server for a validated request; raises Unlaunchable or NoCapacity."""
         if not self.host:
             raise Unlaunchable("MY_IP is not set")
         launch = self.table.launch(wish)
@@ -105,11 +106,11 @@ class Supervisor:
         return await self._launch(launch)
 
     def persistent(self, launch: Launch) -> Deferred[GameServer]:
-        """The city or the dojo; everyone who asks while it starts shares the one launch."""
+        """The city or the dojo; requests that come while it starts share the one launch."""
         self._wanted.add(launch.kind)
         mine: Deferred[GameServer] = Deferred()
         waiting = self._starting.get(launch.kind)
-        if waiting is not None:  # spawned perhaps, but not ready to be handed out
+        if waiting is not None:  # it may be spawned, but is not ready to be handed out
             waiting.append(mine)
             return mine
         server = self.fleet.of_kind(launch.kind)
@@ -124,11 +125,11 @@ class Supervisor:
 
     def _started(self, result: Any, kind: Kind) -> None:
         for one in self._starting.pop(kind):
-            if not one.called:  # an asker may have left
+            if not one.called:  # its caller may have been cancelled
                 one.callback(result)
 
     async def _launch(self, launch: Launch) -> GameServer:
-        """One launch through the queue, ready when it returns where readiness is asked for."""
+        """Launch through the queue; returns once the server is ready, where that is configured."""
         if self.queued() >= MAX_QUEUED:
             raise NoCapacity("ports")  # there are never so many ports to hand out
         await self._queue.acquire()
@@ -213,7 +214,7 @@ class Supervisor:
     def _forget(self, server: GameServer, how: str) -> None:
         self.fleet.ended(server.id)
         self._processes.pop(server.id, None)
-        usual = server.launch.kind not in PERSISTENT and how == WELL  # nobody was there any more
+        usual = server.launch.kind not in PERSISTENT and how == WELL
         tell = log.info if self._stopping or usual else log.warn
         tell(
             "{kind} {id} on port {port} ended: {how}",
@@ -228,21 +229,20 @@ class Supervisor:
         return process is not None and process.alive
 
     def knows_key(self, key_hash: str) -> bool:
-        """Whether a game server that lives was launched with the key of this SHA-256."""
+        """Whether a running game server was launched with the key of this SHA-256 (hex)."""
         held = [one for one in self.fleet.servers.values() if same(one.key_hash, key_hash)]
         return bool(key_hash) and any(self._is_alive(one) for one in held)
 
     def queued(self) -> int:
-        """How many launches wait their turn."""
+        """The number of waiting launches."""
         return len(self._queue.waiting)
 
     def records(self) -> list[GameServerRecord]:
-        """The game servers alive at this moment."""
         alive = [one.id for one in self.fleet.servers.values() if self._is_alive(one)]
         return self.fleet.records(alive)
 
     def watch(self) -> None:
-        """The watchdog's round: dead hunts are forgotten, dead persistent worlds restarted."""
+        """The watchdog: forget dead hunts, restart dead persistent worlds."""
         for server in list(self.fleet.servers.values()):
             if not self._is_alive(server):
                 self._forget(server, "found dead")
@@ -251,7 +251,7 @@ class Supervisor:
                 self.boot(kind)
 
     def boot(self, kind: Kind) -> Deferred[bool]:
-        """Start the city or the dojo; a failure is one log line. Fires with whether it runs."""
+        """Start the city or the dojo; fires with whether it runs. A failure is only logged."""
 
         def failed(why: Any) -> bool:
             why.trap(Unlaunchable, NoCapacity)
@@ -267,7 +267,7 @@ class Supervisor:
         return self.persistent(launch).addCallbacks(lambda server: True, failed)
 
     def stop(self) -> Deferred[Any]:
-        """TERM to every group, KILL to what is left after ten seconds."""
+        """End every game server: SIGTERM, after ``KILL_AFTER_S`` SIGKILL; fires when all ended."""
         self._stopping = True
         processes = list(self._processes.values())
         for process in processes:

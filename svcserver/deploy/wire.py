@@ -1,4 +1,4 @@
-"""What the metagame sends to the deploy server, and reads of it. Spec: 2 §4 Deploy server."""
+"""Requests and replies between metagame and deploy server. Spec: 2 §4 Deploy server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PlayerId = Annotated[str, text_where(is_player, "an account id")]
 @spelled(pascal_case)
 @frozen
 class LaunchWish:
-    """What shall be launched, and for whom."""
+    """A request to launch a game server, for these account ids."""
 
     game_mode: TextWithNul | None = None
     game_args: TextWithNul | None = None
@@ -26,31 +26,31 @@ class LaunchWish:
     expected_players: Annotated[tuple[PlayerId, ...], AtMost(MAX_PLAYERS)] | None = None
 
     def checked(self) -> LaunchRequest:
-        """In the form in which it may be launched; raises Malformed."""
+        """The validated request; raises Malformed."""
         return check(self.game_mode, self.game_args, self.hunt_id, self.expected_players or ())
 
 
 class HandedOut(TypedDict):
-    """Where the player goes."""
+    """The game server's UDP address."""
 
     host: str
     port: int
 
 
 class GameServers(TypedDict):
-    """Every game server alive now."""
+    """The running game servers."""
 
     servers: list[GameServerRecord]
 
 
 class KeyReply(TypedDict):
-    """Whether the key belongs to a launch whose game server lives."""
+    """Whether the key belongs to a running game server."""
 
     known: bool
 
 
 def refuse(status: int, refusal: Refusal) -> Answer:
-    """``bad_request`` in words; every other refusal is bare."""
+    """``bad_request`` with a message for Malformed; an empty body for every other refusal."""
     if isinstance(refusal, Malformed):
         return Answer(status, {"error": "bad_request", "message": refusal.message})
     return Answer(status)

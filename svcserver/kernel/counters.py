@@ -1,4 +1,4 @@
-"""What an owner under attack wants to see, counted by reason; METRICS_PORT shows it.
+"""Counters of refusals and the like by reason, shown on METRICS_PORT to an owner under attack.
 
 counters = Counters()
 counters.add(Counted.REFUSALS, "forbidden_host")
@@ -47,21 +47,18 @@ class Counters:
         self._counts = {kind: {} for kind in Counted}
 
     def add(self, kind: Counted, reason: str = "", times: int = 1) -> None:
-        """Count ``times`` more for this reason."""
         counts = self._counts[kind]
         if reason not in counts and len(counts) >= MOST_REASONS:
             reason = OTHER
         counts[reason] = counts.get(reason, 0) + times
 
     def watch(self, kind: Counted, reason: str, read: Callable[[], int]) -> None:
-        """Show a count that somebody else keeps."""
+        """Show a count that another object keeps; ``read`` gives its value."""
         self._watched[kind, reason] = read
 
     def by_reason(self, kind: Counted) -> Mapping[str, int]:
-        """The counts of one kind."""
         read = {reason: read() for (one, reason), read in self._watched.items() if one is kind}
         return self._counts[kind] | read
 
     def total(self, kind: Counted) -> int:
-        """All reasons of one kind together."""
         return sum(self.by_reason(kind).values())

@@ -1,4 +1,4 @@
-"""Data files of the package that an owner may replace; a bad one ends the start."""
+"""JSON data files of the package, which an owner may replace; a bad one ends the start."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ def read(package: str, name: str) -> dict[str, Any]:
 
 
 def fault(package: str, name: str, what: str) -> str:
-    """The one line an owner reads."""
+    """The message of a BadData about ``data/<name>``: what is wrong, and the cure."""
     place = package.replace(".", "/")
     return f"{place}/data/{name}: {what}; correct the file or restore the shipped one"

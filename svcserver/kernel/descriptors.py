@@ -1,4 +1,4 @@
-"""How many files and sockets this process may hold open: as many as its owner allows."""
+"""The limit of open files and sockets of this process (RLIMIT_NOFILE)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ ENOUGH = 65_536
 
 
 def allow_many() -> int:
-    """Raise the soft limit to the hard one, at most ``ENOUGH``; what it is then (0: no such thing).
+    """Raise the soft limit to the hard one, at most ``ENOUGH``; returns it (0 on Windows).
 
     Shells give 1,024, which a few hundred players with a chat connection each use up.
     """

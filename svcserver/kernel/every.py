@@ -1,4 +1,4 @@
-"""Work that is done again and again while something runs."""
+"""Work that a service repeats at a fixed interval from its start to its stop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = Logger()
 
 @define(eq=False, slots=False)
 class Every(Service):
-    """Calls ``work`` every ``every_s`` seconds from start to stop; ``at_once`` at the start, too.
+    """Calls ``work`` every ``every_s`` seconds; with ``at_once`` also right at the start.
 
     A round that fails costs that round only: it is logged, at most once a minute, as
     ``what`` failed. Where ``work`` returns a Deferred the next round waits for it.

@@ -1,4 +1,4 @@
-"""JSON as a stranger may send it, and as we send it."""
+"""JSON: parsing what an untrusted client sends, and writing compact bytes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read(text: bytes | str) -> Json:
 
 
 def _may_be_deep(text: bytes | str) -> bool:
-    """Whether it has the brackets for it, which few texts have and counting finds at once."""
+    """Whether it has enough brackets to nest too deep; counting is much cheaper than a walk."""
     if isinstance(text, str):
         return text.count("{") + text.count("[") > MAX_DEPTH
     return text.count(b"{") + text.count(b"[") > MAX_DEPTH

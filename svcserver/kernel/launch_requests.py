@@ -1,4 +1,4 @@
-"""What a player's game may ask to be launched; checked by the metagame and again by the deploy
+"""Validation of a request to launch a game server: by the metagame and again by the deploy
 server, since each must be safe alone. Spec: 2 §4 Deploy server; 1 §4 Matchmaking.
 """
 
@@ -27,7 +27,7 @@ DOJO_HUNT = "ShatteredIsles_TrainingDojo"
 
 @frozen
 class LaunchRequest:
-    """A checked wish. ``game_args`` blank means none; ``players`` are account ids."""
+    """A validated request. Blank ``game_args`` mean none; ``players`` are account ids."""
 
     game_mode: str
     game_args: str
@@ -36,7 +36,7 @@ class LaunchRequest:
 
     @property
     def names_a_map(self) -> bool:
-        """The tutorial: its map is named in the arguments."""
+        """Whether the map is named in the arguments, as only the tutorial's is."""
         return self.game_mode == ISLAND and bool(self.game_args.strip())
 
     @property
@@ -56,7 +56,7 @@ def check(
     hunt_id: str | None,
     players: tuple[str, ...] = (),
 ) -> LaunchRequest:
-    """The wish in checked form; raises Malformed in words for the log."""
+    """The validated request; raises Malformed, whose message is for the log."""
     wish = LaunchRequest(game_mode or "", game_args or "", hunt_id or "", players)
     if len(wish.game_mode) > MAX_MODE:
         raise Malformed("GameMode is too long")
@@ -68,7 +68,7 @@ def check(
 
 
 def is_player(text: str) -> bool:
-    """Whether it can stand on a game server's command line as a player's account id."""
+    """Whether ``text`` is safe as an account id on a game server's command line."""
     return PLAYER_ID.match(text) is not None
 
 

@@ -1,7 +1,7 @@
-"""The time of day as a service should see it, and its timers: they never jump.
+"""Clocks that never jump: epoch seconds for stored times, and the reactor's timers.
 
-When somebody sets the machine's clock, or a correction comes over the network, invites,
-queues and limits must neither all end at once nor stand still for an hour.
+When somebody sets the machine's clock, or NTP corrects it, invites, queues and limits must
+neither all end at once nor stand still for an hour.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 
 from attrs import define, field
 
-SLEW = 0.1  # of the time that passes: an hour's jump is made good in ten
+SLEW = 0.1  # of the time that passes: an hour's jump is corrected over ten hours
 
 
 @define
 class MonotonicClock:
-    """Epoch seconds that go on evenly and follow the machine's clock by and by.
+    """Epoch seconds that only increase; a change of the machine's clock is followed slowly.
 
-    Asked by every thread: transactions take their time where they run.
+    Thread-safe: transactions take the time in the thread they run in.
     """
 
     wall: Callable[[], float] = time.time
@@ -33,7 +33,6 @@ class MonotonicClock:
         self._said, self._at = self.wall(), self.monotonic()
 
     def now(self) -> float:
-        """Epoch seconds; never less than before."""
         with self._lock:
             at = self.monotonic()
             passed = at - self._at
@@ -45,11 +44,11 @@ class MonotonicClock:
 
 
 def monotonic_reactor() -> Any:
-    """The reactor, with timers that nobody's clock moves.
+    """The reactor, with timers that setting the machine's clock does not move.
 
-    Twisted's go by the time of day: set back by an hour, the machine would stop every
-    timer for an hour. So its ``seconds()`` are no epoch seconds here. To be called
-    before anything is timed; importing the reactor installs it.
+    Twisted's timers use ``time.time``: a clock set back by an hour would stop every timer
+    for an hour. So here the reactor's ``seconds()`` are not epoch seconds. Call it before
+    the first timer is set; importing the reactor installs it.
     """
     from twisted.internet import reactor
 

@@ -1,4 +1,4 @@
-"""Under which name an address is counted: whoever has one IPv6 address has its whole network."""
+"""The key under which limits count an address: for IPv6 its network, which one client owns."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from functools import lru_cache
 
 @lru_cache(maxsize=8192)
 def network_of(address: str, bits: int = 64) -> str:
-    """An IPv4 address as it is, an IPv6 one as the network of its first ``bits`` bits.
+    """``2001:db8::/64`` of an IPv6 address, an IPv4 address (also mapped) as it is.
 
-    What is no address at all is its own name.
+    Text that is no address is returned unchanged.
     """
     try:
         found = ipaddress.ip_address(address.partition("%")[0])

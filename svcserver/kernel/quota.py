@@ -1,7 +1,7 @@
-"""A count of events per key and window, of which a place can be taken and given back.
+"""A limit of events per key and time window whose places can be reserved and given back.
 
-``Windows`` says after the fact that something happened. Here a place is taken before a
-transaction that may turn out to need none, so that two at once never share the last one:
+``rates.Windows`` counts an event after it has happened. Here a place is reserved before a
+transaction that may turn out to need none, so that two at once never take the same last one:
 
     with quota.place(account, now) as place:
         place.used = await act(may=place.free)
@@ -18,7 +18,7 @@ from cachetools import LRUCache
 
 @define
 class Place:
-    """``free``: there was one; ``used``: it is not to be given back."""
+    """A reserved place. ``free``: there was one; ``used``: set it and the place stays taken."""
 
     free: bool
     used: bool = False
@@ -26,7 +26,7 @@ class Place:
 
 @define
 class Quota:
-    """At most ``limit`` places per key in any ``window_s`` seconds; takes ``now``.
+    """At most ``limit`` places per key in any ``window_s`` seconds; ``now`` is in seconds.
 
     When more than ``max_keys`` are known the longest unused is forgotten.
     """
@@ -50,7 +50,7 @@ class Quota:
 
     @contextmanager
     def place(self, key: str, now: float) -> Iterator[Place]:
-        """A place for the time of an act, given back unless the act has used it."""
+        """Reserve a place for the duration of the block, given back unless ``used`` was set."""
         place = Place(self.take(key, now))
         try:
             yield place

@@ -1,6 +1,6 @@
-"""Rates: token buckets and sliding windows over keys, each with a bound on its memory.
+"""Rate limits per key: token buckets and sliding windows, each with a bound on its memory.
 
-Both take ``now`` (seconds, any origin) and neither keeps a timer.
+Both take ``now`` (seconds, any origin) and need no timer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from cachetools import LRUCache
 
 @frozen
 class Rate:
-    """``burst`` tokens at most, refilled at ``per_minute``."""
+    """A token bucket's size (``burst``) and its refill ``per_minute``."""
 
     burst: float
     per_minute: float
@@ -34,20 +34,20 @@ class Rate:
 
 @define
 class TokenBuckets:
-    """A bucket per key; a full bucket is the same as none, so old keys cost nothing.
+    """A token bucket per key.
 
     When more than ``max_keys`` are known the longest unused is forgotten.
     """
 
     rate: Rate
     max_keys: int = 65_536
-    # on the way of every request at the gateway: a cachetools.LRUCache takes four times as long
+    # asked for every request at the gateway: a cachetools.LRUCache takes four times as long
     _buckets: OrderedDict[str, tuple[float, float]] = field(factory=OrderedDict, init=False)
 
     def take(self, key: str, now: float, amount: float = 1) -> float:
-        """Take so many tokens: 0.0 when they were there, else the seconds until they are.
+        """Take ``amount`` tokens: 0.0 when there were enough, else the seconds until there are.
 
-        More than a full bucket holds are there when it is full.
+        An amount above ``burst`` needs a full bucket.
         """
         per_second = self.rate.per_minute / 60
         tokens, since = self._buckets.pop(key, (self.rate.burst, now))
@@ -86,7 +86,6 @@ class Windows:
         return 0.0 if len(events) < self.limit else events[0] + self.window_s - now
 
     def note(self, key: str, now: float) -> None:
-        """Count one event."""
         events = self._fresh(key, now)
         events.append(now)
         self._events[key] = events

@@ -1,4 +1,4 @@
-"""Readers: a shape (``kernel.shapes``) compiled into the function that makes it of JSON."""
+"""Compiles a shape (``kernel.shapes``) into a function that validates JSON and builds it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NAMES = {str: "a text", int: "a whole number", bool: "true or false"}
 
 
 def reader(shape: Any) -> Callable[[Json], Any]:
-    """A function that makes ``shape`` of parsed JSON; it raises Malformed."""
+    """A function from parsed JSON to an instance of ``shape``; it raises Malformed."""
     hook = _hook(shape)
     return lambda value: hook(value, shape)
 
@@ -72,7 +72,7 @@ def _anything(value: Json, _: Any) -> Any:
 def _annotated(kind: Any) -> Read:
     plain, *marks = get_args(kind)
     own = [one for one in marks if isinstance(one, Mark)]
-    # a mark that reads by itself replaces the type's own way, which may not exist
+    # an As replaces the type's own hook, and the type may have none
     read = _anything if own and isinstance(own[0], As) else _hook(plain)
     for mark in own:
         read = mark.around(read, plain, _hook)
@@ -209,7 +209,10 @@ def _worded(
     by_name: Mapping[str, Attribute[Any]],
     attributes: list[tuple[str, Read, Any]],
 ) -> Malformed:
-    """The refusal of the first member that does not fit: found again, since it is rare."""
+    """The refusal of the first member that does not fit.
+
+    It is searched for again here, so that the compiled constructor need not keep track of it.
+    """
     for key, read_one, default in attributes:
         sent = value.get(key, MISSING)
         if sent is MISSING and default is not NOTHING:
@@ -220,7 +223,7 @@ def _worded(
             said = by_name[key].metadata
             message = said.get(MESSAGE) or f"{key} must be {why.wanted}"
             return Malformed(message, code=said.get(CODE, BAD_REQUEST))
-    raise AssertionError("a reader refused what it took a moment ago")
+    raise AssertionError("a shape's constructor refused members that each fit alone")
 
 
 def _comes_from(*origins: Any) -> Callable[[Any], bool]:

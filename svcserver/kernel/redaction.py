@@ -1,4 +1,4 @@
-"""What a log may show of what a stranger sent: the one redaction of the house.
+"""Redaction: removes secrets from what an untrusted client sent, before it is logged.
 
 Text is cut before it is searched, and every pattern takes time in proportion to what is left:
 it takes a run of characters whole (a possessive quantifier), and looks for one only where it
@@ -50,7 +50,7 @@ def redact(text: str) -> str:
 
 
 def printable(text: str, longest: int = LONGEST) -> str:
-    """What a stranger wrote, for a log line: printable, cut, and without secrets of ours.
+    """Text of an untrusted client for a log line: printable, cut, and without secrets of ours.
 
     Unlike ``shown`` it keeps long runs of letters and digits: rooms and maps have such names.
     """
@@ -60,7 +60,7 @@ def printable(text: str, longest: int = LONGEST) -> str:
 def shown(raw: bytes) -> str:
     """A request's target or user agent for a log line: printable ASCII, without secrets.
 
-    Strangers may put anything there, so whatever could be a secret counts as one.
+    Clients may put anything there, so whatever could be a secret counts as one.
     """
     return _short(raw) if len(raw) <= _SHORT else _shown(raw)
 
@@ -72,7 +72,7 @@ def _short(raw: bytes) -> str:
 
 
 def _is_harmless(text: str) -> bool:
-    """Whether a path is only of ids and of words shorter than a secret, as nearly all are."""
+    """Whether a path holds only account ids and words shorter than a secret, as nearly all do."""
     if not (text.isascii() and text.isprintable()) or "%" in text or "?" in text:
         return False
     for word in text.split("/"):
@@ -87,7 +87,9 @@ def _is_harmless(text: str) -> bool:
 def _shown(raw: bytes) -> str:
     text = _wary(raw[:_SCAN].decode("latin-1"))
     if len(raw) > _SCAN and len(text) <= LONGEST:
-        return text.rstrip(_RUNNING) + "..."  # its last word may be half a secret
+        return (
+            text.rstrip(_RUNNING) + "..."
+        )  # the cut last word may be half a secret, too short to match
     return text[:LONGEST] + "..." if len(text) > LONGEST else text
 
 
@@ -119,7 +121,7 @@ def _is_sensitive(name: str) -> bool:
 
 
 def _without_tokens(found: re.Match[str]) -> str:
-    """Parts joined by dots: from ``eyJ`` on, two or three of them are a token."""
+    """Replaces JWTs in a chain of parts joined by dots: from ``eyJ`` on, two or three parts."""
     pieces = _DOTS.split(found[0])
     kept, at = [], 0
     while at < len(pieces):
@@ -136,7 +138,7 @@ def _without_tokens(found: re.Match[str]) -> str:
 
 
 def _unless_plain(found: re.Match[str]) -> str:
-    """A long run is shown where it is an account id, or of one kind of character."""
+    """Keeps a long run that is an account id or has one kind of character only."""
     text = found[0]
     if _ACCOUNT.fullmatch(text):
         return text

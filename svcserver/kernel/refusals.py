@@ -1,16 +1,16 @@
-"""The ways a rule can say no.
+"""The exceptions by which a rule refuses, one per HTTP status.
 
-A rule raises one of these; the front door (``web.front``) is the only place that
-turns them into a status, and the feature's ``refuse`` words the body.
+The front door (``web.front``) is the only place that turns them into an answer; the
+feature's ``refuse`` words its body.
 """
 
 from __future__ import annotations
 
 
 class Refusal(Exception):
-    """A documented no.
+    """A refusal that the specification documents.
 
-    ``message`` is for the caller, ``code`` the machine word some replies carry,
+    ``message`` is for the caller, ``code`` the machine-readable word some replies carry,
     ``retry_after_s`` whole seconds for the ``Retry-After`` header.
     """
 
@@ -48,7 +48,7 @@ class Missing(Refusal):
 
 
 class Conflict(Refusal):
-    """The stored state does not allow it now."""
+    """The current state does not allow it."""
 
     status = 409
 

@@ -1,4 +1,4 @@
-"""Log lines that a flood would make endless: some of them are written, the rest are counted."""
+"""Sampling of log lines that a flood would multiply: some are written, the rest are counted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ALL = Rate(400, 600)  # lines about all of them; ten a second fill 150 MB a day
 
 @define
 class LineSample:
-    """Which of many similar lines are written; ``omitted`` is to be said in the next line."""
+    """Decides which of many similar lines are written; the next one names the number omitted."""
 
     _each: TokenBuckets = field(factory=lambda: TokenBuckets(EACH, 20_000), init=False)
     _all: TokenBuckets = field(factory=lambda: TokenBuckets(ALL, 1), init=False)
@@ -25,6 +25,6 @@ class LineSample:
         return kept
 
     def say_omitted(self) -> int:
-        """How many lines were left out; the count begins anew."""
+        """How many lines were omitted since the last call."""
         count, self.omitted = self.omitted, 0
         return count

@@ -1,4 +1,4 @@
-"""Secrets that cannot slip into a log, and the two ways to compare them."""
+"""Secrets that no repr shows, their constant-time comparison, and their hashes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import secrets
 
 
 class Secret:
-    """A text whose repr shows nothing; ``reveal`` is the one way to the value."""
+    """A text that ``repr`` and ``str`` hide; only ``reveal`` gives the value."""
 
     __slots__ = ("_value",)
 

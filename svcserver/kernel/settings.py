@@ -7,8 +7,8 @@
 
 ``load`` builds it from the environment. What a bad value does is part of the line:
 ``Bad.FAIL`` raises ``BadSetting`` (one line: the variable, the fault, the cure, never
-the value, which may be a secret), ``Bad.WARN`` collects the same words as a warning
-and takes the default.
+the value, which may be a secret), ``Bad.WARN`` returns the same words as a warning
+and uses the default.
 
 The readers below return the value or raise ``ValueError`` with the cure in words,
 as in ``must be a whole number from 1 to 65535``.
@@ -154,17 +154,17 @@ port = whole(1, 65535)
 
 
 def on_unless_0(text: str) -> bool:
-    """The switches that are on: only ``0`` turns them off."""
+    """A switch that is on by default: only ``0`` turns it off."""
     return text.strip() != "0"
 
 
 def off_unless_1(text: str) -> bool:
-    """The switches that are off: only ``1`` turns them on."""
+    """A switch that is off by default: only ``1`` turns it on."""
     return text.strip() == "1"
 
 
 def zero_or_one(words: str = "must be 0 or 1") -> Reader:
-    """The switches that must be said, not guessed: exactly ``0`` or ``1``."""
+    """A switch that takes exactly ``0`` or ``1``; anything else is a bad value."""
 
     def read(text: str) -> bool:
         if text.strip() not in ("0", "1"):

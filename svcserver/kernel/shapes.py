@@ -1,4 +1,4 @@
-"""Shapes: what a body must look like, said as an attrs class, enforced and documented from it.
+"""Shapes: attrs classes that declare a request body, for validation and for OpenAPI.
 
     @spelled(camel_case)
     @frozen
@@ -39,7 +39,7 @@ Schema = dict[str, Any]
 Read = Callable[[Any, Any], Any]
 """The signature that cattrs gives its hooks: the value, and its type, which ours ignore."""
 Hook = Callable[[Any], Read]
-"""How a type is read."""
+"""Gives the reading function of a type."""
 
 MAX_WHOLE = 2**53 - 1  # what a client's number can hold exactly
 MAX_DIGITS = 16
@@ -49,7 +49,7 @@ BAD_REQUEST = "bad_request"
 
 
 class Unfit(Malformed):
-    """A value is not what its type wants; whoever knows its name words the refusal."""
+    """A value is not ``wanted``; a reader further out, which knows its name, words the refusal."""
 
     def __init__(self, wanted: str) -> None:
         super().__init__(f"the body must be {wanted}", code=BAD_REQUEST)
@@ -107,14 +107,14 @@ def _resolved(shape: type[Any]) -> tuple[Attribute[Any], ...]:
 
 
 class Mark:
-    """What stands in an ``Annotated`` and changes how a value is read."""
+    """An argument of ``Annotated`` that changes how a value is read and documented."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
-        """How a ``kind`` is read, when ``read`` is how it would be without the mark."""
+        """The reading function of a ``kind`` with this mark; ``read`` is the one without it."""
         return read
 
     def schema(self, plain: Schema) -> Schema:
-        """How it is documented."""
+        """The JSON schema with this mark; ``plain`` is the one without it."""
         return plain
 
 
@@ -125,16 +125,14 @@ class As(Mark):
         self.read, self.documented = read, documented
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
-        """This, whatever the type's own way is."""
         return self.read
 
     def schema(self, plain: Schema) -> Schema:
-        """As said."""
         return dict(self.documented)
 
 
 def whole(low: int = -MAX_WHOLE, high: int = MAX_WHOLE, *, digits: int = 0) -> As:
-    """A whole number, also written ``2.0``, or as a text of at most so many ``digits``."""
+    """A whole number, also written ``2.0``; with ``digits`` also as a text of at most so many."""
     wanted = f"a whole number from {low} to {high}"
     if high == MAX_WHOLE:
         wanted = "a whole number" if low == -MAX_WHOLE else f"a whole number of at least {low}"
@@ -172,7 +170,7 @@ def text_where(fits: Callable[[str], bool], wanted: str) -> As:
 
 
 def text(shortest: int, longest: int | None = None) -> As:
-    """A text of so many characters, without a NUL, which no column of a database may hold."""
+    """A text of so many characters, without NUL, which no text column of PostgreSQL takes."""
     wanted = f"a text of {shortest} to {longest} characters"
     if longest is None:
         longest, wanted = sys.maxsize, f"a text of at least {shortest} characters"
@@ -190,19 +188,18 @@ Count = Annotated[int, whole(0)]
 CountOrDigits = Annotated[int, whole(0, digits=MAX_DIGITS)]
 Name = Annotated[str, text_where(is_name, "an id of 1 to 128 characters")]
 TextWithNul = Annotated[str, text_where(lambda text: True, "a text")]
-"""Where a NUL is no fault of the shape: a text that stays inside JSON, or a name looked up."""
+"""For texts in which NUL is allowed: those that stay inside JSON, or are only looked up."""
 
 
 class LenientMark(Mark):
     """See ``Lenient``."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
-        """None for what does not fit; an object gives the member's default instead."""
         return self.otherwise(read, None)
 
     @staticmethod
     def otherwise(read: Read, default: Any) -> Read:
-        """``default`` for what does not fit."""
+        """As ``read``, but ``default`` in place of a value that does not fit."""
 
         def lenient(value: Json, _: Any) -> Any:
             try:
@@ -220,7 +217,6 @@ class Or(Mark):
         self.value = value
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
-        """In place of what does not fit."""
         return LenientMark.otherwise(read, self.value)
 
 
@@ -228,7 +224,6 @@ class SkippingMark(Mark):
     """See ``Skipping``."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
-        """The entries that fit."""
         one_of = hook(get_args(kind)[0])
 
         def skipping(value: Json, _: Any) -> tuple[Any, ...]:
@@ -252,7 +247,6 @@ class First(Mark):
         self.count = count
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
-        """Cut, then read."""
         return lambda value, _: read(value[: self.count] if type(value) is list else value, _)
 
 
@@ -263,8 +257,6 @@ class AtMost(Mark):
         self.count = count
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
-        """Count, then read."""
-
         def bounded(value: Json, _: Any) -> Any:
             if type(value) is list and len(value) > self.count:
                 raise Unfit(f"a list of at most {self.count}")
@@ -273,7 +265,6 @@ class AtMost(Mark):
         return bounded
 
     def schema(self, plain: Schema) -> Schema:
-        """With the bound."""
         return plain | {"maxItems": self.count}
 
 
@@ -281,7 +272,6 @@ class OrEmptyMark(Mark):
     """See ``OrEmpty``."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
-        """An object without members in place of anything else."""
         return lambda value, _: read(value if type(value) is dict else {}, _)
 
 
@@ -292,7 +282,7 @@ class ItselfMark(Mark):
 Lenient = Annotated[T, LenientMark()]
 """What does not fit counts as missing: the member's default, or None where it has none.
 
-Without a default the member is documented as required, and is not: a rule refuses then.
+Without a default the member is documented as required although it is not: a rule refuses None.
 """
 Skipping = Annotated[tuple[T, ...], SkippingMark()]
 """A list; entries that do not fit are left out."""

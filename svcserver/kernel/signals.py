@@ -1,4 +1,4 @@
-"""What one feature tells others without importing them: a list of listeners for each kind of news.
+"""Signals: how a feature tells others of a change without importing them (observer pattern).
 
 The feature that causes a change sends it; ``metagame/service.py`` connects who must know:
 
@@ -21,16 +21,15 @@ T = TypeVar("T")
 
 @define
 class Signal(Generic[T]):
-    """Calls every listener, in the order of connection, in the sender's turn."""
+    """Calls every listener synchronously, in the order of connection."""
 
     _listeners: list[Callable[[T], None]] = field(factory=list, init=False)
 
     def connect(self, listener: Callable[[T], None]) -> None:
-        """From now on ``listener`` is called with every piece of news."""
         self._listeners.append(listener)
 
     def send(self, news: T) -> None:
-        """Tell every listener. A listener that raises is a defect and is not hidden."""
+        """Call every listener. One that raises is a defect, and ends the call."""
         for listener in self._listeners:
             listener(news)
 

@@ -1,4 +1,4 @@
-"""Saying something again only after a while, so that a fault does not fill the log."""
+"""A throttle for repeated messages, so that a lasting fault does not fill the log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_KEYS = 20_000  # the longest unused is forgotten
 
 @define
 class Throttle:
-    """Says yes at most once per key and ``every_s``; keeps a bounded number of keys."""
+    """Lets a key pass at most once in ``every_s`` seconds; remembers at most ``most`` keys."""
 
     every_s: float = 60.0
     most: int = MAX_KEYS
@@ -23,7 +23,7 @@ class Throttle:
         return LRUCache(self.most)
 
     def due(self, key: Hashable, now: float) -> bool:
-        """Whether ``key`` may pass again, and if so, start its wait anew; ``now`` in seconds."""
+        """Whether ``key`` passes now (seconds, any origin); if so, its wait starts again."""
         last = self._said.get(key)
         if last is not None and now - last < self.every_s:
             return False

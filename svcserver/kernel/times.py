@@ -1,4 +1,4 @@
-"""Times as the wire and the database want them."""
+"""Times as text: ISO 8601 for the wire and the database, and short dates."""
 
 from __future__ import annotations
 

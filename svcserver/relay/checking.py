@@ -1,4 +1,4 @@
-"""Does the server present the pinned certificate?  One blocking look, no reactor."""
+"""Checks, blocking, that the server presents the pinned certificate (``svc-relay --check``)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from svcserver.relay.relaying import Target
 
 
 def presented(target: Target, timeout_s: float) -> str:
-    """The fingerprint of what ``target`` presents; raises OSError when there is no TLS."""
+    """The SHA-256 of the certificate that ``target`` presents; raises OSError without TLS."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = False

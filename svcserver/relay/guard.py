@@ -1,7 +1,7 @@
-"""Only the local game may use the relay: a request's head in, a refusal or nothing out. Pure.
+"""Refuses requests to the relay that the local game did not send.
 
-The check of ``http.crosssite``, and stricter: the game is no browser, and calls loopback by one
-of three names. Spec: 2 §4 Launcher relay.
+Stricter than ``http.crosssite``: the game is no browser, and calls loopback by one of three
+names. Spec: 2 §4 Launcher relay.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from svcserver.http.crosssite import LOOPBACK_HOST, LOOPBACK_ORIGIN, is_loopback
 
 @frozen
 class No:
-    """A refusal: status, code, and the log's word."""
+    """A refusal: status, code, and the reason for the log."""
 
     status: int
     code: str
@@ -50,7 +50,7 @@ def refusal(
 def _tell_tales(
     headers: Sequence[tuple[bytes, bytes, bytes]],
 ) -> tuple[list[bytes], list[bytes], bool]:
-    """Every Host, every Origin, and whether a browser fetched."""
+    """Every Host, every Origin, and whether there is a Sec-Fetch header, which browsers send."""
     hosts: list[bytes] = []
     origins: list[bytes] = []
     fetched = False

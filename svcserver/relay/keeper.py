@@ -1,4 +1,4 @@
-"""The relay's decisions, joined: guard, the one upstream, the log line."""
+"""The relay's policy for the proxy core: the guard, its upstream, the log line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _logged(text: str) -> None:
 
 @define(eq=False, slots=False)
 class Relay:
-    """A Keeper (see edge.verdicts): everything local goes to the gateway, unchanged."""
+    """A Keeper (see ``edge.verdicts``): passes the game's requests to the gateway unchanged."""
 
     upstream: Any
     limits: Limits = LIMITS
@@ -33,7 +33,6 @@ class Relay:
     hidden: frozenset[bytes] = frozenset()
 
     def judge(self, head: RequestHead, peer: str) -> Verdict:
-        """The guard decides."""
         no = guard.refusal(
             peer, head.target, upgrade=head.upgrade, method=head.method, headers=head.headers
         )
@@ -46,7 +45,6 @@ class Relay:
         return Forward(self.upstream, "gateway", tunnel=bool(head.upgrade))
 
     def wrong(self, fault: Fault) -> Refuse:
-        """A message that cannot be read."""
         if fault.kind == "transfer encoding":
             return Refuse(501, "unsupported_transfer_encoding", fault.kind, close=True)
         if fault.kind == "host":
@@ -54,11 +52,9 @@ class Relay:
         return Refuse(fault.status, fault.code, fault.kind, close=True)
 
     def lost(self, why: str, answered: bool) -> tuple[int, str, str]:
-        """The gateway hung up, or said something that is no answer."""
         return 502, "upstream_unreachable", why
 
     def done(self, record: Record) -> None:
-        """The request's line in the log."""
         head = record.head
         method = head.method[:32].decode("latin-1") if head is not None else ""
         target = shown(head.target) if head is not None else ""

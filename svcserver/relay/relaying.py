@@ -1,4 +1,4 @@
-"""The relay itself, for ``svc-relay`` and for whoever wants one in its own process.
+"""The relay as a service, for ``svc-relay`` and for programs that run it in their process.
 
 relay = RelayService(reactor, Target("203.0.113.10", 443, fingerprint), bind="127.1.2.3")
 relay.startService()
@@ -28,14 +28,14 @@ CONNECT_TIMEOUT_S = 10.0
 
 
 class PortBusy(Exception):
-    """Another program holds the relay's port; ``code`` is the machine word."""
+    """Another program holds the relay's port; ``code`` is for machines."""
 
     code = "port_busy"
 
 
 @frozen
 class Target:
-    """The gateway a relay forwards to, and the fingerprints that prove it: two in a renewal."""
+    """The gateway to forward to, and its certificate's SHA-256; a second one during a renewal."""
 
     host: str
     port: int
@@ -44,7 +44,7 @@ class Target:
 
     @property
     def pins(self) -> tuple[str, ...]:
-        """Every fingerprint that counts."""
+        """Every accepted fingerprint."""
         both = (self.fingerprint, self.next_fingerprint)
         return tuple(one for one in both if one)
 
@@ -113,7 +113,7 @@ class RelayService(Service):
         self.factory.sweeps.append(self.pool.sweep)
 
     def startService(self) -> None:
-        """Bind; raises PortBusy."""
+        """Start listening; raises PortBusy."""
         Service.startService(self)
         try:
             self._listening = self.reactor.listenTCP(
@@ -125,7 +125,6 @@ class RelayService(Service):
         log.info("relay ready on {address}", address=f"{self.host}:{self.port}")
 
     def stopService(self) -> Any:
-        """Free the port and cut every connection."""
         Service.stopService(self)
         waits: list[Deferred[Any]] = []
         if self._listening is not None:

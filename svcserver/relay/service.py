@@ -1,4 +1,4 @@
-"""``svc-relay``: on a player's PC, the game's way to TLS."""
+"""``svc-relay``: runs on a player's PC and forwards the game's plain HTTP over pinned TLS."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAME = "svc-relay"
 
 
 class Options(ServiceOptions):
-    """The invite may stand on the command line; it wins over the environment."""
+    """The command line; an invite given here wins over the environment's."""
 
     name, shape = NAME, Settings
     settings: Settings
@@ -36,7 +36,7 @@ class Options(ServiceOptions):
     longdesc = "Forwards the local game to the server of an invite. Settings: docs/owners/relay.md"
 
     def check(self) -> list[str]:
-        """Find out where to; with ``--check`` try it, say so and end."""
+        """Determine the target; with ``--check`` try it, print the result and exit."""
         self.target = target_of(self.settings, self["invite"])
         if self["check"]:
             good, line = verdict(self.target, self.settings.connect_timeout_s)
@@ -47,7 +47,7 @@ class Options(ServiceOptions):
 
 @define(eq=False, slots=False)
 class Guarded(Service):
-    """A RelayService whose busy port ends the start with one line."""
+    """Runs a RelayService; a port that is taken ends the start with one line."""
 
     relay: RelayService
 
@@ -67,7 +67,7 @@ class Guarded(Service):
 
 
 def say(lines: LogLines, text: str) -> None:
-    """A request's line, past the logger: its event would cost as much as the request."""
+    """Write a request's line directly: an event of the logger would cost as much as the request."""
     if lines.shows(LogLevel.info):
         lines.keep(f"{iso(time.time())} info relay.keeper: {text}\n")
 

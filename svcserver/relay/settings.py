@@ -1,4 +1,4 @@
-"""Every switch of the relay. Spec: 2 §4 Launcher relay."""
+"""The settings of ``svc-relay``. Spec: 2 §4 Launcher relay."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HEX = re.compile(r"[0-9a-f]{64}\Z")
 
 
 def own_port(text: str) -> int:
-    """Whole, 1024 to 65535, without leading zeros."""
+    """A port from 1024 to 65535, without leading zeros."""
     if text != str(int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0):
         raise ValueError("must be a whole number from 1024 to 65535 without leading zeros")
     return int(whole(1024, 65535)(text))
@@ -38,13 +38,13 @@ def fingerprint(text: str) -> str:
 
 
 def milliseconds(text: str) -> float:
-    """1000 to 60000 milliseconds, kept as seconds."""
+    """1000 to 60000 milliseconds; returns seconds."""
     return float(whole(1000, 60_000)(text)) / 1000
 
 
 @frozen
 class Settings:
-    """The relay's environment."""
+    """The environment variables, one line each."""
 
     port: int = env("SVC_RELAY_PORT", own_port, default=DEFAULT_PORT, bad=Bad.WARN)
     invite: Secret | None = env("SVC_RELAY_INVITE", secret, default=None)
@@ -62,9 +62,9 @@ class Settings:
 
 
 def target_of(settings: Settings, argument: str | None) -> Target:
-    """Where to relay to: the three overrides, else the invite; raises BadSetting.
+    """The target of the three overrides, else of the invite; raises BadSetting.
 
-    Of the invite only host, port and fingerprints are kept, never the code.
+    ``argument`` is the invite of the command line. Its code is a secret and is not kept.
     """
     three = (settings.host, settings.gateway_port, settings.fingerprint)
     if any(three):

@@ -1,7 +1,7 @@
-"""Becomes ``twistd`` for one component; started by the stack, not by people.
+"""Prepares the process of a component, then replaces itself by ``twistd`` (exec).
 
-On Linux the kernel is asked to end this process with the stack: a stack that is killed
-hard must not leave children behind that hold its ports.
+On Linux it asks the kernel to end this process with the stack: a stack that is killed by
+SIGKILL must not leave children behind that hold its ports.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def end_with_parent() -> None:
-    """Ask for SIGTERM when the parent dies; elsewhere than on Linux there is no such thing."""
+    """Ask the kernel for SIGTERM when the parent dies; does nothing on other systems."""
     if not sys.platform.startswith("linux"):
         return
     parent = os.getppid()

@@ -1,4 +1,4 @@
-"""The children: started in order, each after the one before is ready; brought back; stopped."""
+"""Starts the components in order, each when the one before is ready; restarts and stops them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Write = Callable[[str], object]  # never waits, never fails
 
 
 class Child(ProcessProtocol):
-    """Hears one child and tells the monitor."""
+    """Passes a child's output and end on to the monitor."""
 
     def __init__(self, name: str, monitor: Children) -> None:
         self.name, self.monitor = name, monitor
@@ -30,15 +30,12 @@ class Child(ProcessProtocol):
         self.last = ""
 
     def outReceived(self, data: bytes) -> None:
-        """Standard output."""
         self.out.feed(data)
 
     def errReceived(self, data: bytes) -> None:
-        """Standard error."""
         self.err.feed(data)
 
     def processEnded(self, reason: Failure) -> None:
-        """The pipes are closed too by now."""
         self.out.end()
         self.err.end()
         self.monitor.ended(self.name, self.last, reason)
@@ -51,7 +48,7 @@ class Child(ProcessProtocol):
 class Children(ProcessMonitor):
     """A process monitor that starts its processes one after the other.
 
-    A child that dies is started again: at once when it had lived ``threshold`` seconds,
+    A child that ends is started again: at once when it had run for ``threshold`` seconds,
     else after 1, 2, 4 ... 60 seconds. ``write`` gets every line of every child.
     """
 
@@ -80,7 +77,6 @@ class Children(ProcessMonitor):
         self._gone: dict[str, Deferred[None]] = {}
 
     def startService(self) -> None:
-        """Start the first; the others follow."""
         super().startService()
         self._next()
 
@@ -101,7 +97,6 @@ class Children(ProcessMonitor):
                 await gone
 
     def startProcess(self, name: str) -> None:
-        """Start, or start again, one child."""
         if name in self.protocols or not self.running:
             return
         process, child = self._processes[name], Child(name, self)
@@ -116,7 +111,7 @@ class Children(ProcessMonitor):
             self.ended(name, str(why), Failure())
 
     def heard(self, name: str, line: str) -> None:
-        """A child said something; its first ``ready`` lets the next one start."""
+        """Take a line of a child; its first ``ready`` lets the next one start."""
         self.write(f"[{name}] {line}\n")
         if name not in self.ready and READY.search(line):
             self.ready.add(name)
@@ -124,7 +119,7 @@ class Children(ProcessMonitor):
                 self._next()
 
     def ended(self, name: str, last: str, reason: Failure) -> None:
-        """A child is gone; say so, and start it again unless we are stopping."""
+        """Take the end of a child: log it, and start it again unless we are stopping."""
         was_ready = name in self.ready
         self.ready.discard(name)
         self._monitoredProcessExited(name, None)
@@ -170,7 +165,7 @@ class Children(ProcessMonitor):
 
 
 def describe(reason: Failure) -> str:
-    """``status 1`` or ``signal 9``."""
+    """How a process ended: ``status 1`` or ``signal 9``."""
     if reason.check(ProcessDone):
         return "status 0"
     signal = getattr(reason.value, "signal", None)

@@ -1,4 +1,4 @@
-"""Which components a host has, in the order in which they start."""
+"""The components of a host, in the order in which they start."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from attrs import frozen
 
 ORDER = ("metagame", "deploy", "content", "allowlist", "gateway", "relay")
-"""Each needs only what stands before it; stopped in the other order."""
+"""Each needs only those before it; stopped in the reverse order."""
 
 RELAY = "relay"  # belongs on players' machines
 KEPT = ("PATH", "HOME", "LANG", "TZ")
-"""All that a child inherits: one exported PORT must not hit three of them."""
+"""The variables that a child inherits: an exported PORT must not reach all of them."""
 
 
 class BadHost(Exception):
@@ -22,14 +22,14 @@ class BadHost(Exception):
 
 @frozen
 class Component:
-    """One child: its name and the file with its settings."""
+    """A component: its name and the file with its settings."""
 
     name: str
     env_file: Path
 
     @property
     def command(self) -> list[str]:
-        """What is run; the child ends itself when the stack is killed."""
+        """The command line of its process."""
         plugin = f"svc-{self.name}"
         options = ["--env-file", str(self.env_file)]
         return [sys.executable, "-m", "svcserver.stack.child", plugin, *options]
@@ -45,5 +45,5 @@ def components(folder: Path, *, with_relay: bool = False) -> list[Component]:
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """What a child sees of the stack's own environment."""
+    """The environment of a child: the ``KEPT`` variables only."""
     return {name: environ[name] for name in KEPT if name in environ}

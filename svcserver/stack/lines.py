@@ -1,4 +1,4 @@
-"""A child's output, line by line, with its name in front."""
+"""Splits a child's output into lines."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ from collections.abc import Callable
 
 from attrs import define, field
 
-LONGEST = 65_536  # bytes; a longer line is passed on in pieces
+LONGEST = 65_536  # bytes; a longer line is split
 
 
 @define
 class Lines:
-    """Cuts a byte stream into lines; ``tell`` gets each without its end."""
+    """Splits a byte stream into lines; ``tell`` gets each without its line end."""
 
     tell: Callable[[str], None]
     _rest: bytes = field(default=b"", init=False)
 
     def feed(self, data: bytes) -> None:
-        """Take what was read."""
         *whole, self._rest = (self._rest + data).split(b"\n")
         for line in whole:
             self._say(line)
@@ -26,7 +25,7 @@ class Lines:
             self._say(piece)
 
     def end(self) -> None:
-        """Tell the last line, which may lack its end."""
+        """Pass on a last line without line end."""
         rest, self._rest = self._rest, b""
         if rest:
             self._say(rest)

@@ -1,4 +1,4 @@
-"""``svc-stack``: starts the others and decides nothing."""
+"""``svc-stack``: runs all services of a host, one process each."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ NAME = "svc-stack"
 
 @frozen
 class Settings:
-    """What ``svc-stack`` itself reads; its children get none of it."""
+    """The environment variables of ``svc-stack`` itself; its children do not get them."""
 
     metrics_port: int | None = env("METRICS_PORT", port_number, default=None)
 
 
 class Options(usage.Options):
-    """The host's folder, and whether this machine also plays."""
+    """The command line: the host's folder, and whether the relay runs, too."""
 
     settings: Settings
     components: list[Component]
@@ -41,7 +41,6 @@ class Options(usage.Options):
     longdesc = "The whole host from one folder. See docs/owners/install.md"
 
     def postOptions(self) -> None:
-        """Find the components; a folder without a host ends the start with one line."""
         try:
             self.settings = load(Settings, os.environ)[0]
             self.components = components(Path(self["config"]), with_relay=bool(self["with-relay"]))
@@ -57,7 +56,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
         reactor = monotonic_reactor()
     top = house(reactor)
     folder = str(Path(options["config"]).absolute())
-    # past the gathering of our own lines, so that an owner sees things in their order
+    # directly, since our own lines are written with a delay and the order should show
     write = top.lines.out.write
     children = Children(reactor, options.components, write, environment(os.environ), folder)
     children.setServiceParent(top)
@@ -66,7 +65,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
 
 
 def figures(children: Children) -> dict[str, Figure]:
-    """What Prometheus may know of us."""
+    """The figures for METRICS_PORT."""
     return {
         "svc_stack_components": Figure("Components of this host.", lambda: len(children.wanted)),
         "svc_stack_components_ready": Figure("Components ready.", lambda: len(children.ready)),

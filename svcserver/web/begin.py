@@ -1,7 +1,7 @@
-"""Starting a handler: its answer at once where it waits for nothing, else a Deferred.
+"""Runs a coroutine: its result at once where it never waits, else a Deferred.
 
-Most handlers of this house finish in the turn in which they start; making a Deferred of
-each would cost more than such a handler itself.
+Most handlers finish without waiting; making a Deferred of each would cost more than
+such a handler itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bodies: JSON or a form, by what the request says of itself."""
+"""Parses request bodies: JSON or a form, by Content-Type."""
 
 from __future__ import annotations
 

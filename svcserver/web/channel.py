@@ -1,7 +1,7 @@
-"""A connection of one of our services: requests are read whole and answered in turn.
+"""The server side of an HTTP connection: each request is read whole, and answered in order.
 
-Whose turn it is, and every wait, is ``http/connection.py``'s; here is how a request is read and
-how an answer leaves: a small one in one piece, a large one piece by piece.
+``http/connection.py`` decides whose turn it is and keeps every timeout; here is how a request
+is read and how an answer is written: a small one in one piece, a large one piece by piece.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from svcserver.web.unread import FAIR
 log = Logger()
 
 IDLE_S = 60  # a keep-alive connection without a byte
-RECEIVE_S = 120  # from the first to the last byte of a request, and for a reader that stalls
-FAREWELL_S = 2  # how long a client that sends no more is waited for with its answer
+RECEIVE_S = 120  # from the first to the last byte of a request; also for a client that stalls
+FAREWELL_S = 2  # how long an answer may still take once the client has half-closed
 MAX_HELD = 256 * 1024 * 1024  # bytes of bodies in memory, of all connections together
 PROMPT = 128 * 1024  # bytes of an answer offered to the socket at once
 
 
 @define
 class Upload:
-    """A body on its way in; bounded."""
+    """A request body that is being received; ``limit`` and ``size`` in bytes."""
 
     asked: Asked
     request: HttpRequest
@@ -46,7 +46,7 @@ class Upload:
     _parts: list[bytes] = field(factory=list, init=False)
 
     def feed(self, data: bytes) -> tuple[bool, bytes]:
-        """False when it grows beyond the limit; and what follows the body. Raises Fault."""
+        """Whether the body is within its limit, and the bytes that follow it. Raises Fault."""
         part, rest = self.body.feed(data)
         self.size += len(part)
         if self.size > self.limit:
@@ -60,7 +60,7 @@ class Upload:
 
 
 class Channel(Connection):
-    """The server's end of one client connection."""
+    """A client's connection; see the module."""
 
     read_s = RECEIVE_S
 
@@ -70,30 +70,29 @@ class Channel(Connection):
         self._request: HttpRequest | None = None  # being answered
         self._work: Deferred[Any] | None = None
         self._stream: Stream | None = None
-        self._holding = 0  # bytes of a body in memory
-        self._rest = b""  # of a large answer, which leaves piece by piece
+        self._holding = 0  # bytes of its body that count in ``factory.held``
+        self._rest = b""  # a large answer, written piece by piece
         self._rest_at = 0
-        self._close_after = False  # the stream, or the large answer
+        self._close_after = False  # whether the connection ends with the answer being written
 
     @property
     def busy(self) -> bool:
-        """Whether an answer is due."""
+        """Whether a service that stops should wait for an answer of this connection."""
         return self._request is not None and not self._request.hopeless
 
     # -- reading ---------------------------------------------------------------
 
     def connectionMade(self) -> None:
-        """Start the clock of the first request."""
         super().connectionMade()
         self.rest(IDLE_S)
 
     def awake(self) -> None:
-        """The rest of the request is due."""
+        """A request has begun: its rest has ``RECEIVE_S`` to come."""
         self.until(self.since + RECEIVE_S, self.cut)
 
     @property
     def in_work(self) -> bool:
-        """A body is on its way in, or an answer due."""
+        """Whether a request is being received or answered."""
         return self._request is not None or self._upload is not None
 
     def owes(self) -> bool:
@@ -101,7 +100,10 @@ class Channel(Connection):
         return self._request is not None
 
     def begin(self, raw: bytes) -> None:
-        """Answer what has no body, or has come whole; else the body is due."""
+        """Answer a request whose body is empty or already here; else wait for the body.
+
+        ``raw`` is the head with its empty line.
+        """
         asked = self.factory.heads.read(raw)
         request = HttpRequest(asked.method, asked.path, asked.query, asked.fields, self.peer)
         if asked.length == 0:
@@ -110,7 +112,7 @@ class Channel(Connection):
         front = self.factory.front
         length = asked.length or 0
         if 0 < length <= min(len(self.waiting), FAIR, front.max_json):
-            # it is all here: an early look would save nothing, and do the work twice
+            # the body is here: an early refusal would save nothing, and match the route twice
             request.body, self.waiting = self.waiting[:length], self.waiting[length:]
             self._hold(length)
             self._ask(asked, request)
@@ -121,12 +123,12 @@ class Channel(Connection):
             return
         if asked.expects:
             send(self.transport, CONTINUE)
-        if self.resting:  # else the wait has begun with the first byte of the head
+        if self.resting:  # else the timeout runs since the first byte of the head
             self.within(RECEIVE_S, self.cut)
         self._upload = Upload(asked, request, body_of(asked.length), front.max_json)
 
     def use(self) -> bool:
-        """Bytes of a body; none while a request is being answered."""
+        """Consume bytes of a body; False while no body is being received."""
         upload = self._upload
         if upload is None:
             return False
@@ -142,12 +144,11 @@ class Channel(Connection):
         return True
 
     def faulty(self, fault: Fault) -> None:
-        """What cannot be read is refused, and ends the connection."""
         self.factory.unreadable(self.peer, fault)
         self._refuse(Answer(fault.status))
 
     def _hold(self, size: int) -> None:
-        """So many bytes of a body are ours to keep now."""
+        """Count ``size`` bytes of this connection's body in the factory's total."""
         self.factory.held += size - self._holding
         self._holding = size
 
@@ -203,9 +204,9 @@ class Channel(Connection):
         self._answer_is_out(close)
 
     def _send_rest(self) -> None:
-        """Pieces of a large answer for as long as the client takes them: a copy of each is enough.
+        """Write pieces of a large answer for as long as the client takes them.
 
-        All of it at once would be copied whole for every connection, and twice for a moment.
+        Given to the transport at once, each connection would hold a copy of the whole answer.
         """
         while not self.unread and not self.closing and self._rest_at < len(self._rest):
             piece = self._rest[self._rest_at : self._rest_at + PROMPT]
@@ -232,7 +233,7 @@ class Channel(Connection):
         stream.begin(self)
 
     def finish(self) -> None:
-        """The stream has written everything."""
+        """Called by the stream once it has written everything."""
         stream, self._stream = self._stream, None
         if stream is None:
             return
@@ -243,7 +244,7 @@ class Channel(Connection):
             self.advance()
 
     def _refuse(self, answer: Answer) -> None:
-        """Answer now, then read on without keeping, so that the client sees the answer."""
+        """Answer and end; what still comes is dropped, since a reset would lose the answer."""
         body = payload(answer)
         upload, self._upload = self._upload, None
         self._hold(0)
@@ -255,13 +256,13 @@ class Channel(Connection):
     # -- back-pressure of a client that reads too slowly -----------------------
 
     def pauseProducing(self) -> None:
-        """The client does not read: no more answers for now."""
+        """The client reads too slowly: write no more for now."""
         super().pauseProducing()
         self.within(RECEIVE_S, self.cut)
         self.factory.unread.begin(self, len(self._rest) + PROMPT)  # a piece has been written
 
     def resumeProducing(self) -> None:
-        """It has read."""
+        """The client reads again."""
         self.unread = False
         self.factory.unread.end(self)
         if self.closing:
@@ -276,25 +277,25 @@ class Channel(Connection):
     # -- ends ------------------------------------------------------------------
 
     def close_idle(self) -> None:
-        """The service stops: end, unless an answer is due."""
+        """Called when the service stops: end, unless an answer is due."""
         if not self.busy:
             self.end()
 
     def readConnectionLost(self) -> None:
-        """The client sends no more; an answer that is nearly there it still gets."""
+        """The client has half-closed; it still gets an answer within ``FAREWELL_S``."""
         super().readConnectionLost()
         if self._request is not None and self._stream is None:
             self._await_answer()
 
     def _await_answer(self) -> None:
-        """The wait is for us, for a while only where the client may have gone for good."""
+        """No timeout while we work, except for a client that may have gone for good."""
         if self.half_closed:
             self.within(FAREWELL_S, self.cut)
         else:
             self.until(inf, self.cut)
 
     def connectionLost(self, reason: Failure = protocol.connectionDone) -> None:
-        """Stop working for a client that has gone."""
+        """Cancel what is still being done for the client, and release what it holds."""
         super().connectionLost(reason)
         self._hold(0)
         self.factory.unread.end(self)

@@ -1,5 +1,5 @@
-"""The front door: the only code that touches Klein, and the only place where an
-exception becomes a status.
+"""The front door: the routes of a service on Klein, and the only place where an exception
+becomes a status.
 
 Order of refusal: route and switch, ``real only`` 404, declared size, credential, JSON
 syntax, shape, rule.
@@ -35,7 +35,7 @@ UNPROVEN_BODY = 64 * 1024  # bytes that are read before a look at the credential
 
 
 class Gate(Protocol):
-    """Turns an access label and a request into a caller, or raises a Refusal."""
+    """Access control: turns a row's access label and a request into a caller, or refuses."""
 
     def exists(self, row: Row, parameters: Parameters) -> bool:
         """False where the row does not exist for this account (``real only``)."""
@@ -47,12 +47,12 @@ class Gate(Protocol):
         """A refusal that needs no body, before the body is read; None to go on."""
 
     def address(self, request: HttpRequest) -> str:
-        """The player's address where the gateway's word counts, else empty."""
+        """The player's address as the gateway sent it, where it is trusted; else empty."""
 
 
 @frozen
 class Done:
-    """What is known when a request has been answered; for the log and the health figures."""
+    """An answered request, for the observers: request log, counters, health figures."""
 
     request: HttpRequest
     row: Row | None
@@ -68,7 +68,7 @@ Observer = Callable[[Done], None]
 
 
 class PageError(Exception):
-    """Wants the framework's HTML error page. Spec: 1 §4 convention 4."""
+    """Raised for the framework's HTML error page. Spec: 1 §4 convention 4."""
 
     def __init__(self, status: int, why: BaseException | None = None) -> None:
         super().__init__(status)
@@ -77,7 +77,7 @@ class PageError(Exception):
 
 
 class BareError(Exception):
-    """Wants a status that is not a refusal, with an empty body."""
+    """Raised for a status with an empty body that is not a documented refusal."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -85,9 +85,9 @@ class BareError(Exception):
 
 
 class _UnboundRules(Map):
-    """Werkzeug's map without the compiling of each rule, 2 ms a row, until somebody matches by it.
+    """Werkzeug's map, compiling its rules only when it is first used to match.
 
-    Requests are matched by our own table, so nobody does.
+    It takes 2 ms a row, and requests are matched by our own table.
     """
 
     def __init__(self) -> None:
@@ -95,11 +95,9 @@ class _UnboundRules(Map):
         self._unbound: list[RuleFactory] = []
 
     def add(self, rulefactory: RuleFactory) -> None:
-        """Keep the rule for ``bind``."""
         self._unbound.append(rulefactory)
 
     def bind(self, *args: Any, **kwargs: Any) -> MapAdapter:
-        """Match as Klein's own resource would."""
         while self._unbound:
             super().add(self._unbound.pop(0))
         return super().bind(*args, **kwargs)
@@ -113,7 +111,7 @@ def _app() -> Klein:
 
 @define
 class FrontDoor:
-    """All rows of a service on one Klein app, with the gate before them.
+    """All rows of a service on one Klein app, behind the gate.
 
     ``traces`` puts the Python traceback on error pages (development only);
     ``max_json`` bounds a body in bytes.
@@ -162,7 +160,7 @@ class FrontDoor:
             said: Answer = await handler(Call(caller, body, request), **parameters)
             return said
 
-        # Klein would make a Deferred of every coroutine; most need no waiting
+        # Klein would make a Deferred of every coroutine; most never wait
         return lambda request, seen, **parameters: begin(answer(request, seen, **parameters))
 
     def early(self, request: HttpRequest, length: int | None) -> Answer | None:
@@ -202,7 +200,7 @@ class FrontDoor:
         if found is None or not self.gate.exists(found[0], found[1]):
             return self._observed(self.unmatched(request), None, request, seen, started)
         row, parameters = found
-        execute: Any = self.app.execute_endpoint  # typed for IRequest; ours is the same to it
+        execute: Any = self.app.execute_endpoint  # typed for IRequest, passes any request on
         try:
             asked: Answer | Deferred[Answer] = execute(row.name, request, seen, **parameters)
         except Exception as why:

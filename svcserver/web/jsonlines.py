@@ -1,4 +1,4 @@
-"""Log lines of the services around the edge: always JSON, ``{"t", "level", "msg", ...}``.
+"""Log lines of gateway, relay, allowlist and content: JSON, ``{"t", "level", "msg", ...}``.
 
 Information goes to standard output, warnings and errors to standard error.
 """
@@ -20,7 +20,7 @@ from svcserver.web.logwriter import Out, writers
 
 @define
 class JsonLines(LogLines):
-    """An observer; the named fields of an event stand beside its message."""
+    """A log observer; the named fields of an event become members beside ``msg``."""
 
     as_json: bool = True
     err: Out = field(factory=lambda: sys.stderr)
@@ -35,13 +35,12 @@ class JsonLines(LogLines):
         return as_line(line, event)
 
     def say(self, message: str, fields: dict[str, Any]) -> None:
-        """An ``info`` line of plain fields, past the logger, whose event costs more than it."""
+        """Write an ``info`` line directly: an event of the logger would cost more than the line."""
         if self.shows(LogLevel.info):
             line = {"t": iso(time.time()), "level": "info", "msg": message, **fields}
             self.keep(json.dump(line).decode() + "\n")
 
     def write_now(self, line: str) -> None:
-        """To standard error, after what waits for standard output."""
         self.flush()
         self.err.write(line)
         self.err.flush()

@@ -1,7 +1,7 @@
-"""Logs for operators: readable lines, or one JSON object a line in production.
+"""Log observers: readable lines, or one JSON object a line in production.
 
 Lines are gathered and handed to the writer at most every ``FLUSH_S``; anything from ``warn`` on
-at once, so that the last words of a dying service are not lost.
+at once, so that the last lines of a crashing service are not lost.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _LEVELS = {
     "silent": None,
 }
 _RANK = {LogLevel.debug: 0, LogLevel.info: 1, LogLevel.warn: 2, LogLevel.error: 3}
-_PRIVATE = ("isError", "why", "format", "time", "system")  # of Twisted's elder log
+_PRIVATE = ("isError", "why", "format", "time", "system")  # of twisted.python.log
 _NOISE = ("Starting factory {factory!r}", "Stopping factory {factory!r}")  # per connection
 _BOUND = 8_192  # characters of one line
-_LARGEST = 2**53  # what every reader of JSON takes for a number
+_LARGEST = 2**53  # what every JSON parser reads exactly as a number
 
 
 def level_word(text: str) -> str:
@@ -47,7 +47,7 @@ def level_word(text: str) -> str:
 @implementer(ILogObserver)
 @define
 class LogLines:
-    """The one observer of a service."""
+    """The log observer of a service; ``out`` is usually standard output."""
 
     out: Out
     as_json: bool = False
@@ -62,12 +62,11 @@ class LogLines:
             one.told = self.line_of_dropped
 
     def __call__(self, event: dict[str, Any]) -> None:
-        """Format and keep, or write, one event."""
         level = event.get("log_level", LogLevel.info)
         if not self.shows(level):
             return
         if event.get("log_namespace") == "log_legacy" and not event.get("isError"):
-            return  # Twisted's own "starting on" and "closed"; we say ready ourselves
+            return  # Twisted's own "starting on" and "closed"; ``Listening`` logs ``ready``
         if event.get("log_format") in _NOISE:
             return
         line = self._json(event) if self.as_json else self._readable(event)
@@ -90,12 +89,11 @@ class LogLines:
             self._flushing = self.clock.callLater(FLUSH_S, self._due)
 
     def write_now(self, line: str) -> None:
-        """Write a grave line at once, after those that wait."""
+        """Write a line at once, after those that wait."""
         self._waiting.append(line)
         self.flush()
 
     def flush(self) -> None:
-        """Write what waits."""
         if self._flushing is not None:
             self._flushing.cancel()
             self._flushing = None
@@ -105,7 +103,7 @@ class LogLines:
             self.out.flush()
 
     def end(self) -> None:
-        """The service has stopped: write what waits, and from now on every line at once."""
+        """Called when the service has stopped: from now on every line is written at once."""
         self.flush()
         self.clock = None
         for one in self.writers:
@@ -116,7 +114,7 @@ class LogLines:
         return sum(one.dropped() for one in self.writers)
 
     def line_of_dropped(self, count: int) -> str:
-        """The line that tells of it."""
+        """The line that reports so many dropped lines."""
         event = {
             "log_time": time.time(),
             "log_level": LogLevel.warn,
@@ -157,12 +155,12 @@ def as_line(line: dict[str, Any], event: dict[str, Any]) -> str:
 
 
 def rank(level: Any) -> int:
-    """Debug is 0; what is graver than an error, 4."""
+    """0 for debug, 1 info, 2 warn, 3 error, 4 for anything graver."""
     return _RANK.get(level, 4)
 
 
 def message_of(event: dict[str, Any]) -> str:
-    """What the event says, in one bounded line."""
+    """The formatted message, in one line of bounded length."""
     pattern = event.get("log_format")
     try:
         text = pattern.format_map(event) if pattern is not None else formatEvent(event)
@@ -172,14 +170,14 @@ def message_of(event: dict[str, Any]) -> str:
 
 
 def _plain(text: str) -> str:
-    """One line that no terminal obeys and every encoding holds."""
+    """Without control characters, which a terminal would obey, and lone surrogates."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _value(value: Any) -> Any:
-    """A field for a JSON line, whatever it is."""
+    """An event's field as a JSON value."""
     if value is None or isinstance(value, bool | float):
         return value
     if isinstance(value, int) and -_LARGEST <= value <= _LARGEST:
@@ -193,7 +191,7 @@ def trace_of(event: dict[str, Any]) -> str:
     if not isinstance(failure, Failure):
         return ""
     text = failure.getTraceback()
-    return "\n" + text.encode("utf-8", "replace").decode()  # half characters cannot be written
+    return "\n" + text.encode("utf-8", "replace").decode()  # lone surrogates cannot be written
 
 
 def standard_lines(*, production: bool, level: str, clock: Any = None) -> LogLines:
@@ -203,10 +201,9 @@ def standard_lines(*, production: bool, level: str, clock: Any = None) -> LogLin
 
 
 class Libraries(logging.Handler):
-    """What libraries say through ``logging`` (the database's, mostly) becomes lines of ours."""
+    """Passes warnings and errors that libraries send to ``logging`` on to Twisted's logger."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Pass one record on; the libraries' own levels are close enough to ours."""
         level = LogLevel.levelWithName("warn" if record.levelno < logging.ERROR else "error")
         failure = Failure(record.exc_info[1]) if record.exc_info and record.exc_info[1] else None
         Logger(record.name).emit(
@@ -218,7 +215,7 @@ class Libraries(logging.Handler):
 
     @classmethod
     def heard(cls) -> None:
-        """From now on, once a process."""
+        """Install it, once a process."""
         root = logging.getLogger()
         if not any(isinstance(one, cls) for one in root.handlers):
             root.addHandler(cls(logging.WARNING))

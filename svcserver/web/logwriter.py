@@ -1,8 +1,8 @@
-"""Writing a log without waiting for whoever reads it.
+"""Writes the log from a thread of its own, so that a stalled reader blocks nothing.
 
-A pipe whose reader stalls takes no more bytes, and a write to it would stop the reactor, and so
-the whole service. So a thread of its own writes. What it cannot write is kept, up to ``MOST``
-bytes; beyond that the oldest lines are dropped, and the next line that goes out says how many.
+A pipe whose reader stalls takes no more bytes, and a write to it would block the reactor, and
+so the whole service. What the thread cannot write yet is kept, up to ``MOST`` bytes; beyond
+that the oldest lines are dropped, and the next line that is written says how many.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from attrs import define, field, frozen
 
 MOST = 1024 * 1024  # bytes of lines that wait for the reader
 PIECE = 64 * 1024  # bytes that are written at once, about what a pipe holds
-LAST_WORDS_S = 2.0  # how long a process that ends waits for its reader, in all
+LAST_WORDS_S = 2.0  # how long a process that ends waits in all for its last lines to be read
 
 
 class Out(Protocol):
@@ -33,13 +33,11 @@ class Out(Protocol):
 
 
 class Nowhere:
-    """For a process without standard output."""
+    """An ``Out`` that drops everything, for a process without standard output."""
 
-    def write(self, text: str, /) -> None:
-        """Nobody will read it."""
+    def write(self, text: str, /) -> None: ...
 
-    def flush(self) -> None:
-        """Nothing waits."""
+    def flush(self) -> None: ...
 
 
 @frozen
@@ -52,11 +50,11 @@ class Batch:
 
 @define
 class Backlog:
-    """Lines that wait to be written; the oldest give way. Not for several threads at once."""
+    """A bounded queue of lines to write; the oldest are dropped. Not thread-safe."""
 
     most: int = MOST
     dropped: int = field(default=0, init=False)  # lines, since the start
-    _unsaid: int = field(default=0, init=False)  # of them, those that no line has told of yet
+    _unsaid: int = field(default=0, init=False)  # of them, those not yet reported in a line
     _held: int = field(default=0, init=False)
     _waiting: deque[bytes] = field(factory=deque, init=False)
 
@@ -84,7 +82,7 @@ class Backlog:
         return batch
 
     def failed(self, batch: Batch) -> None:
-        """A batch could not be written, as when the disk is full."""
+        """Count a batch as dropped that could not be written, as when the disk is full."""
         self._unsaid += batch.dropped
         self._lose(batch.data)
 
@@ -107,8 +105,8 @@ def _last_lines(data: bytes, most: int) -> bytes:
 class LogWriter:
     """An ``Out`` whose ``write`` returns at once.
 
-    ``send`` writes some bytes, says how many, and may wait; ``told`` makes the line that says
-    how many lines were dropped.
+    ``send`` writes some bytes and returns how many; it may block. ``told`` makes the line that
+    says how many lines were dropped.
     """
 
     send: Callable[[memoryview], int]
@@ -125,7 +123,7 @@ class LogWriter:
         with self._changed:
             self.backlog.put(data)
             self._changed.notify_all()
-            if self._thread is None or not self._thread.is_alive():  # none lives on in a fork
+            if self._thread is None or not self._thread.is_alive():  # a fork has no threads
                 self._begin()
 
     def flush(self) -> None:
@@ -166,7 +164,7 @@ class LogWriter:
                 if batch.dropped:
                     self._send(self.told(batch.dropped).encode())
                 self._send(batch.data)
-            except OSError:  # nowhere is left to say it: it is counted, and told later
+            except OSError:  # it cannot be logged now; it is counted, and reported in a later line
                 with self._changed:
                     self.backlog.failed(batch)
 

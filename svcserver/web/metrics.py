@@ -1,10 +1,10 @@
-"""Figures for Prometheus, on loopback only (METRICS_PORT).
+"""Metrics for Prometheus, on loopback only (METRICS_PORT).
 
     figures = {"svc_content_downloads_running": Figure("Downloads now.", slots.running)}
     show_figures(top, reactor, "content", settings.metrics_port, figures)
 
-Every figure is read when it is asked for; nothing is kept for it. What ``Counters`` counts is
-shown beside, one series a reason: ``svc_content_refusals_total{reason="host"}``.
+Every figure is read when it is scraped; nothing is kept for it. ``Counters`` are shown too,
+one series a reason: ``svc_content_refusals_total{reason="host"}``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 @frozen
 class Figure:
-    """One number: what it means and how to read it; ``counts`` when it only grows."""
+    """One metric: its help text and how to read it; ``counts``: a counter instead of a gauge."""
 
     meaning: str
     read: Callable[[], float]
@@ -39,14 +39,13 @@ class Figure:
 
 @define(eq=False, slots=False)
 class Figures(Collector):
-    """Reads every figure for one scrape."""
+    """The Prometheus collector of a service's figures and counters."""
 
     name: str
     figures: Mapping[str, Figure]
     counters: Counters
 
     def collect(self) -> Iterable[Metric]:
-        """One sample of each figure, and one of each reason that was counted."""
         for name, figure in self.figures.items():
             kind = CounterMetricFamily if figure.counts else GaugeMetricFamily
             yield kind(name, figure.meaning, value=figure.read())
@@ -69,7 +68,6 @@ class MetricsPage(Resource):
         ProcessCollector(registry=self._registry)
 
     def render_GET(self, request: Any) -> bytes:
-        """The text format."""
         if _foreign(request):
             request.setResponseCode(403)
             return b""
@@ -86,22 +84,20 @@ def _foreign(request: Any) -> str:
 
 
 class _QuietSite(Site):
-    """Without an access line per scrape."""
+    """A Site without an access log line per scrape."""
 
     noisy = False
 
-    def log(self, request: Any) -> None:
-        """Nothing."""
+    def log(self, request: Any) -> None: ...
 
 
 @frozen
 class CountingRefusals:
-    """An observer of the front door: 4xx answers by their reason or status, 429s by their row."""
+    """An observer that counts 4xx answers by reason or status, and 429s by row."""
 
     counters: Counters
 
     def __call__(self, done: Done) -> None:
-        """Count one request, if it was refused."""
         if not 400 <= done.status < 500:
             return
         self.counters.add(Counted.REFUSALS, done.request.refused or str(done.status))
@@ -112,7 +108,7 @@ class CountingRefusals:
 def show_figures(
     top: House, reactor: Any, name: str, port: int | None, figures: Mapping[str, Figure]
 ) -> None:
-    """Add the part that listens on METRICS_PORT, where the owner wants it."""
+    """Add the listener of METRICS_PORT to ``top``; nothing where the port is not set."""
     if port is not None:
         metrics(reactor, name, port, figures, top.counters).setServiceParent(top)
 
@@ -124,7 +120,7 @@ def metrics(
     figures: Mapping[str, Figure],
     counters: Counters,
 ) -> IService:
-    """The part that listens on METRICS_PORT; add it after the service's own listener."""
+    """The listener of METRICS_PORT; add it after the service's own listener."""
     page = MetricsPage(Figures(name, figures, counters))
     site = _QuietSite(page, reactor=reactor)
     site.displayTracebacks = False

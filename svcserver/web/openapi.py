@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of a service, from its rows. Pure: rows in, a dict out."""
+"""The OpenAPI 3.1 document of a service as a dict, drawn from its rows."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def template(path: str) -> str:
 
 
 def operation(row: Row, schemas: dict[str, Schema]) -> Schema:
-    """One row; ``schemas`` gathers the named shapes it uses."""
+    """The operation object of a row; the named shapes it uses are added to ``schemas``."""
     said: Schema = {"description": "Success."}
     if row.reply is not None:
         kind = _MEDIA.get(row.reply, "application/json")
@@ -106,7 +106,7 @@ def operation(row: Row, schemas: dict[str, Schema]) -> Schema:
 
 
 def refusals(row: Row) -> Schema:
-    """What may be answered instead; a status that is not named here is a defect."""
+    """The error responses of a row; a status that is not named here is a defect."""
     found = {
         "4XX": {"description": "A refusal; its body is worded as this feature words them."},
         "503": {"description": "The database cannot serve just now."},
@@ -117,7 +117,7 @@ def refusals(row: Row) -> Schema:
 
 
 def schema(kind: Any, schemas: dict[str, Schema]) -> Schema:
-    """The JSON schema of a reply's type; what is not known may be anything."""
+    """The JSON schema of a type; an unknown type gives the empty schema, which allows anything."""
     if is_typeddict(kind) or (isinstance(kind, type) and has(kind)):
         if kind.__name__ not in schemas:
             schemas[kind.__name__] = {}  # first, so that a shape may hold itself

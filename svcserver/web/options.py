@@ -1,4 +1,4 @@
-"""What stands on the command line of every service, and the plugin that makes it a command.
+"""The command line that all services share, and the ``twistd`` plugin of each.
 
 class Options(ServiceOptions):
     name, shape = "svc-deploy", Settings
@@ -37,7 +37,7 @@ class ServiceOptions(usage.Options):
             raise SystemExit(f"{self.name}: {why}") from None
 
     def check(self) -> Sequence[str]:
-        """What must hold between settings: warnings; raises BadSetting."""
+        """Checks across settings, to be overridden: returns warnings, raises BadSetting."""
         return ()
 
 

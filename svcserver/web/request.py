@@ -1,4 +1,4 @@
-"""What handlers and gates see of an HTTP request, whatever channel carried it."""
+"""An HTTP request as handlers and gates see it, independent of the connection."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class HttpRequest:
     headers: Any = field(repr=False)  # whatever offers getRawHeaders and hasHeader
     peer: str
     body: bytes = field(default=b"", repr=False)
-    refused: str = ""  # why the request was refused, for the figures
-    hopeless: bool = False  # will never be answered: a service that stops need not wait
+    refused: str = ""  # why the request was refused, for the counters
+    hopeless: bool = False  # its answer may never come: a service that stops does not wait for it
     _arguments: list[tuple[str, str]] | None = field(default=None, init=False, repr=False)
 
     def header(self, name: bytes) -> str | None:
@@ -58,7 +58,7 @@ class HttpRequest:
 
     @property
     def direct(self) -> bool:
-        """Whether nothing stands between the caller and us: no proxy, and no foreign web page."""
+        """Whether it came through no proxy and not from another site's web page."""
         if self.proxied:
             self.refused = "proxied"
         else:
@@ -66,7 +66,7 @@ class HttpRequest:
         return not self.refused
 
     def foreign(self) -> str:
-        """Which field gives a web page of somebody else away; empty where none does."""
+        """The header that shows that another site's web page sent it; empty where none does."""
         sent = self.headers.getRawHeaders
         return foreign(
             self.method,
@@ -91,7 +91,7 @@ class HttpRequest:
 
 
 def without_nul(text: str) -> str:
-    """With another control character for each NUL, which no database text may hold."""
+    """With DEL for each NUL, which no text column of PostgreSQL takes."""
     return text.replace("\0", "\x7f")
 
 

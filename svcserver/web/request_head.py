@@ -1,7 +1,6 @@
-"""The head of a request as handlers see it, understood once for the same bytes.
+"""Parsed request heads, cached by their bytes.
 
-A game client sends the same head again and again; what a head means depends on nothing
-but its bytes, so the reading of a small one is remembered.
+A game client sends the same head again and again, so small heads are parsed once.
 """
 
 from __future__ import annotations
@@ -29,12 +28,11 @@ class Fields:
         return self._values.get(name)
 
     def hasHeader(self, name: bytes) -> bool:
-        """Whether it was sent."""
         return name in self._values
 
 
 class Asked:
-    """One head; the same object for every request with the same bytes. Raises Fault."""
+    """A parsed head, shared by every request with the same bytes. Raises Fault."""
 
     __slots__ = ("expects", "fields", "keep_alive", "length", "method", "path", "query")
 
@@ -49,7 +47,7 @@ class Asked:
 
 
 class HeadBook:
-    """Heads by their bytes, those of late remembered."""
+    """A cache of parsed heads."""
 
     def __init__(self) -> None:
         self._known: Remembered[Asked] = Remembered()

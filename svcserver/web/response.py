@@ -1,4 +1,4 @@
-"""Answers as bytes: everything that is the same for many is written once."""
+"""Writes answers as bytes; parts that many answers share are cached."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _BARE = (204, 304)  # have neither body nor length
 
 
 class Stream:
-    """A body that sends itself; its length stands in the answer's headers."""
+    """A body that writes itself; the answer's headers give its length."""
 
     def begin(self, out: Any) -> None:
-        """Write to ``out.transport``; ``out.finish()`` after the last byte."""
+        """Start writing to ``out.transport``; call ``out.finish()`` after the last byte."""
 
     def over(self) -> None:
         """Called once: everything is written, or the connection is gone."""
@@ -35,7 +35,7 @@ def payload(answer: Answer) -> bytes:
 
 
 def said(answer: Answer, body: bytes, date: bytes, *, close: bool) -> bytes:
-    """The head of an answer with that body."""
+    """The head of an answer with that body, with its empty line."""
     status = answer.status
     if answer.headers or status in _BARE:
         return _with_headers(answer, body, date, close=close)

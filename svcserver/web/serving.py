@@ -1,4 +1,4 @@
-"""What every service does the same way: log, listen, say ``ready``, stop."""
+"""What every service does alike: log, listen, say ``ready``, stop."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from svcserver.web.site import FrontFactory
 
 log = Logger()
 
-GARBAGE = 10_000  # new containers before the collector looks; a request makes dozens
-DRAIN_LOOK_S = 0.05  # between two looks whether they have
+GARBAGE = 10_000  # new containers before a garbage collection; a request makes dozens
+DRAIN_LOOK_S = 0.05  # between two looks whether running requests have finished
 DRAIN_S = 10.0  # how long a stopping service lets running requests finish
 
 
 class House(MultiService):
-    """The top service of a plugin; gives the application our log lines."""
+    """The top service of a plugin; gives the application our log observer."""
 
     def __init__(self, lines: LogLines) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class House(MultiService):
         super().setServiceParent(parent)
 
     def startService(self) -> None:
-        """Start the parts with room for many, then spare the collector what they hold for good."""
+        """Raise the limit of open files, start the parts, and exempt what they hold from GC."""
         allow_many()
         super().startService()
         gc.collect()
@@ -52,7 +52,6 @@ class House(MultiService):
         gc.set_threshold(GARBAGE)
 
     def stopService(self) -> Any:
-        """Stop the parts, then write the last lines."""
         stopped: Any = super().stopService()
         if isinstance(stopped, Deferred):
             stopped.addBoth(self._last_words)
@@ -70,14 +69,13 @@ def house(reactor: Any, *, production: bool = False, level: str = "info") -> Hou
 
 
 class InTurn(MultiService):
-    """Parts that need those before them: each stops only when all after it have ended.
+    """Parts that need those before them: they stop one after the other, the last first.
 
-    A MultiService stops all at once, and then a request that may still finish finds the
-    database gone.
+    A MultiService stops all at once, so that a running request would find the database gone.
     """
 
     def stopService(self) -> Deferred[None]:
-        """Stop the last first; one that fails does not keep the others from stopping."""
+        """Stop each part; one that fails does not keep the others from stopping."""
         Service.stopService(self)
         return Deferred.fromCoroutine(self._stop())
 
@@ -96,13 +94,12 @@ def warn_of(lines: list[str]) -> Service:
 
 @implementer(IService)
 class Warnings(Service):
-    """Logs what ``load`` had to say."""
+    """Logs the warnings of ``kernel.settings.load``."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
 
     def startService(self) -> None:
-        """Say it, once."""
         super().startService()
         for line in self.lines:
             log.warn("{line}", line=line)
@@ -142,12 +139,11 @@ class Listening(Service):
             ) from None
 
     def startService(self) -> None:
-        """Say so."""
         Service.startService(self)
         log.info("{name} ready on {host}:{port}", name=self.name, host=self.host, port=self.port)
 
     def stopService(self) -> Any:
-        """Take no new connection; let running requests finish."""
+        """Take no new connection; fires when running requests have finished."""
         Service.stopService(self)
         if self._listening is None:
             return succeed(None)
@@ -157,7 +153,9 @@ class Listening(Service):
             return succeed(None)
         deadline = self.reactor.seconds() + DRAIN_S
         drain = partial(self._drain, deadline, closed)
-        poll = Every(self.reactor, DRAIN_LOOK_S, drain, "a look for requests", at_once=True)
+        poll = Every(
+            self.reactor, DRAIN_LOOK_S, drain, "waiting for running requests", at_once=True
+        )
         closed.addBoth(lambda _: poll.stopService())
         poll.startService()
         return closed

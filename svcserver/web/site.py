@@ -1,4 +1,4 @@
-"""Listening for a front door: the factory of channels, and what they share."""
+"""The factory of channels, and what all channels of a service share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = Logger()
 
 
 class Answering(Protocol):
-    """What stands behind a channel: the front door, or a desk of few paths."""
+    """What answers a channel's requests: the front door, or a service with few paths."""
 
     @property
     def max_json(self) -> int:
@@ -38,7 +38,7 @@ class Answering(Protocol):
         """At once where nothing has to be waited for; never fails, except with CancelledError."""
 
     def page(self, status: int, why: BaseException | None) -> Answer:
-        """An error of the channel's own."""
+        """The answer to an error that the channel itself finds."""
 
 
 class FrontFactory(Connections[Channel]):
@@ -56,7 +56,6 @@ class FrontFactory(Connections[Channel]):
         self._date = (-1, b"")
 
     def buildProtocol(self, addr: Any) -> Channel:
-        """A channel for a client."""
         return Channel(self, peer_of(addr))
 
     def date(self) -> bytes:
@@ -67,7 +66,7 @@ class FrontFactory(Connections[Channel]):
         return self._date[1]
 
     def unreadable(self, peer: str, fault: Fault) -> None:
-        """Somebody sends what is no request; said once a minute for each of them."""
+        """Log a request that cannot be parsed, once a minute and peer."""
         if self._complained.due(peer, self.clock.seconds()):
             log.info(
                 "a request of {peer} cannot be read: {kind}; answered {status}",
@@ -77,7 +76,7 @@ class FrontFactory(Connections[Channel]):
             )
 
     def close_idle(self) -> int:
-        """Close connections that answer nothing now; how many still do."""
+        """Close connections that owe no answer; returns how many still do."""
         for channel in list(self.channels):
             channel.close_idle()
         return sum(channel.busy for channel in self.channels)

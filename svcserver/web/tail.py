@@ -1,4 +1,4 @@
-"""The last lines of a service's log, kept for the owner's page."""
+"""The last lines of a service's log, kept for the dashboard."""
 
 from __future__ import annotations
 
@@ -26,14 +26,12 @@ class Tail:
     _lines: deque[str] = field(factory=lambda: deque(maxlen=KEPT), init=False)
 
     def write(self, text: str, /) -> object:
-        """Write, and keep."""
         for line in text.splitlines():
             self._lines.append(line[:LONGEST])
             self.count += 1
         return None if self.out is None else self.out.write(text)
 
     def flush(self) -> object:
-        """Flush what is behind."""
         return None if self.out is None else self.out.flush()
 
     def after(self, number: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""A bound on the answers that clients do not read: what waits in memory, of all connections."""
+"""A bound on the memory of answers that clients do not read, over all connections."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ FAIR = 256 * 1024  # bytes of a body or an answer that are kept before larger on
 
 
 class Reader(Protocol):
-    """A connection."""
+    """A connection that an answer waits for."""
 
-    def cut(self) -> None:
-        """End it now."""
+    def cut(self) -> None: ...
 
 
 @define
 class Unread:
-    """Who has an answer waiting, the longest first; beyond ``most`` the longest is cut.
+    """Connections with an unread answer, the longest waiting first, which is cut beyond ``most``.
 
-    An answer leaves in pieces, and each that is read puts the reader last again, so that it
-    is those who do not read at all that are cut. Who waits with more than ``FAIR`` is cut
-    before anybody who waits with less; the newest is never cut for itself.
+    An answer is written in pieces, and each that is read puts its connection last again, so that
+    those who do not read at all are cut. Those with more than ``FAIR`` bytes are cut before all
+    with less; the newest is never cut for itself.
     """
 
     most: int = MAX_UNREAD
@@ -36,7 +35,7 @@ class Unread:
     _small: dict[Reader, int] = field(factory=dict, init=False, repr=False)
 
     def begin(self, reader: Reader, size: int) -> None:
-        """So many bytes wait until ``reader`` reads."""
+        """Count ``size`` bytes that wait until ``reader`` reads."""
         self.end(reader)
         (self._large if size > FAIR else self._small)[reader] = size
         self.total += size
@@ -53,5 +52,5 @@ class Unread:
         return next(others, None)
 
     def end(self, reader: Reader) -> None:
-        """It has read, or is gone."""
+        """The connection has read its answer, or has ended."""
         self.total -= self._large.pop(reader, 0) + self._small.pop(reader, 0)

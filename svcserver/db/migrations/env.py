@@ -1,4 +1,4 @@
-"""What Alembic runs: the connection comes from ``upgrade``."""
+"""Alembic's environment; ``db.upgrade`` hands over the connection."""
 
 from alembic import context
 

@@ -13,7 +13,7 @@ ROW_ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade() -> None:
-    """Create the tables of what players achieve."""
+    """Create the tables of achievements."""
     _events()
     _tracks()
     _belongings()

@@ -13,7 +13,7 @@ ROW_ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade() -> None:
-    """Create the tables of players together."""
+    """Create the social tables."""
     _friends()
     _guilds()
     _slayer_links()

@@ -1,4 +1,4 @@
-"""Indexes under the sweeps of what has expired, so that they never read whole tables."""
+"""Indexes for the sweeps of expired rows, so that they never read whole tables."""
 
 from alembic import op
 

@@ -1,4 +1,4 @@
-"""How much each character holds, counted from what is there."""
+"""The number and size of each character's items, counted from the stored ones."""
 
 import sqlalchemy as sa
 from alembic import op
