@@ -9,6 +9,7 @@ import click
 from attrs import evolve
 from twisted.internet.task import Clock
 
+from svcserver.board.memory import MemoryBoard
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Out
 from svcserver.kernel import json
@@ -24,7 +25,7 @@ def openapi(host: Host, out: Out) -> None:
     """Print the OpenAPI document of the routes that this host's settings switch on."""
     settings = evolve(host.settings("metagame", Settings), log_bodies=False)  # opens no file
     nothing: Any = None  # the rows are only listed, never called
-    game = Metagame(settings, nothing, Clock(), time.time, nothing)
+    game = Metagame(settings, nothing, MemoryBoard(time.time), Clock(), time.time, nothing)
     said = document(game.front_door().rows, "svc-metagame", Build.of(settings).version)
     out.data(said)
     out.say(json.dump(said).decode())

@@ -16,6 +16,8 @@ from twisted.application.service import IService
 from twisted.internet.interfaces import IReactorTime
 from twisted.web.client import Agent, HTTPConnectionPool
 
+from svcserver.board.board import Board
+from svcserver.board.factory import board_for
 from svcserver.db.factory import ledger_for
 from svcserver.db.ledger import Ledger
 from svcserver.db.transaction import transact
@@ -143,11 +145,13 @@ class Metagame:
         self,
         settings: Settings,
         ledger: Ledger,
+        board: Board,
         clock: IReactorTime,
         now: Callable[[], float],
         http: Any,
     ) -> None:
-        self.settings, self.ledger, self.clock, self.now = settings, ledger, clock, now
+        self.settings, self.ledger, self.board = settings, ledger, board
+        self.clock, self.now = clock, now
         self.news = News()
         self.epochs = Epochs(self.news.sessions_ended)
         keys = Keys.read(
@@ -371,7 +375,8 @@ def makeService(options: Options, reactor: Any = None) -> House:
     ledger = ledger_for(engine, reactor, settings.disk_reserve_mb << 20, top.counters)
     pool = HTTPConnectionPool(reactor)
     http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
-    game = Metagame(settings, ledger, reactor, MonotonicClock().now, http)
+    now = MonotonicClock().now
+    game = Metagame(settings, ledger, board_for(settings.live_url, now), reactor, now, http)
     transact(engine, game.sessions.load)
     game.counters = top.counters
     file = options["env-file"]

@@ -7,17 +7,25 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.refusals import Conflict
 from svcserver.metagame.service import Metagame
 from tests.support.game import Game
+from tests.support.live import TestBoard, at_once
 
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
 
 
+def printed() -> list[str]:
+    """The page's blocks of Python."""
+    return re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+
+
 class WorkedExampleTests(SynchronousTestCase):
     def test_the_printed_feature_answers_as_the_page_says(self) -> None:
-        feature, use = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+        feature, use, _ = printed()
         names: dict[str, Any] = {"__name__": "worked_example", "Game": Game, "test": self}
         exec(feature, names)  # noqa: S102 - our own page
         opened = self.patch_features(names["Greetings"])
@@ -41,3 +49,23 @@ class WorkedExampleTests(SynchronousTestCase):
 
         self.patch(Metagame, "features", features)
         return opened
+
+    def test_the_printed_live_state_does_what_the_page_says(self) -> None:
+        names: dict[str, Any] = {"__name__": "worked_example"}
+        exec(compile(printed()[2], str(PAGE), "exec", dont_inherit=True), names)  # noqa: S102
+        live, told = TestBoard(), []
+        acts = names["TableActs"](live.board)
+        live.board.listen(names["TableLeft"], told.append)
+
+        def ask(act: Any) -> Any:
+            return at_once(Deferred.fromCoroutine(act))
+
+        table = ask(acts.sit("Ann"))
+        self.assertRaises(Conflict, ask, acts.sit("Ann"))
+        ask(acts.stand_up("Ann"))
+        self.assertEqual(told, [names["TableLeft"](table.id, "Ann")])
+        ask(acts.sit("Ann"))
+        live.now += 3600
+        ask(acts.sit("Ann"))
+        ask(acts.sign_of_life("Ann"))
+        self.assertEqual(live.do(lambda sheet: sheet.get(names["LAST_SIGN"], "Ann")), 3600.0)

@@ -14,6 +14,7 @@ from typing import Any
 from attrs import frozen
 from twisted.internet.task import Clock
 
+from svcserver.board.rehearsed import RehearsedBoard
 from svcserver.ctl.keys import new_signing_keys
 from svcserver.kernel.settings import load
 from svcserver.metagame.accounts import rules
@@ -80,7 +81,9 @@ class Game:
         self.clock.advance(START)
         self.settings = settings(**environ)
         self.ledger = ledger or InstantLedger()
-        self.parts = Metagame(self.settings, self.ledger, self.clock, self.clock.seconds, http)
+        now = self.clock.seconds
+        self.board = RehearsedBoard(now)
+        self.parts = Metagame(self.settings, self.ledger, self.board, self.clock, now, http)
         self.door = self.parts.front_door(*observers)
         self.browse = Browser(test, self.door)
         self.ledger.now(lambda tx: add_game_server_key(tx, GAME_SERVER_KEY))

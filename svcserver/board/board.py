@@ -1,0 +1,73 @@
+"""The one way to live state: ``act`` of synchronous work on a sheet.
+
+    party = await board.act(lambda sheet: rules.leave(BoardParties(sheet), me), near=hints(me))
+
+``work(sheet)`` reads and writes entries. All that it wrote counts, or, if it raises, nothing.
+``work`` may run more than once, so it does nothing outside its sheet: time, new ids and news come
+from and go through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeVar
+
+from twisted.internet.defer import Deferred
+
+from svcserver.board.kinds import Kind
+
+T = TypeVar("T")
+N = TypeVar("N")
+Key = tuple[Kind[Any], str]
+
+
+class Sheet(Protocol):
+    """An open transaction on live state."""
+
+    @property
+    def now(self) -> float:
+        """Epoch seconds by the engine's clock; the same at every run of the work."""
+
+    def new_id(self) -> str:
+        """A random UUID; a repeated run draws the same ones."""
+
+    def get(self, kind: Kind[T], key: str) -> T | None:
+        """The entry, or None where there is none or its time is over."""
+
+    def put(self, kind: Kind[T], key: str, value: T) -> None:
+        """Write an entry; its time to live begins anew.
+
+        What was not read before is written blind: the last one wins, and nobody's act runs again.
+        """
+
+    def drop(self, kind: Kind[Any], key: str) -> None:
+        """End an entry; fine if there is none."""
+
+    def each(self, kind: Kind[T]) -> list[tuple[str, T]]:
+        """Every entry of a listed kind, the one that was put longest ago first.
+
+        What changes meanwhile does not make the act run again.
+        """
+
+    def count(self, kind: Kind[Any]) -> int:
+        """How many ``each`` would find."""
+
+    def tell(self, news: object) -> None:
+        """News for those who ``Board.listen``; delivered after the act, never by one undone."""
+
+
+Work = Callable[[Sheet], T]
+
+
+class Board(Protocol):
+    """What features need of live state."""
+
+    def act(self, work: Work[T], near: Iterable[Key] = ()) -> Deferred[T]:
+        """Run ``work``; fires when what it wrote counts and its news has been told.
+
+        ``near`` names what it will read for sure, so that an engine elsewhere brings it in one go.
+        It must not be needed for the answer to be right.
+        """
+
+    def listen(self, news: type[N], listener: Callable[[N], None]) -> None:
+        """From now on ``listener`` is called with every piece of such news, in one order."""

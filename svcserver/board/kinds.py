@@ -1,0 +1,55 @@
+"""What is kept on the board: kinds of entries, each with the shape of its values and a bound."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Generic, TypeVar
+
+import orjson
+from attrs import field, frozen
+
+T = TypeVar("T")
+
+FOR_EVER = float("inf")
+MOST = 100_000
+
+
+@frozen(eq=False)
+class Kind(Generic[T]):
+    """Entries of one shape, each under a key of text; made once, at module level or by a service.
+
+    A value is never changed, only put anew: frozen attrs classes, tuples, frozensets, text and
+    numbers. ``shape`` is its type, by which another engine writes and reads it as JSON.
+
+    ``lives_s``: so long after it was put an entry is gone; with ``kept_by_reading`` so long after
+    it was last put or read. ``most``: beyond so many the one that would end first gives way.
+
+    ``compared=False`` is for signs of life, which are put all the time: that another process put
+    one after this act has read it does not make the act run again.
+
+    ``listed=True``: ``Sheet.each`` and ``Sheet.count`` know all of them.
+    """
+
+    name: str
+    shape: type[T]
+    lives_s: float = field(default=FOR_EVER, kw_only=True)
+    most: int = field(default=MOST, kw_only=True)
+    kept_by_reading: bool = field(default=False, kw_only=True)
+    compared: bool = field(default=True, kw_only=True)
+    listed: bool = field(default=False, kw_only=True)
+
+    def encode(self, value: T) -> bytes:
+        """As JSON. NaN and infinity have none: they would come back as None."""
+        return orjson.dumps(_converter().unstructure(value, self.shape))
+
+    def decode(self, data: bytes) -> T:
+        """What ``encode`` was given."""
+        value: T = _converter().structure(orjson.loads(data), self.shape)
+        return value
+
+
+@cache
+def _converter() -> Any:
+    from cattrs.preconf.orjson import make_converter  # the memory board never needs it
+
+    return make_converter()

@@ -1,0 +1,204 @@
+"""The board of a single process: no dependency, done at once, lost with the process."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from attrs import define
+from twisted.internet.defer import Deferred, fail, succeed
+from twisted.logger import Logger
+
+from svcserver.board.board import Key, Work
+from svcserver.board.kinds import FOR_EVER, Kind
+from svcserver.kernel.ids import new_id
+from svcserver.kernel.throttle import Throttle
+
+T = TypeVar("T")
+N = TypeVar("N")
+log = Logger()
+
+RECLAIMED = 2  # entries whose time is over, at most, for each one written
+
+
+@define(eq=False)
+class Entry:
+    """A value and the time from which it is gone."""
+
+    value: Any
+    until: float
+
+
+Table = OrderedDict[str, Entry]  # in the order in which their time ends
+
+
+class Tables(dict[Kind[Any], Table]):
+    """The entries of each kind."""
+
+    def __missing__(self, kind: Kind[Any]) -> Table:
+        if any(known.name == kind.name for known in self):
+            raise ValueError(f"two kinds of entries are called {kind.name}")
+        table = self[kind] = OrderedDict()
+        return table
+
+
+class MemorySheet:
+    """See ``Sheet``. What is written stays here until the board takes it."""
+
+    __slots__ = ("_drawn", "_ids", "_tables", "news", "now", "written")
+
+    def __init__(self, now: float, tables: Tables, ids: list[str]) -> None:
+        self.now = now
+        self.written: dict[Key, Any] = {}  # None where dropped
+        self.news: list[object] = []
+        self._tables, self._ids, self._drawn = tables, ids, 0
+
+    def new_id(self) -> str:
+        """See ``Sheet.new_id``."""
+        if self._drawn == len(self._ids):
+            self._ids.append(new_id())
+        self._drawn += 1
+        return self._ids[self._drawn - 1]
+
+    def get(self, kind: Kind[T], key: str) -> T | None:
+        """See ``Sheet.get``."""
+        if self.written and (kind, key) in self.written:
+            found: T | None = self.written[kind, key]
+            return found
+        table = self._tables[kind]
+        entry = table.get(key)
+        if entry is None or entry.until <= self.now:
+            return None
+        if kind.kept_by_reading:
+            entry.until = self.now + kind.lives_s
+            table.move_to_end(key)
+        value: T = entry.value
+        return value
+
+    def put(self, kind: Kind[T], key: str, value: T) -> None:
+        """See ``Sheet.put``."""
+        self.written[kind, key] = value
+
+    def drop(self, kind: Kind[Any], key: str) -> None:
+        """See ``Sheet.drop``."""
+        self.written[kind, key] = None
+
+    def each(self, kind: Kind[T]) -> list[tuple[str, T]]:
+        """See ``Sheet.each``."""
+        table = self._live(kind)
+        ours = {key: value for (one, key), value in self.written.items() if one is kind}
+        found = [(key, entry.value) for key, entry in table.items() if key not in ours]
+        return found + [(key, value) for key, value in ours.items() if value is not None]
+
+    def count(self, kind: Kind[Any]) -> int:
+        """See ``Sheet.count``."""
+        return len(self.each(kind)) if self.written else len(self._live(kind))
+
+    def tell(self, news: object) -> None:
+        """See ``Sheet.tell``."""
+        self.news.append(news)
+
+    def _live(self, kind: Kind[Any]) -> Table:
+        """The table without those whose time is over: each is taken out once in its life."""
+        if not kind.listed:
+            raise TypeError(f"entries called {kind.name} are not listed")
+        table = self._tables[kind]
+        while table and next(iter(table.values())).until <= self.now:
+            table.popitem(last=False)
+        return table
+
+
+class MemoryBoard:
+    """See ``Board``. Every act is done when ``act`` returns.
+
+    ``now`` gives epoch seconds that never go back.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._tables = Tables()
+        self._listeners: dict[type, list[Callable[[Any], None]]] = {}
+        self._untold: deque[object] = deque()
+        self._telling = False
+        self._sweeping = 0
+        self._full = Throttle()
+
+    def act(self, work: Work[T], near: Iterable[Key] = ()) -> Deferred[T]:
+        """See ``Board.act``."""
+        try:
+            result, sheet = self._run(work, self._now())
+        except Exception:
+            return fail()
+        if sheet.written:
+            self._keep(sheet)
+        if sheet.news:
+            self._tell(sheet.news)
+        return succeed(result)
+
+    def listen(self, news: type[N], listener: Callable[[N], None]) -> None:
+        """See ``Board.listen``."""
+        self._listeners.setdefault(news, []).append(listener)
+
+    def held(self, kind: Kind[Any]) -> int:
+        """How many entries of a kind are in memory, those whose time is over included."""
+        return len(self._tables[kind])
+
+    def _run(self, work: Work[T], now: float) -> tuple[T, MemorySheet]:
+        sheet = MemorySheet(now, self._tables, [])
+        return work(sheet), sheet
+
+    def _keep(self, sheet: MemorySheet) -> None:
+        now = sheet.now
+        for (kind, key), value in sheet.written.items():
+            table = self._tables[kind]
+            if value is None:
+                table.pop(key, None)
+            else:
+                table[key] = Entry(value, now + kind.lives_s)
+                table.move_to_end(key)
+            if kind.lives_s != FOR_EVER:
+                _reclaim(table, now)
+            if len(table) > kind.most:
+                self._give_way(kind, table, now)
+        self._sweep(now)
+
+    def _give_way(self, kind: Kind[Any], table: Table, now: float) -> None:
+        table.popitem(last=False)
+        if self._full.due(kind.name, now):
+            text = "{most} entries called {kind} on the board, as many as may be: the oldest go"
+            log.warn(text, most=kind.most, kind=kind.name)
+
+    def _sweep(self, now: float) -> None:
+        """A little of one kind an act, so that a kind nobody writes any more ends as well."""
+        tables = list(self._tables.values())
+        self._sweeping = (self._sweeping + 1) % len(tables)
+        _reclaim(tables[self._sweeping], now)
+
+    def _tell(self, news: list[object]) -> None:
+        """Deliver in the order of the acts, that of a listener's own act after this one's."""
+        self._untold.extend(news)
+        if self._telling:
+            return
+        self._telling = True
+        try:
+            while self._untold:
+                one = self._untold.popleft()
+                for listener in self._listeners.get(type(one), ()):
+                    self._deliver(listener, one)
+        finally:
+            self._telling = False
+
+    @staticmethod
+    def _deliver(listener: Callable[[Any], None], news: object) -> None:
+        try:
+            listener(news)
+        except Exception:  # the act counts already: its asker is not told otherwise
+            log.failure("a listener failed on {news}", news=type(news).__name__)
+
+
+def _reclaim(table: Table, now: float) -> None:
+    for _ in range(RECLAIMED):
+        if not table or next(iter(table.values())).until > now:
+            return
+        table.popitem(last=False)

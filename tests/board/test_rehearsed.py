@@ -1,0 +1,109 @@
+"""What the tests' board finds that the memory board would let pass."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+from attrs import define, frozen
+from twisted.internet.defer import succeed
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.board.board import Sheet
+from svcserver.board.kinds import Kind
+from svcserver.board.rehearsed import NotEncodable, NotRepeatable
+from svcserver.kernel.ids import new_id
+from svcserver.kernel.refusals import Missing
+from tests.support.live import TestBoard
+
+
+@frozen
+class Crowd:
+    """A value with parts."""
+
+    members: frozenset[str]
+    heard: dict[str, float]
+    leader: str | None = None
+
+
+@define
+class Open:
+    """A value that can be changed."""
+
+    names: list[str]
+
+
+CROWDS = Kind("crowds", Crowd)
+OPENS = Kind("opens", Open)
+TIMES = Kind("times", float)
+
+
+class RehearsalTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.live = TestBoard()
+
+    def do(self, work: Any) -> Any:
+        return self.live.do(work)
+
+    def refused(self, work: Any, why: type[Exception]) -> None:
+        self.failureResultOf(self.live.board.act(work), why)
+
+    def test_sound_work_passes_and_counts_once(self) -> None:
+        crowd = Crowd(frozenset({"a", "b"}), {"a": 1.5})
+        told: list[int] = []
+        self.live.board.listen(int, told.append)
+
+        def work(sheet: Sheet) -> str:
+            sheet.put(CROWDS, "x", crowd)
+            sheet.tell(7)
+            return sheet.new_id()
+
+        self.assertEqual(len(self.do(work)), 36)
+        self.assertEqual(self.do(lambda sheet: sheet.get(CROWDS, "x")), crowd)
+        self.assertEqual(told, [7])
+
+    def test_a_result_that_differs(self) -> None:
+        numbers = count()
+        self.refused(lambda sheet: next(numbers), NotRepeatable)
+
+    def test_an_id_from_elsewhere(self) -> None:
+        def work(sheet: Sheet) -> None:
+            sheet.put(CROWDS, new_id(), Crowd(frozenset(), {}))
+
+        self.refused(work, NotRepeatable)
+
+    def test_news_that_differs(self) -> None:
+        numbers = count()
+        self.refused(lambda sheet: sheet.tell(next(numbers)), NotRepeatable)
+
+    def test_another_refusal(self) -> None:
+        numbers = count()
+
+        def work(sheet: Sheet) -> None:
+            raise Missing(str(next(numbers)))
+
+        self.refused(work, NotRepeatable)
+
+    def test_the_same_refusal_is_the_answer(self) -> None:
+        def work(sheet: Sheet) -> None:
+            raise Missing("no")
+
+        self.refused(work, Missing)
+
+    def test_work_that_waits(self) -> None:
+        done = succeed(None)
+        self.refused(lambda sheet: done, NotRepeatable)
+
+    def test_a_value_without_an_encoding(self) -> None:
+        self.refused(lambda sheet: sheet.put(TIMES, "x", float("-inf")), NotEncodable)
+
+    def test_a_value_changed_after_it_was_read_is_not_kept(self) -> None:
+        self.do(lambda sheet: sheet.put(OPENS, "x", Open(["a"])))
+
+        def work(sheet: Sheet) -> None:
+            found = sheet.get(OPENS, "x")
+            assert found is not None
+            found.names.append("b")
+
+        self.do(work)
+        self.assertEqual(self.do(lambda sheet: sheet.get(OPENS, "x")), Open(["a"]))

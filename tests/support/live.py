@@ -1,0 +1,42 @@
+"""The board for tests without a whole game: a clock to set, and every sheet run twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from twisted.internet.defer import Deferred
+
+from svcserver.board.board import Work
+from svcserver.board.memory import MemoryBoard
+from svcserver.board.rehearsed import RehearsedBoard
+
+T = TypeVar("T")
+
+
+class TestBoard:
+    """``now`` is its time, which a test moves; ``do`` gives what an act gives, or raises it."""
+
+    __test__ = False  # no test by itself
+
+    def __init__(self, board: type[MemoryBoard] = RehearsedBoard, now: float = 0.0) -> None:
+        self.now = now
+        self.board = board(lambda: self.now)
+
+    def do(self, work: Work[T], now: float | None = None) -> T:
+        """The result of ``work``, at ``now`` if that is given."""
+        if now is not None:
+            self.now = now
+        return at_once(self.board.act(work))
+
+
+def at_once(done: Deferred[T]) -> T:
+    """What a Deferred has fired with already."""
+    found: list[Any] = []
+    take: Callable[[Any], None] = found.append
+    done.addCallbacks(take, lambda why: found.append(why.value))
+    [result] = found
+    if isinstance(result, Exception):
+        raise result
+    value: T = result
+    return value
