@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.allowlist.applier import Applied, Applier, Ips
 from svcserver.allowlist.programs import FirewallError
+from tests.support.proves import proves
 
 A, B = ("203.0.113.1",), ("203.0.113.1", "203.0.113.2")
 
@@ -46,6 +47,7 @@ class ApplierTests(SynchronousTestCase):
         self.wall = Wall(self.clock)
         self.want = self.wall.applier.want
 
+    @proves("allowlist: applying")
     def test_the_first_change_after_quiet_is_applied_at_once(self) -> None:
         self.want(A)
         self.assertEqual(self.wall.runs, [(0, A)])
@@ -53,6 +55,7 @@ class ApplierTests(SynchronousTestCase):
         self.wall.end()
         self.assertFalse(self.wall.applier.pending)
 
+    @proves("allowlist: applying")
     def test_later_changes_are_gathered_until_the_interval_is_over(self) -> None:
         self.want(())
         self.wall.end()
@@ -63,6 +66,7 @@ class ApplierTests(SynchronousTestCase):
         self.clock.advance(1)
         self.assertEqual(self.wall.runs[1:], [(3, B)])
 
+    @proves("allowlist: applying")
     def test_a_change_during_a_run_waits_for_its_end(self) -> None:
         self.want(A)
         self.want(B)
@@ -72,6 +76,7 @@ class ApplierTests(SynchronousTestCase):
         self.clock.advance(3)
         self.assertEqual(self.wall.runs[1:], [(13, B)])
 
+    @proves("allowlist: applying")
     def test_the_same_set_is_not_applied_again(self) -> None:
         self.want(A)
         self.wall.end()
@@ -85,6 +90,7 @@ class ApplierTests(SynchronousTestCase):
         self.clock.advance(100)
         self.assertEqual(len(self.wall.runs), 2)
 
+    @proves("allowlist: applying")
     def test_a_failure_is_tried_again_later_and_later_up_to_a_minute(self) -> None:
         self.want(A)
         for wait in (3, 6, 12, 24, 48, 60, 60):
@@ -100,6 +106,7 @@ class ApplierTests(SynchronousTestCase):
         self.assertTrue(self.wall.told[-1].ok)
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
+    @proves("allowlist: applying")
     def test_a_defect_is_reported_and_tried_again_too(self) -> None:
         self.want(A)
         self.wall.open.pop().errback(ZeroDivisionError("ours"))
@@ -107,6 +114,7 @@ class ApplierTests(SynchronousTestCase):
         self.clock.advance(3)
         self.assertEqual(len(self.wall.runs), 2)
 
+    @proves("allowlist: applying")
     def test_stopping_waits_for_the_run_in_progress_and_begins_no_other(self) -> None:
         self.want(A)
         self.want(B)
@@ -118,6 +126,7 @@ class ApplierTests(SynchronousTestCase):
         self.assertEqual(len(self.wall.runs), 1)
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
+    @proves("allowlist: applying")
     def test_stopping_when_idle_is_immediate(self) -> None:
         self.want(A)
         self.wall.end("busy")
@@ -174,6 +183,7 @@ class ApplierTests(SynchronousTestCase):
         self.clock.advance(100)
         self.assertEqual(len(self.wall.runs), 1)
 
+    @proves("allowlist: applying")
     @given(
         st.lists(
             st.one_of(

@@ -12,9 +12,11 @@ from svcserver.allowlist.settings import Settings
 from svcserver.kernel.monotonic import MonotonicClock
 from svcserver.kernel.settings import load
 from tests.allowlist.support import SECRET
+from tests.support.proves import proves
 
 
 class ClockTests(SynchronousTestCase):
+    @proves("event: ports open for an address for 10 minutes")
     def test_a_clock_that_is_set_neither_shuts_players_out_nor_keeps_them_in(self) -> None:
         folder = self.enterContext(tempfile.TemporaryDirectory())
         wall, passed = [1_800_000_000.0], [0.0]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.allowlist.entries import Entries, Entry, Full, InvalidIp, canonical, order
+from tests.support.proves import proves
 
 REASONS = {
     "not_a_string": [None, 7, True, ["203.0.113.7"], {}],
@@ -56,6 +57,7 @@ REASONS = {
 
 
 class CanonicalTests(SynchronousTestCase):
+    @proves("allowlist: POST /allow")
     def test_every_reason_of_the_table(self) -> None:
         for reason, inputs in REASONS.items():
             for value in inputs:
@@ -107,6 +109,7 @@ class EntriesTests(SynchronousTestCase):
         longest = "0000:0000:0000:0000:0000:ffff:212.212.212.212"
         self.assertEqual((len(longest), canonical(longest)), (45, "212.212.212.212"))
 
+    @proves("thing: Allowlist entry")
     def test_a_second_report_refreshes_and_is_not_new(self) -> None:
         entries = Entries(600)
         self.assertTrue(entries.report("203.0.113.7", 0))
@@ -114,6 +117,7 @@ class EntriesTests(SynchronousTestCase):
         self.assertEqual(entries.expire(1099), [])
         self.assertEqual(entries.expire(1100), ["203.0.113.7"])
 
+    @proves("thing: Allowlist entry")
     def test_beyond_the_maximum_only_refreshes_work(self) -> None:
         entries = Entries(600, 2)
         entries.report("203.0.113.1", 0)
@@ -157,6 +161,7 @@ class EntriesTests(SynchronousTestCase):
         self.assertEqual(entries.restore(saved, 500, allow_private=False), 16)
         self.assertEqual(entries.addresses()[0], "2001:db8::")
 
+    @proves("thing: Allowlist entry")
     def test_ipv4_comes_before_ipv6_and_by_number(self) -> None:
         ips = ["2001:db8::2", "203.0.113.10", "203.0.113.9", "2001:db8::1"]
         entries = Entries()
@@ -166,6 +171,7 @@ class EntriesTests(SynchronousTestCase):
             entries.addresses(), ("203.0.113.9", "203.0.113.10", "2001:db8::1", "2001:db8::2")
         )
 
+    @proves("thing: Allowlist entry")
     def test_what_is_restored_is_valid_unexpired_and_lasts_one_ttl_at_most(self) -> None:
         saved = [
             Entry("203.0.113.1", 1_000_000),
@@ -180,10 +186,12 @@ class EntriesTests(SynchronousTestCase):
             list(entries.all()), [Entry("203.0.113.1", 700), Entry("203.0.113.3", 150)]
         )
 
+    @proves("thing: Allowlist entry")
     def test_no_more_than_the_maximum_is_restored(self) -> None:
         saved = [Entry(f"203.0.113.{n}", 900) for n in range(9)]
         self.assertEqual(Entries(600, 3).restore(saved, 100, allow_private=False), 3)
 
+    @proves("thing: Allowlist entry", "event: ports open for an address for 10 minutes")
     @given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 20), st.booleans()), max_size=40))
     @settings(max_examples=60, deadline=None)
     def test_an_entry_is_open_exactly_until_a_ttl_after_its_last_report(

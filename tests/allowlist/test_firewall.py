@@ -26,16 +26,19 @@ from svcserver.allowlist.firewall import (
 from svcserver.allowlist.programs import TIMEOUT_S, FirewallError, Programs, environment
 from svcserver.allowlist.scripts import NftSet, Ports, Rule
 from tests.allowlist.support import FakeSpawner
+from tests.support.proves import proves
 
 PORTS = Ports(8770, 8777)
 IPS = ("203.0.113.7", "203.0.113.9", "2001:db8::1")
 
 
 class ScriptTests(SynchronousTestCase):
+    @proves("allowlist: backends")
     def test_nothing_but_canonical_addresses_enters_a_script(self) -> None:
         for bad in ("203.0.113.0/24", "1.2.3.4; flush", "2001:DB8::1", "1.2.3.4}", "", "fe80::1%e"):
             self.assertRaises(ValueError, Rule, (bad,), PORTS)
 
+    @proves("allowlist: backends")
     @given(st.text(max_size=30))
     @settings(max_examples=200, deadline=None)
     def test_no_text_becomes_ports_unless_it_is_digits(self, text: str) -> None:
@@ -46,6 +49,7 @@ class ScriptTests(SynchronousTestCase):
         self.assertRegex(str(ports), r"\A[0-9]+(-[0-9]+)?\Z")
         self.assertTrue(1 <= ports.low <= ports.high <= 65535)
 
+    @proves("allowlist: backends")
     @given(st.text(max_size=30))
     @settings(max_examples=100, deadline=None)
     def test_no_text_becomes_a_set_unless_it_is_three_names(self, text: str) -> None:
@@ -55,6 +59,7 @@ class ScriptTests(SynchronousTestCase):
             return
         self.assertRegex(str(found), r"\A[a-z0-9]+ [A-Za-z0-9_-]+ [A-Za-z0-9_-]+\Z")
 
+    @proves("allowlist: backends")
     def test_nftables_replaces_its_own_table(self) -> None:
         script = scripts.nftables(Rule(IPS, PORTS))
         self.assertIn("delete table inet svc_gameports", script)
@@ -64,14 +69,17 @@ class ScriptTests(SynchronousTestCase):
         self.assertIn("udp dport 8770-8777 drop", script)
         self.assertLess(script.index('iifname "lo"'), script.index(" drop"))
 
+    @proves("allowlist: backends")
     def test_without_addresses_the_ports_are_shut_not_open(self) -> None:
         script = scripts.nftables(Rule((), PORTS))
         self.assertNotIn("elements", script)
         self.assertIn("udp dport 8770-8777 drop", script)
 
+    @proves("allowlist: backends")
     def test_one_port_is_written_as_one(self) -> None:
         self.assertIn("udp dport 9000 drop", scripts.nftables(Rule((), Ports(9000, 9000))))
 
+    @proves("allowlist: backends")
     def test_the_windows_rule_is_one_line_and_disabled_when_empty(self) -> None:
         line = scripts.powershell(Rule(IPS, PORTS))
         self.assertEqual(line.count("\n"), 1)
@@ -90,6 +98,7 @@ class BackendTests(SynchronousTestCase):
     def apply(self, firewall: Any, ips: tuple[str, ...] = IPS) -> Deferred[None]:
         return Deferred.fromCoroutine(firewall.apply(Rule(ips, PORTS)))
 
+    @proves("allowlist: backends")
     def test_nftables_gets_its_script_on_standard_input_and_no_shell(self) -> None:
         firewall = Nftables(self.programs, "/usr/sbin/nft")
         done = self.apply(firewall)
@@ -102,12 +111,14 @@ class BackendTests(SynchronousTestCase):
         self.successResultOf(done)
         self.assertEqual(self.reactor.getDelayedCalls(), [])
 
+    @proves("allowlist: backends")
     def test_a_program_that_fails_is_a_firewall_error_with_its_words(self) -> None:
         done = self.apply(Nftables(self.programs, "/usr/sbin/nft"))
         self.reactor.spawned[0].end(1, err="Error: Operation not permitted\n")
         why = self.failureResultOf(done, FirewallError)
         self.assertIn("Operation not permitted", str(why.value))
 
+    @proves("allowlist: backends")
     def test_a_program_that_hangs_is_killed(self) -> None:
         done = self.apply(Nftables(self.programs, "/usr/sbin/nft"))
         self.reactor.advance(TIMEOUT_S)
@@ -117,6 +128,7 @@ class BackendTests(SynchronousTestCase):
         process.end(9)
         self.assertEqual(self.reactor.getDelayedCalls(), [])
 
+    @proves("allowlist: backends")
     def test_a_program_that_cannot_be_started_is_a_firewall_error(self) -> None:
         self.reactor.refuse = OSError(errno.EAGAIN, "no more processes")
         self.failureResultOf(self.apply(Nftables(self.programs, "/usr/sbin/nft")), FirewallError)
@@ -129,6 +141,7 @@ class BackendTests(SynchronousTestCase):
         )
         self.assertEqual(set(environment(ours, "linux")), {"LANG", "LC_ALL", "PATH"})
 
+    @proves("allowlist: backends")
     def test_endless_output_is_not_kept(self) -> None:
         done = self.programs.run(["/usr/sbin/nft", "list", "ruleset"])
         for _ in range(5):
@@ -136,6 +149,7 @@ class BackendTests(SynchronousTestCase):
         self.reactor.spawned[0].end()
         self.assertEqual(len(self.successResultOf(done).out), 64 * 1024)
 
+    @proves("allowlist: backends")
     def test_an_owners_set_is_filled_with_the_addresses_of_its_type(self) -> None:
         listing = "/usr/sbin/nft list set inet filter players"
         for kind, ips in (("ipv4_addr", "203.0.113.7, 203.0.113.9"), ("ipv6_addr", "2001:db8::1")):
@@ -150,12 +164,14 @@ class BackendTests(SynchronousTestCase):
             self.successResultOf(self.apply(firewall, ()))
             self.assertEqual(reactor.spawned[2].script, "flush set inet filter players\n")
 
+    @proves("allowlist: backends")
     def test_an_owners_set_of_another_type_is_an_error(self) -> None:
         firewall = NftablesSet(self.programs, "/usr/sbin/nft", NftSet("inet", "filter", "ports"))
         done = self.apply(firewall)
         self.reactor.spawned[0].end(out="set ports { type inet_service }")
         self.failureResultOf(done, FirewallError)
 
+    @proves("allowlist: backends")
     def test_iptables_fills_both_sets_writes_both_chains_and_jumps_once(self) -> None:
         reactor = FakeSpawner(by_itself=True)
         firewall = Iptables(Programs(reactor), "/usr/sbin/iptables", "/usr/sbin/ipset")
@@ -179,6 +195,7 @@ class BackendTests(SynchronousTestCase):
         self.assertIn("swap svc-game4-new svc-game4\n", reactor.spawned[0].script)
         self.assertIn("-A SVC-GAMEPORTS -j DROP", reactor.spawned[1].script)
 
+    @proves("allowlist: backends")
     def test_iptables_removes_jumps_of_other_ports_and_keeps_its_own(self) -> None:
         lines = [
             "-P INPUT ACCEPT",
@@ -228,6 +245,7 @@ class BackendTests(SynchronousTestCase):
             self.assertTrue(self.holds(firewall))
         self.assertEqual((self.reactor.spawned, self.reactor.looks), ([], 0))
 
+    @proves("allowlist: backends")
     def test_netsh_gives_powershell_its_line_on_standard_input(self) -> None:
         firewall = Netsh(self.programs, r"C:\ps.exe")
         done = self.apply(firewall)
@@ -238,6 +256,7 @@ class BackendTests(SynchronousTestCase):
         process.end()
         self.successResultOf(done)
 
+    @proves("allowlist: backends")
     def test_a_dry_run_describes_and_starts_nothing(self) -> None:
         firewall = DryRun(Nftables(self.programs, "/usr/sbin/nft"))
         self.successResultOf(self.apply(firewall))
@@ -256,12 +275,14 @@ class ChooseTests(SynchronousTestCase):
         found = choose(backend, Paths(), None, Programs(None), dry_run=dry_run, platform=on)
         return found.name
 
+    @proves("allowlist: backends")
     def test_auto_prefers_nftables_then_iptables(self) -> None:
         self.there = {"nft", "iptables", "ipset"}
         self.assertEqual(self.choose(), "nftables")
         self.there = {"iptables", "ipset"}
         self.assertEqual(self.choose(), "iptables")
 
+    @proves("allowlist: backends")
     def test_auto_without_any_firewall_fails_unless_dry(self) -> None:
         for self.there in (set(), {"iptables"}):
             with self.assertRaises(NoFirewall) as caught:
@@ -269,12 +290,14 @@ class ChooseTests(SynchronousTestCase):
             self.assertIn("ALLOWLIST_DRY_RUN=1", str(caught.exception))
         self.assertEqual(self.choose(dry_run=True), "nftables")
 
+    @proves("allowlist: backends")
     def test_a_named_backend_without_its_program_names_the_variable(self) -> None:
         for backend, word in (("nftables", "NFT"), ("iptables", "IPTABLES"), ("netsh", "POWERS")):
             with self.assertRaises(NoFirewall) as caught:
                 self.choose(backend)
             self.assertIn(f"ALLOWLIST_{word}", str(caught.exception))
 
+    @proves("allowlist: backends")
     def test_windows_and_tests_have_their_own(self) -> None:
         self.assertEqual(self.choose(dry_run=True, on="win32"), "netsh")
         found = choose("none", Paths(), None, Programs(None), dry_run=False)

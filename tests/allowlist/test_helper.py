@@ -28,6 +28,7 @@ from svcserver.web.request import HttpRequest
 from svcserver.web.site import FrontFactory
 from tests.allowlist.support import SECRET, FakeSpawner
 from tests.edge.wires import Wire
+from tests.support.proves import proves
 
 NOW = 1_790_000_000.0
 
@@ -80,6 +81,7 @@ class HelperCase(SynchronousTestCase):
 
 
 class AnswerTests(HelperCase):
+    @proves("allowlist: POST /allow")
     def test_a_new_address_is_added_and_a_known_one_refreshed(self) -> None:
         body = {"ip": "203.0.113.7", "added": True, "ttlSeconds": 600}
         self.assertEqual(self.ask(), (200, body))
@@ -87,6 +89,7 @@ class AnswerTests(HelperCase):
         mapped = b'{"ip":"::ffff:203.0.113.7","more":1}'
         self.assertEqual(self.ask(body=mapped), (200, {**body, "added": False}))
 
+    @proves("allowlist: POST /allow")
     def test_an_address_that_is_none_of_a_player_is_400_with_the_reason(self) -> None:
         for text, reason in (
             ('{"ip":null}', "not_a_string"),
@@ -98,6 +101,7 @@ class AnswerTests(HelperCase):
             said = self.ask(body=text.encode())
             self.assertEqual(said, (400, {"error": "invalid_ip", "reason": reason}))
 
+    @proves("allowlist: POST /allow", "limit: Allowlist: TTL, entries, body, ports")
     def test_beyond_the_maximum_is_503_and_a_refresh_still_works(self) -> None:
         self.helper = self.make(most=1)
         self.ask()
@@ -106,16 +110,19 @@ class AnswerTests(HelperCase):
         self.assertEqual(self.ask()[0], 200)
         self.assertEqual(self.events()[-1]["event"], "full")
 
+    @proves("allowlist: 400 bad_request non-JSON body")
     def test_what_is_not_a_json_object_is_400(self) -> None:
         for body in (b"", b"x", b"[]", b'"a"', b"{", b"NaN", b"[" * 1000, b'{"ip":"\xff"}'):
             self.assertEqual(self.ask(body=body), (400, {"error": "bad_request"}))
 
+    @proves("allowlist: 413 larger body", "limit: Allowlist: TTL, entries, body, ports")
     def test_a_body_over_1024_bytes_is_413(self) -> None:
         fits = b'{"ip":"203.0.113.7"' + b" " * (1024 - 20) + b"}"
         self.assertEqual(len(fits), 1024)
         self.assertEqual(self.ask(body=fits)[0], 200)
         self.assertEqual(self.ask(body=fits + b" "), (413, {"error": "body_too_large"}))
 
+    @proves("allowlist: 405 wrong method")
     def test_a_wrong_method_is_405_with_allow(self) -> None:
         for method, path, allow in (
             ("GET", "/allow", "POST"),
@@ -126,6 +133,7 @@ class AnswerTests(HelperCase):
             self.assertEqual(said, (405, {"error": "method_not_allowed"}))
             self.assertEqual(self.said.headers["Allow"], allow)
 
+    @proves("allowlist: 401 missing or wrong secret", "credentials: Allowlist helper")
     def test_a_missing_or_wrong_secret_is_401_and_logged_once_a_minute(self) -> None:
         for secret in (None, "", "x" * 40, SECRET + "x", SECRET[:-1], "é"):
             said = self.ask(secret=secret)
@@ -134,16 +142,19 @@ class AnswerTests(HelperCase):
         self.ask(secret=None)
         self.assertEqual([one["event"] for one in self.events()], ["unauthorized"] * 2)
 
+    @proves("allowlist: 404 other path")
     def test_another_path_is_404(self) -> None:
         for path in ("/", "/allow/", "/ALLOW", "/status/x", "/metrics"):
             self.assertEqual(self.ask("GET", path, b""), (404, {"error": "not_found"}))
 
+    @proves("allowlist: 403 caller not on loopback", "credentials: Allowlist helper")
     def test_a_caller_not_on_loopback_is_403_before_everything_else(self) -> None:
         for peer in ("203.0.113.7", "10.0.0.1", "2001:db8::1", ""):
             self.assertEqual(self.ask(peer=peer, secret=None), (403, {"error": "forbidden"}))
             self.assertEqual(self.ask("GET", "/x", b"", peer=peer)[0], 403)
         self.assertEqual(self.ask(peer="::1")[0], 200)
 
+    @proves("credentials: Allowlist helper")
     def test_the_order_is_path_then_secret_then_method_then_size_then_json(self) -> None:
         large = b"x" * 2000
         self.assertEqual(self.ask("PUT", "/x", large, secret=None)[0], 404)
@@ -152,11 +163,13 @@ class AnswerTests(HelperCase):
         self.assertEqual(self.ask("POST", "/allow", large)[0], 413)
         self.assertEqual(self.ask("POST", "/allow", b"x")[0], 400)
 
+    @proves("allowlist: 400 bad_request non-JSON body")
     @given(st.binary(max_size=1024))
     @settings(max_examples=100, deadline=None)
     def test_no_body_breaks_it(self, body: bytes) -> None:
         self.assertIn(self.ask(body=body)[0], (200, 400))
 
+    @proves("allowlist: 413 larger body")
     def test_over_the_wire_a_chunked_body_is_cut_at_the_limit(self) -> None:
         factory = FrontFactory(self.desk, self.reactor)
         channel = factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 1))
@@ -179,6 +192,7 @@ class AnswerTests(HelperCase):
 
 
 class StatusTests(HelperCase):
+    @proves("thing: Allowlist entry", "allowlist: GET /status")
     def test_status_shows_everything_with_its_type(self) -> None:
         self.helper.start()
         self.assertIsNone(self.ask("GET", "/status", b"")[1]["lastApply"])
@@ -205,6 +219,7 @@ class StatusTests(HelperCase):
             },
         )
 
+    @proves("allowlist: GET /status")
     def test_a_failed_run_shows_its_error(self) -> None:
         self.helper.start()
         self.reactor.spawned[-1].end(1, err="no table")
@@ -213,6 +228,7 @@ class StatusTests(HelperCase):
         self.assertIn("no table", last["error"])
         self.assertEqual(self.events()[-1]["event"], "rule_failed")
 
+    @proves("allowlist: GET /status")
     def test_head_is_answered_like_get(self) -> None:
         self.assertEqual(self.ask("HEAD", "/status", b"")[0], 200)
 
@@ -223,6 +239,11 @@ class LifeTests(HelperCase):
             if process.pid is not None:
                 process.end()
 
+    @proves(
+        "event: ports open for an address for 10 minutes",
+        "limit: Allowlist: TTL, entries, body, ports",
+        "allowlist: applying",
+    )
     def test_an_entry_ends_a_ttl_after_its_last_report_and_the_rule_follows(self) -> None:
         self.helper.start()
         self.finish()
@@ -241,6 +262,7 @@ class LifeTests(HelperCase):
             words, ["start", "rule_applied", "added", "rule_applied", "expired", "rule_applied"]
         )
 
+    @proves("event: ports open for an address for 10 minutes")
     def test_a_rule_that_a_reload_flushed_is_there_again_within_seconds(self) -> None:
         self.helper.start()
         self.finish()
@@ -261,12 +283,14 @@ class LifeTests(HelperCase):
         words = [one["event"] for one in self.events()]
         self.assertEqual(words[-2:], ["rule_lost", "rule_applied"])
 
+    @proves("allowlist: applying")
     def test_a_start_without_state_shuts_the_ports_at_once(self) -> None:
         self.helper.start()
         [process] = self.reactor.spawned
         self.assertIn("drop", process.script)
         self.assertNotIn("elements", process.script)
 
+    @proves("allowlist: applying")
     def test_open_addresses_survive_a_restart(self) -> None:
         self.helper.start()
         self.finish()
@@ -276,6 +300,7 @@ class LifeTests(HelperCase):
         self.assertIn("203.0.113.7", self.reactor.spawned[-1].script)
         self.assertEqual(self.events()[-1]["restored"], 1)
 
+    @proves("allowlist: applying")
     def test_a_stop_waits_for_the_run_then_shuts_the_ports_and_saves(self) -> None:
         self.helper.start()
         self.finish()
@@ -295,6 +320,7 @@ class LifeTests(HelperCase):
         self.assertEqual(saved["entries"][0]["ip"], "203.0.113.7")
         self.assertEqual(self.reactor.getDelayedCalls(), [])
 
+    @proves("allowlist: applying")
     def test_a_refresh_is_saved_within_half_a_minute(self) -> None:
         self.helper.start()
         self.ask()
@@ -304,6 +330,7 @@ class LifeTests(HelperCase):
         [entry] = StateFile(self.folder / "state.json").load()
         self.assertEqual(entry.expires_at, NOW + 610)
 
+    @proves("allowlist: applying", "allowlist: audit log and dry run")
     def test_what_we_keep_is_readable_by_us_alone_and_holds_no_secret(self) -> None:
         self.helper.start()
         self.ask()
@@ -313,6 +340,7 @@ class LifeTests(HelperCase):
             self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
             self.assertNotIn(SECRET, path.read_text())
 
+    @proves("allowlist: applying", "allowlist: audit log and dry run")
     def test_refused_input_is_logged_short_and_without_control_characters(self) -> None:
         self.ask(body=json.dumps({"ip": "a\x1b[31m\n" + "b" * 200}).encode())
         [event] = self.events()
@@ -324,6 +352,7 @@ class LifeTests(HelperCase):
 class DryRunTests(HelperCase):
     dry = True
 
+    @proves("allowlist: audit log and dry run")
     def test_a_dry_run_does_all_but_call_the_firewall(self) -> None:
         self.helper.start()
         self.reactor.advance(5)

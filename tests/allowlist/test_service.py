@@ -17,12 +17,14 @@ from svcserver.allowlist.scripts import Ports
 from svcserver.allowlist.settings import Settings
 from svcserver.kernel.settings import BadSetting, load, variables
 from tests.allowlist.support import SECRET
+from tests.support.proves import proves
 from tests.support.starting import start
 
 
 class SettingsTests(SynchronousTestCase):
     good = {"ALLOWLIST_DRY_RUN": "1", "ALLOWLIST_SECRET": SECRET}  # noqa: RUF012
 
+    @proves("limit: Allowlist: TTL, entries, body, ports", "settings of the allowlist helper")
     def test_the_defaults(self) -> None:
         found, warnings = load(Settings, self.good)
         self.assertEqual(warnings, [])
@@ -40,6 +42,7 @@ class SettingsTests(SynchronousTestCase):
         again = load(Settings, {**blank, **self.good})[0]
         self.assertEqual(evolve(again, secret=found.secret), found)
 
+    @proves("limit: Allowlist: TTL, entries, body, ports")
     def test_the_bounds_themselves_are_good(self) -> None:
         for name, values in {
             "ALLOWLIST_BIND": ["127.0.0.1", "::1"],
@@ -53,6 +56,7 @@ class SettingsTests(SynchronousTestCase):
             for value in values:
                 self.assertEqual(load(Settings, {**self.good, name: value})[1], [])
 
+    @proves("settings of the allowlist helper")
     def test_every_bad_value_stops_the_start_and_is_named(self) -> None:
         for name, values in {
             "ALLOWLIST_DRY_RUN": ["", "2", "yes", "true"],
@@ -76,6 +80,7 @@ class SettingsTests(SynchronousTestCase):
                     load(Settings, {**self.good, name: value})
                 self.assertIn(name, str(caught.exception))
 
+    @proves("settings of the allowlist helper")
     def test_an_unknown_log_level_is_info(self) -> None:
         self.assertEqual(load(Settings, {**self.good, "LOG_LEVEL": "loud"})[0].log_level, "info")
         self.assertEqual(load(Settings, {**self.good, "LOG_LEVEL": "WARN"})[0].log_level, "warn")
@@ -96,6 +101,10 @@ class ServiceTests(SynchronousTestCase):
         options.settings, options.warnings = load(Settings, {**self.environ, **more})
         return options
 
+    @proves(
+        "allowlist: listens on loopback, needs administrator rights",
+        "settings of the allowlist helper",
+    )
     def test_it_listens_on_loopback_and_stops_cleanly(self) -> None:
         reactor = MemoryReactorClock()
         house = service.makeService(self.options(), reactor)
@@ -117,6 +126,10 @@ class ServiceTests(SynchronousTestCase):
         self.assertIn("svc_allowlist_last_run_failed 0.0", text)
         self.successResultOf(house.stopService())
 
+    @proves(
+        "allowlist: listens on loopback, needs administrator rights",
+        "settings of the allowlist helper",
+    )
     def test_no_rights_without_dry_run_end_the_start_naming_the_switch(self) -> None:
         self.patch(service.firewalls, "may_change_firewall", lambda: False)
         self.patch(service.firewalls, "find", lambda name: f"/usr/sbin/{name}")
@@ -124,6 +137,7 @@ class ServiceTests(SynchronousTestCase):
             service.makeService(self.options(ALLOWLIST_DRY_RUN="0"), MemoryReactorClock())
         self.assertIn("ALLOWLIST_DRY_RUN", str(caught.exception))
 
+    @proves("settings of the allowlist helper")
     def test_an_audit_log_that_cannot_be_written_ends_the_start(self) -> None:
         for name in ("ALLOWLIST_AUDIT_LOG", "ALLOWLIST_STATE_FILE"):
             with self.assertRaises(SystemExit) as caught:
@@ -131,6 +145,7 @@ class ServiceTests(SynchronousTestCase):
                 service.makeService(options, MemoryReactorClock())
             self.assertIn(name, str(caught.exception))
 
+    @proves("settings of the allowlist helper")
     def test_a_missing_variable_is_one_line(self) -> None:
         path = self.folder / "allowlist.env"
         path.write_text("ALLOWLIST_PORT=61005\n")

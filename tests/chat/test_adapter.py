@@ -21,6 +21,7 @@ from svcserver.chat.settings import Settings
 from svcserver.kernel.secrets import Secret
 from tests.chat.sockets import masked, split, upgrade
 from tests.chat.town import Town
+from tests.support.proves import proves
 
 OPEN = f'<open xmlns="{stanza.FRAMING}" to="h:1" version="1.0"/>'.encode()
 
@@ -64,6 +65,7 @@ class AdapterTests(SynchronousTestCase):
         connection.transport.clear()
         return split(data.partition(b"\r\n\r\n")[2] if data.startswith(b"HTTP") else data)[0]
 
+    @proves("chat: WebSocket: target //, protocol xmpp, one stanza per message")
     def test_an_upgrade_echoes_the_subprotocol_and_turns_nagle_off(self) -> None:
         one = self.connect()
         head = one.transport.value()
@@ -78,6 +80,7 @@ class AdapterTests(SynchronousTestCase):
         self.assertIn(b" 101 ", one.transport.value())
         self.assertNotIn(b"Protocol: xmpp", one.transport.value())
 
+    @proves("chat: WebSocket: target //, protocol xmpp, one stanza per message")
     def test_plain_http_is_404_and_nothing_of_the_request_is_quoted(self) -> None:
         for request in (
             b"GET / HTTP/1.1\r\nHost: h\r\n\r\n",
@@ -96,6 +99,7 @@ class AdapterTests(SynchronousTestCase):
             self.assertTrue(said.startswith(b"HTTP/1.1 400 Bad Request\r\n"), said)
             self.assertNotIn(b"me", said)
 
+    @proves("limit: Chat")
     def test_the_time_to_log_in_counts_from_the_first_byte_on(self) -> None:
         one = self.connect(request=upgrade("")[:-2])
         self.clock.advance(9)
@@ -121,6 +125,7 @@ class AdapterTests(SynchronousTestCase):
             self.clock.advance(1)
         self.assertTrue(one.transport.disconnecting)
 
+    @proves("chat: WebSocket: target //, protocol xmpp, one stanza per message")
     def test_one_message_is_one_stanza_text_or_binary_or_in_pieces(self) -> None:
         one = self.connect()
         one.transport.clear()
@@ -174,6 +179,7 @@ class AdapterTests(SynchronousTestCase):
             self.assertIn(b" 101 ", self.connect(good).transport.value())
         self.assertIn(b" 503 ", self.connect(good).transport.value())
 
+    @proves("chat: 256 KiB backlog", "limit: Chat")
     def test_a_reader_with_256_kib_waiting_gets_nothing_more_and_is_cut(self) -> None:
         one = self.connect()
         one.transport.clear()
@@ -229,6 +235,7 @@ class AdapterTests(SynchronousTestCase):
         one.dataReceived(masked(b"hi", 9))
         self.assertEqual(self.said(one), [(10, b"hi")])
 
+    @proves("chat: close")
     def test_close_is_said_then_the_frame_with_1000_then_the_cut(self) -> None:
         one = self.connect()
         one.transport.clear()

@@ -9,9 +9,11 @@ from svcserver.chat.settings import Settings
 from svcserver.kernel.signals import GuildChanged, PartyChanged, Renamed
 from tests.chat.stanzas import TownTests, message, not_acceptable, occupant, refusal
 from tests.chat.town import DOMAIN, Town, account, resource
+from tests.support.proves import proves
 
 
 class JoinTests(TownTests):
+    @proves("chat: presence to a room (join)")
     def test_the_joiner_sees_the_others_then_the_others_the_joiner_then_itself_last(self) -> None:
         one, two, three = (self.town.bound(n) for n in (1, 2, 3))
         self.assertEqual(one.join("City-1"), [occupant(one, one, codes="110")])
@@ -22,6 +24,7 @@ class JoinTests(TownTests):
             [occupant(one, three), occupant(two, three), occupant(three, three, codes="110")],
         )
 
+    @proves("chat: presence to a room (join)")
     def test_an_older_connection_of_the_account_leaves_first_and_is_told_nothing(self) -> None:
         old, new, other = self.town.bound(1), self.town.bound(1, "new"), self.town.bound(2)
         old.join("City-1")
@@ -49,6 +52,7 @@ class JoinTests(TownTests):
         self.assertEqual(said[0], occupant(one, one, codes="110", gone=True))
         self.assertIn("Pl%61yer1:", said[1])
 
+    @proves("chat: Rooms")
     def test_the_alias_is_another_room_and_the_host_is_echoed_as_sent(self) -> None:
         one, two = self.town.bound(1), self.town.bound(2)
         one.join("City-1", host=f"conference.{DOMAIN}")
@@ -68,6 +72,7 @@ class JoinTests(TownTests):
         self.assertIn('from="City-1@muc.127.0.0.1:61010/', said[0])
         self.assertEqual(one.heard()[-1], message(far, "hi"))
 
+    @proves("chat: Join refusal: not-allowed")
     def test_names_the_client_never_builds_and_other_domains_are_not_allowed(self) -> None:
         one = self.town.bound(1)
         self.assertEqual(
@@ -80,18 +85,21 @@ class JoinTests(TownTests):
         ):
             self.assertIn("<not-allowed ", one.join(room, host=host)[0])
 
+    @proves("chat: Join refusal: not-member", "chat: Rooms")
     def test_a_party_room_is_for_its_members(self) -> None:
         one = self.town.bound(1)
         self.assertIn("<forbidden ", one.join("Party-7")[0])
         self.town.game.parties[account(1)] = "7"
         self.assertIn('code="110"', one.join("Party-7")[-1])
 
+    @proves("chat: Join refusal: not-member", "chat: Rooms")
     def test_a_guild_room_is_for_its_members_and_knows_new_ones_at_once(self) -> None:
         one = self.town.bound(1)
         self.assertIn("<forbidden ", one.join("Guild-g")[0])
         self.town.game.people[account(1)] = evolve(self.town.game.people[account(1)], guild="g")
         self.assertIn('code="110"', one.join("Guild-g")[-1])
 
+    @proves("state: Chat connection")
     def test_leaving_a_party_or_guild_removes_with_307(self) -> None:
         one, two = self.town.bound(1), self.town.bound(2)
         for who in (one, two):
@@ -121,6 +129,7 @@ class JoinTests(TownTests):
         self.town.pass_time(62)
         self.assertTrue(any('code="307"' in said for said in one.heard()))
 
+    @proves("state: Chat connection")
     def test_who_is_active_elsewhere_is_swept_too(self) -> None:
         one = self.town.bound(1)
         self.town.game.parties[account(1)] = "7"
@@ -147,6 +156,7 @@ class JoinTests(TownTests):
         room = f"Guild-g@muc.{DOMAIN}"
         self.assertEqual(two.heard(), [occupant(two, two, room=room, codes="110 307", gone=True)])
 
+    @proves("chat: Rooms")
     def test_former_members_are_evicted_before_a_line_is_said(self) -> None:
         one, two = self.town.bound(1), self.town.bound(2)
         for who in (one, two):
@@ -182,6 +192,7 @@ class JoinTests(TownTests):
         self.assertIn("<not-acceptable ", said[0])
         self.assertIn('code="307"', said[1])
 
+    @proves("chat: Join refusal: nickname")
     def test_each_nickname_fault_is_forbidden(self) -> None:
         one = self.town.bound(1)
         for nick in (
@@ -203,6 +214,7 @@ class JoinTests(TownTests):
             said = refusal(one, one.nick, "forbidden", "auth", f"{room}@muc.{DOMAIN}")
             self.assertEqual(one.join(room), [said])
 
+    @proves("chat: CHAT_NICK_CHECK=log", "chat: Join refusal: conflict")
     def test_with_nick_check_log_they_only_are_logged_and_a_taken_one_is_a_conflict(self) -> None:
         self.town = Town(Settings(nick_check="log"))
         one, two = self.town.bound(1), self.town.bound(2)
@@ -220,6 +232,7 @@ class JoinTests(TownTests):
         said = one.join("City-1", f"New:{account(1)}:{resource(1)}")[-1]
         self.assertTrue("New:" in said and 'code="110"' in said, said)
 
+    @proves("chat: Join refusal: limit")
     def test_too_many_joins_rooms_or_occupants_are_a_limit(self) -> None:
         one = self.town.bound(1)
         said = [one.join(f"City-{n}")[0] for n in range(31)]
@@ -234,6 +247,7 @@ class JoinTests(TownTests):
         self.assertIn("<service-unavailable ", four.join("City-1")[0])
         self.assertIn("<service-unavailable ", four.join("City-2")[0])
 
+    @proves("chat: Join refusal: limit")
     def test_a_thousand_rooms_of_256_and_a_full_one_takes_its_own_again(self) -> None:
         rooms = self.town.hall.rooms
         self.assertEqual((rooms.max_rooms, rooms.max_occupants), (1_000, 256))
@@ -264,12 +278,14 @@ class JoinTests(TownTests):
             self.assertIn('code="110"', said[-1])
         self.assertEqual(one.send(plain.format(f"City-1@{DOMAIN}", one.nick)), [])
 
+    @proves("chat: Join refusal: not-allowed")
     def test_an_address_that_is_no_room_is_refused_as_it_was_sent(self) -> None:
         one = self.town.bound(1)
         for to in (f"muc.{DOMAIN}", f"@muc.{DOMAIN}", f"a@b@muc.{DOMAIN}"):
             said = one.send(f'<presence to="{to}/n"/>')
             self.assertEqual(said, [refusal(one, "n", "not-allowed", "cancel", to)])
 
+    @proves("chat: presence type=unavailable to a room (leave)")
     def test_leaving_tells_the_others_and_the_leaver(self) -> None:
         one, two = self.town.bound(1), self.town.bound(2)
         one.join("City-1")
@@ -279,6 +295,7 @@ class JoinTests(TownTests):
         self.assertEqual(one.heard(), [occupant(two, one, gone=True)])
         self.assertEqual(two.leave("City-1"), [])
 
+    @proves("chat: presence type=unavailable or connection ends")
     def test_a_lost_connection_and_a_broadcast_unavailable_leave_every_room(self) -> None:
         one, two, three = (self.town.bound(n) for n in (1, 2, 3))
         for who in (one, two, three):

@@ -13,6 +13,7 @@ from svcserver.chat.trace import outline
 from svcserver.kernel.counters import Counted
 from svcserver.kernel.signals import Blocked
 from tests.chat.town import DOMAIN, Client, Town, account, resource
+from tests.support.proves import proves
 
 
 class LogTests(SynchronousTestCase):
@@ -156,6 +157,7 @@ class LogTests(SynchronousTestCase):
         self.lines.clear()
         return line.partition("reason=")[2]
 
+    @proves("chat: Refused login")
     def test_login_refusals_have_their_reason(self) -> None:
         for token, reason in (
             ("expired", f"expired uid={account(1)}"),
@@ -170,6 +172,7 @@ class LogTests(SynchronousTestCase):
         client = Town().connect(1)
         self.assertEqual(self.refused(client, f"token {account(999)}", account(999)), stranger)
 
+    @proves("chat: Refused login")
     def test_those_held_back_are_throttled_and_a_silent_game_is_unavailable(self) -> None:
         town, address = Town(), "203.0.113.9"
         for _ in range(10):

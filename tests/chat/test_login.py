@@ -13,6 +13,7 @@ from svcserver.chat.settings import Settings
 from svcserver.kernel.counters import Counted
 from svcserver.kernel.signals import Blocked, SessionsEnded
 from tests.chat.town import DOMAIN, Client, Town, account, resource
+from tests.support.proves import proves
 
 FAILURE = '<failure xmlns="urn:ietf:params:xml:ns:xmpp-sasl"><{}/></failure>'
 LEGACY = '<iq type="set" id="z"><query xmlns="jabber:iq:auth"><username>a</username></query></iq>'
@@ -22,6 +23,7 @@ class SequenceTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.town = Town()
 
+    @proves("chat: Login")
     def test_open_offers_plain_and_keeps_the_domain_byte_for_byte(self) -> None:
         opened, features = self.town.connect(1).open("Host-1.Example:61000")
         found = stanza.parse(opened)
@@ -36,10 +38,12 @@ class SequenceTests(SynchronousTestCase):
             "</mechanisms></stream:features>",
         )
 
+    @proves("chat: Login")
     def test_without_a_usable_domain_the_configured_one_applies(self) -> None:
         for to in ("", "a b", "a/b"):
             self.assertIn('from="svc.local"', self.town.connect(1).open(to)[0])
 
+    @proves("state: Chat connection", "chat: Login", "credentials: chat")
     def test_a_login_ends_with_the_bound_address(self) -> None:
         client = self.town.connect(1)
         client.open()
@@ -62,6 +66,7 @@ class SequenceTests(SynchronousTestCase):
             ['<iq xmlns="jabber:client" type="result" id="y"/>'],
         )
 
+    @proves("chat: Login")
     def test_an_empty_resource_gets_one_and_a_bad_one_is_refused(self) -> None:
         for bad in ("x" * 257, "a\nb"):
             client = self.logged_in(1)
@@ -95,6 +100,7 @@ class RefusalTests(SynchronousTestCase):
         client.open()
         return client
 
+    @proves("chat: Refused login", "credentials: chat")
     def test_bad_proofs_are_not_authorized_and_keep_the_socket_for_the_legacy_try(self) -> None:
         auth = f'<auth xmlns="{stanza.SASL}" mechanism="PLAIN">'
         zeros = base64.b64encode(b"\0" * 9_000).decode()  # 12,000 characters
@@ -128,6 +134,7 @@ class RefusalTests(SynchronousTestCase):
         said = client.send(f'<auth xmlns="{stanza.SASL}" mechanism="X-OAUTH2">AA==</auth>')
         self.assertEqual(said, [FAILURE.format("invalid-mechanism")])
 
+    @proves("chat: Refused login", "limit: Chat")
     def test_a_second_auth_or_a_fifth_frame_is_cut_without_answer(self) -> None:
         client = self.opened()
         client.auth("bad")
@@ -151,6 +158,7 @@ class RefusalTests(SynchronousTestCase):
         self.assertEqual(client.send("<!DOCTYPE a><a/>"), [stanza.RESTRICTED_XML])
         self.assertEqual(client.wire.ended, [None])
 
+    @proves("chat: Refused login")
     def test_ten_failures_throttle_what_fails_again_for_ten_minutes(self) -> None:
         for _ in range(10):
             self.assertEqual(self.opened().auth("bad"), [FAILURE.format("not-authorized")])
@@ -164,6 +172,7 @@ class RefusalTests(SynchronousTestCase):
         self.town.clock.advance(601)
         self.assertEqual(self.opened().auth("bad"), [FAILURE.format("not-authorized")])
 
+    @proves("chat: Refused login")
     def test_no_number_of_failures_keeps_a_valid_token_out(self) -> None:
         for number in range(40):
             for address in (f"2001:db8:0:{number}::1", "203.0.113.9", ""):
@@ -176,6 +185,7 @@ class RefusalTests(SynchronousTestCase):
             client.bind()
             client.send(stanza.CLOSE)
 
+    @proves("chat: Refused login")
     def test_failures_are_counted_per_forwarded_address_but_never_for_direct_callers(self) -> None:
         for number in range(1, 11):
             self.opened(number, "203.0.113.9").auth("bad")
@@ -243,6 +253,7 @@ class RefusalTests(SynchronousTestCase):
         self.town.game.answer()
         self.assertEqual((len(self.town.hall), len(self.town.hall.people)), (0, 0))
 
+    @proves("state: Chat connection", "limit: Chat")
     def test_login_within_15_seconds_and_bind_within_10_more(self) -> None:
         silent, lazy = self.opened(), self.opened(2)
         self.town.pass_time(14)

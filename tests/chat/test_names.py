@@ -14,6 +14,7 @@ from svcserver.chat.names import (
     room_of,
     split_address,
 )
+from tests.support.proves import proves
 
 ME = "UID-00000000-0000-4000-8000-000000000001"
 OTHER = "UID-00000000-0000-4000-8000-000000000002"
@@ -36,14 +37,17 @@ class NicknameTests(SynchronousTestCase):
     def test_the_stand_in_name_is_allowed(self) -> None:
         self.assertIsNone(fault(f"InvalidMCPUser:{ME}:{RESOURCE}"))
 
+    @proves("chat: Join refusal: nickname")
     def test_another_account_is_nick_account(self) -> None:
         for nick in ("Alpha", f"Alpha:{OTHER}:{RESOURCE}", f"{OTHER}:{ME}:{RESOURCE}"):
             self.assertEqual(fault(nick), "nick-account")
 
+    @proves("chat: Join refusal: nickname")
     def test_another_resource_is_nick_resource(self) -> None:
         for end in ("", ":", f":{RESOURCE}x", f":{RESOURCE[:-1]}"):
             self.assertEqual(fault(f"Alpha:{ME}{end}"), "nick-resource")
 
+    @proves("chat: Join refusal: nickname")
     def test_other_characters_are_nick_format(self) -> None:
         for name in ("x" * 1023, "Al pha", "é", "Al%4", "%ff", "a/b", "<a>", "Al@x", "%ZZ"):
             self.assertEqual(fault(f"{name}:{ME}:{RESOURCE}"), "nick-format")
@@ -57,6 +61,7 @@ class NicknameTests(SynchronousTestCase):
     def test_no_nickname_at_all_is_nick_format(self) -> None:
         self.assertEqual(fault(""), "nick-format")
 
+    @proves("chat: Join refusal: nickname")
     def test_another_name_is_nick_name(self) -> None:
         for name in ("alpha", "Beta", "", "Alpha%20"):
             self.assertEqual(fault(f"{name}:{ME}:{RESOURCE}"), "nick-name")
@@ -71,6 +76,7 @@ class NicknameTests(SynchronousTestCase):
 
 
 class RoomTests(SynchronousTestCase):
+    @proves("chat: Rooms")
     def test_the_five_kinds_on_both_hosts(self) -> None:
         for local, kind, room_id in (
             ("City-1", "City", "1"),

@@ -11,6 +11,7 @@ from svcserver.chat.ports import About
 from svcserver.chat.settings import Settings
 from svcserver.kernel.signals import Blocked, FriendAccepted, Unfriended
 from tests.chat.town import Client, Town, account
+from tests.support.proves import proves
 
 AWAY = "<presence><show>away</show><status>off &amp; on</status></presence>"
 
@@ -30,6 +31,7 @@ class PresenceTests(SynchronousTestCase):
         self.town.game.befriend(account(1), account(2))
         self.one, self.two, self.stranger = (self.town.bound(n) for n in (1, 2, 3))
 
+    @proves("chat: broadcast presence")
     def test_friends_that_announced_themselves_hear_show_and_status(self) -> None:
         self.stranger.send("<presence/>")
         self.assertEqual(self.one.send(AWAY), [])
@@ -47,6 +49,7 @@ class PresenceTests(SynchronousTestCase):
         self.one.send(f"<presence><show>x</show><status>{'x' * 4097}</status></presence>")
         self.assertEqual(self.two.heard(), [seen(self.one, self.two, "")])
 
+    @proves("chat: presence type=unavailable or connection ends")
     def test_unavailable_then_the_other_session_of_the_account(self) -> None:
         other = self.town.bound(1, "other")
         for who in (self.two, self.one, other):
@@ -58,6 +61,7 @@ class PresenceTests(SynchronousTestCase):
         other.session.lost()
         self.assertEqual(self.two.heard(), [gone(other, self.two)])
 
+    @proves("chat: broadcast presence")
     def test_sessions_of_one_account_never_hear_each_other(self) -> None:
         other = self.town.bound(1, "other")
         self.one.heard()
@@ -72,6 +76,7 @@ class PresenceTests(SynchronousTestCase):
         self.town.pass_time(3)
         self.assertEqual(self.two.heard(), [seen(self.one, self.two, "<status>9</status>")])
 
+    @proves("chat: presence type=unavailable or connection ends")
     def test_who_went_before_a_change_was_sent_stays_gone(self) -> None:
         self.two.send("<presence/>")
         for _ in range(6):
@@ -81,6 +86,7 @@ class PresenceTests(SynchronousTestCase):
         self.town.pass_time(5)
         self.assertEqual(self.two.heard(), [])
 
+    @proves("chat: broadcast presence")
     def test_blocked_friends_hear_nothing(self) -> None:
         self.two.send("<presence/>")
         self.town.game.block(account(2), account(1))
@@ -88,6 +94,7 @@ class PresenceTests(SynchronousTestCase):
         self.one.send("<presence/>")
         self.assertEqual((self.one.heard(), self.two.heard()), ([], []))
 
+    @proves("event 4: chat pushes only with CHAT_PRESENCE=1", "event: Chat pushes")
     def test_an_accepted_request_is_pushed_to_both_and_shows_them_to_each_other(self) -> None:
         for who in (self.one, self.stranger):
             who.send("<presence/>")
@@ -109,6 +116,7 @@ class PresenceTests(SynchronousTestCase):
         self.assertIn('"direction":"INBOUND"', push)
         self.assertEqual(presence, seen(self.one, self.stranger, ""))
 
+    @proves("event: Chat pushes")
     def test_who_befriend_again_after_a_lifted_block_see_each_other(self) -> None:
         for who in (self.one, self.two, self.one):
             who.send("<presence/>")
@@ -122,6 +130,7 @@ class PresenceTests(SynchronousTestCase):
         self.one.send(AWAY)
         self.assertIn("<show>away</show>", self.two.heard()[0])
 
+    @proves("event: Chat pushes")
     def test_what_is_read_before_its_news_is_told_once(self) -> None:
         for news in (
             Unfriended(account(1), account(2)),
@@ -149,6 +158,7 @@ class PresenceTests(SynchronousTestCase):
                 self.assertEqual(pair[reader].heard(), [])
                 self.assertEqual(pair[1 - reader].heard(), [gone(pair[reader], pair[1 - reader])])
 
+    @proves("event: Chat pushes")
     def test_an_unfriending_or_a_block_sends_each_the_others_unavailable_once(self) -> None:
         for news in (Unfriended(account(1), account(2)), Blocked(account(2), account(1))):
             self.setUp()
@@ -163,6 +173,7 @@ class PresenceTests(SynchronousTestCase):
             self.assertEqual(self.one.heard(), [gone(self.two, self.one)])
             self.assertEqual(self.two.heard(), [gone(self.one, self.two)])
 
+    @proves("chat: broadcast presence")
     def test_the_news_of_a_friendship_counts_before_it_is_read(self) -> None:
         for who in (self.one, self.stranger):
             who.send("<presence/>")
@@ -197,6 +208,7 @@ class PresenceTests(SynchronousTestCase):
         self.town.hall.shut()
         self.assertEqual(len(self.one.heard()), 1)
 
+    @proves("event 4: chat pushes only with CHAT_PRESENCE=1", "chat: broadcast presence")
     def test_without_the_switch_presence_is_dropped(self) -> None:
         self.town = Town()
         self.town.game.befriend(account(1), account(2))

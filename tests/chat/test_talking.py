@@ -6,9 +6,11 @@ from svcserver.chat import stanza
 from svcserver.kernel.signals import Blocked
 from tests.chat.stanzas import CITY, TownTests, message, not_acceptable, occupant
 from tests.chat.town import DOMAIN, Town, account
+from tests.support.proves import proves
 
 
 class MessageTests(TownTests):
+    @proves("chat: message type=groupchat")
     def test_a_line_reaches_every_occupant_the_sender_too_with_its_id(self) -> None:
         one, two = self.town.bound(1), self.town.bound(2)
         one.join("City-1")
@@ -26,6 +28,7 @@ class MessageTests(TownTests):
         )
         self.assertEqual(said, [message(one, "xz")])
 
+    @proves("chat: message type=groupchat")
     def test_who_blocked_the_sender_does_not_hear_it(self) -> None:
         one, two = self.town.bound(1), self.town.bound(2)
         one.join("City-1")
@@ -53,6 +56,7 @@ class MessageTests(TownTests):
         self.assertEqual(one.whisper(two.account + "@x", "hi"), [])
         self.assertEqual(len(two.heard()), 1)
 
+    @proves("chat: Undeliverable room message")
     def test_not_in_the_room_empty_or_long_is_not_acceptable(self) -> None:
         one = self.town.bound(1)
         self.assertEqual(one.say("City-1", "x"), [not_acceptable(one)])
@@ -64,6 +68,7 @@ class MessageTests(TownTests):
             one.send(f'<message type="groupchat" to="{CITY}" id="m1"/>'), [not_acceptable(one)]
         )
 
+    @proves("chat: Undeliverable room message")
     def test_over_the_message_rate_each_gets_its_error_and_nobody_is_cut(self) -> None:
         one = self.town.bound(1)
         one.join("City-1")
@@ -85,6 +90,7 @@ class MessageTests(TownTests):
         one.join("City-1")
         self.assertNotIn(" id=", one.say("City-1", "x", "i" * 129)[0])
 
+    @proves("chat: message type=chat (whisper)")
     def test_a_whisper_reaches_that_session_or_all(self) -> None:
         one = self.town.bound(1)
         twos = [self.town.bound(2, "a"), self.town.bound(2, "b")]
@@ -100,6 +106,7 @@ class MessageTests(TownTests):
             self.assertEqual(one.whisper(to, "hi"), [])
             self.assertEqual([len(two.heard()) for two in twos], [1, 1])
 
+    @proves("chat: message type=chat (whisper)")
     def test_whispers_that_cannot_be_delivered_vanish_silently(self) -> None:
         one, two = self.town.bound(1), self.town.bound(2)
         self.assertEqual(one.whisper(f"{account(9)}@{DOMAIN}", "x"), [])
@@ -120,6 +127,7 @@ class MessageTests(TownTests):
 
 
 class IqAndEndTests(TownTests):
+    @proves("chat: iq")
     def test_any_get_or_set_gets_an_empty_result(self) -> None:
         one = self.town.bound(1)
         for inner in ("", '<ping xmlns="urn:xmpp:ping"/>', '<query xmlns="jabber:iq:roster"/>'):
@@ -132,11 +140,13 @@ class IqAndEndTests(TownTests):
         for odd in ('type="result" id="1"', 'type="error" id="1"', f'type="get" id="{"x" * 129}"'):
             self.assertEqual(one.send(f"<iq {odd}/>"), [])
 
+    @proves("chat: close")
     def test_close_is_answered_and_ends(self) -> None:
         one = self.town.bound(1)
         self.assertEqual(one.send(stanza.CLOSE), [stanza.CLOSE])
         self.assertEqual((one.wire.ended, one.end, len(self.town.hall)), ([1000], "close", 0))
 
+    @proves("chat: ping after 50 s, end 100 s later", "limit: Chat")
     def test_silence_is_pinged_after_50_s_and_ended_100_s_later(self) -> None:
         one = self.town.bound(1)
         self.town.pass_time(49)
@@ -154,6 +164,7 @@ class IqAndEndTests(TownTests):
         self.town.pass_time(1)
         self.assertEqual(one.end, "ping-timeout")
 
+    @proves("chat: ping after 50 s, end 100 s later")
     def test_any_frame_answers_a_ping(self) -> None:
         one = self.town.bound(1)
         self.town.pass_time(120)

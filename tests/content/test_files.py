@@ -17,6 +17,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.content import files
 from svcserver.content.files import STALL_S, Transfer, Transfers
 from svcserver.content.ranges import Span
+from tests.support.proves import proves
 
 BODY = os.urandom(3 * 1024 * 1024)
 
@@ -152,6 +153,7 @@ class KernelTests(TransferCase):
         self.assertNotIn("doWrite", self.wire.__dict__)
         self.assertFalse(self.wire.writing)
 
+    @proves("limit: stalled reader")
     def test_a_reader_that_does_not_read_is_not_buffered_for(self) -> None:
         transfer = self.begin()
         self.wire.turn(read=False)
@@ -199,6 +201,7 @@ class KernelTests(TransferCase):
             self.assertTrue(transfer.file.closed)
             self.assertEqual(self.shrunk, [])
 
+    @proves("limit: stalled reader")
     def test_a_reader_is_stalled_only_after_two_minutes_without_progress(self) -> None:
         self.begin()
         self.wire.turn(read=False)

@@ -8,9 +8,11 @@ from typing import Any
 from twisted.logger import capturedLogs
 
 from tests.content.support import ANN, BOB, BODY, DeskCase
+from tests.support.proves import proves
 
 
 class FilesTests(DeskCase):
+    @proves("GET, HEAD /content/v1/files/<path>")
     def test_a_registered_player_gets_the_whole_file(self) -> None:
         page = self.get("A/b.bin")
         self.assertEqual((page.status, page.body), (200, BODY))
@@ -34,18 +36,21 @@ class FilesTests(DeskCase):
         self.assertEqual(page.headers["content-length"], "0")
         self.assertEqual(self.desk.slots.running(), 0)
 
+    @proves("GET, HEAD /content/v1/files/<path>")
     def test_head_has_the_headers_of_get_and_no_body(self) -> None:
         page = self.browse("HEAD", "/content/v1/files/A/b.bin", key=ANN)
         self.assertEqual((page.status, page.body), (200, b""))
         self.assertEqual(page.headers["content-length"], "5120")
         self.assertEqual(page.headers["etag"], self.entries["A/b.bin"].etag)
 
+    @proves("GET, HEAD /content/v1/files/<path>")
     def test_a_range_is_answered_with_206(self) -> None:
         page = self.get("A/b.bin", Range="bytes=100-199")
         self.assertEqual((page.status, page.body), (206, BODY[100:200]))
         self.assertEqual(page.headers["content-range"], "bytes 100-199/5120")
         self.assertEqual(page.headers["content-length"], "100")
 
+    @proves("content: 416 range_not_satisfiable")
     def test_an_impossible_range_is_416_with_the_size(self) -> None:
         for text in ("bytes=5120-", "bytes=9-8", "bytes=x-", "lines=0-1", "bytes=0-1,3-4"):
             page = self.get("A/b.bin", Range=text)
@@ -53,6 +58,7 @@ class FilesTests(DeskCase):
             self.assertEqual(page.headers["content-range"], "bytes */5120")
         self.assertEqual(self.get("empty.txt", Range="bytes=0-").status, 416)
 
+    @proves("GET, HEAD /content/v1/files/<path>")
     def test_if_range_with_our_etag_keeps_the_range_and_any_other_drops_it(self) -> None:
         etag = self.entries["A/b.bin"].etag
         self.assertEqual(self.get("A/b.bin", Range="bytes=0-0", If_Range=etag).status, 206)
@@ -60,6 +66,7 @@ class FilesTests(DeskCase):
             page = self.get("A/b.bin", Range="bytes=0-0", If_Range=other)
             self.assertEqual((page.status, len(page.body)), (200, 5120))
 
+    @proves("GET, HEAD /content/v1/files/<path>")
     def test_if_none_match_with_our_etag_is_304_without_a_body(self) -> None:
         page = self.get("A/b.bin", If_None_Match=self.entries["A/b.bin"].etag, Range="bytes=9-1")
         self.assertEqual((page.status, page.body), (304, b""))
@@ -71,12 +78,14 @@ class RefusalTests(DeskCase):
         self.assertEqual((page.status, page.json), (status, {"error": code}))
         self.assertEqual(page.headers["content-type"], "application/json; charset=utf-8")
 
+    @proves("content: 404 not_found", "content routes carry a version segment")
     def test_what_is_not_one_of_the_five_routes_is_404_whatever_the_method(self) -> None:
         paths = ("/", "/content/v1/files", "/content/v1/", "/content/v2/manifest", "/content")
         for path in (*paths, "/content/v1/manifest/", "/Content/v1/manifest"):
             for method in ("GET", "POST", "DELETE"):
                 self.refused(self.browse(method, path, key=ANN), 404, "not_found")
 
+    @proves("public routes send Access-Control-Allow-Origin", "content: 405 method_not_allowed")
     def test_another_method_on_a_route_is_405_with_allow(self) -> None:
         names = ("manifest", "news", "branding", "branding/a.jpg", "files/A/b.bin", "files/..")
         for name in names:
@@ -87,30 +96,40 @@ class RefusalTests(DeskCase):
                 public = not name.startswith("files/")
                 self.assertEqual("access-control-allow-origin" in page.headers, public)
 
+    @proves("check order path, manifest, key", "content: 400 bad_path")
     def test_an_unclean_path_is_400_before_anything_else(self) -> None:
         for path in ("..%2fb", "A%5cb", "%2e%2e/x", "a%00", "%25%34%31", "a%zz", "a//b", "a%3ab"):
             self.refused(self.get(path, key=None), 400, "bad_path")
 
+    @proves(
+        "GET, HEAD /content/v1/files/<path>",
+        "check order path, manifest, key",
+        "content: 404 not_found",
+    )
     def test_a_path_not_in_the_manifest_is_404_even_without_a_key(self) -> None:
         (self.folder / "secret.txt").write_bytes(b"not listed")
         for path in ("secret.txt", "a/b.bin", "A/B.bin", "A"):
             self.refused(self.get(path, key=None), 404, "not_found")
         self.assertEqual(self.metagame.asked, [])
 
+    @proves("credentials: Content server", "content: 401 unauthorized")
     def test_no_key_or_an_unknown_one_is_401(self) -> None:
         self.refused(self.get("A/b.bin", key=None), 401, "unauthorized")
         self.refused(self.get("A/b.bin", key="UUK_stranger"), 401, "unauthorized")
 
+    @proves("credentials: Content server", "content: 401 unauthorized")
     def test_a_key_of_odd_shape_is_401_without_asking(self) -> None:
         for key in ("a b", "x" * 257, "a\tb", "é"):
             self.refused(self.get("A/b.bin", key=key), 401, "unauthorized")
         self.assertEqual(self.metagame.asked, [])
 
+    @proves("credentials: Content server")
     def test_two_keys_are_no_key(self) -> None:
         sent = {"x-svc-user-api-key": [ANN, ANN]}
         page = self.browse("GET", "/content/v1/files/A/b.bin", headers=sent)
         self.refused(page, 401, "unauthorized")
 
+    @proves("content: 503 auth_unavailable")
     def test_a_metagame_without_an_answer_is_503_and_asked_again(self) -> None:
         self.metagame.status = 500
         for _ in range(2):
@@ -121,6 +140,7 @@ class RefusalTests(DeskCase):
         self.metagame.status = None
         self.assertEqual(self.get("A/b.bin").status, 200)
 
+    @proves("content: 503 auth_unavailable")
     def test_a_silent_metagame_is_503_after_the_time_out(self) -> None:
         self.metagame.silent = True
         asked = self.ask("GET", "/content/v1/files/A/b.bin", key=ANN)
@@ -136,6 +156,7 @@ class FileStateTests(DeskCase):
         page = self.get(path)
         self.assertEqual((page.status, page.json), (503, {"error": "file_unavailable"}))
 
+    @proves("content: 503 file_unavailable")
     def test_a_file_that_changed_is_503_until_the_restart_even_when_put_back(self) -> None:
         target = self.folder / "A/b.bin"
         before = target.stat()
@@ -147,6 +168,7 @@ class FileStateTests(DeskCase):
         self.unavailable("A/b.bin")
         self.assertEqual(self.get("Maps/Isle%20one.umap").status, 200)
 
+    @proves("content: 503 file_unavailable")
     def test_a_file_that_went_away_is_503_until_the_restart(self) -> None:
         (self.folder / "A/b.bin").unlink()
         self.unavailable("A/b.bin")
@@ -157,10 +179,12 @@ class FileStateTests(DeskCase):
         (self.folder / "A/b.bin").unlink()
         self.assertEqual(self.browse("HEAD", "/content/v1/files/A/b.bin", key=ANN).status, 503)
 
+    @proves("check order path, manifest, key")
     def test_the_key_is_asked_for_before_the_file_is_looked_at(self) -> None:
         (self.folder / "A/b.bin").unlink()
         self.assertEqual(self.get("A/b.bin", key=None).status, 401)
 
+    @proves("content: 503 file_unavailable")
     def test_a_link_put_in_place_of_a_file_is_not_followed(self) -> None:
         (self.folder / "A/b.bin").unlink()
         (self.folder / "A/b.bin").symlink_to("/etc/passwd")
@@ -168,6 +192,7 @@ class FileStateTests(DeskCase):
 
 
 class SlotTests(DeskCase):
+    @proves("content: 429 too_many_streams", "limit: Content streams")
     def test_the_seventh_download_of_an_account_is_429_and_others_go_on(self) -> None:
         slots = [self.desk.slots.take("UID-ann") for _ in range(6)]
         page = self.get("A/b.bin")
@@ -178,6 +203,7 @@ class SlotTests(DeskCase):
         slots[0].release()
         self.assertEqual(self.get("A/b.bin").status, 200)
 
+    @proves("content: 503 server_busy", "limit: Content streams")
     def test_the_forty_ninth_download_is_503(self) -> None:
         for number in range(48):
             self.desk.slots.take(f"UID-{number}")
@@ -185,6 +211,7 @@ class SlotTests(DeskCase):
         self.assertEqual((page.status, page.json), (503, {"error": "server_busy"}))
         self.assertEqual(page.headers["retry-after"], "10")
 
+    @proves("limit: Content streams")
     def test_a_finished_download_frees_its_slot_and_is_logged_without_the_key(self) -> None:
         with capturedLogs() as events:
             sent = {"Range": "bytes=0-9", "X-Forwarded-For": "203.0.113.9"}

@@ -9,6 +9,7 @@ from svcserver.content import keycheck
 from svcserver.content.keycheck import KeyCheck, Player
 from svcserver.kernel.refusals import Unauthenticated, Unavailable
 from tests.content.support import ANN, BOB, DeskCase
+from tests.support.proves import proves
 
 PLAYER = Player("UID-ann", "ann")
 
@@ -23,6 +24,7 @@ class KeyCheckTests(DeskCase):
         self.flush()
         return asked
 
+    @proves("key check through the metagame, both caches", "limit: Content auth cache")
     def test_an_accepted_key_is_kept_for_its_time(self) -> None:
         self.assertEqual(self.successResultOf(self.who()), PLAYER)
         self.clock.advance(299)
@@ -32,6 +34,7 @@ class KeyCheckTests(DeskCase):
         self.successResultOf(self.who())
         self.assertEqual(len(self.metagame.asked), 2)
 
+    @proves("key check through the metagame, both caches", "limit: Content auth cache")
     def test_a_refused_key_is_kept_for_thirty_seconds(self) -> None:
         for status in (401, 403):
             self.metagame.status, self.metagame.asked = status, []
@@ -44,12 +47,14 @@ class KeyCheckTests(DeskCase):
             self.failureResultOf(self.who(key), Unauthenticated)
             self.assertEqual(len(self.metagame.asked), 2)
 
+    @proves("key check through the metagame, both caches", "limit: Content auth cache")
     def test_with_zero_seconds_accepted_keys_are_asked_about_every_time(self) -> None:
         self.keys.accepted_s = 0
         self.successResultOf(self.who())
         self.successResultOf(self.who())
         self.assertEqual(len(self.metagame.asked), 2)
 
+    @proves("content: 503 auth_unavailable")
     def test_anything_but_a_plain_answer_is_no_answer_and_not_kept(self) -> None:
         answers = [b"", b"x", b"[]", b'{"UserId":7}', b'{"UserId":""}', b"{}", b"x" * 100_000]
         for self.metagame.body in answers:
@@ -60,6 +65,7 @@ class KeyCheckTests(DeskCase):
         self.metagame.status = None
         self.assertEqual(self.successResultOf(self.who()), PLAYER)
 
+    @proves("key check through the metagame, both caches")
     def test_requests_with_one_key_share_one_question(self) -> None:
         self.metagame.silent = True
         asked = [self.who() for _ in range(5)]
@@ -111,6 +117,7 @@ class KeyCheckTests(DeskCase):
         for one in open_ones:
             self.failureResultOf(one, Unauthenticated)
 
+    @proves("key check through the metagame, both caches")
     def test_the_cache_has_a_bound_and_holds_no_key(self) -> None:
         self.patch(keycheck, "MAX_KEPT", 3)
         self.keys = evolve(self.keys)
@@ -119,6 +126,7 @@ class KeyCheckTests(DeskCase):
         self.assertEqual(len(self.keys._kept), 3)
         self.assertNotIn("UUK_", repr(self.keys._kept))
 
+    @proves("key check through the metagame, both caches")
     def test_no_key_and_keys_of_odd_shape_are_refused_without_a_question(self) -> None:
         for key in (None, "", "a b", "x" * 257, "\x1f", "é"):
             self.failureResultOf(self.who(key), Unauthenticated)

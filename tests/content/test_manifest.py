@@ -23,6 +23,7 @@ from svcserver.content.manifest_builder import (
     load_manifest,
     verify_manifest,
 )
+from tests.support.proves import proves
 
 HASH = "a" * 64
 
@@ -40,11 +41,13 @@ def one(**changed: Any) -> bytes:
 
 
 class ParseTests(SynchronousTestCase):
+    @proves("thing: Content manifest")
     def test_a_good_manifest_is_served_as_it_is_written(self) -> None:
         found = parse(text())
         self.assertEqual((found.build, found.total_bytes, len(found.files)), ("1.4.4", 7, 2))
         self.assertEqual(json.loads(found.dump()), json.loads(text()))
 
+    @proves("thing: Content manifest")
     def test_every_broken_rule_refuses_it(self) -> None:
         entry = {"path": "a", "size": 0, "sha256": HASH}
         twice = [entry, {**entry, "path": "A"}]
@@ -100,6 +103,7 @@ class BuilderTests(SynchronousTestCase):
     def build(self, **more: Any) -> Any:
         return build_manifest(self.folder, "1.4.4", self.output, **more)
 
+    @proves("thing: Content manifest")
     def test_every_file_is_hashed_and_the_result_can_be_served(self) -> None:
         said: list[Progress] = []
         made = self.build(progress=said.append)

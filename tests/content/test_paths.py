@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.content.paths import BadPath, decode, is_clean
+from tests.support.proves import proves
 
 CLEAN = ["a", "B.bin", "/", "41", "%41", "%C3%A9", "%20"]
 UNCLEAN = ["..", ".", "%2f", "%2F", "%5c", "%2e", "%00", "%25", "%", "\\", ":", "*", "%3a", "%3F"]
@@ -17,6 +18,7 @@ PIECES = st.sampled_from([*CLEAN, *UNCLEAN])
 
 
 class PathTests(SynchronousTestCase):
+    @proves("content: 400 bad_path")
     def test_every_unclean_form_is_refused(self) -> None:
         for raw in (
             b"",
@@ -72,6 +74,7 @@ class PathTests(SynchronousTestCase):
         }.items():
             self.assertEqual(decode(raw), path)
 
+    @proves("content: 400 bad_path")
     @given(st.lists(PIECES, max_size=8))
     @settings(max_examples=300, deadline=None)
     def test_what_passes_stays_inside_the_folder_on_every_platform(self, parts: list[str]) -> None:

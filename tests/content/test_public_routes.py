@@ -20,6 +20,7 @@ from svcserver.content.manifest import body_etag
 from svcserver.kernel.secrets import Secret
 from svcserver.web.request import HttpRequest
 from tests.content.support import DeskCase, Page
+from tests.support.proves import proves
 
 JPG = b"\xff\xd8\xff\xe0 picture"
 PNG = b"\x89PNG\r\n\x1a\n picture"
@@ -46,6 +47,7 @@ class PublicCase(DeskCase):
 
 
 class ManifestTests(PublicCase):
+    @proves("GET, HEAD /content/v1/manifest", "public routes send Access-Control-Allow-Origin")
     def test_anyone_gets_the_manifest_with_its_etag(self) -> None:
         page = self.page("manifest?x=1")
         self.assertEqual(page.status, 200)
@@ -58,6 +60,7 @@ class ManifestTests(PublicCase):
         self.assertEqual(page.headers["access-control-allow-origin"], "*")
         self.assertEqual(page.headers["x-content-type-options"], "nosniff")
 
+    @proves("GET, HEAD /content/v1/manifest")
     def test_a_known_etag_is_304_and_head_has_no_body(self) -> None:
         etag = self.page("manifest").headers["etag"]
         page = self.page("manifest", If_None_Match=etag)
@@ -118,11 +121,13 @@ class BrandingTests(PublicCase):
     def names(self) -> list[str]:
         return [one["url"].rpartition("/")[2] for one in self.listed()["backgrounds"]]
 
+    @proves("GET, HEAD /content/v1/branding")
     def test_without_a_folder_there_is_nothing(self) -> None:
         self.desk.branding = branding.Branding(None)
         self.assertEqual(self.listed(), {"backgrounds": [], "accent": None})
         self.assertEqual(self.page("branding/a.jpg").status, 404)
 
+    @proves("GET, HEAD /content/v1/branding")
     def test_without_branding_json_all_valid_images_are_listed_by_name(self) -> None:
         for name, body in (("b.PNG", PNG), ("a.jpg", JPG), ("c.webp", WEBP), ("d.jpeg", JPG)):
             self.put(name, body)
@@ -132,6 +137,7 @@ class BrandingTests(PublicCase):
         first = self.listed()["backgrounds"][0]
         self.assertEqual(first, {"url": "/content/v1/branding/a.jpg", "credit": None})
 
+    @proves("thing: Branding", "GET, HEAD /content/v1/branding")
     def test_branding_json_gives_order_credit_and_accent(self) -> None:
         self.put("a.jpg", JPG)
         self.put("b.png", PNG)
@@ -163,12 +169,14 @@ class BrandingTests(PublicCase):
         told = [one["names"] for one in events if one["log_level"].name == "warn"]
         self.assertEqual(told, ["'b.jpg'", "'b.jpg', 'c.png'"])
 
+    @proves("GET, HEAD /content/v1/branding")
     def test_a_broken_branding_json_is_as_none(self) -> None:
         self.put("a.jpg", JPG)
         for broken in (b"x", b"[]", b"\xff", b"[" * 10_000):
             self.put("branding.json", broken)
             self.assertEqual(self.names(), ["a.jpg"])
 
+    @proves("GET, HEAD /content/v1/branding")
     def test_it_is_read_again_every_ten_seconds_at_most(self) -> None:
         self.assertEqual(self.names(), [])
         self.put("a.jpg", JPG)
@@ -177,6 +185,9 @@ class BrandingTests(PublicCase):
         self.clock.advance(0.1)
         self.assertEqual(len(self.page("branding").json["backgrounds"]), 1)
 
+    @proves(
+        "GET, HEAD /content/v1/branding/<file>", "public routes send Access-Control-Allow-Origin"
+    )
     def test_an_image_is_sent_with_its_type(self) -> None:
         for name, body, kind in (
             ("a.jpg", JPG, "jpeg"),
@@ -196,6 +207,7 @@ class BrandingTests(PublicCase):
             self.assertEqual((head.status, head.body), (200, b""))
             self.assertEqual(head.headers["content-length"], str(len(body)))
 
+    @proves("GET, HEAD /content/v1/branding/<file>", "content: 404 not_found")
     def test_what_is_no_such_image_is_404(self) -> None:
         self.put("x.jpg", PNG)
         self.put("secret.txt", b"x")
@@ -210,6 +222,7 @@ class BrandingTests(PublicCase):
         for name in ("a" * 97 + ".jpg", "dir.jpg", "link.jpg", "pipe.jpg", "a/b.jpg", "no.jpg"):
             self.assertEqual(self.page(f"branding/{name}").status, 404, name)
 
+    @proves("GET, HEAD /content/v1/branding/<file>", "limit: Branding image")
     def test_an_image_over_25_mb_is_none(self) -> None:
         self.put("a.jpg", JPG)
         os.truncate(self.pictures / "a.jpg", 25 * 1024 * 1024 + 1)
@@ -232,11 +245,17 @@ class NewsTests(PublicCase):
         self.assertEqual(page.headers["access-control-allow-origin"], "*")
         return page.json["items"]
 
+    @proves("GET, HEAD /content/v1/news")
     def test_without_a_file_there_are_none(self) -> None:
         self.assertEqual(self.items(), [])
         self.desk.news = news.News(None)
         self.assertEqual(self.items(), [])
 
+    @proves(
+        "thing: News",
+        "GET, HEAD /content/v1/news",
+        "public routes send Access-Control-Allow-Origin",
+    )
     def test_items_are_cleaned_and_the_newest_comes_first(self) -> None:
         self.say(
             {
@@ -275,6 +294,7 @@ class NewsTests(PublicCase):
         items = self.items()
         self.assertEqual((len(items), items[0]["title"]), (50, "59"))
 
+    @proves("GET, HEAD /content/v1/news")
     def test_a_change_shows_within_five_seconds_and_a_broken_edit_keeps_the_last(self) -> None:
         self.say([{"date": "2026-09-20", "title": "one"}])
         self.assertEqual(self.items()[0]["title"], "one")
@@ -287,6 +307,7 @@ class NewsTests(PublicCase):
         self.clock.advance(5)
         self.assertEqual(self.items(), [])
 
+    @proves("GET, HEAD /content/v1/news")
     def test_a_file_that_cannot_be_read_for_a_while_is_read_then_without_an_edit(self) -> None:
         self.say([{"date": "2026-09-20", "title": "one"}])
         read = mock.patch.object(Path, "read_bytes", side_effect=OSError(errno.EMFILE, "too many"))

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.content.ranges import Span, Unsatisfiable, matches, parse, wanted
+from tests.support.proves import proves
 
 
 class RangeTests(SynchronousTestCase):
@@ -21,6 +22,7 @@ class RangeTests(SynchronousTestCase):
         self.assertEqual(parse(b"bytes=0-" + b"9" * 5000, 5), Span(0, 5, 5))
         self.assertEqual(parse(b"bytes=-9999", 5000), Span(0, 5000, 5000))
 
+    @proves("content: 416 range_not_satisfiable")
     def test_everything_else_is_unsatisfiable(self) -> None:
         for text in (
             b"",
@@ -54,6 +56,7 @@ class RangeTests(SynchronousTestCase):
             return
         self.assertTrue(0 <= span.start < span.end <= size)
 
+    @proves("content: 416 range_not_satisfiable")
     @given(st.integers(1, 50), st.integers(0, 60), st.integers(0, 60))
     @settings(max_examples=200, deadline=None)
     def test_a_span_is_what_slicing_says(self, size: int, first: int, last: int) -> None:

@@ -17,6 +17,7 @@ from svcserver.content.manifest import make
 from svcserver.content.settings import Settings, check
 from svcserver.kernel.settings import BadSetting, load, variables
 from tests.content.support import write
+from tests.support.proves import proves
 from tests.support.starting import start
 
 
@@ -37,6 +38,7 @@ class ServiceCase(SynchronousTestCase):
 
 
 class SettingsTests(ServiceCase):
+    @proves("settings of the content server")
     def test_the_defaults(self) -> None:
         found, warnings = load(Settings, self.good)
         self.assertEqual(warnings, [])
@@ -52,6 +54,7 @@ class SettingsTests(ServiceCase):
         blank = {name: " " for name in variables(Settings) if name != "CONTENT_GAME_DIR"}
         self.assertEqual(load(Settings, {**blank, **self.good}), (found, []))
 
+    @proves("limit: Content streams")
     def test_the_bounds_themselves_are_good(self) -> None:
         for name, values in {
             "PORT": ["1", "65535"],
@@ -69,6 +72,7 @@ class SettingsTests(ServiceCase):
         self.assertIn("LOG_LEVEL", found.warnings[0])
         self.assertEqual(self.options(LOG_LEVEL="WARN").settings.log_level, "warn")
 
+    @proves("settings of the content server")
     def test_every_bad_value_stops_the_start_and_is_named(self) -> None:
         for name, values in {
             "PORT": ["0", "x", "65536"],
@@ -94,6 +98,7 @@ class SettingsTests(ServiceCase):
                     self.options(**{name: value})
                 self.assertIn(name, str(caught.exception))
 
+    @proves("settings of the content server")
     def test_only_private_addresses_are_bound_without_the_switch(self) -> None:
         hosts = "127.0.0.1,localhost,::1,100.64.0.9,fd7a:115c:a1e0::9"
         found = self.options(BIND_HOST=hosts).settings.bind_hosts
@@ -104,12 +109,14 @@ class SettingsTests(ServiceCase):
             self.assertIn("CONTENT_ALLOW_ANY_BIND", str(caught.exception))
             self.options(BIND_HOST=host, CONTENT_ALLOW_ANY_BIND="1")
 
+    @proves("settings of the content server")
     def test_trailing_slashes_of_the_metagame_url_are_dropped(self) -> None:
         found = self.options(METAGAME_URL="https://game.example:1234//").settings
         self.assertEqual(found.metagame_url, "https://game.example:1234")
 
 
 class StartTests(ServiceCase):
+    @proves("settings of the content server")
     def test_it_listens_everywhere_it_is_told(self) -> None:
         reactor = MemoryReactorClock()
         house = service.makeService(self.options(BIND_HOST="127.0.0.1,100.64.0.9"), reactor)
@@ -117,6 +124,7 @@ class StartTests(ServiceCase):
         self.assertEqual([one[3] for one in reactor.tcpServers], ["127.0.0.1", "100.64.0.9"])
         self.successResultOf(house.stopService())
 
+    @proves("settings of the content server")
     def test_a_broken_manifest_ends_the_start_with_one_line(self) -> None:
         path = self.root / "manifest.json"
         for broken in (b"", b"{}", b'{"files":[]}', None):
@@ -131,6 +139,7 @@ class StartTests(ServiceCase):
             self.assertIn("svcctl content manifest", line)
             self.assertNotIn("\n", line)
 
+    @proves("content: 503 file_unavailable", "settings of the content server")
     def test_missing_and_mismatched_files_are_counted_and_listed_and_the_rest_is_served(
         self,
     ) -> None:
@@ -145,12 +154,14 @@ class StartTests(ServiceCase):
         self.assertEqual((events[0]["good"], events[0]["all"]), (1, 3))
         shelf.open(shelf.manifest.files["c"]).close()
 
+    @proves("settings of the content server")
     def test_a_manifest_of_its_own_place_is_read_there(self) -> None:
         target = self.root / "other.json"
         os.rename(self.root / "manifest.json", target)
         shelf = service.open_shelf(self.options(CONTENT_MANIFEST=str(target)).settings)
         self.assertEqual(json.loads(shelf.manifest.dump())["totalBytes"], 3)
 
+    @proves("METRICS_PORT of the content server")
     def test_metrics_listen_on_loopback_where_they_are_wanted(self) -> None:
         reactor = MemoryReactorClock()
         house = service.makeService(self.options(METRICS_PORT="61902"), reactor)

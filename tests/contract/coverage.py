@@ -1,19 +1,21 @@
-"""Checks that every row of the specification is proven by a test that exists.
+"""Checks that every row of the specification is proven by a test that runs.
 
-    python -m tests.contract.coverage
+    python -m tests.contract.coverage           # the faults; make check runs it
+    python -m tests.contract.coverage --list    # every row and the tests that prove it
 
-``docs/contributors/spec-coverage.tsv`` lists the rows: ``place <tab> row``. What proves a row is
-a mark beside the test (``tests/support/proves.py``) or, as most still are, a third cell with the
-tests as pytest names them. A row without proof, a cell that names no test and a mark that names
-no row fail ``make check``.
+The rows stand in ``docs/contributors/specification.md`` and nowhere else: the tables of routes,
+and the lists whose lines begin with ``- ``. What proves a row is a mark beside the test
+(``tests/support/proves.py``). A row without proof, a mark that names no row, and a mark where
+no test runs are faults.
 """
 
 from __future__ import annotations
 
 import ast
+import difflib
 import re
 import sys
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -21,38 +23,40 @@ from pathlib import Path
 from attrs import frozen
 
 ROOT = Path(__file__).parents[2]
-TABLE = ROOT / "docs" / "contributors" / "spec-coverage.tsv"
-ROUTE = re.compile(r"([A-Z]+) (/\S*) \| (.+)")  # one of ours, with its labels
+PAGE = ROOT / "docs" / "contributors" / "specification.md"
+_ROUTE = re.compile(r"\| `([A-Z]+ /\S*)` \| ([^|]+) \| ([^|]*)\|")
+_RULE = re.compile(r"- (.+)")
+OWN = re.compile(r"([A-Z]+ /\S*) \| ([^|]+)(?: \| (.+))?")  # a mark of a route of our own
+LONG = "tests/prove/"  # run by hand: whoever runs ``make test`` has proven nothing by them
+
+
+@frozen
+class Route:
+    """Method and path, who may call, and the marks of the row."""
+
+    name: str
+    access: str
+    marks: str = ""
 
 
 @frozen
 class Mark:
-    """What ``@proves`` says, and of which test."""
+    """What ``@proves`` says, of which test, and why that does not run."""
 
     says: str
     test: str
+    idle: str = ""
 
 
-@cache
-def tests_of(file: str) -> frozenset[str]:
-    """``Class::test`` and ``test`` names that a file defines, those of its own mixins too."""
-    path = ROOT / file
-    if not path.is_file():
-        return frozenset()
-    found: set[str] = set()
-    methods: dict[str, set[str]] = {}
-    for node in ast.parse(path.read_text()).body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            found.add(node.name)
-        if isinstance(node, ast.ClassDef):
-            names = {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
-            for base in node.bases:
-                names |= methods.get(getattr(base, "id", ""), set())
-            methods[node.name] = names
-            found |= {node.name} | {f"{node.name}::{name}" for name in names}
-        if isinstance(node, ast.Assign):  # a stateful machine's TestCase
-            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-    return frozenset(found)
+def routes(page: str) -> list[Route]:
+    """The routes that the page specifies."""
+    found = map(_ROUTE.fullmatch, page.splitlines())
+    return [Route(*(cell.strip() for cell in one.groups())) for one in found if one]
+
+
+def rules(page: str) -> list[str]:
+    """All else that the page wants a test of."""
+    return [one[1] for one in map(_RULE.fullmatch, page.splitlines()) if one]
 
 
 @cache
@@ -60,59 +64,103 @@ def marks() -> tuple[Mark, ...]:
     """Every mark beside a test."""
     return tuple(
         mark
-        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        for path in sorted((ROOT / "tests").rglob("*.py"))
         if "proves(" in (source := path.read_text())
-        for mark in _marks_of(path.relative_to(ROOT).as_posix(), ast.parse(source))
+        for mark in marks_of(path.relative_to(ROOT).as_posix(), source)
     )
 
 
-def _marks_of(file: str, tree: ast.Module) -> Iterator[Mark]:
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+def marks_of(file: str, source: str) -> Iterator[Mark]:
+    """The marks in one file."""
+    tree = ast.parse(source)
+    machines = {
+        node.value.value.id  # a stateful machine is a test by its TestCase
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Attribute)
+        and node.value.attr == "TestCase"
+        and isinstance(node.value.value, ast.Name)
+    }
+    for node in tree.body:
+        if not isinstance(node, ast.ClassDef):
+            yield from _marks_on(file, node, ())
             continue
-        for one in node.decorator_list:
-            if isinstance(one, ast.Call) and getattr(one.func, "id", "") == "proves":
-                for word in one.args:
-                    yield Mark(str(ast.literal_eval(word)), f"{file}::{node.name}")
+        yield from _marks_on(file, node, machines)
+        for inner in node.body:
+            yield from _marks_on(file, inner, (), _idle(node))
 
 
-def own_routes() -> set[str]:
-    """What marks say of routes that the specification does not have, as ``rows.tsv`` writes it."""
-    said = (ROUTE.fullmatch(one.says) for one in marks())
-    return {"\t".join(one.groups()).replace(" | ", "\t") for one in said if one}
+def _marks_on(file: str, node: ast.AST, machines: object, idle: str = "") -> Iterator[Mark]:
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return
+    if isinstance(node, ast.ClassDef):
+        is_test = isinstance(machines, set) and node.name in machines
+    else:
+        is_test = node.name.startswith("test")
+    if not is_test or not Path(file).name.startswith("test_"):
+        idle = "is no test"
+    for one in node.decorator_list:
+        if isinstance(one, ast.Call) and getattr(one.func, "id", "") == "proves":
+            for word in one.args:
+                says = str(ast.literal_eval(word))
+                yield Mark(says, f"{file}::{node.name}", idle or _idle(node))
 
 
-def faults(lines: list[str], marked: tuple[Mark, ...]) -> list[str]:
-    """What is wrong with the table and the marks; one line each."""
-    found = []
-    rows = [line.split("\t") for line in lines if not line.startswith("#")]
-    alone = Counter(cells[1] for cells in rows if len(cells) > 1)
-    proven = {one.says for one in marked}
-    names: set[str] = set()
-    for cells in rows:
-        if len(cells) not in (2, 3) or not all(cell.strip() for cell in cells):
-            found.append(f"wants place, row and, without a mark, tests: {cells!r}")
-            continue
-        whole = f"{cells[0]}: {cells[1]}"
-        known = {whole, cells[1]} if alone[cells[1]] == 1 else {whole}
-        names |= known
-        if len(cells) == 2 and not known & proven:
-            found.append(f"nothing proves {whole}")
-        for test in cells[2].split() if len(cells) == 3 else ():
-            file, _, name = test.partition("::")
-            if not name or name not in tests_of(file):
-                found.append(f"{whole}: there is no {test}")
+def _idle(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> str:
+    """Why a test never runs: marked so, or given up in its first statement."""
+    first = next((one for one in node.body if not _is_text(one)), None)
+    said = [ast.unparse(one) for one in node.decorator_list]
+    if isinstance(first, ast.Raise | ast.Expr):
+        said.append(ast.unparse(first))
+    if isinstance(node, ast.ClassDef):
+        said += [ast.unparse(one) for one in node.body if isinstance(one, ast.Assign)]
+    skips = re.compile(r"(raise )?([\w.]*\.)?(skip|skipIf|SkipTest|xfail|todo)\b")
+    return "is skipped" if any(map(skips.match, said)) else ""
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def own_routes() -> list[Route]:
+    """Routes that the specification does not have, as the marks of their tests say them."""
+    said = (OWN.fullmatch(one.says) for one in marks())
+    return [Route(*(cell or "" for cell in one.groups())) for one in said if one]
+
+
+def proofs(page: str, marked: tuple[Mark, ...]) -> dict[str, list[str]]:
+    """Every row, and the tests that prove it."""
+    by_row = defaultdict(list)
     for one in marked:
-        if one.says not in names and not ROUTE.fullmatch(one.says):
-            found.append(f"{one.test} proves {one.says!r}, which is no row, or one of several")
+        if not one.idle and not one.test.startswith(LONG):
+            by_row[one.says].append(one.test)
+    return {name: by_row[name] for name in [*(one.name for one in routes(page)), *rules(page)]}
+
+
+def faults(page: str, marked: tuple[Mark, ...]) -> list[str]:
+    """What is wrong with the rows and the marks; one line each."""
+    names = [*(one.name for one in routes(page)), *rules(page)]
+    found = [f"nothing proves {row!r}" for row, tests in proofs(page, marked).items() if not tests]
+    found += [f"{row!r} stands twice" for row in sorted(set(names)) if names.count(row) > 1]
+    for one in marked:
+        if one.idle:
+            found.append(f"{one.test} {one.idle}, and cannot prove {one.says!r}")
+        if one.says not in names and not OWN.fullmatch(one.says):
+            near = difflib.get_close_matches(one.says, names, 1, 0.5)
+            hint = f"; is it {near[0]!r}?" if near else ""
+            found.append(f"{one.test} proves {one.says!r}, which is no row{hint}")
     return found
 
 
 def main() -> None:
-    """Print the faults; exit 1 when there is one."""
-    wrong = faults(TABLE.read_text().splitlines(), marks())
+    """Print the faults, or the table; exit 1 when there is a fault."""
+    page = PAGE.read_text()
+    if "--list" in sys.argv:
+        for row, tests in proofs(page, marks()).items():
+            print(row, *tests, sep="\n    ")
+    wrong = faults(page, marks())
     for line in wrong:
-        print(f"spec-coverage.tsv: {line}")
+        print(f"specification.md: {line}")
     sys.exit(bool(wrong))
 
 

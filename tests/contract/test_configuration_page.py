@@ -18,6 +18,7 @@ from svcserver.gateway.settings import Settings as Gateway
 from svcserver.metagame.settings import Settings as Metagame
 from svcserver.relay.settings import Settings as Relay
 from svcserver.stack.service import Settings as Stack
+from tests.support.proves import proves
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "owners" / "configuration.md"
 SECTIONS: dict[str, tuple[type[Any], ...]] = {
@@ -51,6 +52,7 @@ def rows() -> dict[str, dict[str, str]]:
 
 
 class ConfigurationPageTests(SynchronousTestCase):
+    @proves("every variable is documented with its default, and no other")
     def test_every_variable_is_there_and_no_other(self) -> None:
         page = rows()
         for section, shapes in SECTIONS.items():
@@ -58,6 +60,7 @@ class ConfigurationPageTests(SynchronousTestCase):
             self.assertEqual(read - set(page[section]), set(), f"{section}: read, not on the page")
             self.assertEqual(set(page[section]) - read, set(), f"{section}: on the page, not read")
 
+    @proves("every variable is documented with its default, and no other")
     def test_the_defaults_are_the_ones_of_the_code(self) -> None:
         page, wrong = rows(), []
         for section, shapes in SECTIONS.items():

@@ -1,52 +1,100 @@
-"""What is wrong with the table of the specification's rows, and with the marks beside tests."""
+"""What is wrong with the specification's rows, and with the marks beside tests."""
 
 from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.contract import coverage
-from tests.contract.coverage import ROUTE, TABLE, Mark, faults, marks
+from tests.contract.coverage import OWN, PAGE, Mark, Route, faults, marks, marks_of, routes, rules
 
-HERE = "tests/contract/test_coverage.py"
+TEST = "tests/contract/test_coverage.py::test"
 PRESENCE = "tests/metagame/play/presence/test_presence.py"
+ROWS = """
+| route | who may call | marks |
+|---|---|---|
+| `GET /x` | player | own, body log |
+| `GET /y` | none | |
+
+* prose
+- a rule: of two words
+"""
+
+
+class RowTests(SynchronousTestCase):
+    def test_the_rows_are_read_from_the_page(self) -> None:
+        wanted = [Route("GET /x", "player", "own, body log"), Route("GET /y", "none")]
+        self.assertEqual(routes(ROWS), wanted)
+        self.assertEqual(rules(ROWS), ["a rule: of two words"])
+        self.assertGreater(len(routes(PAGE.read_text())), 150)
+        self.assertGreater(len(rules(PAGE.read_text())), 370)
 
 
 class FaultTests(SynchronousTestCase):
-    def faults(self, *lines: str, says: str = "") -> list[str]:
-        marked = (Mark(says, f"{HERE}::test"),) if says else ()
-        return faults(list(lines), marked)
+    def faults(self, page: str, *says: str, test: str = TEST, idle: str = "") -> list[str]:
+        return faults(page, tuple(Mark(one, test, idle) for one in says))
 
-    def test_a_row_is_proven_by_a_mark_or_by_a_test_it_names(self) -> None:
-        self.assertEqual(self.faults("# words", "1 §4\tGET /x", says="GET /x"), [])
-        self.assertEqual(self.faults(f"1 §4\tGET /x\t{HERE}::FaultTests"), [])
+    def test_a_row_is_proven_by_a_mark(self) -> None:
+        self.assertEqual(self.faults(ROWS, "GET /x", "GET /y", "a rule: of two words"), [])
+        self.assertEqual(
+            self.faults(ROWS, "GET /x"),
+            ["nothing proves 'GET /y'", "nothing proves 'a rule: of two words'"],
+        )
 
-    def test_a_row_that_nothing_proves_and_an_empty_cell_are_faults(self) -> None:
-        self.assertEqual(self.faults("1 §4\tGET /x"), ["nothing proves 1 §4: GET /x"])
-        for line in ("1 §4", "1 §4\t", "1 §4\tGET /x\t ", "a\tb\tc\td"):
-            self.assertTrue(self.faults(line)[0].startswith("wants place, row"), line)
+    def test_a_mark_names_a_row_or_a_route_of_our_own(self) -> None:
+        [said] = self.faults("- a rule", "a rule", "a rume")
+        self.assertIn("'a rume', which is no row; is it 'a rule'?", said)
+        self.assertEqual(self.faults("", "GET /y | player"), [])
+        self.assertEqual(len(self.faults("", "GET /y")), 1)
 
-    def test_a_cell_that_names_no_test_is_a_fault(self) -> None:
-        for test in (f"{HERE}::Gone", HERE, "tests/gone.py::Tests"):
-            [said] = self.faults(f"1 §4\tGET /x\t{test}")
-            self.assertIn(test, said)
+    def test_a_test_that_does_not_run_proves_nothing(self) -> None:
+        self.assertEqual(
+            self.faults("- a rule", "a rule", idle="is skipped"),
+            ["nothing proves 'a rule'", f"{TEST} is skipped, and cannot prove 'a rule'"],
+        )
+        self.assertEqual(len(self.faults("- a rule", "a rule", test="tests/prove/test_x.py::y")), 1)
 
-    def test_a_mark_names_one_row_or_a_route_of_our_own(self) -> None:
-        rows = ("1 §4\tGET /x", "1 §9\tGET /x")
-        self.assertEqual(len(self.faults(rows[0], says="GET /y")), 2)
-        self.assertEqual(len(self.faults(*rows, says="GET /x")), 3)  # which of the two?
-        self.assertEqual(self.faults(rows[0], f"{rows[1]}\t{HERE}::HERE", says="1 §4: GET /x"), [])
-        self.assertEqual(self.faults(says="GET /y | player"), [])
+    def test_no_row_stands_twice(self) -> None:
+        self.assertEqual(self.faults("- a rule\n- a rule", "a rule"), ["'a rule' stands twice"])
 
 
 class MarkTests(SynchronousTestCase):
+    def idle(self, source: str, file: str = "tests/test_x.py") -> list[str]:
+        return [one.idle for one in marks_of(file, source)]
+
+    def test_a_mark_counts_where_a_test_runs(self) -> None:
+        for source in (
+            "@proves('a')\ndef test_x(): pass",
+            "class XTests:\n    @proves('a')\n    def test_x(self): pass",
+            "@proves('a')\nclass Machine: pass\nTestMachine = Machine.TestCase",
+        ):
+            self.assertEqual(self.idle(source), [""], source)
+
+    def test_it_does_not_count_beside_anything_else(self) -> None:
+        for source in (
+            "@proves('a')\ndef helper(): pass",
+            "@proves('a')\nclass XTests: pass",
+            "class XTests:\n    @proves('a')\n    def helper(self): pass",
+        ):
+            self.assertEqual(self.idle(source), ["is no test"], source)
+        self.assertEqual(
+            self.idle("@proves('a')\ndef test_x(): pass", "tests/x.py"), ["is no test"]
+        )
+
+    def test_it_does_not_count_beside_a_test_that_is_always_skipped(self) -> None:
+        for source in (
+            "@proves('a')\n@pytest.mark.skip\ndef test_x(): pass",
+            "@pytest.mark.xfail(reason='later')\n@proves('a')\ndef test_x(): pass",
+            "@proves('a')\ndef test_x():\n    'Prose.'\n    pytest.skip('later')",
+            "@proves('a')\ndef test_x():\n    raise SkipTest('later')",
+            "class XTests:\n    skip = 'later'\n    @proves('a')\n    def test_x(self): pass",
+        ):
+            self.assertEqual(self.idle(source), ["is skipped"], source)
+
     def test_the_marks_are_read_from_the_tests(self) -> None:
         found = marks()
-        self.assertGreater(len(found), 100)
-        beat = {one.test for one in found if one.says == "POST /heartbeat"}
-        self.assertTrue(beat)
-        self.assertEqual({one.partition("::")[0] for one in beat}, {PRESENCE})
-        self.assertIn("FaultTests", coverage.tests_of(HERE))
-        self.assertIsNotNone(ROUTE.fullmatch("GET /greeting/:name | optional token | own"))
+        self.assertGreater(len(found), 1000)
+        beat = {one.test.partition("::")[0] for one in found if one.says == "POST /heartbeat"}
+        self.assertIn(PRESENCE, beat)
+        self.assertIsNotNone(OWN.fullmatch("GET /greeting/:name | optional token | own"))
 
     def test_there_is_no_fault(self) -> None:
-        self.assertEqual(faults(TABLE.read_text().splitlines(), marks()), [])
+        self.assertEqual(faults(PAGE.read_text(), marks()), [])

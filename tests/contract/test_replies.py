@@ -13,6 +13,7 @@ from svcserver.web.openapi import document, template
 from svcserver.web.routes import Access, Row
 from tests.support.belongings import Owner
 from tests.support.game import GAME_SERVER_KEY, Game
+from tests.support.proves import proves
 
 SWITCHES = {"STORE": "free", "ESCALATION_MODE": "real", "BACKEND_HEALTH": "1"}
 STUB = {"PROGRESSION_MODE": "stub"}
@@ -69,6 +70,7 @@ class ReplyTests(SynchronousTestCase):
             answered += [row.path] if page.status == 200 else []
         return answered
 
+    @proves("svcctl openapi")
     def test_every_read_is_answered_as_described(self) -> None:
         for switches in (SWITCHES, SWITCHES | STUB, {"STATUS_EXTRA": "0"}):
             self.start(**switches)
@@ -77,6 +79,7 @@ class ReplyTests(SynchronousTestCase):
             self.assertEqual(self.ann.transact(addInstancedItems=[held]).status, 200)
             self.assertGreater(len(self.read_all()), 50)
 
+    @proves("svcctl openapi")
     def test_documented_writes_fit_and_so_do_their_answers(self) -> None:
         self.start(**SWITCHES)
         track, objective = {"progression_id": "season09b", "progress": 250}, {"objective_id": "o"}

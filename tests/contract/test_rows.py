@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.refusals import Missing, Unauthenticated
 from svcserver.web.routes import Access, Row
-from tests.contract.coverage import own_routes
+from tests.contract.coverage import PAGE, Route, own_routes, routes
 from tests.support.game import Game
+from tests.support.proves import proves
 
-TABLE = Path(__file__).with_name("rows.tsv")
 EVERY_SWITCH = {
     "STORE": "free",
     "MATCHMAKING_CANCEL": "1",
@@ -41,11 +40,16 @@ IN_WORDS = {  # UsernameAvailable has words too, but never refuses
 SECRET = re.compile(r":(token|code)\b")
 
 
-def line_of(row: Row) -> str:
-    """A row as the table writes it."""
+def route_of(row: Row) -> Route:
+    """A row as the page writes it."""
     marks = [word for name, word in MARKS.items() if getattr(row, name)]
-    path = re.sub(r"<(\w+)>", r":\1", row.path)
-    return "\t".join([row.method, path, row.access.value, ", ".join(marks)]).rstrip()
+    path = re.sub(r"<(\w+)>", lambda name: f":{_camel(name[1])}", row.path)
+    return Route(f"{row.method} {path}", row.access.value, ", ".join(marks))
+
+
+def _camel(name: str) -> str:
+    first, *more = name.split("_")
+    return first + "".join(map(str.title, more))
 
 
 def ours(row: Row) -> bool:
@@ -57,18 +61,23 @@ def ours(row: Row) -> bool:
 
 
 class RowTests(SynchronousTestCase):
+    @proves(
+        "components, where they listen, who may call them",
+        "private mode: every route answers a direct caller, admin routes want the admin key",
+        "unparseable JSON on seven management routes",
+    )
     def test_every_row_bears_the_labels_of_the_specification(self) -> None:
-        lines = TABLE.read_text().splitlines()
-        wanted = {line for line in lines if not line.startswith("#")} | own_routes()
-        mounted = {line_of(row) for row in Game(self, **EVERY_SWITCH).door.rows if not ours(row)}
+        wanted = {*routes(PAGE.read_text()), *own_routes()}
+        mounted = {route_of(row) for row in Game(self, **EVERY_SWITCH).door.rows if not ours(row)}
         self.assertEqual(mounted - wanted, set())
         self.assertEqual(wanted - mounted, set())
 
     def test_every_credential_in_a_path_is_kept_out_of_the_log(self) -> None:
         for row in Game(self, **EVERY_SWITCH).door.rows:
-            named = set(SECRET.findall(line_of(row)))
+            named = set(SECRET.findall(route_of(row).name))
             self.assertEqual(named, set(row.secret_path), row.name)
 
+    @proves("other management routes, and credentials on all: a bare status")
     def test_only_these_management_routes_refuse_in_words_and_none_a_credential(self) -> None:
         rows = [row for row in Game(self, **EVERY_SWITCH).door.rows if "/svc/api/" in row.path]
         unknown, stranger = Missing("no such account", code="not_found"), Unauthenticated("no key")
@@ -82,6 +91,7 @@ class RowTests(SynchronousTestCase):
         )
         self.assertEqual([row.name for row in rows if row.refuse(401, stranger).body], [])
 
+    @proves("MATCHMAKING_CANCEL")
     def test_switched_off_a_row_is_not_there_at_all(self) -> None:
         usual = {row.name for row in Game(self).door.rows}
         every = {row.name for row in Game(self, **EVERY_SWITCH).door.rows if not ours(row)}

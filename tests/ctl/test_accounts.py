@@ -14,6 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.edge.invite import decode
 from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
 from tests.ctl.command import Ran, database_of, new_host, nowhere, svcctl
+from tests.support.proves import proves
 
 
 @lru_cache(maxsize=1)
@@ -37,6 +38,7 @@ class HostCase(SynchronousTestCase):
 
 
 class AccountTests(HostCase):
+    @proves("svcctl account create")
     def test_create_prints_the_only_key(self) -> None:
         ran = self.ctl("account", "create", "Alpha")
         self.assertEqual(ran.status, 0)
@@ -47,11 +49,13 @@ class AccountTests(HostCase):
         self.assertEqual((found.username, found.is_admin), ("Alpha", False))
         self.assertNotIn(key.encode(), (self.folder / "svc.db").read_bytes())
 
+    @proves("svcctl account create")
     def test_create_an_admin_for_a_machine(self) -> None:
         ran = self.ctl("account", "create", "Boss", "--admin", "--json")
         self.assertEqual(sorted(ran.data), ["admin", "id", "key", "username"])
         self.assertEqual(self.accounts(), {"Olga": True, "Boss": True})
 
+    @proves("svcctl account create")
     def test_a_taken_or_bad_name_is_one_line(self) -> None:
         for name in ("OLGA", "ab", "with blank", "x" * 17):
             ran = self.ctl("account", "create", name)
@@ -59,6 +63,7 @@ class AccountTests(HostCase):
             self.assertTrue(ran.line.startswith(f"svcctl: {name}: "))
         self.assertEqual(self.accounts(), {"Olga": True})
 
+    @proves("svcctl account promote, demote, list")
     def test_promote_and_demote_by_name_in_any_case(self) -> None:
         self.ctl("account", "create", "Alpha")
         self.assertEqual(self.ctl("account", "promote", "alpha").status, 0)
@@ -66,6 +71,7 @@ class AccountTests(HostCase):
         self.assertEqual(self.ctl("account", "demote", "OLGA").status, 0)
         self.assertEqual(self.accounts(), {"Olga": False, "Alpha": True})
 
+    @proves("svcctl account promote, demote, list")
     def test_nobody_of_that_name(self) -> None:
         ran = self.ctl("account", "promote", "Nobody")
         self.assertEqual(ran.status, 1)
@@ -91,6 +97,7 @@ class AccountTests(HostCase):
         self.assertEqual((ran.status, ran.out), (1, ""))
         self.assertIn("no account is called Nobody", ran.line)
 
+    @proves("svcctl account promote, demote, list")
     def test_list_names_everyone_and_no_key(self) -> None:
         self.ctl("account", "create", "Alpha")
         ran = self.ctl("account", "list")
@@ -106,11 +113,13 @@ class GameServerKeyTests(HostCase):
         with database_of(self.folder) as tx:
             return knows_game_server(tx, key)
 
+    @proves("svcctl gameserver-key add")
     def test_without_a_key_one_is_made(self) -> None:
         made = self.ctl("gameserver-key", "add", "--json").data["key"]
         self.assertRegex(made, r"^[0-9a-f]{64}$")
         self.assertTrue(self.known(made))
 
+    @proves("svcctl gameserver-key add")
     def test_a_key_of_ones_own_twice(self) -> None:
         for _ in range(2):
             ran = self.ctl("gameserver-key", "add", "my-own-game-server-key")
@@ -126,6 +135,7 @@ class GameServerKeyTests(HostCase):
         again = self.ctl("gameserver-key", "revoke", key)
         self.assertEqual((again.status, again.line), (1, "svcctl: the key is not registered"))
 
+    @proves("svcctl gameserver-key add")
     def test_a_weak_key_is_refused(self) -> None:
         ran = self.ctl("gameserver-key", "add", "short")
         self.assertEqual(ran.status, 1)
@@ -134,6 +144,7 @@ class GameServerKeyTests(HostCase):
 
 
 class InviteTests(HostCase):
+    @proves("svcctl invite")
     def test_the_join_string_is_what_the_relay_reads(self) -> None:
         made = self.ctl("invite", "create", "--uses", 3, "--json").data
         invite = decode(made["join"])
@@ -145,6 +156,7 @@ class InviteTests(HostCase):
         listed = self.ctl("invite", "list", "--json").data["invites"]
         self.assertEqual(listed, [{"code": made["code"], "uses": 3}])
 
+    @proves("svcctl invite")
     def test_a_qr_code_for_the_eye(self) -> None:
         self.assertIn("█", self.ctl("invite", "create", "--qr").out)
 
@@ -154,6 +166,7 @@ class InviteTests(HostCase):
         self.assertEqual(ran.status, 0)
         self.assertNotIn("svc://", ran.out)
 
+    @proves("svcctl invite")
     def test_revoke(self) -> None:
         code = self.ctl("invite", "create", "--json").data["code"]
         self.assertEqual(self.ctl("invite", "revoke", code.lower()).status, 0)
@@ -166,6 +179,7 @@ class InviteTests(HostCase):
 
 
 class PlaceTests(HostCase):
+    @proves("every command takes --config, --env-file, --json")
     def test_env_file_and_config_exclude_each_other(self) -> None:
         ran = self.ctl("account", "list", "--env-file", self.folder / "metagame.env")
         self.assertEqual((ran.status, ran.line[:8]), (1, "svcctl: "))

@@ -8,6 +8,7 @@ from unittest import mock
 
 from svcserver.ctl import database_commands
 from tests.ctl.test_accounts import HostCase
+from tests.support.proves import proves
 
 
 class DatabaseTests(HostCase):
@@ -15,6 +16,7 @@ class DatabaseTests(HostCase):
         found = self.ctl("db", "check", "--json").data
         self.assertEqual((found["ok"], found["accounts"], found["saves"]), (True, 1, 0))
 
+    @proves("svcctl db")
     def test_check_finds_damage(self) -> None:
         path = self.folder / "svc.db"
         data = bytearray(path.read_bytes())
@@ -23,6 +25,7 @@ class DatabaseTests(HostCase):
         path.write_bytes(bytes(data))
         self.assertEqual(self.ctl("db", "check").status, 1)
 
+    @proves("svcctl db")
     def test_backup_and_restore_bring_everything_back(self) -> None:
         copy = self.folder / "copy.db"
         self.ctl("account", "create", "Alpha")
@@ -43,6 +46,7 @@ class DatabaseTests(HostCase):
         self.assertEqual(self.ctl("db", "backup", copy).status, 1)
         self.assertEqual(copy.read_text(), "mine")
 
+    @proves("svcctl db")
     def test_backup_while_a_writer_is_in_the_middle(self) -> None:
         copy = self.folder / "copy.db"
         with closing(sqlite3.connect(self.folder / "svc.db", isolation_level=None)) as other:
@@ -53,6 +57,7 @@ class DatabaseTests(HostCase):
         with closing(sqlite3.connect(copy)) as kept:
             self.assertEqual(kept.execute("SELECT notes FROM accounts").fetchall(), [(0,)])
 
+    @proves("svcctl db")
     def test_restore_refuses_what_is_no_backup(self) -> None:
         before = self.accounts()
         text, other = self.folder / "text", self.folder / "other.db"
@@ -63,6 +68,7 @@ class DatabaseTests(HostCase):
             self.assertEqual(self.ctl("db", "restore", path).status, 1)
         self.assertEqual(self.accounts(), before)
 
+    @proves("svcctl db")
     def test_upgrade_makes_a_private_file(self) -> None:
         (self.folder / "svc.db").unlink()
         self.assertEqual(self.ctl("db", "upgrade").status, 0)

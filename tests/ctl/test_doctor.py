@@ -11,6 +11,7 @@ from svcserver.kernel.secrets import hex_token
 from tests.ctl.command import svcctl
 from tests.ctl.hosts import value
 from tests.ctl.patients import DoctorCase, Quiet
+from tests.support.proves import proves
 
 
 class CommandTests(DoctorCase):
@@ -18,12 +19,14 @@ class CommandTests(DoctorCase):
         with mock.patch("svcserver.ctl.doctor.command.Machine", lambda: machine or Quiet()):
             return self.ctl("doctor", *words)
 
+    @proves("svcctl doctor")
     def test_a_new_host_is_healthy(self) -> None:
         ran = self.doctor()
         self.assertEqual((ran.status, ran.err), (0, ""), ran.out)
         self.assertTrue(ran.out.endswith("nothing is wrong\n"))
         self.assertNotIn("wrong  ", ran.out)
 
+    @proves("svcctl doctor")
     def test_a_finding_is_status_1_with_its_cure_in_the_same_line(self) -> None:
         self.plant("deploy", "GAMESERVER_BINARY_PATH", "/nowhere/server")
         ran = self.doctor()
@@ -48,6 +51,7 @@ class CommandTests(DoctorCase):
             self.assertEqual(ran.status, 1)
             self.assertTrue(ran.line.startswith("svcctl: "))
 
+    @proves("svcctl doctor")
     def test_it_changes_nothing(self) -> None:
         def all_files() -> dict[str, bytes]:
             return {
@@ -60,6 +64,7 @@ class CommandTests(DoctorCase):
         self.doctor()
         self.assertEqual(all_files(), before)
 
+    @proves("svcctl doctor")
     def test_no_secret_is_ever_printed(self) -> None:
         secrets = {
             value(self.folder, component, name)
@@ -88,6 +93,7 @@ class CommandTests(DoctorCase):
 
 
 class SettingsTests(DoctorCase):
+    @proves("svcctl doctor")
     def test_a_bad_value_in_each_component(self) -> None:
         for component, name, bad in (
             ("metagame", "PORT", "70000"),
@@ -154,6 +160,7 @@ class SettingsTests(DoctorCase):
 
 
 class MatchingTests(DoctorCase):
+    @proves("svcctl doctor")
     def test_secrets_that_differ(self) -> None:
         right = value(self.folder, "gateway", "GATEWAY_SECRET")
         for component in ("metagame", "content"):
@@ -186,6 +193,7 @@ class MatchingTests(DoctorCase):
         self.plant("metagame", "AUTH_SIGNING_PUBKEY_B64", "?")
         self.finds("no token is accepted", "put both of one pair")
 
+    @proves("svcctl doctor")
     def test_every_address_that_leads_to_the_wrong_port(self) -> None:
         for component, name, new, right in (
             ("gateway", "GATEWAY_METAGAME_URL", "http://127.0.0.1:61009", 61000),
@@ -204,6 +212,7 @@ class MatchingTests(DoctorCase):
         self.plant("content", "METAGAME_URL", "http://100.64.0.9:7000")
         self.assertEqual(self.wrong(), [])
 
+    @proves("private mode: the metagame on the overlay address, no gateway (svcctl init)")
     def test_a_metagame_that_strangers_reach_past_no_gateway(self) -> None:
         (self.folder / "gateway.env").unlink()
         self.drop("metagame", "GATEWAY_SECRET")

@@ -17,6 +17,7 @@ from svcserver.edge.certificate import make_pair, write_pair
 from svcserver.kernel.secrets import hex_token
 from tests.ctl.patients import GB, DoctorCase, Quiet
 from tests.support.postgres import fresh_database
+from tests.support.proves import proves
 
 
 class CertificateTests(DoctorCase):
@@ -25,6 +26,7 @@ class CertificateTests(DoctorCase):
         shown = self.ctl("cert", "fingerprint").out.strip()
         self.plant("relay", "SVC_RELAY_FINGERPRINT", shown)
 
+    @proves("svcctl doctor")
     def test_expired(self) -> None:
         self.write("203.0.113.10", now=datetime.now(UTC) - timedelta(days=800), years=1)
         self.finds("the certificate expired on", "svcctl cert make")
@@ -117,6 +119,7 @@ class DatabaseTests(DoctorCase):
         self.assertIn("is damaged", lines[0])
         self.assertIn("svcctl db restore", lines[0])
 
+    @proves("svcctl doctor")
     def test_behind(self) -> None:
         (self.folder / "svc.db").unlink()
         os.close(os.open(self.folder / "svc.db", os.O_CREAT | os.O_WRONLY, 0o600))

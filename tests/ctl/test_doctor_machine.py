@@ -11,9 +11,11 @@ from unittest import mock
 from svcserver.allowlist import firewall
 from svcserver.ctl.doctor.machine import Limits, Machine, Port, Room
 from tests.ctl.patients import GB, DoctorCase, Quiet
+from tests.support.proves import proves
 
 
 class MachineTests(DoctorCase):
+    @proves("svcctl doctor")
     def test_a_port_that_a_stranger_holds(self) -> None:
         for port, name in (
             (61000, "metagame"),

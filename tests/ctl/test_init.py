@@ -29,6 +29,7 @@ from svcserver.relay.settings import Settings as RelaySettings
 from svcserver.relay.settings import target_of
 from tests.ctl.command import database_of, new_host, nowhere, svcctl
 from tests.ctl.patients import Quiet
+from tests.support.proves import proves
 
 SHAPES = {
     "metagame": MetagameSettings,
@@ -48,6 +49,7 @@ class InitTests(SynchronousTestCase):
     def values(self, name: str) -> dict[str, str]:
         return parse_env_file((self.folder / f"{name}.env").read_text())
 
+    @proves("svcctl init")
     def test_every_component_takes_its_file_without_a_warning(self) -> None:
         for name, shape in SHAPES.items():
             _, warnings = load(shape, self.values(name))
@@ -59,11 +61,13 @@ class InitTests(SynchronousTestCase):
         settings, _ = load(MetagameSettings, self.values("metagame"))
         self.assertEqual(settings.save_history_keep, 100)
 
+    @proves("svcctl init")
     def test_secrets_are_for_the_owner_alone(self) -> None:
         for one in self.folder.iterdir():
             mode = one.stat().st_mode & 0o777
             self.assertTrue(one.name in PUBLIC or mode == 0o600, f"{one.name} has mode {mode:o}")
 
+    @proves("svcctl init")
     def test_what_must_match_matches(self) -> None:
         metagame, gateway = self.values("metagame"), self.values("gateway")
         self.assertEqual(metagame["GATEWAY_SECRET"], gateway["GATEWAY_SECRET"])
@@ -72,6 +76,7 @@ class InitTests(SynchronousTestCase):
         self.assertEqual(self.values("deploy")["CITY_MAP"], metagame["CITY_MAP"])
         self.assertEqual(self.values("deploy")["MY_IP"], "203.0.113.10")
 
+    @proves("svcctl init")
     def test_the_signing_keys_are_a_pair_in_the_documented_form(self) -> None:
         metagame = self.values("metagame")
         private = base64.b64decode(metagame["AUTH_SIGNING_PRIVKEY_B64"], validate=True)
@@ -93,6 +98,7 @@ class InitTests(SynchronousTestCase):
         self.assertEqual((target.host, target.port), ("203.0.113.10", 443))
         self.assertEqual(target.fingerprint, pair.fingerprint)
 
+    @proves("svcctl init")
     def test_the_owner_and_the_game_servers_are_registered(self) -> None:
         key = (self.folder / "owner.key").read_text().strip()
         self.assertRegex(key, r"^UUK_[0-9a-f]{48}$")
@@ -102,6 +108,7 @@ class InitTests(SynchronousTestCase):
         assert owner is not None
         self.assertEqual((owner.username, owner.is_admin, known), ("Olga", True, True))
 
+    @proves("svcctl init")
     def test_a_second_one_changes_nothing(self) -> None:
         before = {one.name: one.read_bytes() for one in self.folder.iterdir() if one.is_file()}
         ran = svcctl("init", self.folder)
@@ -110,6 +117,7 @@ class InitTests(SynchronousTestCase):
         after = {one.name: one.read_bytes() for one in self.folder.iterdir() if one.is_file()}
         self.assertEqual(after, before)
 
+    @proves("svcctl init")
     def test_one_file_of_a_host_is_enough_to_refuse(self) -> None:
         folder = nowhere(self)
         folder.mkdir(parents=True)
@@ -154,6 +162,7 @@ class PrivateTests(SynchronousTestCase):
         self.said = ran.out
         return folder
 
+    @proves("private mode: the metagame on the overlay address, no gateway (svcctl init)")
     def test_the_metagame_listens_on_the_overlay_address_and_there_is_no_gateway(self) -> None:
         folder = self.made("--private-host", "100.64.0.9")
         names = sorted(one.name for one in folder.glob("*.*"))
@@ -174,6 +183,7 @@ class PrivateTests(SynchronousTestCase):
             ["svc-content.service", "svc-deploy.service", "svc-metagame.service"],
         )
 
+    @proves("private mode: the metagame on the overlay address, no gateway (svcctl init)")
     def test_its_invite_leads_to_the_metagame(self) -> None:
         folder = self.made("--private-host", "100.64.0.9")
         made = svcctl("invite", "create", "--config", folder, "--json").data
@@ -181,6 +191,7 @@ class PrivateTests(SynchronousTestCase):
         self.assertEqual((invite.host, invite.port, invite.public), ("100.64.0.9", 61000, False))
         self.assertEqual(invite.code, made["code"])
 
+    @proves("private mode: the metagame on the overlay address, no gateway (svcctl init)")
     def test_the_overlay_address_is_found(self) -> None:
         with mock.patch("svcserver.ctl.init.own_address", return_value="100.64.7.7"):
             folder = self.made()
@@ -197,6 +208,7 @@ class PrivateTests(SynchronousTestCase):
         found = examine(find(str(folder), None), folder, Quiet())
         self.assertEqual([str(one) for one in found if one.level is Level.WRONG], [])
 
+    @proves("private mode: the metagame on the overlay address, no gateway (svcctl init)")
     def test_an_address_that_strangers_reach_is_refused(self) -> None:
         for words, said in (
             (("--private-host", "203.0.113.1"), "use --public-host"),

@@ -7,9 +7,11 @@ import json
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.ctl.command import new_host, nowhere, svcctl
+from tests.support.proves import proves
 
 
 class OpenApiTests(SynchronousTestCase):
+    @proves("svcctl openapi")
     def test_the_document_of_a_host(self) -> None:
         host = new_host(nowhere(self))
         ran = svcctl("openapi", "--config", host)

@@ -24,9 +24,11 @@ from svcserver.edge.invite import decode
 from tests.ctl.command import Ran, svcctl
 from tests.ctl.hosts import value
 from tests.ctl.test_accounts import HostCase
+from tests.support.proves import proves
 
 
 class CertificateTests(HostCase):
+    @proves("svcctl cert")
     def test_make_prints_what_fingerprint_reads(self) -> None:
         folder = self.folder / "new"
         made = svcctl("cert", "make", "--host", "h.example", "--out", folder, "--json")
@@ -34,6 +36,7 @@ class CertificateTests(HostCase):
         read = svcctl("cert", "fingerprint", folder / "gateway-cert.pem")
         self.assertEqual(read.out.strip(), made.data["fingerprint"])
 
+    @proves("svcctl cert")
     def test_make_never_overwrites_unasked(self) -> None:
         before = self.ctl("cert", "fingerprint").out
         for status in (0, 1):  # the next one is prepared, once
@@ -88,6 +91,7 @@ class CertificateTests(HostCase):
 
 
 class ContentTests(HostCase):
+    @proves("svcctl content")
     def test_manifest_and_verify(self) -> None:
         game, listed = self.folder / "files", self.folder / "list.json"
         game.mkdir()
@@ -102,6 +106,7 @@ class ContentTests(HostCase):
         self.assertIn("hash", bad.out)
         self.assertIn("1 files are not as the manifest says", bad.line)
 
+    @proves("svcctl content")
     def test_the_hosts_own_folder(self) -> None:
         self.assertEqual(self.ctl("content", "verify").status, 0)
 
@@ -112,6 +117,7 @@ class ContentTests(HostCase):
 
 
 class EdgeTests(HostCase):
+    @proves("svcctl relay check")
     def test_relay_check_says_when_nobody_is_there(self) -> None:
         fingerprint = "0" * 64
         invite = (
@@ -169,6 +175,7 @@ class StatusTests(HostCase):
                 server.shutdown()
                 thread.join()
 
+    @proves("svcctl status")
     def test_players_and_instances_are_shown(self) -> None:
         with self.metagame(STATUS) as keys:
             ran = self.ctl("status")
@@ -177,10 +184,12 @@ class StatusTests(HostCase):
         self.assertIn("city The City", ran.out)
         self.assertEqual(set(keys), {(self.folder / "owner.key").read_text().strip()})
 
+    @proves("svcctl status")
     def test_for_machines_it_is_the_reply_itself(self) -> None:
         with self.metagame(STATUS):
             self.assertEqual(self.ctl("status", "--json").data, {"status": STATUS, "health": None})
 
+    @proves("svcctl status")
     def test_an_unknown_key_is_said(self) -> None:
         with self.metagame({**STATUS, "limited": True}):
             ran = self.ctl("status", "--key", "UUK_x")
@@ -206,6 +215,7 @@ class StatusTests(HostCase):
         with mock.patch.object(Event, "wait", wait):
             return self.ctl("status", "--watch")
 
+    @proves("svcctl status --watch")
     def test_watching_asks_again_and_ends_with_ctrl_c(self) -> None:
         with self.metagame(STATUS) as keys:
             ran = self.watch(3, lambda: None)
@@ -213,6 +223,7 @@ class StatusTests(HostCase):
         self.assertEqual(ran.status, 0, ran.err)
         self.assertIn("Alpha", ran.out)
 
+    @proves("svcctl status --watch")
     def test_watching_outlives_a_restart_of_the_metagame(self) -> None:
         with self.metagame(STATUS), mock.patch.object(statuses, "look") as look:
             look.side_effect = [(STATUS, None), Failed("the metagame does not answer")]
@@ -228,6 +239,7 @@ class StatusTests(HostCase):
 
 
 class EveryCommandTests(SynchronousTestCase):
+    @proves("every command takes --config, --env-file, --json")
     def test_every_command_takes_the_hosts_options_and_json(self) -> None:
         for path, command in commands():
             names = {option for one in command.params for option in one.opts}
@@ -240,6 +252,7 @@ class EveryCommandTests(SynchronousTestCase):
             ran = svcctl(*path.split(), "--help")
             self.assertEqual(ran.status, 0, path)
 
+    @proves("every command takes --config, --env-file, --json")
     def test_the_fixed_commands_are_there(self) -> None:
         wanted = {
             "init", "account create", "account promote", "account demote", "account list",

@@ -12,6 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.ctl.units import SERVICES, TARGET, Place, files, unit
 from tests.ctl.command import new_host, nowhere
 from tests.support import requirements
+from tests.support.proves import proves
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "host"
 EXPOSURE = 3.0  # systemd-analyze security: 0 is none, 10 is all; a service of ours has under 2
@@ -19,10 +20,12 @@ ANALYZE = shutil.which("systemd-analyze")
 
 
 class UnitTests(SynchronousTestCase):
+    @proves("systemd units with few rights, written by svcctl init")
     def test_the_documented_ones_are_what_init_writes(self) -> None:
         written = {one.name: one.read_text() for one in DOCS.iterdir()}
         self.assertEqual(written, files(Place()), "run python -m svcserver.ctl.units docs/host")
 
+    @proves("systemd units with few rights, written by svcctl init")
     def test_init_writes_them_with_its_own_places(self) -> None:
         folder = new_host(nowhere(self))
         names = {one.name for one in (folder / "host").iterdir()}
@@ -35,6 +38,7 @@ class UnitTests(SynchronousTestCase):
             self.assertIn(f"--env-file {folder}/{name}.env\n", text)
             self.assertIn(f"ReadWritePaths={folder}\n", text)
 
+    @proves("systemd units with few rights, written by svcctl init")
     def test_each_has_no_more_rights_than_it_needs(self) -> None:
         made = files(Place())
         for name in SERVICES:
@@ -61,6 +65,7 @@ class UnitTests(SynchronousTestCase):
         self.assertIn(wants, made[TARGET])
 
 
+@proves("systemd units with few rights, written by svcctl init")
 def test_systemd_understands_every_unit_and_finds_them_tight(tmp_path: Path) -> None:
     if ANALYZE is None:
         raise requirements.skip("systemd", "systemd-analyze is not installed")

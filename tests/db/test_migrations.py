@@ -19,6 +19,7 @@ from svcserver.db.engine import BadDatabase, database_url, make_engine
 from svcserver.db.tables import METADATA
 from tests.support.filling import fill
 from tests.support.postgres import fresh_database
+from tests.support.proves import proves
 
 
 class Migrations:
@@ -39,6 +40,7 @@ class Migrations:
             context = MigrationContext.configure(tx, opts={"compare_type": False})
             self.assertEqual(compare_metadata(context, METADATA), [])
 
+    @proves("migrations only add")
     def test_a_filled_database_loses_nothing_from_any_step_on(self) -> None:
         script = ScriptDirectory(str(Path(migrations.__file__).parent))
         steps = [one.revision for one in script.walk_revisions()][::-1]

@@ -9,11 +9,13 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.deploy.fleet import Fleet, MemoryGuard, NoCapacity
 from svcserver.deploy.hunts import Kind, Launch
+from tests.support.proves import proves
 
 FREE = lambda port: False  # noqa: E731
 
 
 class FleetTests(SynchronousTestCase):
+    @proves("ports: city last, dojo before it, hunts highest first")
     def test_city_and_dojo_have_their_ports_and_hunts_the_rest_highest_first(self) -> None:
         fleet = Fleet(8770, 8777)
         self.assertEqual(fleet.hold(Kind.CITY, FREE), 8777)
@@ -25,15 +27,18 @@ class FleetTests(SynchronousTestCase):
             fleet.hold(Kind.TUTORIAL, FREE)
         self.assertEqual(caught.exception.reason, "ports")
 
+    @proves("ports: city last, dojo before it, hunts highest first")
     def test_a_port_a_stranger_holds_is_skipped(self) -> None:
         self.assertEqual(Fleet(8770, 8777).hold(Kind.HUNT, lambda port: port > 8772), 8772)
 
+    @proves("ports: city last, dojo before it, hunts highest first")
     def test_a_hunt_worker_leaves_the_top_two_unused(self) -> None:
         fleet = Fleet(8770, 8777, hunt_worker=True)
         self.assertEqual(fleet.hold(Kind.HUNT, FREE), 8775)
         with self.assertRaises(NoCapacity):
             fleet.hold(Kind.CITY, FREE)
 
+    @proves("deploy: GET /gameservers")
     def test_the_record_has_the_documented_shape(self) -> None:
         fleet = Fleet(8770, 8777)
         launch = Launch(
@@ -60,6 +65,7 @@ class FleetTests(SynchronousTestCase):
 
 
 class GuardTests(SynchronousTestCase):
+    @proves("deploy: 503 capacity_unavailable, reason memory or ports, Retry-After: 10")
     def test_reservations_count_until_they_end_or_fail(self) -> None:
         guard = MemoryGuard(3072, 1536, 1000, 60.0, lambda: 6000.0)
         first = guard.reserve(Kind.CITY, 0.0)
@@ -78,6 +84,7 @@ class GuardTests(SynchronousTestCase):
         self.assertEqual(str(caught.exception), "memory")  # what the log says
         guard.reserve(Kind.DOJO, 60.0)
 
+    @proves("deploy: 503 capacity_unavailable, reason memory or ports, Retry-After: 10")
     def test_hunts_have_their_own_cost(self) -> None:
         guard = MemoryGuard(100, 50, 10, 60.0, lambda: 112.0)
         guard.reserve(Kind.HUNT, 0.0)

@@ -13,6 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.deploy import orphans
 from svcserver.deploy.orphans import MARK, end_left_over, mark, wait_for
 from tests.ctl.command import nowhere
+from tests.support.proves import proves
 
 
 class OrphanTests(SynchronousTestCase):
@@ -33,6 +34,7 @@ class OrphanTests(SynchronousTestCase):
         folder.mkdir(parents=True)
         folder.joinpath("environ").write_bytes(environ.encode())
 
+    @proves("no orphan, no leak")
     def test_only_what_bears_the_mark_of_this_address_is_ended(self) -> None:
         self.assertEqual(mark("127.0.0.1", 61001), {MARK: "127.0.0.1:61001"})
         mine = f"PATH=/bin\0{MARK}=127.0.0.1:61001\0"
@@ -52,6 +54,7 @@ class OrphanTests(SynchronousTestCase):
 
 
 class WaitTests(SynchronousTestCase):
+    @proves("no orphan, no leak")
     def test_a_killed_process_is_gone_when_the_wait_is_over(self) -> None:
         child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
         try:

@@ -17,6 +17,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.deploy import process as processes
 from svcserver.deploy.process import GameProcess, Output, Spawner, check_program
+from tests.support.proves import proves
 
 PID = 2**22 + 7  # beyond what Linux gives away
 
@@ -97,6 +98,7 @@ class OutputTests(SynchronousTestCase):
         sizes = {one.name: one.stat().st_size for one in self.path.parent.iterdir()}
         self.assertEqual(sizes, {"city-8777.log": 10, "city-8777.old": 4})
 
+    @proves("deploy: 500 no_game_server")
     def test_a_full_disk_is_told_once_and_output_goes_on_when_there_is_room(self) -> None:
         output = self.begun()
         output.close()
@@ -176,6 +178,7 @@ class ProcessTests(SynchronousTestCase):
         self.process.kill("TERM")
         self.assertTrue(self.process.over)
 
+    @proves("no orphan, no leak")
     def test_one_that_is_not_ours_to_end_does_not_keep_the_others_alive(self) -> None:
         self.transport.refuse = PermissionError(errno.EPERM, "Operation not permitted")
         with capturedLogs() as events:
@@ -189,6 +192,7 @@ class ProcessTests(SynchronousTestCase):
         self.process.processExited(Failure(ProcessDone(0)))
         self.assertFalse(self.process.alive)
 
+    @proves("no orphan, no leak")
     def test_without_descriptors_to_look_nobody_is_taken_for_dead(self) -> None:
         self.patch(Path, "read_text", self.too_many)
         self.assertTrue(self.process.alive)

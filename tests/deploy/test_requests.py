@@ -16,6 +16,7 @@ from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.secrets import Secret
+from tests.support.proves import proves
 
 TUTORIAL = (
     "/Game/Maps/islands/1705/dia_moss_triforce?MaxPlayers=1"
@@ -36,6 +37,7 @@ def check(mode: Any, args: Any, hunt: Any, players: Any = None) -> LaunchRequest
 
 
 class CheckTests(SynchronousTestCase):
+    @proves("deploy: 400 bad_request: the input is checked here again")
     def test_good_wishes_pass(self) -> None:
         for wish in (
             ("CITY", "", ""),
@@ -46,6 +48,7 @@ class CheckTests(SynchronousTestCase):
         ):
             check(*wish)
 
+    @proves("deploy: 400 bad_request: the input is checked here again")
     def test_hostile_hunts_are_refused(self) -> None:
         for hunt in (
             "a b",
@@ -64,6 +67,7 @@ class CheckTests(SynchronousTestCase):
             with self.assertRaises(Malformed):
                 check("ISLAND", "", hunt)
 
+    @proves("deploy: 400 bad_request: the input is checked here again")
     def test_hostile_arguments_are_refused(self) -> None:
         for args in (
             "/Game/Maps/x",
@@ -89,6 +93,7 @@ class CheckTests(SynchronousTestCase):
             with self.assertRaises(Malformed):
                 check(bad, "", "")
 
+    @proves("limit: Matchmaking expected players: at most 16")
     def test_expected_players_are_at_most_sixteen_plain_ids(self) -> None:
         check("ISLAND", "", "H", [f"UID-{n}" for n in range(16)])
         for players in (
@@ -105,6 +110,7 @@ class CheckTests(SynchronousTestCase):
             with self.assertRaises(Malformed):
                 check_body({"GameMode": "ISLAND", "HuntId": "H", "ExpectedPlayers": players})
 
+    @proves("deploy: 400 bad_request: the input is checked here again")
     @given(
         st.dictionaries(
             st.sampled_from(["GameMode", "GameArgs", "HuntId", "ExpectedPlayers"]),
@@ -137,6 +143,12 @@ class HuntTests(SynchronousTestCase):
     def launch(self, mode: str, args: str = "", hunt: str = "", players: tuple[str, ...] = ()):  # type: ignore[no-untyped-def]
         return self.table.launch(LaunchRequest(mode, args, hunt, players))
 
+    @proves(
+        "deploy: CITY: the city server; anything else: the city",
+        "deploy: ISLAND with game args: the map named in them",
+        "deploy: POST /api/matchmaker/handle-matchmaking-for-player",
+        "deploy: SHARED with the dojo hunt: started on first use, or at boot",
+    )
     def test_each_request_finds_its_kind(self) -> None:
         hunt = next(
             key for key, one in self.table.player_hunts.items() if one["mm"] and "Arena" not in key
@@ -153,6 +165,7 @@ class HuntTests(SynchronousTestCase):
         ):
             self.assertIs(self.launch(*request).kind, kind, request)
 
+    @proves("deploy: ISLAND with a hunt id and players: a new hunt")
     def test_every_hunt_of_the_table_launches_or_is_an_empty_one(self) -> None:
         for hunt_id, hunt in self.table.player_hunts.items():
             if not hunt["mm"] and "Arena" not in hunt_id:
@@ -162,12 +175,14 @@ class HuntTests(SynchronousTestCase):
             launch = self.launch("ISLAND", "", hunt_id, ("UID-a", "UID-b"))
             self.assertTrue(launch.map.startswith("/Game/"))
 
+    @proves("deploy: ISLAND with a hunt id and players: a new hunt")
     def test_unknown_hunts_and_missing_maps_are_unlaunchable(self) -> None:
         with self.assertRaises(Unlaunchable):
             self.launch("ISLAND", "", "Nope", ("UID-a",))
         with self.assertRaises(Unlaunchable):
             HuntTable.load().city()
 
+    @proves("deploy: ISLAND with a hunt id and players: a new hunt")
     def test_a_trial_names_its_grade(self) -> None:
         for hunt_id in self.table.player_hunts:
             if "Arena" in hunt_id:
@@ -178,6 +193,7 @@ class HuntTests(SynchronousTestCase):
                 )
                 self.assertEqual((launch.map, launch.max_players), ("/Game/Maps/arena/pit", 4))
 
+    @proves("deploy: ISLAND with game args: the map named in them")
     def test_the_command_line_is_the_documented_one(self) -> None:
         program = Program("/srv/game", ("wine", "-x"), ("-server",), Secret("hush"))
         self.assertNotIn("hush", repr(program))
@@ -211,6 +227,7 @@ class HuntTests(SynchronousTestCase):
         self.assertEqual(hunt[6], "None")
         self.assertEqual(hunt[8], f"UID-a:{hunt_id},UID-b:{hunt_id}")
 
+    @proves("deploy: ISLAND with a hunt id and players: a new hunt")
     def test_the_choice_is_the_tables_own_dice(self) -> None:
         table = HuntTable.load(CITY_MAP)
         table.random.setstate(random.Random(3).getstate())

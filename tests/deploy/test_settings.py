@@ -18,6 +18,7 @@ from svcserver.deploy.supervisor import KEYLESS
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.settings import BadSetting, load
 from tests.deploy.test_supervisor import CITY, HUNT, FakeSpawner
+from tests.support.proves import proves
 
 GOOD = {"PORT": "61001"}
 WHOLE = {
@@ -37,6 +38,7 @@ def read(**more: str) -> Settings:
 
 
 class DefaultTests(SynchronousTestCase):
+    @proves("deploy: binds 127.0.0.1 by default")
     def test_a_port_is_needed_and_nothing_else(self) -> None:
         with self.assertRaises(BadSetting) as caught:
             load(Settings, {})
@@ -106,6 +108,7 @@ class DefaultTests(SynchronousTestCase):
 
 
 class BadValueTests(SynchronousTestCase):
+    @proves("deploy: binds 127.0.0.1 by default")
     def test_these_keep_it_from_starting(self) -> None:
         for name, values in {
             "PORT": ["", "0", "65536", "x", "-1"],
@@ -117,6 +120,7 @@ class BadValueTests(SynchronousTestCase):
                     load(Settings, {**GOOD, name: value})
                 self.assertIn(name, str(caught.exception))
 
+    @proves("deploy: launches queued SECONDS_TO_WAIT_BETWEEN_GAMESERVER_STARTUP apart")
     def test_these_are_a_warning_and_the_default(self) -> None:
         for name, attribute, values in (
             ("MY_IP", "my_ip", ["x", "::1", "1.2.3", "1.2.3.256", "host.example"]),
@@ -156,6 +160,7 @@ class LaunchTests(SynchronousTestCase):
         self.assertEqual(self.successResultOf(self.launch({})).port, 8775)
         self.assertEqual(self.commands[0][:2], ["/srv/game", "hush"])
 
+    @proves("deploy: 500 no_game_server")
     def test_each_bad_one_is_named_in_the_log_and_no_server_is_handed_out(self) -> None:
         on = {"GAMESERVER_MEMORY_GUARD": "1"}
         for name, values, more in (
@@ -172,6 +177,7 @@ class LaunchTests(SynchronousTestCase):
                 why = self.failureResultOf(self.launch({**more, name: value}), Unlaunchable)
                 self.assertIn(name, str(why.value))
 
+    @proves("deploy: 500 no_game_server")
     def test_without_maps_only_what_needs_them_fails(self) -> None:
         trial = LaunchRequest("ISLAND", "", "CR19_PlayerHunt_Arena_Elite", ("UID-a",))
         for name, wish in (("CITY_MAP", CITY), ("TRIALS_MAP", trial)):

@@ -23,6 +23,7 @@ from svcserver.deploy.supervisor import MAX_QUEUED, Program, Supervisor
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.secrets import Secret, fingerprint
 from tests.support.browser import Browser
+from tests.support.proves import proves
 
 CITY = LaunchRequest("CITY", "", "")
 HUNT = LaunchRequest("ISLAND", "", "CR19_PlayerHunt_Escalation_Randall_Easy", ("UID-a",))
@@ -101,6 +102,9 @@ class SupervisorCase(SynchronousTestCase):
 
 
 class LaunchTests(SupervisorCase):
+    @proves(
+        "deploy: a dead city or dojo is started again before it is handed out, through one launch"
+    )
     def test_the_city_is_started_once_for_all_who_ask_at_once(self) -> None:
         supervisor = self.make(spacing_s=10.0)
         self.successResultOf(self.ask(supervisor, HUNT))
@@ -111,6 +115,9 @@ class LaunchTests(SupervisorCase):
         self.assertEqual({self.successResultOf(one).port for one in asked}, {8777})
         self.assertEqual(len(self.spawner.children), 2)
 
+    @proves(
+        "deploy: a dead city or dojo is started again before it is handed out, through one launch"
+    )
     def test_an_asker_who_leaves_does_not_end_the_others_launch(self) -> None:
         supervisor = self.make(spacing_s=10.0)
         self.successResultOf(self.ask(supervisor, HUNT))
@@ -120,6 +127,10 @@ class LaunchTests(SupervisorCase):
         self.clock.advance(10)
         self.assertEqual(self.successResultOf(second).port, 8777)
 
+    @proves(
+        "deploy: launches queued SECONDS_TO_WAIT_BETWEEN_GAMESERVER_STARTUP apart",
+        "limit: Deploy server: JSON body 100 kB, launches spaced, capacity hint 10 s",
+    )
     def test_launches_are_spaced_and_a_failed_one_adds_no_gap(self) -> None:
         supervisor = self.make(spacing_s=10.0)
         self.successResultOf(self.ask(supervisor, HUNT))
@@ -134,6 +145,10 @@ class LaunchTests(SupervisorCase):
         self.clock.advance(0.1)
         self.successResultOf(waiting)
 
+    @proves(
+        "PERSISTENT_WORLD_LIVENESS",
+        "deploy: a dead city or dojo is started again before it is handed out, through one launch",
+    )
     def test_a_dead_city_is_started_again_before_it_is_handed_out(self) -> None:
         supervisor = self.make()
         first = self.successResultOf(self.ask(supervisor, CITY))
@@ -158,6 +173,7 @@ class LaunchTests(SupervisorCase):
             [event] = events
             self.assertEqual((event["log_level"].name, event["how"]), (level, f"code {code}"))
 
+    @proves("ports: city last, dojo before it, hunts highest first")
     def test_a_hunts_exit_frees_its_port_at_once(self) -> None:
         supervisor = self.make()
         for _ in range(100):
@@ -166,6 +182,7 @@ class LaunchTests(SupervisorCase):
         self.assertEqual(supervisor.records(), [])
         self.assertEqual(supervisor._processes, {})
 
+    @proves("deploy: launches queued SECONDS_TO_WAIT_BETWEEN_GAMESERVER_STARTUP apart")
     def test_only_so_many_launches_wait_their_turn(self) -> None:
         supervisor = self.make(spacing_s=10.0)
         self.successResultOf(self.ask(supervisor, HUNT))
@@ -178,6 +195,7 @@ class LaunchTests(SupervisorCase):
         self.clock.advance(10)
         self.successResultOf(self.ask(supervisor, HUNT))
 
+    @proves("deploy: 503 capacity_unavailable, reason memory or ports, Retry-After: 10")
     def test_the_pool_runs_out_and_says_so(self) -> None:
         supervisor = self.make()
         for _ in range(6):
@@ -185,6 +203,7 @@ class LaunchTests(SupervisorCase):
         why = self.failureResultOf(self.ask(supervisor, HUNT), NoCapacity)
         self.assertEqual(why.value.reason, "ports")
 
+    @proves("deploy: 500 no_game_server")
     def test_a_failed_spawn_gives_port_and_memory_back_and_names_the_error_not_the_key(
         self,
     ) -> None:
@@ -200,6 +219,7 @@ class LaunchTests(SupervisorCase):
         self.assertEqual(self.successResultOf(self.ask(supervisor, HUNT)).port, 8775)
         self.failureResultOf(self.ask(supervisor, HUNT), NoCapacity)
 
+    @proves("deploy: 500 no_game_server")
     def test_missing_settings_fail_launches_not_the_server(self) -> None:
         for changes in (
             {"host": ""},
@@ -222,6 +242,7 @@ class LaunchTests(SupervisorCase):
 
 
 class WatchTests(SupervisorCase):
+    @proves("PERSISTENT_WORLD_LIVENESS")
     def test_the_watchdog_restarts_dead_worlds_and_forgets_dead_hunts(self) -> None:
         supervisor = self.make(liveness=False)
         for wish in (CITY, HUNT):
@@ -231,6 +252,7 @@ class WatchTests(SupervisorCase):
         supervisor.watch()
         self.assertEqual([one["kind"] for one in supervisor.records()], ["city"])
 
+    @proves("deploy: SHARED with the dojo hunt: started on first use, or at boot")
     def test_the_dojo_is_watched_only_once_it_was_asked_for(self) -> None:
         supervisor = self.make()
         self.assertIs(self.successResultOf(supervisor.boot(Kind.CITY)), True)
@@ -241,12 +263,14 @@ class WatchTests(SupervisorCase):
         supervisor.watch()
         self.assertEqual([one["kind"] for one in supervisor.records()], ["city", "dojo"])
 
+    @proves("boot: a failure is one fatal line, and status 1 when it ends")
     def test_a_city_that_cannot_boot_is_one_fatal_line(self) -> None:
         supervisor = self.make(table=HuntTable.load())
         with capturedLogs() as events:
             self.assertIs(self.successResultOf(supervisor.boot(Kind.CITY)), False)
         self.assertEqual([event["log_level"].name for event in events], ["critical"])
 
+    @proves("no orphan, no leak")
     def test_stop_terminates_then_kills_and_leaves_no_timer(self) -> None:
         supervisor = self.make()
         for wish in (CITY, HUNT):
@@ -262,6 +286,7 @@ class WatchTests(SupervisorCase):
 
 
 class ReadinessTests(SupervisorCase):
+    @proves("readiness by file or grace, off by default")
     def test_a_hunt_that_ends_in_its_grace_is_a_failure(self) -> None:
         supervisor = self.make()
         supervisor.readiness = Readiness(self.clock, None, lambda: 5.0)
@@ -272,6 +297,7 @@ class ReadinessTests(SupervisorCase):
         self.clock.advance(0.2)  # at once, not when the grace is over
         self.failureResultOf(asked, Unlaunchable)
 
+    @proves("readiness by file or grace, off by default")
     def test_a_hunt_that_outlives_its_grace_is_handed_out_then(self) -> None:
         supervisor = self.make()
         supervisor.readiness = Readiness(self.clock, None, lambda: 0.5)
@@ -282,6 +308,7 @@ class ReadinessTests(SupervisorCase):
         self.assertEqual(self.successResultOf(asked).port, 8775)
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
+    @proves("readiness by file or grace, off by default")
     def test_the_ready_file_is_waited_for_and_removed(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -297,6 +324,7 @@ class ReadinessTests(SupervisorCase):
         self.assertEqual(self.successResultOf(asked).port, 8775)
         self.assertFalse(proof.exists())
 
+    @proves("readiness by file or grace, off by default")
     def test_ninety_seconds_without_proof_are_too_long(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -307,6 +335,7 @@ class ReadinessTests(SupervisorCase):
         self.failureResultOf(asked, Unlaunchable)
         self.assertIn("KILL", self.spawner.kills)
 
+    @proves("readiness by file or grace, off by default")
     def test_a_city_that_runs_but_is_not_ready_is_waited_for(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -328,6 +357,7 @@ class ReadinessTests(SupervisorCase):
         self.assertIn("GAMESERVER_READY_DIR", str(why.value))
         self.assertEqual(self.spawner.children, [])
 
+    @proves("readiness by file or grace, off by default")
     def test_a_bad_grace_fails_the_launch(self) -> None:
         supervisor = self.make()
 
@@ -388,10 +418,16 @@ class RouteTests(SupervisorCase):
     def post(self, body: Any, **sent: Any) -> Any:
         return self.browse("POST", PATH, json=body, **sent)
 
+    @proves(
+        "started by a matchmaking call; answers as soon as it is spawned",
+        "deploy: CITY: the city server; anything else: the city",
+        "deploy: POST /api/matchmaker/handle-matchmaking-for-player",
+    )
     def test_the_city_is_handed_out_with_a_number_for_a_port(self) -> None:
         for body in ({"GameMode": "CITY"}, {}, {"GameMode": "ISLAND", "GameArgs": " "}):
             self.assertEqual(self.post(body).json, {"host": "203.0.113.9", "port": 8777})
 
+    @proves("deploy: 400 bad_request: the input is checked here again", "Deploy server errors")
     def test_bad_input_is_400_in_words(self) -> None:
         for body in ({"HuntId": "a b"}, {"ExpectedPlayers": ["a:b"]}, [], {"GameMode": 7}):
             page = self.post(body)
@@ -399,6 +435,12 @@ class RouteTests(SupervisorCase):
             self.assertTrue(page.json["message"])
         self.assertEqual(self.browse("POST", PATH, data=b"{").status, 400)
 
+    @proves(
+        "deploy: 500 no_game_server",
+        "deploy: 503 capacity_unavailable, reason memory or ports, Retry-After: 10",
+        "Deploy server errors",
+        "limit: Deploy server: JSON body 100 kB, launches spaced, capacity hint 10 s",
+    )
     def test_no_server_is_500_and_no_room_503(self) -> None:
         page = self.post({"GameMode": "ISLAND", "HuntId": "Nope", "ExpectedPlayers": ["UID-a"]})
         self.assertEqual((page.status, page.json), (500, {"error": "no_game_server"}))
@@ -409,6 +451,9 @@ class RouteTests(SupervisorCase):
         )
         self.assertEqual(page.headers["retry-after"], "10")
 
+    @proves(
+        "deploy: 403 for callers not on loopback or with a proxy header", "Deploy server errors"
+    )
     def test_any_proxy_header_is_403(self) -> None:
         for name in (
             "X-Svc-Gateway",
@@ -427,6 +472,7 @@ class RouteTests(SupervisorCase):
                 page = self.browse(method, path, headers={name: "x"})
                 self.assertEqual((page.status, page.body), (403, b""))
 
+    @proves("deploy: GET /gameservers")
     def test_game_servers_are_listed_while_they_live(self) -> None:
         self.post({"GameMode": "CITY"})
         [record] = self.browse("GET", "/gameservers").json["servers"]
@@ -434,6 +480,7 @@ class RouteTests(SupervisorCase):
         self.spawner.children[-1].end(by=9)
         self.assertEqual(self.browse("GET", "/gameservers").json, {"servers": []})
 
+    @proves("deploy: unknown path: HTML 404")
     def test_an_unknown_path_is_an_html_404(self) -> None:
         page = self.browse("GET", "/nope")
         self.assertEqual(page.status, 404)
@@ -441,6 +488,7 @@ class RouteTests(SupervisorCase):
 
 
 class ProgramTests(SynchronousTestCase):
+    @proves("deploy: 500 no_game_server")
     def test_a_missing_plain_or_folder_program_is_found_before_the_fork(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)

@@ -17,11 +17,13 @@ from svcserver.deploy.process import GameProcess
 from svcserver.deploy.readiness import Readiness
 from svcserver.deploy.supervisor import Program, Supervisor
 from tests.deploy.test_supervisor import CITY, DOJO, HUNT, TUTORIAL, FakeSpawner, FakeTransport
+from tests.support.proves import proves
 
 FIRST, LAST = 9000, 9004  # three hunts
 TABLE = HuntTable.load("/Game/Maps/city/a_01_persistent")
 
 
+@proves("no orphan, no leak")
 class SupervisorMachine(RuleBasedStateMachine):
     """Every launch is spaced by a second, and hunts must live for half of one."""
 

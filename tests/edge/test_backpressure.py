@@ -12,6 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.edge.upstream import Connection, Pool
 from svcserver.http.connection import IN_A_ROW
 from tests.edge.wires import OK, Edge, gateway, relay, run
+from tests.support.proves import proves
 
 H = b"Host: localhost\r\n"
 GET = b"GET /g HTTP/1.1\r\n" + H + b"\r\n"
@@ -20,6 +21,7 @@ REFUSED = b"HTTP/1.1 403 "
 
 
 class SlowReaderTests(SynchronousTestCase):
+    @proves("limit: back-pressure end to end")
     def test_no_request_is_passed_on_before_the_answers_are_read(self) -> None:
         edge = gateway()
         wire = edge.connect()
@@ -123,6 +125,7 @@ class TurnTests(SynchronousTestCase):
 
 
 class SlowUpstreamTests(SynchronousTestCase):
+    @proves("limit: back-pressure end to end")
     def test_an_upload_that_was_faster_than_its_connection_goes_on(self) -> None:
         edge = relay()
         arrived = self.held_up(edge.upstream.pool)

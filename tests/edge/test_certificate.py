@@ -22,11 +22,13 @@ from svcserver.edge.certificate import (
     read_pair,
     write_pair,
 )
+from tests.support.proves import proves
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
 class MakingTests(SynchronousTestCase):
+    @proves("gateway: certificate made and checked at start")
     def test_it_is_what_is_documented(self) -> None:
         pair = make_pair(["play.example", "203.0.113.10"], now=NOW)
         made = x509.load_pem_x509_certificate(pair.certificate)
@@ -50,6 +52,7 @@ class MakingTests(SynchronousTestCase):
             with self.assertRaises(BadCertificate):
                 make_pair(hosts)
 
+    @proves("gateway: certificate made and checked at start")
     def test_files_are_private_and_never_overwritten_unasked(self) -> None:
         folder = Path(tempfile.mkdtemp())
         first = make_pair(["a"])
@@ -65,6 +68,7 @@ class MakingTests(SynchronousTestCase):
 
 
 class CheckingTests(SynchronousTestCase):
+    @proves("gateway: certificate made and checked at start")
     def test_a_pair_that_no_client_would_take_is_refused(self) -> None:
         good, other = make_pair(["a"], now=NOW), make_pair(["a"], now=NOW)
         year = timedelta(days=366)
@@ -80,6 +84,7 @@ class CheckingTests(SynchronousTestCase):
                 check_pair(pair, when)
             self.assertEqual(caught.exception.what, what)
 
+    @proves("gateway: certificate made and checked at start")
     def test_an_end_within_thirty_days_is_a_warning(self) -> None:
         pair = make_pair(["a"], now=NOW, years=1)
         self.assertEqual(check_pair(pair, NOW + timedelta(days=330)), [])

@@ -13,6 +13,7 @@ from twisted.web.server import Request, Site
 
 from tests.edge.desync import CASES, SMUGGLED, Case
 from tests.edge.wires import OK, Edge, Wire, gateway, relay
+from tests.support.proves import proves
 
 
 def lapse(case: Case, edge: Edge, verdict: int, pieces: int) -> str:
@@ -44,12 +45,14 @@ class DesyncTests(SynchronousTestCase):
         self.assertGreaterEqual(len(counts), 12)
         self.assertGreaterEqual(min(counts.values()), 8)
 
+    @proves("gateway: 400 bad_request")
     def test_the_gateway_gives_every_verdict(self) -> None:
         for case in CASES:
             for pieces in (1, 2, 7, len(case.data)):
                 with self.subTest(family=case.family, data=case.data, pieces=pieces):
                     self.assertEqual(lapse(case, gateway(), case.gateway, pieces), "")
 
+    @proves("relay: forwards every request unchanged")
     def test_the_relay_gives_every_verdict(self) -> None:
         for case in CASES:
             for pieces in (1, 2, 7, len(case.data)):

@@ -7,9 +7,14 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.http import heads
 from tests.edge.asking import GET, H, chunked, status
 from tests.edge.wires import OK, SECRET, gateway, relay, run
+from tests.support.proves import proves
 
 
 class HeaderTests(SynchronousTestCase):
+    @proves(
+        "authentication 8: forwarding headers stripped and set",
+        "authentication 9: a client cannot unmark a proxied request",
+    )
     def test_the_gateway_sets_its_own_and_drops_the_clients(self) -> None:
         edge = gateway()
         forged = (
@@ -35,6 +40,7 @@ class HeaderTests(SynchronousTestCase):
         )
         self.assertEqual(seen.target, b"/a?b=%20c")
 
+    @proves("gateway: X-Powered-By and X-Svc-Gateway removed")
     def test_answers_lose_what_only_concerns_the_upstream(self) -> None:
         edge = gateway()
         wire = edge.connect()
@@ -71,6 +77,7 @@ class HeaderTests(SynchronousTestCase):
         self.assertEqual(wire.take(), final)
         self.assertLess(sum(searched), len(interim + final))
 
+    @proves("relay: forwards every request unchanged")
     def test_the_relay_forwards_unchanged(self) -> None:
         edge = relay()
         edge.ask(b"PUT /A%41?x HTTP/1.1\r\n" + H + b"X-B: 1\r\nx-b: 2\r\n\r\n")
@@ -80,6 +87,7 @@ class HeaderTests(SynchronousTestCase):
             (b"/A%41?x", [(b"Host", b"localhost"), (b"X-B", b"1"), (b"x-b", b"2")]),
         )
 
+    @proves("relay: forwards every request unchanged")
     def test_head_keeps_the_length_and_has_no_body(self) -> None:
         edge = relay()
         wire = edge.connect()
@@ -91,6 +99,7 @@ class HeaderTests(SynchronousTestCase):
 
 
 class FramingTests(SynchronousTestCase):
+    @proves("relay: forwards every request unchanged")
     def test_chunks_stay_chunks_both_ways(self) -> None:
         edge = gateway()
         wire = edge.connect()
@@ -184,6 +193,7 @@ class FramingTests(SynchronousTestCase):
             edge.upstream.say(OK)
         self.assertFalse(wire.paused)
 
+    @proves("relay: forwards every request unchanged")
     def test_half_closed_clients_get_their_answer(self) -> None:
         edge = relay()
         wire = edge.connect()
@@ -217,6 +227,7 @@ class FramingTests(SynchronousTestCase):
 
 
 class LimitTests(SynchronousTestCase):
+    @proves("gateway: 413 body_too_large")
     def test_a_declared_body_over_the_cap_is_not_read(self) -> None:
         for extra in (b"", b"Expect: 100-continue\r\n"):
             edge = gateway()
@@ -232,6 +243,7 @@ class LimitTests(SynchronousTestCase):
             run(edge.clock, 5)
             self.assertEqual(wire.ended, "cut")
 
+    @proves("gateway: 413 body_too_large")
     def test_a_chunked_body_is_cut_at_the_cap(self) -> None:
         edge = gateway()
         wire = edge.connect()
@@ -242,11 +254,13 @@ class LimitTests(SynchronousTestCase):
         self.assertEqual(edge.upstream.wires[0].ended, "cut")
         self.assertFalse(any(one.complete for one in edge.upstream.seen()))
 
+    @proves("gateway: 413 body_too_large", "limit: Gateway body")
     def test_a_body_of_exactly_the_cap_passes(self) -> None:
         edge = gateway()
         head = b"POST /p HTTP/1.1\r\n" + H + b"Content-Length: 131072\r\n\r\n"
         self.assertEqual(status(edge.ask(head + b"x" * 131_072)[0]), 200)
 
+    @proves("gateway: 408, 431 request_timeout, headers_too_large")
     def test_heads_over_16_kib_are_431(self) -> None:
         for data in (b"GET /" + b"a" * 20_000, GET[:-2] + b"A: " + b"b" * 16_400 + b"\r\n\r\n"):
             said, wire = gateway().ask(data)
@@ -254,6 +268,7 @@ class LimitTests(SynchronousTestCase):
             self.assertIn(b"headers_too_large", said)
             self.assertTrue(wire.over)
 
+    @proves("gateway: 405 method_not_allowed")
     def test_unknown_methods_are_405(self) -> None:
         for method in (b"TRACE", b"CONNECT", b"get", b"PROPFIND", b"X"):
             said, _ = gateway().ask(method + b" /g HTTP/1.1\r\n" + H + b"\r\n")
@@ -270,6 +285,7 @@ class LimitTests(SynchronousTestCase):
 
 
 class UpstreamTests(SynchronousTestCase):
+    @proves("relay: 502 upstream_unreachable", "gateway: 502, 504 bad_gateway, upstream_timeout")
     def test_an_upstream_that_is_down_is_502(self) -> None:
         for edge, code in ((gateway(), b"bad_gateway"), (relay(), b"upstream_unreachable")):
             edge.upstream.down = True
@@ -278,6 +294,7 @@ class UpstreamTests(SynchronousTestCase):
             self.assertIn(b'{"error":"%b"}' % code, said)
             self.assertFalse(wire.over)
 
+    @proves("relay: 502 upstream_unreachable", "gateway: 502, 504 bad_gateway, upstream_timeout")
     def test_a_reset_before_the_answer_is_502(self) -> None:
         for edge, code in ((gateway(), b"bad_gateway"), (relay(), b"upstream_unreachable")):
             wire = edge.connect()
@@ -287,6 +304,7 @@ class UpstreamTests(SynchronousTestCase):
             self.assertEqual(status(said), 502)
             self.assertIn(b'{"error":"%b"}' % code, said)
 
+    @proves("gateway: 502, 504 bad_gateway, upstream_timeout")
     def test_a_reset_after_the_head_cuts(self) -> None:
         edge = gateway()
         wire = edge.connect()

@@ -7,6 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.gateway.policy import Route
 from tests.edge.asking import GET, H, status
 from tests.edge.wires import Edge, Wire, gateway, relay, run
+from tests.support.proves import proves
 
 SOCKET = (
     b"GET // HTTP/1.1\r\n" + H + b"Connection: Upgrade\r\nUpgrade: WebSocket\r\n"
@@ -29,6 +30,7 @@ class TunnelTests(SynchronousTestCase):
         chat.say(SWITCHED + b"hello")
         return client, chat.wires[-1]
 
+    @proves("gateway: GET with Upgrade: websocket", "relay: WebSocket upgrades")
     def test_bytes_flow_both_ways_untouched(self) -> None:
         for edge in (gateway(), relay()):
             client, chat = self.open(edge)
@@ -50,6 +52,7 @@ class TunnelTests(SynchronousTestCase):
         chat.say(SWITCHED)
         self.assertEqual(chat.wires[0].take(), b"early")
 
+    @proves("relay: WebSocket upgrades")
     def test_a_refused_upgrade_is_passed_on_and_the_connection_ends(self) -> None:
         for edge in (gateway(), relay()):
             client = edge.connect()
@@ -80,6 +83,7 @@ class TunnelTests(SynchronousTestCase):
         self.assertEqual(client.ended, "cut")
         self.assertTrue(chat.ended)
 
+    @proves("gateway: shutdown")
     def test_tunnels_end_at_once_when_the_service_stops(self) -> None:
         edge = gateway()
         client, _ = self.open(edge)
@@ -96,6 +100,7 @@ class TunnelTests(SynchronousTestCase):
         chat.producer.resumeProducing()
         self.assertFalse(chat.paused or client.paused)
 
+    @proves("gateway: GET with Upgrade: websocket")
     def test_an_upgrade_without_chat_is_502(self) -> None:
         edge = gateway()
         edge.upstreams[Route.WS].down = True

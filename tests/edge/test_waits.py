@@ -9,6 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.edge.verdicts import Limits
 from tests.edge.asking import GET, H, status
 from tests.edge.wires import OK, gateway, run
+from tests.support.proves import proves
 
 
 class WaitTests(SynchronousTestCase):
@@ -18,6 +19,7 @@ class WaitTests(SynchronousTestCase):
             self.clock, limits=Limits(max_body=1_000_000, upstream_idle_s=20, tunnel_idle_s=50)
         )
 
+    @proves("gateway: 408, 431 request_timeout, headers_too_large")
     def test_slow_heads_are_408(self) -> None:
         slow, silent = self.edge.connect(), self.edge.connect()
         slow.protocol.dataReceived(b"GET /g HT")
@@ -30,6 +32,7 @@ class WaitTests(SynchronousTestCase):
             self.assertIn(b'{"error":"request_timeout"}', said)
             self.assertTrue(wire.over)
 
+    @proves("gateway: 408, 431 request_timeout, headers_too_large")
     def test_slow_bodies_are_408(self) -> None:
         wire = self.edge.connect()
         wire.protocol.dataReceived(b"POST /p HTTP/1.1\r\n" + H + b"Content-Length: 99\r\n\r\n")
@@ -47,6 +50,7 @@ class WaitTests(SynchronousTestCase):
         run(self.clock, 3)
         self.assertEqual((wire.ended, wire.take()), ("closed", b""))
 
+    @proves("gateway: 502, 504 bad_gateway, upstream_timeout")
     def test_a_silent_upstream_is_504(self) -> None:
         wire = self.edge.connect()
         wire.protocol.dataReceived(GET)
@@ -84,6 +88,7 @@ class WaitTests(SynchronousTestCase):
         upstream.producer.resumeProducing()
         self.assertFalse(wire.paused)
 
+    @proves("gateway: shutdown")
     def test_nothing_is_left_over_after_a_stop(self) -> None:
         self.edge.connect()
         busy = self.edge.connect()
@@ -102,6 +107,7 @@ class WaitTests(SynchronousTestCase):
         run(self.clock, 4)
         self.assertEqual(wire.ended, "cut")
 
+    @proves("gateway: shutdown")
     def test_the_grace_time_ends(self) -> None:
         busy = self.edge.connect()
         busy.protocol.dataReceived(GET)

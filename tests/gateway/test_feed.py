@@ -15,6 +15,7 @@ from twisted.web.server import NOT_DONE_YET
 from svcserver.gateway.feed import NETWORK_TOLD, NETWORK_UNDER_WAY, TIMEOUT_S, Feed
 from svcserver.kernel.secrets import Secret
 from tests.edge.wires import gateway
+from tests.support.proves import proves
 
 SECRET = "helper-secret-helper-secret-helper"
 HEARTBEAT = (
@@ -57,6 +58,7 @@ class FeedTests(SynchronousTestCase):
         self.feed.heard(address)
         self.http.flush()
 
+    @proves("event: allowlist report after a 2xx, once per period, never waited for")
     def test_a_2xx_answer_is_reported_with_the_secret(self) -> None:
         edge = gateway(self.clock, feed=self.feed)
         said, _ = edge.ask(HEARTBEAT, "203.0.113.9")
@@ -64,6 +66,7 @@ class FeedTests(SynchronousTestCase):
         self.assertIn(b"200 OK", said)
         self.assertEqual(self.helper.told, [(b"/allow", b'{"ip":"203.0.113.9"}', SECRET.encode())])
 
+    @proves("event: allowlist report after a 2xx, once per period, never waited for")
     def test_other_answers_are_not(self) -> None:
         edge = gateway(self.clock, feed=self.feed)
         for status in (b"401 No", b"500 No"):
@@ -72,6 +75,7 @@ class FeedTests(SynchronousTestCase):
         self.http.flush()
         self.assertEqual(self.helper.told, [])
 
+    @proves("event: allowlist report after a 2xx, once per period, never waited for")
     def test_a_silent_helper_delays_nobody(self) -> None:
         self.helper.status = None
         edge = gateway(self.clock, feed=self.feed)
@@ -79,6 +83,7 @@ class FeedTests(SynchronousTestCase):
         self.http.flush()
         self.assertEqual(len(self.helper.told), 1)
 
+    @proves("event: allowlist report after a 2xx, once per period, never waited for")
     def test_once_per_period_counted_from_a_success(self) -> None:
         self.heard()
         self.heard()
@@ -90,6 +95,7 @@ class FeedTests(SynchronousTestCase):
         self.heard("203.0.113.10")
         self.assertEqual(len(self.helper.told), 3)
 
+    @proves("event: helper down, several helpers")
     def test_a_failed_report_is_tried_at_the_next_trigger_and_warned_of_once_a_minute(self) -> None:
         self.helper.status = 500
         with capturedLogs() as events:
@@ -99,6 +105,7 @@ class FeedTests(SynchronousTestCase):
         self.assertEqual([event["log_level"].name for event in events], ["warn"])
         self.assertNotIn(SECRET, str(events))
 
+    @proves("event: helper down, several helpers")
     def test_a_silent_helper_is_given_up(self) -> None:
         self.helper.status = None
         self.heard()
@@ -114,6 +121,7 @@ class FeedTests(SynchronousTestCase):
         self.feed.stop()
         self.http.flush()
 
+    @proves("event: helper down, several helpers")
     def test_every_helper_is_told(self) -> None:
         self.feed = self.make(["http://127.0.0.1:61005", "http://127.0.0.1:61006"])
         self.heard()

@@ -14,6 +14,7 @@ from svcserver.kernel.counters import Counted
 from svcserver.kernel.networks import network_of
 from svcserver.kernel.rates import Rate, TokenBuckets
 from tests.edge.wires import gateway
+from tests.support.proves import proves
 
 H = b"Host: localhost\r\n"
 FULL_ADDRESS, FULL_NETWORK = "max_connections_per_ip", "max_connections_per_network"
@@ -24,6 +25,7 @@ def spending(burst: float, per_minute: float) -> Spending:
 
 
 class BucketTests(SynchronousTestCase):
+    @proves("limit: Gateway token buckets per IPv4 address or IPv6 /64")
     def test_retry_after_is_the_time_to_the_next_token(self) -> None:
         for per_minute, seconds in ((60, 1), (1, 60), (0.2, 300), (180, 1)):
             some = spending(2, per_minute)
@@ -31,6 +33,7 @@ class BucketTests(SynchronousTestCase):
             self.assertEqual(some.take(Bucket.GENERAL, "1.2.3.4", 0.0), seconds)
             self.assertEqual(some.take(Bucket.GENERAL, "1.2.3.4", float(seconds)), 0)
 
+    @proves("limit: Gateway token buckets per IPv4 address or IPv6 /64")
     @settings(max_examples=50, deadline=None)
     @given(st.lists(st.floats(0, 30), max_size=60), st.integers(1, 8), st.floats(1, 600))
     def test_never_more_than_burst_and_refill(
@@ -49,12 +52,14 @@ class BucketTests(SynchronousTestCase):
         self.assertEqual(some.take(Bucket.TOKEN, "1.2.3.4", 0), 0)
         self.assertTrue(some.take(Bucket.GENERAL, "1.2.3.4", 0))
 
+    @proves("limit: Gateway token buckets per IPv4 address or IPv6 /64")
     def test_an_ipv6_network_is_one_address(self) -> None:
         self.assertEqual(network_of("2001:db8:1:2::1"), network_of("2001:db8:1:2:ffff::9"))
         self.assertNotEqual(network_of("2001:db8:1:2::1"), network_of("2001:db8:1:3::1"))
         self.assertEqual(network_of("::ffff:203.0.113.9"), "203.0.113.9")
         self.assertEqual(network_of("fe80::1%eth0"), network_of("fe80::2%eth0"))
 
+    @proves("limit: Gateway token buckets per IPv4 address or IPv6 /64")
     def test_memory_is_bounded(self) -> None:
         some = TokenBuckets(Rate(1, 1), 100)
         for n in range(1000):
@@ -63,6 +68,7 @@ class BucketTests(SynchronousTestCase):
 
 
 class CrowdTests(SynchronousTestCase):
+    @proves("limit: Open connections per address / in total")
     def test_connections_are_counted_and_forgotten(self) -> None:
         crowd = Crowd(3, 2, NetworkBuckets(Rate(100, 100)))
         self.assertEqual([crowd.enter("a", 0) for _ in range(2)], ["", ""])
@@ -113,6 +119,7 @@ class CrowdTests(SynchronousTestCase):
         self.assertEqual([crowd.enter("a", 0) for _ in range(3)], ["", "", FULL_ADDRESS])
         self.assertEqual(crowd.enter("b", 0), "max_connections")
 
+    @proves("limit: Gateway token buckets per IPv4 address or IPv6 /64")
     def test_connects_have_a_rate(self) -> None:
         crowd = Crowd(100, 100, NetworkBuckets(Rate(2, 60)))
         self.assertEqual([crowd.enter("a", 0) for _ in range(3)], ["", "", "connect_rate"])
@@ -120,6 +127,7 @@ class CrowdTests(SynchronousTestCase):
 
 
 class RefusedTests(SynchronousTestCase):
+    @proves("gateway: 429 rate_limited", "limit: Register through the gateway")
     def test_an_empty_bucket_is_429_with_retry_after(self) -> None:
         edge = gateway(Clock(), rates={Bucket.REGISTER: Rate(5, 0.2)})
         ask = b"POST /svc/api/Register HTTP/1.1\r\n" + H + b"Content-Length: 0\r\n\r\n"
@@ -132,6 +140,7 @@ class RefusedTests(SynchronousTestCase):
         self.assertFalse(wire.over)
         self.assertIn(b"200 OK", edge.ask(ask, "203.0.113.9")[0])
 
+    @proves("gateway: 429 rate_limited", "gateway: order of refusals")
     def test_refused_requests_pay_too_and_429_comes_first(self) -> None:
         edge = gateway(Clock(), rates={Bucket.GENERAL: Rate(2, 1)})
         ask = b"GET /svc/api/InviteCodes HTTP/1.1\r\n" + H + b"\r\n"

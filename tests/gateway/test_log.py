@@ -16,6 +16,7 @@ from svcserver.kernel.counters import Counted
 from svcserver.kernel.rates import Rate
 from svcserver.web.jsonlines import JsonLines
 from tests.edge.wires import gateway, run
+from tests.support.proves import proves
 
 H = b"Host: localhost\r\n"
 
@@ -26,6 +27,7 @@ class LineTests(SynchronousTestCase):
             gateway(**how).ask(data, "203.0.113.9")
         return [event for event in events if event["log_format"] == "request"]
 
+    @proves("gateway: log lines and redaction")
     def test_a_request_has_one_line_with_every_field(self) -> None:
         head = b"POST /heartbeat?token=x HTTP/1.1\r\nUser-Agent: g UUK_abcd\r\nAuthorization: a\r\n"
         [event] = self.events(head + H + b"Content-Length: 3\r\n\r\nabc")
@@ -36,6 +38,7 @@ class LineTests(SynchronousTestCase):
         self.assertNotIn("reason", event)
         self.assertNotIn("Authorization", str(event))
 
+    @proves("gateway: log lines and redaction")
     def test_refusals_say_why(self) -> None:
         for data, reason in (
             (b"GET /svc/api/x HTTP/1.1\r\n" + H + b"\r\n", "admin_route"),
@@ -55,6 +58,7 @@ class LineTests(SynchronousTestCase):
         [event] = [event for event in events if event["log_format"] == kind]
         return event
 
+    @proves("gateway: log lines and redaction")
     def test_what_goes_wrong_behind_has_its_word(self) -> None:
         ask = b"GET /x HTTP/1.1\r\n" + H + b"\r\n"
         for how, status, reason in (
@@ -114,6 +118,7 @@ class LineTests(SynchronousTestCase):
             wire.abortConnection()
         self.assertTrue(self.line(events)["aborted"])
 
+    @proves("gateway: log lines and redaction")
     def test_a_tunnel_has_its_line_when_it_closes(self) -> None:
         edge = gateway()
         wire = edge.connect()
@@ -128,6 +133,7 @@ class LineTests(SynchronousTestCase):
         self.assertEqual((line["route"], line["status"]), ("ws", 101))
         self.assertEqual((line["bytesIn"], line["bytesOut"]), (5, 3))
 
+    @proves("gateway: log lines and redaction")
     def test_a_tls_failure_is_a_line_for_developers_once_a_minute(self) -> None:
         edge, failed = gateway(), Failure(SSL.Error([("SSL routines", "", "http request")]))
         keeper = edge.keeper
@@ -144,6 +150,7 @@ class LineTests(SynchronousTestCase):
         self.assertEqual({event["log_level"] for event in said}, {LogLevel.debug})
         self.assertEqual(keeper.crowd.total, 0)
 
+    @proves("gateway: log lines and redaction")
     def test_lines_are_json_and_warnings_go_to_the_other_stream(self) -> None:
         out, errors = io.StringIO(), io.StringIO()
         lines = JsonLines(out, as_json=True, level="info", err=errors)

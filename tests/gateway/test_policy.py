@@ -8,6 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.gateway import policy
 from svcserver.gateway.policy import Bucket, Route, Ruling, rule
+from tests.support.proves import proves
 
 PUBLIC = [
     ("POST", "/svc/api/Register"),
@@ -182,6 +183,7 @@ PIECES = st.sampled_from(
 
 
 class ReferenceTests(SynchronousTestCase):
+    @proves("gateway: 403 forbidden")
     @settings(max_examples=400, deadline=None)
     @given(METHODS, st.lists(PIECES, max_size=9).map("".join), st.booleans())
     def test_every_spelling_gets_the_references_verdict(
@@ -198,6 +200,7 @@ class ReferenceTests(SynchronousTestCase):
         found = refused(method, target)
         self.assertEqual(found[1] if found else "", reference(method, target, False))
 
+    @proves("gateway: 403 forbidden")
     @settings(max_examples=200, deadline=None)
     @given(METHODS, st.sampled_from(MANAGEMENT), st.integers(0, 1 << 24))
     def test_no_spelling_of_a_closed_route_passes(self, method: str, name: str, seed: int) -> None:
@@ -205,11 +208,13 @@ class ReferenceTests(SynchronousTestCase):
 
 
 class RowTests(SynchronousTestCase):
+    @proves("through the gateway only four answer")
     def test_the_four_public_management_routes_pass(self) -> None:
         for method, path in PUBLIC:
             for spelling in (path, path.lower(), "/" + path + "//", path + "?x=../%2f"):
                 self.assertIsNone(refused(method, spelling))
 
+    @proves("through the gateway only four answer", "gateway: 403 forbidden")
     def test_every_other_management_route_and_method_is_closed(self) -> None:
         for name in MANAGEMENT:
             for method in ("GET", "POST", "DELETE", "HEAD", "OPTIONS"):
@@ -227,18 +232,22 @@ class RowTests(SynchronousTestCase):
             self.assertEqual(refused(method, path), (403, "forbidden"))
         self.assertEqual(refused("GET", "/svc/api/InviteCodes", "websocket"), (403, "forbidden"))
 
+    @proves("gateway: 403 forbidden")
     def test_what_only_looks_like_management_passes(self) -> None:
         for path in ("/svc-status", "/svcx", "/x/svc/api/InviteCodes", "/%2573vc/api"):
             self.assertIsNone(refused("GET", path))
 
+    @proves("gateway: 403 forbidden")
     def test_the_game_server_header_is_forbidden_everywhere(self) -> None:
         self.assertEqual(refused("POST", "/heartbeat", key=True), (403, "forbidden"))
         self.assertEqual(ask("GET", "/x", key=True).no, policy.BAD_HEADER)
 
+    @proves("gateway: 400 bad_path")
     def test_odd_but_plain_paths_pass(self) -> None:
         for path in ("/a.b/c..d/.e", "/account127.0.0.1:61000", "/", "//", "/x?a=%zz", "/%20"):
             self.assertIsNone(refused("GET", path))
 
+    @proves("gateway: 400 bad_path")
     def test_unclean_paths_are_refused(self) -> None:
         for path in (
             "/a\\b",
@@ -262,21 +271,29 @@ class RowTests(SynchronousTestCase):
             with self.subTest(path=path):
                 self.assertEqual(refused("GET", path), (400, "bad_path"))
 
+    @proves("gateway: 400 bad_request")
     def test_targets_that_are_no_paths_are_refused(self) -> None:
         for target in ("", "*", "http://a/b", "a:443", "?x", "x"):
             self.assertEqual(refused("GET", target), (400, "bad_request"))
 
+    @proves("gateway: 400 bad_request")
     def test_only_get_may_upgrade_and_only_to_websocket(self) -> None:
         self.assertIsNone(refused("GET", "//", "websocket"))
         self.assertEqual(refused("POST", "//", "websocket"), (400, "bad_request"))
         self.assertEqual(refused("GET", "//", "h2c"), (400, "bad_request"))
 
+    @proves("gateway: order of refusals")
     def test_the_order_of_refusals(self) -> None:
         self.assertEqual(refused("TRACE", "*", key=True), (405, "method_not_allowed"))
         self.assertEqual(refused("POST", "/..", "h2c", key=True), (400, "bad_request"))
         self.assertEqual(refused("GET", "/..", key=True), (400, "bad_path"))
         self.assertEqual(ask("GET", "/svc/api/x", key=True).no, policy.BAD_HEADER)
 
+    @proves(
+        "gateway: /content and below",
+        "gateway: GET with Upgrade: websocket",
+        "gateway: everything else",
+    )
     def test_where_requests_go(self) -> None:
         for path, route in (
             ("/content", Route.CONTENT),
@@ -289,6 +306,10 @@ class RowTests(SynchronousTestCase):
             self.assertIs(ask("GET", path).route, route)
         self.assertIs(ask("GET", "/content", "websocket").route, Route.WS)
 
+    @proves(
+        "limit: Gateway token buckets per IPv4 address or IPv6 /64",
+        "limit: Register through the gateway",
+    )
     def test_who_pays(self) -> None:
         for method, path, upgrade, bucket in (
             ("GET", "/svc/api/REGISTER/", "", Bucket.REGISTER),
@@ -303,9 +324,11 @@ class RowTests(SynchronousTestCase):
         ):
             self.assertIs(ask(method, path, upgrade).bucket, bucket)
 
+    @proves("limit: Gateway token buckets per IPv4 address or IPv6 /64")
     def test_the_kelvin_sign_does_not_dodge_the_token_bucket(self) -> None:
         self.assertIs(ask("POST", "/account/api/oauth/to%e2%84%aaen").bucket, Bucket.TOKEN)
 
+    @proves("event: allowlist report after a 2xx, once per period, never waited for")
     def test_who_earns_open_ports(self) -> None:
         for method, path, values, earned in (
             ("POST", "/heartbeat", [b"Bearer x"], True),

@@ -19,15 +19,20 @@ from svcserver.http.heads import METHODS
 from svcserver.web.table import BadPath, RouteTable
 from tests.gateway.test_policy import PIECES, dressed
 from tests.support.game import Game
+from tests.support.proves import proves
 
 
 class PublicListTests(SynchronousTestCase):
+    @proves(
+        "components, where they listen, who may call them", "through the gateway only four answer"
+    )
     def test_the_list_is_that_of_the_rows_marked_public(self) -> None:
         rows = [row for row in Game(self).door.rows if is_under(row.path.lower(), MANAGEMENT)]
         marked = {(row.method, row.path.lower()) for row in rows if row.public}
         marked |= {("HEAD", path) for method, path in marked if method == "GET"}
         self.assertEqual(marked, PUBLIC_MANAGEMENT)
 
+    @proves("a new management route is blocked until it is listed")
     def test_every_other_management_row_is_closed(self) -> None:
         closed = 0
         for row in Game(self).door.rows:

@@ -24,6 +24,7 @@ from svcserver.edge.certificate import Pair, make_pair, read_pair, write_pair
 from svcserver.gateway.service import Options, makeService
 from svcserver.gateway.settings import Address
 from svcserver.web.serving import House
+from tests.support.proves import proves
 from tests.support.starting import start
 
 SECRET = "0123456789abcdef0123456789abcdef"
@@ -76,6 +77,11 @@ class StartTests(SynchronousTestCase):
         self.assertNotIn(SECRET, line)
         return line
 
+    @proves(
+        "limit: Gateway body",
+        "limit: Gateway token buckets per IPv4 address or IPv6 /64",
+        "settings of the gateway",
+    )
     def test_defaults_are_the_documented_ones(self) -> None:
         settings = self.options().settings
         self.assertEqual((settings.bind, settings.port), ("0.0.0.0", 443))
@@ -106,6 +112,11 @@ class StartTests(SynchronousTestCase):
         )
         self.assertEqual((settings.grace_s, settings.refresh_s), (10, 60))
 
+    @proves(
+        "gateway: upstreams plain http on this machine",
+        "gateway: secret of 32 to 256 printable characters",
+        "settings of the gateway",
+    )
     def test_bad_values_end_the_start_naming_the_variable(self) -> None:
         for name, values in {
             "GATEWAY_BIND": ["x", "300.0.0.1"],
@@ -149,6 +160,7 @@ class StartTests(SynchronousTestCase):
                 with self.subTest(name=name, value=value):
                     self.assertIn(name, self.refused(**{name: value}))
 
+    @proves("settings of the gateway")
     def test_good_values_in_odd_clothes(self) -> None:
         settings = self.options(
             GATEWAY_RATE_REGISTER=" 5 , 0.25 ",
@@ -162,11 +174,13 @@ class StartTests(SynchronousTestCase):
         self.assertEqual(settings.content.url(), "http://[::1]:6")
         self.assertEqual((settings.log_level, settings.port), ("info", 443))
 
+    @proves("event: GATEWAY_ALLOWLIST=0")
     def test_the_allowlist_may_be_off_and_then_needs_nothing(self) -> None:
         options = self.options(GATEWAY_ALLOWLIST="0", ALLOWLIST_SECRET="-", ALLOWLIST_URL="x")
         self.assertIsNone(options.allowlist)
         self.assertIn("GATEWAY_ALLOWLIST", options.warnings[0])
 
+    @proves("gateway: certificate made and checked at start")
     def test_the_certificate_is_checked_before_anything_listens(self) -> None:
         other = self.folder / "other"
         write_pair(make_pair(["a"]), other)
@@ -189,6 +203,7 @@ class StartTests(SynchronousTestCase):
             self.assertIn(name, line)
             self.assertIn(words, line)
 
+    @proves("gateway: certificate made and checked at start")
     def test_a_key_that_tls_finds_too_short_is_named_before_anything_listens(self) -> None:
         short = self.folder / "short"
         write_pair(rsa_pair(1024), short)
@@ -207,6 +222,7 @@ class StartTests(SynchronousTestCase):
         start(house)
         return house
 
+    @proves("gateway: TLS 1.2 or newer, self-signed, GATEWAY_BIND and GATEWAY_PORT")
     def test_it_listens_where_it_is_told_and_stops(self) -> None:
         reactor = MemoryReactorClock()
         house = self.start(reactor, GATEWAY_BIND="127.0.0.1", GATEWAY_PORT="8443")
@@ -223,6 +239,7 @@ class StartTests(SynchronousTestCase):
         self.assertEqual(hosts[9400], "127.0.0.1")
         self.assertIn("METRICS_PORT", self.refused(METRICS_PORT="0"))
 
+    @proves("gateway: TLS 1.2 or newer, self-signed, GATEWAY_BIND and GATEWAY_PORT")
     def test_a_socket_handed_over_is_used_instead(self) -> None:
         reactor, adopted = MemoryReactorClock(), []
 
@@ -257,6 +274,7 @@ class StartTests(SynchronousTestCase):
         self.patch(endpoints._SystemdParser, "_sddaemon", ListenFDs([passed], ["https"]))
         return passed
 
+    @proves("limit: Open connections per address / in total")
     def test_the_caps_hold_before_tls(self) -> None:
         reactor = MemoryReactorClock()
         self.start(reactor, GATEWAY_MAX_CONNECTIONS_PER_IP="2")

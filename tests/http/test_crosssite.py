@@ -12,6 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.http import crosssite
 from svcserver.http.crosssite import foreign, is_loopback, names_this_machine
+from tests.support.proves import proves
 
 
 def seen(
@@ -98,6 +99,7 @@ class OwnTests(SynchronousTestCase):
         self.assertEqual(seen("POST", origin="http://100.64.0.7:9", **overlay), "origin")
         self.assertEqual(seen("POST", origin="http://localhost:9", **overlay), "origin")
 
+    @proves("credential: foreign web pages")
     def test_a_browser_says_whose_page_asks(self) -> None:
         for site in ("none", "same-origin"):
             self.assertEqual(seen(site=site), "")

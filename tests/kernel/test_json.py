@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import json
+from tests.support.proves import proves
 
 
 def nested(levels: int) -> str:
@@ -25,6 +26,7 @@ class DepthTests(SynchronousTestCase):
             wrapped = {"code": None, "payload": {"list": [[value]]}}
             self.assertIn(nested(levels).encode(), json.dump(wrapped))
 
+    @proves("convention 4: unparseable JSON, HTML pages")
     def test_what_nests_deeper_is_not_json(self) -> None:
         for levels in (201, 254, 255, 1024, 1025, 100_000):
             self.assertRaises(json.BadJson, json.parse, nested(levels))

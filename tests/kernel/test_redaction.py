@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.redaction import LONGEST, printable, redact, shown
+from tests.support.proves import proves
 
 JWT = b"eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl"
 ACCOUNT = b"UID-0b9f6f0e-1f5b-4a3e-9d7e-0123456789ab"
 
 
 class RedactionTests(SynchronousTestCase):
+    @proves("gateway: log lines and redaction")
     def test_secrets_are_replaced(self) -> None:
         for raw, text in (
             (b"/a/" + JWT, "/a/<token>"),

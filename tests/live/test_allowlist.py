@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from tests.support.processes import free_port
+from tests.support.proves import proves
 from tests.support.requirements import skip
 
 SECRET = "s" * 40
@@ -85,6 +86,7 @@ class Helper:
             self.process.wait(10)
 
 
+@proves("allowlist: audit log and dry run")
 def test_a_dry_run_as_a_real_process_restores_its_state(tmp_path: Path) -> None:
     helper = Helper(tmp_path, [], ALLOWLIST_DRY_RUN="1")
     try:
@@ -174,6 +176,7 @@ def ruleset(prefix: list[str]) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout
 
 
+@proves("allowlist: backends")
 def test_nftables_opens_for_a_reported_address_and_shuts_on_stop(
     namespace: list[str], tmp_path: Path
 ) -> None:
@@ -201,6 +204,7 @@ def test_nftables_opens_for_a_reported_address_and_shuts_on_stop(
         helper.kill()
 
 
+@proves("event: ports open for an address for 10 minutes")
 def test_a_set_of_the_owners_own_table_is_filled_and_emptied(
     namespace: list[str], tmp_path: Path
 ) -> None:
@@ -224,6 +228,11 @@ def test_a_set_of_the_owners_own_table_is_filled_and_emptied(
         helper.kill()
 
 
+@proves(
+    "allowlist: POST /allow",
+    "event: ports open for an address for 10 minutes",
+    "allowlist: backends",
+)
 @pytest.mark.parametrize("backend", ["nftables", "iptables"])
 def test_the_kernel_lets_only_the_reported_address_through(
     backend: str, namespace: list[str], tmp_path: Path
@@ -300,6 +309,7 @@ def crosses(outside: list[str], inside: list[str], source: str, port: int) -> bo
     return code == 0
 
 
+@proves("allowlist: hard kill")
 def test_after_a_hard_kill_the_owner_can_shut_the_ports(
     namespace: list[str], tmp_path: Path
 ) -> None:

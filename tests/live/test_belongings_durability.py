@@ -16,6 +16,7 @@ from attrs import define, field
 
 from tests.support.postgres import fresh_database
 from tests.support.processes import Service, bearer, free_port, metagame_environ, register
+from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
 
@@ -149,6 +150,7 @@ def check_crowds(one: Storm) -> None:
     assert one.held()[0].get("ORE", 0) == after["ORE"] - sold * price
 
 
+@proves("thing: Inventory transaction", "purchase token issued: redeemed")
 def test_kill_9_in_a_storm_of_loot_and_purchases_keeps_everything_exactly_once(
     tmp_path: Path, database: str
 ) -> None:

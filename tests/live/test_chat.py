@@ -11,6 +11,7 @@ import pytest
 from svcserver.chat import stanza
 from tests.chat.sockets import Talker
 from tests.support.processes import bearer, eventually, free_port, metagame, register
+from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
 
@@ -29,6 +30,7 @@ def talker(talkers: list[Talker], port: int, player: dict[str, str], name: str) 
     return made.log_in(player["token"])
 
 
+@proves("chat: WebSocket: target //, protocol xmpp, one stanza per message")
 def test_players_of_a_real_metagame_talk_whisper_and_hear_goodbye(
     tmp_path: Path, hang_up: list[Talker]
 ) -> None:
@@ -57,6 +59,7 @@ def test_players_of_a_real_metagame_talk_whisper_and_hear_goodbye(
         assert "Traceback" not in service.log
 
 
+@proves("event 4: chat pushes only with CHAT_PRESENCE=1", "event: Chat pushes")
 def test_friends_and_blocks_made_over_http_reach_the_chat(
     tmp_path: Path, hang_up: list[Talker]
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.chat.sockets import Talker
 from tests.support.processes import Service, eventually, free_port, metagame, register
+from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
 
@@ -58,6 +59,7 @@ def drained(talkers: list[Talker]) -> Iterator[None]:
             reader.join()
 
 
+@proves("chat: 256 KiB backlog", "limit: Chat")
 def test_a_stalled_reader_is_cut_within_4_mib_and_the_room_talks_on(tmp_path: Path) -> None:
     port = free_port()
     environ = {"CHAT": "1", "CHAT_PORT": str(port), "CHAT_MESSAGE_RATE": "1000,1000"}

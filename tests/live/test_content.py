@@ -25,6 +25,7 @@ import pytest
 
 from svcserver.content.manifest_builder import build_manifest
 from tests.support.processes import free_port
+from tests.support.proves import proves
 
 MB = 1024 * 1024
 BIG = 24 * MB
@@ -169,6 +170,7 @@ def slow_reader(port: int, key: str, path: str = FILES + "big.pak") -> socket.so
     return link
 
 
+@proves("GET, HEAD /content/v1/files/<path>")
 def test_an_interrupted_download_is_resumed_and_the_hash_matches(
     content: Content, tmp_path: Path
 ) -> None:
@@ -196,6 +198,7 @@ def test_an_interrupted_download_is_resumed_and_the_hash_matches(
     assert "UUK_" not in content.log.read_text()
 
 
+@proves("content: 429 too_many_streams", "content: 503 server_busy", "limit: Content streams")
 def test_forty_eight_downloads_run_the_next_waits_and_memory_stays_flat(content: Content) -> None:
     before = content.rss()
     links = [slow_reader(content.port, f"UUK_{n // 6}") for n in range(48)]
@@ -230,6 +233,7 @@ def test_forty_eight_downloads_run_the_next_waits_and_memory_stays_flat(content:
     assert content.rss() - before < 48 * MB
 
 
+@proves("content: 503 file_unavailable")
 def test_a_truncated_file_ends_its_download_and_no_other(content: Content) -> None:
     stalled = slow_reader(content.port, "UUK_ann")
     other = slow_reader(content.port, "UUK_bob", FILES + "other.pak")
@@ -250,6 +254,7 @@ def test_a_truncated_file_ends_its_download_and_no_other(content: Content) -> No
     assert content.read(FILES + "other.pak")[1] == content.big
 
 
+@proves("key check through the metagame, both caches", "content: 503 auth_unavailable")
 def test_a_restart_of_the_metagame_disturbs_no_download(content: Content) -> None:
     running = slow_reader(content.port, "UUK_ann")
     with running:
@@ -268,6 +273,7 @@ def test_a_restart_of_the_metagame_disturbs_no_download(content: Content) -> Non
             received += len(running.recv(MB))
 
 
+@proves("one byte range per request, resumed through the gateway")
 def test_requests_on_one_connection_follow_each_other(content: Content) -> None:
     link = http.client.HTTPConnection("127.0.0.1", content.port, timeout=30)
     for first in range(0, 20 * MB, 5 * MB):
@@ -283,6 +289,7 @@ def test_requests_on_one_connection_follow_each_other(content: Content) -> None:
     assert content.metagame.asked == 1
 
 
+@proves("one byte range per request, resumed through the gateway")
 def test_pipelined_requests_are_answered_in_order(content: Content) -> None:
     head = " HTTP/1.1\r\nHost: localhost\r\nx-svc-user-api-key: UUK_ann\r\n"
     small = f"GET {FILES}small.bin{head}\r\n"

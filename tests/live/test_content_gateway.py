@@ -16,6 +16,7 @@ import pytest
 
 from svcserver.edge.certificate import make_pair, write_pair
 from tests.live.test_content import BIG, FILES, MB, Content, free_port, until
+from tests.support.proves import proves
 from tests.support.requirements import skip
 
 
@@ -93,6 +94,7 @@ def resume_through_gateway(root: Path, size: int) -> None:
         content.stop()
 
 
+@proves("one byte range per request, resumed through the gateway")
 def test_a_download_cut_and_resumed_through_the_gateway_has_the_right_hash(
     tmp_path: Path,
 ) -> None:
@@ -111,6 +113,7 @@ def stalled(tmp_path: Path) -> Iterator[tuple[Content, Gateway]]:
         content.stop()
 
 
+@proves("limit: back-pressure end to end")
 def test_a_reader_that_stalls_behind_the_gateway_costs_no_memory(
     stalled: tuple[Content, Gateway], tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.ctl.hosts import change, demo_host, demo_once, value
+from tests.support.proves import proves
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -22,6 +23,7 @@ def story(told: str) -> list[str]:
     return [re.sub(r"^ *#\.# s +", "", line) for line in plain.splitlines()]
 
 
+@proves("svcctl demo")
 def test_an_evening_on_a_fresh_host_goes_well(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
     ran = demo_once(folder, players=4)
@@ -169,6 +171,7 @@ BREAKS: list[tuple[Callable[[Path], None], str]] = [
 ]
 
 
+@proves("svcctl demo")
 @pytest.mark.parametrize(("damage", "link"), BREAKS, ids=[one.__name__ for one, _ in BREAKS])
 def test_a_broken_link_is_named(tmp_path: Path, damage: Callable[[Path], None], link: str) -> None:
     folder = demo_host(tmp_path / "host")
@@ -190,6 +193,7 @@ TAKEN = [
 ]
 
 
+@proves("svcctl demo")
 @pytest.mark.parametrize(("component", "variable"), TAKEN)
 def test_a_component_that_cannot_run_is_named(
     tmp_path: Path, component: str, variable: str

@@ -22,6 +22,7 @@ from svcserver.kernel.settings import parse_env_file
 from tests.chat.sockets import Talker
 from tests.ctl.command import new_host
 from tests.support.processes import Service, bearer, eventually, free_port, register
+from tests.support.proves import proves
 from tests.support.requirements import skip
 
 pytestmark = pytest.mark.live
@@ -270,6 +271,7 @@ def test_saves_are_compared_and_rolled_back(browser: Browser, here: Host) -> Non
         assert json.loads(one["data"])["level"] == 10 + version
 
 
+@proves("GET DashboardLoadoutDiff")
 def test_loadouts_are_compared_and_rolled_back(browser: Browser, here: Host) -> None:
     with visit(browser, here) as seen:
         seen.sign_in(here.key)

@@ -29,6 +29,7 @@ from tests.support.processes import (
     metagame_environ,
     register,
 )
+from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
 
@@ -69,6 +70,11 @@ def answered(port: int) -> bytes:
             return b""
 
 
+@proves(
+    "deploy: 403 for callers not on loopback or with a proxy header",
+    "deploy: POST /api/matchmaker/handle-matchmaking-for-player",
+    "deploy: binds 127.0.0.1 by default",
+)
 def test_the_city_of_the_boot_is_handed_out_and_answers_players(tmp_path: Path) -> None:
     with deploy(tmp_path) as service:
         status, said = hand_out(service, CITY)
@@ -88,6 +94,7 @@ def test_the_city_of_the_boot_is_handed_out_and_answers_players(tmp_path: Path) 
             assert service.ask("GET", "/gameservers", None, {name: "x"}) == (403, b"")
 
 
+@proves("deploy: a dead city or dojo is started again before it is handed out, through one launch")
 def test_a_city_killed_twenty_times_comes_back_each_time(tmp_path: Path) -> None:
     with deploy(tmp_path) as service:
         seen = set()
@@ -104,6 +111,10 @@ def test_a_city_killed_twenty_times_comes_back_each_time(tmp_path: Path) -> None
         assert len(children(service)) == 1
 
 
+@proves(
+    "no orphan, no leak",
+    "deploy: 503 capacity_unavailable, reason memory or ports, Retry-After: 10",
+)
 def test_a_hundred_hunts_come_and_go_and_leave_nothing(tmp_path: Path) -> None:
     with deploy(tmp_path, HUNT_WORKER="1", GAMESERVER_ARGS="-sim-idle=0.1") as service:
         assert hand_out(service, HUNT)[0] == 200
@@ -123,6 +134,7 @@ def test_a_hundred_hunts_come_and_go_and_leave_nothing(tmp_path: Path) -> None:
         assert not any(is_bound(port) for port in range(last - 7, last + 1))
 
 
+@proves("no orphan, no leak")
 def test_no_orphan_outlives_a_hard_kill_of_the_deploy_server(tmp_path: Path) -> None:
     with deploy(tmp_path) as service:
         port = hand_out(service, CITY)[1]["port"]
@@ -135,6 +147,7 @@ def test_no_orphan_outlives_a_hard_kill_of_the_deploy_server(tmp_path: Path) -> 
         assert b"hello" in eventually(lambda: answered(port))
 
 
+@proves("no orphan, no leak")
 def test_a_stop_ends_every_game_server(tmp_path: Path) -> None:
     with deploy(tmp_path) as service:
         ports = [hand_out(service, body)[1]["port"] for body in (CITY, HUNT, HUNT)]
@@ -143,6 +156,7 @@ def test_a_stop_ends_every_game_server(tmp_path: Path) -> None:
         assert not any(is_bound(port) for port in ports)
 
 
+@proves("readiness by file or grace, off by default")
 def test_a_server_that_ends_or_hangs_before_it_is_ready_is_not_handed_out(tmp_path: Path) -> None:
     proofs = tmp_path / "proofs"
     proofs.mkdir(mode=0o700)
@@ -159,6 +173,7 @@ def test_a_server_that_ends_or_hangs_before_it_is_ready_is_not_handed_out(tmp_pa
         assert list(proofs.iterdir()) == []
 
 
+@proves("limit: Deploy server: JSON body 100 kB, launches spaced, capacity hint 10 s")
 def test_bodies_above_100_kb_are_413_and_start_nothing(tmp_path: Path) -> None:
     with deploy(tmp_path, HUNT_WORKER="1") as service:
         assert service.ask("POST", PATH, HUNT | {"x": "y" * 102_400})[0] == 413
@@ -166,6 +181,7 @@ def test_bodies_above_100_kb_are_413_and_start_nothing(tmp_path: Path) -> None:
         assert service.ask("POST", PATH, HUNT | {"x": "y" * 100_000})[0] == 200
 
 
+@proves("deploy: 500 no_game_server")
 def test_a_program_that_cannot_run_leaves_the_server_up(tmp_path: Path) -> None:
     with deploy(tmp_path, GAMESERVER_BINARY_PATH="/no/such/program") as service:
         for body in (CITY, HUNT, CITY):
@@ -174,6 +190,10 @@ def test_a_program_that_cannot_run_leaves_the_server_up(tmp_path: Path) -> None:
         assert servers(service) == []
 
 
+@proves(
+    "candidate MATCHING -> IN_PROGRESS: host and port",
+    "started by a matchmaking call; answers as soon as it is spawned",
+)
 def test_a_player_joins_and_reaches_the_city_through_the_metagame(tmp_path: Path) -> None:
     proofs = tmp_path / "proofs"
     proofs.mkdir(mode=0o700)

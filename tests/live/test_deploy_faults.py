@@ -24,6 +24,7 @@ from tests.live.test_deploy import (
     servers,
 )
 from tests.support.processes import Service, eventually, free_port
+from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
 
@@ -113,6 +114,7 @@ def test_the_last_words_of_a_crash_are_in_its_log(tmp_path: Path) -> None:
             assert output.read_text().endswith("\nlast words\n")
 
 
+@proves("no orphan, no leak")
 def test_what_a_game_server_forked_ends_with_it(tmp_path: Path) -> None:
     flag = tmp_path / "enough"
     waiting = f"while [ ! -e {flag} ]; do sleep 0.1; done"
@@ -125,6 +127,7 @@ def test_what_a_game_server_forked_ends_with_it(tmp_path: Path) -> None:
         eventually(lambda: not is_bound(port))
 
 
+@proves("no orphan, no leak")
 def test_what_was_forked_before_a_hard_kill_is_ended_at_the_next_start(tmp_path: Path) -> None:
     forking = program(tmp_path, "forks", f'{SIMULATOR} "$@" &', "wait")
     with deploy(tmp_path, GAMESERVER_BINARY_PATH=forking) as service:
@@ -138,6 +141,7 @@ def test_what_was_forked_before_a_hard_kill_is_ended_at_the_next_start(tmp_path:
         assert "which an earlier run left behind" in service.log
 
 
+@proves("deploy: 500 no_game_server")
 def test_a_program_that_cannot_run_or_ends_or_hangs_costs_no_port(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.write_text("no program")
@@ -158,6 +162,7 @@ def test_a_program_that_cannot_run_or_ends_or_hangs_costs_no_port(tmp_path: Path
     assert is_dead(pid)
 
 
+@proves("deploy: 400 bad_request: the input is checked here again")
 def test_seventeen_players_and_odd_ids_start_nothing(tmp_path: Path) -> None:
     with deploy(tmp_path, HUNT_WORKER="1") as service:
         for players in (["UID-a"] * 17, ["a:b"], ["a,b"], ["a b"], [""], ["x" * 65], [1], "UID-a"):
@@ -191,6 +196,7 @@ def test_a_failed_start_is_one_line_and_a_status(
     assert "Traceback" not in service.log
 
 
+@proves("boot: a failure is one fatal line, and status 1 when it ends")
 def test_a_city_that_did_not_boot_is_one_fatal_line_and_the_status_when_it_ends(
     tmp_path: Path,
 ) -> None:

@@ -24,6 +24,7 @@ from tests.live.edge_host import (
     running,
 )
 from tests.support.processes import eventually
+from tests.support.proves import proves
 from tests.support.requirements import skip
 
 pytestmark = pytest.mark.live
@@ -52,6 +53,7 @@ def is_closed(port: int) -> bool:
         return late.connect_ex(("127.0.0.1", port)) != 0
 
 
+@proves("authentication 8: forwarding headers stripped and set", "gateway: everything else")
 def test_a_request_passes_relay_and_gateway_with_the_gateways_headers(host: Host) -> None:
     status, _, body = host.ask("POST", "/a?b=%20c", "hello", **{"X-Forwarded-For": "6.6.6.6"})
     said = orjson.loads(body)
@@ -62,6 +64,7 @@ def test_a_request_passes_relay_and_gateway_with_the_gateways_headers(host: Host
     assert headers["X-Forwarded-Proto"] == "https"
 
 
+@proves("gateway: 403 forbidden")
 def test_the_gateways_refusals_reach_the_game(host: Host) -> None:
     for method, path, status in (
         ("GET", "/svc/api/InviteCodes", 403),
@@ -73,12 +76,14 @@ def test_the_gateways_refusals_reach_the_game(host: Host) -> None:
     assert host.ask("POST", "/x", "x" * 131_073)[0] == 413
 
 
+@proves("gateway: 429 rate_limited")
 def test_one_address_that_floods_is_limited(host: Host) -> None:
     found = [host.ask("POST", "/svc/api/Register", "{}") for _ in range(4)]
     assert [status for status, _, _ in found] == [200, 200, 200, 429]
     assert int(found[-1][1]["Retry-After"]) in (299, 300)
 
 
+@proves("event: allowlist report after a 2xx, once per period, never waited for")
 def test_a_heartbeat_is_reported_to_the_helper(host: Host) -> None:
     host.ask("POST", "/heartbeat", "{}", Authorization="Bearer x")
     eventually(lambda: [one for one in host.told if one["path"] == "/allow"])
@@ -87,6 +92,7 @@ def test_a_heartbeat_is_reported_to_the_helper(host: Host) -> None:
     assert dict(report["headers"])["X-Allowlist-Secret"] == SECRET
 
 
+@proves("gateway: GET with Upgrade: websocket", "relay: WebSocket upgrades")
 def test_a_websocket_goes_through_both(host: Host) -> None:
     with socket.create_connection(("127.0.0.1", host.relay_port), DEADLINE_S) as game:
         game.sendall(
@@ -98,6 +104,7 @@ def test_a_websocket_goes_through_both(host: Host) -> None:
         assert game.recv(4096) == b"HELLO"
 
 
+@proves("relay: forwards every request unchanged")
 def test_a_game_that_has_said_all_still_gets_its_answer(host: Host) -> None:
     with socket.create_connection(("127.0.0.1", host.relay_port), DEADLINE_S) as game:
         game.sendall(b"POST /half HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nhi")
@@ -107,6 +114,7 @@ def test_a_game_that_has_said_all_still_gets_its_answer(host: Host) -> None:
     assert b'"body":"hi"' in said
 
 
+@proves("gateway: TLS 1.2 or newer, self-signed, GATEWAY_BIND and GATEWAY_PORT")
 def test_the_certificate_is_the_pinned_one_over_tls_1_2_and_1_3(host: Host) -> None:
     for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
         bounds = {"minimum_version": version, "maximum_version": version}
@@ -116,6 +124,7 @@ def test_the_certificate_is_the_pinned_one_over_tls_1_2_and_1_3(host: Host) -> N
             assert read_all(connection).startswith(b"HTTP/1.1 200")
 
 
+@proves("gateway: TLS 1.2 or newer, self-signed, GATEWAY_BIND and GATEWAY_PORT")
 def test_a_client_that_offers_alpn_is_served(host: Host) -> None:
     for offered, chosen in ((["h2", "http/1.1"], "http/1.1"), (["h2"], None)):
         with host.secure(alpn=offered) as connection:
@@ -124,6 +133,7 @@ def test_a_client_that_offers_alpn_is_served(host: Host) -> None:
             assert read_all(connection).startswith(b"HTTP/1.1 200")
 
 
+@proves("gateway: TLS 1.2 or newer, self-signed, GATEWAY_BIND and GATEWAY_PORT")
 def test_sessions_are_resumed(host: Host) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -173,6 +183,7 @@ def test_renegotiation_is_refused(host: Host) -> None:
     assert b"CONNECTED" in talk.stdout
 
 
+@proves("gateway: 408, 431 request_timeout, headers_too_large")
 def test_slow_heads_are_dropped_while_others_are_served(host: Host) -> None:
     slow = [host.secure() for _ in range(20)]
     for one in slow:
@@ -199,6 +210,7 @@ def test_an_unread_answer_does_not_fill_the_memory(host: Host) -> None:
         assert count > 64 << 20
 
 
+@proves("gateway: log lines and redaction")
 def test_the_log_has_a_line_for_every_request_and_no_secret(host: Host) -> None:
     host.ask("GET", "/logged?token=hush", **{"User-Agent": "tester"})
 
@@ -220,6 +232,7 @@ def test_the_log_has_a_line_for_every_request_and_no_secret(host: Host) -> None:
     assert ready["fingerprint"] == host.pair.fingerprint
 
 
+@proves("gateway: shutdown")
 def test_a_stopping_gateway_finishes_and_frees_its_port(tmp_path: Path) -> None:
     with running(tmp_path) as up:
         assert up.ask("GET", "/x")[0] == 200
@@ -229,6 +242,7 @@ def test_a_stopping_gateway_finishes_and_frees_its_port(tmp_path: Path) -> None:
         assert (status, body) == (502, b'{"error":"upstream_unreachable"}')
 
 
+@proves("gateway: shutdown")
 def test_a_second_signal_waits_for_no_answer(tmp_path: Path) -> None:
     patient = {"GATEWAY_SHUTDOWN_GRACE_MS": "300000", "GATEWAY_REQUEST_TIMEOUT_MS": "600000"}
     with running(tmp_path, **patient) as up, up.secure() as player:
@@ -245,6 +259,7 @@ def test_a_second_signal_waits_for_no_answer(tmp_path: Path) -> None:
         assert '"target":"/x","route":"metagame","status":0' in up.logs[0].read_text()
 
 
+@proves("gateway: TLS 1.2 or newer, self-signed, GATEWAY_BIND and GATEWAY_PORT")
 def test_a_socket_that_systemd_opened_is_served(tmp_path: Path) -> None:
     door = socket.create_server(("127.0.0.1", 0))
     with door, running(tmp_path, door=str(door.fileno())) as up:
@@ -258,6 +273,7 @@ def test_a_socket_that_systemd_opened_is_served(tmp_path: Path) -> None:
             socket.create_connection(("127.0.0.1", up.gateway_port), DEADLINE_S)
 
 
+@proves("settings of the gateway")
 def test_a_failed_start_is_one_line_and_a_status(tmp_path: Path) -> None:
     done = subprocess.run(
         [str(Path(sys.executable).parent / "twistd"), "--nodaemon", "--pidfile=", "svc-gateway"],

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.edge_host import DEADLINE_S, Host, memory_of, running
+from tests.support.proves import proves
 from tests.support.requirements import skip
 
 pytestmark = pytest.mark.live
@@ -89,6 +90,7 @@ def is_over(connection: object) -> bool:
         return True
 
 
+@proves("limit: Open connections per address / in total")
 def test_a_full_house_of_silent_connections_keeps_its_size_and_empties(tmp_path: Path) -> None:
     most = {"GATEWAY_MAX_CONNECTIONS_PER_IP": str(CROWD), "GATEWAY_RATE_CONNECT": "9999,99999"}
     with edge(tmp_path, **most, GATEWAY_HANDSHAKE_TIMEOUT_MS="5000") as host, ExitStack() as held:
@@ -102,6 +104,7 @@ def test_a_full_house_of_silent_connections_keeps_its_size_and_empties(tmp_path:
         assert memory_of(host.gateway) - before < CROWD * 50 * 1024
 
 
+@proves("limit: Open connections per address / in total")
 def test_one_address_gets_its_share_of_connections_and_others_theirs(tmp_path: Path) -> None:
     with edge(tmp_path, GATEWAY_MAX_CONNECTIONS_PER_IP="16") as host, ExitStack() as held:
         kept = [held.enter_context(closing(arrive(host))) for _ in range(16)]
@@ -112,6 +115,7 @@ def test_one_address_gets_its_share_of_connections_and_others_theirs(tmp_path: P
         assert is_served(host, "127.0.0.1")
 
 
+@proves("limit: Gateway token buckets per IPv4 address or IPv6 /64")
 def test_a_flood_of_connections_from_one_address_is_limited(tmp_path: Path) -> None:
     with edge(tmp_path, GATEWAY_RATE_CONNECT="20,1") as host:
         before = memory_of(host.gateway)
@@ -125,6 +129,7 @@ def test_a_flood_of_connections_from_one_address_is_limited(tmp_path: Path) -> N
     assert log.count("connection refused") < 20
 
 
+@proves("limit: Gateway token buckets per IPv4 address or IPv6 /64")
 def test_a_flood_of_requests_from_one_address_is_limited(tmp_path: Path) -> None:
     with edge(tmp_path, GATEWAY_RATE_GENERAL="30,60") as host, host.secure() as flood:
         count = 300
@@ -139,6 +144,7 @@ def test_a_flood_of_requests_from_one_address_is_limited(tmp_path: Path) -> None
         assert is_served(host)
 
 
+@proves("limit: back-pressure end to end")
 def test_answers_that_nobody_reads_do_not_pile_up(tmp_path: Path) -> None:
     asks = b"GET /svc/x HTTP/1.1\r\nHost: a\r\n\r\n" * 500
     most = 64 << 20  # bytes of requests, more than any kernel keeps for a socket
@@ -157,6 +163,7 @@ def test_answers_that_nobody_reads_do_not_pile_up(tmp_path: Path) -> None:
         assert is_served(host)
 
 
+@proves("gateway: TLS 1.2 or newer, self-signed, GATEWAY_BIND and GATEWAY_PORT")
 def test_garbage_in_place_of_a_handshake_costs_nothing(tmp_path: Path) -> None:
     most = {"GATEWAY_MAX_CONNECTIONS_PER_IP": "512", "GATEWAY_RATE_CONNECT": "9999,99999"}
     record = b"\x16\x03\x01\x40\x00" + b"\x01\x00\x3f\xfc" + b"\xff" * 16_380
@@ -174,6 +181,7 @@ def test_garbage_in_place_of_a_handshake_costs_nothing(tmp_path: Path) -> None:
         assert "Traceback" not in host.logs[0].read_text()
 
 
+@proves("gateway: 408, 431 request_timeout, headers_too_large")
 def test_slow_senders_and_slow_readers_leave_room_for_others(tmp_path: Path) -> None:
     most = {"GATEWAY_REQUEST_TIMEOUT_MS": "2000", "GATEWAY_RATE_CONNECT": "9999,99999"}
     body = b"POST /slow HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n"

@@ -17,6 +17,7 @@ import pytest
 
 from svcserver.edge.certificate import make_pair, write_pair
 from tests.live.edge_host import DEADLINE_S, ROOT, SECRET, Host, running, start
+from tests.support.proves import proves
 from tests.support.requirements import skip
 
 pytestmark = pytest.mark.live
@@ -87,6 +88,7 @@ def serves(host: Host) -> bool:
     return (status, heard["X-Forwarded-For"]) == (200, "127.0.0.1")
 
 
+@proves("gateway: TLS 1.2 or newer, self-signed, GATEWAY_BIND and GATEWAY_PORT")
 def test_the_capability_alone_opens_the_port(folder: Path) -> None:
     with running(folder, before=unprivileged(BIND), port=low_port()) as host:
         assert host.gateway_port < 1024
@@ -94,6 +96,7 @@ def test_the_capability_alone_opens_the_port(folder: Path) -> None:
         assert serves(host)
 
 
+@proves("gateway: TLS 1.2 or newer, self-signed, GATEWAY_BIND and GATEWAY_PORT")
 def test_without_it_the_start_fails_with_one_line_that_says_so(folder: Path) -> None:
     certificate, key = write_pair(make_pair(["127.0.0.1"]), folder)
     key.chmod(0o644)
@@ -113,6 +116,7 @@ def test_without_it_the_start_fails_with_one_line_that_says_so(folder: Path) -> 
     assert "CAP_NET_BIND_SERVICE" in line
 
 
+@proves("gateway: TLS 1.2 or newer, self-signed, GATEWAY_BIND and GATEWAY_PORT")
 def test_a_socket_handed_over_needs_no_right_at_all(folder: Path) -> None:
     port = low_port()
     if socket.has_dualstack_ipv6():  # what systemd opens for ListenStream=443

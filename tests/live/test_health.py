@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.processes import eventually, free_port, metagame
+from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
 
@@ -21,6 +22,7 @@ def scrape(port: int) -> str:
         connection.close()
 
 
+@proves("METRICS_PORT of the metagame")
 def test_the_event_loop_is_measured_and_shown_to_prometheus(tmp_path: Path) -> None:
     port = free_port()
     with metagame(tmp_path, BACKEND_HEALTH="1", METRICS_PORT=str(port)):

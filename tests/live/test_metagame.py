@@ -27,6 +27,7 @@ from tests.support.processes import (
     metagame_environ,
     register,
 )
+from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
 
@@ -38,6 +39,7 @@ def database(request: Any, tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/svc.db"
 
 
+@proves("state: Invite code: one use a registration, revoked", "registering 3: one transaction")
 def test_fifty_simultaneous_registrations_of_one_name_or_code_give_one_account(
     tmp_path: Path, database: str
 ) -> None:
@@ -127,6 +129,7 @@ def test_kill_9_in_a_storm_of_saves_loses_no_acknowledged_save(
     service.stop()
 
 
+@proves("thing: Game-server key moved from the queue table")
 def test_queued_game_server_keys_are_hashed_and_moved_at_start(tmp_path: Path) -> None:
     with metagame(tmp_path):
         pass
@@ -153,6 +156,7 @@ def test_sqlite_is_opened_so_that_an_acknowledged_write_is_on_disk(tmp_path: Pat
         connection.close()
 
 
+@proves("authentication 8: public mode", "settings of the metagame: what a bad value does")
 @pytest.mark.parametrize(
     ("environ", "word"),
     [
@@ -180,6 +184,7 @@ def test_a_failed_start_is_one_line_and_a_status(
     assert "hush" not in lines[0]
 
 
+@proves("settings of the metagame: what a bad value does")
 @pytest.mark.parametrize("variable", ["PORT", "METRICS_PORT"])
 def test_a_taken_port_ends_the_start(tmp_path: Path, variable: str) -> None:
     with socket.socket() as holder:
@@ -195,12 +200,14 @@ def test_a_taken_port_ends_the_start(tmp_path: Path, variable: str) -> None:
     assert " ready on " not in service.log
 
 
+@proves("authentication 8: public mode")
 def test_public_mode_warns_by_name_and_still_starts(tmp_path: Path) -> None:
     with metagame(tmp_path, GATEWAY_SECRET="short", AUTH_MODE="APIKEY") as service:
         for name in ("GATEWAY_SECRET", "NODE_ENV", "QOS_TARGET_URL"):
             assert name in service.log
 
 
+@proves("convention 4: unparseable JSON, HTML pages")
 def test_production_shows_no_traceback_and_logs_json(tmp_path: Path) -> None:
     with metagame(tmp_path, NODE_ENV="production") as service:
         connection = socket.create_connection(("127.0.0.1", service.port), timeout=10)
@@ -214,6 +221,7 @@ def test_production_shows_no_traceback_and_logs_json(tmp_path: Path) -> None:
             assert orjson.loads(line)["time"]
 
 
+@proves("convention 4: unparseable JSON, HTML pages")
 def test_development_shows_the_traceback(tmp_path: Path) -> None:
     with metagame(tmp_path) as service:
         connection = socket.create_connection(("127.0.0.1", service.port), timeout=10)
@@ -223,6 +231,7 @@ def test_development_shows_the_traceback(tmp_path: Path) -> None:
         assert b"Traceback" in said
 
 
+@proves("env file: the environment wins")
 def test_the_environment_wins_over_the_env_file(tmp_path: Path) -> None:
     port, other = free_port(), free_port()
     environ = metagame_environ(tmp_path, port)

@@ -16,6 +16,7 @@ import pytest
 from tests.ctl.hosts import SVCCTL, change, demo_host, row_of, run, said, stack
 from tests.live.test_health import scrape
 from tests.support.processes import eventually
+from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
 
@@ -54,6 +55,7 @@ def answers(port: int) -> bool:
         return False
 
 
+@proves("METRICS_PORT of every service, on loopback only")
 def test_every_service_shows_its_figures(host: tuple[Path, dict[str, int]]) -> None:
     _, ports = host
     for name, own in OWN.items():
@@ -64,6 +66,7 @@ def test_every_service_shows_its_figures(host: tuple[Path, dict[str, int]]) -> N
         assert "process_open_fds" in page, name
 
 
+@proves("METRICS_PORT of every service, on loopback only")
 def test_figures_are_shown_on_loopback_only(host: tuple[Path, dict[str, int]]) -> None:
     _, ports = host
     listening = Path("/proc/net/tcp").read_text().splitlines()[1:]
@@ -73,6 +76,7 @@ def test_figures_are_shown_on_loopback_only(host: tuple[Path, dict[str, int]]) -
     assert not any(f":{port:04X}" in Path("/proc/net/tcp6").read_text() for port in ports.values())
 
 
+@proves("NODE_ENV=production: JSON logs")
 def test_in_production_every_line_is_json(host: tuple[Path, dict[str, int]]) -> None:
     folder, _ = host
     lines = [one for one in said(folder).splitlines() if one.startswith("[")]
@@ -82,6 +86,7 @@ def test_in_production_every_line_is_json(host: tuple[Path, dict[str, int]]) -> 
         assert {"level"} < set(fields), line
 
 
+@proves("svcctl doctor")
 def test_the_doctor_finds_nothing_wrong_with_a_running_host(
     host: tuple[Path, dict[str, int]],
 ) -> None:
@@ -91,6 +96,7 @@ def test_the_doctor_finds_nothing_wrong_with_a_running_host(
     assert done.stdout.endswith("nothing is wrong\n")
 
 
+@proves("svcctl status --watch")
 def test_the_watch_shows_a_live_host_until_ctrl_c(host: tuple[Path, dict[str, int]]) -> None:
     folder, _ = host
     out = folder / "watch.log"
@@ -107,6 +113,7 @@ def test_the_watch_shows_a_live_host_until_ctrl_c(host: tuple[Path, dict[str, in
     assert "Traceback" not in out.read_text()
 
 
+@proves("logs can be rotated under running services")
 def test_a_log_that_is_cut_under_a_service_goes_on_at_its_beginning(
     host: tuple[Path, dict[str, int]],
 ) -> None:

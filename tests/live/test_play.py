@@ -14,6 +14,7 @@ import pytest
 
 from tests.ctl.hosts import PATIENCE_S, SVCCTL, change, demo_host, run, said, stack, value
 from tests.support.processes import eventually
+from tests.support.proves import proves
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +30,7 @@ def metagame(folder: Path) -> str:
     return f"http://127.0.0.1:{value(folder, 'metagame', 'PORT')}"
 
 
+@proves("svcctl play")
 def test_an_evening_with_invites_leaves_no_code_behind(folder: Path) -> None:
     ran = run("play", "--config", folder, "--players", 3, "--relay-port", relay_port(folder))
     assert ran.returncode == 0, ran.stderr + ran.stdout
@@ -39,6 +41,7 @@ def relay_port(folder: Path) -> str:
     return value(folder, "relay", "SVC_RELAY_PORT")
 
 
+@proves("svcctl play")
 def test_a_url_alone_is_played_past_relay_and_gateway(folder: Path) -> None:
     words = ("play", "--config", folder, "--url", metagame(folder), "--players", 2, "--json")
     ran = run(*words)
@@ -58,6 +61,7 @@ def test_without_a_host_or_a_url_there_is_one_line(tmp_path: Path) -> None:
     )
 
 
+@proves("svcctl play")
 def test_a_dead_url_is_named() -> None:
     ran = run("play", "--url", "http://127.0.0.1:9", "--players", 1)
     assert ran.returncode == 1
@@ -90,6 +94,7 @@ def test_a_busy_relay_port_is_named(folder: Path) -> None:
     assert "at the relay: port " in ran.stderr
 
 
+@proves("svcctl db")
 def test_the_database_commands_work_beside_the_running_metagame(folder: Path) -> None:
     key = json.loads(run("account", "create", "Live_1", "--json", "--config", folder).stdout)["key"]
     shown = run("status", "--json", "--key", key, "--config", folder)
@@ -109,6 +114,7 @@ def test_the_database_commands_work_beside_the_running_metagame(folder: Path) ->
     assert again.returncode == 0, again.stderr
 
 
+@proves("svcctl relay check")
 def test_relay_check_tells_the_pinned_certificate_from_another(folder: Path) -> None:
     good = run("relay", "check", "--config", folder)
     assert good.returncode == 0, good.stderr
@@ -118,6 +124,7 @@ def test_relay_check_tells_the_pinned_certificate_from_another(folder: Path) -> 
     assert bad.returncode == 1 and pinned in bad.stderr
 
 
+@proves("svcctl demo")
 def test_the_demo_stays_until_it_is_told_to_end(tmp_path: Path) -> None:
     host = demo_host(tmp_path / "host")
     words = [SVCCTL, "demo", "--config", str(host), "--players", "1", "--hunts", "0"]

@@ -26,6 +26,7 @@ from svcserver.metagame.achievements.progression.rules import INT_MAX
 from tests.support.game import GAME_SERVER_KEY
 from tests.support.postgres import fresh_database
 from tests.support.processes import Service, free_port, metagame_environ, register
+from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
 
@@ -118,6 +119,7 @@ class Hunter:
         assert self.objective() == self.asked
 
 
+@proves("POST /progression/:userId", "event 3: progression event log", "limit: Retry guard window")
 def test_kill_9_in_a_storm_of_grants_keeps_every_grant_exactly_once(
     service: Service, url: str
 ) -> None:
@@ -144,6 +146,7 @@ def test_kill_9_in_a_storm_of_grants_keeps_every_grant_exactly_once(
     assert applied + 2 * len(hunters) <= rows <= applied + 3 * len(hunters)
 
 
+@proves("limit: Progression grant cap per request per track")
 def test_a_crowd_of_grants_adds_each_once_and_none_above_the_cap(service: Service) -> None:
     service.start()
     try:

@@ -12,10 +12,12 @@ from svcserver.edge.invite import Invite, encode
 from svcserver.relay.checking import verdict
 from svcserver.relay.relaying import Target
 from tests.live.edge_host import DEADLINE_S, ROOT, free_port, running
+from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
 
 
+@proves("relay: 502 certificate_mismatch")
 def test_another_certificate_gets_nothing_at_all(tmp_path: Path) -> None:
     with running(tmp_path, pin="ff" * 32) as host:
         for _ in range(2):
@@ -45,6 +47,7 @@ def relay_command(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@proves("relay: forwards every request unchanged")
 def test_the_first_upload_may_be_large(tmp_path: Path) -> None:
     with running(tmp_path) as host:
         status, _, _ = host.ask("POST", "/save", "x" * 131_000)
@@ -52,6 +55,7 @@ def test_the_first_upload_may_be_large(tmp_path: Path) -> None:
         assert len(host.told[0]["body"]) == 131_000
 
 
+@proves("relay: check")
 def test_check_says_whether_the_pin_holds(tmp_path: Path) -> None:
     with running(tmp_path) as host:
         invite = Invite(
@@ -66,6 +70,7 @@ def test_check_says_whether_the_pin_holds(tmp_path: Path) -> None:
     assert "upstream_unreachable" in done.stdout
 
 
+@proves("relay: settings and port_busy")
 def test_a_bad_invite_ends_the_start_with_one_line() -> None:
     done = relay_command("--invite", "svc://join?v=3")
     assert done.returncode == 1
@@ -74,6 +79,7 @@ def test_a_bad_invite_ends_the_start_with_one_line() -> None:
     assert "\n" not in said
 
 
+@proves("relay: check")
 def test_nobody_there_is_no_tls() -> None:
     good, line = verdict(Target("127.0.0.1", free_port(), "ff" * 32), 2)
     assert not good

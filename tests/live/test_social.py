@@ -22,6 +22,7 @@ from tests.support.game import GAME_SERVER_KEY
 from tests.support.joined import Joined, joined_metagame, register
 from tests.support.postgres import fresh_database
 from tests.support.processes import bearer
+from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
 Player = dict[str, str]
@@ -87,6 +88,7 @@ async def befriend(service: Joined, one: Player, others: Sequence[Player]) -> No
             await call(service, "POST", f"/friends/api/public/friends/{a['id']}/{b['id']}", a)
 
 
+@proves("POST /guild/invite/accept/:inviteId")
 @on_a_metagame
 async def test_twenty_accept_the_last_place_of_a_guild(service: Joined) -> None:
     leader, *others = [await register(service, f"player_{number}") for number in range(21)]
@@ -102,6 +104,7 @@ async def test_twenty_accept_the_last_place_of_a_guild(service: Joined) -> None:
     assert len((await call(service, "GET", "/guild", leader))["members"]) == 2
 
 
+@proves("POST /guild")
 @on_a_metagame
 async def test_ten_found_guilds_of_one_name(service: Joined) -> None:
     leaders = [await register(service, f"player_{number}") for number in range(10)]
@@ -112,6 +115,7 @@ async def test_ten_found_guilds_of_one_name(service: Joined) -> None:
     assert said == {(200, "OK"): 1, (409, "Seized"): 9}
 
 
+@proves("create 3 and 4: not in a guild, name rules, one in ten minutes")
 @on_a_metagame
 async def test_one_leader_founds_at_most_one_guild(service: Joined) -> None:
     leader = await register(service, "Ann")
@@ -122,6 +126,7 @@ async def test_one_leader_founds_at_most_one_guild(service: Joined) -> None:
     assert said[409, "Occupied"] + said[429, ""] + said[403, ""] == 4
 
 
+@proves("POST /guild/invite/accept/:inviteId")
 @on_a_metagame
 async def test_one_player_accepts_five_guilds(service: Joined) -> None:
     player, *leaders = [await register(service, f"player_{number}") for number in range(6)]
@@ -137,6 +142,7 @@ async def test_one_player_accepts_five_guilds(service: Joined) -> None:
     assert sorted(sizes) == [1, 1, 1, 1, 2]
 
 
+@proves("state: Friend request")
 @on_a_metagame
 async def test_two_who_ask_each_other_are_friends(service: Joined) -> None:
     for number in range(5):
@@ -156,6 +162,7 @@ async def test_two_who_ask_each_other_are_friends(service: Joined) -> None:
             assert entry["status"] == "ACCEPTED"
 
 
+@proves("PUT /slayerlink/invite")
 @on_a_metagame
 async def test_a_slot_holds_one_of_four_invites(service: Joined) -> None:
     player, *others = [await register(service, f"player_{number}") for number in range(5)]
@@ -169,6 +176,7 @@ async def test_a_slot_holds_one_of_four_invites(service: Joined) -> None:
     assert len(status["invites"]) == 1
 
 
+@proves("POST /slayerlink/invite")
 @on_a_metagame
 async def test_four_accept_at_once_and_never_share_a_slot(service: Joined) -> None:
     player, *others = [await register(service, f"player_{number}") for number in range(5)]
@@ -185,6 +193,7 @@ async def test_four_accept_at_once_and_never_share_a_slot(service: Joined) -> No
     assert [one["slot"] for one in links] == [1, 2, 3]
 
 
+@proves("PUT /party/invite/accept/:inviteId")
 @on_a_metagame
 async def test_seven_accept_the_last_places_of_a_party(service: Joined) -> None:
     leader, *others = [await register(service, f"player_{number}") for number in range(8)]

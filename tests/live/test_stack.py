@@ -11,6 +11,7 @@ import pytest
 
 from tests.ctl.hosts import demo_host, said, stack, value
 from tests.support.processes import eventually
+from tests.support.proves import proves
 
 ALL = ("metagame", "deploy", "content", "allowlist", "gateway")
 
@@ -35,6 +36,7 @@ def folder(tmp_path: Path) -> Path:
     return demo_host(tmp_path / "host")
 
 
+@proves("svc-stack: graceful stop", "svc-stack: restart with back-off")
 def test_killed_children_come_back_and_a_stop_leaves_none(folder: Path) -> None:
     with stack(folder) as process:
         eventually(lambda: "stack ready: " + ", ".join(ALL) in said(folder))
@@ -57,6 +59,7 @@ def test_killed_children_come_back_and_a_stop_leaves_none(folder: Path) -> None:
     assert ends == list(reversed(ALL))
 
 
+@proves("svc-stack: only PATH HOME LANG TZ and its own env file")
 def test_a_child_sees_nothing_of_the_stacks_environment(folder: Path) -> None:
     with stack(folder):  # started with PORT=1 and a DATABASE_URL
         eventually(lambda: "[metagame]" in said(folder))
@@ -70,6 +73,7 @@ def test_a_child_sees_nothing_of_the_stacks_environment(folder: Path) -> None:
     assert not (folder / "of-the-stack.db").exists()
 
 
+@proves("svc-stack: graceful stop")
 def test_children_do_not_outlive_a_killed_stack(folder: Path) -> None:
     with stack(folder) as process:
         eventually(lambda: "stack ready" in said(folder))

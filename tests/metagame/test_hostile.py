@@ -14,6 +14,7 @@ from twisted.web.http_headers import Headers
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer, Row
 from tests.support.game import GAME_SERVER_KEY, Game
+from tests.support.proves import proves
 
 SWITCHES = {
     "STORE": "free",
@@ -45,12 +46,14 @@ class HostileTests(SynchronousTestCase):
         said: Answer = self.successResultOf(maybeDeferred(answer, asked))
         self.assertLess(said.status, 500, (row.name, segment, said.body))
 
+    @proves("never an unexpected 500, whatever is sent")
     def test_no_odd_path_is_a_500(self) -> None:
         for row in self.game.door.rows:
             for segment in ODD_SEGMENTS if row.parameters else ("",):
                 self.check(row, segment, authorization=f"Bearer {self.ann.token}")
                 self.check(row, segment, x_svc_gameserver_apikey=GAME_SERVER_KEY)
 
+    @proves("never an unexpected 500, whatever is sent")
     def test_no_odd_path_is_a_500_to_an_admin(self) -> None:
         boss = self.game.player("Boss_1", admin=True)
         for row in self.game.door.rows:
@@ -58,6 +61,7 @@ class HostileTests(SynchronousTestCase):
                 for segment in ODD_SEGMENTS if row.parameters else ("",):
                     self.check(row, segment, x_svc_user_api_key=boss.key)
 
+    @proves("never an unexpected 500, whatever is sent")
     def test_no_odd_account_id_in_a_token_of_ours_is_a_500(self) -> None:
         for token in map(self.game.parts.tokens.sign, ODD_IDS):
             for row in self.game.door.rows:

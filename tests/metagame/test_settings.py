@@ -7,6 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel.settings import BadSetting, load, parse_env_file, with_env_file
 from svcserver.metagame.settings import Settings, check
 from tests.support.game import settings, signing_keys
+from tests.support.proves import proves
 
 
 def warnings(**environ: str) -> list[str]:
@@ -21,6 +22,7 @@ def warnings(**environ: str) -> list[str]:
 
 
 class BadValueTests(SynchronousTestCase):
+    @proves("settings of the metagame: what a bad value does")
     def test_some_are_warned_of_by_name_and_the_default_is_used(self) -> None:
         for name, value in (
             ("PROGRESSION_MODE", "of course"),
@@ -46,11 +48,13 @@ class BadValueTests(SynchronousTestCase):
         self.assertEqual(settings(PROGRESSION_MODE="odd").progression_mode, "real")
         self.assertEqual(settings(PROGRESSION_GRANT_CAP="-1").progression_grant_cap, 5000)
 
+    @proves("ESCALATION_MODE")
     def test_the_words_of_modes_are_taken_in_any_case(self) -> None:
         self.assertEqual(settings(ESCALATION_MODE=" Real ").escalation_mode, "real")
         self.assertEqual(settings(PROGRESSION_MODE="STUB").progression_mode, "stub")
         self.assertEqual(settings(STORE="Free").store, "free")
 
+    @proves("settings of the metagame: what a bad value does")
     def test_and_some_end_the_start_with_fault_and_cure(self) -> None:
         for name, value in (
             ("PORT", "0"),
@@ -67,6 +71,7 @@ class BadValueTests(SynchronousTestCase):
         self.assertEqual(settings(ENTITLEMENTS_DEFAULT="").entitlements_default, ())
         self.assertEqual(len(settings().entitlements_default), 3)
 
+    @proves("values like off, 0 or false mean real")
     def test_stub_mode_spares_the_listed_accounts(self) -> None:
         stub = settings(PROGRESSION_MODE="Stub", PROGRESSION_REAL_ACCOUNTS="UID-a, UID-b")
         self.assertTrue(stub.real_progression("UID-b"))
@@ -93,6 +98,7 @@ class PublicModeTests(SynchronousTestCase):
 
 
 class EnvFileTests(SynchronousTestCase):
+    @proves("env file: the environment wins")
     def test_lines_comments_quotes_and_blanks(self) -> None:
         text = "# c\n\nA=1\n B = two words \nC='q'\nD=\"x=y\"\nE=\nexport F=6\nnothing\n=x\n"
         found = {"A": "1", "B": "two words", "C": "q", "D": "x=y", "E": "", "F": "6"}

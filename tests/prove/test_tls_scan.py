@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.live.edge_host import ROOT, running
+from tests.support.proves import proves
 
 SCANNER = (
     ROOT / ".venv" / "prove" / "bin" / "sslyze"
@@ -63,12 +64,14 @@ def test_old_versions_are_refused_and_new_ones_spoken(found: dict[str, Any]) -> 
     assert accepted(found["tls_1_3_cipher_suites"])
 
 
+@proves("gateway: TLS 1.2 or newer, self-signed, GATEWAY_BIND and GATEWAY_PORT")
 def test_every_cipher_has_forward_secrecy_and_proves_each_record(found: dict[str, Any]) -> None:
     names = accepted(found["tls_1_2_cipher_suites"])
     assert [name for name in names if any(word in name for word in WEAK)] == []
     assert [name for name in names if not name.startswith("TLS_ECDHE_")] == []
 
 
+@proves("gateway: TLS 1.2 or newer, self-signed, GATEWAY_BIND and GATEWAY_PORT")
 def test_no_known_weakness_is_found(found: dict[str, Any]) -> None:
     def result(name: str) -> dict[str, Any]:
         inner: dict[str, Any] = found[name]["result"]

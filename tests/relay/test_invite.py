@@ -21,6 +21,7 @@ from svcserver.edge.invite import (
     read,
     to_file,
 )
+from tests.support.proves import proves
 
 FP = "0a" * 32
 GOOD = Invite("203.0.113.10", 443, "Friday Hunts", "ABCD-EFGH-JKMN", FP)
@@ -70,6 +71,7 @@ class DecodingTests(SynchronousTestCase):
         ):
             self.assertEqual(decode(changed).name, "Friday Hunts")
 
+    @proves("relay: invite string")
     def test_every_fault_has_its_code(self) -> None:
         for given_, code in (
             ("", "empty"),
@@ -127,6 +129,7 @@ class DecodingTests(SynchronousTestCase):
             with self.subTest(text=given_[:90]):
                 self.assertEqual(fault(given_), code)
 
+    @proves("relay: invite string")
     def test_checks_come_in_the_documented_order(self) -> None:
         wrong = {"v": "9", "mode": "x", "host": "::", "port": "0", "fp": "x", "code": "!"}
         for field, right in (*PARTS.items(),):
@@ -136,12 +139,14 @@ class DecodingTests(SynchronousTestCase):
             self.assertEqual(fault(text(**wrong)), code)
             wrong[field] = right
 
+    @proves("relay: invite string")
     def test_the_code_stays_out_of_reprs_and_refusals(self) -> None:
         self.assertNotIn("ABCD", repr(GOOD))
         with self.assertRaises(BadInvite) as caught:
             decode(text(code="SECRET_CODE"))
         self.assertNotIn("SECRET", str(caught.exception))
 
+    @proves("relay: invite string")
     @settings(max_examples=100, deadline=None)
     @given(
         st.text(min_size=1, max_size=64).filter(lambda name: is_server_name(name.strip())),
@@ -164,6 +169,7 @@ class DecodingTests(SynchronousTestCase):
 
 
 class FileTests(SynchronousTestCase):
+    @proves("relay: invite file")
     def test_a_file_holds_the_string_or_json(self) -> None:
         path = Path(tempfile.mkdtemp()) / "join.txt"
         path.write_text(to_file(GOOD) + "more\n")
@@ -175,6 +181,7 @@ class FileTests(SynchronousTestCase):
         path.write_text(json.dumps({**values, "code": GOOD.code, "fingerprint2": "0b" * 32}))
         self.assertEqual(read(str(path)), evolve(GOOD, next_fingerprint="0b" * 32))
 
+    @proves("relay: invite file")
     def test_bad_files_are_bad_invites(self) -> None:
         path = Path(tempfile.mkdtemp()) / "join.txt"
         for content in (b"", b"{", b"{}", b'{"host": 1}', b"\xff\xfe", b"[" * 9_999, b"{" * 9_999):

@@ -15,6 +15,7 @@ from svcserver.edge.certificate import Pair, make_pair
 from svcserver.edge.tls import Mismatch, server_context
 from svcserver.relay.relaying import RelayService, Target
 from tests.edge.wires import Wire
+from tests.support.proves import proves
 
 PAIR = make_pair(["play.example"])
 
@@ -53,6 +54,7 @@ class PinningTests(SynchronousTestCase):
             while not wire.ended:
                 wire.protocol.dataReceived(server.bio_read(1 << 16))
 
+    @proves("relay: 502 certificate_mismatch")
     def test_only_names_are_named(self) -> None:
         for host, named in (("play.example", b"play.example"), ("203.0.113.10", None)):
             taken, server, _ = self.reach(host)
@@ -72,6 +74,7 @@ class PinningTests(SynchronousTestCase):
         taken, _, _ = self.reach("play.example", impostor, renewed.fingerprint)
         self.failureResultOf(taken, Mismatch)
 
+    @proves("relay: 502 certificate_mismatch")
     def test_another_certificate_hears_nothing(self) -> None:
         impostor = make_pair(["play.example"])
         taken, server, wire = self.reach("play.example", pair=impostor)

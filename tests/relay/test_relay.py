@@ -16,6 +16,7 @@ from svcserver.relay.relaying import DEFAULT_PORT, HOST, PortBusy, RelayService,
 from svcserver.relay.service import Guarded, Options, makeService
 from svcserver.relay.settings import Settings, target_of
 from tests.edge.wires import relay
+from tests.support.proves import proves
 from tests.support.starting import start
 
 FP = "0a" * 32
@@ -41,12 +42,14 @@ class GuardTests(SynchronousTestCase):
         self.assertTrue(said.startswith(b"HTTP/1.1 403 Forbidden\r\n"), said)
         self.assertTrue(said.endswith(b'{"error":"forbidden"}'))
 
+    @proves("relay: 403 forbidden")
     def test_only_local_callers(self) -> None:
         for peer in ("203.0.113.9", "10.0.0.1", "::2", "::ffff:10.0.0.1", "junk"):
             self.refused(ask(b"Host: localhost", peer=peer))
         for peer in ("127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"):
             self.assertEqual(ask(b"Host: localhost", peer=peer), b"forwarded")
 
+    @proves("relay: 403 forbidden")
     def test_only_local_hosts(self) -> None:
         for host in (
             b"127.0.0.1",
@@ -61,6 +64,7 @@ class GuardTests(SynchronousTestCase):
         self.refused(ask())
         self.refused(ask(b"Host: localhost", b"Host: localhost"))
 
+    @proves("relay: 403 forbidden")
     def test_only_local_origins_also_for_upgrades(self) -> None:
         for origin in (b"http://localhost", b"https://127.0.0.1:61000", b"http://[::1]:5"):
             self.assertEqual(ask(b"Host: localhost", b"Origin: " + origin), b"forwarded")
@@ -68,6 +72,7 @@ class GuardTests(SynchronousTestCase):
             for upgrade in (False, True):
                 self.refused(ask(b"Host: localhost", b"Origin: " + origin, upgrade=upgrade))
 
+    @proves("relay: 403 forbidden")
     def test_sec_fetch_marks_a_browser_unless_it_upgrades(self) -> None:
         for name in (b"Sec-Fetch-Site", b"sec-fetch-mode", b"SEC-FETCH-X"):
             self.refused(ask(b"Host: localhost", name + b": none"))
@@ -79,6 +84,7 @@ class GuardTests(SynchronousTestCase):
         if guard.is_loopback(noise):
             self.assertTrue(noise.startswith(("127.", "::")) or "1" in noise)
 
+    @proves("relay: 501 unsupported_transfer_encoding")
     def test_other_transfer_encodings_are_501(self) -> None:
         said = ask(b"Host: localhost", b"Transfer-Encoding: gzip")
         self.assertTrue(said.startswith(b"HTTP/1.1 501 "))
@@ -89,6 +95,7 @@ class StartTests(SynchronousTestCase):
     def settings(self, **environ: str) -> Settings:
         return load(Settings, environ)[0]
 
+    @proves("relay: listens on 127.0.0.1:61000, SVC_RELAY_PORT for tests")
     def test_it_listens_on_its_fixed_address(self) -> None:
         reactor = MemoryReactorClock()
         service = RelayService(reactor, TARGET, DEFAULT_PORT)
@@ -105,12 +112,14 @@ class StartTests(SynchronousTestCase):
         [(host, port, _, timeout, bind)] = reactor.tcpClients
         self.assertEqual((host, port, timeout, bind), ("203.0.113.10", 443, 10.0, ("127.1.2.3", 0)))
 
+    @proves("relay: 502 upstream_unreachable")
     def test_no_connection_in_time_is_given_up(self) -> None:
         reactor = MemoryReactorClock()
         taken = RelayService(reactor, TARGET).pool.take()
         reactor.advance(10)
         self.assertEqual(self.failureResultOf(taken).value.code, "upstream_unreachable")
 
+    @proves("relay: 502 certificate_mismatch")
     def test_a_wrong_certificate_is_reported_once_with_its_fingerprint(self) -> None:
         reactor = MemoryReactorClock()
         pool = RelayService(reactor, TARGET).pool
@@ -125,6 +134,7 @@ class StartTests(SynchronousTestCase):
             )
         self.assertEqual(reactor.getDelayedCalls(), [])
 
+    @proves("relay: settings and port_busy")
     def test_a_taken_port_is_port_busy(self) -> None:
         class Busy(MemoryReactorClock):
             def listenTCP(self, port: int, *_: object, **__: object) -> None:  # type: ignore[override]
@@ -137,6 +147,7 @@ class StartTests(SynchronousTestCase):
         with self.assertRaisesRegex(SystemExit, "port_busy"):
             Guarded(service).startService()
 
+    @proves("relay: listens on 127.0.0.1:61000, SVC_RELAY_PORT for tests")
     def test_the_port_setting_is_for_tests_and_else_ignored(self) -> None:
         self.assertEqual(self.settings(SVC_RELAY_PORT="61010").port, 61010)
         for bad in ("80", "065000", "70000", "x", "1e4", "-1", "99999999"):
@@ -144,6 +155,7 @@ class StartTests(SynchronousTestCase):
             self.assertEqual(found.port, 61000)
             self.assertEqual(len(warnings), 1)
 
+    @proves("relay: settings and port_busy")
     def test_the_target_comes_from_the_invite_or_from_all_three_overrides(self) -> None:
         invite = f"svc://join?v=2&mode=public&host=a.example&fp={FP}&code=ABCD&name=n"
         found = target_of(self.settings(SVC_RELAY_INVITE=invite), None)
@@ -157,6 +169,7 @@ class StartTests(SynchronousTestCase):
                 target_of(self.settings(**some), None)
             self.assertIn("SVC_RELAY_", str(caught.exception))
 
+    @proves("relay: settings and port_busy")
     def test_bad_settings_name_the_variable(self) -> None:
         for name, value in (
             ("SVC_RELAY_FINGERPRINT", "x"),
@@ -180,6 +193,7 @@ class StartTests(SynchronousTestCase):
         self.assertEqual(reactor.tcpServers[0][0], 61011)
         self.successResultOf(house.stopService())
 
+    @proves("METRICS_PORT of every service, on loopback only")
     def test_figures_are_shown_on_loopback_where_the_owner_wants_them(self) -> None:
         options, reactor = Options(), MemoryReactorClock()
         options.settings, options.warnings = self.settings(METRICS_PORT="61907"), []

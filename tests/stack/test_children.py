@@ -11,6 +11,7 @@ from svcserver.stack.children import READY_S, Children
 from svcserver.stack.components import Component
 from svcserver.stack.service import figures
 from tests.stack.spawner import Spawned, Spawner
+from tests.support.proves import proves
 
 NAMES = ("metagame", "deploy", "gateway")
 
@@ -30,6 +31,7 @@ class ChildrenTests(SynchronousTestCase):
             self.reactor.spawned[at].says(f"{NAMES[at]} ready on 127.0.0.1:{at}")
         return list(self.reactor.spawned)
 
+    @proves("svc-stack: ordered start")
     def test_each_waits_for_the_one_before_to_be_ready(self) -> None:
         self.assertEqual(self.reactor.names, ["metagame"])
         self.reactor.spawned[0].says("already starting; not yet")
@@ -43,12 +45,14 @@ class ChildrenTests(SynchronousTestCase):
         said = [formatEvent(event) for event in events]
         self.assertIn("stack ready: metagame, deploy, gateway", said)
 
+    @proves("svc-stack: ordered start")
     def test_one_that_is_never_ready_does_not_hold_the_others_for_ever(self) -> None:
         self.reactor.advance(READY_S - 1)
         self.assertEqual(self.reactor.names, ["metagame"])
         self.reactor.advance(1)
         self.assertEqual(self.reactor.names, ["metagame", "deploy"])
 
+    @proves("METRICS_PORT of every service, on loopback only")
     def test_figures_count_what_is_ready_and_every_start(self) -> None:
         def shown() -> tuple[float, ...]:
             return tuple(one.read() for one in figures(self.children).values())
@@ -61,12 +65,14 @@ class ChildrenTests(SynchronousTestCase):
         self.reactor.advance(60)
         self.assertEqual(shown(), (3, 2, 4))
 
+    @proves("svc-stack: only PATH HOME LANG TZ and its own env file")
     def test_a_child_gets_only_its_own_file_and_what_we_hand_on(self) -> None:
         first = self.reactor.spawned[0]
         self.assertEqual(first.environment, {"PATH": "/bin"})
         self.assertEqual(first.folder, "/host")
         self.assertEqual(first.arguments[-3:], ["svc-metagame", "--env-file", "/host/metagame.env"])
 
+    @proves("svc-stack: output prefixed with the name")
     def test_every_line_has_the_name_of_its_component(self) -> None:
         first = self.reactor.spawned[0]
         first.protocol.outReceived(b"one\nt")
@@ -76,6 +82,7 @@ class ChildrenTests(SynchronousTestCase):
         wanted = ["[metagame] one\n", "[metagame] oh\n", "[metagame] two\n"]
         self.assertEqual(self.written, [*wanted, "[metagame] \ufffd\n", "[metagame] last\n"])
 
+    @proves("svc-stack: restart with back-off")
     def test_a_dead_child_comes_back_later_and_later(self) -> None:
         self.start_all()
         for wait in (1, 2, 4, 8, 16, 32, 60, 60):
@@ -87,6 +94,7 @@ class ChildrenTests(SynchronousTestCase):
             self.assertEqual(self.reactor.names[-1], "gateway")
             self.assertEqual(len(self.reactor.spawned), count + 1)
 
+    @proves("svc-stack: restart with back-off")
     def test_one_that_had_lived_long_comes_back_at_once(self) -> None:
         first = self.start_all()[0]
         self.reactor.advance(3600)
@@ -115,6 +123,7 @@ class ChildrenTests(SynchronousTestCase):
         self.reactor.advance(2)
         self.assertEqual(self.reactor.names, ["metagame", "metagame"])
 
+    @proves("svc-stack: graceful stop")
     def test_the_stop_goes_backwards_and_waits_for_each(self) -> None:
         metagame, deploy, gateway = self.start_all()
         gateway.obedient = False

@@ -10,6 +10,7 @@ from svcserver.stack.components import BadHost, components, environment
 from svcserver.stack.lines import LONGEST, Lines
 from svcserver.stack.service import Options
 from tests.ctl.command import nowhere
+from tests.support.proves import proves
 
 
 class ComponentTests(SynchronousTestCase):
@@ -21,17 +22,20 @@ class ComponentTests(SynchronousTestCase):
         for name in names:
             (self.folder / f"{name}.env").write_text("")
 
+    @proves("svc-stack: one child per component")
     def test_they_start_in_the_order_in_which_they_need_each_other(self) -> None:
         self.host("gateway", "relay", "metagame", "allowlist", "content", "deploy")
         names = [one.name for one in components(self.folder)]
         self.assertEqual(names, ["metagame", "deploy", "content", "allowlist", "gateway"])
 
+    @proves("svc-stack: --with-relay")
     def test_the_relay_belongs_on_players_machines(self) -> None:
         self.host("metagame", "relay")
         self.assertEqual([one.name for one in components(self.folder)], ["metagame"])
         both = components(self.folder, with_relay=True)
         self.assertEqual([one.name for one in both], ["metagame", "relay"])
 
+    @proves("svc-stack: one child per component")
     def test_a_component_without_a_file_is_left_out(self) -> None:
         self.host("metagame", "deploy")
         self.assertEqual([one.name for one in components(self.folder)], ["metagame", "deploy"])
@@ -44,6 +48,7 @@ class ComponentTests(SynchronousTestCase):
         self.assertIn("svcctl init", str(why))
         self.assertNotIn("\n", str(why))
 
+    @proves("METRICS_PORT of every service, on loopback only")
     def test_a_bad_port_for_figures_ends_the_start_with_one_line(self) -> None:
         self.host("metagame")
         self.patch(os, "environ", {"METRICS_PORT": "0"})
@@ -51,6 +56,7 @@ class ComponentTests(SynchronousTestCase):
         why = self.assertRaises(SystemExit, options.parseOptions, ["--config", str(self.folder)])
         self.assertIn("METRICS_PORT must be a whole number from 1 to 65535", str(why))
 
+    @proves("svc-stack: only PATH HOME LANG TZ and its own env file")
     def test_a_child_sees_four_variables_and_no_more(self) -> None:
         kept = {"PATH": "/bin", "HOME": "/h", "LANG": "C", "TZ": "UTC"}
         self.assertEqual(environment({**kept, "PORT": "1", "DATABASE_URL": "x"}), kept)
@@ -58,6 +64,7 @@ class ComponentTests(SynchronousTestCase):
 
 
 class LinesTests(SynchronousTestCase):
+    @proves("svc-stack: output prefixed with the name")
     @given(st.binary(max_size=300), st.lists(st.integers(1, 40), max_size=20))
     @settings(max_examples=50, deadline=None)
     def test_the_pieces_never_change_the_lines(self, data: bytes, cuts: list[int]) -> None:

@@ -26,6 +26,7 @@ from svcserver.web.site import FrontFactory
 from svcserver.web.unread import FAIR
 from tests.edge.wires import Wire
 from tests.support.game import Game
+from tests.support.proves import proves
 
 GET = b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n"
 POST = b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
@@ -60,12 +61,14 @@ class ChannelTests(SynchronousTestCase):
             self.assertIn(b"Content-Length: ", said)
         self.assertNotIn(b"Twisted", said)
 
+    @proves("convention 3: bodies and their limits", "limit: JSON body, form body")
     def test_a_declared_50_mb_is_the_limit_and_refused_before_it_is_sent(self) -> None:
         said = self.send(b"POST /event HTTP/1.1\r\nHost: x\r\nContent-Length: 52428801\r\n\r\n")
         self.assertTrue(said.startswith(b"HTTP/1.1 413 "))
         self.reactor.advance(LINGER_S)
         self.assertEqual(self.wire.ended, "cut")
 
+    @proves("convention 3: bodies and their limits", "limit: JSON body, form body")
     def test_a_chunked_body_is_counted(self) -> None:
         self.game.door.max_json = 1000
         head = b"POST /event HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -394,6 +397,7 @@ class MemoryTests(SynchronousTestCase):
         channel.dataReceived(b" " * size)
         return channel, wire
 
+    @proves("bounded bodies, fair to small ones")
     def test_a_body_too_many_is_503_and_a_small_one_passes(self) -> None:
         self.patch(channel_module, "MAX_HELD", 1_000_000)
         _, first = self.upload(900_000)

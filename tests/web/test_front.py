@@ -18,6 +18,7 @@ from svcserver.web.routes import NOBODY, Access, Answer, Call, Routes, bare, cod
 from svcserver.web.table import BadPath, RouteTable
 from tests.support.browser import Browser
 from tests.support.game import GAME_SERVER_KEY, Game
+from tests.support.proves import proves
 
 
 @frozen
@@ -139,6 +140,7 @@ class ConventionTests(SynchronousTestCase):
         page = Browser(self, door)("GET", "/always")
         self.assertEqual((page.status, page.body), (409, b""))
 
+    @proves("convention 1: letter case, trailing slash, HEAD")
     def test_static_segments_match_in_any_case_and_parameters_keep_theirs(self) -> None:
         for path in ("/some/fixed", "/SOME/fixed/", "/Some/Fixed/"):
             self.assertEqual(self.browse("GET", path).json, {"fixed": True})
@@ -153,10 +155,12 @@ class ConventionTests(SynchronousTestCase):
         self.assertEqual(self.browse("GET", "/thing/%C3%A9/x").json, ["é", "x"])
         self.assertEqual(self.browse("GET", "/thing/%FF/x").status, 400)
 
+    @proves("convention 1: letter case, trailing slash, HEAD")
     def test_head_works_on_every_get_route(self) -> None:
         page = self.browse("HEAD", "/some/fixed")
         self.assertEqual((page.status, page.body, page.headers["content-length"]), (200, b"", "14"))
 
+    @proves("convention 2: empty 404, logged as unstubbed", "No route matches")
     def test_no_such_method_path_or_switch_is_an_empty_404(self) -> None:
         for method, path in (
             ("GET", "/nope"),
@@ -188,6 +192,10 @@ class ConventionTests(SynchronousTestCase):
             page = self.browse("POST", "/shaped", json=body)
             self.assertEqual((page.status, page.json["code"]), (400, "400"), body)
 
+    @proves(
+        "convention 4: unparseable JSON, HTML pages",
+        "unparseable JSON elsewhere, unexpected errors",
+    )
     def test_hostile_json_is_an_html_400_everywhere_even_where_the_body_is_ignored(self) -> None:
         for path in ("/shaped", "/ignored"):
             for data in (
@@ -218,12 +226,14 @@ class ConventionTests(SynchronousTestCase):
         self.assertEqual((page.status, page.json), (409, {"code": "409", "message": "not now"}))
         self.assertEqual(self.browse("GET", "/busy").headers["retry-after"], "7")
 
+    @proves("unparseable JSON elsewhere, unexpected errors")
     def test_a_defect_is_an_html_500_and_one_logged_failure(self) -> None:
         page = self.browse("GET", "/broken")
         self.assertEqual(page.status, 500)
         self.assertNotIn(b"ZeroDivisionError", page.body)
         self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
 
+    @proves("unparseable JSON elsewhere, unexpected errors")
     def test_the_traceback_is_shown_only_in_development_and_escaped(self) -> None:
         door = FrontDoor(Open(), {"on": True}, traces=True).mount(Example(self.held))
         page = Browser(self, door)("GET", "/broken")
@@ -294,6 +304,7 @@ class MarkTests(SynchronousTestCase):
         game.door.mount(Marked())
         return game
 
+    @proves("label: own", "another account's progression: 403")
     def test_own_lets_a_player_read_only_its_own(self) -> None:
         game = self.game()
         ann, bob = game.player("Ann_1"), game.player("Bob_1")
@@ -318,6 +329,7 @@ class MarkTests(SynchronousTestCase):
             game.browse("POST", f"/marked/write/{ann.id}", token=ann.token).status, 200
         )
 
+    @proves("label: game server", "player token where a game server is needed: 403")
     def test_only_a_game_server_writes_real_progression(self) -> None:
         game = self.game()
         ann = game.player("Ann_1")
@@ -328,6 +340,7 @@ class MarkTests(SynchronousTestCase):
             game.browse("POST", f"/marked/write/{ann.id}", game_server=GAME_SERVER_KEY).status, 200
         )
 
+    @proves("label: real only")
     def test_real_only_is_the_empty_404_before_any_credential(self) -> None:
         game = self.game(PROGRESSION_MODE=" STUB ", PROGRESSION_REAL_ACCOUNTS=" UID-a , UID-b")
         self.assertEqual(game.browse("GET", "/marked/real/UID-x").status, 404)

@@ -16,6 +16,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.web.jsonlines import JsonLines
 from svcserver.web.logs import FLUSH_S, Libraries, LogLines, level_word
+from tests.support.proves import proves
 
 
 def event(level: LogLevel = LogLevel.info, **fields: Any) -> dict[str, Any]:
@@ -35,6 +36,7 @@ class LineTests(SynchronousTestCase):
         [line] = lines(event(log_format="{what} ready", what="metagame"))
         self.assertEqual(line, "1970-01-01T00:00:01.500Z info x: metagame ready")
 
+    @proves("NODE_ENV=production: JSON logs")
     def test_production_lines_are_json_with_the_fields(self) -> None:
         [line] = lines(
             event(log_format="{n} of {all}", n=1, all=[2], huge=2**70, half=0.5, yes=True),
@@ -116,6 +118,7 @@ class LevelTests(SynchronousTestCase):
         events = [event(level, log_format=level.name) for level in LogLevel.iterconstants()]
         return [line.rpartition(" ")[2] for line in lines(*events, level=level_word(word))]
 
+    @proves("LOG_LEVEL")
     def test_each_word_is_a_threshold(self) -> None:
         self.assertEqual(self.shown("trace"), ["debug", "info", "warn", "error", "critical"])
         self.assertEqual(self.shown("info"), ["info", "warn", "error", "critical"])

@@ -15,6 +15,7 @@ from svcserver.metagame.owner.dashboard.wire import JoinWish
 from svcserver.web.openapi import document, schema, template
 from svcserver.web.routes import Envelope
 from tests.support.game import Game
+from tests.support.proves import proves
 
 STRING = {"type": "string"}
 
@@ -38,11 +39,13 @@ class DocumentTests(SynchronousTestCase):
         self.rows = Game(self, BACKEND_HEALTH="1", STORE="free").door.rows
         self.said = document(self.rows, "svc-metagame", "1")
 
+    @proves("svcctl openapi")
     def test_every_row_appears_once(self) -> None:
         shown = {(m.upper(), p) for p, one in self.said["paths"].items() for m in one}
         self.assertEqual(shown, {(row.method, template(row.path)) for row in self.rows})
         self.assertEqual(sum(len(one) for one in self.said["paths"].values()), len(self.rows))
 
+    @proves("svcctl openapi")
     def test_every_shape_that_is_named_is_there(self) -> None:
         self.assertEqual(references(self.said) - set(self.said["components"]["schemas"]), set())
         self.assertNotIn({}, self.said["components"]["schemas"].values())
@@ -54,6 +57,7 @@ class DocumentTests(SynchronousTestCase):
                 self.assertIs(kinds.setdefault(kind.__name__, kind), kind, row.name)
         self.assertIn("GuildMember", kinds)  # which only stands within another
 
+    @proves("svcctl openapi")
     def test_a_row_says_who_may_call_it_and_what_it_answers(self) -> None:
         health = self.said["paths"]["/svc/api/BackendHealth"]["get"]
         self.assertEqual(health["security"], [{"accountKey": []}])

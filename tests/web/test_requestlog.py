@@ -20,6 +20,7 @@ from svcserver.web.logs import LogLines
 from svcserver.web.requestlog import RequestLog
 from svcserver.web.routes import logged_path
 from tests.support.game import GAME_SERVER_KEY, START, Game
+from tests.support.proves import proves
 
 
 class RequestLogTests(SynchronousTestCase):
@@ -66,6 +67,7 @@ class RequestLogTests(SynchronousTestCase):
         Game(self, observers=[quiet]).browse("GET", "/svc-status")
         self.assertEqual(self.out.getvalue(), "")
 
+    @proves("convention 6: request log line")
     def test_one_line_a_request_with_the_game_server_mark(self) -> None:
         game = Game(self, observers=[self.log()])
         [line] = self.lines("GET", "/svc-status?x=1", game)
@@ -73,11 +75,13 @@ class RequestLogTests(SynchronousTestCase):
         [line] = self.lines("GET", "/eventstats/", game, game_server=GAME_SERVER_KEY)
         self.assertTrue(line.startswith("GET /eventstats/ gs=1 "))
 
+    @proves("convention 2: empty 404, logged as unstubbed")
     def test_it_can_be_turned_off_but_for_unstubbed_routes(self) -> None:
         game = Game(self, observers=[self.log(on=False)])
         self.assertEqual(self.lines("GET", "/svc-status", game), [])
         self.assertEqual(self.lines("GET", "/Nope/x", game), ["unstubbed GET /Nope/x"])
 
+    @proves("convention 7: /progression warning")
     def test_an_unanswered_progression_request_is_a_warning(self) -> None:
         game = Game(self, observers=[self.log(on=False)])
         with capturedLogs() as events:
@@ -96,6 +100,12 @@ class RequestLogTests(SynchronousTestCase):
                 log(evolve(done[0], status=status))
             self.assertEqual(len(self.out.getvalue().splitlines()), written, status)
 
+    @proves(
+        "convention 6: request log line",
+        "DELETE /account/api/oauth/sessions/kill",
+        "DELETE /account/api/oauth/sessions/kill/:token",
+        "authentication 10: secrets stay out of logs",
+    )
     def test_secrets_in_paths_are_replaced(self) -> None:
         game = Game(self, observers=[self.log()])
         ann = game.player("Ann_1")
@@ -112,6 +122,7 @@ class RequestLogTests(SynchronousTestCase):
                 self.assertNotIn(path.rpartition("/")[2], line)
                 self.assertRegex(line, "<(token|key|redacted)>")
 
+    @proves("authentication 8: public mode", "credential: gateway secret")
     def test_the_gateways_word_ends_the_line_only_with_the_secret(self) -> None:
         game = Game(self, observers=[self.log()], GATEWAY_SECRET="s" * 32)
         sent = {"X-Forwarded-For": "9.9.9.9, 203.0.113.7", "X-Svc-Gateway": "s" * 32}

@@ -20,6 +20,7 @@ from svcserver.web.routes import Answer
 from svcserver.web.serving import DRAIN_S, InTurn, Listening
 from svcserver.web.site import FrontFactory
 from tests.edge.wires import Wire
+from tests.support.proves import proves
 from tests.support.starting import start
 
 
@@ -139,6 +140,7 @@ class TakenTests(SynchronousTestCase):
         metrics(self.reactor, "game", 61900, {}, Counters()).setServiceParent(made)
         return made
 
+    @proves("METRICS_PORT of every service, on loopback only")
     def test_a_taken_port_ends_the_start_before_anything_is_ready(self) -> None:
         for port, variable in ((61000, "PORT or BIND_HOST"), (61900, "METRICS_PORT")):
             self.taken = port

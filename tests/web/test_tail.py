@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.web.tail import KEPT, LONGEST, Tail
+from tests.support.proves import proves
 
 lines = st.lists(st.text("abc ", max_size=5), max_size=30)
 
@@ -33,6 +34,7 @@ class TailTests(SynchronousTestCase):
         self.assertEqual((len(kept), kept[0]), (KEPT, "8"))
         self.assertEqual(kept[-1], "x" * LONGEST)
 
+    @proves("GET DashboardLog")
     def test_what_looks_like_a_secret_is_replaced(self) -> None:
         tail = Tail()
         tail.write("key UUK_" + "ab" * 24 + " and ABCD-EFGH-JKMN\n")

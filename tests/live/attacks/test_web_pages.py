@@ -15,6 +15,7 @@ import pytest
 
 from tests.live.test_deploy import CITY, PATH, deploy, servers
 from tests.support.processes import Service, free_port, metagame
+from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
 SECRET = "s" * 40
@@ -68,6 +69,7 @@ def only_owners_pass(ask: Callable[[dict[str, str]], int], port: int) -> None:
     )
 
 
+@proves("credential: foreign web pages")
 def test_no_page_starts_or_lists_a_game_server(tmp_path: Path) -> None:
     with deploy(tmp_path) as service:
         before = servers(service)
@@ -81,6 +83,7 @@ def test_no_page_starts_or_lists_a_game_server(tmp_path: Path) -> None:
         assert service.ask("POST", PATH, CITY, {"Host": f"localhost:{service.port}"})[0] == 200
 
 
+@proves("credential: foreign web pages")
 def test_no_page_reads_the_owners_or_the_figures(tmp_path: Path) -> None:
     shown = free_port()
     with metagame(tmp_path, METRICS_PORT=str(shown), REGISTRATION_MODE="OPEN") as service:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.live.test_deploy import HUNT, deploy, hand_out
 from tests.support.processes import eventually
+from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
 
@@ -20,6 +21,7 @@ time.time = lambda: real() - 3600 * os.path.exists({file!r})
 """
 
 
+@proves("deploy: launches queued SECONDS_TO_WAIT_BETWEEN_GAMESERVER_STARTUP apart")
 def test_a_clock_set_back_by_an_hour_stops_no_timer(tmp_path: Path) -> None:
     file = tmp_path / "set-back"
     (tmp_path / "sitecustomize.py").write_text(CLOCK.format(file=str(file)))

@@ -18,6 +18,7 @@ from svcserver.web.routes import Access, Answer
 from tests.support import game
 from tests.support.browser import Page
 from tests.support.game import Game
+from tests.support.proves import proves
 
 
 def request(peer: str, **headers: str) -> HttpRequest:
@@ -73,6 +74,10 @@ class CallerTests(SynchronousTestCase):
         said: Answer = self.successResultOf(maybeDeferred(answer, request(peer, **headers)))
         return said.status
 
+    @proves(
+        "authentication 5: game-server key: local callers only",
+        "game-server key from elsewhere: 403",
+    )
     def test_the_key_counts_from_this_machine_only(self) -> None:
         played = Game(self)
         for peer in ("127.0.0.1", "127.8.9.10", "::1"):
@@ -80,6 +85,7 @@ class CallerTests(SynchronousTestCase):
         for peer in ("203.0.113.7", "192.168.77.77", "2001:db8::7", "", "unix"):
             self.assertEqual(self.status(played, peer), 403, peer)
 
+    @proves("authentication 5: game-server key: local callers only", "GAMESERVER_ALLOW_FROM")
     def test_or_from_the_hosts_the_owner_names(self) -> None:
         played = Game(
             self, GAMESERVER_ALLOW_FROM=" 203.0.113.7,, nonsense, 2001:DB8:0::7, ::ffff:10.1.2.3"
@@ -89,6 +95,10 @@ class CallerTests(SynchronousTestCase):
         for peer in ("203.0.113.8", "nonsense", ""):
             self.assertEqual(self.status(played, peer), 403, peer)
 
+    @proves(
+        "authentication 5: game-server key: local callers only",
+        "game-server key from elsewhere: 403",
+    )
     def test_but_never_through_a_proxy(self) -> None:
         played = Game(self, GAMESERVER_ALLOW_FROM="203.0.113.7")
         for peer in ("203.0.113.7", "127.0.0.1"):
@@ -112,11 +122,13 @@ class CallerTests(SynchronousTestCase):
         opened = {row.path for row in rows if row.access is Access.DIRECT}
         self.assertEqual(opened, {"/svc/dashboard", "/svc/dashboard/<file>"})
 
+    @proves("authentication 5: game-server key: local callers only")
     def test_an_own_address_is_this_machine(self) -> None:
         origin = Origin(game.settings(), lambda address: address == "100.64.0.5")
         self.assertTrue(origin.is_local(request("100.64.0.5")))
         self.assertFalse(origin.is_local(request("100.64.0.6")))
 
+    @proves("authentication 5: game-server key: local callers only")
     def test_the_kernel_knows_which_addresses_are_ours(self) -> None:
         self.assertTrue(is_own_address("127.0.0.1"))
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as outward:

@@ -16,6 +16,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.metagame.accounts.login.wire import NOBODYS_ID
 from tests.support.game import GAME_SERVER_KEY, Game, signing_keys
+from tests.support.proves import proves
 
 TOKEN = "/account/api/oauth/token"
 VERIFY = "/account/api/oauth/verify"
@@ -26,6 +27,11 @@ class LoginTests(SynchronousTestCase):
         self.game = Game(self)
         self.ann = self.game.player("Ann_1")
 
+    @proves(
+        "POST /account/api/oauth/token",
+        "credential: account key, and as exchange_code",
+        "login flow 1 to 4",
+    )
     def test_the_key_is_exchanged_for_a_token_as_json_or_as_a_form(self) -> None:
         for sent in (
             {"json": {"exchange_code": self.ann.key}},
@@ -39,6 +45,11 @@ class LoginTests(SynchronousTestCase):
             self.assertEqual(page.json["features"], ["Achievements", "AntiCheat", "Ecom", "Voice"])
             self.assertEqual(self.game.parts.tokens.verify(page.json["access_token"]), self.ann.id)
 
+    @proves(
+        "thing: Player token",
+        "authentication: player token RS256, 24 h",
+        "limit: player token lifetime",
+    )
     def test_the_token_carries_the_claims_of_the_contract(self) -> None:
         token = self.game.browse("POST", TOKEN, json={"exchange_code": self.ann.key}).json[
             "access_token"
@@ -49,6 +60,9 @@ class LoginTests(SynchronousTestCase):
         self.assertEqual(claims["userId"], self.ann.id)
         self.assertEqual(claims["exp"] - claims["iat"], 86400)
 
+    @proves(
+        "POST /account/api/oauth/token", "login flow 1 to 4", "unknown account key at login: 400"
+    )
     def test_an_unknown_or_missing_key_is_an_empty_400(self) -> None:
         for body in (
             {},
@@ -67,10 +81,12 @@ class LoginTests(SynchronousTestCase):
         self.assertEqual(page.status, 400)
         self.assertTrue(page.headers["content-type"].startswith("text/html"))
 
+    @proves("convention 3: bodies and their limits", "limit: JSON body, form body")
     def test_a_form_beyond_100_kb_is_refused(self) -> None:
         page = self.game.browse("POST", TOKEN, data={"exchange_code": "x" * 110_000})
         self.assertEqual(page.status, 413)
 
+    @proves("authentication 3: no login method")
     def test_without_a_login_method_there_is_never_an_answer_but_a_log_line(self) -> None:
         for environ in (
             {"AUTH_MODE": ""},
@@ -87,6 +103,7 @@ class LoginTests(SynchronousTestCase):
             page = game.browse("GET", "/svc/api/GetUserInfo", key=self.ann.key)
             self.assertEqual((page.status, page.body), (500, b""))
 
+    @proves("authentication 2: AUTH_MODE=NONE")
     def test_auth_mode_none_takes_the_code_as_the_account_id(self) -> None:
         game = Game(self, AUTH_MODE="NONE")
         page = game.browse("POST", TOKEN, json={"exchange_code": "UID-anyone"})
@@ -101,6 +118,11 @@ class LoginTests(SynchronousTestCase):
                 self.assertEqual((page.status, page.body), (403, b""), path)
         self.assertEqual(game.browse("GET", "/no/such/path").status, 404)
 
+    @proves(
+        "DELETE /account/api/oauth/sessions/kill",
+        "DELETE /account/api/oauth/sessions/kill/:token",
+        "authentication 1: tokens are stateless",
+    )
     def test_sessions_are_killed_in_name_only(self) -> None:
         for path in (
             "/account/api/oauth/sessions/kill",
@@ -112,6 +134,7 @@ class LoginTests(SynchronousTestCase):
             self.game.browse("GET", VERIFY, token=self.ann.token).json["account_id"], self.ann.id
         )
 
+    @proves("POST /login")
     def test_the_login_queue_wants_the_callers_own_existing_account(self) -> None:
         def ask(email: Any, token: str) -> Any:
             return self.game.browse("POST", "/login", json={"email": email}, token=token)
@@ -138,6 +161,7 @@ class LoginTests(SynchronousTestCase):
             self.game.browse("POST", "/login", json={"email": self.ann.id}).status, 401
         )
 
+    @proves("PUT /gamesession/epic", "login flow 1 to 4")
     def test_the_game_session_echoes_the_callers_bearer(self) -> None:
         page = self.game.browse("PUT", "/gamesession/epic", token=self.ann.token)
         self.assertEqual(page.json["payload"]["sessionToken"], self.ann.token)
@@ -148,6 +172,7 @@ class LoginTests(SynchronousTestCase):
 
 
 class VerifyTests(SynchronousTestCase):
+    @proves("GET /account/api/oauth/verify")
     def test_a_valid_token_names_its_account(self) -> None:
         game = Game(self)
         ann = game.player("Ann_1")
@@ -157,6 +182,7 @@ class VerifyTests(SynchronousTestCase):
         )
         self.assertGreater(page.json["expires_at"], "2080")
 
+    @proves("label: optional token", "GET /account/api/oauth/verify")
     def test_anything_else_gets_the_placeholder_and_still_200(self) -> None:
         game = Game(self)
         for headers in (
@@ -168,6 +194,7 @@ class VerifyTests(SynchronousTestCase):
             page = game.browse("GET", VERIFY, headers=headers)
             self.assertEqual((page.status, page.json["account_id"]), (200, NOBODYS_ID))
 
+    @proves("GET /account/api/oauth/verify", "VERIFY_STUB_ACCOUNT")
     def test_the_switch_gives_everyone_the_placeholder(self) -> None:
         game = Game(self, VERIFY_STUB_ACCOUNT="1")
         page = game.browse("GET", VERIFY, token=game.player("Ann_1").token)
@@ -202,6 +229,7 @@ class BadTokenTests(SynchronousTestCase):
         claims = {key: value for key, value in (self.claims | changes).items() if value is not None}
         return jwt.encode(claims, self.private, algorithm="RS256")
 
+    @proves("credential: player token, bad ones of every kind")
     def test_a_good_one_is_taken_in_any_case_of_the_word(self) -> None:
         for word in ("Bearer", "bearer", "BEARER", "bEaReR"):
             page = self.game.browse(
@@ -209,12 +237,18 @@ class BadTokenTests(SynchronousTestCase):
             )
             self.assertEqual(page.json["username"], "Ann_1")
 
+    @proves(
+        "authentication: player token RS256, 24 h",
+        "credential: player token, bad ones of every kind",
+        "limit: player token lifetime",
+    )
     def test_expired_now_or_while_we_remember_it(self) -> None:
         self.assertEqual(self.status(self.sign(exp=self.claims["iat"] - 1)), 401)
         self.assertEqual(self.status(self.ann.token), 200)
         self.game.clock.advance(86400)
         self.assertEqual(self.status(self.ann.token), 401)
 
+    @proves("credential: player token, bad ones of every kind")
     def test_wrong_issuer_audience_or_claims(self) -> None:
         for changes in (
             {"iss": "other"},
@@ -229,6 +263,10 @@ class BadTokenTests(SynchronousTestCase):
         ):
             self.assertEqual(self.status(self.sign(**changes)), 401, changes)
 
+    @proves(
+        "authentication: player token RS256, 24 h",
+        "credential: player token, bad ones of every kind",
+    )
     def test_foreign_keys_and_weak_algorithms(self) -> None:
         other = rsa.generate_private_key(public_exponent=65537, key_size=2048).private_bytes(
             serialization.Encoding.PEM,
@@ -242,6 +280,11 @@ class BadTokenTests(SynchronousTestCase):
         for token in (jwt.encode(self.claims, other, algorithm="RS256"), unsigned, confused):
             self.assertEqual(self.status(token), 401)
 
+    @proves(
+        "label: token",
+        "credential: player token, bad ones of every kind",
+        "missing or invalid player credential: 401",
+    )
     def test_truncated_and_garbage(self) -> None:
         whole = self.sign()
         for token in (
@@ -257,6 +300,10 @@ class BadTokenTests(SynchronousTestCase):
         ):
             self.assertEqual(self.status(token), 401)
 
+    @proves(
+        "credential: player token, bad ones of every kind",
+        "missing or invalid player credential: 401",
+    )
     def test_missing_and_repeated_headers(self) -> None:
         self.assertEqual(self.game.browse("GET", "/accountinfo").status, 401)
         twice = {"Authorization": [f"Bearer {self.sign()}", f"Bearer {self.sign()}"]}
@@ -270,14 +317,20 @@ class GameServerTests(SynchronousTestCase):
         self.game = Game(self)
         self.ann = self.game.player("Ann_1")
 
+    @proves("label: token", "credential: game-server key")
     def test_the_key_alone_passes_a_token_route(self) -> None:
         self.assertEqual(
             self.game.browse("GET", "/eventstats/", game_server=GAME_SERVER_KEY).status, 200
         )
 
+    @proves("authentication 5: game-server key: local callers only", "credential: game-server key")
     def test_a_wrong_key_is_401(self) -> None:
         self.assertEqual(self.game.browse("GET", "/eventstats/", game_server="nope").status, 401)
 
+    @proves(
+        "authentication 5: game-server key: local callers only",
+        "authentication 9: proxied requests",
+    )
     def test_any_proxy_header_is_403_before_the_key_is_looked_at(self) -> None:
         for name in (
             "X-Svc-Gateway",
@@ -298,6 +351,7 @@ class GameServerTests(SynchronousTestCase):
         )
         self.assertEqual(page.json["accountId"], self.ann.id)
 
+    @proves("authentication 7: bad forwarded token is 500", "bad forwarded token: 500")
     def test_a_bad_forwarded_token_is_500(self) -> None:
         expired = self.ann.token
         self.game.clock.advance(86401)
@@ -311,6 +365,7 @@ class GameServerTests(SynchronousTestCase):
             self.assertEqual(page.status, 500)
             self.assertTrue(page.headers["content-type"].startswith("text/html"))
 
+    @proves("label: player")
     def test_a_player_route_wants_the_players_token_too(self) -> None:
         page = self.game.browse("GET", "/character", game_server=GAME_SERVER_KEY)
         self.assertEqual((page.status, page.body), (403, b""))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.support.game import GAME_SERVER_KEY, Game
+from tests.support.proves import proves
 
 PUBLIC = "/account/api/public/account"
 
@@ -14,12 +15,14 @@ class RecordTests(SynchronousTestCase):
         self.game = Game(self)
         self.ann, self.bob = self.game.player("Ann_1"), self.game.player("Bob_1")
 
+    @proves("GET /account/api/public/account")
     def test_without_a_query_it_is_the_callers_own_record(self) -> None:
         page = self.game.browse("GET", PUBLIC, token=self.ann.token)
         self.assertEqual((page.json["id"], page.json["displayName"]), (self.ann.id, "Ann_1"))
         self.assertEqual(page.json["minorStatus"], "NOT_MINOR")
         self.assertEqual(len(page.json), 18)
 
+    @proves("ACCOUNT_DISPLAY_NAME (account record)")
     def test_the_display_name_switch_restores_an_empty_object(self) -> None:
         game = Game(self, ACCOUNT_DISPLAY_NAME="0")
         page = game.browse("GET", PUBLIC, token=game.player("Ann_1").token)
@@ -30,6 +33,7 @@ class RecordTests(SynchronousTestCase):
         self.assertEqual((page.status, page.json["displayName"]), (200, ""))
         self.assertNotIn("id", page.json)
 
+    @proves("GET /account/api/public/account")
     def test_a_list_is_answered_in_asked_order_each_once_unknown_left_out(self) -> None:
         ids = [self.bob.id, "UID-none", self.ann.id, self.bob.id, "b a d"]
         page = self.game.browse("GET", PUBLIC, token=self.ann.token, params={"accountId": ids})
@@ -38,11 +42,13 @@ class RecordTests(SynchronousTestCase):
             page.json[0], {"id": self.bob.id, "displayName": "Bob_1", "externalAuths": {}}
         )
 
+    @proves("GET /account/api/public/account", "limit: account ids per query and per mapping")
     def test_only_the_first_hundred_ids_are_read(self) -> None:
         ids = [f"UID-{n}" for n in range(100)] + [self.bob.id]
         page = self.game.browse("GET", PUBLIC, token=self.ann.token, params={"accountId": ids})
         self.assertEqual(page.json, [])
 
+    @proves("GET /account/api/public/account/:accountId")
     def test_one_account_by_id_needs_a_token_to_be_seen(self) -> None:
         path = f"{PUBLIC}/{self.bob.id}"
         seen = self.game.browse("GET", path, token=self.ann.token)
@@ -52,6 +58,7 @@ class RecordTests(SynchronousTestCase):
             page = self.game.browse("GET", f"{PUBLIC}/{other}", token=self.ann.token)
             self.assertEqual((page.status, page.json), (200, {}))
 
+    @proves("GET /account/api/public/account/displayName/:name")
     def test_by_display_name_in_any_case(self) -> None:
         page = self.game.browse("GET", f"{PUBLIC}/displayName/bOB_1", token=self.ann.token)
         self.assertEqual(page.json["id"], self.bob.id)
@@ -64,9 +71,17 @@ class RecordTests(SynchronousTestCase):
             page = self.game.browse("GET", path, token=token)
             self.assertEqual((page.status, page.body), (404, b""))
 
+    @proves("GET /account/api/public/account/:accountId/externalAuths")
     def test_nobody_has_external_auths(self) -> None:
         self.assertEqual(self.game.browse("GET", f"{PUBLIC}/{self.bob.id}/externalAuths").json, {})
 
+    @proves(
+        "convention 5: the envelope",
+        "GET /account/link/epic/:accountId",
+        "GET /accountinfo",
+        "GET /features/platform/win",
+        "GET /tags",
+    )
     def test_info_tags_features_and_links(self) -> None:
         info = self.game.browse("GET", "/accountinfo", token=self.ann.token).json
         self.assertEqual(
@@ -95,12 +110,14 @@ class MappingTests(SynchronousTestCase):
         self.assertEqual(page.json["accountMappings"], page.json["payload"]["accountMappings"])
         return page.json["accountMappings"]
 
+    @proves("POST /account/mapping")
     def test_every_known_id_maps_to_itself(self) -> None:
         found = self.ask(
             {"srcAccountType": "extidp", "ids": [self.bob.id, "UID-none", self.bob.id]}
         )
         self.assertEqual(found, {self.bob.id: {"accountId": self.bob.id, "accountType": "native"}})
 
+    @proves("POST /account/mapping")
     def test_from_native_the_other_type_is_said(self) -> None:
         for body in (
             {"srcAccountType": "Native", "ids": [self.bob.id]},
@@ -111,6 +128,7 @@ class MappingTests(SynchronousTestCase):
         odd = self.ask({"srcAccountType": "native ", "ids": [self.bob.id]})
         self.assertEqual(odd[self.bob.id]["accountType"], "native")
 
+    @proves("POST /account/mapping")
     def test_older_forms_are_still_read(self) -> None:
         for body in (
             [self.bob.id],
@@ -121,6 +139,7 @@ class MappingTests(SynchronousTestCase):
         ):
             self.assertEqual(list(self.ask(body)), [self.bob.id])
 
+    @proves("POST /account/mapping", "limit: account ids per query and per mapping")
     def test_at_most_a_hundred_each_once(self) -> None:
         many = [f"UID-{n}" for n in range(99)] * 3
         self.assertEqual(list(self.ask({"ids": [*many, self.bob.id, "UID-z"]})), [self.bob.id])
@@ -130,6 +149,7 @@ class MappingTests(SynchronousTestCase):
         for body in ({"ids": [1, None, [], {}, "", "x" * 129, "\x00"]}, {"ids": {}}, {}, []):
             self.assertEqual(self.ask(body), {})
 
+    @proves("POST /account/mapping", "ACCOUNT_MAPPING")
     def test_without_a_token_or_with_the_switch_off_the_map_is_empty(self) -> None:
         self.assertEqual(self.ask({"ids": [self.bob.id]}, token="bad"), {})
         game = Game(self, ACCOUNT_MAPPING="0")
@@ -143,6 +163,7 @@ class PublicInfoTests(SynchronousTestCase):
         self.game = Game(self)
         self.ann, self.bob = self.game.player("Ann_1"), self.game.player("Bob_1")
 
+    @proves("POST /accountinfo/public")
     def test_any_player_may_look_up_any_account_by_id_or_name(self) -> None:
         for body in (
             {"accountId": self.bob.id},
@@ -163,6 +184,7 @@ class PublicInfoTests(SynchronousTestCase):
                 },
             )
 
+    @proves("POST /accountinfo/public")
     def test_unknown_is_404_with_an_empty_object(self) -> None:
         for body in (
             {"accountId": "UID-none", "displayname": "Bob_1"},
@@ -175,6 +197,7 @@ class PublicInfoTests(SynchronousTestCase):
             self.assertEqual((page.status, page.json), (404, {}))
         self.assertEqual(self.game.browse("POST", "/accountinfo/public", json={}).status, 401)
 
+    @proves("POST /accountinfo/public", "ACCOUNTINFO_PUBLIC_LEGACY")
     def test_the_legacy_switch_answers_with_the_callers_own_id(self) -> None:
         game = Game(self, ACCOUNTINFO_PUBLIC_LEGACY="1")
         ann, bob = game.player("Ann_1"), game.player("Bob_1")

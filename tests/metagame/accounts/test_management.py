@@ -22,6 +22,7 @@ from svcserver.metagame.accounts.store import ACCOUNTS, SqlAccounts
 from svcserver.web.request import HttpRequest
 from tests.support.browser import Page
 from tests.support.game import Game
+from tests.support.proves import proves
 
 PROXY = {"X-Forwarded-For": "203.0.113.9"}
 
@@ -39,6 +40,16 @@ class RegisterTests(SynchronousTestCase):
     def uses(self, game: Game, code: str) -> int:
         return game.ledger.now(lambda tx: SqlAccounts(tx).invite(code)).uses_remaining
 
+    @proves(
+        "thing: Account key stored as its hash",
+        "thing: Account key: UUK_ and 48 hex",
+        "authentication 10: secrets stay out of logs",
+        "credential: account key, and as exchange_code",
+        "thing: User info",
+        "GET /svc/api/GetUserInfo",
+        "POST /svc/api/Register",
+        "registering 5: the only copy of the key",
+    )
     def test_the_reply_is_the_only_copy_of_the_key(self) -> None:
         with capturedLogs() as events:
             page = self.register(Username="Ann_1")
@@ -54,12 +65,14 @@ class RegisterTests(SynchronousTestCase):
         self.assertRegex(info["UserId"], r"\AUID-[0-9a-f-]{36}\Z")
         self.assertEqual((info["Username"], info["IsAdmin"]), ("Ann_1", False))
 
+    @proves("registering 1: the name")
     def test_a_name_is_trimmed_then_checked(self) -> None:
         self.assertEqual(self.register(Username="  Ann_1\t").status, 200)
         for name in ("ab", "a" * 17, "a b c", "ann-1", "änn1", "ann\x00", "", "ann\n1"):
             page = self.register(Username=name)
             self.assertEqual((page.status, page.json["error"]), (400, "username_invalid"), name)
 
+    @proves("thing: Account", "username_invalid", "limit: CreateInvite uses; Username")
     @given(st.text(max_size=20))
     def test_only_three_to_sixteen_word_characters_are_names(self, text: str) -> None:
         try:
@@ -70,11 +83,17 @@ class RegisterTests(SynchronousTestCase):
         else:
             self.assertRegex(name, r"\A[A-Za-z0-9_]{3,16}\Z")
 
+    @proves("thing: Account", "registering 1: the name", "username_taken")
     def test_a_taken_name_is_409_in_any_case(self) -> None:
         self.register(Username="Ann_1")
         page = self.register(Username="aNN_1")
         self.assertEqual((page.status, page.json["error"]), (409, "username_taken"))
 
+    @proves(
+        "convention 4: unparseable JSON, HTML pages",
+        "unparseable JSON on seven management routes",
+        "bad_request (Register, RenameUser, CreateInvite)",
+    )
     def test_wrong_types_and_bad_json_are_bad_request(self) -> None:
         for body in (
             {"Username": 7},
@@ -98,17 +117,20 @@ class RegisterTests(SynchronousTestCase):
             page = self.game.browse("POST", "/svc/api/Register", data=data)
             self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
 
+    @proves("registering 2: the mode", "registration_closed; a bad name wins")
     def test_a_bad_name_wins_over_a_closed_server(self) -> None:
         game = Game(self, REGISTRATION_MODE="NONE")
         self.assertEqual(self.register(game, Username="a").json["error"], "username_invalid")
         page = self.register(game, Username="Ann_1")
         self.assertEqual((page.status, page.json["error"]), (400, "registration_closed"))
 
+    @proves("registering 4: unset mode is an empty 500")
     def test_an_unset_or_wrong_mode_is_an_empty_500(self) -> None:
         for environ in ({"REGISTRATION_MODE": ""}, {"REGISTRATION_MODE": "open"}):
             page = self.register(Game(self, **environ), Username="Ann_1")
             self.assertEqual((page.status, page.body), (500, b""))
 
+    @proves("state: Invite code: one use a registration, revoked", "registering 2: the mode")
     def test_an_invite_code_is_spent_once(self) -> None:
         game = Game(self, REGISTRATION_MODE="INVITECODE")
         self.invite(game, "ABCD-EFGH-JKMN")
@@ -119,6 +141,7 @@ class RegisterTests(SynchronousTestCase):
         self.assertEqual((page.status, page.json["error"]), (401, "invite_invalid"))
         self.assertEqual(self.uses(game, "ABCD-EFGH-JKMN"), 0)
 
+    @proves("registering 3: one transaction", "invite_invalid")
     def test_a_missing_or_wrong_code_wins_over_a_taken_name_and_a_taken_name_costs_no_use(
         self,
     ) -> None:
@@ -139,11 +162,13 @@ class RegisterTests(SynchronousTestCase):
                 self.register(game, Username=name, InviteCode="abcd-efgh-jkmn").status, 200
             )
 
+    @proves("registering 2: the mode")
     def test_open_ignores_the_code(self) -> None:
         self.assertEqual(self.register(Username="Ann_1", InviteCode="whatever").status, 200)
 
 
 class RegistrationStatusTests(SynchronousTestCase):
+    @proves("thing: Registration mode", "GET /svc/api/RegistrationStatus")
     def test_it_shows_the_mode_and_nothing_when_unset(self) -> None:
         path = "/svc/api/RegistrationStatus"
         self.assertEqual(Game(self).browse("GET", path).json, {"RegistrationMode": "OPEN"})
@@ -153,6 +178,7 @@ class RegistrationStatusTests(SynchronousTestCase):
             {"RegistrationMode": "odd"},
         )
 
+    @proves("state: Registration mode: memory only", "POST /svc/api/RegistrationStatus")
     def test_an_admin_changes_it_until_the_next_start(self) -> None:
         game = Game(self)
         admin = game.player("Boss_1", admin=True)
@@ -179,6 +205,13 @@ class AdminTests(SynchronousTestCase):
         self.admin = self.game.player("Boss_1", admin=True)
         self.ann = self.game.player("Ann_1")
 
+    @proves(
+        "private mode: every route answers a direct caller, admin routes want the admin key",
+        "label: admin key",
+        "authentication 4: admin check",
+        "credential: admin key",
+        "credentials: Management API",
+    )
     def test_the_order_of_refusals(self) -> None:
         path = "/svc/api/GetAllUsers"
         for headers, key, status in (
@@ -194,10 +227,12 @@ class AdminTests(SynchronousTestCase):
         twice = {"x-svc-user-api-key": [self.admin.key, self.admin.key]}
         self.assertEqual(self.game.browse("GET", path, headers=twice).status, 401)
 
+    @proves("GET /svc/api/GetAllUsers")
     def test_users_are_listed(self) -> None:
         users = self.game.browse("GET", "/svc/api/GetAllUsers", key=self.admin.key).json["Users"]
         self.assertIn({"Username": "Ann_1", "UserId": self.ann.id}, users)
 
+    @proves("GET /svc/api/DashboardAccounts")
     def test_accounts_come_in_pages_without_whole_hashes(self) -> None:
         for n in range(101):
             self.game.player(f"many_{n}")
@@ -218,6 +253,7 @@ class AdminTests(SynchronousTestCase):
             )
             self.assertEqual((bad.status, bad.body), (400, b""))
 
+    @proves("POST /svc/api/RenameUser")
     def test_rename_takes_account_and_characters_together(self) -> None:
         self.game.browse("GET", "/character", token=self.ann.token)
         page = self.game.browse(
@@ -252,6 +288,12 @@ class AdminTests(SynchronousTestCase):
         commit.callback(None)
         self.assertEqual(heard, [Renamed(self.ann.id, "Zoe_1")])
 
+    @proves(
+        "POST /svc/api/RenameUser",
+        "bad_request (Register, RenameUser, CreateInvite)",
+        "not_found (RenameUser); two namesakes match neither",
+        "username_taken",
+    )
     def test_rename_refusals_in_their_order(self) -> None:
         for body, status, code in (
             ({"UserId": self.ann.id}, 400, "bad_request"),
@@ -271,6 +313,10 @@ class AdminTests(SynchronousTestCase):
         )
         self.assertEqual(own.json["Username"], "ANN_1")
 
+    @proves(
+        "not_found (RenameUser); two namesakes match neither",
+        "not_found: two old namesakes match neither",
+    )
     def test_two_old_namesakes_match_neither(self) -> None:
         def old(tx: Any) -> None:
             for name in ("Twin", "tWIN"):
@@ -287,6 +333,7 @@ class AdminTests(SynchronousTestCase):
         taken = self.game.browse("POST", "/svc/api/Register", json={"Username": "TWIN"})
         self.assertEqual(taken.json["error"], "username_taken")
 
+    @proves("POST /svc/api/GenerateJWTForUserId")
     def test_a_player_token_for_any_id(self) -> None:
         page = self.game.browse(
             "POST", "/svc/api/GenerateJWTForUserId", key=self.admin.key, json={"UserId": "UID-x"}
@@ -298,6 +345,7 @@ class AdminTests(SynchronousTestCase):
             )
             self.assertEqual(page.status, 400)
 
+    @proves("GET /svc/api/UsernameAvailable", "username_invalid")
     def test_username_available_is_always_200(self) -> None:
         ask = self.game.browse
         self.assertEqual(
@@ -322,6 +370,13 @@ class InviteTests(SynchronousTestCase):
     def ask(self, method: str, path: str, **sent: Any) -> Page:
         return self.game.browse(method, f"/svc/api/{path}", key=self.key, **sent)
 
+    @proves(
+        "thing: Invite code",
+        "state: Invite code: one use a registration, revoked",
+        "DELETE /svc/api/InviteCode/:code",
+        "GET /svc/api/InviteCodes",
+        "POST /svc/api/CreateInvite",
+    )
     def test_create_list_and_revoke(self) -> None:
         with capturedLogs() as events:
             code = self.ask("POST", "CreateInvite", json={"uses": 3, "name": "for Bob"}).json[
@@ -345,6 +400,11 @@ class InviteTests(SynchronousTestCase):
         uses = {one["inviteCode"]: one["usesRemaining"] for one in listed}
         self.assertEqual(uses, {code: 2, "friends": 3})
 
+    @proves(
+        "POST /svc/api/CreateInvite",
+        "bad_request (Register, RenameUser, CreateInvite)",
+        "limit: CreateInvite uses; Username",
+    )
     def test_create_refuses_wrong_uses_and_names(self) -> None:
         for body in (
             {"uses": 0},
@@ -359,6 +419,7 @@ class InviteTests(SynchronousTestCase):
             self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
         self.assertEqual(self.ask("POST", "CreateInvite", data=b"{").json["error"], "bad_request")
 
+    @proves("POST /svc/api/RegisterInviteCode")
     def test_an_owners_own_code_and_its_refusals(self) -> None:
         self.assertEqual(
             self.ask(

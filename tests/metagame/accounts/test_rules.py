@@ -7,6 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel.refusals import Unauthenticated
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.rules import Account, Invite, NewAccount
+from tests.support.proves import proves
 
 
 class Roster:
@@ -59,6 +60,7 @@ class CodeTests(SynchronousTestCase):
             self.assertEqual((roster.asked, roster.spent), ([], []))
         self.assertEqual(self.spends(Roster(Invite("x" * 128, 1, False)), "x" * 128), ["x" * 128])
 
+    @proves("thing: Account key: UUK_ and 48 hex", "thing: Invite code")
     def test_made_codes_and_keys_have_their_form(self) -> None:
         for _ in range(20):
             self.assertRegex(rules.new_invite_code(), rules.GENERATED_CODE)

@@ -16,6 +16,7 @@ from svcserver.web.routes import Call, Caller
 from tests.support.belongings import Owner
 from tests.support.game import Game
 from tests.support.ledger import InstantLedger
+from tests.support.proves import proves
 
 
 class Broken:
@@ -97,6 +98,7 @@ class RelayedTests(SynchronousTestCase):
             self.assertEqual(acting.writes(call, f"UID-{number}"), f"UID-{number}")
         self.assertEqual(len(acting._throttle), MAX_PAIRS)
 
+    @proves("a game server that names one account and forwards another")
     def test_one_line_a_minute_for_a_pair_whatever_is_written(self) -> None:
         game = Game(self)
         ann, bob = Owner.of(game, "Ann_1"), game.player("Bob_1")

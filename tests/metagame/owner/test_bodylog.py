@@ -34,13 +34,13 @@ class BodyLogTests(SynchronousTestCase):
     def records(self) -> list[Any]:
         return [json.loads(line) for line in self.file.read_text().splitlines()]
 
-    @proves("6: LOG_BODIES, BODY_LOG_FILE, BODY_LOG_PER_PATH")
+    @proves("convention 6: LOG_BODIES, BODY_LOG_FILE, BODY_LOG_PER_PATH")
     def test_off_unless_asked_for(self) -> None:
         game = self.game(LOG_BODIES="0")
         game.browse("POST", "/party", token=game.player("Ann_1").token, json={})
         self.assertFalse(self.file.exists())
 
-    @proves("6: LOG_BODIES, BODY_LOG_FILE, BODY_LOG_PER_PATH")
+    @proves("convention 6: LOG_BODIES, BODY_LOG_FILE, BODY_LOG_PER_PATH")
     def test_both_bodies_of_a_marked_row_are_kept(self) -> None:
         game = self.game()
         ann = game.player("Ann_1")
@@ -61,7 +61,7 @@ class BodyLogTests(SynchronousTestCase):
         game.browse("GET", "/nowhere")
         self.assertEqual(self.records(), [])
 
-    @proves("6: LOG_BODIES, BODY_LOG_FILE, BODY_LOG_PER_PATH")
+    @proves("convention 6: LOG_BODIES, BODY_LOG_FILE, BODY_LOG_PER_PATH")
     def test_which_rows_are_marked(self) -> None:
         # party, friends, guild, store, Escalation, slayer link and the two account look-ups:
         # every row of theirs, and no other
@@ -85,7 +85,7 @@ class BodyLogTests(SynchronousTestCase):
             for start in starts[:3] + starts[6:]:
                 self.assertTrue([row for row in rows if row.path.startswith(start)], start)
 
-    @proves("6: LOG_BODIES, BODY_LOG_FILE, BODY_LOG_PER_PATH")
+    @proves("convention 6: LOG_BODIES, BODY_LOG_FILE, BODY_LOG_PER_PATH")
     def test_at_most_so_many_of_a_path(self) -> None:
         game = self.game(BODY_LOG_PER_PATH="2")
         token = game.player("Ann_1").token
@@ -94,7 +94,7 @@ class BodyLogTests(SynchronousTestCase):
             game.browse("POST", "/account/mapping", token=token, json={})
         self.assertEqual(len(self.records()), 4)
 
-    @proves("6: LOG_BODIES, BODY_LOG_FILE, BODY_LOG_PER_PATH")
+    @proves("convention 6: LOG_BODIES, BODY_LOG_FILE, BODY_LOG_PER_PATH")
     def test_no_cap_at_zero(self) -> None:
         game = self.game(BODY_LOG_PER_PATH="0")
         token = game.player("Ann_1").token
@@ -102,7 +102,7 @@ class BodyLogTests(SynchronousTestCase):
             game.browse("POST", "/party", token=token, json={})
         self.assertEqual(len(self.records()), 25)
 
-    @proves("6: LOG_BODIES, BODY_LOG_FILE, BODY_LOG_PER_PATH")
+    @proves("convention 6: LOG_BODIES, BODY_LOG_FILE, BODY_LOG_PER_PATH")
     def test_a_file_that_cannot_be_written_is_one_warning_and_all_goes_on(self) -> None:
         heard: list[Any] = []
         globalLogPublisher.addObserver(heard.append)
@@ -122,7 +122,7 @@ class BodyLogTests(SynchronousTestCase):
         game.browse("POST", "/party", token=token, json={})
         self.assertEqual(len(self.records()), 1)
 
-    @proves("6: LOG_BODIES, BODY_LOG_FILE, BODY_LOG_PER_PATH")
+    @proves("convention 6: LOG_BODIES, BODY_LOG_FILE, BODY_LOG_PER_PATH")
     def test_tokens_and_keys_are_removed(self) -> None:
         game = self.game()
         token = game.player("Ann_1").token
@@ -137,7 +137,7 @@ class BodyLogTests(SynchronousTestCase):
 
 
 class ShownTests(SynchronousTestCase):
-    @proves("6: LOG_BODIES, BODY_LOG_FILE, BODY_LOG_PER_PATH")
+    @proves("convention 6: LOG_BODIES, BODY_LOG_FILE, BODY_LOG_PER_PATH")
     def test_an_escape_hides_no_secret(self) -> None:
         self.assertNotIn("short", shown(b'{"t\\u006fken": "short"}'))
         self.assertNotIn("UUK_abab", shown(b'{"x":"\\u0055UK_' + b"ab" * 24 + b'"}'))

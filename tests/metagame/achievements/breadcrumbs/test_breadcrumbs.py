@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.metagame.achievements.encounters.base import WithCharacter
+from tests.support.proves import proves
 
 PATH = "/breadcrumbs/hers"
 
@@ -12,11 +13,13 @@ class BreadcrumbTests(WithCharacter):
         body = {"breadcrumbs": list(listed), "updateVersion": version}
         return self.asks("POST", PATH, json=body)
 
+    @proves("GET /breadcrumbs/:characterId")
     def test_none_is_an_empty_list_at_version_0(self) -> None:
         payload = {"breadcrumbs": [], "updateVersion": 0}
         page = self.asks("GET", PATH).json
         self.assertEqual(page, {"code": None, "message": "OK", "payload": payload})
 
+    @proves("POST /breadcrumbs/:characterId")
     def test_the_whole_list_is_replaced_and_the_version_must_rise(self) -> None:
         crumb = {"breadcrumb_id": "Item", "timestamp": 1745622414.0, "odd": None}
         self.assertEqual(self.save(0).status, 200)
@@ -26,6 +29,7 @@ class BreadcrumbTests(WithCharacter):
             self.assertEqual((page.status, page.body), (409, b""))
         self.assertEqual(self.asks("GET", PATH).json["payload"]["breadcrumbs"], [crumb])
 
+    @proves("GET /breadcrumbs/:characterId", "POST /breadcrumbs/:characterId")
     def test_another_players_character_is_403_and_bad_bodies_400(self) -> None:
         body = {"breadcrumbs": [], "updateVersion": 1}
         for method in ("GET", "POST"):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from tests.metagame.achievements.progression.base import Achieving
+from tests.support.proves import proves
 
 
 class CooldownTests(Achieving):
     def read(self) -> object:
         return self.asks("GET", f"/cooldown/{self.ann.id}").json
 
+    @proves("GET /cooldown/:userId")
     def test_none_is_an_empty_object(self) -> None:
         self.check_marks("GET", f"/cooldown/{self.ann.id}", own=True)
         self.assertEqual(self.read(), {"code": 200, "message": "OK", "payload": {}})
 
+    @proves("PUT /cooldown/batch/:userId")
     def test_a_batch_keeps_dates_exactly_as_sent(self) -> None:
         path = f"/cooldown/batch/{self.ann.id}"
         self.check_marks("PUT", path, json={"cooldowns": []})
@@ -37,6 +40,7 @@ class CooldownTests(Achieving):
         unknown = self.server("PUT", "/cooldown/batch/UID-no", json={"cooldowns": []})
         self.assertEqual(unknown.status, 404)
 
+    @proves("PUT /cooldown/:userId/:cooldownId")
     def test_one_starts_now_and_old_throw_away_ids_go(self) -> None:
         self.check_marks("PUT", f"/cooldown/{self.ann.id}/A")
         self.assertEqual(self.server("PUT", f"/cooldown/{self.ann.id}/{'A1' * 16}").json, {})
@@ -49,6 +53,7 @@ class CooldownTests(Achieving):
 class StubTests(Achieving):
     environ = {"PROGRESSION_MODE": "stub"}  # noqa: RUF012
 
+    @proves("GET /cooldown/:userId", "PUT /cooldown/batch/:userId")
     def test_fixed_replies(self) -> None:
         empty = {"code": None, "message": "OK", "payload": {}}
         self.assertEqual(self.asks("GET", f"/cooldown/{self.ann.id}").json, empty)

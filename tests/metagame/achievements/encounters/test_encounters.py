@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from tests.metagame.achievements.encounters.base import WithCharacter
+from tests.support.proves import proves
 
 PATH = "/encountered-content"
 
 
 class EncounterTests(WithCharacter):
+    @proves(
+        "GET /encountered-content/:characterId/:contentType",
+        "POST /encountered-content/:characterId",
+    )
     def test_what_was_met_is_read_by_type_and_once(self) -> None:
         for name in ("NPC_B", "NPC_A", "NPC_B"):
             body = {"content_type": 2, "content_id": name}
@@ -17,6 +22,7 @@ class EncounterTests(WithCharacter):
         entry = {"content": ["NPC_B", "NPC_A"], "content_type": 2}
         self.assertEqual(page, {"content_types": [entry], "success": True})
 
+    @proves("POST /encountered-content/query/:characterId")
     def test_a_query_answers_in_the_asked_order(self) -> None:
         self.asks("POST", f"{PATH}/hers", json={"content_type": 1, "content_id": "M"})
         page = self.asks("POST", f"{PATH}/query/hers", json={"content_types": [3, 1]}).json
@@ -26,6 +32,11 @@ class EncounterTests(WithCharacter):
         for body in ({}, [], {"content_types": 5}, {"content_types": ["1"]}):
             self.assertEqual(self.asks("POST", f"{PATH}/query/hers", json=body).status, 400)
 
+    @proves(
+        "GET /encountered-content/:characterId/:contentType",
+        "POST /encountered-content/:characterId",
+        "POST /encountered-content/query/:characterId",
+    )
     def test_only_ones_own_character(self) -> None:
         good = {"content_type": 1, "content_id": "M"}
         for who in ("his", "nobody"):
@@ -38,6 +49,10 @@ class EncounterTests(WithCharacter):
         self.assertEqual(self.server("GET", f"{PATH}/hers/1").status, 403)
         self.assertEqual(self.game.browse("GET", f"{PATH}/hers/1").status, 401)
 
+    @proves(
+        "GET /encountered-content/:characterId/:contentType",
+        "POST /encountered-content/:characterId",
+    )
     def test_bad_types_and_ids_are_400(self) -> None:
         bad = [{}, [], {"content_type": 8, "content_id": "x"}, {"content_type": 1}]
         bad += [{"content_type": "1", "content_id": "x"}, {"content_type": 1, "content_id": ""}]

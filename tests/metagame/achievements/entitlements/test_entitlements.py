@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from svcserver.metagame.achievements.entitlements.store import SqlEntitlements, grant
 from tests.metagame.achievements.progression.base import Achieving
+from tests.support.proves import proves
 
 DEFAULTS = ["season09b_premium", "season_free_any", "season_premium_any"]
 HOUR = 3600
@@ -17,6 +18,7 @@ class EntitlementTests(Achieving):
         body = {"entitlement": name} | ({"duration": hours[0]} if hours else {})
         return self.server("POST", f"/entitlementv2/{self.ann.id}", json=body)
 
+    @proves("GET /entitlementsv2")
     def test_defaults_are_there_at_first_use_with_a_date_that_stays(self) -> None:
         self.assertEqual(self.names(), DEFAULTS)
         before = self.asks("GET", "/entitlementsv2").body
@@ -30,12 +32,14 @@ class EntitlementTests(Achieving):
         stored = self.game.ledger.now(lambda tx: SqlEntitlements(tx).all("UID-gone"))
         self.assertEqual(stored, {})
 
+    @proves("GET /entitlementsv2")
     def test_a_game_server_without_a_token_gets_the_empty_list(self) -> None:
         self.assertEqual(self.server("GET", "/entitlementsv2").json["payload"], [])
         page = self.server("GET", "/entitlementsv2", token=self.ann.token)
         self.assertEqual(len(page.json["entitlements"]), 3)
         self.assertEqual(self.game.browse("GET", "/entitlementsv2").status, 401)
 
+    @proves("POST /entitlementv2/:userId")
     def test_a_timed_grant_ends_and_hours_add_up_while_it_runs(self) -> None:
         self.check_marks("POST", f"/entitlementv2/{self.ann.id}", json={})
         listed = self.give("X", 1).json["entitlements"]
@@ -50,6 +54,7 @@ class EntitlementTests(Achieving):
         self.game.clock.advance(9 * HOUR)
         self.assertIn("X", self.names())
 
+    @proves("DELETE /entitlement/:userId/:entitlement")
     def test_a_revoked_default_stays_revoked_until_granted(self) -> None:
         path = f"/entitlement/{self.ann.id}/season09b_premium"
         self.check_marks("DELETE", path)
@@ -60,6 +65,7 @@ class EntitlementTests(Achieving):
         self.assertIn("season09b_premium", self.names())
         self.assertEqual(self.server("DELETE", f"/entitlement/{self.ann.id}/never").json, {})
 
+    @proves("POST /entitlementv2/:userId")
     def test_bad_grants_change_nothing(self) -> None:
         bad = [{}, [], {"entitlement": 5}, {"entitlement": ""}, {"entitlement": "a" * 129}]
         bad += [{"entitlement": "X", "duration": one} for one in (-1, "1", True, 1e300)]
@@ -83,6 +89,7 @@ class EntitlementTests(Achieving):
 class NoDefaultsTests(Achieving):
     environ = {"ENTITLEMENTS_DEFAULT": ""}  # noqa: RUF012
 
+    @proves("GET /entitlementsv2")
     def test_an_empty_setting_means_none(self) -> None:
         self.assertEqual(self.asks("GET", "/entitlementsv2").json, {"entitlements": []})
 
@@ -90,6 +97,7 @@ class NoDefaultsTests(Achieving):
 class StubTests(Achieving):
     environ = {"PROGRESSION_MODE": "stub"}  # noqa: RUF012
 
+    @proves("GET /entitlementsv2", "POST /entitlementv2/:userId")
     def test_fixed_replies(self) -> None:
         empty = {"code": None, "message": "OK", "payload": []}
         self.assertEqual(self.asks("GET", "/entitlementsv2").json, empty)

@@ -7,6 +7,7 @@ from typing import Any
 from twisted.logger import capturedLogs
 
 from tests.metagame.achievements.progression.base import Achieving
+from tests.support.proves import proves
 
 TALENT = "ESC_TALENT_S1_TIER1_UPGRADEONE"
 SECOND_TIER = "ESC_TALENT_S1_TIER2_UPGRADEONE"
@@ -31,6 +32,7 @@ def rewards(*names: str, collected: Any = True) -> list[dict[str, Any]]:
 
 
 class StubTests(Achieving):
+    @proves("GET /escalation/:season/:userId")
     def test_a_fixed_reply_to_anyone_with_a_credential(self) -> None:
         path = f"/escalation/ANYTHING/{self.ben.id}"
         page = self.asks("GET", path).json
@@ -39,6 +41,7 @@ class StubTests(Achieving):
         self.assertEqual(self.server("GET", path).json, page)
         self.assertEqual(self.game.browse("GET", path).status, 401)
 
+    @proves("POST /escalation/:season/:userId", "ESCALATION_MODE")
     def test_no_save_exists(self) -> None:
         page = self.server("POST", f"/escalation/ESC_SEASON_1/{self.ann.id}", json=season())
         self.assertEqual((page.status, page.body), (404, b""))
@@ -59,6 +62,7 @@ class RealTests(Achieving):
         self.assertEqual(page.status, status, more)
         self.assertEqual((page.json["code"], page.json["payload"]), (str(status), None))
 
+    @proves("GET /escalation/:season/:userId")
     def test_a_read_creates_nothing(self) -> None:
         self.check_marks("GET", self.path, own=True)
         for _ in range(2):
@@ -66,6 +70,7 @@ class RealTests(Achieving):
         unknown = self.asks("GET", f"/escalation/ESC_SEASON_6/{self.ann.id}")
         self.assertEqual((unknown.status, unknown.json["code"]), (404, "404"))
 
+    @proves("POST /escalation/:season/:userId", "ESCALATION_MODE")
     def test_a_save_is_stored_in_canonical_form(self) -> None:
         self.check_marks("POST", self.path, json=season())
         sent = talents((SECOND_TIER, 0), (TALENT, 2))
@@ -75,6 +80,7 @@ class RealTests(Achieving):
         self.assertEqual(payload["unlock_progress"], rewards("ESC_Reward_3"))
         self.assertEqual(self.asks("GET", self.path).json["payload"], payload)
 
+    @proves("POST /escalation/:season/:userId")
     def test_unknown_account_and_season_are_404_and_a_disabled_one_409(self) -> None:
         for path, status in (
             ("/escalation/ESC_SEASON_9/UID-no", 404),
@@ -87,6 +93,7 @@ class RealTests(Achieving):
         self.assertEqual(frost.status, 200)
         self.assertEqual([one[1] for one in self.events()], [404, 404, 409])
 
+    @proves("POST /escalation/:season/:userId")
     def test_malformed_saves_are_400_and_change_nothing(self) -> None:
         for values in ((26,), (-1,), ("3",), (True,), (3, -1), (3, 2**31), (3, 1, 0), (3, 1, None)):
             self.check_refused(400, *values)
@@ -105,6 +112,7 @@ class RealTests(Achieving):
         self.assertEqual(self.server("POST", self.path, json=[]).status, 400)
         self.assertEqual(self.asks("GET", self.path).json["payload"], season(0, 0, 0))
 
+    @proves("POST /escalation/:season/:userId")
     def test_versions(self) -> None:
         first = self.save(3, 140, 5).json
         self.assertEqual(self.save(3, 140, 5).json, first)
@@ -112,21 +120,25 @@ class RealTests(Achieving):
         self.check_refused(409, 3, 141, 4)
         self.assertEqual(self.save(4, 0, 50).status, 200)
 
+    @proves("POST /escalation/:season/:userId")
     def test_progress_never_falls(self) -> None:
         self.save(3, 140, 1)
         self.check_refused(409, 2, 599, 2)
         self.check_refused(409, 3, 139, 2)
 
+    @proves("POST /escalation/:season/:userId")
     def test_the_fixed_values_of_the_stub_are_refused_unless_already_at_the_top(self) -> None:
         self.check_refused(409, 25, 99_999, 1)
         self.assertEqual(self.save(25, 99_998, 1).status, 200)
         self.assertEqual(self.save(25, 99_999, 2).status, 200)
 
+    @proves("POST /escalation/:season/:userId")
     def test_a_collected_reward_stays_collected(self) -> None:
         self.save(8, 0, 1, unlock_progress=rewards("ESC_Reward_2"))
         self.check_refused(409, 8, 0, 2)
         self.check_refused(409, 8, 0, 2, unlock_progress=rewards("ESC_Reward_2", collected=False))
 
+    @proves("POST /escalation/:season/:userId", "ESCALATION_STRICT")
     def test_soft_breaks_are_stored_with_a_note(self) -> None:
         self.run_twice()
         with capturedLogs() as events:
@@ -135,6 +147,7 @@ class RealTests(Achieving):
         said = [one["note"] for one in events if one.get("account") == self.ann.id]
         self.assertEqual(said, ["more XP than the level takes"])
 
+    @proves("POST /escalation/:season/:userId", "event 3: progression event log")
     def test_every_outcome_is_an_event(self) -> None:
         self.save(3, 1, 1)
         self.save(3, 1, 1)
@@ -146,6 +159,7 @@ class RealTests(Achieving):
 class StrictTests(Achieving):
     environ = {"ESCALATION_MODE": "real", "ESCALATION_STRICT": "1"}  # noqa: RUF012
 
+    @proves("POST /escalation/:season/:userId", "ESCALATION_STRICT")
     def test_soft_breaks_are_409(self) -> None:
         path = f"/escalation/ESC_SEASON_1/{self.ann.id}"
         for sent in (
@@ -163,6 +177,7 @@ class StrictTests(Achieving):
 class StubAccountTests(Achieving):
     environ = {"ESCALATION_MODE": "real", "PROGRESSION_MODE": "stub"}  # noqa: RUF012
 
+    @proves("GET /escalation/:season/:userId")
     def test_an_account_with_fixed_progression_gets_the_fixed_reply(self) -> None:
         path = f"/escalation/x/{self.ann.id}"
         self.assertEqual(self.asks("GET", path).json["payload"], season(99999, 99999, 1))

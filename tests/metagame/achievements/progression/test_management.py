@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.metagame.achievements.progression.base import Achieving
+from tests.support.proves import proves
 
 SEASON = "season09b"
 
@@ -17,6 +18,12 @@ class ManagementTests(Achieving):
     def api(self, method: str, route: str, **sent: Any):
         return self.game.browse(method, f"/svc/api/{route}", key=self.owner.key, **sent)
 
+    @proves(
+        "GET /svc/api/Progression",
+        "POST /svc/api/GrantEntitlement",
+        "POST /svc/api/RevokeEntitlement",
+        "POST /svc/api/SeedProgression",
+    )
     def test_only_an_admin_directly(self) -> None:
         for method, route in (
             ("GET", "Progression?UserId=x"),
@@ -30,6 +37,7 @@ class ManagementTests(Achieving):
             proxied = self.game.browse(method, path, key=self.owner.key, headers={"Via": "1.1 x"})
             self.assertEqual((proxied.status, proxied.body), (403, b""))
 
+    @proves("GET /svc/api/Progression")
     def test_the_report_shows_earned_ranks_and_writes_nothing(self) -> None:
         self.server("POST", f"/progression/{self.ann.id}/{SEASON}/250")
         self.server("POST", f"/progression/{self.ann.id}/Unknown/5")
@@ -44,6 +52,7 @@ class ManagementTests(Achieving):
             refused = self.api("GET", route)
             self.assertEqual((refused.status, refused.body), (status, b""))
 
+    @proves("POST /svc/api/SeedProgression")
     def test_grandfather_finishes_and_fresh_empties(self) -> None:
         body = {"UserId": self.ann.id, "Mode": "grandfather"}
         page = self.api("POST", "SeedProgression", json=body).json
@@ -58,6 +67,10 @@ class ManagementTests(Achieving):
         objectives = self.asks("GET", f"/progression/objectives/{self.ann.id}").json
         self.assertEqual(objectives["payload"], [])
 
+    @proves(
+        "POST /svc/api/SeedProgression",
+        "other management routes, and credentials on all: a bare status",
+    )
     def test_a_seed_refuses_other_modes_and_unknown_accounts(self) -> None:
         for body, status in (
             ({"UserId": self.ann.id, "Mode": "max"}, 400),
@@ -69,6 +82,7 @@ class ManagementTests(Achieving):
             page = self.api("POST", "SeedProgression", json=body)
             self.assertEqual((page.status, page.body), (status, b""))
 
+    @proves("POST /svc/api/GrantEntitlement", "POST /svc/api/RevokeEntitlement")
     def test_grant_and_revoke(self) -> None:
         body = {"UserId": self.ann.id, "Entitlement": "X"}
         page = self.api("POST", "GrantEntitlement", json=body | {"Duration": 2}).json
@@ -83,6 +97,11 @@ class ManagementTests(Achieving):
         ).json
         self.assertEqual((page["Revoked"], len(page["Entitlements"])), (True, 2))
 
+    @proves(
+        "POST /svc/api/GrantEntitlement",
+        "POST /svc/api/RevokeEntitlement",
+        "other management routes, and credentials on all: a bare status",
+    )
     def test_bad_grants_and_revokes(self) -> None:
         for route in ("GrantEntitlement", "RevokeEntitlement"):
             for body, status in (
@@ -95,6 +114,7 @@ class ManagementTests(Achieving):
         body = {"UserId": self.ann.id, "Entitlement": "X", "Duration": -1}
         self.assertEqual(self.api("POST", "GrantEntitlement", json=body).status, 400)
 
+    @proves("event 3: progression event log")
     def test_every_write_is_an_event(self) -> None:
         body = {"UserId": self.ann.id, "Entitlement": "X", "Mode": "fresh"}
         for route in ("SeedProgression", "GrantEntitlement", "RevokeEntitlement"):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from twisted.logger import capturedLogs
 
 from tests.metagame.achievements.progression.base import Achieving
+from tests.support.proves import proves
 
 SEASON, LEVEL = "season09b", "MasteryTrack_PlayerLevel"
 
 
 class ReadTests(Achieving):
+    @proves("GET /progression/config")
     def test_the_configuration_has_ten_tracks_in_order(self) -> None:
         page = self.asks("GET", "/progression/config").json
         ids = [one["progression_id"] for one in page["payload"]["paths"]]
@@ -20,6 +22,7 @@ class ReadTests(Achieving):
         self.assertEqual(season["prestige"]["xp_per_level"], 100)
         self.assertEqual(self.game.browse("GET", "/progression/config").status, 401)
 
+    @proves("GET /progression/:userId")
     def test_every_track_is_there_before_it_was_ever_written(self) -> None:
         path = f"/progression/{self.ann.id}"
         self.check_marks("GET", path, own=True)
@@ -36,6 +39,7 @@ class ReadTests(Achieving):
         self.assertEqual(page["payload"][0], zero)
         self.assertEqual(self.server("GET", "/progression/UID-nobody").status, 200)
 
+    @proves("GET /progression/:userId/:progressionId")
     def test_one_track_is_404_until_stored(self) -> None:
         path = f"/progression/{self.ann.id}/{SEASON}"
         self.check_marks("GET", path, own=True)
@@ -44,6 +48,9 @@ class ReadTests(Achieving):
         page = self.asks("GET", path).json
         self.assertEqual((page["code"], page["payload"]["progress"]), ("OK", 10))
 
+    @proves(
+        "GET /progression/objectives/:userId", "GET /progression/objectives/:userId/:objectiveId"
+    )
     def test_objectives_are_an_array_and_an_unknown_one_is_zeros(self) -> None:
         path = f"/progression/objectives/{self.ann.id}"
         self.check_marks("GET", path, own=True)
@@ -63,9 +70,11 @@ class GrantTests(Achieving):
         tracks = self.asks("GET", f"/progression/{self.ann.id}").json["payload"]
         return next(one["progress"] for one in tracks if one["progression_id"] == track)
 
+    @proves("POST /progression/:userId")
     def test_only_a_game_server_grants(self) -> None:
         self.check_marks("POST", f"/progression/{self.ann.id}", json={})
 
+    @proves("POST /progression/:userId")
     def test_increments_add_up_and_each_track_is_answered_once(self) -> None:
         page = self.grant((SEASON, 100), (SEASON, "50"), (LEVEL, 1.9), (SEASON, -500)).json
         self.assertEqual(page["code"], "OK")
@@ -75,16 +84,19 @@ class GrantTests(Achieving):
         self.assertEqual(got, [(SEASON, 150), (LEVEL, 1)])
         self.assertEqual(page["payload"]["objectives"], [])
 
+    @proves("POST /progression/:userId", "limit: Progression grant cap per request per track")
     def test_the_cap_cuts_what_one_request_adds_to_a_track(self) -> None:
         self.grant((SEASON, 4000), (SEASON, 4000))
         self.assertEqual(self.progress(), 5000)
         self.assertIn("cut to 5000", self.events()[-1][2])
 
+    @proves("POST /progression/:userId")
     def test_malformed_entries_are_skipped_and_unknown_tracks_stored(self) -> None:
         page = self.grant((None, 1), ("", 2), ("x", True), ("x", None), ("Unknown_Track", 3))
         self.assertEqual(len(page.json["payload"]["progress_tracks"]), 1)
         self.assertEqual(self.progress("Unknown_Track"), 3)
 
+    @proves("POST /progression/:userId", "event 3: progression event log")
     def test_an_empty_grant_is_fine_and_a_wrong_shape_400(self) -> None:
         empty = self.server("POST", f"/progression/{self.ann.id}", json={}).json
         self.assertEqual(empty["payload"], {"progress_tracks": [], "objectives": []})
@@ -94,6 +106,7 @@ class GrantTests(Achieving):
         self.assertEqual(self.server("POST", "/progression/UID-nobody", json={}).status, 404)
         self.assertEqual([one[1] for one in self.events()], [200, 400, 400, 400, 404])
 
+    @proves("POST /progression/:userId", "limit: Retry guard window", "PROGRESSION_REPLAY_WINDOW_S")
     def test_a_retry_gets_the_stored_reply_and_adds_nothing(self) -> None:
         first = self.grant((SEASON, 100))
         self.assertEqual(self.grant((SEASON, 100)).body, first.body)
@@ -104,6 +117,7 @@ class GrantTests(Achieving):
         self.grant((SEASON, 100))
         self.assertEqual(self.progress(), 200)
 
+    @proves("POST /progression/:userId")
     def test_what_is_cut_or_lowered_is_logged_once_however_often_the_ledger_runs_it(self) -> None:
         self.grant(objectives=[{"objective_id": "O", "value": 5}])
         self.run_twice()
@@ -121,6 +135,7 @@ class GrantTests(Achieving):
         self.grant((SEASON, 100))
         self.assertEqual(self.progress(), 200)
 
+    @proves("POST /progression/:userId")
     def test_any_other_track_write_ends_the_retry_guard(self) -> None:
         self.grant((SEASON, 100))
         self.server("POST", f"/progression/{self.ann.id}/{LEVEL}/1")
@@ -131,6 +146,7 @@ class GrantTests(Achieving):
         self.grant((SEASON, 100))
         self.assertEqual(self.progress(), 407)
 
+    @proves("POST /progression/:userId")
     def test_objectives_are_absolute_and_a_lower_one_is_stored_as_sent(self) -> None:
         self.grant(objectives=[{"objective_id": "O", "value": 5, "completed_count": 1}])
         page = self.grant(objectives=[{"objective_id": "O", "value": 3}])
@@ -140,11 +156,13 @@ class GrantTests(Achieving):
         stored = self.asks("GET", f"/progression/objectives/{self.ann.id}").json["payload"]
         self.assertEqual([one["objective_id"] for one in stored], ["O"])
 
+    @proves("POST /progression/:userId")
     def test_a_relayed_token_of_another_is_kept_for_the_urls_account(self) -> None:
         body = {"progress_tracks": [{"progression_id": SEASON, "progress": 5}]}
         self.server("POST", f"/progression/{self.ann.id}", json=body, token=self.ben.token)
         self.assertEqual(self.progress(), 5)
 
+    @proves("POST /progression/:userId/:progressionId/:amount")
     def test_one_track_by_path(self) -> None:
         path = f"/progression/{self.ann.id}/{SEASON}"
         self.check_marks("POST", f"{path}/5")
@@ -165,9 +183,11 @@ class ConfirmTests(Achieving):
     def confirm(self, rank: object, kind: str, track: str = SEASON):
         return self.server("POST", f"/progression/{self.ann.id}/{track}/{rank}/confirm/{kind}")
 
+    @proves("POST /progression/:userId/:progressionId/:rank/confirm/:kind")
     def test_only_a_game_server_confirms(self) -> None:
         self.check_marks("POST", f"{self.path}/1/confirm/public")
 
+    @proves("POST /progression/:userId/:progressionId/:rank/confirm/:kind")
     def test_a_rank_rises_to_what_is_earned_and_never_falls(self) -> None:
         for rank, confirmed in ((3, 3), (99, 10), (2, 10)):
             payload = self.confirm(rank, "public").json["payload"]
@@ -175,6 +195,7 @@ class ConfirmTests(Achieving):
         self.assertNotEqual(payload["confirmed_date"], "1970-01-01T00:00:00.000Z")
         self.assertEqual(payload["confirmed_premium_rank"], 0)
 
+    @proves("POST /progression/:userId/:progressionId/:rank/confirm/:kind")
     def test_premium_needs_the_gate(self) -> None:
         page = self.confirm(2, "premium").json
         self.assertEqual(page["payload"]["confirmed_premium_rank"], 2)
@@ -182,11 +203,13 @@ class ConfirmTests(Achieving):
         self.assertEqual(self.confirm(3, "premium").status, 403)
         self.assertEqual(self.confirm(1, "premium", LEVEL).json["payload"]["progress"], 0)
 
+    @proves("POST /progression/:userId/:progressionId/:rank/confirm/:kind")
     def test_refusals(self) -> None:
         self.assertEqual(self.confirm("x", "public").status, 400)
         self.assertEqual(self.confirm(1, "gold").status, 400)
         self.assertEqual(self.confirm(1, "public", "Nope").status, 404)
 
+    @proves("POST /progression/:userId/:progressionId/:rank/confirm/:kind")
     def test_it_grants_nothing_by_itself(self) -> None:
         self.confirm(10, "premium")
         names = self.asks("GET", "/entitlementsv2").json["entitlements"]
@@ -196,6 +219,10 @@ class ConfirmTests(Achieving):
 class ConfirmGrantsTests(Achieving):
     environ = {"PROGRESSION_CONFIRM_ENTITLEMENTS": "1"}  # noqa: RUF012
 
+    @proves(
+        "POST /progression/:userId/:progressionId/:rank/confirm/:kind",
+        "PROGRESSION_CONFIRM_ENTITLEMENTS",
+    )
     def test_newly_confirmed_ranks_grant_their_permanent_entitlements(self) -> None:
         path = f"/progression/{self.ann.id}/{SEASON}"
         self.server("POST", f"{path}/1000")
@@ -209,12 +236,14 @@ class ConfirmGrantsTests(Achieving):
 class ConfirmOffTests(Achieving):
     environ = {"PROGRESSION_CONFIRM": "off"}  # noqa: RUF012
 
+    @proves("POST /progression/:userId/:progressionId/:rank/confirm/:kind", "PROGRESSION_CONFIRM")
     def test_the_route_is_gone(self) -> None:
         path = f"/progression/{self.ann.id}/{SEASON}/1/confirm/public"
         self.assertEqual(self.server("POST", path).status, 404)
 
 
 class ResetTests(Achieving):
+    @proves("DELETE /progression/:userId/:progressionId")
     def test_a_game_server_needs_the_switch_and_an_admin_does_not(self) -> None:
         path = f"/progression/{self.ann.id}/{SEASON}"
         self.server("POST", f"{path}/10")
@@ -234,6 +263,7 @@ class ResetTests(Achieving):
 class ResetAllowedTests(Achieving):
     environ = {"PROGRESSION_ALLOW_DELETE": "1"}  # noqa: RUF012
 
+    @proves("DELETE /progression/:userId/:progressionId", "PROGRESSION_ALLOW_DELETE")
     def test_a_game_server_may_reset(self) -> None:
         path = f"/progression/{self.ann.id}/{SEASON}"
         self.server("POST", f"{path}/10")
@@ -243,6 +273,14 @@ class ResetAllowedTests(Achieving):
 class StubTests(Achieving):
     environ = {"PROGRESSION_MODE": "stub"}  # noqa: RUF012
 
+    @proves(
+        "GET /huntpass/:userId",
+        "GET /progression/:userId",
+        "GET /progression/objectives/:userId",
+        "GET /progression/objectives/:userId/:objectiveId",
+        "POST /progression/:userId",
+        "PROGRESSION_MODE",
+    )
     def test_every_route_has_its_fixed_reply(self) -> None:
         me = self.ann.id
         tracks = self.asks("GET", f"/progression/{self.ben.id}").json
@@ -259,6 +297,17 @@ class StubTests(Achieving):
         self.assertEqual((one["progress"], one["created_date"][:4]), (9999999, "1970"))
         self.assertIsNone(self.asks("GET", f"/huntpass/{me}").json["code"])
 
+    @proves(
+        "DELETE /entitlement/:userId/:entitlement",
+        "DELETE /progression/:userId/:progressionId",
+        "GET /progression/:userId/:progressionId",
+        "POST /bounty/delete/:userId",
+        "POST /huntpass/:userId",
+        "POST /progression/:userId/:progressionId/:amount",
+        "POST /progression/:userId/:progressionId/:rank/confirm/:kind",
+        "PUT /cooldown/:userId/:cooldownId",
+        "PROGRESSION_MODE",
+    )
     def test_real_only_routes_are_404_before_any_credential(self) -> None:
         me = self.ann.id
         for method, path in (
@@ -281,12 +330,14 @@ class RealAccountTests(Achieving):
         "PROGRESSION_REAL_ACCOUNTS": " UID-a , UID-b",
     }
 
+    @proves("PROGRESSION_REAL_ACCOUNTS")
     def test_listed_accounts_keep_real_progression(self) -> None:
         page = self.server("GET", "/progression/UID-b").json
         self.assertEqual((page["code"], page["payload"][0]["progress"]), (200, 0))
 
 
 class HuntPassTests(Achieving):
+    @proves("GET /huntpass/:userId", "POST /huntpass/:userId")
     def test_the_default_and_a_selection(self) -> None:
         path = f"/huntpass/{self.ann.id}"
         self.check_marks("GET", path, own=True)
@@ -306,6 +357,7 @@ class HuntPassTests(Achieving):
 class GuardOffTests(Achieving):
     environ = {"PROGRESSION_REPLAY_WINDOW_S": "0", "PROGRESSION_GRANT_CAP": "30"}  # noqa: RUF012
 
+    @proves("PROGRESSION_REPLAY_WINDOW_S")
     def test_every_grant_counts(self) -> None:
         body = {"progress_tracks": [{"progression_id": SEASON, "progress": 40}]}
         for total in (30, 60):

@@ -20,6 +20,7 @@ from svcserver.metagame.achievements.progression import config, rules
 from svcserver.metagame.achievements.progression.store import SqlProgress
 from svcserver.metagame.achievements.progression.wire import GrantBody
 from tests.metagame.achievements.progression.base import Achieving
+from tests.support.proves import proves
 
 CAP = 5000
 read_grant = reader(GrantBody)
@@ -47,6 +48,7 @@ JSON = st.recursive(
 
 
 class GrantProperties(SynchronousTestCase):
+    @proves("POST /progression/:userId", "limit: Progression grant cap per request per track")
     @settings(max_examples=50, deadline=None)
     @given(st.lists(ENTRIES, min_size=1, max_size=6))
     def test_no_request_adds_more_than_the_cap_and_nothing_ever_falls(self, sent: Any) -> None:
@@ -74,6 +76,7 @@ class GrantProperties(SynchronousTestCase):
 
 
 class RetryProperties(Achieving):
+    @proves("POST /progression/:userId")
     @settings(max_examples=20, deadline=None)
     @given(st.lists(st.tuples(st.integers(0, 900), st.integers(1, 4)), min_size=1, max_size=5))
     def test_retries_never_double(self, grants: list[tuple[int, int]]) -> None:
@@ -93,6 +96,7 @@ class RetryProperties(Achieving):
 
 
 class RankTests(SynchronousTestCase):
+    @proves("thing: Progression track")
     def test_the_examples_of_the_client(self) -> None:
         paths = config.load(None, "season09b").paths
         season, level = paths["season09b"], paths["MasteryTrack_PlayerLevel"]
@@ -116,6 +120,7 @@ class FolderTests(SynchronousTestCase):
             (Path(name) / f"{number}.json").write_bytes(text)
         return name
 
+    @proves("GET /progression/config")
     def test_a_path_a_list_and_a_whole_configuration_are_laid_over_the_built_in_ones(self) -> None:
         season = {**self.GOOD, "progression_id": "season09b"}
         other = {**self.GOOD, "progression_id": "other"}
@@ -124,6 +129,7 @@ class FolderTests(SynchronousTestCase):
         self.assertEqual((len(paths), next(iter(paths))), (12, "season09b"))
         self.assertEqual(paths["season09b"].max_rank, 1)
 
+    @proves("GET /progression/config")
     def test_broken_files_are_refused_by_name(self) -> None:
         good, steps = self.GOOD, [{"rank_id": 1, "xp_required": 5}]
         for bad in (
@@ -144,6 +150,7 @@ class FolderTests(SynchronousTestCase):
                 config.load(self.folder(bad), "season09b")
             self.assertIn("0.json", str(caught.exception))
 
+    @proves("GET /progression/config")
     def test_an_empty_or_missing_folder_and_an_unknown_hunt_pass_are_refused(self) -> None:
         for folder in (self.folder(), "/nonexistent/folder"):
             with self.assertRaises(config.BadData):

@@ -15,6 +15,7 @@ from svcserver.metagame.belongings.characters import rules
 from svcserver.metagame.belongings.characters.wire import CharacterSave
 from tests.support.browser import Page
 from tests.support.game import GAME_SERVER_KEY, Game
+from tests.support.proves import proves
 
 read_save = reader(CharacterSave)
 
@@ -42,6 +43,7 @@ class CharacterTests(SynchronousTestCase):
         )
         return [tuple(row) for row in rows]
 
+    @proves("GET /character")
     def test_the_first_read_makes_one_named_after_the_username(self) -> None:
         self.assertEqual(
             self.character,
@@ -57,6 +59,7 @@ class CharacterTests(SynchronousTestCase):
         )
         self.assertEqual(self.read(), [self.character])
 
+    @proves("thing: Character: every save is kept", "POST /character")
     def test_a_save_comes_back_byte_for_byte(self) -> None:
         data = '{ "b":"\\u00e9 \\ud83d\\ude00", "a" : "{\\"nested\\":[1,2]}" }'
         self.game.clock.advance(86_000)
@@ -71,10 +74,12 @@ class CharacterTests(SynchronousTestCase):
         data = '{"a":' * 900 + "1" + "}" * 900
         self.assertEqual(self.save(5, data).json["data"], data)
 
+    @proves("thing: Character: every save is kept", "POST /character")
     def test_every_save_is_kept_from_the_baseline_on(self) -> None:
         self.save(1), self.save(9)
         self.assertEqual(self.history(), [(0, "baseline"), (1, "save:client"), (9, "save:client")])
 
+    @proves("POST /character")
     def test_an_equal_or_older_version_conflicts_even_with_equal_data(self) -> None:
         self.save(5)
         for version in (5, 4, 0):
@@ -101,18 +106,21 @@ class CharacterTests(SynchronousTestCase):
         ):
             self.assertEqual(self.save(version).status, 400, version)
 
+    @proves("POST /character")
     def test_bad_data_is_400_and_changes_nothing(self) -> None:
         for data in (None, 7, {}, "", " ", "[]", "7", "{", '{"a":NaN}', "[" * 100_000, "null"):
             page = self.save(1, data)
             self.assertEqual((page.status, page.body), (400, b""), data)
         self.assertEqual(self.read(), [self.character])
 
+    @proves("POST /character")
     def test_another_players_character_is_404_before_the_version_is_compared(self) -> None:
         other = self.read(self.bob.token)[0]["id"]
         for character_id in (other, "nope", 7, None, "\x00"):
             page = self.save(1, characterId=character_id)
             self.assertEqual((page.status, page.body), (404, b""))
 
+    @proves("POST /character")
     def test_the_order_of_checks_is_version_owner_conflict_data(self) -> None:
         self.save(5)
         self.assertEqual(self.save("x", "bad", characterId="nope").status, 400)
@@ -133,6 +141,7 @@ class CharacterTests(SynchronousTestCase):
             page = self.game.browse(method, "/character", data=b"{}", game_server=GAME_SERVER_KEY)
             self.assertEqual((page.status, page.body), (403, b""))
 
+    @proves("PUT /character")
     def test_create_makes_another_up_to_twenty(self) -> None:
         page = self.game.browse("PUT", "/character", json={"name": "Second"}, token=self.ann.token)
         self.assertEqual(
@@ -144,6 +153,7 @@ class CharacterTests(SynchronousTestCase):
         page = self.game.browse("PUT", "/character", json={"name": "More"}, token=self.ann.token)
         self.assertEqual((page.status, page.body), (409, b""))
 
+    @proves("PUT /character")
     def test_create_refuses_bad_names(self) -> None:
         for body in ({}, {"name": 7}, {"name": ""}, {"name": "x" * 65}, {"name": "a\x00b"}, []):
             page = self.game.browse("PUT", "/character", json=body, token=self.ann.token)

@@ -12,6 +12,7 @@ from svcserver.metagame.accounts.store import ACCOUNTS
 from svcserver.metagame.belongings.currency import rules
 from tests.support.belongings import Owner
 from tests.support.game import GAME_SERVER_KEY, Game
+from tests.support.proves import proves
 
 
 class CurrencyTests(SynchronousTestCase):
@@ -35,6 +36,7 @@ class CurrencyTests(SynchronousTestCase):
         change = update(ACCOUNTS).where(ACCOUNTS.c.id == self.ann.player.id).values(notes=notes)
         self.game.ledger.now(lambda tx: tx.execute(change))
 
+    @proves("thing: Currency sheet")
     def test_the_plain_sheet_has_52_keys_in_their_order(self) -> None:
         sheet = self.balance()
         keys = list(sheet)
@@ -50,6 +52,7 @@ class CurrencyTests(SynchronousTestCase):
         worth = {key: one for key, one in sheet.items() if one}
         self.assertEqual(worth, {"CURRENCY_WEAPON_TOKEN": 25, "id_currency_weapon_token": 25})
 
+    @proves("thing: Currency sheet")
     def test_held_stacks_show_in_both_spellings_and_nothing_else_moves(self) -> None:
         self.set_notes(7)
         before = self.balance()
@@ -68,6 +71,7 @@ class CurrencyTests(SynchronousTestCase):
             },
         )
 
+    @proves("GET /balance")
     def test_notes_fall_back_to_the_column_when_the_stack_is_spent(self) -> None:
         self.set_notes(7)
         self.assertEqual(self.balance()["id_currency_notes"], 7)
@@ -76,6 +80,7 @@ class CurrencyTests(SynchronousTestCase):
         self.ann.take("CURRENCY_NOTES", 500)
         self.assertEqual(self.balance()["CURRENCY_NOTES"], 7)
 
+    @proves("GET /balance")
     def test_the_most_recently_saved_character_counts(self) -> None:
         token = self.ann.player.token
         self.game.clock.advance(60)
@@ -96,6 +101,7 @@ class CurrencyTests(SynchronousTestCase):
         self.game.browse("PUT", "/character", json={"name": "Three"}, token=token)
         self.assertEqual(self.balance()["CURRENCY_NOTES"], 2)  # a new one was never saved
 
+    @proves("BALANCE_FROM_INVENTORY")
     def test_the_switch_brings_the_plain_sheet_back(self) -> None:
         self.start(BALANCE_FROM_INVENTORY="0")
         self.ann.add("CURRENCY_NOTES", 500), self.set_notes(7)
@@ -105,11 +111,13 @@ class CurrencyTests(SynchronousTestCase):
             {"id_currency_notes": 7, "CURRENCY_NOTES": 7},
         )
 
+    @proves("GET /balance")
     def test_an_account_without_a_character_has_the_plain_sheet(self) -> None:
         bob = self.game.player("Bob_1")
         page = self.game.browse("GET", "/balance", token=bob.token)
         self.assertEqual(page.json, {**self.balance()})
 
+    @proves("POST /reconcile")
     def test_reconcile_is_two_keys_in_order_and_ignores_the_body(self) -> None:
         self.ann.add("CURRENCY_NOTES", 500)
         for sent in ({}, {"json": {"authorization": "x"}}, {"json": []}):
@@ -120,6 +128,7 @@ class CurrencyTests(SynchronousTestCase):
                 b'"refreshInventory":true}',
             )
 
+    @proves("POST /reconcile")
     def test_credentials(self) -> None:
         for method, path in (("GET", "/balance"), ("POST", "/reconcile")):
             self.assertEqual(self.game.browse(method, path).status, 401)
@@ -130,12 +139,14 @@ class CurrencyTests(SynchronousTestCase):
             )
             self.assertEqual(page.status, 200)
 
+    @proves("GET /creator")
     def test_creator_is_a_fixed_reply(self) -> None:
         page = self.game.browse("GET", "/creator", token=self.ann.player.token)
         self.assertEqual((page.status, page.json["success"]), (200, True))
 
 
 class DataTests(SynchronousTestCase):
+    @proves("thing: Currency sheet")
     def test_a_bad_file_is_refused_with_its_name(self) -> None:
         good = datafiles.read(rules.PACKAGE, rules.FILE)
         for change in (

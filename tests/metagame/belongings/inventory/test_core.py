@@ -17,6 +17,7 @@ from svcserver.metagame.belongings.inventory.rules import By, Policy, is_newer, 
 from svcserver.metagame.belongings.inventory.store import SqlInventory, inventory_of
 from tests.metagame.belongings.inventory import sent as items
 from tests.support.ledger import InstantLedger
+from tests.support.proves import proves
 
 STACKS = st.lists(
     st.tuples(st.sampled_from("ABC"), st.integers(0, 9)).map(
@@ -92,6 +93,7 @@ class CoreTests(SynchronousTestCase):
                 balance[one.catalog_id] -= one.quantity
         return model, balance, orjson.loads(ledger.now(lambda tx: inventory_of(tx, first.id)))
 
+    @proves("thing: Inventory transaction")
     @settings(max_examples=60, deadline=None)
     @given(st.lists(DEALS, max_size=8))
     def test_sums_are_what_was_acknowledged_whatever_is_repeated(self, deals: Any) -> None:
@@ -100,6 +102,7 @@ class CoreTests(SynchronousTestCase):
         self.assertEqual(stacks, {name: n for name, n in balance.items() if n})
         self.assertEqual(stacks, {name: n for name, n in model.stacks.items() if n})
 
+    @proves("thing: Inventory transaction")
     @settings(max_examples=40, deadline=None)
     @given(st.lists(DEALS, max_size=8))
     def test_clamped_sums_are_still_what_was_acknowledged(self, deals: Any) -> None:

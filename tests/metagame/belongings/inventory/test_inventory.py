@@ -9,6 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.metagame.belongings.inventory.store import ITEM_LOG, forget_old
 from tests.support.belongings import Owner
 from tests.support.game import GAME_SERVER_KEY, Game
+from tests.support.proves import proves
 
 EMPTY = {
     "createdInstancedItems": [],
@@ -44,16 +45,19 @@ class Case(SynchronousTestCase):
 
 
 class ReadTests(Case):
+    @proves("GET /inventory/:userId/:characterId")
     def test_an_untouched_inventory_is_two_empty_lists(self) -> None:
         expected = {"characterId": self.ann.character, "instancedItems": [], "stackedItems": []}
         self.assertEqual(self.ann.inventory(), expected)
 
+    @proves("GET /inventory/:userId/:characterId")
     def test_a_player_gets_their_own_whatever_account_the_url_names(self) -> None:
         self.ann.add("ORE", 3)
         path = f"/inventory/{self.bob.player.id}/{self.ann.character}"
         page = self.game.browse("GET", path, token=self.ann.player.token)
         self.assertEqual(page.json["stackedItems"], [{"catalogId": "ORE", "quantity": 3}])
 
+    @proves("GET /inventory/:userId/:characterId")
     def test_a_game_server_gets_the_urls_account(self) -> None:
         self.ann.add("ORE", 3)
         page = self.ann.by_server("GET", f"/inventory/{self.ann.player.id}/{self.ann.character}")
@@ -61,6 +65,7 @@ class ReadTests(Case):
         page = self.ann.by_server("GET", f"/inventory/{self.bob.player.id}/{self.ann.character}")
         self.assertEqual((page.status, page.body), (403, b""))
 
+    @proves("GET /inventory/:userId/:characterId")
     def test_anothers_or_an_unknown_character_is_403(self) -> None:
         for character in (self.bob.character, "nope", "%00"):
             path = f"/inventory/{self.ann.player.id}/{character}"
@@ -76,6 +81,7 @@ class ReadTests(Case):
         ):
             self.assertEqual(self.game.browse(method, path).status, 401, path)
 
+    @proves("POST /inventory/:characterId/:changeList")
     def test_migration_has_nothing_to_do(self) -> None:
         path = f"/inventory/{self.ann.character}/12345"
         page = self.game.browse("POST", path, json={"a": 1}, token=self.ann.player.token)
@@ -83,6 +89,7 @@ class ReadTests(Case):
 
 
 class StackTests(Case):
+    @proves("POST /inventory")
     def test_totals_are_reported_added_first_then_removed_only(self) -> None:
         self.ann.add("A", 5), self.ann.add("B", 5)
         page = self.ann.transact(
@@ -100,12 +107,14 @@ class StackTests(Case):
         self.assertEqual(page.json, {**EMPTY, "updatedStackedItems": totals})
         self.assertEqual(self.ann.stacks(), {"B": 6, "C": 1})
 
+    @proves("POST /inventory")
     def test_without_the_switch_only_added_stacks_are_reported(self) -> None:
         self.start(INVENTORY_REPORT_REMOVALS="0")
         self.ann.add("A", 5)
         self.assertEqual(self.ann.take("A", 2).json, EMPTY)
         self.assertEqual(self.ann.stacks(), {"A": 3})
 
+    @proves("POST /inventory")
     def test_an_overspend_is_clamped_and_logged(self) -> None:
         self.ann.add("A", 2)
         with capturedLogs() as events:
@@ -114,6 +123,7 @@ class StackTests(Case):
         self.assertEqual(self.ann.stacks(), {})
         self.assertTrue(any("overspent A by 3" in str(one.get("oddity")) for one in events))
 
+    @proves("POST /inventory")
     def test_an_overspend_is_refused_where_the_switch_says_so(self) -> None:
         self.start(INVENTORY_REFUSE_OVERSPEND="1")
         self.ann.add("A", 2)
@@ -158,6 +168,7 @@ class StackTests(Case):
         self.assertEqual(self.ann.add("A", 1).status, 400)
         self.assertEqual(self.ann.stacks(), {"A": 2**53 - 1})
 
+    @proves("convention 4: unparseable JSON, HTML pages")
     def test_what_nests_too_deep_to_be_written_again_is_400(self) -> None:
         def nested(levels: int) -> bytes:
             deep = "[" * levels + "]" * levels
@@ -173,6 +184,7 @@ class StackTests(Case):
         self.assertEqual([send(levels) for levels in (100, 250, 300, 1000)], [200, 400, 400, 400])
         self.assertEqual(self.ann.stacks(), {"A": 1})
 
+    @proves("thing: Inventory transaction")
     def test_ten_thousand_entries_are_one_transaction(self) -> None:
         listed = [{"catalogId": f"I_{n % 1500}", "quantity": 1} for n in range(10_000)]
         page = self.ann.transact(addStackedItems=listed, transactionId="many")
@@ -180,6 +192,7 @@ class StackTests(Case):
         self.assertEqual(sum(self.ann.stacks().values()), 10_000)
         self.assertEqual(self.ann.transact(addStackedItems=listed * 3).status, 400)
 
+    @proves("thing: Inventory transaction")
     def test_wrong_shapes_are_400_and_change_nothing(self) -> None:
         self.ann.add("A", 1)
         for quantity in (-1, 1.5, None, True, "x", "-1", "", 2**53, 1e300, [], {}, "9" * 50):
@@ -203,6 +216,7 @@ class StackTests(Case):
 
 
 class RepeatTests(Case):
+    @proves("POST /inventory")
     def test_a_repeat_gets_the_stored_answer_even_with_other_lists(self) -> None:
         first = self.ann.add("A", 2, transactionId="t-1")
         self.assertEqual(self.ann.add("A", 2, transactionId="t-1").json, first.json)
@@ -245,6 +259,7 @@ class RepeatTests(Case):
 
 
 class InstanceTests(Case):
+    @proves("thing: Inventory transaction")
     def test_added_items_are_echoed_and_held_as_sent(self) -> None:
         item = sword(1, '{"a": 1}', extra={"k": [1, None]})
         page = self.ann.transact(addInstancedItems=[item])
@@ -330,12 +345,14 @@ class SingleItemTests(Case):
             "POST", "/inventory/instanceditem", json=body, token=self.ann.player.token
         )
 
+    @proves("POST /inventory/instanceditem")
     def test_a_newer_version_is_stored_and_returned(self) -> None:
         self.ann.transact(addInstancedItems=[sword(1)])
         page = self.update(**sword(2, '{"b":2}'))
         self.assertEqual((page.status, page.json), (200, sword(2, '{"b":2}')))
         self.assertEqual(self.ann.instances(), {"i-1": page.json})
 
+    @proves("POST /inventory/instanceditem")
     def test_refusals(self) -> None:
         self.ann.transact(addInstancedItems=[sword(1), sword(0, None, "plain")])
         self.assertEqual(self.update(**sword(1)).status, 409)
@@ -357,6 +374,7 @@ class SingleItemTests(Case):
         self.assertEqual(page.json, held | {"itemData": None, "updateVersion": 0})
         self.assertEqual(self.ann.instances(), {"i-1": page.json})
 
+    @proves("POST /inventory/instanceditem")
     def test_a_game_server_names_the_account(self) -> None:
         self.ann.transact(addInstancedItems=[sword(1)])
         body = {"characterId": self.ann.character, "accountId": self.ann.player.id, **sword(2)}
@@ -374,6 +392,7 @@ class OnBehalfTests(Case):
         }
         return owner.by_server("POST", "/inventory", {**body, "accountId": named}, **sent)
 
+    @proves("POST /inventory")
     def test_the_named_account_is_meant(self) -> None:
         self.assertEqual(self.write(self.ann.player.id, self.ann).status, 200)
         self.assertEqual(self.write(self.bob.player.id, self.ann).status, 403)
@@ -384,6 +403,7 @@ class OnBehalfTests(Case):
         self.assertEqual(self.write(None, self.ann, token=token).status, 200)
         self.assertEqual(self.write(None, self.ann).status, 403)
 
+    @proves("a game server that names one account and forwards another")
     def test_a_mismatch_is_kept_for_the_named_and_logged_once_a_minute(self) -> None:
         token = self.bob.player.token
         with capturedLogs() as events:
@@ -394,6 +414,7 @@ class OnBehalfTests(Case):
         self.assertEqual((len(said), said[0]["named"]), (2, self.ann.player.id))
         self.assertEqual((self.ann.stacks(), self.bob.stacks()), ({"A": 4}, {}))
 
+    @proves("POST /inventory")
     def test_a_player_cannot_name_another_account(self) -> None:
         body = {
             "characterId": self.bob.character,
@@ -409,6 +430,7 @@ class OnBehalfTests(Case):
         self.assertEqual(page.status, 403)
         self.assertEqual(self.bob.stacks(), {})
 
+    @proves("thing: Inventory transaction")
     def test_the_log_says_who_and_why(self) -> None:
         self.ann.add("A", 1, source="Crafting", transactionId="t-1")
         self.ann.add("A", 1, source=7)

@@ -14,6 +14,7 @@ from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.belongings.loadouts import rules
 from tests.support.belongings import Owner
 from tests.support.game import GAME_SERVER_KEY, Game
+from tests.support.proves import proves
 
 
 class Case(SynchronousTestCase):
@@ -44,6 +45,7 @@ class Case(SynchronousTestCase):
 
 
 class ReadTests(Case):
+    @proves("thing: Loadout", "GET /loadout/:userId/:characterId/all")
     def test_a_fresh_character_has_the_default_slot_and_persistent_part(self) -> None:
         payload = self.read()
         [slot] = payload["loadouts"]
@@ -67,6 +69,7 @@ class ReadTests(Case):
             },
         )
 
+    @proves("GET /loadout/:userId/:characterId/all")
     def test_another_accounts_or_an_unknown_character_is_404(self) -> None:
         for character in (self.bob.character, "nope", "%00"):
             for method, tail, sent in (("GET", "all", {}), ("POST", "0", {"json": {"data": "{}"}})):
@@ -74,6 +77,7 @@ class ReadTests(Case):
                 page = self.game.browse(method, path, token=self.ann.player.token, **sent)
                 self.assertEqual((page.status, page.body), (404, b""))
 
+    @proves("GET /loadout/:userId/:characterId/all")
     def test_a_player_is_its_own_account_whatever_the_url_says(self) -> None:
         path = f"/loadout/{self.bob.player.id}/{self.ann.character}/all"
         self.assertEqual(self.game.browse("GET", path, token=self.ann.player.token).status, 200)
@@ -92,6 +96,7 @@ class ReadTests(Case):
 
 
 class SaveTests(Case):
+    @proves("POST /loadout/:userId/:characterId/:index")
     def test_a_slot_comes_back_as_sent_and_others_stay(self) -> None:
         slot = {"weapon": None, "slot_index": 1, "custom_name": "é", "x": [1.0, 1]}
         before = self.read()
@@ -100,6 +105,7 @@ class SaveTests(Case):
         self.assertEqual(self.read()["loadouts"], [before["loadouts"][0], slot])
         self.assertEqual(self.read()["persistent"], before["persistent"])
 
+    @proves("thing: Loadout")
     def test_the_bytes_of_a_document_are_not_touched(self) -> None:
         text = '{"slot_index": 0,\t"n": 1e2, "big": 123456789012345678901234567890}'
         self.save(0, text)
@@ -117,11 +123,13 @@ class SaveTests(Case):
         self.assertEqual(self.read()["persistent"], {"pet": "P", "update_version": 7})
         self.assertEqual(self.read()["loadouts"], slots)
 
+    @proves("POST /loadout/:userId/:characterId/:index")
     def test_locked_slots_and_odd_indexes_are_400(self) -> None:
         for index in ("2", "5", "6", "-1", "x", "1.0", "99999999999", "PERSISTENT", "%C2%B2"):
             page = self.save(index, "{}")
             self.assertEqual((page.status, page.body), (400, b""), index)
 
+    @proves("POST /loadout/:userId/:characterId/:index")
     def test_bad_data_is_400_and_changes_nothing(self) -> None:
         before = self.read()
         for data in (None, 7, {}, [], "", " ", "[]", "7", "null", "{", '{"a":NaN}', "[" * 100_000):
@@ -132,6 +140,7 @@ class SaveTests(Case):
             self.assertEqual(self.save(0, None, body=body).status, 400)
         self.assertEqual(self.read(), before)
 
+    @proves("a game server that names one account and forwards another")
     def test_a_game_server_saves_for_the_urls_account(self) -> None:
         with capturedLogs() as events:
             for _ in range(2):
@@ -153,6 +162,11 @@ class SlotTests(Case):
         payload: dict[str, Any] = page.json["payload"]
         return payload
 
+    @proves(
+        "GET /loadout/:userId/:characterId/slotcount",
+        "POST /loadout/:userId/:characterId/unlock/:numSlots",
+        "limit: Loadout slots",
+    )
     def test_unlocking_adds_up_to_five_character_slots(self) -> None:
         for more, total in (("1", 2), ("2", 4), ("9", 5), ("1", 5)):
             page = self.server(f"unlock/{more}")
@@ -169,12 +183,14 @@ class SlotTests(Case):
         self.assertEqual(self.save(5, "{}").status, 200)
         self.assertEqual(self.save(6, "{}").status, 400)
 
+    @proves("POST /loadout/:userId/:characterId/unlock/:numSlots")
     def test_odd_numbers_of_slots_are_400(self) -> None:
         for more in ("0", "-1", "x", "1.5", "12345678901", "000"):
             page = self.server(f"unlock/{more}")
             self.assertEqual((page.status, page.body), (400, b""), more)
         self.assertEqual(self.counts()["num_character_slots"], 1)
 
+    @proves("POST /loadout/:userId/:characterId/active/:index")
     def test_the_active_slot_shows_in_the_reply(self) -> None:
         page = self.server("active/1")
         self.assertEqual((page.status, page.json), (200, {"code": None, "message": "OK"}))
@@ -183,6 +199,10 @@ class SlotTests(Case):
             self.assertEqual(self.server(f"active/{index}").status, 400)
         self.assertEqual(self.read()["active_index"], 1)
 
+    @proves(
+        "POST /loadout/:userId/:characterId/active/:index",
+        "POST /loadout/:userId/:characterId/unlock/:numSlots",
+    )
     def test_only_a_game_server_unlocks_and_activates(self) -> None:
         for tail in ("unlock/1", "active/0"):
             page = self.game.browse("POST", self.path(tail), token=self.ann.player.token)
@@ -195,6 +215,7 @@ class StubTests(Case):
     def setUp(self) -> None:
         self.start(PROGRESSION_MODE="stub")
 
+    @proves("POST /loadout/:userId/:characterId/:index")
     def test_counts_are_fixed_and_only_slot_0_and_persistent_are_saved(self) -> None:
         payload = self.read()
         self.assertEqual(
@@ -205,6 +226,10 @@ class StubTests(Case):
         self.assertEqual(self.save(1, "{}").status, 400)
         self.assertEqual(self.read()["loadouts"], [{"a": 1, "slot_index": 0}])
 
+    @proves(
+        "GET /loadout/:userId/:characterId/slotcount",
+        "POST /loadout/:userId/:characterId/unlock/:numSlots",
+    )
     def test_the_real_only_routes_are_404_before_any_credential(self) -> None:
         for method, tail in (("POST", "unlock/1"), ("GET", "slotcount"), ("POST", "active/0")):
             page = self.game.browse(method, self.path(tail))

@@ -17,6 +17,7 @@ from svcserver.metagame.belongings.savehistory.rules import (
 )
 from tests.support.belongings import Owner
 from tests.support.game import Game
+from tests.support.proves import proves
 
 
 class Case(SynchronousTestCase):
@@ -60,6 +61,7 @@ class Case(SynchronousTestCase):
 
 
 class ReadTests(Case):
+    @proves("POST /loadout/:userId/:characterId/:index", "GET /svc/api/SaveHistory")
     def test_saves_are_listed_newest_first_without_their_data(self) -> None:
         self.save(3, '{"a":"1"}')
         self.save_slot(0, "{}")
@@ -100,6 +102,7 @@ class ReadTests(Case):
         found = self.history(f"UserId=UID-nobody&CharacterId={self.ann.character}")
         self.assertEqual(len(found["Characters"]), 1)
 
+    @proves("GET /svc/api/SaveHistory")
     def test_refusals_have_no_body(self) -> None:
         for query, status in (
             ("", 400),
@@ -112,6 +115,7 @@ class ReadTests(Case):
             page = self.game.browse("GET", f"/svc/api/SaveHistory{query}", key=self.admin.key)
             self.assertEqual((page.status, page.body), (status, b""), query)
 
+    @proves("GET /svc/api/SaveHistory")
     def test_only_an_admin_reads_and_rolls_back(self) -> None:
         for method, route in (
             ("GET", "SaveHistory?UserId=x"),
@@ -126,6 +130,7 @@ class ReadTests(Case):
 
 
 class RollbackTests(Case):
+    @proves("POST /svc/api/RollbackCharacter")
     def test_an_old_version_becomes_the_newest(self) -> None:
         self.save(3, '{"a":"old"}'), self.save(7, '{"a":"new"}')
         page = self.post("RollbackCharacter", Version=3)
@@ -145,17 +150,20 @@ class RollbackTests(Case):
         self.assertEqual(self.save(9), 200)
         self.assertEqual(self.versions()[1], (8, "rollback:3"))
 
+    @proves("POST /svc/api/RollbackCharacter")
     def test_version_0_can_be_restored(self) -> None:
         self.save(1, '{"a":"1"}')
         self.assertEqual(self.post("RollbackCharacter", Version=0).json["UpdateVersion"], 2)
         [held] = self.game.browse("GET", "/character", token=self.ann.player.token).json
         self.assertEqual(held["data"], "{}")
 
+    @proves("POST /svc/api/RollbackCharacter")
     def test_the_largest_version_has_none_above_it(self) -> None:
         self.save(2**53 - 1)
         page = self.post("RollbackCharacter", Version=0)
         self.assertEqual((page.status, page.body), (409, b""))
 
+    @proves("POST /svc/api/RollbackLoadout")
     def test_a_loadout_goes_back_whole(self) -> None:
         first = self.slots()
         self.save_slot(0, '{"slot_index":0,"n":1}'), self.save_slot("persistent", '{"p":1}')
@@ -167,6 +175,7 @@ class RollbackTests(Case):
         self.assertEqual(self.slots(), second)
         self.assertEqual(self.versions("LoadoutVersions")[0], (5, "rollback:3"))
 
+    @proves("POST /svc/api/RollbackCharacter", "POST /svc/api/RollbackLoadout")
     def test_refusals_have_no_body_and_change_nothing(self) -> None:
         self.save(3), self.save_slot(0, "{}")
         before = self.history()
@@ -192,11 +201,13 @@ class RollbackTests(Case):
 
 
 class ThinningTests(Case):
+    @proves("SAVE_HISTORY_KEEP, SAVE_HISTORY_HOURLY, SAVE_HISTORY_DAILY")
     def test_every_save_is_kept_without_the_switch(self) -> None:
         for version in range(1, 30):
             self.save(version)
         self.assertEqual(len(self.versions()), 30)
 
+    @proves("SAVE_HISTORY_KEEP, SAVE_HISTORY_HOURLY, SAVE_HISTORY_DAILY")
     def test_the_newest_and_the_last_of_an_hour_are_kept_with_it(self) -> None:
         self.start(SAVE_HISTORY_KEEP="2", SAVE_HISTORY_HOURLY="2", SAVE_HISTORY_DAILY="0")
         for version in range(1, 6):
@@ -212,6 +223,7 @@ class ThinningTests(Case):
         self.assertEqual(self.post("RollbackLoadout", Version=4).status, 200)
         self.assertEqual(self.slots()["loadouts"][0]["n"], 8)
 
+    @proves("SAVE_HISTORY_KEEP, SAVE_HISTORY_HOURLY, SAVE_HISTORY_DAILY")
     @settings(max_examples=60, deadline=None)
     @given(
         st.lists(st.integers(0, 5 * DAY_MS), max_size=40),

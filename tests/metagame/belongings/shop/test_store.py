@@ -17,6 +17,7 @@ from svcserver.metagame.belongings.shop.rules import is_allowed
 from svcserver.metagame.belongings.shop.store import PURCHASE_TOKENS, forget_purchases
 from tests.support.belongings import Owner
 from tests.support.game import GAME_SERVER_KEY, Game
+from tests.support.proves import proves
 
 IRON = "bundle_armour_iron"
 CLAW = "single_weapon_kats_claw"
@@ -60,6 +61,7 @@ class Case(SynchronousTestCase):
 
 
 class ClosedTests(Case):
+    @proves("STORE=off", "STORE")
     def test_a_closed_store_says_so_and_has_no_purchase_routes(self) -> None:
         for mode in ("off", "", "cheap"):
             self.start(STORE=mode)
@@ -74,12 +76,14 @@ class ClosedTests(Case):
                 page = self.game.browse(method, path)
                 self.assertEqual((page.status, page.body), (404, b""))
 
+    @proves("STORE")
     def test_the_switch_ignores_letter_case(self) -> None:
         self.start(STORE="FREE")
         self.assertEqual(self.get(f"/product/sku/{IRON}").status, 200)
 
 
 class ListingTests(Case):
+    @proves("GET /product/sku/:skuId", "GET /product/skus/public", "STORE_REPEATABLE_TOKENS")
     def test_199_offers_are_listed_and_the_bundle_of_tokens_with_its_switch(self) -> None:
         self.assertEqual(len(self.listed()), 199)
         self.refused(self.get(f"/product/sku/{TOKENS}"), 404)
@@ -88,6 +92,7 @@ class ListingTests(Case):
         self.assertEqual(len(self.listed()), 200)
         self.assertEqual(self.get(f"/product/sku/{TOKENS}").json["displayName"], "20 Bounty Tokens")
 
+    @proves("GET /product/sku/:skuId")
     def test_an_offer_has_its_22_fields(self) -> None:
         page = self.get(f"/product/sku/{CLAW}")
         self.assertEqual(
@@ -118,6 +123,7 @@ class ListingTests(Case):
             },
         )
 
+    @proves("GET /product/skus/public")
     def test_tags(self) -> None:
         [elite] = self.listed("season09b_pass")
         self.assertEqual((elite["id"], elite["items"]), ("season09b_premium", None))
@@ -130,6 +136,7 @@ class ListingTests(Case):
             self.assertEqual(self.listed("nonsense"), [])
         self.assertEqual([one["tag"] for one in events if "tag" in one], ["nonsense"])
 
+    @proves("GET /product/skus/public")
     def test_a_missing_empty_or_repeated_tag_is_400(self) -> None:
         for query in ("", "?requiredTags=", "?requiredTags=a&requiredTags=b", "?other=1"):
             page = self.get(f"/product/skus/public{query}")
@@ -147,6 +154,7 @@ class ListingTests(Case):
             tags, weapons | {f"personality_{one}" for one in personal} | others | {"webstore"}
         )
 
+    @proves("GET /product/skus/public")
     def test_remaining_falls_when_every_item_is_held(self) -> None:
         items = [one["catalogId"] for one in self.get(f"/product/sku/{IRON}").json["items"]]
         for one in items[:-1]:
@@ -164,6 +172,7 @@ class ListingTests(Case):
         self.start(ENTITLEMENTS_DEFAULT="")
         self.assertEqual(self.listed("season09b_pass")[0]["remaining"], 1)
 
+    @proves("GET /product/skus/public")
     def test_credentials(self) -> None:
         for method, path in (
             ("GET", "/product/skus/public?requiredTags=webstore"),
@@ -177,6 +186,11 @@ class ListingTests(Case):
 
 
 class PurchaseTests(Case):
+    @proves(
+        "purchase token issued: redeemed",
+        "purchase token redeemed: again",
+        "POST /notification/:currency",
+    )
     def test_a_purchase_grants_its_items_once(self) -> None:
         token = self.token(IRON)
         self.assertRegex(token, "^[a-f0-9]{64}$")
@@ -189,6 +203,7 @@ class PurchaseTests(Case):
         rows = self.game.ledger.now(lambda tx: tx.execute(select(*columns)).all())
         self.assertEqual([tuple(row) for row in rows], [("store", f"store:{IRON}")])
 
+    @proves("thing: Store purchase token")
     def test_only_the_hash_of_a_token_is_kept(self) -> None:
         token = self.token()
         rows = self.game.ledger.now(lambda tx: tx.execute(select(PURCHASE_TOKENS)).all())
@@ -201,11 +216,13 @@ class PurchaseTests(Case):
         self.assertEqual((item["catalogId"], item["updateVersion"]), ("WP_EB_KATSCLAW", 0))
         self.assertRegex(item["instanceId"], "^[a-f0-9]{32}$")
 
+    @proves("POST /notification/:currency")
     def test_held_items_are_skipped(self) -> None:
         self.ann.add("AR_IRON_HELM", 1)
         self.redeem(self.token(IRON))
         self.assertEqual(set(self.ann.stacks().values()), {1})
 
+    @proves("POST /notification/:currency")
     def test_entitlements_are_granted_for_ever(self) -> None:
         self.redeem(self.token(SHEEN))
         self.assertEqual(self.get(f"/product/sku/{SHEEN}").json["remaining"], 0)
@@ -219,12 +236,18 @@ class PurchaseTests(Case):
         self.assertEqual((self.redeem(one).status, self.redeem(two).status), (204, 204))
         self.assertEqual(len(self.ann.instances()), 1)
 
+    @proves("STORE_REPEATABLE_TOKENS")
     def test_the_repeatable_bundle_is_granted_each_time(self) -> None:
         self.start(STORE_REPEATABLE_TOKENS="1")
         for _ in range(3):
             self.redeem(self.token(TOKENS))
         self.assertEqual(self.ann.stacks(), {"TOKEN_BOUNTY_DRAFT_PREMIUM": 60})
 
+    @proves(
+        "purchase token none: GET /token/platinum/:skuId",
+        "GET /token/:currency/:skuId",
+        "Store refusals",
+    )
     def test_token_refusals_in_their_order(self) -> None:
         for currency in ("PLATINUM", "notes", "Platinum"):
             self.refused(self.get(f"/token/{currency}/nothing"), 400)
@@ -233,6 +256,11 @@ class PurchaseTests(Case):
         self.refused(self.get(f"/token/platinum/{IRON}", nobody), 409)
         self.assertEqual(self.get(f"/product/sku/{IRON}", nobody).json["remaining"], 1)
 
+    @proves(
+        "purchase token none: GET /token/platinum/:skuId",
+        "GET /token/:currency/:skuId",
+        "limit: Purchase token",
+    )
     def test_sixty_tokens_in_ten_minutes_are_the_limit(self) -> None:
         for _ in range(60):
             token = self.token()
@@ -243,6 +271,7 @@ class PurchaseTests(Case):
         self.game.clock.advance(600)
         self.token(IRON)
 
+    @proves("POST /notification/:currency", "Store refusals")
     def test_redeem_refusals(self) -> None:
         token = self.token()
         self.refused(self.redeem(token, currency="notes"), 400)
@@ -253,6 +282,12 @@ class PurchaseTests(Case):
         self.refused(self.redeem("0" * 64), 403)
         self.assertEqual(self.ann.instances(), {})
 
+    @proves(
+        "purchase token issued: expired",
+        "purchase token redeemed: again",
+        "POST /notification/:currency",
+        "limit: Purchase token",
+    )
     def test_ten_minutes_are_the_life_of_a_token(self) -> None:
         one, two = self.token(), self.token(IRON)
         self.game.clock.advance(600)
@@ -261,6 +296,7 @@ class PurchaseTests(Case):
         self.refused(self.redeem(two), 410)
         self.assertEqual(self.redeem(one).status, 204)  # redeemed stays redeemed
 
+    @proves("POST /notification/:currency")
     def test_a_character_that_is_no_longer_the_accounts_is_403(self) -> None:
         token = self.token()
         move = update(CHARACTERS).where(CHARACTERS.c.id == self.ann.character)
@@ -270,6 +306,7 @@ class PurchaseTests(Case):
         self.game.ledger.now(lambda tx: tx.execute(gone))
         self.refused(self.redeem(token), 403)
 
+    @proves("POST /notification/:currency")
     def test_a_changed_offer_is_409_and_grants_nothing(self) -> None:
         token = self.token()
         change = update(PURCHASE_TOKENS).values(offer_hash="0" * 64)
@@ -303,6 +340,7 @@ class PurchaseTests(Case):
         rows = self.game.ledger.now(lambda tx: tx.execute(select(PURCHASE_TOKENS)).all())
         self.assertEqual(len(rows), 1)
 
+    @proves("purchase token issued: redeemed")
     @settings(max_examples=25, deadline=None)
     @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0, 200, 601])), max_size=10))
     def test_a_token_grants_exactly_once_whatever_is_done(self, steps: Any) -> None:
@@ -334,6 +372,7 @@ class CatalogueTests(SynchronousTestCase):
         shipped = catalogue.load(repeatable=True)
         self.assertEqual([one.sku for one in shipped.offers.values() if not is_allowed(one)], [])
 
+    @proves("GET /token/:currency/:skuId")
     def test_what_may_not_be_sold(self) -> None:
         self.assertTrue(is_allowed(self.offer(items=["WP_EB_KATSCLAW"])))
         for row in (

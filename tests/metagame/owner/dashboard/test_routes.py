@@ -47,6 +47,8 @@ class AccessTests(Case):
         "GET DashboardSaveDiff",
         "POST DashboardJoin",
         "GET DashboardOpenApi",
+        "GET DashboardLog",
+        "GET DashboardLoadoutDiff",
     )
     def test_the_order_of_refusals_is_that_of_every_admin_route(self) -> None:
         ann = self.game.player("Ann_1")
@@ -67,6 +69,7 @@ class AccessTests(Case):
         "GET DashboardSaveDiff",
         "POST DashboardJoin",
         "GET DashboardOpenApi",
+        "GET DashboardLog",
     )
     def test_nothing_an_admin_is_shown_may_be_stored(self) -> None:
         for _, route in ROUTES:
@@ -191,6 +194,7 @@ class LoadoutDiffTests(Case):
         query = f"CharacterId={self.ann.character}&From={one}&To={other}"
         return self.ask(f"DashboardLoadoutDiff?{query}")
 
+    @proves("GET DashboardLoadoutDiff")
     def test_slots_are_compared_by_their_place(self) -> None:
         said = self.diff(2, 3).json
         self.assertEqual((said["tooLarge"], said["more"]), (False, 0))
@@ -202,6 +206,7 @@ class LoadoutDiffTests(Case):
         self.assertIn("0.flask", removed)
         self.assertEqual(self.diff(4, 4).json["changes"], [])
 
+    @proves("GET DashboardLoadoutDiff")
     def test_what_is_not_there_is_404_and_what_is_no_version_400(self) -> None:
         self.assertEqual(self.diff(1, 9).status, 404)
         self.assertEqual(self.diff(1, "x").status, 400)
@@ -240,6 +245,7 @@ class ChatTests(Case):
 
 
 class LogTests(Case):
+    @proves("GET DashboardLog")
     def test_new_lines_only_and_no_secret(self) -> None:
         tail = self.game.parts.shown.log
         tail.write("one\nkey " + self.admin.key + "\n")

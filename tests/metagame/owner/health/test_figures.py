@@ -8,6 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.counters import Counted
 from tests.support.game import Game
+from tests.support.proves import proves
 from tests.support.starting import start
 
 
@@ -22,9 +23,11 @@ class MetricsTests(SynchronousTestCase):
         page = self.successResultOf(StubTreq(site.resource).get("http://127.0.0.1/metrics"))
         return self.successResultOf(page.text())
 
+    @proves("METRICS_PORT of the metagame")
     def test_off_unless_asked_for(self) -> None:
         self.assertIsNone(Game(self).parts.metrics(MemoryReactorClock()))
 
+    @proves("METRICS_PORT of the metagame")
     def test_players_are_counted(self) -> None:
         game = Game(self, METRICS_PORT="61900")
         game.browse("POST", "/heartbeat", token=game.player("Ann_1").token, json={})
@@ -32,6 +35,7 @@ class MetricsTests(SynchronousTestCase):
         self.assertIn("svc_metagame_players_online 1.0", said)
         self.assertNotIn("svc_metagame_requests_total", said)
 
+    @proves("METRICS_PORT of the metagame")
     def test_with_backend_health_requests_and_the_event_loop_too(self) -> None:
         game = Game(self, METRICS_PORT="61900", BACKEND_HEALTH="1")
         game.browse("GET", "/nowhere")

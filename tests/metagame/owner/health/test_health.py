@@ -32,7 +32,7 @@ requests = st.lists(st.tuples(st.integers(200, 599), st.floats(0, 20)), max_size
 
 
 class RequestsTests(SynchronousTestCase):
-    @proves("GET BackendHealth")
+    @proves("GET /svc/api/BackendHealth")
     def test_a_worked_example(self) -> None:
         seen = Requests()
         for status, seconds in ((200, 0.04), (404, 0.002), (500, 6.0)):
@@ -53,7 +53,7 @@ class RequestsTests(SynchronousTestCase):
             },
         )
 
-    @proves("GET BackendHealth")
+    @proves("GET /svc/api/BackendHealth")
     def test_a_second_is_dropped_after_sixty(self) -> None:
         seen = Requests()
         seen.note(200, 0.001, 100.9)
@@ -86,7 +86,7 @@ class RequestsTests(SynchronousTestCase):
         delays.note(0.0101), delays.note(0.0402)
         self.assertEqual(delays.report(), {"p50Ms": 23.4, "p95Ms": 40.2, "maxMs": 40.2})
 
-    @proves("GET BackendHealth")
+    @proves("GET /svc/api/BackendHealth")
     def test_without_requests_percentiles_are_null_and_rates_zero(self) -> None:
         said = Requests().report(5.0)
         self.assertIsNone(said["latencyP50UpperMs"])
@@ -128,7 +128,7 @@ class LoopTests(SynchronousTestCase):
     def test_null_until_the_first_sample(self) -> None:
         self.assertIsNone(LoopDelays().report())
 
-    @proves("GET BackendHealth")
+    @proves("GET /svc/api/BackendHealth")
     def test_ticks_are_measured_on_the_clock_until_the_service_stops(self) -> None:
         clock, delays = Clock(), LoopDelays()
         watch = loop_watch(clock, delays)
@@ -153,7 +153,7 @@ class CountingTests(SynchronousTestCase):
         request = HttpRequest("GET", b"/x", b"", None, "127.0.0.1")
         return Done(request, also.pop("row", None), NOBODY, also.pop("status", 200), 0.01, **also)
 
-    @proves("GET BackendHealth")
+    @proves("GET /svc/api/BackendHealth")
     def test_an_aborted_reply_counts_only_as_aborted(self) -> None:
         seen = Requests()
         Counting(seen, lambda: 9.0)(self.done(status=0, aborted=True))
@@ -175,14 +175,14 @@ class RouteTests(SynchronousTestCase):
     def ask(self, **how: Any) -> Any:
         return self.game.browse("GET", PATH, key=self.key, **how)
 
-    @proves("GET BackendHealth")
+    @proves("GET /svc/api/BackendHealth")
     def test_without_the_switch_it_is_404_before_any_key(self) -> None:
         plain = Game(self)
         for key in (None, "UUK_" + "0" * 48, plain.player("Ann_1", admin=True).key):
             page = plain.browse("GET", PATH, key=key)
             self.assertEqual((page.status, page.body), (404, b""))
 
-    @proves("GET BackendHealth")
+    @proves("GET /svc/api/BackendHealth")
     def test_the_whole_reply(self) -> None:
         self.game.browse("GET", "/svc/api/PublicOnlineStats")  # 401
         self.game.clock.advance(30)
@@ -196,13 +196,13 @@ class RouteTests(SynchronousTestCase):
         self.assertEqual(said["bans"], {"supported": False, "count": None})
         self.assertEqual((said["requests"]["completed"], said["requests"]["clientErrors"]), (1, 1))
 
-    @proves("GET BackendHealth")
+    @proves("GET /svc/api/BackendHealth")
     def test_the_polls_of_a_dashboard_are_not_counted(self) -> None:
         for name in ("ServerStatus", "GetAllUsers", "DashboardAccounts", "BackendHealth"):
             self.game.browse("GET", f"/svc/api/{name}", key=self.key)
         self.assertEqual(self.ask().json["requests"]["completed"], 0)
 
-    @proves("GET BackendHealth")
+    @proves("GET /svc/api/BackendHealth")
     def test_who_may_ask(self) -> None:
         player = self.game.player("Ann_1")
         self.assertEqual(self.game.browse("GET", PATH).status, 401)
@@ -211,7 +211,7 @@ class RouteTests(SynchronousTestCase):
         page = self.ask(headers={"X-Forwarded-For": "203.0.113.9"})
         self.assertEqual((page.status, page.body), (403, b""))
 
-    @proves("BackendHealth: 120 calls per minute per address")
+    @proves("limit: BackendHealth: 120 calls per minute per address")
     def test_a_hundred_and_twenty_reads_a_minute_shared_with_the_accounts(self) -> None:
         accounts = "/svc/api/DashboardAccounts"
         for _ in range(60):

@@ -85,7 +85,7 @@ class InstancesCase(SynchronousTestCase):
 
 
 class WhoTests(InstancesCase):
-    @proves("Status reply: instances and each player's instance")
+    @proves("thing: Status reply: instances and each player's instance")
     def test_city_and_dojo_are_the_one_server_of_their_kind(self) -> None:
         placed = self.place(
             [record(7, "city"), record(6, "dojo")],
@@ -95,7 +95,7 @@ class WhoTests(InstancesCase):
         self.assertEqual(placed.of_player, {ANN: "id-7", BOB: "id-6"})
         self.assertEqual([one["players"] for one in placed.instances], [1, 1])
 
-    @proves("Status reply: instances and each player's instance")
+    @proves("thing: Status reply: instances and each player's instance")
     def test_a_hunt_is_the_one_that_expects_the_player(self) -> None:
         hunts = [record(1, "hunt"), record(2, "hunt", expectedPlayers=[ANN, BOB])]
         placed = self.place(
@@ -107,7 +107,7 @@ class WhoTests(InstancesCase):
         self.assertEqual(placed.of_player, {ANN: "id-2", BOB: "id-2"})
         self.assertEqual([one["players"] for one in placed.instances], [0, 2])
 
-    @proves("Status reply: instances and each player's instance")
+    @proves("thing: Status reply: instances and each player's instance")
     def test_else_the_one_they_were_last_sent_to_when_kind_and_map_match(self) -> None:
         self.sent_to(ANN, 8771)
         for player, wanted in (
@@ -119,7 +119,7 @@ class WhoTests(InstancesCase):
             placed = self.place([record(1, "tutorial"), record(2, "tutorial")], player)
             self.assertEqual(placed.of_player, wanted)
 
-    @proves("Status reply: instances and each player's instance")
+    @proves("thing: Status reply: instances and each player's instance")
     def test_nobody_in_the_menu_is_in_an_instance(self) -> None:
         records = [record(7, "city"), record(1, "hunt", expectedPlayers=[ANN])]
         for where in (Place.MENU, Place.UNKNOWN):
@@ -128,7 +128,7 @@ class WhoTests(InstancesCase):
 
 
 class ShownTests(InstancesCase):
-    @proves("Status reply: instances and each player's instance")
+    @proves("thing: Status reply: instances and each player's instance")
     def test_an_instance_has_its_eight_keys_in_order_and_no_account_id(self) -> None:
         [shown] = self.place([record(1, "hunt", expectedPlayers=[ANN], maxPlayers=4)]).instances
         self.assertEqual(
@@ -138,7 +138,7 @@ class ShownTests(InstancesCase):
         self.assertEqual((shown["map"], shown["maxPlayers"]), ("dia_moss_triforce_2", 4))
         self.assertNotIn(ANN, json.dumps(shown))
 
-    @proves("Status reply: instances and each player's instance")
+    @proves("thing: Status reply: instances and each player's instance")
     def test_titles_name_the_place_or_the_behemoth(self) -> None:
         quillshot = "/Game/Monsters/q/bullseye_beta_bp.bullseye_beta_bp_C"
         for one, title, behemoth in (
@@ -152,7 +152,7 @@ class ShownTests(InstancesCase):
             [shown] = self.place([one]).instances
             self.assertEqual((shown["title"], shown["behemoth"]), (title, behemoth))
 
-    @proves("Status reply: instances and each player's instance")
+    @proves("thing: Status reply: instances and each player's instance")
     def test_the_matchmakers_hunt_names_the_behemoth_first(self) -> None:
         beaver = "/Game/Monsters/m/mcbeaver_bp.mcbeaver_bp_C"
         hunt, name = "CR19_MatchmakerHunt_Beaver_Heroic", "Heroic Ragetail Gnasher"
@@ -164,21 +164,21 @@ class ShownTests(InstancesCase):
             [shown] = self.place([one]).instances
             self.assertEqual((shown["title"], shown["behemoth"]), (title, behemoth))
 
-    @proves("Status reply: instances and each player's instance")
+    @proves("thing: Status reply: instances and each player's instance")
     def test_a_hunt_without_a_behemoth_has_its_own_title(self) -> None:
         hunts = self.instances.titles.player_hunts
         hunt = next(iter(hunts))
         [shown] = self.place([record(1, "hunt", huntId=hunt)]).instances
         self.assertEqual((shown["kind"], shown["title"]), ("hunt", f"Hunt: {hunts[hunt]}"))
 
-    @proves("Status reply: instances and each player's instance")
+    @proves("thing: Status reply: instances and each player's instance")
     def test_a_city_without_a_limit_shows_32(self) -> None:
         [city, hunt] = self.place([record(7, "city"), record(1, "hunt")]).instances
         self.assertEqual((city["maxPlayers"], hunt["maxPlayers"]), (32, None))
 
 
 class SilenceTests(InstancesCase):
-    @proves("Game-server list timeout 2 s")
+    @proves("limit: Game-server list timeout 2 s")
     def test_no_usable_answer_is_an_empty_list(self) -> None:
         for answer in (
             ConnectionRefusedError(),
@@ -194,7 +194,7 @@ class SilenceTests(InstancesCase):
             )
             self.assertEqual((placed.instances, placed.of_player), ([], {}))
 
-    @proves("Game-server list timeout 2 s")
+    @proves("limit: Game-server list timeout 2 s")
     def test_a_silent_deploy_server_is_given_two_seconds(self) -> None:
         asked = self.instances.place([])
         self.clock.advance(1.9)

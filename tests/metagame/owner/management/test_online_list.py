@@ -37,11 +37,11 @@ class OnlineListTests(SynchronousTestCase):
         sent = {"map": map_path, "state": "island"}
         self.game.browse("POST", "/heartbeat", token=player.token, json=sent)
 
-    @proves("GET PrivateOnlineStats")
+    @proves("GET /svc/api/PrivateOnlineStats")
     def test_nobody_is_an_empty_list(self) -> None:
         self.assertEqual(self.ask(), [])
 
-    @proves("GET PrivateOnlineStats")
+    @proves("GET /svc/api/PrivateOnlineStats")
     def test_a_player_outside_a_hunt_has_a_map_and_two_nulls(self) -> None:
         self.beat(self.ann, "/Game/Maps/city_01_persistent")
         entry = {
@@ -54,7 +54,7 @@ class OnlineListTests(SynchronousTestCase):
         self.game.clock.advance(90)
         self.assertEqual(self.ask(), [])
 
-    @proves("GET PrivateOnlineStats")
+    @proves("GET /svc/api/PrivateOnlineStats")
     def test_who_may_ask(self) -> None:
         browse = self.game.browse
         self.assertEqual(browse("GET", PATH).status, 401)
@@ -85,23 +85,23 @@ class HuntTests(SynchronousTestCase):
         [entry] = self.browse("GET", PATH, key=self.admin.key).json
         return entry["HuntId"], entry["EnteredHuntAt"]
 
-    @proves("GET PrivateOnlineStats")
+    @proves("GET /svc/api/PrivateOnlineStats")
     def test_a_hunter_has_the_hunt_and_when_it_was_entered(self) -> None:
         self.sent_to("CR19_MatchmakerHunt_1")
         entered = iso(self.now())
         self.game.clock.advance(60)
         self.assertEqual(self.entry(ISLAND_MAP), ("CR19_MatchmakerHunt_1", entered))
 
-    @proves("GET PrivateOnlineStats")
+    @proves("GET /svc/api/PrivateOnlineStats")
     def test_back_in_the_city_the_hunt_is_over(self) -> None:
         self.sent_to("CR19_MatchmakerHunt_1")
         self.assertEqual(self.entry("/Game/Maps/city_01_persistent"), (None, None))
 
-    @proves("GET PrivateOnlineStats")
+    @proves("GET /svc/api/PrivateOnlineStats")
     def test_a_hunt_nobody_was_sent_to_is_unknown(self) -> None:
         self.assertEqual(self.entry(ISLAND_MAP), (None, None))
 
-    @proves("GET PrivateOnlineStats")
+    @proves("GET /svc/api/PrivateOnlineStats")
     def test_being_sent_home_is_no_hunt(self) -> None:
         self.sent_to("ShatteredIsles_ReturnToCity")
         self.assertEqual(self.entry(ISLAND_MAP), (None, None))

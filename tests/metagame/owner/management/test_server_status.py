@@ -47,9 +47,9 @@ class ServerStatusTests(SynchronousTestCase):
         self.ann, self.bob = self.game.player("ann_1"), self.game.player("Bob_1")
 
     @proves(
-        "registered",
+        "label: registered",
         "the reply and its headers",
-        "2 status carries version, commit and a source link",
+        "status carries version, commit and a source link",
     )
     def test_strangers_get_the_shape_with_nothing_in_it(self) -> None:
         self.game.browse("POST", "/heartbeat", token=self.ann.token, json={"map": "Map_LoginMenu"})
@@ -69,7 +69,7 @@ class ServerStatusTests(SynchronousTestCase):
                 (True, 0, [], [], True),
             )
 
-    @proves("the reply and its headers", "GET ServerStatus")
+    @proves("the reply and its headers", "GET /svc/api/ServerStatus")
     def test_the_registered_see_who_is_where_by_name(self) -> None:
         self.game.browse("POST", "/heartbeat", token=self.bob.token, json={"map": "Map_LoginMenu"})
         self.game.browse("POST", "/heartbeat", token=self.ann.token, json={"state": "island"})
@@ -93,12 +93,13 @@ class ServerStatusTests(SynchronousTestCase):
         self.assertEqual(page.headers["vary"], "x-svc-user-api-key, Authorization")
         self.assertEqual((page.json["name"], page.json["contentPort"]), ("My Host", 61002))
 
+    @proves("thing: Registration mode")
     def test_an_invalid_mode_reads_as_none(self) -> None:
         for mode, shown in (("", "NONE"), ("odd", "NONE"), ("INVITECODE", "INVITECODE")):
             page = Game(self, REGISTRATION_MODE=mode).browse("GET", PATH)
             self.assertEqual(page.json["registration"], shown)
 
-    @proves("GET ServerStatus", "Server status cache; game-server list timeout")
+    @proves("GET /svc/api/ServerStatus", "limit: Server status cache; game-server list timeout")
     def test_each_variant_is_cached_for_five_seconds(self) -> None:
         first = self.game.browse("GET", PATH, key=self.ann.key).json
         self.game.browse("POST", "/heartbeat", token=self.bob.token, json={})
@@ -108,7 +109,7 @@ class ServerStatusTests(SynchronousTestCase):
         second = self.game.browse("GET", PATH, key=self.ann.key).json
         self.assertEqual((second["playersOnline"], second["uptimeSeconds"]), (1, 5))
 
-    @proves("GET ServerStatus")
+    @proves("GET /svc/api/ServerStatus")
     def test_concurrent_requests_share_one_build_and_strangers_ask_nobody(self) -> None:
         [feature] = [row.handler for row in self.game.door.rows if row.name == f"GET {PATH}"]
         self.assertIs(feature, ServerStatus.status)

@@ -13,7 +13,12 @@ from tests.support.proves import proves
 
 
 class WorldTests(MatchmakingCase):
-    @proves("none -> MATCHING: join", "GET /candidate/status", "POST /candidate/join")
+    @proves(
+        "candidate none -> MATCHING: join",
+        "GET /candidate/status",
+        "POST /candidate/join",
+        "candidate MATCHING -> IN_PROGRESS: host and port",
+    )
     def test_the_city_is_asked_for_at_once_and_learned_from_the_poll(self) -> None:
         page = self.join(self.ann, **CITY)
         self.assertEqual(
@@ -42,7 +47,7 @@ class WorldTests(MatchmakingCase):
             (10000, 0.0, None),
         )
 
-    @proves("none -> MATCHING: join")
+    @proves("candidate none -> MATCHING: join")
     def test_dojo_blank_hunts_and_the_tutorial_go_at_once_too(self) -> None:
         tutorial = "/Game/Maps/islands/1705/dia_moss_triforce?MaxPlayers=1?MonsterClass=?x"
         for body in (
@@ -55,7 +60,7 @@ class WorldTests(MatchmakingCase):
             self.assertEqual(self.status(self.ann).json["status"], "IN_PROGRESS")
             self.assertNotIn("ExpectedPlayers", self.deploy.asked[-1])
 
-    @proves("none -> MATCHING: join", "POST /candidate/join")
+    @proves("candidate none -> MATCHING: join", "POST /candidate/join")
     def test_off_or_bad_input_is_an_empty_400_and_keeps_the_older_join(self) -> None:
         self.join(self.ann, **CITY)
         for body in (
@@ -78,7 +83,7 @@ class WorldTests(MatchmakingCase):
         self.assertEqual((page.status, page.body), (404, b""))
         self.assertEqual(self.game.browse("GET", "/candidate/status").status, 401)
 
-    @proves("MATCHING -> FAILED: the deploy call fails", "GET /candidate/status")
+    @proves("candidate MATCHING -> FAILED: the deploy call fails", "GET /candidate/status")
     def test_every_unusable_answer_is_failed_and_asked_once(self) -> None:
         for answer in (
             Reply(500, {"error": "no_game_server"}),
@@ -115,7 +120,7 @@ class WorldTests(MatchmakingCase):
         [said] = [one for one in events if one["log_level"] is LogLevel.warn]
         self.assertEqual((said["hunt"], said["why"]), (CITY["playerHuntId"], "status 500"))
 
-    @proves("MATCHING stays: 503 capacity_unavailable, five minutes")
+    @proves("candidate MATCHING stays: 503 capacity_unavailable, five minutes")
     def test_capacity_is_retried_on_active_polls_for_five_minutes(self) -> None:
         for reason in ("memory", "ports"):
             self.start()
@@ -130,7 +135,7 @@ class WorldTests(MatchmakingCase):
             self.game.clock.advance(10)
             self.assertEqual(self.status(self.ann).json["status"], "FAILED")
 
-    @proves("MATCHING stays: 503 capacity_unavailable, five minutes")
+    @proves("candidate MATCHING stays: 503 capacity_unavailable, five minutes")
     def test_room_that_comes_free_ends_the_wait(self) -> None:
         self.deploy.answer = Reply(503, {"error": "capacity_unavailable", "reason": "ports"})
         self.join(self.ann, **CITY)
@@ -138,6 +143,7 @@ class WorldTests(MatchmakingCase):
         self.game.clock.advance(10)
         self.assertEqual(self.status(self.ann).json["status"], "IN_PROGRESS")
 
+    @proves("candidate MATCHING -> IN_PROGRESS: host and port")
     def test_a_slow_launch_outlives_the_players_request(self) -> None:
         self.deploy.hold = True
         asked = self.game.browse.ask("POST", "/candidate/join", json=CITY, token=self.ann.token)
@@ -154,7 +160,7 @@ class WorldTests(MatchmakingCase):
         self.game.browse.flush()
         self.assertEqual(self.successResultOf(polled).json["status"], "IN_PROGRESS")
 
-    @proves("MATCHING -> FAILED: the deploy call fails")
+    @proves("candidate MATCHING -> FAILED: the deploy call fails")
     def test_a_silent_deploy_server_is_a_failure(self) -> None:
         self.deploy.hold = True
         self.game.browse.ask("POST", "/candidate/join", json=CITY, token=self.ann.token)
@@ -163,7 +169,7 @@ class WorldTests(MatchmakingCase):
 
 
 class QueueTests(MatchmakingCase):
-    @proves("none -> MATCHING: join", "POST /candidate/join", "hunt group")
+    @proves("candidate none -> MATCHING: join", "POST /candidate/join", "limit: hunt group")
     def test_four_players_close_a_hunt_at_once_each_expected_once(self) -> None:
         for player in self.players[:3]:
             self.join(player, **HUNT)
@@ -178,7 +184,7 @@ class QueueTests(MatchmakingCase):
         for player in self.players[:4]:
             self.assertEqual(self.status(player).json["status"], "IN_PROGRESS")
 
-    @proves("none -> MATCHING: join", "hunt group")
+    @proves("candidate none -> MATCHING: join", "limit: hunt group")
     def test_twenty_seconds_without_a_joiner_close_it_on_a_poll(self) -> None:
         self.join(self.ann, **HUNT)
         self.game.clock.advance(15)
@@ -189,7 +195,7 @@ class QueueTests(MatchmakingCase):
         self.assertEqual(self.status(self.ann).json["status"], "IN_PROGRESS")
         self.assertEqual(self.deploy.asked[0]["ExpectedPlayers"], [self.ann.id, self.bob.id])
 
-    @proves("none -> MATCHING: join")
+    @proves("candidate none -> MATCHING: join")
     def test_a_new_join_replaces_the_older_waiting_one(self) -> None:
         first = self.join(self.ann, **HUNT).json["candidateId"]
         self.game.clock.advance(15)
@@ -239,14 +245,14 @@ class QueueTests(MatchmakingCase):
 
 
 class CancelTests(MatchmakingCase):
-    @proves("DELETE /candidate", "DELETE /candidate/leave")
+    @proves("DELETE /candidate", "DELETE /candidate/leave", "MATCHMAKING_CANCEL")
     def test_without_the_switch_both_are_404_before_any_credential(self) -> None:
         for path in ("/candidate", "/candidate/leave"):
             for token in (None, self.ann.token):
                 page = self.game.browse("DELETE", path, token=token)
                 self.assertEqual((page.status, page.body), (404, b""))
 
-    @proves("MATCHING -> none: cancel", "DELETE /candidate/leave")
+    @proves("candidate MATCHING -> none: cancel", "DELETE /candidate/leave")
     def test_a_waiting_player_leaves(self) -> None:
         self.start(MATCHMAKING_CANCEL="1")
         for path in ("/candidate", "/candidate/leave"):
@@ -258,7 +264,7 @@ class CancelTests(MatchmakingCase):
         self.game.clock.advance(30)
         self.assertEqual(self.deploy.asked, [])
 
-    @proves("MATCHING -> none: cancel", "DELETE /candidate", "DELETE /candidate/leave")
+    @proves("candidate MATCHING -> none: cancel", "DELETE /candidate", "DELETE /candidate/leave")
     def test_a_leaders_cancel_is_the_partys_and_a_members_only_their_own(self) -> None:
         self.start(MATCHMAKING_CANCEL="1")
         self.party(self.ann, self.bob)

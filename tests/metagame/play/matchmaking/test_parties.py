@@ -38,7 +38,10 @@ class PartyTests(MatchmakingCase):
         shown = json.dumps(self.game.browse("POST", "/party", json={}, token=self.bob.token).json)
         self.assertNotIn(joined["candidateId"], shown)
 
-    @proves("none: join by candidate id follows the leader", "POST /candidate/join/:candidateId")
+    @proves(
+        "candidate none: join by candidate id follows the leader",
+        "POST /candidate/join/:candidateId",
+    )
     def test_a_member_follows_the_leaders_candidate_and_no_other(self) -> None:
         candidate = self.join(self.ann, **HUNT).json["candidateId"]
         page = self.game.browse(

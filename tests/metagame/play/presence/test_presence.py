@@ -24,7 +24,11 @@ class HeartbeatTests(SynchronousTestCase):
         page = self.game.browse("GET", "/svc/api/PublicOnlineStats", key=self.ann.key)
         return int(page.json["NumActivePlayers"])
 
-    @proves("POST /heartbeat", "heartbeat period; online window", "GET PublicOnlineStats")
+    @proves(
+        "POST /heartbeat",
+        "limit: heartbeat period; online window",
+        "GET /svc/api/PublicOnlineStats",
+    )
     def test_a_beat_keeps_the_player_online_for_ninety_seconds(self) -> None:
         page = self.game.browse(
             "POST", "/heartbeat", token=self.ann.token, json={"map": "M", "state": "city"}
@@ -62,7 +66,7 @@ class HeartbeatTests(SynchronousTestCase):
         self.assertEqual(page.status, 400)
         self.assertEqual(self.online(), 0)
 
-    @proves("POST /heartbeat")
+    @proves("POST /heartbeat", "missing or invalid player credential: 401")
     def test_no_or_a_bogus_token_is_401(self) -> None:
         for token in (None, "x.y.z"):
             self.assertEqual(
@@ -77,7 +81,7 @@ class HeartbeatTests(SynchronousTestCase):
         self.assertEqual((page.status, page.body), (200, b"20000"))
         self.assertEqual(self.online(), 0)
 
-    @proves("account key")
+    @proves("label: account key")
     def test_the_count_needs_an_account_key(self) -> None:
         self.assertEqual(self.game.browse("GET", "/svc/api/PublicOnlineStats").status, 401)
 
@@ -90,7 +94,7 @@ class OnlineTests(SynchronousTestCase):
         self.assertEqual(online.count(0.0), MAX_PLAYERS)
         self.assertIsNone(online.last("0", 0.0))
 
-    @proves("heartbeat period; online window")
+    @proves("limit: heartbeat period; online window")
     @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 50))))
     def test_exactly_those_heard_within_ninety_seconds_are_online(
         self, beats: list[tuple[str, float]]

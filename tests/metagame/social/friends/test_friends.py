@@ -13,6 +13,7 @@ from svcserver.metagame.social.friends.acts import FriendActs
 from svcserver.metagame.social.friends.rules import ACCEPTED, PENDING, Friendship
 from svcserver.metagame.social.friends.store import SqlFriends
 from tests.support.game import GAME_SERVER_KEY, START, Game, Player
+from tests.support.proves import proves
 
 FRIENDS = "/friends/api/public/friends/"
 BLOCKS = "/friends/api/public/blocklist/"
@@ -56,6 +57,12 @@ class Base(SynchronousTestCase):
 
 
 class RequestTests(Base):
+    @proves(
+        "state: Friend request",
+        "GET /friends/api/public/friends/:userId",
+        "POST /friends/api/public/friends/:userId/:friendId",
+        "event 4: acceptance, unfriending and blocks are announced",
+    )
     def test_a_request_is_pending_until_the_other_posts_back(self) -> None:
         page = self.game.browse(
             "POST", f"{FRIENDS}{self.ann.id}/{self.bob.id}", token=self.ann.token
@@ -77,6 +84,7 @@ class RequestTests(Base):
         self.assertEqual(self.list_of(self.bob, pending=False), [accepted])
         self.assertEqual(self.news, [FriendAccepted(self.ann.id, self.bob.id, iso(START))])
 
+    @proves("POST /friends/api/public/friends/:userId/:friendId")
     def test_asking_again_changes_nothing(self) -> None:
         self.befriend(self.ann, self.bob)
         for one, other in ((self.ann, self.bob), (self.bob, self.ann)):
@@ -86,6 +94,11 @@ class RequestTests(Base):
         self.assertEqual(self.friend("POST", self.ann, self.cat.id), 204)
         self.assertEqual([one["status"] for one in self.list_of(self.ann)], [ACCEPTED, PENDING])
 
+    @proves(
+        "state: Friend request",
+        "DELETE /friends/api/public/friends/:userId/:friendId",
+        "event 4: acceptance, unfriending and blocks are announced",
+    )
     def test_either_side_ends_it_in_any_state(self) -> None:
         for one, other in ((self.ann, self.bob), (self.bob, self.ann)):
             self.friend("POST", self.ann, self.bob.id)
@@ -99,11 +112,13 @@ class RequestTests(Base):
             self.assertEqual(self.news, [Unfriended(one.id, other.id)])
             self.news.clear()
 
+    @proves("DELETE /friends/api/public/friends/:userId/:friendId")
     def test_ending_what_was_not_there_is_204(self) -> None:
         for whom in (self.bob.id, "UID-nobody", self.ann.id):
             self.assertEqual(self.friend("DELETE", self.ann, whom), 204)
         self.assertEqual(self.news, [])
 
+    @proves("POST /friends/api/public/friends/:userId/:friendId", "friend refusals")
     def test_refusals_of_a_request(self) -> None:
         for whom, status in (
             ("not.an.id", 404),
@@ -116,6 +131,7 @@ class RequestTests(Base):
             self.assertEqual((page.status, page.body), (status, b""), whom)
         self.assertEqual(self.friend("DELETE", self.ann, "not.an.id"), 404)
 
+    @proves("POST /friends/api/public/friends/:userId/:friendId")
     def test_only_the_own_list_may_be_changed(self) -> None:
         for prefix, methods in ((FRIENDS, ("POST", "DELETE")), (BLOCKS, ("POST", "PUT", "DELETE"))):
             for method in methods:
@@ -128,11 +144,13 @@ class RequestTests(Base):
                     self.assertEqual(self.game.browse(method, path, **sent).status, status)
         self.assertEqual(self.list_of(self.bob), [])
 
+    @proves("POST /friends/api/public/friends/:userId/:friendId")
     def test_a_block_either_way_refuses_a_request(self) -> None:
         self.block("POST", self.ann, self.bob.id)
         self.assertEqual(self.friend("POST", self.ann, self.bob.id), 403)
         self.assertEqual(self.friend("POST", self.bob, self.ann.id), 403)
 
+    @proves("limit: Friends and blocks per account")
     def test_the_list_holds_200_on_either_side(self) -> None:
         self.fill(self.ann, 199, status=ACCEPTED, sent=False)
         self.assertEqual(self.friend("POST", self.bob, self.ann.id), 204)
@@ -140,12 +158,14 @@ class RequestTests(Base):
         self.assertEqual(self.friend("POST", self.ann, self.cat.id), 409)
         self.assertEqual(self.friend("POST", self.ann, self.bob.id), 204, "the 200th")
 
+    @proves("limit: Friends and blocks per account")
     def test_accepting_beyond_200_friends_is_refused(self) -> None:
         self.fill(self.ann, 200, status=ACCEPTED, sent=False)
         asked = Friendship(self.bob.id, self.ann.id, PENDING, 1)
         self.game.ledger.now(lambda tx: SqlFriends(tx).add(asked))
         self.assertEqual(self.friend("POST", self.ann, self.bob.id), 409)
 
+    @proves("limit: Unanswered friend requests out; new requests")
     def test_fifty_unanswered_requests_are_the_most(self) -> None:
         self.fill(self.ann, 49, status=PENDING, sent=True)
         self.assertEqual(self.friend("POST", self.ann, self.bob.id), 204)
@@ -153,10 +173,12 @@ class RequestTests(Base):
         self.friend("DELETE", self.ann, self.bob.id)
         self.assertEqual(self.friend("POST", self.ann, self.cat.id), 204)
 
+    @proves("limit: Unanswered friend requests out; new requests")
     def test_received_requests_do_not_count_as_unanswered(self) -> None:
         self.fill(self.ann, 60, status=PENDING, sent=False)
         self.assertEqual(self.friend("POST", self.ann, self.bob.id), 204)
 
+    @proves("limit: Unanswered friend requests out; new requests")
     def test_twenty_new_requests_in_ten_minutes(self) -> None:
         others = [self.game.player(f"Other_{number}") for number in range(21)]
         for other in others[:20]:
@@ -169,6 +191,7 @@ class RequestTests(Base):
         self.game.clock.advance(600)
         self.assertEqual(self.friend("POST", self.ann, others[20].id), 204)
 
+    @proves("limit: Unanswered friend requests out; new requests")
     def test_refused_requests_cost_no_place(self) -> None:
         for _ in range(25):
             self.assertEqual(self.friend("POST", self.ann, "UID-nobody"), 404)
@@ -176,6 +199,7 @@ class RequestTests(Base):
 
 
 class ListTests(Base):
+    @proves("GET /friends/api/public/blocklist/:userId", "GET /friends/api/public/friends/:userId")
     def test_another_or_no_or_a_bad_token_sees_nothing(self) -> None:
         self.befriend(self.ann, self.bob)
         self.block("PUT", self.ann, self.cat.id)
@@ -185,6 +209,7 @@ class ListTests(Base):
             page = self.game.browse("GET", BLOCKS + self.ann.id, token=token)
             self.assertEqual((page.status, page.json), (200, {"blockedUsers": []}))
 
+    @proves("GET /friends/api/public/friends/:userId")
     def test_the_oldest_stands_first(self) -> None:
         for other in (self.cat, self.bob):
             self.friend("POST", self.ann, other.id)
@@ -192,17 +217,23 @@ class ListTests(Base):
         listed = [one["accountId"] for one in self.list_of(self.ann)]
         self.assertEqual(listed, [self.cat.id, self.bob.id])
 
+    @proves("GET /friends/api/public/friends/:userId")
     def test_only_the_word_true_adds_pending_ones(self) -> None:
         self.friend("POST", self.ann, self.bob.id)
         path = f"{FRIENDS}{self.ann.id}?includePending=1"
         self.assertEqual(self.game.browse("GET", path, token=self.ann.token).json, [])
 
+    @proves(
+        "GET /friends/api/public/list/:namespace/:userId/recentPlayers",
+        "GET /friends/api/v1/:userId/settings",
+    )
     def test_fixed_reads(self) -> None:
         path = "/friends/api/public/list/any/UID-x/recentPlayers"
         self.assertEqual(self.game.browse("GET", path).json, [])
         page = self.game.browse("GET", "/friends/api/v1/UID-x/settings")
         self.assertEqual(page.json, {"acceptInvites": "public"})
 
+    @proves("MISC_ROUTES (the four friends reads)")
     def test_misc_routes_0_hides_the_four_reads_and_nothing_else(self) -> None:
         game = Game(self, MISC_ROUTES="0")
         ann, bob = game.player("Ann"), game.player("Bob")
@@ -223,6 +254,13 @@ class BlockTests(Base):
         found = self.game.browse("GET", BLOCKS + who.id, token=who.token).json
         return list(found["blockedUsers"])
 
+    @proves(
+        "DELETE /friends/api/public/blocklist/:userId/:friendId",
+        "GET /friends/api/public/blocklist/:userId",
+        "POST /friends/api/public/blocklist/:userId/:friendId",
+        "PUT /friends/api/public/blocklist/:userId/:friendId",
+        "event 4: acceptance, unfriending and blocks are announced",
+    )
     def test_a_block_is_kept_and_ends_the_friendship(self) -> None:
         for method in ("POST", "PUT"):
             self.befriend(self.ann, self.bob)
@@ -237,6 +275,11 @@ class BlockTests(Base):
             self.assertEqual(self.block("DELETE", self.ann, self.bob.id), 204)
             self.assertEqual(self.blocked(self.ann), [])
 
+    @proves(
+        "POST /friends/api/public/blocklist/:userId/:friendId",
+        "PUT /friends/api/public/blocklist/:userId/:friendId",
+        "friend refusals",
+    )
     def test_refusals_of_a_block(self) -> None:
         for whom, status in (("not.an.id", 404), (self.ann.id, 400), ("UID-nobody", 404)):
             self.assertEqual(self.block("POST", self.ann, whom), status)
@@ -244,6 +287,7 @@ class BlockTests(Base):
         self.assertEqual(self.block("DELETE", self.ann, "not.an.id"), 404)
         self.assertEqual(self.block("DELETE", self.ann, "UID-nobody"), 204)
 
+    @proves("limit: Friends and blocks per account")
     def test_200_blocks_are_the_most(self) -> None:
         def work(tx: Any) -> None:
             for number in range(199):
@@ -255,6 +299,7 @@ class BlockTests(Base):
         self.assertEqual(self.block("POST", self.ann, self.bob.id), 204, "blocked already")
         self.assertEqual(len(self.blocked(self.ann)), 200)
 
+    @proves("DELETE /friends/api/public/blocklist/:userId/:friendId")
     def test_unblocking_brings_nothing_back(self) -> None:
         self.befriend(self.ann, self.bob)
         self.block("POST", self.ann, self.bob.id)
@@ -288,6 +333,7 @@ class ManagementTests(Base):
         key = by.key if by is not None else None
         return self.game.browse("POST", self.PATH, key=key, json=body, **more)
 
+    @proves("POST /svc/api/Friends")
     def test_the_four_results(self) -> None:
         for by, to, result in (
             (self.ann, "bOB", "requested"),
@@ -301,6 +347,11 @@ class ManagementTests(Base):
             self.assertEqual(page.json, {"From": by.name, "To": spelled, "Result": result})
         self.assertEqual(len(self.news), 1)
 
+    @proves(
+        "forbidden",
+        "not_found (PartyInvite, Friends, GuildInvite, DisbandGuild)",
+        "self, blocked, limit",
+    )
     def test_refusals(self) -> None:
         self.block("POST", self.cat, self.ann.id)
         for body, status, word in (
@@ -316,6 +367,7 @@ class ManagementTests(Base):
             self.assertEqual((page.status, page.json["error"]), (status, word), body)
             self.assertEqual(list(page.json), ["error", "message"])
 
+    @proves("pending_limit, rate")
     def test_limits_have_their_words(self) -> None:
         self.fill(self.ann, 50, status=PENDING, sent=True)
         self.assertEqual(self.ask(self.ann, {"Username": "Bob"}).json["error"], "pending_limit")
@@ -325,11 +377,13 @@ class ManagementTests(Base):
         page = self.ask(self.cat, {"Username": others[20].name})
         self.assertEqual((page.status, page.json["error"]), (409, "rate"))
 
+    @proves("self, blocked, limit")
     def test_a_full_list_is_the_limit(self) -> None:
         self.fill(self.ann, 200, status=ACCEPTED, sent=False)
         page = self.ask(self.ann, {"Username": "Bob"})
         self.assertEqual((page.status, page.json["error"]), (409, "limit"))
 
+    @proves("bad_request (PartyInvite, Friends, GuildInvite, DisbandGuild)")
     def test_no_json_is_bad_request_and_no_key_is_a_bare_401(self) -> None:
         page = self.game.browse("POST", self.PATH, key=self.ann.key, data=b"{")
         self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
@@ -337,6 +391,7 @@ class ManagementTests(Base):
             page = self.game.browse("POST", self.PATH, key=key, json={"Username": "Bob"})
             self.assertEqual((page.status, page.body), (401, b""))
 
+    @proves("POST /svc/api/Friends")
     def test_an_admin_acts_for_another_by_name_or_id_but_never_through_a_proxy(self) -> None:
         root = self.game.player("Root", admin=True)
         page = self.ask(root, {"Username": "Bob", "From": "aNN"})

@@ -14,11 +14,13 @@ from svcserver.metagame.social.friends.rules import ACCEPTED, PENDING, Result
 from svcserver.metagame.social.friends.store import SqlFriends
 from tests.support.ledger import InstantLedger
 from tests.support.people import add_accounts
+from tests.support.proves import proves
 
 PLAYERS = [f"p{number}" for number in range(5)]
 who = st.sampled_from(PLAYERS)
 
 
+@proves("state: Friend request")
 class FriendMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()

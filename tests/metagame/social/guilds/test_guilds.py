@@ -8,9 +8,11 @@ from svcserver.kernel.signals import GuildChanged
 from svcserver.metagame.social.guilds.founding import Activity, Validated
 from tests.metagame.social.guilds.base import Base
 from tests.support.game import GAME_SERVER_KEY, Game
+from tests.support.proves import proves
 
 
 class ReadTests(Base):
+    @proves("GET /guild")
     def test_a_guild_is_wrapped_and_flat(self) -> None:
         guild_id = self.found(self.ann, "Slayers", "SLY")
         self.join(self.ann, self.bob, self.cat)
@@ -31,6 +33,7 @@ class ReadTests(Base):
         self.assertEqual(page.json, {"code": "OK", "message": "", "payload": guild} | guild)
         self.assertEqual(list(page.json), ["code", "message", "payload", *guild])
 
+    @proves("GET /guild", "GET /guild/invite/player")
     def test_no_guild_is_204_without_a_body(self) -> None:
         for sent in ({"token": self.ann.token}, {"game_server": GAME_SERVER_KEY}):
             page = self.game.browse("GET", "/guild", **sent)
@@ -71,6 +74,7 @@ class ReadTests(Base):
 class OffTests(Base):
     environ = {"GUILDS": "0"}  # noqa: RUF012
 
+    @proves("GUILDS=0", "GUILDS")
     def test_the_two_reads_are_stubs_and_the_rest_is_the_empty_404(self) -> None:
         self.assertEqual(self.do("GET", "", self.ann).status, 204)
         page = self.do("GET", "/invite/player", self.ann)
@@ -90,6 +94,7 @@ class OffTests(Base):
             page = self.game.browse(method, "/guild" + path)
             self.assertEqual((page.status, page.body), (404, b""), path)
 
+    @proves("GUILDS=0", "guilds_off")
     def test_the_management_routes_say_so(self) -> None:
         root = self.game.player("Root", admin=True)
         for method, path in (("POST", "GuildInvite"), ("GET", "Guilds"), ("POST", "DisbandGuild")):
@@ -98,6 +103,7 @@ class OffTests(Base):
 
 
 class CreateTests(Base):
+    @proves("POST /guild")
     def test_the_new_guild_is_wrapped_and_flat(self) -> None:
         self.ack(self.validate(self.ann, "slayers", "sly"))
         page = self.create(self.ann, "SLAYERS", "SLY")
@@ -108,6 +114,7 @@ class CreateTests(Base):
         self.assertEqual(page.json, {"code": "OK", "message": "", "payload": guild} | guild)
         self.assertEqual(self.mine(self.ann), guild)
 
+    @proves("POST /guild")
     def test_only_the_key_from_this_machine_creates(self) -> None:
         self.ack(self.validate(self.ann, "Slayers"))
         for sent, status in (
@@ -121,6 +128,7 @@ class CreateTests(Base):
             self.assertEqual((page.status, page.json["code"]), (status, ""), sent)
         self.assertIsNone(self.mine(self.ann))
 
+    @proves("POST /guild")
     def test_a_bearer_that_comes_along_changes_nothing(self) -> None:
         for number, token in enumerate(("rubbish", self.bob.token, "")):
             leader = (self.ann, self.cat, self.dan)[number]
@@ -129,12 +137,14 @@ class CreateTests(Base):
             self.assertEqual(page.status, 200, page.body)
             self.assertIsNotNone(self.mine(leader))
 
+    @proves("create 1: the leader is an account")
     def test_the_leader_must_be_an_account(self) -> None:
         for leader in (None, 7, "", "a b", "UID-nobody", ["x"]):
             self.refused(self.create(leader, "no"), 400, "")
         page = self.game.browse("POST", "/guild", json=[], game_server=GAME_SERVER_KEY)
         self.refused(page, 400, "")
 
+    @proves("create 2: the leader validated this pair")
     def test_the_leader_must_have_checked_this_very_pair(self) -> None:
         self.refused(self.create(self.ann, "Slayers"), 403, "")
         self.ack(self.validate(self.ann, "Slayers", "SLY"))
@@ -151,6 +161,7 @@ class CreateTests(Base):
         ):
             self.refused(self.create(self.ann, name, nameplate), status, word)
 
+    @proves("create 2: the leader validated this pair", "limit: Guild create")
     def test_a_check_counts_for_15_minutes(self) -> None:
         self.ack(self.validate(self.ann, "Slayers"))
         self.game.clock.advance(900)
@@ -159,18 +170,21 @@ class CreateTests(Base):
         self.game.clock.advance(899)
         self.assertEqual(self.create(self.ann, "Slayers").status, 200)
 
+    @proves("create 2: the leader validated this pair", "limit: Guild create")
     def test_the_last_five_pairs_count(self) -> None:
         for number in range(6):
             self.ack(self.validate(self.ann, f"Guild{number}"))
         self.refused(self.create(self.ann, "Guild0"), 403, "")
         self.assertEqual(self.create(self.ann, "Guild1").status, 200)
 
+    @proves("create 2: the leader validated this pair")
     def test_a_refused_check_is_not_remembered(self) -> None:
         self.found(self.bob, "Slayers")
         self.refused(self.validate(self.ann, "Slayers"), 409, "Seized")
         self.ack(self.do("DELETE", f"/{self.mine(self.bob)['id']}", self.bob))
         self.refused(self.create(self.ann, "Slayers"), 403, "")
 
+    @proves("create 3 and 4: not in a guild, name rules, one in ten minutes", "limit: Guild create")
     def test_in_a_guild_already_then_the_rules_then_the_rate(self) -> None:
         for name in ("Slayers", "Hunters"):
             self.ack(self.validate(self.ann, name))
@@ -186,10 +200,12 @@ class CreateTests(Base):
         self.game.clock.advance(600)
         self.assertEqual(self.create(self.cat, "Hunters").status, 200)
 
+    @proves("create 3 and 4: not in a guild, name rules, one in ten minutes")
     def test_a_refused_create_costs_no_time_and_no_check(self) -> None:
         self.refused(self.create(self.ann, "Slayers"), 403, "")
         self.found(self.ann, "Slayers")
 
+    @proves("success consumes the validated names")
     def test_success_consumes_the_checks(self) -> None:
         self.ack(self.validate(self.ann, "Second"))
         guild_id = self.found(self.ann, "First")
@@ -201,11 +217,13 @@ class CreateTests(Base):
 class FallbackTests(Base):
     environ = {"GUILD_CREATE_ACTIVITY_FALLBACK": "1"}  # noqa: RUF012
 
+    @proves("create 2: GUILD_CREATE_ACTIVITY_FALLBACK")
     def test_a_leader_who_checked_another_name_passes(self) -> None:
         self.refused(self.create(self.ann, "Slayers"), 403, "")
         self.ack(self.validate(self.ann, "Others"))
         self.assertEqual(self.create(self.ann, "Slayers").status, 200)
 
+    @proves("create 2: GUILD_CREATE_ACTIVITY_FALLBACK", "GUILD_CREATE_ACTIVITY_FALLBACK")
     def test_a_leader_heard_from_within_a_minute_passes(self) -> None:
         for who, path in ((self.ann, "/heartbeat"), (self.bob, "/party")):
             self.game.browse("POST", path, token=who.token, json={})
@@ -215,6 +233,7 @@ class FallbackTests(Base):
             self.game.clock.advance(59)
             self.assertEqual(self.create(who, f"Guild{who.name}").status, 200)
 
+    @proves("create 2: GUILD_CREATE_ACTIVITY_FALLBACK")
     def test_the_rules_still_hold(self) -> None:
         self.game.browse("POST", "/heartbeat", token=self.ann.token, json={})
         self.refused(self.create(self.ann, "no"), 400, "Obedient")
@@ -226,6 +245,7 @@ class MembershipTests(Base):
         self.guild_id = self.found(self.ann)
         self.join(self.ann, self.bob, self.cat)
 
+    @proves("DELETE /guild/player", "DELETE /guild/player/:accountId")
     def test_leaving(self) -> None:
         self.ack(self.do("DELETE", "/player", self.bob))
         self.assertIsNone(self.mine(self.bob))
@@ -236,6 +256,7 @@ class MembershipTests(Base):
         self.refused(self.do("DELETE", f"/player/{self.ann.id}", self.ann), 409, "Chief")
         self.assertEqual(self.ranks(self.ann), {self.ann.id: "Leader"})
 
+    @proves("DELETE /guild/player/:accountId")
     def test_kicking(self) -> None:
         self.ack(self.rank(self.ann, self.cat, "officer"))
         for by, target, status, word in (
@@ -251,11 +272,13 @@ class MembershipTests(Base):
         self.assertEqual(self.left, [GuildChanged(self.guild_id, (self.bob.id,))])
         self.assertNotIn(self.bob.id, self.ranks(self.ann))
 
+    @proves("PUT /guild/rank/:accountId/:rank")
     def test_ranks_in_any_case(self) -> None:
         for word, rank in (("OFFICER", "Officer"), ("officer", "Officer"), ("Member", "Member")):
             self.ack(self.rank(self.ann, self.bob, word))
             self.assertEqual(self.ranks(self.ann)[self.bob.id], rank)
 
+    @proves("PUT /guild/rank/:accountId/:rank", "other refusals")
     def test_refusals_of_a_rank_in_their_order(self) -> None:
         self.found(self.dan, "Hunters")
         outsider = self.game.player("Eve")
@@ -272,6 +295,7 @@ class MembershipTests(Base):
         ):
             self.refused(self.rank(by, target, word), status, said)
 
+    @proves("PUT /guild/rank/:accountId/:rank")
     def test_handing_over(self) -> None:
         self.ack(self.rank(self.ann, self.bob, "Leader"))
         guild = self.mine(self.cat)
@@ -281,6 +305,7 @@ class MembershipTests(Base):
         self.assertEqual(ranks, expected)
         self.ack(self.do("DELETE", "/player", self.ann))
 
+    @proves("DELETE /guild/:guildId")
     def test_disbanding(self) -> None:
         self.ack(self.invite(self.ann, self.dan))
         other = self.game.player("Eve")

@@ -6,6 +6,7 @@ from sqlalchemy import func, select
 
 from svcserver.metagame.social.guilds.store import GUILD_INVITES, SqlGuilds
 from tests.metagame.social.guilds.base import DAY, Base
+from tests.support.proves import proves
 
 
 class InviteTests(Base):
@@ -13,6 +14,7 @@ class InviteTests(Base):
         super().setUp()
         self.guild_id = self.found(self.ann)
 
+    @proves("GET /guild/invite/player")
     def test_an_invite_has_four_keys_newest_first(self) -> None:
         self.found(self.bob, "Hunters")
         self.ack(self.invite(self.ann, self.cat))
@@ -30,6 +32,7 @@ class InviteTests(Base):
         self.assertEqual(page.json["payload"], {"invites": invites})
         self.assertEqual(list(page.json), ["code", "message", "payload", "invites"])
 
+    @proves("PUT /guild/invite/:accountId", "other refusals", "Guild refusals")
     def test_refusals_in_their_order(self) -> None:
         self.join(self.ann, self.bob)
         self.block(self.dan, self.ann)
@@ -48,12 +51,14 @@ class InviteTests(Base):
         self.block(self.ann, self.cat)
         self.refused(self.invite(self.ann, self.cat), 403, "")
 
+    @proves("PUT /guild/invite/:accountId")
     def test_officers_invite(self) -> None:
         self.join(self.ann, self.bob)
         self.ack(self.rank(self.ann, self.bob, "officer"))
         self.ack(self.invite(self.bob, self.cat))
         self.assertEqual(self.invites(self.cat)[0]["inviter_account_id"], self.bob.id)
 
+    @proves("state: Guild invite", "POST /guild/invite/accept/:inviteId")
     def test_accepting_joins_as_member_and_ends_all_other_invites(self) -> None:
         self.found(self.bob, "Hunters")
         self.ack(self.invite(self.ann, self.cat))
@@ -68,6 +73,7 @@ class InviteTests(Base):
             page = self.do("POST", f"/invite/accept/{invite_id}", self.cat)
             self.refused(page, 404, "Uninvited")
 
+    @proves("POST /guild/invite/accept/:inviteId")
     def test_a_player_in_another_guild_must_leave_first(self) -> None:
         self.found(self.bob, "Hunters")
         self.join(self.bob, self.cat)
@@ -78,6 +84,11 @@ class InviteTests(Base):
         self.ack(self.do("DELETE", "/player", self.cat))
         self.ack(self.do("POST", path, self.cat))
 
+    @proves(
+        "state: Guild invite",
+        "DELETE /guild/invite/:inviteId",
+        "limit: Guild invite pause after decline",
+    )
     def test_declining_pauses_that_guild_for_a_day(self) -> None:
         self.ack(self.invite(self.ann, self.cat))
         [invite] = self.invites(self.cat)
@@ -95,6 +106,7 @@ class InviteTests(Base):
         self.game.clock.advance(1)
         self.ack(self.invite(self.ann, self.cat))
 
+    @proves("state: Guild invite", "limit: Guild invite lifetime")
     def test_an_invite_lives_seven_days(self) -> None:
         self.ack(self.invite(self.ann, self.cat))
         [invite] = self.invites(self.cat)
@@ -106,6 +118,12 @@ class InviteTests(Base):
         self.refused(page, 404, "Uninvited")
         self.ack(self.invite(self.ann, self.cat))
 
+    @proves(
+        "state: Guild invite",
+        "POST /friends/api/public/blocklist/:userId/:friendId",
+        "PUT /friends/api/public/blocklist/:userId/:friendId",
+        "invites hidden: blocks, inviter no longer Leader or Officer",
+    )
     def test_a_block_ends_the_invites_between_the_two_for_good(self) -> None:
         self.ack(self.invite(self.ann, self.cat))
         [invite] = self.invites(self.cat)
@@ -116,6 +134,7 @@ class InviteTests(Base):
         page = self.do("POST", f"/invite/accept/{invite['id']}", self.cat)
         self.refused(page, 404, "Uninvited")
 
+    @proves("state: Guild invite")
     def test_a_demoted_kicked_or_leaving_officer_takes_the_invites_along(self) -> None:
         self.join(self.ann, self.bob)
         for end in (
@@ -145,6 +164,7 @@ class InviteTests(Base):
         self.ack(self.rank(self.ann, self.bob, "leader"))
         self.assertEqual(len(self.invites(self.cat)), 1)
 
+    @proves("limit: Guild open invites; invites sent per inviter")
     def test_thirty_an_hour(self) -> None:
         others = [self.game.player(f"Other_{number}") for number in range(31)]
         for other in others[:30]:
@@ -154,6 +174,7 @@ class InviteTests(Base):
         self.game.clock.advance(3600)
         self.ack(self.invite(self.ann, others[30]))
 
+    @proves("limit: Guild open invites; invites sent per inviter")
     def test_fifty_open_invites_a_guild(self) -> None:
         others = [self.game.player(f"Other_{number}") for number in range(51)]
         for number, other in enumerate(others[:50]):
@@ -166,6 +187,7 @@ class InviteTests(Base):
         self.ack(self.do("DELETE", f"/invite/{invite['id']}", others[0]))
         self.ack(self.invite(self.ann, others[50]))
 
+    @proves("limit: Open guild invites per player")
     def test_a_21st_invite_of_a_player_drops_the_oldest(self) -> None:
         for number in range(21):
             leader = self.game.player(f"Leader_{number}")
@@ -194,6 +216,7 @@ class InviteTests(Base):
 class SmallGuildTests(Base):
     environ = {"GUILD_MAX_MEMBERS": "2", "GUILD_INVITE_TTL_DAYS": "0.5"}  # noqa: RUF012
 
+    @proves("other refusals", "limit: Guild members")
     def test_a_full_guild_neither_invites_nor_takes(self) -> None:
         self.found(self.ann)
         self.assertEqual(self.mine(self.ann)["maximum_guild_members"], 2)
@@ -207,6 +230,7 @@ class SmallGuildTests(Base):
         self.ack(self.do("DELETE", "/player", self.bob))
         self.ack(self.do("POST", path, self.cat))
 
+    @proves("limit: Guild invite lifetime")
     def test_the_invites_life_is_the_owners(self) -> None:
         self.found(self.ann)
         self.ack(self.invite(self.ann, self.cat))

@@ -19,6 +19,7 @@ from svcserver.metagame.social.guilds.rules import MAY_INVITE, Limits, Rank, Wis
 from svcserver.metagame.social.guilds.store import SqlGuilds, drop_invites_between
 from tests.support.ledger import InstantLedger
 from tests.support.people import add_accounts
+from tests.support.proves import proves
 
 PLAYERS = [f"p{number}" for number in range(7)]
 NAMES = ["Alpha", "ALPHA", "Bravo", "Delta"]
@@ -28,6 +29,7 @@ WORDS = Words.of()
 who = st.sampled_from(PLAYERS)
 
 
+@proves("state: Guild invite", "invites hidden: blocks, inviter no longer Leader or Officer")
 class GuildMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()

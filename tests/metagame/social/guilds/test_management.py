@@ -6,6 +6,7 @@ from typing import Any
 
 from svcserver.kernel.signals import GuildChanged
 from tests.metagame.social.guilds.base import Base
+from tests.support.proves import proves
 
 
 class ManagementTests(Base):
@@ -17,6 +18,7 @@ class ManagementTests(Base):
         sent = {} if body is None else {"json": body}
         return self.game.browse(method, f"/svc/api/{path}", key=key, **sent, **more)
 
+    @proves("POST /svc/api/GuildInvite")
     def test_an_invite_by_name(self) -> None:
         self.found(self.ann)
         page = self.call("POST", "GuildInvite", self.ann.key, {"Username": "bOB"})
@@ -26,6 +28,7 @@ class ManagementTests(Base):
         self.assertEqual(page.json, expected | {"To": "Cat"})
         self.assertEqual(self.invites(self.cat)[0]["inviter_account_id"], self.ann.id)
 
+    @proves("guild_refused")
     def test_the_guilds_refusal_keeps_status_and_code(self) -> None:
         self.found(self.ann)
         self.block(self.dan, self.ann)
@@ -39,6 +42,11 @@ class ManagementTests(Base):
             self.assertTrue(page.json["message"].startswith(word))
             self.assertFalse(page.json["message"].startswith(": "))
 
+    @proves(
+        "bad_request (PartyInvite, Friends, GuildInvite, DisbandGuild)",
+        "forbidden",
+        "not_found (PartyInvite, Friends, GuildInvite, DisbandGuild)",
+    )
     def test_other_refusals_of_an_invite(self) -> None:
         for body, status, word in (
             ({}, 400, "bad_request"),
@@ -51,6 +59,7 @@ class ManagementTests(Base):
         self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
         self.assertEqual(self.call("POST", "GuildInvite", None, {"Username": "x"}).status, 401)
 
+    @proves("GET /svc/api/Guilds")
     def test_the_list_is_sorted_by_name(self) -> None:
         second, first = self.found(self.ann, "Slayers", "SLY"), self.found(self.bob, "hunters")
         self.join(self.ann, self.cat)
@@ -64,6 +73,7 @@ class ManagementTests(Base):
         keys = ["guildId", "name", "nameplate", "leader", "members"]
         self.assertEqual(list(page.json[0]), keys)
 
+    @proves("POST /svc/api/DisbandGuild")
     def test_disbanding_by_id_or_by_name_in_any_case(self) -> None:
         for named in (lambda guild_id: guild_id, lambda guild_id: "sLAYERS"):
             guild_id = self.found(self.ann)
@@ -76,6 +86,10 @@ class ManagementTests(Base):
             self.assertEqual((self.invites(self.cat), self.mine(self.bob)), ([], None))
             self.game.clock.advance(600)
 
+    @proves(
+        "bad_request (PartyInvite, Friends, GuildInvite, DisbandGuild)",
+        "not_found (PartyInvite, Friends, GuildInvite, DisbandGuild)",
+    )
     def test_refusals_of_disbanding(self) -> None:
         for body, status, word in (
             ({}, 400, "bad_request"),
@@ -90,6 +104,7 @@ class ManagementTests(Base):
         page = self.call("POST", "DisbandGuild", self.root.key, data=b"{")
         self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
 
+    @proves("GET /svc/api/Guilds", "POST /svc/api/DisbandGuild")
     def test_both_admin_routes_want_an_admin_directly(self) -> None:
         for method, path in (("GET", "Guilds"), ("POST", "DisbandGuild")):
             for key, head, status in (

@@ -12,6 +12,7 @@ from svcserver.metagame.social.guilds import names
 from svcserver.metagame.social.guilds.names import Words, readings
 from svcserver.metagame.social.guilds.wire import GuildName, Nameplate
 from tests.metagame.social.guilds.base import Base, code
+from tests.support.proves import proves
 
 WORDS = Words.of()
 
@@ -46,6 +47,17 @@ class ListTests(SynchronousTestCase):
 
 
 class NameTests(SynchronousTestCase):
+    @proves(
+        "deny word in the name: Nasty",
+        "in a guild already: Occupied",
+        "more than 6 digits: Numbered",
+        "more than 6 of the same letter: Lettered",
+        "name not 4 to 15 letters and digits: Obedient",
+        "name taken: Seized",
+        "reserved word in the name: Seized",
+        "reserved words: anywhere, whole name, whole nameplate; GUILD_RESERVED_NAMES=0",
+        "limit: Guild name / nameplate",
+    )
     def test_names(self) -> None:
         for name, expected in (
             ("Abcd", ""),
@@ -92,6 +104,14 @@ class NameTests(SynchronousTestCase):
         ):
             self.assertEqual(said(name_of, WORDS, name), expected, name)
 
+    @proves(
+        "deny word in the nameplate: Dirty",
+        "nameplate not empty or 2 to 6: Dutiful",
+        "nameplate taken: Captured",
+        "reserved word in the nameplate: Captured",
+        "reserved words: anywhere, whole name, whole nameplate; GUILD_RESERVED_NAMES=0",
+        "limit: Guild name / nameplate",
+    )
     def test_nameplates(self) -> None:
         for nameplate, expected in (
             ("", ""),
@@ -118,6 +138,7 @@ class NameTests(SynchronousTestCase):
         ):
             self.assertEqual(said(nameplate_of, WORDS, nameplate), expected, nameplate)
 
+    @proves("deny list and digit swaps; GUILD_NAME_DENYLIST")
     def test_the_owner_adds_words_in_any_spelling(self) -> None:
         words = Words.of(("b4d", "L1ly", ""))
         for name in ("Bad1Guild", "xB4Dx", "Lily", "L1LY", "1i1yFans"):
@@ -125,6 +146,7 @@ class NameTests(SynchronousTestCase):
         self.assertEqual(said(nameplate_of, words, "B4D"), "400 Dirty")
         self.assertEqual(said(name_of, words, "Good"), "")
 
+    @proves("reserved words: anywhere, whole name, whole nameplate; GUILD_RESERVED_NAMES=0")
     def test_reserved_words_can_be_switched_off_and_offensive_ones_stay(self) -> None:
         words = Words.of(reserved=False)
         for name in ("Admins", "Support"):
@@ -133,6 +155,7 @@ class NameTests(SynchronousTestCase):
         self.assertEqual(said(name_of, words, "Fuckers"), "400 Nasty")
         self.assertEqual(said(nameplate_of, words, "SS"), "400 Dirty")
 
+    @proves("deny list and digit swaps; GUILD_NAME_DENYLIST")
     def test_every_swap_is_undone_and_one_has_two_readings(self) -> None:
         self.assertEqual(readings("0134578$@X"), {"oieastbsax", "oleastbsax"})
 
@@ -147,12 +170,27 @@ class NameTests(SynchronousTestCase):
 
 
 class ValidateTests(Base):
+    @proves("POST /guild/validate")
     def test_a_good_pair_is_acknowledged_and_nothing_is_created(self) -> None:
         self.ack(self.validate(self.ann, "Slayers", "SLY", leader_account_id="UID-other"))
         self.assertIsNone(self.mine(self.ann))
         page = self.do("POST", "/validate", self.ann, {"name": "Slayers"})
         self.ack(page)
 
+    @proves(
+        "POST /guild/validate",
+        "deny word in the name: Nasty",
+        "deny word in the nameplate: Dirty",
+        "in a guild already: Occupied",
+        "more than 6 digits: Numbered",
+        "more than 6 of the same letter: Lettered",
+        "name not 4 to 15 letters and digits: Obedient",
+        "name taken: Seized",
+        "nameplate not empty or 2 to 6: Dutiful",
+        "nameplate taken: Captured",
+        "reserved word in the name: Seized",
+        "reserved word in the nameplate: Captured",
+    )
     def test_the_order_of_the_checks(self) -> None:
         self.found(self.bob, "Taken", "TKN")
         for name, nameplate, status, word in (
@@ -173,6 +211,7 @@ class ValidateTests(Base):
             page = self.do("POST", "/validate", self.ann, body)
             self.refused(page, 400, "Obedient")
 
+    @proves("the empty nameplate is never taken")
     def test_the_empty_nameplate_is_never_taken(self) -> None:
         self.found(self.ann, "First")
         self.found(self.bob, "Second")
@@ -182,6 +221,10 @@ class ValidateTests(Base):
 class SwitchTests(Base):
     environ = {"GUILD_RESERVED_NAMES": "0", "GUILD_NAME_DENYLIST": " b4d ,, evil"}  # noqa: RUF012
 
+    @proves(
+        "deny list and digit swaps; GUILD_NAME_DENYLIST",
+        "GUILD_RESERVED_NAMES, GUILD_NAME_DENYLIST",
+    )
     def test_the_owners_words_count(self) -> None:
         self.ack(self.validate(self.ann, "Admins", "GM"))
         for name in ("Bad1Guild", "3v1lOnes", "Fuckers"):

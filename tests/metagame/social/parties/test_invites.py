@@ -7,9 +7,11 @@ from svcserver.kernel.signals import PartyChanged
 from svcserver.metagame.social.parties.rules import MAX_SENT, PartiesInMemory
 from tests.metagame.social.parties.base import BLOCKS, Base
 from tests.support.game import GAME_SERVER_KEY
+from tests.support.proves import proves
 
 
 class InviteTests(Base):
+    @proves("GET /party/invites")
     def test_an_invite_has_five_keys_and_only_the_invited_sees_it(self) -> None:
         party_id = self.poll(self.bob)["partyId"]
         self.assertEqual(self.invite(self.bob, self.ann.id, partyId="wrong"), 200)
@@ -26,6 +28,7 @@ class InviteTests(Base):
             page = self.game.browse("GET", "/party/invites", **sent)
             self.assertEqual((page.status, page.json), (200, {"invitations": []}))
 
+    @proves("PUT /party/invite")
     def test_unknown_recipients_are_404(self) -> None:
         for whom in (None, 7, "", "a b", "x" * 65, "UID-nobody"):
             page = self.do("PUT", "/invite", self.ann, {"recipientPlayerId": whom})
@@ -33,11 +36,13 @@ class InviteTests(Base):
         for body in ({}, []):
             self.assertEqual(self.do("PUT", "/invite", self.ann, body).status, 404)
 
+    @proves("PUT /party/invite")
     def test_only_the_leader_invites(self) -> None:
         self.join(self.ann, self.bob)
         self.assertEqual(self.invite(self.bob, self.cat.id), 403)
         self.assertEqual(self.invite(self.bob, self.ann.id), 403)
 
+    @proves("PUT /party/invite")
     def test_oneself_a_member_and_the_invited_are_409(self) -> None:
         self.assertEqual(self.invite(self.ann, self.ann.id), 409)
         self.join(self.ann, self.bob)
@@ -45,6 +50,12 @@ class InviteTests(Base):
         self.assertEqual(self.invite(self.ann, self.cat.id), 200)
         self.assertEqual(self.invite(self.ann, self.cat.id), 409)
 
+    @proves(
+        "state: Party invite",
+        "POST /friends/api/public/blocklist/:userId/:friendId",
+        "PUT /friends/api/public/blocklist/:userId/:friendId",
+        "PUT /party/invite",
+    )
     def test_a_block_either_way_is_403_and_hides_the_invite(self) -> None:
         self.invite(self.ann, self.bob.id)
         party_id = self.poll(self.ann)["partyId"]
@@ -63,6 +74,7 @@ class InviteTests(Base):
             self.game.browse("DELETE", f"{BLOCKS}{by.id}/{other.id}", token=by.token)
             self.assertEqual(self.invites(self.bob), [])
 
+    @proves("an invite between blocked players is never listed or accepted")
     def test_an_invite_that_slipped_past_a_block_is_neither_listed_nor_accepted(self) -> None:
         self.block(self.bob, self.ann)
         now = self.game.clock.seconds()
@@ -77,6 +89,10 @@ class InviteTests(Base):
         self.block(self.ann, self.bob)
         self.assertEqual(len(self.poll(self.ann)["playerIds"]), 2)
 
+    @proves(
+        "PUT /party/invite",
+        "limit: Party size; pending invites per party; per recipient; invite expiry",
+    )
     def test_a_full_party_invites_nobody_and_a_late_accept_is_409(self) -> None:
         party_id = self.join(self.ann, self.bob, self.cat)
         self.invite(self.ann, self.dan.id)
@@ -89,6 +105,7 @@ class InviteTests(Base):
         self.do("DELETE", "/member", self.dan)
         self.assertEqual(self.accept(self.eve, party_id).status, 200)
 
+    @proves("limit: Party size; pending invites per party; per recipient; invite expiry")
     def test_eight_open_invites_a_party(self) -> None:
         others = [self.game.player(f"Other_{number}") for number in range(9)]
         for other in others[:8]:
@@ -97,6 +114,7 @@ class InviteTests(Base):
         self.decline(self.ann, sendingPlayerId=self.ann.id, recipientPlayerId=others[0].id)
         self.assertEqual(self.invite(self.ann, others[8].id), 200)
 
+    @proves("limit: Party size; pending invites per party; per recipient; invite expiry")
     def test_ten_open_invites_a_recipient(self) -> None:
         others = [self.game.player(f"Other_{number}") for number in range(11)]
         for other in others[:10]:
@@ -105,6 +123,7 @@ class InviteTests(Base):
         self.game.clock.advance(300)
         self.assertEqual(self.invite(others[10], self.ann.id), 200)
 
+    @proves("limit: Party invites sent per player")
     def test_twenty_sent_in_ten_minutes(self) -> None:
         for _ in range(MAX_SENT):
             self.assertEqual(self.invite(self.ann, self.bob.id), 200)
@@ -114,6 +133,10 @@ class InviteTests(Base):
         self.game.clock.advance(600)
         self.assertEqual(self.invite(self.ann, self.cat.id), 200)
 
+    @proves(
+        "state: Party invite",
+        "limit: Party size; pending invites per party; per recipient; invite expiry",
+    )
     def test_an_invite_lives_five_minutes(self) -> None:
         party_id = self.poll(self.ann)["partyId"]
         self.invite(self.ann, self.bob.id)
@@ -124,6 +147,7 @@ class InviteTests(Base):
         self.assertEqual(self.accept(self.bob, party_id).status, 404)
         self.assertEqual(self.invite(self.ann, self.bob.id), 200)
 
+    @proves("state: Party invite", "DELETE /party/invite", "limit: Party invites sent per player")
     def test_a_decline_pauses_that_sender_for_two_minutes(self) -> None:
         for named in ("partyId", "sendingPlayerId"):
             for value in (self.poll(self.ann)["partyId"], self.ann.id):
@@ -137,6 +161,7 @@ class InviteTests(Base):
                 self.assertEqual(self.invite(self.ann, self.bob.id), 409)
                 self.game.clock.advance(1)
 
+    @proves("DELETE /party/invite")
     def test_withdrawing_pauses_nobody_and_someone_elses_invite_stays(self) -> None:
         self.invite(self.ann, self.bob.id)
         self.decline(self.cat, sendingPlayerId=self.ann.id, recipientPlayerId=self.bob.id)
@@ -145,11 +170,13 @@ class InviteTests(Base):
         self.assertEqual(self.invites(self.bob), [])
         self.assertEqual(self.invite(self.ann, self.bob.id), 200)
 
+    @proves("DELETE /party/invite")
     def test_dropping_nothing_is_200(self) -> None:
         for body in ({}, [], {"sendingPlayerId": 7, "partyId": [], "recipientPlayerId": {}}):
             page = self.do("DELETE", "/invite", self.ann, body)
             self.assertEqual((page.status, page.json), (200, {}))
 
+    @proves("state: Party invite")
     def test_the_senders_leaving_ends_their_invites(self) -> None:
         self.join(self.ann, self.bob)
         self.invite(self.ann, self.cat.id)
@@ -169,6 +196,7 @@ class InviteTests(Base):
 
 
 class AcceptTests(Base):
+    @proves("PUT /party/invite/accept/:inviteId")
     def test_by_party_id_or_sender(self) -> None:
         for name in ("partyId", "sendingPlayerId"):
             self.invite(self.ann, self.bob.id)
@@ -179,6 +207,7 @@ class AcceptTests(Base):
             self.assertEqual(self.invites(self.bob), [])
             self.do("DELETE", "/member", self.bob)
 
+    @proves("PUT /party/invite/accept/:inviteId")
     def test_it_leaves_the_old_party(self) -> None:
         old = self.join(self.bob, self.cat)
         self.left.clear()
@@ -187,6 +216,7 @@ class AcceptTests(Base):
         self.assertEqual(self.poll(self.cat)["leaderPlayerId"], self.cat.id)
         self.assertEqual(self.poll(self.cat)["partyId"], old, "the last one keeps it")
 
+    @proves("PUT /party/invite/accept/:inviteId")
     def test_a_repeated_accept_shows_the_party_again(self) -> None:
         party_id = self.join(self.ann, self.bob)
         for named in (party_id, self.ann.id):
@@ -196,12 +226,14 @@ class AcceptTests(Base):
             page = self.accept(self.bob, named)
             self.assertEqual((page.status, page.json), (404, {}), named)
 
+    @proves("PUT /party/invite/accept/:inviteId")
     def test_alone_there_is_nothing_to_repeat(self) -> None:
         party_id = self.poll(self.bob)["partyId"]
         for named in (party_id, self.bob.id):
             self.assertEqual(self.accept(self.bob, named).status, 404)
         self.assertEqual(self.accept(self.cat, party_id).status, 404)
 
+    @proves("PUT /party/invite/accept/:inviteId")
     def test_nobody_accepts_anothers_invite(self) -> None:
         self.invite(self.ann, self.bob.id)
         [invite] = self.invites(self.bob)

@@ -17,11 +17,16 @@ from svcserver.metagame.social.parties.rules import (
     MAX_RECEIVED_INVITES,
     PartiesInMemory,
 )
+from tests.support.proves import proves
 
 PLAYERS = [f"p{number}" for number in range(12)]
 who = st.sampled_from(PLAYERS)
 
 
+@proves(
+    "state: Party invite",
+    "limit: Party size; pending invites per party; per recipient; invite expiry",
+)
 class PartyMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()

@@ -6,17 +6,20 @@ from typing import Any
 
 from tests.metagame.social.parties.base import Base
 from tests.support.game import Player
+from tests.support.proves import proves
 
 
 class ManagementTests(Base):
     def ask(self, by: Player, body: Any, **more: Any) -> Any:
         return self.game.browse("POST", "/svc/api/PartyInvite", key=by.key, json=body, **more)
 
+    @proves("POST /svc/api/PartyInvite")
     def test_it_invites_into_the_key_owners_party(self) -> None:
         page = self.ask(self.bob, {"Username": "cAT"})
         self.assertEqual((page.status, page.json), (200, {"From": "Bob", "To": "Cat"}))
         self.assertEqual(self.invites(self.cat)[0]["sendingPlayerId"], self.bob.id)
 
+    @proves("party_invite_refused")
     def test_the_partys_refusals_keep_their_status(self) -> None:
         self.join(self.ann, self.bob)
         self.block(self.dan, self.ann)
@@ -30,6 +33,11 @@ class ManagementTests(Base):
             self.assertEqual((page.status, page.json["error"]), (status, "party_invite_refused"))
             self.assertTrue(page.json["message"])
 
+    @proves(
+        "bad_request (PartyInvite, Friends, GuildInvite, DisbandGuild)",
+        "forbidden",
+        "not_found (PartyInvite, Friends, GuildInvite, DisbandGuild)",
+    )
     def test_other_refusals(self) -> None:
         for body, status, word in (
             ({}, 400, "bad_request"),
@@ -43,6 +51,7 @@ class ManagementTests(Base):
         page = self.game.browse("POST", "/svc/api/PartyInvite", json={"Username": "Bob"})
         self.assertEqual((page.status, page.body), (401, b""))
 
+    @proves("POST /svc/api/PartyInvite")
     def test_an_admin_invites_for_another(self) -> None:
         root = self.game.player("Root", admin=True)
         page = self.ask(root, {"Username": "Cat", "From": "bob"})

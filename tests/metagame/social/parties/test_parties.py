@@ -12,9 +12,11 @@ from svcserver.metagame.social.parties.rules import PartiesInMemory, Party, Part
 from svcserver.metagame.social.parties.wire import show
 from tests.metagame.social.parties.base import Base
 from tests.support.game import GAME_SERVER_KEY
+from tests.support.proves import proves
 
 
 class PollTests(Base):
+    @proves("POST /party", "party of one: placeholder candidate; PARTY_SOLO_STUB=0")
     def test_a_party_of_one_has_exactly_the_placeholder_shape(self) -> None:
         party = self.poll(self.ann)
         self.assertEqual(
@@ -39,6 +41,7 @@ class PollTests(Base):
         )
         self.assertEqual(self.poll(self.ann), party, "the id is stable")
 
+    @proves("POST /party")
     def test_a_party_of_two_has_eight_keys_in_join_order(self) -> None:
         party_id = self.join(self.bob, self.ann)
         party = self.poll(self.ann)
@@ -64,6 +67,7 @@ class PollTests(Base):
             self.assertIsNone(party[key])
         self.assertEqual({one["isMemberOfCandidate"] for one in party["playerStates"]}, {False})
 
+    @proves("POST /party")
     def test_a_candidate_shows_in_the_party(self) -> None:
         candidate = PartyCandidate("c", "MATCHING", "hunt", frozenset({"a"}))
         shown = show(Party("p", "a", ("a", "b")), {"a": "A", "b": "B"}, candidate)
@@ -74,6 +78,7 @@ class PollTests(Base):
         members = [one["isMemberOfCandidate"] for one in shown["playerStates"]]
         self.assertEqual(members, [True, False])
 
+    @proves("POST /party")
     def test_any_body_will_do_but_a_player_is_needed(self) -> None:
         for sent in ({}, {"json": []}, {"json": {}}, {"data": b""}):
             page = self.game.browse("POST", "/party", token=self.ann.token, **sent)
@@ -106,6 +111,11 @@ class PollTests(Base):
 class NoSoloStubTests(Base):
     environ = {"PARTY_SOLO_STUB": "0", "ACCOUNT_DISPLAY_NAME": "0"}  # noqa: RUF012
 
+    @proves(
+        "party of one: placeholder candidate; PARTY_SOLO_STUB=0",
+        "ACCOUNT_DISPLAY_NAME (party replies)",
+        "PARTY_SOLO_STUB",
+    )
     def test_a_party_of_one_has_no_candidate_and_no_name(self) -> None:
         party = self.poll(self.ann)
         self.assertEqual((party["candidateId"], party["candidateState"]), (None, None))
@@ -117,11 +127,13 @@ class NoSoloStubTests(Base):
 
 
 class LeaveTests(Base):
+    @proves("DELETE /party/member")
     def test_leaving_is_always_200(self) -> None:
         for _ in range(2):
             page = self.do("DELETE", "/member", self.ann)
             self.assertEqual((page.status, page.json), (200, {}))
 
+    @proves("DELETE /party/member")
     def test_a_leaver_gets_a_new_party_and_the_next_in_order_leads(self) -> None:
         party_id = self.join(self.ann, self.bob, self.cat)
         self.left.clear()
@@ -130,6 +142,7 @@ class LeaveTests(Base):
         self.assertNotEqual(self.poll(self.ann)["partyId"], party_id)
         self.assertEqual(self.poll(self.cat)["leaderPlayerId"], self.bob.id)
 
+    @proves("DELETE /party/member/:memberId")
     def test_the_leader_kicks(self) -> None:
         party_id = self.join(self.ann, self.bob, self.cat)
         page = self.do("DELETE", f"/member/{self.bob.id}", self.ann)
@@ -137,6 +150,7 @@ class LeaveTests(Base):
         self.assertNotEqual(self.poll(self.bob)["partyId"], party_id)
         self.assertEqual(self.poll(self.ann)["playerIds"], [self.ann.id, self.cat.id])
 
+    @proves("DELETE /party/member/:memberId")
     def test_refusals_of_a_kick(self) -> None:
         self.join(self.ann, self.bob, self.cat)
         for by, whom, status in (
@@ -148,12 +162,14 @@ class LeaveTests(Base):
             page = self.do("DELETE", f"/member/{whom}", by)
             self.assertEqual((page.status, page.json), (status, {}))
 
+    @proves("DELETE /party/member/:memberId")
     def test_naming_oneself_is_leaving(self) -> None:
         party_id = self.join(self.ann, self.bob)
         page = self.do("DELETE", f"/member/{self.bob.id}", self.bob)
         self.assertEqual(page.status, 200)
         self.assertNotEqual(self.poll(self.bob)["partyId"], party_id)
 
+    @proves("PUT /party/member/promote/:memberId")
     def test_the_leader_hands_over(self) -> None:
         self.join(self.ann, self.bob)
         for by, whom, status in (
@@ -195,6 +211,7 @@ class SilenceTests(Base):
             sign()
             self.assertEqual(len(self.poll(self.ann)["playerIds"]), 2)
 
+    @proves("DELETE /party/leader/:leaderId")
     def test_a_silent_leader_is_removed_and_a_lively_one_is_not(self) -> None:
         self.join(self.ann, self.bob, self.cat)
         for advance in (60, 60):
@@ -226,6 +243,7 @@ class SilenceTests(Base):
 
 
 class StatusTests(Base):
+    @proves("POST /party/status")
     def test_each_party_once_and_the_callers_invites(self) -> None:
         first = self.join(self.ann, self.bob)
         second = self.poll(self.cat)["partyId"]
@@ -235,6 +253,7 @@ class StatusTests(Base):
         self.assertEqual([one["partyId"] for one in reply["parties"]], [first, second])
         self.assertEqual([one["partyId"] for one in reply["invitations"]], [first])
 
+    @proves("POST /party/status", "limit: /party/status player ids")
     def test_only_the_first_16_ids_count(self) -> None:
         self.poll(self.ann)
         asked = ["UID-x"] * 15 + [self.ann.id]
@@ -242,6 +261,7 @@ class StatusTests(Base):
         asked = ["UID-x"] * 16 + [self.ann.id]
         self.assertEqual(self.status_of(asked)["parties"], [])
 
+    @proves("POST /party/status")
     def test_what_is_no_list_gives_two_empty_ones(self) -> None:
         self.invite(self.ann, self.dan.id)
         for asked in (None, "x", {}, 7):

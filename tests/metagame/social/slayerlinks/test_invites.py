@@ -10,11 +10,13 @@ from svcserver.metagame.social.slayerlinks.rules import Status
 from svcserver.metagame.social.slayerlinks.store import SLAYER_INVITES
 from svcserver.metagame.social.slayerlinks.wire import Slot
 from tests.metagame.social.slayerlinks.base import HOUR, Base
+from tests.support.proves import proves
 
 slot_of = reader(Lenient[Slot])
 
 
 class InviteTests(Base):
+    @proves("PUT /slayerlink/invite", "Slayer link refusals")
     def test_bad_account_ids_and_slots_are_400(self) -> None:
         for whom in (None, "", 7, "a b", "x" * 65):
             self.refused(self.put(self.ann, whom), 400)
@@ -36,6 +38,7 @@ class InviteTests(Base):
         self.assertEqual(self.invites(self.ann)[0]["slot"], 2)
         self.assertEqual([slot_of(one) for one in ("1", 3, 2.0, "4", "²")], [1, 3, 2, None, None])
 
+    @proves("Slayer link refusals")
     def test_yourself_strangers_and_the_unknown(self) -> None:
         self.refused(self.put(self.ann, self.ann), 409)
         self.refused(self.put(self.ann, "UID-nobody"), 404)
@@ -45,17 +48,20 @@ class InviteTests(Base):
         self.social("POST", "friends", self.bob, self.cat)
         self.refused(self.put(self.bob, self.cat), 403)
 
+    @proves("Slayer link refusals")
     def test_a_block_is_403_both_ways(self) -> None:
         self.social("POST", "blocklist", self.bob, self.ann)
         self.refused(self.put(self.ann, self.bob), 403)
         self.refused(self.put(self.bob, self.ann), 403)
 
+    @proves("PUT /slayerlink/invite")
     def test_again_gives_the_same_id_even_with_another_slot(self) -> None:
         link_id = self.invite(self.ann, self.bob, 1)
         self.assertEqual(self.invite(self.ann, self.bob, 1), link_id)
         self.assertEqual(self.invite(self.ann, self.bob, 2), link_id)
         self.assertEqual([one["slot"] for one in self.invites(self.ann)], [1])
 
+    @proves("PUT /slayerlink/invite")
     def test_what_is_tied_already_is_409(self) -> None:
         self.invite(self.ann, self.bob, 1)
         self.refused(self.put(self.bob, self.ann), 409)
@@ -65,6 +71,7 @@ class InviteTests(Base):
         self.refused(self.put(self.bob, self.ann, 2), 409)
         self.refused(self.put(self.ann, self.cat, 1), 409)
 
+    @proves("limit: Slayer links")
     def test_they_need_a_free_slot(self) -> None:
         for other, slot in ((self.bob, 1), (self.cat, 2), (self.dan, 3)):
             self.invite(self.ann, other, slot)
@@ -72,6 +79,7 @@ class InviteTests(Base):
         self.ok(self.post(self.ann, "cancel", self.dan))
         self.invite(self.eve, self.ann)
 
+    @proves("limit: Slayer links")
     def test_twenty_new_invites_in_ten_minutes(self) -> None:
         for _ in range(20):
             self.invite(self.ann, self.bob)
@@ -93,6 +101,7 @@ class InviteTests(Base):
         count = select(func.count()).select_from(SLAYER_INVITES)
         self.assertEqual(self.game.ledger.now(lambda tx: tx.execute(count).scalar()), 20)
 
+    @proves("state: Slayer link invite and link", "limit: Slayer links")
     def test_an_invite_lives_24_hours(self) -> None:
         first = self.invite(self.ann, self.bob)
         self.game.clock.advance(24 * HOUR - 1)
@@ -103,6 +112,7 @@ class InviteTests(Base):
         self.assertNotEqual(self.invite(self.ann, self.bob), first)
         self.ok(self.post(self.bob, "accept", self.ann))
 
+    @proves("PUT /slayerlink/invite")
     def test_put_with_the_action_cancel_cancels(self) -> None:
         link_id = self.invite(self.ann, self.bob)
         self.assertEqual(
@@ -112,6 +122,7 @@ class InviteTests(Base):
 
 
 class AnswerTests(Base):
+    @proves("POST /slayerlink/invite")
     def test_the_same_answer_again_is_fine_and_another_is_409(self) -> None:
         for action, by, other in (
             ("accept", self.bob, self.ann),
@@ -130,6 +141,7 @@ class AnswerTests(Base):
                 if wrong != action:
                     self.refused(self.post(who, wrong, whom), 409)
 
+    @proves("POST /slayerlink/invite")
     def test_only_its_own_side_answers(self) -> None:
         self.invite(self.ann, self.bob)
         for action, by, other in (
@@ -141,11 +153,13 @@ class AnswerTests(Base):
             self.refused(self.post(by, action, other), 404)
         self.refused(self.post(self.bob, "accept"), 404)
 
+    @proves("Slayer link refusals")
     def test_unknown_actions_are_400(self) -> None:
         self.invite(self.ann, self.bob)
         for action in (None, "ACCEPT", "x", 7, []):
             self.refused(self.post(self.bob, action, self.ann), 400)
 
+    @proves("POST /slayerlink/invite")
     def test_an_id_in_the_body_is_tried_first_among_ones_own(self) -> None:
         first = self.invite(self.ann, self.bob)
         second = self.invite(self.cat, self.ann, 1)
@@ -156,12 +170,14 @@ class AnswerTests(Base):
         page = self.post(self.ann, "accept", self.cat, link_id=first)
         self.assertEqual(self.ok(page), {"link_id": second}, "not one's own: by the account")
 
+    @proves("POST /slayerlink/invite")
     def test_the_newest_invite_decides(self) -> None:
         self.invite(self.ann, self.bob)
         self.ok(self.post(self.bob, "reject", self.ann))
         second = self.invite(self.ann, self.bob)
         self.assertEqual(self.ok(self.post(self.bob, "accept", self.ann)), {"link_id": second})
 
+    @proves("POST /slayerlink/invite")
     def test_the_wanted_slot_if_free_else_the_first_free_one(self) -> None:
         self.befriend(self.bob, self.cat)
         self.invite(self.bob, self.cat, 1)
@@ -177,6 +193,7 @@ class AnswerTests(Base):
             self.ok(self.do("DELETE", "/links", self.ann, {"account_id": other.id, "slot": 2}))
             self.assertNotIn(link_id, [one["link_id"] for one in self.links(self.ann)])
 
+    @proves("Slayer link refusals")
     def test_accepting_without_a_free_slot_is_409(self) -> None:
         self.invite(self.eve, self.ann)
         for other, slot in ((self.bob, 1), (self.cat, 2), (self.dan, 3)):

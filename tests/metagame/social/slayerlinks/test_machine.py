@@ -18,12 +18,14 @@ from svcserver.metagame.social.slayerlinks.rules import HOUR_MS, SLOTS, Action, 
 from svcserver.metagame.social.slayerlinks.store import SqlSlayerLinks, cancel_between
 from tests.support.ledger import InstantLedger
 from tests.support.people import add_accounts
+from tests.support.proves import proves
 
 PLAYERS = [f"p{number}" for number in range(5)]
 who = st.sampled_from(PLAYERS)
 slots = st.sampled_from([None, 1, 2, 3])
 
 
+@proves("state: Slayer link invite and link")
 class LinkMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()

@@ -10,9 +10,11 @@ from svcserver.kernel.times import iso
 from svcserver.metagame.social.slayerlinks.store import SLAYER_INVITES, SLAYER_LINKS
 from tests.metagame.social.slayerlinks.base import HOUR, ROWS, Base
 from tests.support.game import GAME_SERVER_KEY, START, Game
+from tests.support.proves import proves
 
 
 class ReadTests(Base):
+    @proves("GET /slayerlink/status_good")
     def test_status_has_its_shape(self) -> None:
         payload = self.ok(self.do("GET", "/status_good", self.ann))
         self.assertEqual(list(payload), ["invites", "links", "config"])
@@ -25,6 +27,7 @@ class ReadTests(Base):
             },
         )
 
+    @proves("GET /slayerlink/invites")
     def test_an_invite_is_seen_by_both_with_the_senders_slot(self) -> None:
         link_id = self.invite(self.ann, self.bob, 2)
         expected = {
@@ -41,6 +44,7 @@ class ReadTests(Base):
         self.assertEqual(self.ok(self.do("GET", "/status_good", self.bob))["invites"], [expected])
         self.assertEqual(self.invites(self.cat), [])
 
+    @proves("GET /slayerlink/links")
     def test_a_link_is_seen_by_both_in_their_own_slot(self) -> None:
         link_id = self.link(self.ann, self.bob, 3, slot=2)
         expected = {
@@ -56,11 +60,13 @@ class ReadTests(Base):
         self.assertEqual(self.links(self.bob), [expected])
         self.assertEqual(self.invites(self.ann), [])
 
+    @proves("GET /slayerlink/links")
     def test_links_are_sorted_by_slot(self) -> None:
         for other, slot in ((self.bob, 3), (self.cat, 1), (self.dan, 2)):
             self.link(self.ann, other, slot)
         self.assertEqual([one["slot"] for one in self.links(self.ann)], [1, 2, 3])
 
+    @proves("every route acts as the bearer's player")
     def test_every_row_needs_a_player(self) -> None:
         for method, path in ROWS:
             page = self.game.browse(method, "/slayerlink" + path)
@@ -68,18 +74,21 @@ class ReadTests(Base):
             page = self.game.browse(method, "/slayerlink" + path, game_server=GAME_SERVER_KEY)
             self.refused(page, 403)
 
+    @proves("SLAYER_LINKS=0", "SLAYER_LINKS")
     def test_slayer_links_0_is_the_empty_404_before_any_credential(self) -> None:
         game = Game(self, SLAYER_LINKS="0")
         for method, path in ROWS:
             page = game.browse(method, "/slayerlink" + path)
             self.assertEqual((page.status, page.body), (404, b""))
 
+    @proves("reward routes answer 404")
     def test_the_reward_routes_are_404(self) -> None:
         for method, path in (("PUT", "/links/rewards"), ("GET", f"/links/rewards/{self.ann.id}/1")):
             self.assertEqual(self.do(method, path, self.ann).status, 404)
 
 
 class EndTests(Base):
+    @proves("state: Slayer link invite and link")
     def test_a_link_runs_168_hours_and_frees_slot_and_pair(self) -> None:
         self.link(self.ann, self.bob, 1)
         self.game.clock.advance(168 * HOUR - 1)
@@ -89,6 +98,7 @@ class EndTests(Base):
         self.assertEqual(self.links(self.ann), [])
         self.link(self.ann, self.bob, 1)
 
+    @proves("state: Slayer link invite and link")
     def test_unfriending_or_blocking_cancels_invites_and_leaves_links(self) -> None:
         for kind, method in (("friends", "DELETE"), ("blocklist", "POST")):
             other = self.bob if kind == "friends" else self.cat
@@ -102,6 +112,7 @@ class EndTests(Base):
             self.refused(self.post(third, "accept", self.ann), 409)
             self.assertIn(other.id, [one["account_id"] for one in self.links(self.ann)])
 
+    @proves("DELETE /slayerlink/invites/:accountId")
     def test_ones_own_id_drops_all_and_anothers_only_theirs(self) -> None:
         self.invite(self.ann, self.bob, 1)
         self.invite(self.ann, self.cat, 2)
@@ -119,6 +130,7 @@ class EndTests(Base):
         self.ok(self.post(self.ann, "cancel", self.cat))
         self.ok(self.post(self.ann, "reject", self.eve))
 
+    @proves("DELETE /slayerlink/links")
     def test_ending_a_link_ends_it_for_both(self) -> None:
         for named in (
             lambda: {"account_id": self.bob.id, "slot": 2, "delete_pair": False},
@@ -129,6 +141,7 @@ class EndTests(Base):
             self.assertEqual(self.ok(self.do("DELETE", "/links", self.ann, named())), {})
             self.assertEqual((self.links(self.ann), self.links(self.bob)), ([], []))
 
+    @proves("DELETE /slayerlink/links")
     def test_what_does_not_match_ends_nothing(self) -> None:
         self.link(self.ann, self.bob, 2)
         for body in (
@@ -143,6 +156,7 @@ class EndTests(Base):
             self.assertEqual(self.ok(self.do("DELETE", "/links", self.ann, body)), {})
         self.assertEqual(len(self.links(self.bob)), 1)
 
+    @proves("DELETE /slayerlink/links")
     def test_the_query_names_a_link_too(self) -> None:
         self.link(self.ann, self.bob, 2)
         path = f"/links?account_id={self.bob.id}&slot=2&delete_pair=true"
@@ -168,6 +182,7 @@ class EndTests(Base):
 
 
 class AvailabilityTests(Base):
+    @proves("POST /slayerlink/availability")
     def test_in_the_asked_order_each_once(self) -> None:
         asked = [self.cat.id, "UID-nobody", self.bob.id, self.cat.id, 7, None, self.ann.id]
         found = self.free(self.ann, *asked)
@@ -181,6 +196,7 @@ class AvailabilityTests(Base):
             ],
         )
 
+    @proves("POST /slayerlink/availability")
     def test_who_is_tied_or_no_friend_is_not_available(self) -> None:
         self.link(self.ann, self.bob, 1)
         self.invite(self.ann, self.cat, 2)
@@ -191,12 +207,14 @@ class AvailabilityTests(Base):
         self.social("POST", "blocklist", self.eve, self.ann)
         self.assertEqual(self.free(self.ann, self.eve.id), {self.eve.id: False})
 
+    @proves("POST /slayerlink/availability")
     def test_both_need_a_free_slot(self) -> None:
         for other, slot in ((self.bob, 1), (self.cat, 2), (self.dan, 3)):
             self.link(self.ann, other, slot)
         self.assertEqual(self.free(self.ann, self.eve.id), {self.eve.id: False})
         self.assertEqual(self.free(self.eve, self.ann.id), {self.ann.id: False})
 
+    @proves("limit: Slayer links")
     def test_the_first_50_of_a_list_and_nothing_of_anything_else(self) -> None:
         asked = [f"UID-{number}" for number in range(60)]
         self.assertEqual(list(self.free(self.ann, *asked)), asked[:50])
