@@ -47,21 +47,21 @@ def request_head(head: RequestHead, forward: Forward, keeper: Keeper) -> bytes:
     """The request as the upstream gets it."""
     lines = head.lines.get(keeper.dropped)
     if lines is None:
-        lines = head.lines[keeper.dropped] = _request_lines(head, keeper.dropped)
-    parts = [lines, forward.added]
+        lines = head.lines[keeper.dropped] = _kept(head.headers, keeper.dropped, head.named)
+    framing = b""
     if forward.tunnel:
-        parts.append(_UPGRADE)
+        framing = _UPGRADE
     elif head.length is None:
-        parts.append(_CHUNKED)
-    elif head.length or head.values(b"content-length"):
-        parts.append(b"Content-Length: %d\r\n" % head.length)
-    parts.append(b"\r\n")
-    return b"".join(parts)
-
-
-def _request_lines(head: RequestHead, dropped: frozenset[bytes]) -> bytes:
-    start = b"%b %b HTTP/1.1\r\n" % (head.method, head.target)
-    return start + _kept(head.headers, dropped, head.named)
+        framing = _CHUNKED
+    elif head.length or b"content-length" in head.fields:
+        framing = b"Content-Length: %d\r\n" % head.length
+    return b"%b %b HTTP/1.1\r\n%b%b%b\r\n" % (
+        head.method,
+        head.target,
+        lines,
+        forward.added,
+        framing,
+    )
 
 
 def _answer_lines(answer: ResponseHead, hidden: frozenset[bytes]) -> bytes:

@@ -8,11 +8,12 @@ Spec: 2 §4 Gateway routing, §7 Gateway refusals, §8, §9.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from enum import StrEnum
 from functools import lru_cache
 from urllib.parse import unquote_to_bytes
 
-from attrs import frozen
+from attrs import define, frozen
 
 from svcserver.http.heads import METHODS
 
@@ -33,10 +34,12 @@ PUBLIC_MANAGEMENT = frozenset(
     ]
 )
 GAMESERVER_KEY = b"x-svc-gameserver-apikey"
+_PLAIN = re.compile(rb"/([0-9A-Za-z_-]++)(?:/[0-9A-Za-z_-]++)*+(?![^?])")
 _BAD = re.compile(rb"[\\\x00-\x20\x7f]|%(?:2[fFeE]|5[cC]|00)|%(?![0-9A-Fa-f]{2})")
 DOTS = (b".", b"..")
 _SHORT = 128  # bytes of a target; longer ones are rare, and would make remembering costly
 _SLASHES = re.compile(r"/{2,}")
+_PARTICULAR = frozenset([b"svc", b"account", b"content"])  # below these, where it goes is looked at
 
 
 class Bucket(StrEnum):
@@ -66,7 +69,7 @@ class No:
     reason: str
 
 
-@frozen
+@define  # not frozen: one is made for nearly every request
 class Ruling:
     """Which bucket pays, where it would go, and whether it may."""
 
@@ -94,6 +97,11 @@ def rule(
     method: bytes, target: bytes, *, upgrade: bytes, has_body: bool, gameserver_key: bool
 ) -> Ruling:
     """The verdict on a request; ``upgrade`` is its Upgrade field in lower case."""
+    plain = _PLAIN.match(target)
+    if plain is not None and not upgrade and not gameserver_key and method in METHODS:
+        path = plain[0].decode("ascii").lower()
+        if plain[1].lower() not in _PARTICULAR:
+            return Ruling(Bucket.GENERAL, Route.METAGAME, path)
     asked = (method, target, upgrade, has_body, gameserver_key)
     return _ruled_before(*asked) if len(target) <= _SHORT else _rule(*asked)
 
@@ -155,7 +163,7 @@ def is_under(path: str, root: str) -> bool:
     return path == root or path.startswith(root + "/")
 
 
-def earns_ports(ruling: Ruling, method: bytes, authorization: list[bytes]) -> bool:
+def earns_ports(ruling: Ruling, method: bytes, authorization: Sequence[bytes]) -> bool:
     """Whether a 2xx answer to this request proves a player whose UDP ports may open."""
     if method != b"POST" or ruling.route is not Route.METAGAME:
         return False

@@ -3,13 +3,16 @@
 Our own check of the raw bytes comes first; only what passes it is shown to llhttp, and
 the two must agree. What is stricter than RFC 9112 asks is so because the bytes go on to
 another server, which must never see another message than we did. Spec: 2 §7 Gateway.
+
+A client sends the same fields with one request line after another, so fields that have come
+before are not read again: then the line alone is read, by both.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import httptools
@@ -22,9 +25,13 @@ MAX_RESPONSE_HEAD = 64 * 1024
 METHODS = frozenset([b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"PATCH", b"OPTIONS"])
 
 Header = tuple[bytes, bytes, bytes]  # name as sent, name in lower case, value
-Lines = dict[frozenset[bytes], bytes]  # how a head is passed on, by the fields that are left out
+Fields = dict[bytes, list[bytes]]  # values by lower-case name
+Lines = dict[frozenset[bytes], bytes]  # how fields are passed on, by those that are left out
 
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_USUAL_LINE = re.compile(
+    rb"(GET|HEAD|POST|PUT|DELETE|PATCH|OPTIONS) ([\x21-\x7e\x80-\xff]+) HTTP/1\.1\r\n"
+)
 _REQUEST_LINE = re.compile(rb"(" + _TOKEN + rb") ([^ \r\n]+) HTTP/1\.([01])")
 _CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: ([\t\x20-\x7e\x80-\xff]*))?")
@@ -35,9 +42,6 @@ _ABSOLUTE = re.compile(rb"https?://([^/?#]*)", re.IGNORECASE)
 _SHORT = 64  # bytes; longer ones are rare, and would make remembering costly
 _NOTHING: frozenset[bytes] = frozenset()
 _LENGTH = re.compile(rb"[0-9]{1,15}")
-_SPECIAL = frozenset(
-    [b"content-length", b"transfer-encoding", b"host", b"connection", b"upgrade", b"expect"]
-)
 
 
 class Fault(Exception):
@@ -51,23 +55,40 @@ class Fault(Exception):
         self.kind, self.status, self.code = kind, status, code
 
 
-class RequestHead(NamedTuple):
-    """A request as far as the empty line. ``length`` is None for a chunked body.
+class FieldBlock(NamedTuple):
+    """The fields of a request, and what they say about it.
 
-    The same bytes have the same head, often the same object.
+    The same bytes have the same fields, often the same object.
     """
 
-    raw: bytes
+    headers: tuple[Header, ...]
+    fields: Fields
+    lines: Lines
+    length: int | None
+    keep_alive: bool
+    expects: bool
+    upgrade: bytes
+    named: frozenset[bytes]
+
+    def __repr__(self) -> str:
+        """Without what they say: they may hold keys and tokens."""
+        return f"<{len(self.headers)} fields>"
+
+
+class RequestHead(NamedTuple):
+    """A request as far as the empty line. ``length`` is None for a chunked body."""
+
     method: bytes
     target: bytes
     minor: int
-    headers: tuple[Header, ...]
+    headers: tuple[Header, ...]  # from here on a FieldBlock
+    fields: Fields
     lines: Lines
-    length: int | None = 0
-    keep_alive: bool = True
-    expects: bool = False
-    upgrade: bytes = b""  # the Upgrade field, lower case
-    named: frozenset[bytes] = frozenset()  # what the Connection field names
+    length: int | None
+    keep_alive: bool
+    expects: bool
+    upgrade: bytes  # the Upgrade field, lower case
+    named: frozenset[bytes]  # what the Connection field names
 
     def __repr__(self) -> str:
         """Without what it says: its fields and its target may hold keys and tokens."""
@@ -83,15 +104,14 @@ class RequestHead(NamedTuple):
         """Whether the target is a path, and free of control characters; never pass on others."""
         return self.target.startswith(b"/") and not _CONTROL.search(self.target)
 
-    def values(self, name: bytes) -> list[bytes]:
+    def values(self, name: bytes) -> Sequence[bytes]:
         """Every value of the field with that lower-case name."""
-        return [value for _, lower, value in self.headers if lower == name]
+        return self.fields.get(name, ())
 
 
 class ResponseHead(NamedTuple):
     """An answer as far as the empty line; ``length`` None: chunked, -1: until the end."""
 
-    raw: bytes
     status: int
     reason: bytes
     headers: tuple[Header, ...]
@@ -132,41 +152,49 @@ def read_request(raw: bytes, *, passed_on: bool = True) -> RequestHead:
     Where nothing is ``passed_on``, HTTP/1.0 needs no Host (RFC 9112 section 3.2): health
     checks of load balancers send none.
     """
-    if not passed_on:  # a service remembers more: web/request_head.py
-        return _request(raw, passed_on)
-    head = _REQUESTS.get(raw)
-    if head is None:
-        head = _request(raw)
-        _REQUESTS.keep(raw, head)
-    return head
+    start = _USUAL_LINE.match(raw)
+    if start is None:
+        return _unusual(raw, passed_on)
+    method, target = start.group(1, 2)
+    rest = raw[start.end() :]
+    block = _BLOCKS.get(rest)
+    if block is None:
+        block = _block(rest, 1, passed_on)
+        _second_opinion(raw, method, target, len(block.headers))
+        _BLOCKS.keep(rest, block)
+    elif not _lines_again.agrees(raw[: start.end()], method, target):
+        raise Fault("second opinion")
+    return RequestHead(method, target, 1, *block)
 
 
-def _request(raw: bytes, passed_on: bool = True) -> RequestHead:
+def _unusual(raw: bytes, passed_on: bool) -> RequestHead:
+    """What is HTTP/1.0, or refused on the head alone, as ``RequestHead.is_plain`` says."""
     line, _, rest = raw.partition(b"\r\n")
     start = _REQUEST_LINE.fullmatch(line)
     if start is None:
         raise Fault("request line")
     method, target, minor = start[1], start[2], int(start[3])
-    headers, special = _fields(rest[:-2])
-    hosts = special.get(b"host", ())
+    block = _block(rest, minor, passed_on)
+    if method in METHODS and not _CONTROL.search(target):
+        _second_opinion(raw, method, target, len(block.headers))
+    return RequestHead(method, target, minor, *block)
+
+
+def _block(raw: bytes, minor: int, passed_on: bool) -> FieldBlock:
+    """The fields whose bytes, with the empty line, are ``raw``; raises Fault."""
+    headers, fields = _fields(raw[:-2])
+    hosts = fields.get(b"host", ())
     if (hosts or minor == 1 or passed_on) and not _is_one_host(hosts):
         raise Fault("host")
-    named = _tokens(special.get(b"connection", ()))
-    length = _request_length(special, minor)
-    if method in METHODS and not _CONTROL.search(target):
-        # the rest is refused on the head alone: see RequestHead.is_plain
-        _second_opinion(raw, method, target, len(headers))
-    return RequestHead(
-        raw,
-        method,
-        target,
-        minor,
+    named = _tokens(fields.get(b"connection", ()))
+    return FieldBlock(
         headers,
+        fields,
         {},
-        length,
+        _request_length(fields, minor),
         keep_alive=minor == 1 and b"close" not in named,
-        expects=_expects(special, minor),
-        upgrade=b",".join(special.get(b"upgrade", ())).strip().lower(),
+        expects=_expects(fields, minor),
+        upgrade=b",".join(fields.get(b"upgrade", ())).strip().lower(),
         named=named,
     )
 
@@ -203,14 +231,13 @@ def _response(raw: bytes, to_head: bool) -> ResponseHead:
     if start is None:
         raise Fault("status line")
     minor, status = int(start[1]), int(start[2])
-    headers, special = _fields(rest[:-2])
-    named = _tokens(special.get(b"connection", ()))
-    lengths = special.get(b"content-length", [])
-    length: int | None = _response_length(special, minor)
+    headers, fields = _fields(rest[:-2])
+    named = _tokens(fields.get(b"connection", ()))
+    lengths = fields.get(b"content-length", [])
+    length: int | None = _response_length(fields, minor)
     bare = to_head or status < 200 or status in (204, 304)
     keep = b"close" not in named and (minor == 1 or b"keep-alive" in named)
     return ResponseHead(
-        raw,
         status,
         start[3] or b"",
         headers,
@@ -222,30 +249,32 @@ def _response(raw: bytes, to_head: bool) -> ResponseHead:
     )
 
 
-_REQUESTS: Remembered[RequestHead] = Remembered()
+_BLOCKS: Remembered[FieldBlock] = Remembered()  # of HTTP/1.1 requests
 _ANSWERS: tuple[Remembered[ResponseHead], ...] = (Remembered(), Remembered())  # to GET, to HEAD
 
 
-def _fields(raw: bytes) -> tuple[tuple[Header, ...], dict[bytes, list[bytes]]]:
-    """Header lines, each with its CRLF; and the values of those that steer the framing."""
+def _fields(raw: bytes) -> tuple[tuple[Header, ...], Fields]:
+    """Header lines, each with its CRLF; in order, and by name."""
     headers: list[Header] = []
-    special: dict[bytes, list[bytes]] = {}
+    fields: Fields = {}
     left = len(raw)
     for name, value in _FIELD.findall(raw):
         left -= len(name) + len(value) + 3  # with the colon and the line end
         lower = name.lower()
         value = value.strip(b" \t")
         headers.append((name, lower, value))
-        if lower in _SPECIAL:
-            special.setdefault(lower, []).append(value)
+        if lower in fields:
+            fields[lower].append(value)
+        else:
+            fields[lower] = [value]
     if left:
         raise Fault("header line")  # something stands between the fields
-    return tuple(headers), special
+    return tuple(headers), fields
 
 
-def _request_length(special: dict[bytes, list[bytes]], minor: int) -> int | None:
-    lengths = special.get(b"content-length")
-    codings = special.get(b"transfer-encoding")
+def _request_length(fields: Fields, minor: int) -> int | None:
+    lengths = fields.get(b"content-length")
+    codings = fields.get(b"transfer-encoding")
     if codings:
         if lengths:
             raise Fault("both lengths")
@@ -259,18 +288,18 @@ def _request_length(special: dict[bytes, list[bytes]], minor: int) -> int | None
     return int(lengths[0])
 
 
-def _response_length(special: dict[bytes, list[bytes]], minor: int) -> int | None:
-    if b"transfer-encoding" not in special and b"content-length" not in special:
+def _response_length(fields: Fields, minor: int) -> int | None:
+    if b"transfer-encoding" not in fields and b"content-length" not in fields:
         return -1
-    return _request_length(special, minor)
+    return _request_length(fields, minor)
 
 
 def _is_one_host(values: Sequence[bytes]) -> bool:
     return len(values) == 1 and _HOST.fullmatch(values[0]) is not None
 
 
-def _expects(special: dict[bytes, list[bytes]], minor: int) -> bool:
-    values = special.get(b"expect")
+def _expects(fields: Fields, minor: int) -> bool:
+    values = fields.get(b"expect")
     if not values:
         return False
     if len(values) != 1 or values[0].lower() != b"100-continue":
@@ -329,3 +358,37 @@ def _second_opinion(raw: bytes, method: bytes, target: bytes, count: int) -> Non
         method,
     ):
         raise Fault("second opinion")
+
+
+class _LineReader:
+    """llhttp, shown one request line after another; a new one after each that it refuses.
+
+    Each is a whole message, one without fields, so that nothing is left of the one before.
+    """
+
+    __slots__ = ("_parser", "_seen", "on_message_complete", "on_url")
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._seen: list[bytes] = []
+        self.on_url = self._seen.append
+        self.on_message_complete = partial(self._seen.append, b"")  # no Python for either
+        self._parser = httptools.HttpRequestParser(self)
+
+    def agrees(self, line: bytes, method: bytes, target: bytes) -> bool:
+        """Whether it reads the same in an HTTP/1.1 ``line``, which comes with its CRLF."""
+        parser, seen = self._parser, self._seen
+        try:
+            parser.feed_data(line + b"\r\n")
+            if seen == [target, b""] and parser.get_method() == method:
+                seen.clear()
+                return True
+        except httptools.HttpParserError:
+            pass  # as any other disagreement
+        self._begin()  # what it has seen of this line must not count for the next
+        return False
+
+
+_lines_again = _LineReader()

@@ -49,14 +49,21 @@ class TokenBuckets:
 
         An amount above ``burst`` needs a full bucket.
         """
-        per_second = self.rate.per_minute / 60
-        tokens, since = self._buckets.pop(key, (self.rate.burst, now))
-        tokens = min(self.rate.burst, tokens + max(0.0, now - since) * per_second)
-        needed = min(amount, self.rate.burst)
-        wait = 0.0 if tokens >= needed else (needed - tokens) / per_second
-        self._buckets[key] = (tokens - needed if wait == 0.0 else tokens, now)
-        if len(self._buckets) > self.max_keys:
-            self._buckets.popitem(last=False)
+        buckets, burst, per_second = self._buckets, self.rate.burst, self.rate.per_minute / 60
+        tokens, since = buckets.pop(key, (burst, now))
+        if now > since:
+            tokens += (now - since) * per_second
+        if tokens > burst:
+            tokens = burst
+        needed = burst if amount > burst else amount
+        wait = 0.0
+        if tokens >= needed:
+            tokens -= needed
+        else:
+            wait = (needed - tokens) / per_second
+        buckets[key] = (tokens, now)
+        if len(buckets) > self.max_keys:
+            buckets.popitem(last=False)
         return wait
 
     def __len__(self) -> int:

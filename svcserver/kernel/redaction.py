@@ -28,6 +28,10 @@ _HEX = re.compile(r"(?<![0-9A-Fa-f])[0-9A-Fa-f]{32,}+")
 _INVITE = re.compile(r"(?<![0-9A-Za-z-])[0-9A-Za-z]{4}(?:-[0-9A-Za-z]{4}){2}(?![0-9A-Za-z-])")
 _RUN = re.compile(r"(?<![0-9A-Za-z_=~+-])[0-9A-Za-z_=~+-]{40,}+")
 _ACCOUNT = re.compile(r"(?:UID-)?[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_HARMLESS = re.compile(  # only account ids and words shorter than a secret, as nearly all are
+    rb"(?:/(?:(?:UID-)?[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+    rb"|(?![^/]{32})[0-9A-Za-z_.]*+(?:-[0-9A-Za-z_.]*+)?)(?![^/]))*+"
+)
 _SENSITIVE = re.compile(r"key|token|secret|pass|auth|code|session|jwt|sig|cred", re.IGNORECASE)
 _CONTROL = re.compile(r"[^\x20-\x7e]")
 _RUNNING = string.ascii_letters + string.digits + "_=~+.%-"
@@ -62,26 +66,11 @@ def shown(raw: bytes) -> str:
 
     Clients may put anything there, so whatever could be a secret counts as one.
     """
-    return _short(raw) if len(raw) <= _SHORT else _shown(raw)
-
-
-@lru_cache(maxsize=2048)  # clients ask for the same paths again and again
-def _short(raw: bytes) -> str:
-    text = raw.decode("latin-1")
-    return text if _is_harmless(text) else _shown(raw)
-
-
-def _is_harmless(text: str) -> bool:
-    """Whether a path holds only account ids and words shorter than a secret, as nearly all do."""
-    if not (text.isascii() and text.isprintable()) or "%" in text or "?" in text:
-        return False
-    for word in text.split("/"):
-        if len(word) > 31:
-            if _ACCOUNT.fullmatch(word) is None:
-                return False
-        elif word.count("-") > 1 or "UUK" in word or "eyJ" in word:
-            return False
-    return True
+    if len(raw) > _SHORT:
+        return _shown(raw)
+    if _HARMLESS.fullmatch(raw) and b"UUK" not in raw and b"eyJ" not in raw:
+        return raw.decode("ascii")
+    return _short(raw)
 
 
 def _shown(raw: bytes) -> str:
@@ -91,6 +80,9 @@ def _shown(raw: bytes) -> str:
             text.rstrip(_RUNNING) + "..."
         )  # the cut last word may be half a secret, too short to match
     return text[:LONGEST] + "..." if len(text) > LONGEST else text
+
+
+_short = lru_cache(maxsize=2048)(_shown)  # clients say the same again and again
 
 
 def _wary(text: str) -> str:

@@ -30,6 +30,7 @@ _LEVELS = {
     "silent": None,
 }
 _RANK = {LogLevel.debug: 0, LogLevel.info: 1, LogLevel.warn: 2, LogLevel.error: 3}
+_LOWEST = {word: 5 if level is None else _RANK.get(level, 4) for word, level in _LEVELS.items()}
 _PRIVATE = ("isError", "why", "format", "time", "system")  # of twisted.python.log
 _NOISE = ("Starting factory {factory!r}", "Stopping factory {factory!r}")  # per connection
 _BOUND = 8_192  # characters of one line
@@ -77,8 +78,7 @@ class LogLines:
 
     def shows(self, level: Any) -> bool:
         """Whether LOG_LEVEL lets a line of that level through."""
-        threshold = _LEVELS[self.level]
-        return threshold is not None and rank(level) >= rank(threshold)
+        return _RANK.get(level, 4) >= _LOWEST[self.level]
 
     def keep(self, line: str) -> None:
         """Write a finished line soon, together with others."""

@@ -14,8 +14,16 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.http import heads
 from svcserver.http.bodies import LAST_CHUNK, Chunked, Counted, chunk
-from svcserver.http.heads import MAX_HEAD, Fault, find_end, read_request, read_response
+from svcserver.http.heads import (
+    MAX_HEAD,
+    Fault,
+    RequestHead,
+    find_end,
+    read_request,
+    read_response,
+)
 from svcserver.http.peers import peer_of
+from svcserver.http.remembered import Remembered
 
 GOOD = (
     b"POST /a?b HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nConnection: close\r\n"
@@ -53,6 +61,14 @@ def outcome(pieces: list[bytes], *, resumed: bool) -> tuple[int, str]:
             return number, str(end)
         searched = len(buffer) if resumed else 0
     return len(pieces), ""
+
+
+def reading(raw: bytes) -> RequestHead | str:
+    """The head, or what is wrong with it."""
+    try:
+        return read_request(raw)
+    except Fault as fault:
+        return fault.kind
 
 
 class Counting(bytes):
@@ -102,6 +118,21 @@ class HeadTests(SynchronousTestCase):
             parser.feed_data(data[:end])
         self.assertEqual(count.names, [lower for _, lower, _ in head.headers])
         self.assertLessEqual(len(head.values(b"content-length")), 1)
+
+    @settings(max_examples=300, deadline=None)
+    @given(damaged())
+    def test_fields_that_came_before_change_no_reading(self, data: bytes) -> None:
+        with contextlib.suppress(Fault):
+            read_request(b"GET /before HTTP/1.1\r\n" + data.partition(b"\r\n")[2])
+        again = reading(data)
+        self.patch(heads, "_BLOCKS", Remembered())
+        self.assertEqual(again, reading(data))
+
+    def test_a_line_that_llhttp_does_not_take_is_refused_with_fields_that_came_before(self) -> None:
+        _, _, fields = GOOD.partition(b"\r\n")
+        for line, good in ((b"/a", True), (b"foo", False), (b"/b", True), (b"1:", False)):
+            head = b"GET " + line + b" HTTP/1.1\r\n" + fields
+            self.assertEqual(isinstance(reading(head), tuple), good, line)
 
     @settings(max_examples=200, deadline=None)
     @given(st.binary(max_size=200), st.sampled_from([b"GET", b"HEAD"]))

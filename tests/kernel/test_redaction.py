@@ -8,11 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel import redaction
 from svcserver.kernel.redaction import LONGEST, printable, redact, shown
 from tests.support.proves import proves
 
 JWT = b"eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl"
 ACCOUNT = b"UID-0b9f6f0e-1f5b-4a3e-9d7e-0123456789ab"
+
+WORDS = [ACCOUNT, ACCOUNT[4:], JWT[:9], b"/", b"/", b"-", b"a.b", b"0a" * 7, b"UUK", b"ABCD-EFGH"]
 
 
 class RedactionTests(SynchronousTestCase):
@@ -41,6 +44,12 @@ class RedactionTests(SynchronousTestCase):
 
     def test_long_ones_are_cut(self) -> None:
         self.assertEqual(shown(b"/" + b"a/" * 9_999), ("/" + "a/" * 200)[:LONGEST] + "...")
+
+    @settings(max_examples=300, deadline=None)
+    @given(st.lists(st.sampled_from(WORDS), max_size=4))
+    def test_what_is_shown_the_short_way_is_the_same_the_long_way(self, words: list[bytes]) -> None:
+        path = b"/" + b"".join(words)
+        self.assertEqual(shown(path), redaction._shown(path))
 
     @settings(max_examples=50, deadline=None)
     @given(st.binary(max_size=900), st.booleans())
