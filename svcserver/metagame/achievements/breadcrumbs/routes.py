@@ -7,6 +7,7 @@ from typing import ClassVar
 from attrs import frozen
 
 from svcserver.kernel import json
+from svcserver.kernel.shapes import Late
 from svcserver.metagame.achievements.breadcrumbs import wire
 from svcserver.metagame.achievements.breadcrumbs.acts import BreadcrumbActs
 from svcserver.metagame.achievements.breadcrumbs.wire import BreadcrumbList, BreadcrumbSave
@@ -31,11 +32,12 @@ class BreadcrumbRoutes:
         "POST",
         "/breadcrumbs/<character_id>",
         access=Access.TOKEN,
-        body=BreadcrumbSave,
+        body=Late[BreadcrumbSave],
         reply=Envelope[BreadcrumbList],
     )
-    async def save(self, call: Call[BreadcrumbSave], character_id: str) -> Answer:
+    async def save(self, call: Call[Late[BreadcrumbSave]], character_id: str) -> Answer:
         """Replace the whole list; 409 unless the version rises."""
-        version, listed = call.body.update_version, json.dump(call.body.breadcrumbs)
-        await self.acts.save(call.player, character_id, version, listed)
+        player, sent = call.player, call.body.read()
+        version, listed = sent.update_version, json.dump(sent.breadcrumbs)
+        await self.acts.save(player, character_id, version, listed)
         return wire.show(version, listed)

@@ -8,6 +8,7 @@ from typing import ClassVar
 from attrs import frozen
 
 from svcserver.kernel.json import Json
+from svcserver.kernel.shapes import Late
 from svcserver.metagame.achievements.encounters import wire
 from svcserver.metagame.achievements.encounters.acts import EncounterActs
 from svcserver.metagame.achievements.encounters.wire import ContentTypes, Encounter, MetReply
@@ -58,11 +59,11 @@ class EncounterRoutes:
         "POST",
         "/encountered-content/<character_id>",
         access=Access.TOKEN,
-        body=Encounter,
+        body=Late[Encounter],
         reply=Envelope[dict[str, Json]],
     )
-    async def add(self, call: Call[Encounter], character_id: str) -> Answer:
+    async def add(self, call: Call[Late[Encounter]], character_id: str) -> Answer:
         """Add one; a repeat changes nothing."""
-        met, size = call.body, len(call.request.body)
-        await self.acts.add(call.player, character_id, met.content_type, met.content_id, size)
+        player, met, size = call.player, call.body.read(), len(call.request.body)
+        await self.acts.add(player, character_id, met.content_type, met.content_id, size)
         return enveloped(EMPTY_OBJECT)

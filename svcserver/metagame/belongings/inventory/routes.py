@@ -6,6 +6,8 @@ from typing import ClassVar
 
 from attrs import frozen
 
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.shapes import Late
 from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.belongings.inventory.acts import InventoryActs
 from svcserver.metagame.belongings.inventory.rules import By
@@ -15,6 +17,7 @@ from svcserver.metagame.belongings.inventory.wire import (
     ItemWish,
     TransactionReply,
     TransactionWish,
+    account_named,
 )
 from svcserver.web.routes import Access, Answer, Call, Routes, bare
 
@@ -41,12 +44,12 @@ class InventoryRoutes:
         "POST",
         "/inventory",
         access=Access.TOKEN,
-        body=TransactionWish,
+        body=Late[TransactionWish],
         reply=TransactionReply,
     )
-    async def transact(self, call: Call[TransactionWish]) -> Answer:
+    async def transact(self, call: Call[Late[TransactionWish]]) -> Answer:
         """One transaction, answered after it is on disk."""
-        owner, sent, size = self._owner(call), call.body, len(call.request.body)
+        owner, sent, size = self._owner(call), call.body.read(), len(call.request.body)
         deal, by = sent.transaction(), _by(call)
         return Answer(200, await self.acts.transact(owner, sent.character_id, deal, by, size))
 
@@ -54,17 +57,18 @@ class InventoryRoutes:
         "POST",
         "/inventory/instanceditem",
         access=Access.TOKEN,
-        body=ItemWish,
+        body=Late[ItemWish],
         reply=InstancedItem,
     )
-    async def update(self, call: Call[ItemWish]) -> Answer:
+    async def update(self, call: Call[Late[ItemWish]]) -> Answer:
         """Save one held item."""
-        owner, sent, size = self._owner(call), call.body, len(call.request.body)
+        owner, sent, size = self._owner(call), call.body.read(), len(call.request.body)
         item, by = sent.instance(), _by(call)
         return Answer(200, await self.acts.update(owner, sent.character_id, item, by, size))
 
-    def _owner(self, call: Call[TransactionWish] | Call[ItemWish]) -> str:
-        return self.acting.writes(call, call.body.account_id or None)
+    def _owner(self, call: Call[Late[TransactionWish]] | Call[Late[ItemWish]]) -> AccountId:
+        """Asked before the lists are read: a game server that acts for nobody is 403."""
+        return self.acting.writes(call, account_named(call.body.sent))
 
 
 def _by(call: Call) -> By:

@@ -10,6 +10,8 @@ from typing import Annotated, Any, NotRequired, TypedDict
 from attrs import field, frozen
 
 from svcserver.kernel import json
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.json import Json
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.shapes import (
     Count,
@@ -146,6 +148,14 @@ class ItemWish:
         return instance_of(
             self.instance_id, self.catalog_id, self.item_data, self.update_version, kept
         )
+
+
+def account_named(sent: Json) -> AccountId | None:
+    """Whose items a game server means, when it says so; raises Malformed for what is no object."""
+    if not isinstance(sent, dict):
+        raise Malformed("the body must be an object")
+    named = sent.get("accountId")
+    return named if isinstance(named, str) and named else None
 
 
 def instance_of(

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from attrs import frozen
 
 from svcserver.kernel.refusals import Malformed
-from svcserver.kernel.shapes import OrEmpty
+from svcserver.kernel.shapes import Late, OrEmpty
 from svcserver.metagame.play.matchmaking import wire
 from svcserver.metagame.play.matchmaking.acts import MatchmakingActs
 from svcserver.metagame.settings import Settings
@@ -33,13 +33,20 @@ class MatchmakingRoutes:
     acts: MatchmakingActs
 
     @routes.row(
-        "POST", "/candidate/join", access=TOKEN, body=wire.CandidateWish, reply=wire.JoinReply
+        "POST",
+        "/candidate/join",
+        access=TOKEN,
+        body=Late[wire.CandidateWish],
+        reply=wire.JoinReply,
     )
-    async def join(self, call: Call[wire.CandidateWish]) -> Answer:
+    async def join(self, call: Call[Late[wire.CandidateWish]]) -> Answer:
         """Ask for a world or a hunt; a refused join leaves an older one alone."""
+        player = call.player
         if not self.settings.matchmaking:
             raise Malformed("matchmaking is off")
-        return Answer(200, wire.show_joined(await self.acts.join(call.player, call.body.checked())))
+        return Answer(
+            200, wire.show_joined(await self.acts.join(player, call.body.read().checked()))
+        )
 
     @routes.row("POST", "/candidate/join/<candidate_id>", access=TOKEN, reply=wire.JoinReply)
     async def follow(self, call: Call, candidate_id: str) -> Answer:
