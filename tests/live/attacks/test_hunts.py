@@ -93,7 +93,8 @@ def ask_again(players: Service, everyone: list[dict[str, str]]) -> None:
     for player in everyone:
         join(players, player, CITY)
         players.ask("POST", "/heartbeat", {"map": "a_01_persistent"}, bearer(player))
-    time.sleep(COOLDOWN_S * 1.2)
+    over = time.monotonic() + COOLDOWN_S * 1.2
+    eventually(lambda: time.monotonic() > over)
     for player in everyone:
         join(players, player, TUTORIAL)
         place(players, player)

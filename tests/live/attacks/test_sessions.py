@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +94,61 @@ def test_the_game_places_of_a_stolen_token_end_a_second_after_a_new_key(tmp_path
         ran = svcctl("account", "new-key", "Ann_1", "--env-file", environ, "--json")
         assert ran.status == 0, ran.err
         eventually(lambda: places() == (False, 1), AT_MOST_S)
+
+
+HUNT = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": "CR19_PlayerHunt_Patrol_Flame"}
+
+
+@contextmanager
+def deploy_server() -> Iterator[tuple[int, list[list[str]]]]:
+    """Its port, and whom it was told to expect, launch by launch; it never has a port."""
+    expected: list[list[str]] = []
+
+    class Full(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            wish = orjson.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            expected.append(wish["ExpectedPlayers"])
+            said = orjson.dumps({"error": "capacity_unavailable", "reason": "ports"})
+            self.send_response(503)
+            self.send_header("Content-Length", str(len(said)))
+            self.end_headers()
+            self.wfile.write(said)
+
+        def log_message(self, *_: object) -> None:
+            """Silent."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Full) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        try:
+            yield server.server_port, expected
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_thiefs_place_in_a_queue_ends_a_second_after_a_new_key(tmp_path: Path) -> None:
+    environ = {"CHAT": "0", "MATCHMAKING_MODE": "DEPLOYSERVER"}
+    with (
+        deploy_server() as (port, expected),
+        metagame(tmp_path, DEPLOYSERVER_URL=f"127.0.0.1:{port}", **environ) as service,
+    ):
+        ann, *others = (register(service, f"Hunter_{number}") for number in range(5))
+        for one in (ann, *others[:2]):
+            assert service.ask("POST", "/candidate/join", HUNT, bearer(one))[0] == 200
+        file = tmp_path / "metagame.env"
+        file.write_text(f"DATABASE_URL={service.environ['DATABASE_URL']}\n")
+        ran = svcctl("account", "new-key", "Hunter_0", "--env-file", file, "--json")
+        assert ran.status == 0, ran.err
+        eventually(lambda: _status(service, ann) == 401, AT_MOST_S)
+        owner = {"token": orjson.loads(_log_in(service, ran.data["key"])[1])["access_token"]}
+        status, said = service.ask("GET", "/candidate/status", None, bearer(owner))
+        nobody = service.ask("GET", "/candidate/status", None, bearer(others[3]))
+        assert (status, said) == nobody  # as for who has never asked
+        for one in others[2:]:
+            assert service.ask("POST", "/candidate/join", HUNT, bearer(one))[0] == 200
+        eventually(lambda: expected)
+        assert expected[0] == [one["id"] for one in others]
 
 
 def _log_in(service: Service, key: str) -> tuple[int, bytes]:

@@ -1,0 +1,66 @@
+"""A token that is not valid yet (nbf), signed with the host's own key. Spec: 1 §5."""
+
+from __future__ import annotations
+
+import base64
+import time
+from pathlib import Path
+
+import jwt
+import pytest
+
+from svcserver.db import migrations
+from svcserver.db.engine import database_url, make_engine
+from svcserver.metagame.access.tokens import ISSUER, LIFETIME_S
+from svcserver.metagame.accounts.store import add_game_server_key
+from tests.chat.sockets import Talker
+from tests.support.game import GAME_SERVER_KEY, signing_keys
+from tests.support.processes import Service, bearer, eventually, free_port, metagame, register
+
+pytestmark = pytest.mark.live
+
+SOON_S = 3
+
+
+def signed(account_id: str, starts_at: float) -> dict[str, str]:
+    """As the metagame signs, but for the one claim."""
+    private = base64.b64decode(signing_keys()[0])
+    now = int(time.time())
+    claims = {"userId": account_id, "iat": now, "exp": now + LIFETIME_S, "nbf": starts_at}
+    token = jwt.encode(claims | {"iss": ISSUER, "aud": ISSUER}, private, algorithm="RS256")
+    return {"id": account_id, "token": token}
+
+
+def statuses(service: Service, player: dict[str, str]) -> list[int]:
+    """Playing, being matched, and a game server that forwards the token of who joins it."""
+    server = {"x-svc-gameserver-apikey": GAME_SERVER_KEY}
+    wish = {"gameMode": "CITY", "gameArgs": "", "playerHuntId": ""}
+    return [
+        service.ask("GET", "/accountinfo", None, bearer(player))[0],
+        service.ask("POST", "/heartbeat", {}, bearer(player))[0],
+        service.ask("POST", "/candidate/join", wish, bearer(player))[0],
+        service.ask("POST", "/heartbeat", {}, bearer(player) | server)[0],
+    ]
+
+
+def test_it_opens_nothing_until_its_time_has_come(tmp_path: Path) -> None:
+    engine = make_engine(database_url(f"sqlite:///{tmp_path}/svc.db"))
+    migrations.upgrade(engine)
+    with engine.begin() as tx:
+        add_game_server_key(tx, GAME_SERVER_KEY)
+    engine.dispose()
+    port = free_port()
+    environ = {"MATCHMAKING_MODE": "DEPLOYSERVER", "DEPLOYSERVER_URL": f"127.0.0.1:{free_port()}"}
+    with metagame(tmp_path, CHAT="1", CHAT_PORT=str(port), **environ) as service:
+        eventually(lambda: "chat: listening on" in service.log)
+        ann = register(service, "Ann_1")
+        later = signed(ann["id"], time.time() + 600)
+        soon = signed(ann["id"], time.time() + SOON_S)
+        assert statuses(service, later) == [401, 401, 401, 500]  # 500: as for any bad token there
+        stranger = Talker(port, ann["id"], "Ann_1")
+        assert "not-authorized" in stranger.try_token(later["token"])
+        eventually(lambda: statuses(service, soon) == [200] * 4)
+        player = Talker(port, ann["id"], "Ann_1").log_in(soon["token"])
+        assert statuses(service, later) == [401, 401, 401, 500]  # though it was seen before
+        for one in (stranger, player):
+            one.wire.close()

@@ -1,0 +1,137 @@
+"""Whoever has one IPv6 network, at the gateway: connections, and reports to the allowlist."""
+
+from __future__ import annotations
+
+import select
+import socket
+import threading
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import orjson
+import pytest
+
+from svcserver.gateway.feed import NETWORK_UNDER_WAY
+from tests.live.attacks.own_network import arrive, in_own_network
+from tests.live.attacks.support import over_tls
+from tests.live.attacks.test_web_pages import SECRET, helper
+from tests.live.edge_host import Host, running
+from tests.live.test_gateway_abuse import many_files
+from tests.support.processes import eventually
+
+pytestmark = pytest.mark.live
+
+OPEN = {"GATEWAY_BIND": "::", "GATEWAY_RATE_CONNECT": "100000,100000"}
+EACH = 32  # GATEWAY_MAX_CONNECTIONS_PER_IP
+TRIES = 6 * EACH
+AT_MOST_S = 1.0
+REPORTED = 200  # addresses of one network that a player's token is used from
+HEARTBEAT = (
+    b"POST /heartbeat HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer x\r\n"
+    b"Content-Length: 2\r\nConnection: close\r\n\r\n{}"
+)
+
+
+def test_a_provider_wide_network_has_the_connections_of_a_few_addresses(tmp_path: Path) -> None:
+    in_own_network(opens_connections, tmp_path)
+
+
+def opens_connections(folder: Path) -> None:
+    """First as one address, then as a whole /64, /56 and /48."""
+    most = {"GATEWAY_MAX_CONNECTIONS_PER_IP": str(EACH), "GATEWAY_HANDSHAKE_TIMEOUT_MS": "120000"}
+    with many_files(), running(folder, **OPEN, **most) as host, ExitStack() as held:
+        tried: list[socket.socket] = []
+        for networks, shares in (
+            (["2001:db8:7:1"], 1),
+            ([f"2001:db8:7:{n:x}" for n in range(2, 7)], 2),
+            ([f"2001:db8:7:{n:x}00" for n in range(1, 9)], 4),
+        ):
+            for number in range(TRIES):
+                address = f"{networks[number % len(networks)]}::{number + 1:x}"
+                tried.append(held.enter_context(arrive(host.gateway_port, address)))
+            eventually(lambda most=EACH * shares: sum(map(is_open, tried)) <= most)
+            assert sum(map(is_open, tried)) == EACH * shares
+            began = time.monotonic()
+            assert heartbeat(host, "2001:db8:8::1").startswith(b"HTTP/1.1 200 ")
+            assert time.monotonic() - began < AT_MOST_S
+
+
+def is_open(one: socket.socket) -> bool:
+    """Whether the gateway has not turned it away; it says nothing to who says nothing."""
+    readable = select.select([one], [], [], 0)[0]
+    with suppress(OSError):
+        return not readable or bool(one.recv(1, socket.MSG_PEEK))
+    return False
+
+
+def heartbeat(host: Host, address: str) -> bytes:
+    """What a player there is told."""
+    with arrive(host.gateway_port, address) as raw, over_tls(raw) as player:
+        player.sendall(HEARTBEAT)
+        return player.recv(4096)
+
+
+def test_a_network_that_reports_many_addresses_holds_up_no_other_players_port(
+    tmp_path: Path,
+) -> None:
+    in_own_network(floods_a_silent_helper, tmp_path)
+
+
+class Silent:
+    """An allowlist helper that takes reports and never answers."""
+
+    def __init__(self) -> None:
+        self.listening = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.port = self.listening.getsockname()[1]
+        self.told: list[str] = []
+        self.open: list[socket.socket] = []
+        threading.Thread(target=self._take, daemon=True).start()
+
+    def _take(self) -> None:
+        while True:
+            one, _ = self.listening.accept()
+            self.open.append(one)
+            said = b""
+            while not said.endswith(b"}"):
+                said += one.recv(4096)
+            self.told.append(orjson.loads(said.rpartition(b"\r\n")[2])["ip"])
+
+
+def floods_a_silent_helper(folder: Path) -> None:
+    """Every report of the network hangs; the next player's is sent all the same."""
+    silent = Silent()
+    url = f"http://127.0.0.1:{silent.port}"
+    with running(folder, **OPEN, ALLOWLIST_URL=url) as host:
+        began = time.monotonic()
+        for number in range(REPORTED):
+            heartbeat(host, f"2001:db8:7:1::{number + 1:x}")
+        rounds = 1 + (time.monotonic() - began) // 2  # a report is given up after two seconds
+        heartbeat(host, "2001:db8:8::1")
+        eventually(lambda: "2001:db8:8::1" in silent.told, AT_MOST_S)
+        near = [one for one in silent.told if one.startswith("2001:db8:7:")]
+        assert 0 < len(near) <= NETWORK_UNDER_WAY * rounds, (len(near), rounds)
+
+
+def test_a_network_that_reports_many_addresses_leaves_room_for_others(tmp_path: Path) -> None:
+    in_own_network(floods_the_helper, tmp_path)
+
+
+def floods_the_helper(folder: Path) -> None:
+    """As with a modified client: one token, and a new address for every heartbeat."""
+    key = {"X-Allowlist-Secret": SECRET}
+    with helper(folder) as service:
+        url = f"http://127.0.0.1:{service.port}"
+        with running(folder, **OPEN, ALLOWLIST_URL=url, ALLOWLIST_SECRET=SECRET) as host:
+            heartbeat(host, "2001:db8:8::1")
+            for number in range(REPORTED):
+                heartbeat(host, f"2001:db8:7:1::{number + 1:x}")
+            heartbeat(host, "2001:db8:9::1")
+
+            def entries() -> set[str]:
+                said = service.ask("GET", "/status", None, key)[1]
+                return {one["ip"] for one in orjson.loads(said)["entries"]}
+
+            others = {"2001:db8:8::1", "2001:db8:9::1"}
+            eventually(lambda: others <= entries(), 5.0)
+            assert len(entries() - others) == 16

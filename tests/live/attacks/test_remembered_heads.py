@@ -1,0 +1,61 @@
+"""Heads that are never the same twice, each of many fields: what is remembered has a bound."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from pathlib import Path
+
+import pytest
+
+from tests.live.attacks.support import arrive, over_tls
+from tests.live.edge_host import memory_of, running
+from tests.support.processes import metagame
+
+pytestmark = pytest.mark.live
+
+HEADS = 4_400  # of the audit, which took 171 MB
+FIELDS, FEWER = 230, 90  # of each; and as many as the tiny upstream behind the gateway takes
+MOST = 64 << 20  # bytes of memory that may be added
+AT_ONCE = 20  # requests that are sent before their answers are read
+
+
+def heads(fields: int) -> list[bytes]:
+    """Each about as long as one may be to be remembered."""
+    width = 1_900 // fields - 6
+    many = b"".join(b"A%d:%0*d\r\n" % (number % 10, width, number) for number in range(fields))
+    start = b"HEAD /svc/api/ServerStatus HTTP/1.1\r\nHost: localhost\r\nB: %05d\r\n"
+    return [start % number + many + b"\r\n" for number in range(HEADS)]
+
+
+def send_all(connection: socket.socket | ssl.SSLSocket, fields: int) -> None:
+    """Every head is answered with a 200."""
+    every = heads(fields)
+    assert len(every[0]) < 2_048
+    for at in range(0, HEADS, AT_ONCE):
+        connection.sendall(b"".join(every[at : at + AT_ONCE]))
+        said = b""
+        while said.count(b"\r\n\r\n") < AT_ONCE:
+            more = connection.recv(65_536)
+            assert more, said
+            said += more
+        assert said.count(b"HTTP/1.1 200 ") == AT_ONCE, said[:300]
+
+
+def test_the_gateway_remembers_no_more_than_its_bound(tmp_path: Path) -> None:
+    plenty = {"GATEWAY_RATE_GENERAL": "100000,100000"}
+    with (
+        running(tmp_path, **plenty) as host,
+        over_tls(arrive(host.gateway_port)) as connection,
+    ):
+        before = memory_of(host.gateway)
+        send_all(connection, FEWER)
+        assert memory_of(host.gateway) - before < MOST
+
+
+def test_the_metagame_remembers_no_more_than_its_bound(tmp_path: Path) -> None:
+    with metagame(tmp_path, LOG_LEVEL="error") as service, arrive(service.port) as connection:
+        assert service.process is not None
+        before = memory_of(service.process)
+        send_all(connection, FIELDS)
+        assert memory_of(service.process) - before < MOST
