@@ -1,7 +1,8 @@
 """Every small fault that a source file can have. Pure.
 
-Left alone: annotations, docstrings, Protocols, and texts with a blank in them, which are
-prose for people.
+Left alone: annotations, docstrings, Protocols, texts with a blank in them, which are prose for
+people, and ``init=False`` of a field, which only keeps a name out of a constructor that nobody
+calls with it.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def _walk(node: ast.AST, way: Path, scope: tuple[str, ...]) -> Iterator[Mutant]:
                 continue
             here = (*way, (name, place))
             yield from _faults(node, child, here, scope)
-            if not _is_docstring(child) and not _is_all(child):
+            if not (_is_docstring(child) or _is_all(child) or _is_init(child)):
                 yield from _walk(child, here, scope)
 
 
@@ -167,6 +168,10 @@ def _is_docstring(node: ast.AST) -> bool:
 
 def _is_all(node: ast.AST) -> bool:
     return isinstance(node, ast.Assign) and _text(node.targets[0]) == "__all__"
+
+
+def _is_init(node: ast.AST) -> bool:
+    return isinstance(node, ast.keyword) and node.arg == "init"
 
 
 def _is_type_checking(node: ast.AST) -> bool:

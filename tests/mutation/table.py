@@ -2,22 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-LISTED = Path(__file__).with_name("rules.txt")
+HOUSE = ROOT / "svcserver"
+
+# what decides, wherever it stands, is named so
+RULES = frozenset(
+    {
+        *("entries", "fleet", "hunts", "items", "launches", "limits", "names", "paths"),
+        *("policy", "ranges", "readers", "rules", "shapes", "wire"),
+    }
+)
+# and in the folders whose work is to decide, these
+ALSO = {
+    "chat": {
+        *("entrance", "kinds", "lockout", "messages", "presence", "readings", "requests"),
+        *("rooms", "seating", "session", "stanza", "status"),
+    },
+    "kernel": {"quota", "redaction", "sampling", "throttle", "times"},
+}
+LEFT_OUT = HOUSE / "ctl"  # what it does shows in the exit status and the words of a command
+
+# Tests outside a file's own folder that must notice, too.
+ELSEWHERE = {
+    "metagame/belongings/loadouts": "metagame/belongings/savehistory",
+    "metagame/play/matchmaking": "metagame/social/parties/test_candidates.py",
+}
 
 
 def targets() -> dict[str, list[str]]:
-    """A file and its tests: every ``rules.py`` with the tests of its folder, and ``rules.txt``.
+    """A file and its tests: those of the folder that stands where the file does, or above it."""
+    return {path.relative_to(ROOT).as_posix(): _tests(path) for path in sorted(_files())}
 
-    That file lists what is no ``rules.py``, or has tests elsewhere too.
-    """
-    found = {}
-    for path in sorted((ROOT / "svcserver").rglob("rules.py")):
-        folder = Path("tests", *path.parent.relative_to(ROOT / "svcserver").parts)
-        found[path.relative_to(ROOT).as_posix()] = [folder.as_posix()]
-    for line in LISTED.read_text().splitlines():
-        file, *tests = line.split()
-        found[file] = tests
-    return found
+
+def _files() -> Iterator[Path]:
+    for path in HOUSE.rglob("*.py"):
+        names = RULES | ALSO.get(path.parent.name, frozenset())
+        if path.stem in names and LEFT_OUT not in path.parents:
+            yield path
+
+
+def _tests(file: Path) -> list[str]:
+    place = file.parent.relative_to(HOUSE)
+    also = ELSEWHERE.get(place.as_posix())
+    while not any((ROOT / "tests" / place).glob("test_*.py")):
+        place = place.parent
+    return [f"tests/{one}" for one in (place.as_posix(), also) if one is not None]

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.mutation import page, records
 from tests.mutation.mutants import apply, mutants_of
+from tests.mutation.page import Result, read, shown
+from tests.mutation.records import Record, names_of
 from tests.mutation.table import targets
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +31,12 @@ def rule(book: "Book", count: int) -> int:
     book.last = count
     return count + 1
 '''
+
+
+def keep_in_a_folder_of_its_own(test: SynchronousTestCase) -> None:
+    folder = tempfile.TemporaryDirectory()
+    test.addCleanup(folder.cleanup)
+    test.patch(records, "KEPT", Path(folder.name))
 
 
 class MutantTests(SynchronousTestCase):
@@ -61,8 +70,72 @@ class MutantTests(SynchronousTestCase):
             texts.add(compile(tree, "rule.py", "exec"))
         self.assertEqual(len(texts), len(mutants_of(SOURCE)))
 
+    def test_a_field_kept_out_of_the_constructor_is_left_alone(self) -> None:
+        found = mutants_of("class A:\n    a: int = field(init=False, kw_only=True)")
+        self.assertEqual([one.before for one in found], ["True"])
+
+
+class RecordTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        keep_in_a_folder_of_its_own(self)
+        self.names = names_of(mutants_of("def f(): return 1 + 1"))
+
+    def test_no_two_have_the_same_name_and_a_line_is_no_part_of_it(self) -> None:
+        self.assertEqual(len(set(self.names)), 4)
+        moved = mutants_of("\n# prose\ndef f():\n    'Prose.'\n    return 1 + 1")
+        self.assertEqual(names_of(moved), self.names)
+
+    def test_a_run_goes_on_where_one_ended(self) -> None:
+        Record("a/b.py", self.names).add(self.names[0], "killed")
+        Record("a/b.py", self.names).add(self.names[2], "survived")
+        found = Record("a/b.py", self.names)
+        wanted = {self.names[0]: "killed", self.names[2]: "survived"}
+        self.assertEqual(found.verdicts, wanted)
+        found.forget()
+        self.assertEqual(Record("a/b.py", self.names).verdicts, {})
+
+    def test_it_counts_for_the_same_code_only(self) -> None:
+        Record("a/b.py", self.names).add(self.names[0], "killed")
+        self.assertEqual(Record("a/b.py", self.names[:-1]).verdicts, {})
+
+
+class PageTests(SynchronousTestCase):
+    def test_what_is_shown_is_read_again(self) -> None:
+        fault = ("* Rule.f: `1` → `2`.", "Equivalent: both are `true`.")
+        results = [
+            Result("svcserver/a/rules.py", 2, 3, 9, (fault,)),
+            Result("svcserver/b/rules.py", 1, 1, 1),
+        ]
+        self.assertEqual(list(read(shown(results)).values()), results)
+        self.assertIn("Together 3 of 4: 75.0 %.", shown(results))
+
+    def test_a_record_is_shown_and_a_known_reason_stays(self) -> None:
+        keep_in_a_folder_of_its_own(self)
+        names = names_of(mutants_of((ROOT / EXAMPLE).read_text()))
+        for name in names[:2]:
+            Record(EXAMPLE, names).add(name, "survived")
+        first = page.recorded(EXAMPLE, {})
+        assert first is not None
+        self.assertEqual((first.killed, first.tried, first.every), (0, 2, len(names)))
+        fault = first.survivors[0][0]
+        again = page.recorded(EXAMPLE, {(EXAMPLE, fault): "Why."})
+        assert again is not None
+        self.assertEqual(again.survivors, ((fault, "Why."), (first.survivors[1][0], page.UNKNOWN)))
+        self.assertIsNone(page.recorded("tests/mutation/table.py", {}))
+
 
 class TableTests(SynchronousTestCase):
+    def test_a_new_feature_is_found_by_the_names_of_its_files(self) -> None:
+        found = targets()
+        guilds = "svcserver/metagame/social/guilds"
+        for file in ("rules", "wire", "names"):
+            self.assertEqual(found[f"{guilds}/{file}.py"], ["tests/metagame/social/guilds"])
+        self.assertEqual(
+            found["svcserver/metagame/accounts/login/wire.py"], ["tests/metagame/accounts"]
+        )
+        self.assertIn("svcserver/chat/session.py", found)
+        self.assertNotIn("svcserver/ctl/play/wire.py", found)
+
     def test_every_file_of_rules_has_tests_that_must_notice(self) -> None:
         for file, tests in targets().items():
             self.assertTrue(tests, file)
@@ -70,8 +143,7 @@ class TableTests(SynchronousTestCase):
                 self.assertTrue((ROOT / path).exists(), path)
 
     def test_the_page_tells_of_no_file_that_is_gone(self) -> None:
-        page = (ROOT / "docs" / "contributors" / "mutants.md").read_text()
-        told = set(re.findall(r"^\| `(svcserver/[^`]+)`", page, re.MULTILINE))
+        told = set(read(page.PAGE.read_text()))
         self.assertEqual(told - set(targets()), set())
         self.assertGreater(len(told), 30)
 
@@ -79,7 +151,16 @@ class TableTests(SynchronousTestCase):
 class RunnerTests(SynchronousTestCase):
     def test_only_a_failing_test_kills(self) -> None:
         done = subprocess.run(
-            [sys.executable, "-m", "tests.mutation", EXAMPLE, "--verbose", "--tests", TESTS],
+            [
+                sys.executable,
+                "-m",
+                "tests.mutation",
+                EXAMPLE,
+                "--again",
+                "--verbose",
+                "--tests",
+                TESTS,
+            ],
             cwd=ROOT,
             capture_output=True,
             text=True,
