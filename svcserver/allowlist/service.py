@@ -20,6 +20,7 @@ from svcserver.allowlist.keeping import Audit, StateFile
 from svcserver.allowlist.programs import FirewallError, Programs
 from svcserver.allowlist.routes import Desk
 from svcserver.allowlist.settings import Settings
+from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
 from svcserver.web.jsonlines import json_lines
 from svcserver.web.metrics import Figure, show_figures
@@ -46,7 +47,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
     settings = options.settings
     helper = make_helper(settings, reactor)
     desk = Desk(helper, settings.secret)
-    factory = FrontFactory(desk, reactor)
+    factory = FrontFactory(desk, reactor, proxy_headers=(GATEWAY,))
     top = House(json_lines(settings.log_level, reactor))
     listening = Listening(
         reactor,

@@ -17,6 +17,7 @@ from svcserver.chat.hall import Hall
 from svcserver.chat.session import Session
 from svcserver.chat.stanza import MAX_BYTES
 from svcserver.http.peers import vouched_address
+from svcserver.kernel.headers import GATEWAY
 
 log = Logger()
 
@@ -92,7 +93,7 @@ class ChatProtocol(WebSocketServerProtocol):
             peer,
             [request.headers.get("x-forwarded-for", "")],
             secret=hall.settings.gateway_secret,
-            offered=request.headers.get("x-svc-gateway"),
+            offered=request.headers.get(GATEWAY.decode()),
         )
         if not hall.may_connect(self.address):
             raise ConnectionDeny(503)

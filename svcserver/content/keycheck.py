@@ -19,6 +19,7 @@ from twisted.python.failure import Failure
 from twisted.web.http_headers import Headers
 
 from svcserver.kernel import json
+from svcserver.kernel.headers import ACCOUNT_KEY
 from svcserver.kernel.refusals import Refusal, Unauthenticated, Unavailable
 from svcserver.kernel.secrets import fingerprint
 
@@ -135,7 +136,7 @@ class KeyCheck:
 
     async def _get(self, key: str) -> tuple[int, bytes]:
         url = f"{self.base}/svc/api/GetUserInfo"
-        headers = Headers({"x-svc-user-api-key": [key]})
+        headers = Headers({ACCOUNT_KEY: [key.encode()]})
         reply = await self.http.get(url, headers=headers, allow_redirects=False, unbuffered=True)
         parts: list[bytes] = []
 

@@ -28,6 +28,7 @@ from svcserver.content.streams import Slot, Slots
 from svcserver.http.crosssite import is_loopback, names_this_machine
 from svcserver.http.peers import forwarded_for
 from svcserver.kernel import json
+from svcserver.kernel.headers import ACCOUNT_KEY, GATEWAY
 from svcserver.kernel.refusals import Malformed, Missing, Refusal
 from svcserver.kernel.secrets import Secret
 from svcserver.web.begin import begin
@@ -151,7 +152,7 @@ class Desk:
         hosts = _sent(request, b"host")
         if not is_loopback(request.peer) or all(map(names_this_machine, hosts)):
             return False
-        offered = request.header(b"x-svc-gateway")
+        offered = request.header(GATEWAY)
         if offered is None:
             return True
         if self.gateway_secret is not None and self.gateway_secret.matches(offered):
@@ -211,7 +212,7 @@ class Desk:
 
     async def game_file(self, request: HttpRequest) -> Said:
         entry = self._named(request.path[len(FILES) :])
-        player = await self.keys.who(request.header(b"x-svc-user-api-key"))
+        player = await self.keys.who(request.header(ACCOUNT_KEY))
         file = self.shelf.open(entry)
         try:
             said = self._file_answer(request, entry, player, file)

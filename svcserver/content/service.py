@@ -24,6 +24,7 @@ from svcserver.content.shelf import Shelf
 from svcserver.content.site import Sender
 from svcserver.content.streams import Slots
 from svcserver.kernel.every import Every
+from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.web.jsonlines import json_lines
 from svcserver.web.metrics import Figure, show_figures
@@ -57,7 +58,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
     http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
     desk = make_desk(settings, shelf, http, reactor)
     transfers = Transfers()
-    factory = FrontFactory(Sender(desk, transfers), reactor)
+    factory = FrontFactory(Sender(desk, transfers), reactor, proxy_headers=(GATEWAY,))
     top = House(json_lines(settings.log_level, reactor))
     warn_of(options.warnings).setServiceParent(top)
     Checking(shelf, pool).setServiceParent(top)

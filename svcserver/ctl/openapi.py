@@ -13,10 +13,10 @@ from svcserver.board.memory import MemoryBoard
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Out
 from svcserver.kernel import json
+from svcserver.metagame.owner.dashboard.document import describe
 from svcserver.metagame.owner.status.build import Build
 from svcserver.metagame.service import Metagame
 from svcserver.metagame.settings import Settings
-from svcserver.web.openapi import document
 
 
 @click.command("openapi")
@@ -26,6 +26,6 @@ def openapi(host: Host, out: Out) -> None:
     settings = evolve(host.settings("metagame", Settings), log_bodies=False)  # opens no file
     nothing: Any = None  # the rows are only listed, never called
     game = Metagame(settings, nothing, MemoryBoard(time.time), Clock(), time.time, nothing)
-    said = document(game.front_door().rows, "svc-metagame", Build.of(settings).version)
+    said = describe(game.front_door().rows, Build.of(settings).version)
     out.data(said)
     out.say(json.dump(said).decode())

@@ -12,7 +12,8 @@ from svcserver.deploy.fleet import NoCapacity
 from svcserver.deploy.hunts import Unlaunchable
 from svcserver.deploy.supervisor import Supervisor
 from svcserver.kernel.redaction import printable
-from svcserver.web.routes import Access, Answer, Call, Routes
+from svcserver.web.local import LOCAL
+from svcserver.web.routes import Answer, Call, Routes
 
 log = Logger()
 
@@ -31,7 +32,7 @@ class Deploy:
     @routes.row(
         "POST",
         "/api/matchmaker/handle-matchmaking-for-player",
-        access=Access.LOCAL,
+        access=LOCAL,
         body=wire.LaunchWish,
         reply=wire.HandedOut,
     )
@@ -55,15 +56,13 @@ class Deploy:
         reply: wire.HandedOut = {"host": self.supervisor.host, "port": server.port}
         return Answer(200, reply)
 
-    @routes.row("GET", "/gameservers", access=Access.LOCAL, reply=wire.GameServers)
+    @routes.row("GET", "/gameservers", access=LOCAL, reply=wire.GameServers)
     async def game_servers(self, call: Call) -> Answer:
         """The records of all that live; they list account ids."""
         reply: wire.GameServers = {"servers": self.supervisor.records()}
         return Answer(200, reply)
 
-    @routes.row(
-        "GET", "/gameservers/key", access=Access.LOCAL, reply=wire.KeyReply, query=("sha256",)
-    )
+    @routes.row("GET", "/gameservers/key", access=LOCAL, reply=wire.KeyReply, query=("sha256",))
     async def launch_key(self, call: Call) -> Answer:
         """Whether a key, named by its SHA-256, was made for a game server that lives."""
         asked = call.request.argument("sha256") or ""

@@ -22,6 +22,7 @@ from svcserver.deploy.routes import MAX_JSON, Deploy
 from svcserver.deploy.settings import Settings, check, numbers
 from svcserver.deploy.supervisor import WATCHDOG_S, Program, Supervisor
 from svcserver.kernel.every import Every
+from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
 from svcserver.kernel.settings import whole
 from svcserver.web.front import FrontDoor, Observer
@@ -59,7 +60,11 @@ def makeService(options: Options, reactor: Any = None) -> House:
     refusals = CountingRefusals(top.counters)
     door = front_door(supervisor, refusals, traces=not settings.production)
     listening = Listening(
-        reactor, "deploy", settings.port, settings.bind_host, FrontFactory(door, reactor)
+        reactor,
+        "deploy",
+        settings.port,
+        settings.bind_host,
+        FrontFactory(door, reactor, proxy_headers=(GATEWAY,)),
     )
     here = settings.bind_host, settings.port
     watch = Watch(

@@ -19,6 +19,7 @@ from svcserver.gateway.limits import Crowd, Spending
 from svcserver.gateway.policy import Route
 from svcserver.http.heads import Fault, RequestHead
 from svcserver.kernel.counters import Counted, Counters
+from svcserver.kernel.headers import GAME_SERVER_KEY, GATEWAY
 from svcserver.kernel.networks import network_of
 from svcserver.kernel.redaction import shown
 from svcserver.kernel.sampling import LineSample
@@ -39,10 +40,10 @@ FORWARDING = frozenset(
         b"x-client-ip",
         b"true-client-ip",
         b"cf-connecting-ip",
-        b"x-svc-gateway",
+        GATEWAY,
     ]
 )
-HIDDEN = frozenset([b"x-powered-by", b"x-svc-gateway"])
+HIDDEN = frozenset([b"x-powered-by", GATEWAY])
 
 
 def _logged(message: str, fields: dict[str, Any]) -> None:
@@ -103,7 +104,7 @@ class Gateway:
             head.target,
             upgrade=head.upgrade,
             has_body=head.has_body,
-            gameserver_key=bool(head.values(policy.GAMESERVER_KEY)),
+            gameserver_key=bool(head.values(GAME_SERVER_KEY)),
         )
         wait_s = self.spending.take(ruling.bucket, peer, self.clock.seconds())
         if wait_s:

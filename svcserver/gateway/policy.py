@@ -33,7 +33,6 @@ PUBLIC_MANAGEMENT = frozenset(
         ("HEAD", "/svc/api/registrationstatus"),
     ]
 )
-GAMESERVER_KEY = b"x-svc-gameserver-apikey"
 _PLAIN = re.compile(rb"/([0-9A-Za-z_-]++)(?:/[0-9A-Za-z_-]++)*+(?![^?])")
 _BAD = re.compile(rb"[\\\x00-\x20\x7f]|%(?:2[fFeE]|5[cC]|00)|%(?![0-9A-Fa-f]{2})")
 DOTS = (b".", b"..")

@@ -19,7 +19,7 @@ def peer_of(addr: Any) -> str:
 def forwarded_for(peer: str, forwarded: Sequence[str]) -> str:
     """The right-most entry of X-Forwarded-For, believed from loopback only; else empty.
 
-    It is the one that the gateway has written; what stands before it anybody can send.
+    It is the one that our own proxy has written; what stands before it anybody can send.
     """
     if not forwarded or not is_loopback(peer):
         return ""
@@ -32,7 +32,7 @@ def forwarded_for(peer: str, forwarded: Sequence[str]) -> str:
 def vouched_address(
     peer: str, forwarded: Sequence[str], *, secret: Secret | None, offered: str | None
 ) -> str:
-    """The player's address where the gateway vouches for it with GATEWAY_SECRET, else empty."""
+    """The client's address where our own proxy vouches for it with ``secret``, else empty."""
     if secret is None or offered is None or not is_loopback(peer) or not secret.matches(offered):
         return ""
     return forwarded_for(peer, forwarded)

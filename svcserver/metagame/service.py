@@ -23,12 +23,13 @@ from svcserver.db.ledger import Ledger
 from svcserver.db.transaction import transact
 from svcserver.kernel.counters import Counters
 from svcserver.kernel.datafiles import BadData
+from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
 from svcserver.kernel.signals import News
 from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.access.attempts import Attempts
 from svcserver.metagame.access.epochs import Epochs
-from svcserver.metagame.access.gate import Gate, Origin, is_own_address
+from svcserver.metagame.access.gate import Gate, guarded
 from svcserver.metagame.access.keys import Keys
 from svcserver.metagame.access.tokens import Tokens
 from svcserver.metagame.accounts.allowance import Allowance
@@ -97,6 +98,7 @@ from svcserver.metagame.owner.health.watching import Counting, ReadLimit, loop_w
 from svcserver.metagame.owner.management.acts import Hunters, StatusReports
 from svcserver.metagame.owner.management.instances import DeployedInstances, Titles
 from svcserver.metagame.owner.management.routes import OnlineList, ServerStatus
+from svcserver.metagame.owner.requestlog import request_log
 from svcserver.metagame.owner.status.build import Build
 from svcserver.metagame.owner.status.routes import Banner, FixedReplies
 from svcserver.metagame.play.matchmaking.acts import MatchmakingActs
@@ -127,7 +129,6 @@ from svcserver.metagame.social.slayerlinks.store import cancel_between
 from svcserver.web.front import FrontDoor, Observer
 from svcserver.web.metrics import CountingRefusals, metrics
 from svcserver.web.options import ServiceOptions
-from svcserver.web.requestlog import RequestLog
 from svcserver.web.routes import Feature
 from svcserver.web.serving import Closing, House, InTurn, Listening, house, warn_of
 from svcserver.web.site import FrontFactory
@@ -317,12 +318,8 @@ class Metagame:
         if settings.log_bodies:
             bodies = BodyLog(Path(settings.body_log_file), settings.body_log_per_path, self.now)
             observers = (*observers, bodies.check())
-        origin, attempts = Origin(settings, is_own_address), Attempts(self.now, self.counters)
-        gate = Gate(settings, self.tokens, self.directory, origin, attempts)
-        traces = not settings.production
-        door = FrontDoor(
-            gate, settings, traces=traces, observers=observers, unmatched=gate.unmatched
-        )
+        tries = Attempts(self.now, self.counters)
+        door = guarded(Gate.of(settings, self.tokens, self.directory, tries), observers)
         try:
             features = list(self.features())
         except BadData as why:
@@ -337,9 +334,8 @@ class Metagame:
 
     def metrics(self, reactor: Any) -> IService | None:
         """The figures on loopback; None while METRICS_PORT is unset."""
-        port = self.settings.metrics_port
-        health = self.health if self.settings.backend_health else None
-        known = figures(self.online, self.now, health)
+        port, health = self.settings.metrics_port, self.health
+        known = figures(self.online, self.now, health if self.settings.backend_health else None)
         return metrics(reactor, "metagame", port, known, self.counters) if port else None
 
     def chat(self, environ: dict[str, str], reactor: Any) -> IService | None:
@@ -383,21 +379,22 @@ def makeService(options: Options, reactor: Any = None) -> House:
     game.shown.folder = Path(file).parent if file else None
     game.shown.log.out = top.lines.out
     top.lines.out = game.shown.log  # which passes on what it keeps
-    door = game.front_door(RequestLog(top.lines, settings.log_requests, counters=game.counters))
-    address = settings.port, settings.bind_host
+    log = request_log(top.lines, settings.log_requests, counters=game.counters)
+    door = game.front_door(log)
+    factory = FrontFactory(door, reactor, game.counters, proxy_headers=(GATEWAY,))
     answering = InTurn()  # a request that runs to its end still needs the database
     for part in (
         ledger,
         housekeeping(ledger, reactor, game.now),
         session_watch(game.sessions, reactor),
         Closing(pool.closeCachedConnections),
-        Listening(reactor, "metagame", *address, FrontFactory(door, reactor, game.counters)),
+        Listening(reactor, "metagame", settings.port, settings.bind_host, factory),
     ):
         part.setServiceParent(answering)
     warn_of(options.warnings).setServiceParent(top)
     answering.setServiceParent(top)
-    chat = game.chat(options.environ, reactor)
-    for beside in (chat, game.metrics(reactor), *game.watches(reactor)):
+    parts = game.chat(options.environ, reactor), game.metrics(reactor), *game.watches(reactor)
+    for beside in parts:
         if beside is not None:
             beside.setServiceParent(top)
     return top

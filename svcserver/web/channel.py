@@ -105,7 +105,14 @@ class Channel(Connection):
         ``raw`` is the head with its empty line.
         """
         asked = self.factory.heads.read(raw)
-        request = HttpRequest(asked.method, asked.path, asked.query, asked.fields, self.peer)
+        request = HttpRequest(
+            asked.method,
+            asked.path,
+            asked.query,
+            asked.fields,
+            self.peer,
+            proxy_headers=self.factory.proxy_headers,
+        )
         if asked.length == 0:
             self._ask(asked, request)
             return

@@ -1,7 +1,7 @@
 """The front door: the routes of a service on Klein, and the only place where an exception
 becomes a status.
 
-Order of refusal: route and switch, ``real only`` 404, declared size, credential, JSON
+Order of refusal: route and switch, the gate's 404, declared size, credential, JSON
 syntax, shape, rule.
 """
 
@@ -11,7 +11,7 @@ import html
 import time
 from collections.abc import Callable, Sequence
 from types import MethodType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from attrs import define, field, frozen
 from klein import Klein
@@ -31,23 +31,25 @@ from svcserver.web.table import BadPath, Parameters, RouteTable
 
 log = Logger()
 
+R = TypeVar("R", bound=Row, contravariant=True)
+
 UNPROVEN_BODY = 64 * 1024  # bytes that are read before a look at the credential
 
 
-class Gate(Protocol):
+class Gate(Protocol[R]):
     """Access control: turns a row's access label and a request into a caller, or refuses."""
 
-    def exists(self, row: Row, parameters: Parameters) -> bool:
-        """False where the row does not exist for this account (``real only``)."""
+    def exists(self, row: R, parameters: Parameters) -> bool:
+        """False where the row does not exist for whom the path names."""
 
-    async def admit(self, row: Row, request: HttpRequest, parameters: Parameters) -> Caller:
+    async def admit(self, row: R, request: HttpRequest, parameters: Parameters) -> Caller:
         """The proven caller."""
 
-    def early(self, row: Row, request: HttpRequest, length: int | None) -> Answer | None:
+    def early(self, row: R, request: HttpRequest, length: int | None) -> Answer | None:
         """A refusal that needs no body, before the body is read; None to go on."""
 
     def address(self, request: HttpRequest) -> str:
-        """The player's address as the gateway sent it, where it is trusted; else empty."""
+        """The client's address as a proxy sent it, where that is trusted; else empty."""
 
 
 @frozen
@@ -56,10 +58,10 @@ class Done:
 
     request: HttpRequest
     row: Row | None
-    caller: Caller
+    caller: Any  # of the class that the service's gate gives
     status: int
     seconds: float
-    address: str = ""  # the player's, when the request came through the gateway
+    address: str = ""  # the client's, where a proxy that counts has named it
     aborted: bool = False
     said: Answer | None = field(default=None, repr=False)  # None when aborted
 
@@ -114,15 +116,18 @@ class FrontDoor:
     """All rows of a service on one Klein app, behind the gate.
 
     ``traces`` puts the Python traceback on error pages (development only);
-    ``max_json`` bounds a body in bytes.
+    ``max_json`` bounds a body in bytes. ``call`` makes what a handler gets, and ``nobody`` is
+    who calls as long as nothing is proven; both are classes of the service where it has its own.
     """
 
-    gate: Gate
+    gate: Gate[Any]
     settings: Any = None
     traces: bool = False
     max_json: int = 50 * 1024 * 1024
     observers: Sequence[Observer] = ()
     unmatched: Callable[[HttpRequest], Answer] = field(default=lambda request: Answer(404))
+    call: Callable[[Any, Any, HttpRequest], Any] = Call
+    nobody: Caller = NOBODY
     app: Klein = field(factory=_app, init=False)
     rows: list[Row] = field(factory=list, init=False)
     _table: RouteTable = field(factory=RouteTable, init=False)
@@ -142,7 +147,7 @@ class FrontDoor:
         bind(self._endpoint(row, MethodType(row.handler, feature)))
 
     def _endpoint(self, row: Row, handler: Callable[..., Any]) -> Callable[..., Any]:
-        gate, shape = self.gate, row.body
+        gate, shape, call = self.gate, row.body, self.call
         read = reader(shape) if shape is not None else None
 
         async def answer(request: HttpRequest, seen: dict[str, Any], **parameters: str) -> Answer:
@@ -157,7 +162,7 @@ class FrontDoor:
                 raise PageError(413, why) from why
             if read is not None:
                 body = read(body)
-            said: Answer = await handler(Call(caller, body, request), **parameters)
+            said: Answer = await handler(call(caller, body, request), **parameters)
             return said
 
         # Klein would make a Deferred of every coroutine; most never wait
@@ -186,13 +191,13 @@ class FrontDoor:
         self, row: Row | None, request: HttpRequest, started: float, said: Answer | None
     ) -> Answer | None:
         if said is not None:
-            self._observed(said, row, request, {"caller": NOBODY}, started)
+            self._observed(said, row, request, {"caller": self.nobody}, started)
         return said
 
     def answer(self, request: HttpRequest) -> Answer | Deferred[Answer]:
         """Answer one request. Never fails, except with CancelledError."""
         started = time.perf_counter()
-        seen: dict[str, Any] = {"caller": NOBODY}
+        seen: dict[str, Any] = {"caller": self.nobody}
         try:
             found = self._table.match(request.method, request.path)
         except BadPath as why:

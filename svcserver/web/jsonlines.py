@@ -1,4 +1,4 @@
-"""Log lines of gateway, relay, allowlist and content: JSON, ``{"t", "level", "msg", ...}``.
+"""Log lines of the smaller services: JSON, ``{"t", "level", "msg", ...}``.
 
 Information goes to standard output, warnings and errors to standard error.
 """

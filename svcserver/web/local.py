@@ -1,4 +1,4 @@
-"""The access control of services that only this machine may call: deploy, allowlist.
+"""The access control of services that only this machine may call.
 
 A caller that is not loopback, that any proxy touched, or that is a web page of somebody else
 (``http.crosssite``) gets 403 before its body is read. Spec: 2 §4 Deploy server.
@@ -14,6 +14,8 @@ from svcserver.http.crosssite import is_loopback
 from svcserver.kernel.refusals import Forbidden
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import NOBODY, Answer, Caller, Row
+
+LOCAL = "local"  # the access label: direct loopback callers
 
 
 @frozen

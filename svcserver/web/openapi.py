@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from types import NoneType, UnionType
 from typing import (
@@ -19,10 +19,10 @@ from typing import (
     is_typeddict,
 )
 
-from attrs import NOTHING, has
+from attrs import NOTHING, field, frozen, has
 
 from svcserver.kernel.shapes import Late, Mark, Schema, members
-from svcserver.web.routes import Access, Page, Row
+from svcserver.web.routes import Page, Row
 
 _PLAIN: dict[Any, Schema] = {
     str: {"type": "string"},
@@ -34,44 +34,35 @@ _PLAIN: dict[Any, Schema] = {
     dict: {"type": "object"},
     list: {"type": "array"},
 }
-_ACCOUNT, _GAME_SERVER, _TOKEN = "accountKey", "gameServerKey", "playerToken"
-SCHEMES: dict[str, Schema] = {
-    _ACCOUNT: {"type": "apiKey", "in": "header", "name": "x-svc-user-api-key"},
-    _GAME_SERVER: {"type": "apiKey", "in": "header", "name": "x-svc-gameserver-apikey"},
-    _TOKEN: {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
-}
-_WITH: dict[Access, list[str]] = {
-    Access.TOKEN: [_TOKEN, _GAME_SERVER],
-    Access.PLAYER: [_TOKEN],
-    Access.OPTIONAL_TOKEN: [_TOKEN, ""],
-    Access.ACCOUNT_KEY: [_ACCOUNT],
-    Access.ADMIN_KEY: [_ACCOUNT],
-    Access.REGISTERED: [_ACCOUNT, _TOKEN, ""],
-    Access.GAME_SERVER: [_GAME_SERVER],
-    Access.ADMIN_OR_GAME_SERVER: [_ACCOUNT, _GAME_SERVER],
-}
-
-_MAY_FAIL: dict[Access, str] = {
-    Access.TOKEN: "A game server forwarded a player token that is not valid.",
-    Access.PLAYER: "A game server forwarded a player token that is not valid.",
-    Access.ACCOUNT_KEY: "No login method is configured (AUTH_MODE).",
-    Access.ADMIN_KEY: "No login method is configured (AUTH_MODE).",
-}
 _MEDIA = {str: "text/plain", Page: "text/html"}
 _ANY_BODY: Schema = {"type": ["object", "array"]}
 
 
-def document(rows: Iterable[Row], title: str, version: str) -> Schema:
+@frozen
+class Credentials:
+    """What callers of a service prove themselves with, for the document."""
+
+    schemes: Mapping[str, Schema] = field(factory=dict)  # by name, as OpenAPI wants them
+    taken: Mapping[str, Sequence[str]] = field(factory=dict)  # names by access label; "": none
+    failures: Mapping[str, str] = field(factory=dict)  # what 500 means, by access label
+
+
+def document(
+    rows: Iterable[Row], title: str, version: str, credentials: Credentials | None = None
+) -> Schema:
     """The whole document; rows that share a path share its entry."""
+    credentials = credentials or Credentials()
     schemas: dict[str, Schema] = {}
     paths: dict[str, Schema] = {}
     for row in sorted(rows, key=lambda one: (one.path, one.method)):
-        paths.setdefault(template(row.path), {})[row.method.lower()] = operation(row, schemas)
+        paths.setdefault(template(row.path), {})[row.method.lower()] = operation(
+            row, schemas, credentials
+        )
     return {
         "openapi": "3.1.0",
         "info": {"title": title, "version": version},
         "paths": paths,
-        "components": {"schemas": schemas, "securitySchemes": SCHEMES},
+        "components": {"schemas": schemas, "securitySchemes": dict(credentials.schemes)},
     }
 
 
@@ -80,7 +71,7 @@ def template(path: str) -> str:
     return re.sub(r"<(\w+)>", r"{\1}", path)
 
 
-def operation(row: Row, schemas: dict[str, Schema]) -> Schema:
+def operation(row: Row, schemas: dict[str, Schema], credentials: Credentials) -> Schema:
     """The operation object of a row; the named shapes it uses are added to ``schemas``."""
     said: Schema = {"description": "Success."}
     if row.reply is not None:
@@ -89,15 +80,15 @@ def operation(row: Row, schemas: dict[str, Schema]) -> Schema:
     found: Schema = {
         "operationId": row.name,
         "summary": (row.handler.__doc__ or "").strip().partition("\n")[0],
-        "description": f"Access: {row.access.value}.",
-        "security": [{name: []} if name else {} for name in _WITH.get(row.access, [])],
+        "description": f"Access: {row.access}.",
+        "security": [{name: []} if name else {} for name in credentials.taken.get(row.access, ())],
         "parameters": [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
             for name in row.parameters
         ]
         + [{"name": name, "in": "query", "schema": {"type": "string"}} for name in row.query],
         "responses": {"2XX": said, "204": {"description": "Done; there is nothing to show."}}
-        | refusals(row),
+        | refusals(credentials.failures.get(row.access, "")),
     }
     if row.body is not None:
         shape = schema(row.body, schemas)
@@ -105,14 +96,17 @@ def operation(row: Row, schemas: dict[str, Schema]) -> Schema:
     return found
 
 
-def refusals(row: Row) -> Schema:
-    """The error responses of a row; a status that is not named here is a defect."""
+def refusals(failure: str = "") -> Schema:
+    """The error responses of a row; a status that is not named here is a defect.
+
+    ``failure``: what 500 means, where it is no defect.
+    """
     found = {
         "4XX": {"description": "A refusal; its body is worded as this feature words them."},
         "503": {"description": "The database cannot serve just now."},
     }
-    if row.access in _MAY_FAIL:
-        found["500"] = {"description": _MAY_FAIL[row.access]}
+    if failure:
+        found["500"] = {"description": failure}
     return found
 
 

@@ -1,7 +1,7 @@
 """The command line that all services share, and the ``twistd`` plugin of each.
 
 class Options(ServiceOptions):
-    name, shape = "svc-deploy", Settings
+    name, shape = "svc-content", Settings
 """
 
 from __future__ import annotations

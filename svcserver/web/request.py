@@ -9,8 +9,7 @@ from attrs import define, field
 
 from svcserver.http.crosssite import foreign
 
-PROXY_HEADERS = (
-    b"x-svc-gateway",
+PROXY_HEADERS: tuple[bytes, ...] = (
     b"x-forwarded-for",
     b"forwarded",
     b"x-real-ip",
@@ -18,7 +17,10 @@ PROXY_HEADERS = (
     b"x-forwarded-proto",
     b"via",
 )
-"""Any of these marks a request as proxied, whatever its value. Spec: 1 §5.9."""
+"""What proxies add: any of these marks a request as proxied, whatever its value. Spec: 1 §5.9.
+
+A service names further ones to its ``FrontFactory``.
+"""
 
 
 @define
@@ -34,6 +36,7 @@ class HttpRequest:
     headers: Any = field(repr=False)  # whatever offers getRawHeaders and hasHeader
     peer: str
     body: bytes = field(default=b"", repr=False)
+    proxy_headers: tuple[bytes, ...] = field(default=PROXY_HEADERS, repr=False)
     refused: str = ""  # why the request was refused, for the counters
     hopeless: bool = False  # its answer may never come: a service that stops does not wait for it
     _arguments: list[tuple[str, str]] | None = field(default=None, init=False, repr=False)
@@ -54,7 +57,7 @@ class HttpRequest:
     def proxied(self) -> bool:
         """Whether any proxy touched the request. Spec: 1 §5.9."""
         sent = self.headers.hasHeader
-        return any(sent(name) for name in PROXY_HEADERS)
+        return any(sent(name) for name in self.proxy_headers)
 
     @property
     def direct(self) -> bool:

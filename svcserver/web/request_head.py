@@ -1,6 +1,6 @@
 """Parsed request heads, cached by their bytes.
 
-A game client sends the same head again and again, so small heads are parsed once.
+A client sends the same head again and again, so small heads are parsed once.
 """
 
 from __future__ import annotations

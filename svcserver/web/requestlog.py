@@ -7,7 +7,7 @@ would cost as much as answering it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from attrs import field, frozen
 from twisted.logger import Logger, LogLevel
@@ -24,14 +24,25 @@ from svcserver.web.routes import logged_path
 log = Logger()
 
 
+def _no_marks(done: Done) -> Mapping[str, int]:
+    return {}
+
+
 @frozen
 class RequestLog:
-    """An observer of the front door; ``on`` is LOG_REQUESTS."""
+    """An observer of the front door; ``on`` is LOG_REQUESTS.
+
+    ``mark`` gives what the service adds to each line, ``proxy`` what it calls the proxy before
+    it. An unknown path that begins with one of ``expected`` (lower case) is worth a warning.
+    """
 
     lines: LogLines
     on: bool = True
     now: Callable[[], float] = time.time
     counters: Counters = field(factory=Counters)
+    mark: Callable[[Done], Mapping[str, int]] = _no_marks
+    proxy: str = "proxy"
+    expected: tuple[str, ...] = ()
     _refusals: LineSample = field(factory=LineSample, init=False)
 
     def __call__(self, done: Done) -> None:
@@ -43,7 +54,7 @@ class RequestLog:
         path = logged_path(request.path, row)
         if row is None and done.status == 404:
             log.info("unstubbed {method} {path}", method=request.method, path=path)
-            if path.lower().startswith("/progression"):
+            if path.lower().startswith(self.expected):
                 log.warn("unanswered {method} {path}", method=request.method, path=path)
         if self.on and self.lines.shows(LogLevel.info):
             self.lines.keep(self._line(done, path))
@@ -53,12 +64,13 @@ class RequestLog:
 
     def _line(self, done: Done, path: str) -> str:
         method = done.request.method
-        game_server = int(done.request.has_header(b"x-svc-gameserver-apikey"))
+        marks = self.mark(done)
         status = "aborted" if done.aborted else done.status
         ms = round(done.seconds * 1000, 1)
-        via = f" via=gateway ip={done.address}" if done.address else ""
+        via = f" via={self.proxy} ip={done.address}" if done.address else ""
+        marked = "".join([f" {name}={value}" for name, value in marks.items()])
         omitted = self._refusals.say_omitted()
-        message = f"{method} {path} gs={game_server} {status} {ms}ms{via}"
+        message = f"{method} {path}{marked} {status} {ms}ms{via}"
         if omitted:
             message += f" omitted={omitted}"
         if not self.lines.as_json:
@@ -70,7 +82,7 @@ class RequestLog:
             "message": message,
             "method": method,
             "path": path,
-            "gs": game_server,
+            **marks,
             "status": status,
             "ms": ms,
             "via": via,

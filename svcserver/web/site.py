@@ -15,7 +15,7 @@ from svcserver.http.peers import peer_of
 from svcserver.kernel.counters import Counters
 from svcserver.kernel.throttle import Throttle
 from svcserver.web.channel import Channel
-from svcserver.web.request import HttpRequest
+from svcserver.web.request import PROXY_HEADERS, HttpRequest
 from svcserver.web.request_head import HeadBook
 from svcserver.web.response import date_line
 from svcserver.web.routes import Answer
@@ -42,13 +42,22 @@ class Answering(Protocol):
 
 
 class FrontFactory(Connections[Channel]):
-    """Serves ``front`` on every connection."""
+    """Serves ``front`` on every connection.
+
+    ``proxy_headers``: what else marks a request as passed on, beside what every proxy adds.
+    """
 
     def __init__(
-        self, front: Answering, clock: IReactorTime, counters: Counters | None = None
+        self,
+        front: Answering,
+        clock: IReactorTime,
+        counters: Counters | None = None,
+        *,
+        proxy_headers: tuple[bytes, ...] = (),
     ) -> None:
         super().__init__(clock)
         self.front = front
+        self.proxy_headers = (*proxy_headers, *PROXY_HEADERS)
         self.heads = HeadBook()
         self.held = 0  # bytes of bodies in memory
         self.unread = Unread(counters=counters or Counters())

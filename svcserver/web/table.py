@@ -1,4 +1,4 @@
-"""The compiled route table: (method, path) to a row, as the game contract needs it.
+"""The compiled route table: (method, path) to a row, in any letter case of the path.
 
 werkzeug matches static segments case-sensitively and Klein binds a map adapter per
 request; this table folds the letter case of static segments only, ignores a trailing

@@ -1,4 +1,4 @@
-"""The last lines of a service's log, kept for the dashboard."""
+"""The last lines of a service's log, kept for the owner."""
 
 from __future__ import annotations
 

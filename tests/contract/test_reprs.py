@@ -14,7 +14,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 import svcserver
 from svcserver.http.heads import read_request, read_response
-from svcserver.web.routes import Answer, Caller
+from svcserver.metagame.rows import Caller
+from svcserver.web.routes import Answer
 
 SECRET = re.compile(r"token|secret|passw|bearer|credential|uuk|jwt|_key$|^key$|private_", re.I)
 HARMLESS = {

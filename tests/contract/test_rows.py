@@ -7,7 +7,7 @@ import re
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.refusals import Missing, Unauthenticated
-from svcserver.web.routes import Access, Row
+from svcserver.metagame.rows import Access, Row
 from tests.contract.coverage import PAGE, Route, own_routes, routes
 from tests.support.game import Game
 from tests.support.proves import proves

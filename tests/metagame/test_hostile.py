@@ -11,8 +11,9 @@ from twisted.internet.defer import maybeDeferred
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.http_headers import Headers
 
+from svcserver.metagame.rows import Row
 from svcserver.web.request import HttpRequest
-from svcserver.web.routes import Answer, Row
+from svcserver.web.routes import Answer
 from tests.support.game import GAME_SERVER_KEY, Game
 from tests.support.proves import proves
 

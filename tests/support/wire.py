@@ -7,6 +7,7 @@ from typing import Any
 from treq.testing import StubTreq
 from twisted.web.resource import Resource
 
+from svcserver.kernel.headers import GATEWAY
 from svcserver.web.site import Answering, FrontFactory
 
 
@@ -14,5 +15,5 @@ def browsing(front: Answering) -> StubTreq:
     """``await browsing(door).get("http://127.0.0.1/...")``; ``flush`` lets bytes flow."""
     stub = StubTreq(Resource())
     agent: Any = stub._agent
-    agent._serverFactory = FrontFactory(front, agent._memoryReactor)
+    agent._serverFactory = FrontFactory(front, agent._memoryReactor, proxy_headers=(GATEWAY,))
     return stub

@@ -12,9 +12,11 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.refusals import Conflict, TooMany
 from svcserver.kernel.shapes import Late
+from svcserver.metagame.replies import coded
+from svcserver.metagame.rows import NOBODY, Access, Call, Routes
 from svcserver.web.front import UNPROVEN_BODY, Done, FrontDoor
 from svcserver.web.request import HttpRequest
-from svcserver.web.routes import NOBODY, Access, Answer, Call, Routes, bare, coded
+from svcserver.web.routes import Answer, bare
 from svcserver.web.table import BadPath, RouteTable
 from tests.support.browser import Browser
 from tests.support.game import GAME_SERVER_KEY, Game

@@ -11,9 +11,10 @@ from attrs import has
 from openapi_spec_validator import validate
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.metagame.owner.dashboard.document import describe
 from svcserver.metagame.owner.dashboard.wire import JoinWish
-from svcserver.web.openapi import document, schema, template
-from svcserver.web.routes import Envelope
+from svcserver.metagame.replies import Envelope
+from svcserver.web.openapi import schema, template
 from tests.support.game import Game
 from tests.support.proves import proves
 
@@ -37,7 +38,7 @@ def shapes(kind: Any) -> Iterator[Any]:
 class DocumentTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.rows = Game(self, BACKEND_HEALTH="1", STORE="free").door.rows
-        self.said = document(self.rows, "svc-metagame", "1")
+        self.said = describe(self.rows, "1")
 
     @proves("svcctl openapi")
     def test_every_row_appears_once(self) -> None:

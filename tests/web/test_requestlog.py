@@ -15,6 +15,7 @@ from svcserver.kernel import json
 from svcserver.kernel.redaction import redact
 from svcserver.kernel.sampling import EACH
 from svcserver.kernel.times import iso
+from svcserver.metagame.owner.requestlog import request_log
 from svcserver.web.front import Done
 from svcserver.web.logs import LogLines
 from svcserver.web.requestlog import RequestLog
@@ -28,7 +29,7 @@ class RequestLogTests(SynchronousTestCase):
         self.out = StringIO()
 
     def log(self, *, on: bool = True, as_json: bool = False) -> RequestLog:
-        return RequestLog(LogLines(self.out, as_json=as_json), on, lambda: START)
+        return request_log(LogLines(self.out, as_json=as_json), on, lambda: START)
 
     def lines(self, method: str, path: str, game: Game, **sent: Any) -> list[str]:
         self.out.truncate(self.out.seek(0))
@@ -63,7 +64,7 @@ class RequestLogTests(SynchronousTestCase):
         )
 
     def test_log_level_silences_it(self) -> None:
-        quiet = RequestLog(LogLines(self.out, level="warn"))
+        quiet = request_log(LogLines(self.out, level="warn"), True, lambda: START)
         Game(self, observers=[quiet]).browse("GET", "/svc-status")
         self.assertEqual(self.out.getvalue(), "")
 

@@ -16,7 +16,7 @@ from twisted.logger import Logger
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden, Missing, Unauthenticated
 from svcserver.kernel.throttle import Throttle
-from svcserver.web.routes import Call, Caller, Row
+from svcserver.metagame.rows import Call, Caller, Row
 
 log = Logger()
 

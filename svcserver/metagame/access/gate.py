@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 from attrs import define, frozen
 
 from svcserver.http.crosssite import is_loopback
 from svcserver.http.peers import vouched_address
+from svcserver.kernel.headers import ACCOUNT_KEY, GAME_SERVER_KEY, GATEWAY
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden, Refusal, Unauthenticated
 from svcserver.metagame.access.acting import check_owner
 from svcserver.metagame.access.attempts import Attempts
 from svcserver.metagame.access.tokens import InvalidToken, Tokens
+from svcserver.metagame.rows import NOBODY, Access, Call, Caller, Row
 from svcserver.metagame.settings import Settings
-from svcserver.web.front import UNPROVEN_BODY, BareError, PageError
+from svcserver.web.front import UNPROVEN_BODY, BareError, FrontDoor, Observer, PageError
 from svcserver.web.request import HttpRequest
-from svcserver.web.routes import NOBODY, Access, Answer, Caller, Row
-
-KEY = b"x-svc-user-api-key"
-GAME_SERVER_KEY = b"x-svc-gameserver-apikey"
-GATEWAY = b"x-svc-gateway"
+from svcserver.web.routes import Answer
 
 
 class Holder(Protocol):
@@ -88,6 +86,11 @@ class Gate:
     origin: Origin
     attempts: Attempts
 
+    @classmethod
+    def of(cls, settings: Settings, tokens: Tokens, keys: KeyRing, attempts: Attempts) -> Gate:
+        """The gate of a running service: it asks this machine which addresses are its own."""
+        return cls(settings, tokens, keys, Origin(settings, is_own_address), attempts)
+
     def exists(self, row: Row, parameters: Mapping[str, str]) -> bool:
         """False where ``real only`` hides the row from an account with fixed progression."""
         return not row.real_only or self.settings.real_progression(parameters.get("user_id", ""))
@@ -114,7 +117,7 @@ class Gate:
             return row.refuse(why.status, why)
         return None
 
-    def _plausible(self, access: Access, request: HttpRequest) -> None:
+    def _plausible(self, access: str, request: HttpRequest) -> None:
         """Raises what can be refused without a look into the database."""
         self._undisguised(request)
         if access in (Access.TOKEN, Access.PLAYER):
@@ -140,12 +143,12 @@ class Gate:
         if self.settings.login == "NONE" and request.proxied:
             raise Forbidden("a development server takes no proxied request")
 
-    async def _prove(self, access: Access, request: HttpRequest) -> Caller:
+    async def _prove(self, access: str, request: HttpRequest) -> Caller:
         if access is Access.TOKEN:
             return await self._token(request)
         if access is Access.NONE:
             return NOBODY
-        prove = {
+        prove: dict[str, Callable[[HttpRequest], Awaitable[Caller]]] = {
             Access.PLAYER: self._player,
             Access.OPTIONAL_TOKEN: self._optional_token,
             Access.ACCOUNT_KEY: self._account_key,
@@ -167,7 +170,7 @@ class Gate:
         return self._optional(request)
 
     async def _admin_or_game_server(self, request: HttpRequest) -> Caller:
-        if request.has_header(KEY):
+        if request.has_header(ACCOUNT_KEY):
             return await self._admin_key(request)
         return await self._game_server_alone(request)
 
@@ -224,10 +227,10 @@ class Gate:
             raise Unauthenticated("no game-server key")
         self._local_only(request)
 
-    def _key_offered(self, access: Access, request: HttpRequest) -> None:
+    def _key_offered(self, access: str, request: HttpRequest) -> None:
         if access is Access.ADMIN_KEY and not request.direct:
             raise Forbidden("an admin calls directly")
-        if self.settings.login and request.header(KEY) is None:
+        if self.settings.login and request.header(ACCOUNT_KEY) is None:
             raise Unauthenticated("no account key")
 
     async def _account_key(self, request: HttpRequest) -> Caller:
@@ -244,7 +247,7 @@ class Gate:
         try:
             account = await self._holder(request)
         except Unauthenticated as why:
-            if not request.has_header(KEY):
+            if not request.has_header(ACCOUNT_KEY):
                 raise
             raise self.attempts.refused(why, request.peer) from why
         if not account.is_admin:
@@ -255,14 +258,14 @@ class Gate:
     async def _holder(self, request: HttpRequest) -> Holder:
         if not self.settings.login:
             raise BareError(500)
-        key = request.header(KEY)
+        key = request.header(ACCOUNT_KEY)
         account = await self.keys.account_of_key(key) if key is not None else None
         if account is None:
             raise Unauthenticated("not a known account key")
         return account
 
     async def _registered(self, request: HttpRequest) -> Caller:
-        key = request.header(KEY)
+        key = request.header(ACCOUNT_KEY)
         if key is not None and self.settings.login:
             account = await self.keys.account_of_key(key)
             if account is not None:
@@ -271,6 +274,19 @@ class Gate:
         if offered.account is not None and await self.keys.account_of_id(offered.account):
             return offered
         return NOBODY
+
+
+def guarded(gate: Gate, observers: Sequence[Observer]) -> FrontDoor:
+    """A front door with this gate, which makes calls of the game's own class."""
+    return FrontDoor(
+        gate,
+        gate.settings,
+        traces=not gate.settings.production,
+        observers=observers,
+        unmatched=gate.unmatched,
+        call=Call,
+        nobody=NOBODY,
+    )
 
 
 def is_own_address(address: str) -> bool:

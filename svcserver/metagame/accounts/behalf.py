@@ -13,7 +13,7 @@ from svcserver.kernel.shapes import Late, TextWithNul, sent_as
 from svcserver.metagame.access import acting
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.rules import Account
-from svcserver.web.routes import Call
+from svcserver.metagame.rows import Call
 
 
 @frozen

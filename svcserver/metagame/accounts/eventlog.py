@@ -31,7 +31,8 @@ from svcserver.kernel.refusals import Missing, Refusal
 from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.accounts.allowance import Allowance
 from svcserver.metagame.accounts.store import ACCOUNTS
-from svcserver.web.routes import Answer, Call, logged_path
+from svcserver.metagame.rows import Call
+from svcserver.web.routes import Answer, logged_path
 
 MAX_KEPT = 256 * 1024  # bytes of a body or a reply that a row keeps
 

@@ -12,8 +12,9 @@ from twisted.web.http_headers import Headers
 
 from svcserver.kernel.refusals import Forbidden, Malformed, Missing, Unauthenticated
 from svcserver.metagame.access.acting import Acting, Undirect, check_owner, sender
+from svcserver.metagame.rows import Access, Call, Caller, Row
 from svcserver.web.request import HttpRequest
-from svcserver.web.routes import Access, Answer, Call, Caller, Row, bare
+from svcserver.web.routes import Answer, bare
 
 ANN, BOB = "UID-ann", "UID-bob"
 PLAYER, SERVER = Caller(ANN), Caller(game_server=True)

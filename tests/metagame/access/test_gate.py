@@ -12,9 +12,10 @@ from twisted.web.http_headers import Headers
 from svcserver.kernel.counters import Counted
 from svcserver.metagame.access.attempts import TRIES, TRIES_S
 from svcserver.metagame.access.gate import GAME_SERVER_KEY, Origin, is_own_address
+from svcserver.metagame.rows import Access
 from svcserver.web.front import UNPROVEN_BODY
 from svcserver.web.request import HttpRequest
-from svcserver.web.routes import Access, Answer
+from svcserver.web.routes import Answer
 from tests.support import game
 from tests.support.browser import Page
 from tests.support.game import Game

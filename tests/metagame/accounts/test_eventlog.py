@@ -13,8 +13,9 @@ from svcserver.kernel.refusals import Conflict
 from svcserver.metagame.accounts.eventlog import PROGRESSION_EVENTS
 from svcserver.metagame.accounts.rules import Invite
 from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.metagame.rows import Call, Caller
 from svcserver.web.request import HttpRequest
-from svcserver.web.routes import Answer, Call, Caller
+from svcserver.web.routes import Answer
 from tests.support.game import Game
 
 

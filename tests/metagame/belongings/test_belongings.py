@@ -12,7 +12,7 @@ from svcserver.kernel import datafiles
 from svcserver.metagame.access.acting import MAX_PAIRS, Acting
 from svcserver.metagame.belongings.housekeeping import housekeeping
 from svcserver.metagame.belongings.shop.store import PURCHASE_TOKENS
-from svcserver.web.routes import Call, Caller
+from svcserver.metagame.rows import Call, Caller
 from tests.support.belongings import Owner
 from tests.support.game import Game
 from tests.support.ledger import InstantLedger

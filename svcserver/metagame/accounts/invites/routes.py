@@ -9,16 +9,9 @@ from attrs import frozen
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.invites import wire
 from svcserver.metagame.accounts.invites.acts import InviteActs
-from svcserver.web.routes import (
-    BAD_JSON,
-    EMPTY_OBJECT,
-    Access,
-    Answer,
-    Call,
-    Routes,
-    bare,
-    worded,
-)
+from svcserver.metagame.replies import BAD_JSON, worded
+from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
 
 ADMIN = Access.ADMIN_KEY
 

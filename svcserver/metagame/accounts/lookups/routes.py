@@ -12,17 +12,10 @@ from svcserver.kernel.shapes import OrEmpty
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.lookups import wire
 from svcserver.metagame.accounts.rules import Account
+from svcserver.metagame.replies import Envelope, enveloped
+from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import (
-    EMPTY_OBJECT,
-    Access,
-    Answer,
-    Call,
-    Envelope,
-    Routes,
-    bare,
-    enveloped,
-)
+from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
 
 
 @frozen

@@ -11,16 +11,9 @@ from svcserver.kernel.refusals import Conflict, Malformed, TooMany
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.management import wire
 from svcserver.metagame.accounts.management.acts import AccountActs
-from svcserver.web.routes import (
-    BAD_JSON,
-    NO_STORE,
-    Access,
-    Answer,
-    Call,
-    Routes,
-    bare,
-    worded,
-)
+from svcserver.metagame.replies import BAD_JSON, worded
+from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.web.routes import NO_STORE, Answer, bare
 
 ADMIN = Access.ADMIN_KEY
 

@@ -19,7 +19,8 @@ from svcserver.kernel.shapes import (
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.entries import AccountEntry, entry
 from svcserver.metagame.accounts.rules import Account
-from svcserver.web.routes import Answer, worded
+from svcserver.metagame.replies import worded
+from svcserver.web.routes import Answer
 
 PAGE = 100
 MAX_OFFSET = 10_000_000

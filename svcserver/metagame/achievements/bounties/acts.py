@@ -14,7 +14,8 @@ from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.eventlog import EventLog
 from svcserver.metagame.achievements.bounties import rules, wire
 from svcserver.metagame.achievements.bounties.store import SqlBounties
-from svcserver.web.routes import Answer, Call
+from svcserver.metagame.rows import Call
+from svcserver.web.routes import Answer
 
 
 @frozen

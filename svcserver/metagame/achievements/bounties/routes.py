@@ -13,8 +13,10 @@ from svcserver.kernel.json import Json
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.achievements.bounties import wire
 from svcserver.metagame.achievements.bounties.acts import BountyActs
+from svcserver.metagame.replies import Envelope
+from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import Access, Answer, Call, Envelope, Routes, bare
+from svcserver.web.routes import Answer, bare
 
 PACKAGE, FILE = "svcserver.metagame.achievements.bounties", "game_data.json"
 

@@ -10,7 +10,8 @@ from attrs import field, frozen
 from svcserver.kernel.json import Json
 from svcserver.kernel.shapes import Itself, Lenient, Name, Skipping, WholeNumber
 from svcserver.metagame.achievements.bounties.rules import NO_DRAFT, Bounty, in_order
-from svcserver.web.routes import Answer, enveloped
+from svcserver.metagame.replies import enveloped
+from svcserver.web.routes import Answer
 
 
 @frozen

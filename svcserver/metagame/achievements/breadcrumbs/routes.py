@@ -11,7 +11,9 @@ from svcserver.kernel.shapes import Late
 from svcserver.metagame.achievements.breadcrumbs import wire
 from svcserver.metagame.achievements.breadcrumbs.acts import BreadcrumbActs
 from svcserver.metagame.achievements.breadcrumbs.wire import BreadcrumbList, BreadcrumbSave
-from svcserver.web.routes import Access, Answer, Call, Envelope, Routes, bare
+from svcserver.metagame.replies import Envelope
+from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.web.routes import Answer, bare
 
 
 @frozen

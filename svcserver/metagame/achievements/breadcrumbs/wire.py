@@ -8,7 +8,8 @@ from attrs import frozen
 
 from svcserver.kernel.json import Fragment
 from svcserver.kernel.shapes import Count, camel_case, spelled
-from svcserver.web.routes import Answer, enveloped
+from svcserver.metagame.replies import enveloped
+from svcserver.web.routes import Answer
 
 
 @spelled(camel_case)

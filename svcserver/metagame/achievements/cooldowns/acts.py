@@ -14,7 +14,9 @@ from svcserver.kernel.times import DAY_S, iso
 from svcserver.metagame.accounts.eventlog import EventLog
 from svcserver.metagame.achievements.cooldowns import rules, wire
 from svcserver.metagame.achievements.cooldowns.store import SqlCooldowns
-from svcserver.web.routes import EMPTY_OBJECT, Answer, Call, enveloped
+from svcserver.metagame.replies import enveloped
+from svcserver.metagame.rows import Call
+from svcserver.web.routes import EMPTY_OBJECT, Answer
 
 
 @frozen

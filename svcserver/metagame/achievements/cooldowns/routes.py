@@ -9,17 +9,10 @@ from attrs import frozen
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.achievements.cooldowns.acts import CooldownActs
 from svcserver.metagame.achievements.cooldowns.wire import CooldownBatch
+from svcserver.metagame.replies import Envelope, enveloped
+from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import (
-    EMPTY_OBJECT,
-    Access,
-    Answer,
-    Call,
-    Envelope,
-    Routes,
-    bare,
-    enveloped,
-)
+from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
 
 
 @frozen

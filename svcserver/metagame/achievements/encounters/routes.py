@@ -12,16 +12,9 @@ from svcserver.kernel.shapes import Late
 from svcserver.metagame.achievements.encounters import wire
 from svcserver.metagame.achievements.encounters.acts import EncounterActs
 from svcserver.metagame.achievements.encounters.wire import ContentTypes, Encounter, MetReply
-from svcserver.web.routes import (
-    EMPTY_OBJECT,
-    Access,
-    Answer,
-    Call,
-    Envelope,
-    Routes,
-    bare,
-    enveloped,
-)
+from svcserver.metagame.replies import Envelope, enveloped
+from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
 
 
 @frozen

@@ -11,7 +11,8 @@ from attrs import frozen
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.shapes import AtMost, Name, whole
 from svcserver.metagame.achievements.encounters.rules import MAX_ASKED, MAX_TYPE, MAX_TYPE_ASKED
-from svcserver.web.routes import Answer, enveloped
+from svcserver.metagame.replies import enveloped
+from svcserver.web.routes import Answer
 
 _DIGITS = re.compile(r"\d{1,4}\Z", re.ASCII)
 

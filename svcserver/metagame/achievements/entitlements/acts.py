@@ -15,7 +15,8 @@ from svcserver.metagame.achievements.entitlements import records, rules, wire
 from svcserver.metagame.achievements.entitlements.records import EntitlementRecord
 from svcserver.metagame.achievements.entitlements.store import SqlEntitlements, grant
 from svcserver.metagame.achievements.room import check_room
-from svcserver.web.routes import EMPTY_OBJECT, Answer, Call
+from svcserver.metagame.rows import Call
+from svcserver.web.routes import EMPTY_OBJECT, Answer
 
 
 @frozen

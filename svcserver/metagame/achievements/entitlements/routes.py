@@ -10,8 +10,10 @@ from svcserver.kernel.shapes import Late
 from svcserver.metagame.achievements.entitlements import wire
 from svcserver.metagame.achievements.entitlements.acts import EntitlementActs
 from svcserver.metagame.achievements.entitlements.wire import EntitlementWish, Listed
+from svcserver.metagame.replies import enveloped
+from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import Access, Answer, Call, Routes, bare, enveloped
+from svcserver.web.routes import Answer, bare
 
 
 @frozen

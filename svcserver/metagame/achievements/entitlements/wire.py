@@ -10,7 +10,8 @@ from attrs import frozen
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.shapes import Lenient, Name
 from svcserver.metagame.achievements.entitlements.records import EntitlementRecord, Hours
-from svcserver.web.routes import Answer, Envelope
+from svcserver.metagame.replies import Envelope
+from svcserver.web.routes import Answer
 
 
 @frozen

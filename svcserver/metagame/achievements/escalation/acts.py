@@ -13,7 +13,9 @@ from svcserver.metagame.accounts.eventlog import EventLog
 from svcserver.metagame.achievements.escalation import rules, wire
 from svcserver.metagame.achievements.escalation.rules import Registry, State
 from svcserver.metagame.achievements.escalation.store import SqlSeasons
-from svcserver.web.routes import Answer, Call, enveloped
+from svcserver.metagame.replies import enveloped
+from svcserver.metagame.rows import Call
+from svcserver.web.routes import Answer
 
 log = Logger()
 MAX_SAID = 10  # notes of one save in the log

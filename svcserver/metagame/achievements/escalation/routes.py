@@ -10,8 +10,10 @@ from svcserver.kernel.shapes import Late
 from svcserver.metagame.achievements.escalation import wire
 from svcserver.metagame.achievements.escalation.acts import EscalationActs
 from svcserver.metagame.achievements.escalation.wire import EscalationSeason, SeasonSave
+from svcserver.metagame.replies import Envelope, enveloped
+from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import Access, Answer, Call, Envelope, Routes, enveloped
+from svcserver.web.routes import Answer
 
 
 def is_real(settings: Any) -> bool:

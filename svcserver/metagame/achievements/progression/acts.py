@@ -25,8 +25,10 @@ from svcserver.metagame.achievements.progression import rules, wire
 from svcserver.metagame.achievements.progression.config import Tracks
 from svcserver.metagame.achievements.progression.rules import Objective, Track
 from svcserver.metagame.achievements.progression.store import SqlProgress
+from svcserver.metagame.replies import enveloped
+from svcserver.metagame.rows import Call
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import Answer, Call, enveloped
+from svcserver.web.routes import Answer
 
 log = Logger()
 RETRY = "a retry: answered with the stored reply"

@@ -9,7 +9,8 @@ from attrs import frozen
 from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.achievements.progression import wire
 from svcserver.metagame.achievements.progression.management_acts import ManagementActs
-from svcserver.web.routes import Access, Answer, Call, Routes, bare
+from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.web.routes import Answer, bare
 
 
 @frozen

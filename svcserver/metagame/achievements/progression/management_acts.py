@@ -20,8 +20,9 @@ from svcserver.metagame.achievements.entitlements.store import SqlEntitlements, 
 from svcserver.metagame.achievements.progression import rules, wire
 from svcserver.metagame.achievements.progression.config import Tracks
 from svcserver.metagame.achievements.progression.store import SqlProgress
+from svcserver.metagame.rows import Call
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import Answer, Call
+from svcserver.web.routes import Answer
 
 
 @frozen

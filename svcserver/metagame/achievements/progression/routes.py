@@ -18,8 +18,10 @@ from svcserver.metagame.achievements.progression.wire import (
     ObjectiveRecord,
     TrackRecord,
 )
+from svcserver.metagame.replies import Envelope, enveloped
+from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import Access, Answer, Call, Envelope, Routes, bare, enveloped
+from svcserver.web.routes import Answer, bare
 
 
 def confirms(settings: Any) -> bool:

@@ -40,7 +40,8 @@ from svcserver.metagame.achievements.progression.rules import (
     Track,
     grant_of,
 )
-from svcserver.web.routes import Answer, Envelope, enveloped
+from svcserver.metagame.replies import Envelope, enveloped
+from svcserver.web.routes import Answer
 
 _AMOUNT = re.compile(r"-?\d{1,10}\Z", re.ASCII)
 _RANK = re.compile(r"\d{1,10}\Z", re.ASCII)

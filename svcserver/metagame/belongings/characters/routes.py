@@ -15,7 +15,8 @@ from svcserver.metagame.belongings.characters.wire import (
     NewCharacter,
     show,
 )
-from svcserver.web.routes import Access, Answer, Call, Routes, bare
+from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.web.routes import Answer, bare
 
 
 @frozen

@@ -8,7 +8,8 @@ from attrs import frozen
 
 from svcserver.metagame.belongings.currency.acts import CurrencyActs
 from svcserver.metagame.belongings.currency.wire import ReconcileReply, show_reconciled
-from svcserver.web.routes import Access, Answer, Call, Routes, bare
+from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.web.routes import Answer, bare
 
 
 @frozen

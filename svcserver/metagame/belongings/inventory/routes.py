@@ -19,7 +19,8 @@ from svcserver.metagame.belongings.inventory.wire import (
     TransactionWish,
     account_named,
 )
-from svcserver.web.routes import Access, Answer, Call, Routes, bare
+from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.web.routes import Answer, bare
 
 
 @frozen

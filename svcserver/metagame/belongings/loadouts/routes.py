@@ -17,7 +17,9 @@ from svcserver.metagame.belongings.loadouts.wire import (
     LoadoutSave,
     SlotCounts,
 )
-from svcserver.web.routes import Access, Answer, Call, Envelope, Routes, bare, enveloped
+from svcserver.metagame.replies import Envelope, enveloped
+from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.web.routes import Answer, bare
 
 
 @frozen

@@ -15,7 +15,8 @@ from svcserver.metagame.belongings.loadouts.rules import (
     PERSISTENT,
     Loadout,
 )
-from svcserver.web.routes import Answer, enveloped
+from svcserver.metagame.replies import enveloped
+from svcserver.web.routes import Answer
 
 
 class SlotCounts(TypedDict):

@@ -15,7 +15,9 @@ from svcserver.metagame.belongings.shop import rules
 from svcserver.metagame.belongings.shop.acts import StoreActs
 from svcserver.metagame.belongings.shop.rules import NotYours
 from svcserver.metagame.belongings.shop.wire import OfferReply, TokenReply, show
-from svcserver.web.routes import NO_CONTENT, Access, Answer, Call, Routes, coded
+from svcserver.metagame.replies import coded
+from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.web.routes import NO_CONTENT, Answer
 
 log = Logger()
 

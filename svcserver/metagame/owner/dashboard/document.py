@@ -1,16 +1,23 @@
-"""The OpenAPI document of this very server, for admins."""
+"""The OpenAPI document of the game: of this very server for admins, and for ``svcctl``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from attrs import frozen
 
+from svcserver.metagame.access.credentials import CREDENTIALS
+from svcserver.metagame.rows import Access, Call, Routes, Row
 from svcserver.web.openapi import document
-from svcserver.web.routes import NO_STORE, Access, Answer, Call, Routes, Row, bare
+from svcserver.web.routes import NO_STORE, Answer, bare
 
 TITLE = "svc-metagame"
+
+
+def describe(rows: Iterable[Row], version: str) -> dict[str, Any]:
+    """The document of these rows."""
+    return document(rows, TITLE, version, CREDENTIALS)
 
 
 @frozen
@@ -30,4 +37,4 @@ class ApiDocument:
     )
     async def read(self, call: Call) -> Answer:
         """Every route that these settings switch on, as an OpenAPI 3.1 document."""
-        return Answer(200, document(self.rows(), TITLE, self.version), NO_STORE)
+        return Answer(200, describe(self.rows(), self.version), NO_STORE)

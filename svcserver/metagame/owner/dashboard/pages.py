@@ -13,7 +13,8 @@ from typing import ClassVar
 from attrs import field, frozen
 
 from svcserver.kernel.refusals import Missing
-from svcserver.web.routes import Access, Answer, Call, Page, Routes, bare
+from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.web.routes import Answer, Page, bare
 
 PAGE = "index.html"
 _KINDS = {

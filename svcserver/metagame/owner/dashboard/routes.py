@@ -20,7 +20,9 @@ from svcserver.metagame.owner.dashboard import wire
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
 from svcserver.metagame.owner.dashboard.history import EVERY_S
 from svcserver.metagame.owner.dashboard.shown import Shown
-from svcserver.web.routes import BAD_JSON, NO_STORE, Access, Answer, Call, Routes, worded
+from svcserver.metagame.replies import BAD_JSON, worded
+from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.web.routes import NO_STORE, Answer
 
 MAX_TEXT = 64
 

@@ -11,7 +11,8 @@ from svcserver.kernel.refusals import TooMany
 from svcserver.metagame.owner.health.rules import Health
 from svcserver.metagame.owner.health.watching import memory_mb
 from svcserver.metagame.owner.health.wire import BackendHealthReply
-from svcserver.web.routes import NO_STORE, Access, Answer, Call, Routes, bare
+from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.web.routes import NO_STORE, Answer, bare
 
 
 def _watched(settings: Any) -> bool:

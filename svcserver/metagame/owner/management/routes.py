@@ -8,7 +8,8 @@ from attrs import frozen
 
 from svcserver.metagame.owner.management import wire
 from svcserver.metagame.owner.management.acts import Hunters, StatusReports
-from svcserver.web.routes import Access, Answer, Call, Routes, bare
+from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.web.routes import Answer, bare
 
 HEADERS = {"Cache-Control": "no-store", "Vary": "x-svc-user-api-key, Authorization"}
 

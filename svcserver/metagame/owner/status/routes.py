@@ -12,8 +12,10 @@ from attrs import frozen
 from svcserver.kernel import json
 from svcserver.metagame.owner.status import wire
 from svcserver.metagame.owner.status.build import Build
+from svcserver.metagame.replies import Envelope
+from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import NO_CONTENT, Access, Answer, Call, Envelope, Routes, bare
+from svcserver.web.routes import NO_CONTENT, Answer, bare
 
 
 @frozen

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
-from svcserver.web.routes import EMPTY_OBJECT, Answer, enveloped
+from svcserver.metagame.replies import enveloped
+from svcserver.web.routes import EMPTY_OBJECT, Answer
 
 WELCOME = {
     "en": "Welcome to {name}!",

@@ -10,8 +10,9 @@ from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.shapes import Late, OrEmpty
 from svcserver.metagame.play.matchmaking import wire
 from svcserver.metagame.play.matchmaking.acts import MatchmakingActs
+from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import EMPTY_OBJECT, Access, Answer, Call, Page, Routes, bare
+from svcserver.web.routes import EMPTY_OBJECT, Answer, Page, bare
 
 TOKEN = Access.TOKEN
 

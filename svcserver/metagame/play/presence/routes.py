@@ -11,7 +11,8 @@ from svcserver.kernel.shapes import OrEmpty
 from svcserver.kernel.signals import Heard, Signal
 from svcserver.metagame.play.presence import wire
 from svcserver.metagame.play.presence.online import Online
-from svcserver.web.routes import Access, Answer, Call, Routes, bare
+from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.web.routes import Answer, bare
 
 MAX_MAP = 512
 

@@ -8,9 +8,11 @@ from attrs import frozen
 
 from svcserver.metagame.accounts import behalf
 from svcserver.metagame.accounts.directory import Directory
+from svcserver.metagame.replies import BAD_JSON, worded
+from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.social.friends import wire
 from svcserver.metagame.social.friends.acts import FriendActs
-from svcserver.web.routes import BAD_JSON, Access, Answer, Call, Routes, worded
+from svcserver.web.routes import Answer
 
 
 @frozen

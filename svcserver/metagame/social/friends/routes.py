@@ -8,9 +8,10 @@ from attrs import frozen
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden
+from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.social.friends import rules, wire
 from svcserver.metagame.social.friends.acts import FriendActs
-from svcserver.web.routes import NO_CONTENT, Access, Answer, Call, Routes, bare
+from svcserver.web.routes import NO_CONTENT, Answer, bare
 
 FRIENDS = "/friends/api/public/friends/<user_id>"
 BLOCKLIST = "/friends/api/public/blocklist/<user_id>"

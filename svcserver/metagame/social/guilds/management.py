@@ -11,9 +11,11 @@ from svcserver.kernel.refusals import Missing, Refusal
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.accounts import behalf
 from svcserver.metagame.accounts.directory import Directory
+from svcserver.metagame.replies import BAD_JSON, worded
+from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.social.guilds import wire
 from svcserver.metagame.social.guilds.acts import GuildActs
-from svcserver.web.routes import BAD_JSON, Access, Answer, Call, Routes, worded
+from svcserver.web.routes import Answer
 
 log = Logger()
 

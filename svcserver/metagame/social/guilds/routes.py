@@ -9,9 +9,11 @@ from twisted.logger import Logger
 
 from svcserver.kernel.json import Json
 from svcserver.kernel.shapes import OrEmpty
+from svcserver.metagame.replies import Envelope, enveloped
+from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.social.guilds import wire
 from svcserver.metagame.social.guilds.acts import GuildActs
-from svcserver.web.routes import NO_CONTENT, Access, Answer, Call, Envelope, Routes, enveloped
+from svcserver.web.routes import NO_CONTENT, Answer
 
 log = Logger()
 

@@ -8,9 +8,11 @@ from attrs import frozen
 
 from svcserver.kernel.refusals import Refusal
 from svcserver.metagame.accounts import behalf
+from svcserver.metagame.replies import BAD_JSON, worded
+from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.social.parties import wire
 from svcserver.metagame.social.parties.acts import PartyActs
-from svcserver.web.routes import BAD_JSON, Access, Answer, Call, Routes, worded
+from svcserver.web.routes import Answer
 
 
 @frozen

@@ -10,11 +10,12 @@ from attrs import frozen
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
 from svcserver.kernel.shapes import OrEmpty
+from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
 from svcserver.metagame.social.parties import wire
 from svcserver.metagame.social.parties.acts import PartyActs
 from svcserver.metagame.social.parties.rules import Party
-from svcserver.web.routes import EMPTY_OBJECT, Access, Answer, Call, Routes
+from svcserver.web.routes import EMPTY_OBJECT, Answer
 
 PLAYER = Access.PLAYER
 

@@ -8,9 +8,11 @@ from attrs import frozen
 
 from svcserver.kernel.json import Json
 from svcserver.kernel.shapes import OrEmpty
+from svcserver.metagame.replies import Envelope, enveloped
+from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.social.slayerlinks import rules, wire
 from svcserver.metagame.social.slayerlinks.acts import SlayerLinkActs
-from svcserver.web.routes import EMPTY_OBJECT, Access, Answer, Call, Envelope, Routes, enveloped
+from svcserver.web.routes import EMPTY_OBJECT, Answer
 
 PLAYER = Access.PLAYER
 NOTHING = Envelope[dict[str, Json]]

@@ -21,9 +21,9 @@ from svcserver.metagame.owner.health.rules import (
     upper_bound,
 )
 from svcserver.metagame.owner.health.watching import Counting, loop_watch, memory_mb
+from svcserver.metagame.rows import NOBODY
 from svcserver.web.front import Done
 from svcserver.web.request import HttpRequest
-from svcserver.web.routes import NOBODY
 from tests.support.game import Game
 from tests.support.proves import proves
 

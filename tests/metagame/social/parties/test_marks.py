@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.web.routes import Row
+from svcserver.metagame.rows import Row
 from tests.support.game import Game
 
 PREFIXES = ("/party", "/friends", "/guild", "/slayerlink")

@@ -1,0 +1,7 @@
+"""Header fields that services, clients and game servers agree on, in lower case."""
+
+from __future__ import annotations
+
+ACCOUNT_KEY = b"x-svc-user-api-key"
+GAME_SERVER_KEY = b"x-svc-gameserver-apikey"
+GATEWAY = b"x-svc-gateway"  # GATEWAY_SECRET, by which the gateway vouches for an address

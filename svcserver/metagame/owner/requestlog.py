@@ -1,0 +1,25 @@
+"""The metagame's request log: marks what a game server sent, and misses what clients expect."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from svcserver.kernel.headers import GAME_SERVER_KEY
+from svcserver.web.front import Done
+from svcserver.web.logs import LogLines
+from svcserver.web.requestlog import RequestLog
+
+
+def request_log(
+    lines: LogLines, on: bool, now: Callable[[], float] = time.time, **more: Any
+) -> RequestLog:
+    """An observer of the metagame's front door."""
+    return RequestLog(
+        lines, on, now, mark=_by_game_server, proxy="gateway", expected=("/progression",), **more
+    )
+
+
+def _by_game_server(done: Done) -> Mapping[str, int]:
+    return {"gs": int(done.request.has_header(GAME_SERVER_KEY))}

@@ -1,0 +1,41 @@
+"""How the game words refusals and wraps replies: forms that many features share."""
+
+from __future__ import annotations
+
+from typing import Generic, TypedDict, TypeVar
+
+from svcserver.kernel.json import Json
+from svcserver.kernel.refusals import Refusal
+from svcserver.web.routes import Answer
+
+P = TypeVar("P")
+
+BAD_JSON = Answer(400, {"error": "bad_request", "message": "the body is not JSON"})
+
+
+def coded(status: int, refusal: Refusal) -> Answer:
+    """``{code: '<status>', message}``. Spec: 1 §7 Store refusals."""
+    return Answer(status, {"code": str(status), "message": refusal.message})
+
+
+def worded(status: int, refusal: Refusal) -> Answer:
+    """``{error: <code>, message}``: how nine management routes refuse. Spec: 2 §7.
+
+    Refused credentials carry no code and have no body there either.
+    """
+    if not refusal.code:
+        return Answer(status)
+    return Answer(status, {"error": refusal.code, "message": refusal.message})
+
+
+class Envelope(TypedDict, Generic[P]):
+    """What ``enveloped`` makes, for ``Row.reply``; nothing in the client acts on ``code``."""
+
+    code: str | int | None
+    message: str
+    payload: P
+
+
+def enveloped(payload: Json, *, code: Json = None, message: str = "OK") -> Answer:
+    """The envelope many routes answer with. Spec: 1 §4 convention 5."""
+    return Answer(200, {"code": code, "message": message, "payload": payload})

@@ -1,0 +1,81 @@
+"""Rows, callers and calls of the game: what ``web.routes`` leaves to a service.
+
+    class NoteRoutes:
+        routes = Routes(coded)
+
+        @routes.row("PUT", "/note", access=Access.PLAYER, body=NoteSave, reply=Note)
+        async def save(self, call: Call[NoteSave]) -> Answer: ...
+
+``access/gate.py`` reads the labels and the marks.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, ClassVar, Generic
+
+from attrs import field, frozen
+from typing_extensions import TypeVar
+
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.refusals import Forbidden
+from svcserver.web import routes as web
+
+B = TypeVar("B", default=Any)
+
+
+class Access(StrEnum):
+    """Who may call a route. Spec: 1 §4 access labels."""
+
+    NONE = "none"
+    TOKEN = "token"  # noqa: S105 - a label, not a secret
+    PLAYER = "player"
+    OPTIONAL_TOKEN = "optional token"  # noqa: S105
+    ACCOUNT_KEY = "account key"
+    ADMIN_KEY = "admin key"
+    REGISTERED = "registered"
+    GAME_SERVER = "game-server key"
+    ADMIN_OR_GAME_SERVER = "admin key, or game-server key"
+    DIRECT = "direct"  # no proxy on the way; nothing to prove: the page that asks for the key
+
+
+@frozen
+class Caller(web.Caller):
+    """Who is calling, as far as the gate could prove it."""
+
+    account: AccountId | None = None
+    game_server: bool = False
+    admin: bool = False
+    bearer: str = field(default="", repr=False)  # the player token as sent
+    name: str = ""  # the account's, where an account key proved it
+
+
+NOBODY = Caller()
+
+
+@frozen
+class Call(web.Call[B, Caller], Generic[B]):
+    """What a handler gets: the proven caller, the request, and its body in the row's shape."""
+
+    @property
+    def player(self) -> AccountId:
+        """The account the caller acts as; a game server alone names none (403)."""
+        if self.caller.account is None:
+            raise Forbidden("this needs a player")
+        return self.caller.account
+
+
+@frozen
+class Row(web.Row):
+    """One route of the game, with the marks that its gate reads."""
+
+    own: bool = False  # with real progression a player token names only its own <user_id>
+    real_only: bool = False  # exists only for accounts with real progression
+    game_server: bool = False  # with real progression only a game server may write
+    public: bool = False  # management routes the gateway lets through
+
+
+class Routes(web.Routes[Row]):
+    """The rows of one feature of the game."""
+
+    make: ClassVar[type[web.Row]] = Row
