@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 from attrs import frozen
 
 from svcserver.metagame.access.credentials import CREDENTIALS
-from svcserver.metagame.rows import Access, Call, Routes, Row
+from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.openapi import document
-from svcserver.web.routes import NO_STORE, Answer, bare
+from svcserver.web.routes import NO_STORE, Answer, Row, bare
 
 TITLE = "svc-metagame"
 
