@@ -1,7 +1,7 @@
-"""Autobahn between a socket and a Session; everything that knows bytes and timers.
+"""The WebSocket connections, by autobahn; the only part of chat with bytes and timers.
 
-autobahn does the handshake, the unmasking and the closing; broadcasts go past its
-``sendMessage`` as finished frames, which are the same bytes for everyone.
+autobahn does the handshake, the unmasking and the closing. Broadcasts bypass its
+``sendMessage``: a frame is made once and written to every connection.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from svcserver.kernel.headers import GATEWAY
 log = Logger()
 
 BACKLOG = 256 * 1024  # bytes unsent
-HELPING = 512  # bytes of one connection that are worked on before others have their turn
+HELPING = 512  # bytes of one connection that are handled before others have their turn
 MAX_HEAD = 16 * 1024  # bytes of an upgrade request
 MAX_FRAGMENTS = 64
 HANDSHAKE_S = 10.0
-CUT_S = 1.0  # after goodbye
+CUT_S = 1.0  # how long a closing handshake may take
 SUBPROTOCOL = "xmpp"
 REFUSED = {400: "Bad Request", 404: "Not Found", 503: "Service Unavailable"}
-ENDS = [("Content-Length", "0"), ("Connection", "close")]  # of an answer to what is no upgrade
+ENDS = [("Content-Length", "0"), ("Connection", "close")]  # headers of a refused upgrade
 
 
 def unsent(transport: Any) -> int:
-    """Bytes the transport still holds; no public API says so."""
+    """Bytes in the transport's buffers, for which there is no public API."""
     held = len(getattr(transport, "dataBuffer", b"")) - getattr(transport, "offset", 0)
     return held + int(getattr(transport, "_tempDataLen", 0))
 
 
 class ChatProtocol(WebSocketServerProtocol):
-    """One connection: the Wire of its Session."""
+    """A connection: the ``Wire`` of its Session."""
 
     transport: Any
     session: Session | None = None
@@ -48,11 +48,11 @@ class ChatProtocol(WebSocketServerProtocol):
     choked = False
     fragments = 0
     _unread = b""
-    _next: Any = None  # the call that works on the next helping
+    _next: Any = None  # the call that handles the next bytes
     _cut: Any = None
 
     def connectionMade(self) -> None:
-        """A socket; autobahn fails to switch Nagle off and hides that."""
+        """Switch Nagle's algorithm off: autobahn tries to, fails, and hides the error."""
         super().connectionMade()
         self.since = self.factory.hall.seconds()
         switch = getattr(self.transport, "setTcpNoDelay", None)
@@ -60,9 +60,9 @@ class ChatProtocol(WebSocketServerProtocol):
             switch(True)
 
     def dataReceived(self, data: bytes) -> None:
-        """Bytes: much at once is worked on in helpings, and no more is read meanwhile.
+        """Handle ``HELPING`` bytes at a time, and read no more until all are handled.
 
-        An endless upgrade request is cut.
+        An upgrade request that is too long is cut.
         """
         self._unread += data
         if self.state == self.STATE_CONNECTING and len(self.data) + len(self._unread) > MAX_HEAD:
@@ -86,7 +86,7 @@ class ChatProtocol(WebSocketServerProtocol):
     # -- autobahn calls these ------------------------------------------------
 
     def onConnect(self, request: ConnectionRequest) -> str | None:
-        """An upgrade request: the subprotocol, or 503 when there are too many."""
+        """Answer an upgrade request: the subprotocol, or 503 when the chat is full."""
         hall = self.factory.hall
         peer = getattr(self.transport.getPeer(), "host", "")
         self.address = vouched_address(
@@ -102,24 +102,22 @@ class ChatProtocol(WebSocketServerProtocol):
     def failHandshake(
         self, reason: str, code: int = 400, responseHeaders: list[tuple[str, str]] | None = None
     ) -> None:
-        """No upgrade: what is not even WebSocket is not found here.
+        """Refuse an upgrade, with 404 for a request that is not WebSocket at all.
 
-        autobahn's ``reason`` quotes the request; ours quotes nothing.
+        autobahn's ``reason`` quotes the request; ours does not.
         """
         code = code if code in REFUSED else 404
         super().failHandshake(REFUSED[code], code, [*(responseHeaders or []), *ENDS])
 
     def onOpen(self) -> None:
-        """The upgrade is through."""
         self.session = self.factory.hall.connect(self, self.address, self.since)
 
     def onMessageBegin(self, isBinary: bool) -> None:
-        """A message of one or more frames."""
         self.fragments = 0
         super().onMessageBegin(isBinary)
 
     def onMessageFrameBegin(self, length: int) -> None:
-        """One of its frames; empty ones without end would fill the memory."""
+        """Bound the number of frames: endless empty ones would fill the memory."""
         self.fragments += 1
         super().onMessageFrameBegin(length)
         if self.fragments > MAX_FRAGMENTS and not self.failedByMe:
@@ -131,7 +129,7 @@ class ChatProtocol(WebSocketServerProtocol):
             self.session.end("size")
 
     def onMessage(self, payload: bytes, isBinary: bool) -> None:
-        """One stanza, binary or not."""
+        """Handle a stanza; clients may send it as a binary message, too."""
         if self.session is None:
             return
         try:
@@ -141,12 +139,11 @@ class ChatProtocol(WebSocketServerProtocol):
             self.session.end("refused")
 
     def onPing(self, payload: bytes) -> None:
-        """A WebSocket ping: answered unless the reader has stopped reading."""
+        """Answer a WebSocket ping, unless the client has stopped reading."""
         if self._room_for_more():
             self.sendPong(payload)
 
     def onClose(self, wasClean: bool, code: int | None, reason: str | None) -> None:
-        """The socket is gone."""
         self.factory.gone(self)
         if self.session is not None:
             self.session.lost()
@@ -168,24 +165,24 @@ class ChatProtocol(WebSocketServerProtocol):
             return True
         self.choked = True
         if self.session is not None:
-            # later: whoever is sending may be in the middle of a room
+            # later, since the sender may be iterating over a room
             self.factory.clock.callLater(0, self.session.end, "backlog")
         return False
 
     def end(self, code: int | None, reason: str = "") -> None:
-        """Close once what was sent is out, and cut a second later in any case."""
+        """See ``Wire.end``; the connection is cut after ``CUT_S`` in any case."""
         if self.choked:
             self.transport.abortConnection()
         elif code is not None:
             self.sendCloseFrame(code, reason.encode())
         else:
-            self.wasClean = True  # nothing to warn of: it is our decision
+            self.wasClean = True  # autobahn would log a warning
             self.dropConnection(abort=False)
         if self._cut is None and self.transport is not None:
             self._cut = self.factory.clock.callLater(CUT_S, self.abort)
 
     def abort(self) -> None:
-        """Cut now."""
+        """Close the connection without a closing handshake."""
         if self.transport is not None:
             self.transport.abortConnection()
 
@@ -211,7 +208,7 @@ class ChatFactory(WebSocketServerFactory):
         )
 
     def buildProtocol(self, addr: Any) -> Any:
-        """A connection; far too many at once are not even listened to."""
+        """A connection; None (closed at once) when there are far too many."""
         if len(self.connections) >= 2 * self.hall.settings.max_connections + 64:
             return None
         made: Any = super().buildProtocol(addr)
@@ -219,5 +216,4 @@ class ChatFactory(WebSocketServerFactory):
         return made
 
     def gone(self, connection: ChatProtocol) -> None:
-        """A connection is no more."""
         self.connections.discard(connection)

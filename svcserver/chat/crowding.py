@@ -1,7 +1,7 @@
-"""Which connection gives way to a newcomer when there is no room. Spec: 2 §4 Chat.
+"""Which connection is closed for a new one when the chat is full. Spec: 2 §4 Chat.
 
-Whoever fills the chat from one network must not keep the others out: what that network
-holds goes first, and what is not logged in before what is.
+One network that fills the chat must not keep others out: the connections of the network that
+has the most are closed first, and those not logged in before those that are.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from typing import Protocol, TypeVar
 
 
 class Connection(Protocol):
-    """A connection as far as it matters here."""
+    """What is asked of a connection here."""
 
     @property
     def network(self) -> str:
-        """What its address is counted as."""
+        """The network its address belongs to (``kernel.networks``)."""
 
     @property
     def bound(self) -> bool:
-        """Whether it is a player's session."""
+        """Whether it is a logged-in player's session."""
 
 
 C = TypeVar("C", bound=Connection)
 
 
 def who_gives_way(connections: Sequence[C], newcomer: str) -> C | None:
-    """One of the ``connections`` (oldest first), or None: the newcomer's network has its share.
+    """The one of ``connections`` (oldest first) to close for the network ``newcomer``.
 
-    A player's session goes only when nobody is still logging in, and only when its network
-    would still hold as many as the newcomer's.
+    A player's session is closed only when no connection is still logging in, and only when its
+    network then still has as many as the newcomer's. None: the new connection is refused.
     """
     waiting = [one for one in connections if not one.bound]
     if waiting:
@@ -42,6 +42,6 @@ def who_gives_way(connections: Sequence[C], newcomer: str) -> C | None:
 
 
 def _of_the_largest(connections: Sequence[C]) -> C:
-    """The oldest of the network that has the most."""
+    """The oldest connection of the network that has the most."""
     held = Counter(one.network for one in connections)
     return max(connections, key=lambda one: held[one.network])

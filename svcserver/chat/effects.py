@@ -1,4 +1,4 @@
-"""What a session wants done when it has read something: the hall does it, in this order."""
+"""Effects: what a session asks to be done for what it has received; the hall does them in order."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from svcserver.kernel.ids import AccountId
 
 
 class Reply(NamedTuple):
-    """Send it a stanza."""
+    """Send the client a stanza."""
 
     stanza: str
 
 
 class LogIn(NamedTuple):
-    """See whether the token is the account's; then it is logged in, or refused."""
+    """Verify the token and log the session in, or refuse it."""
 
     account: AccountId
     token: str
 
 
 class Refuse(NamedTuple):
-    """Its login fails: the condition on the wire, and the reason for the log."""
+    """Refuse the login: with a SASL condition for the client and a reason for the log."""
 
     condition: str
     reason: str
@@ -31,63 +31,63 @@ class Refuse(NamedTuple):
 
 
 class MakeRoom(NamedTuple):
-    """End the account's sessions that the new one, of this resource, takes the place of."""
+    """End the sessions of the account that a new one with this resource replaces."""
 
     resource: str
 
 
 class Bound(NamedTuple):
-    """It is a session now; see whether the account's others are still there."""
+    """The session is bound; ping the account's other sessions."""
 
 
 class Join(NamedTuple):
-    """It asks to enter a room: ``room@host/nickname``."""
+    """Enter a room; ``to`` is ``room@host/nickname``."""
 
     to: str
 
 
 class Leave(NamedTuple):
-    """It leaves the room of that address."""
+    """Leave the room with that address."""
 
     to: str
 
 
 class Announce(NamedTuple):
-    """It says how it is."""
+    """Tell friends the session's status."""
 
     status: Status
 
 
 class Withdraw(NamedTuple):
-    """It leaves every room and is no longer seen by friends."""
+    """Leave every room, and be offline for friends."""
 
 
 class Say(NamedTuple):
-    """A line for a room."""
+    """Deliver a line to a room."""
 
     said: Stanza
 
 
 class Whisper(NamedTuple):
-    """A line for one account."""
+    """Deliver a line to one account."""
 
     said: Stanza
 
 
 class TooMuch(NamedTuple):
-    """A room message over the rate of stanzas: it gets its error and nothing else."""
+    """Refuse a room message that exceeds the rate of stanzas."""
 
     said: Stanza
 
 
 class End(NamedTuple):
-    """End it; the reason is a word of the log."""
+    """End the session; ``reason`` is for the log."""
 
     reason: str
 
 
 class Over(NamedTuple):
-    """It has ended: forget it; ``was_bound`` before that."""
+    """The session has ended: forget it; ``was_bound``: it was bound before."""
 
     reason: str
     was_bound: bool

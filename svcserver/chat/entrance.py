@@ -1,4 +1,4 @@
-"""Who comes in as which account, and which of its sessions then go. Spec: 2 §4 Chat, §5, §8."""
+"""Log-in and bind, and the limits on sessions of one account. Spec: 2 §4 Chat, §5, §8."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ log = Logger()
 LATER = "temporary-auth-failure"
 MAX_CONNECTIONS = 3  # per account, those not yet bound among them
 MAX_BOUND = 2  # sessions per account
-OURS = ("shutdown", "revoked", "full")  # nothing that the account did
-CAUSES = ("replaced", "abuse", "size", "backlog")  # ended for cause: the account waits
+OURS = ("shutdown", "revoked", "full")  # reasons of an end that the account did not cause
+CAUSES = ("replaced", "abuse", "size", "backlog")  # reasons after which the account must wait
 
 
 @define
 class Entrance:
-    """Logs in, binds, and remembers who must wait."""
+    """Logs sessions in, binds them, and counts failures for the lockout."""
 
     proofs: Proofs
     people: People
     readings: Readings
     counters: Counters
     lockout: Lockout = field(factory=Lockout)
-    lines: LineSample = field(factory=LineSample)  # about connections that nobody has logged in on
+    lines: LineSample = field(factory=LineSample)  # log lines of connections not logged in
 
     # -- login -------------------------------------------------------------
 
     def log_in(self, session: Session, wish: LogIn) -> None:
-        """See whose the token is, then ask the game about that account."""
+        """Verify the token, then read the account from the game."""
         account = self._proven(session, wish)
         if isinstance(account, Refuse):
             self.refuse(session, account)
@@ -63,7 +63,7 @@ class Entrance:
         return proven
 
     def refuse(self, session: Session, why: Refuse) -> None:
-        """Count the failure, and tell what may be told."""
+        """Count the failure and refuse the login; a locked-out client is not told why."""
         if why.condition != LATER:
             now = session.seconds()
             if self.lockout.locked(why.account, session.address, now):
@@ -82,14 +82,14 @@ class Entrance:
         session.refuse(why)
 
     def says(self, session: Session) -> bool:
-        """Whether a line about a stranger's connection is written: some of a flood are."""
+        """Whether to log a line about a connection that is not logged in: a flood is sampled."""
         kept = self.lines.keeps(session.network, session.seconds())
         if not kept:
             self.counters.add(Counted.DROPPED_LOG_LINES, "chat_refusals")
         return kept
 
     def omitted_words(self) -> str:
-        """How many lines were left out since it was last said, for the end of a line."""
+        """The end of a log line: how many lines were omitted since the last call."""
         count = self.lines.say_omitted()
         return f" omitted={count}" if count else ""
 
@@ -112,7 +112,7 @@ class Entrance:
     # -- bind --------------------------------------------------------------
 
     def make_room(self, session: Session, wish: MakeRoom) -> None:
-        """The same resource again, and the one silent longest, are replaced."""
+        """End the session with the same resource, and over the limit the one silent longest."""
         person = self.people.get(session.account)
         if person is None:
             return
@@ -123,7 +123,7 @@ class Entrance:
             min(person.bound, key=lambda one: one.heard).end("replaced")
 
     def bound(self, session: Session) -> None:
-        """Ask the account's other sessions whether they are still there."""
+        """Ping the account's other sessions, so that dead ones end."""
         person = self.people.get(session.account)
         sessions = person.bound if person is not None else []
         log.info(
@@ -141,7 +141,7 @@ class Entrance:
     # -- the end -----------------------------------------------------------
 
     def left(self, session: Session, over: Over) -> None:
-        """Forget the session; for some reasons its account must wait."""
+        """Forget the session; after some reasons its account must wait before the next login."""
         now = session.seconds()
         if over.reason == "size":
             self.lockout.failed(session.account, session.address, now)

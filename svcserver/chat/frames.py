@@ -1,4 +1,4 @@
-"""WebSocket text frames as bytes, made once however many will get them."""
+"""Makes WebSocket text frames as bytes, once for all receivers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from struct import pack
 
 
 def text_frame(stanza: str) -> bytes:
-    """RFC 6455 5.2: FIN and text, unmasked, as a server sends it."""
+    """An unmasked, final text frame. RFC 6455 5.2."""
     payload = stanza.encode("utf-8")
     size = len(payload)
     if size < 126:

@@ -1,4 +1,4 @@
-"""Two who are here become friends, or are friends no longer. Spec: 2 §4 Chat, §6."""
+"""Applies changes of friendships and blocks to the people online. Spec: 2 §4 Chat, §6."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from svcserver.kernel.signals import Blocked, FriendAccepted
 
 @define
 class Friendships:
-    """Changes what is known of both, and lets them see each other come or go."""
+    """Updates both accounts' data, and sends them each other's presence."""
 
     people: People
     presences: Presences
 
     def begin(self, news: FriendAccepted, stamp: str) -> None:
-        """They see each other from now on; what was between them before has ended."""
+        """Two accounts are friends now: update both, and show them to each other."""
         self._befriend(news.asked, news.accepted_by)
         self._befriend(news.accepted_by, news.asked)
         self.presences.befriend(news, stamp)
 
     def end(self, one: AccountId, other: AccountId) -> None:
-        """They no longer see each other; once, however often it is heard."""
-        # not ``or``: both must forget, whichever of them still knew
+        """Two accounts are no longer friends: tell both, unless both knew it already."""
+        # not ``or``: both must be updated
         if self._unfriend(one, other) | self._unfriend(other, one):
             self.presences.part(one, other)
 
     def block(self, news: Blocked) -> None:
-        """They no longer see or hear each other."""
+        """An account has blocked another: end the friendship, too."""
         self.end(news.by, news.whom)
         if (by := self.people.get(news.by)) is not None:
             by.change(evolve(by.about, blocks=by.about.blocks | {news.whom}))
@@ -38,7 +38,7 @@ class Friendships:
             whom.change(evolve(whom.about, blocked_by=whom.about.blocked_by | {news.by}))
 
     def _unfriend(self, one: AccountId, other: AccountId) -> bool:
-        """Whether ``one`` still took the other for a friend."""
+        """Remove ``other`` from the friends of ``one``; whether it was one of them."""
         person = self.people.get(one)
         if person is None:
             return False
@@ -49,7 +49,7 @@ class Friendships:
     def _befriend(self, one: AccountId, other: AccountId) -> None:
         if (person := self.people.get(one)) is not None:
             about = person.about
-            # nobody can accept across a block, so one that we still know of was lifted
+            # nobody can accept across a block, so one that is still known here was lifted
             person.change(
                 evolve(
                     about,

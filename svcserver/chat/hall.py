@@ -1,6 +1,6 @@
-"""Everything that the sessions share: does what they want done, and hears the game's news. No I/O.
+"""The chat of one process: performs the sessions' effects and receives the game's signals.
 
-``tick`` is called once a second.
+It does no I/O; ``tick`` is called once a second.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ from svcserver.kernel.times import iso
 log = Logger()
 
 SWEEP_S = 60.0
-SWEEP_AT_ONCE = 200  # accounts read anew per tick
+SWEEP_AT_ONCE = 200  # accounts re-read per tick
 MAX_UNBOUND = 8  # connections per forwarded address, of IPv6 per /64
 
 
 @define(eq=False)
 class Hall:
-    """The chat of one process. ``clock`` gives seconds and times out the game's answers."""
+    """All sessions and what they share. ``clock`` gives seconds and carries timeouts."""
 
     settings: Settings
     game: Game
@@ -113,7 +113,7 @@ class Hall:
         }
 
     def seconds(self) -> float:
-        """The clock that timers and rates go by."""
+        """The clock's seconds, for timers and rates."""
         return float(self.clock.seconds())
 
     def __len__(self) -> int:
@@ -122,7 +122,7 @@ class Hall:
     # -- connections -------------------------------------------------------
 
     def may_connect(self, address: str) -> bool:
-        """Whether a connection from that forwarded address ("" for direct) is taken."""
+        """Whether to accept a connection from that forwarded address ("" for a direct one)."""
         network = network_of(address)
         waiting = sum(one.network == network and not one.bound for one in self._sessions.values())
         if network and waiting >= MAX_UNBOUND:
@@ -141,7 +141,7 @@ class Hall:
         return who_gives_way(list(self._sessions.values()), network)
 
     def connect(self, wire: Wire, address: str, since: float) -> Session:
-        """A session for a connection that was made at ``since`` (clock seconds)."""
+        """A session for a connection made at ``since`` (clock seconds); may close another."""
         older = self._gives_way(network_of(address)) if self._full else None
         if older is not None:
             self.counters.add(Counted.EVICTED_CONNECTIONS, "chat_full")
@@ -187,7 +187,7 @@ class Hall:
         self.entrance.left(session, over)
 
     def tick(self) -> None:
-        """Once a second: timeouts, and every minute who may still be where."""
+        """Check timeouts, and every minute everybody's right to be in their rooms."""
         now = self.seconds()
         for session in list(self._sessions.values()):
             session.perform(session.tick(now))
@@ -198,14 +198,14 @@ class Hall:
             self.seating.sweep()
         old = [one for one in self.people.all() if now - one.read_at >= SWEEP_S]
         for person in old[:SWEEP_AT_ONCE]:
-            person.read_at = now  # asked; the answer says the same
+            person.read_at = now  # so that the next tick does not ask again
             self._look_again(person)
 
     def _look_again(self, person: Person) -> None:
         self.readings.read(person).addCallback(lambda _: self.seating.evict(person))
 
     def shut(self) -> None:
-        """Say goodbye to everyone."""
+        """End every session."""
         for session in list(self._sessions.values()):
             session.end("shutdown")
 
@@ -216,7 +216,7 @@ class Hall:
             self.readings.freshly(session, lambda: self._tell(session, wish.status))
 
     def _tell(self, session: Session, status: Status) -> None:
-        """Tell friends, at once or, over the rate, at a later tick; only the newest counts."""
+        """Tell friends the status, at once or, over the rate, the newest one at a later tick."""
         if session.status == status:
             session.waiting_status = None
         elif self.rates.presence(session.number, self.seconds()):
@@ -229,16 +229,16 @@ class Hall:
         self.seating.leave_all(session, "left")
         self.presences.withdraw(session)
 
-    # -- news of the game --------------------------------------------------
+    # -- the game's signals --------------------------------------------------
 
     def on_party_changed(self, news: PartyChanged) -> None:
-        """Who left the party leaves its room."""
+        """Remove those who left the party from its room."""
         for account in news.left:
             if (person := self.people.get(account)) is not None:
                 self.seating.evict(person)
 
     def on_guild_changed(self, news: GuildChanged) -> None:
-        """Who left the guild leaves its room."""
+        """Remove those who left the guild from its room."""
         for account in news.left:
             if (person := self.people.get(account)) is not None:
                 if person.about.guild == news.guild_id:
@@ -246,24 +246,21 @@ class Hall:
                 self.seating.evict(person)
 
     def on_sessions_ended(self, news: SessionsEnded) -> None:
-        """Whoever is here as that account, or about to be, came by an old token."""
+        """End the account's sessions, also those still logging in: all used an older token."""
         for session in list(self._sessions.values()):
             if news.account_id in (session.account, session.claim):
                 session.end("revoked")
 
     def on_renamed(self, news: Renamed) -> None:
-        """The new name counts at once; the one at login still does."""
+        """Accept the new name in nicknames from now on; the one at login stays valid."""
         if (person := self.people.get(news.account_id)) is not None:
             person.change(evolve(person.about, name=news.name))
 
     def on_friend_accepted(self, news: FriendAccepted) -> None:
-        """The two see each other from now on."""
         self.friendships.begin(news, iso(self.now()))
 
     def on_unfriended(self, news: Unfriended) -> None:
-        """The two no longer see each other."""
         self.friendships.end(news.by, news.whom)
 
     def on_blocked(self, news: Blocked) -> None:
-        """The two no longer see or hear each other."""
         self.friendships.block(news)

@@ -1,6 +1,7 @@
-"""The kinds of rooms there are. A new kind is a row here, and a port that says whose room is which.
+"""The kinds of rooms, in a table. Spec: 2 §4 Chat, rooms.
 
-Spec: 2 §4 Chat, rooms.
+A new kind is a row here, and, where not everybody may enter, a method of
+``ports.Memberships`` that gives an account's room.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ Mine = Callable[[Memberships, AccountId, About], str | None]
 class Kind:
     """How rooms of a kind are named, and who may enter.
 
-    ``mine`` says the id of the one room of the kind that an account may enter; without it
-    all are open to everyone. ``read`` marks a ``mine`` that looks at what was last read of
-    the account: nobody is refused before that is read anew.
+    ``mine`` gives the id of the one room of the kind that an account may enter; without it
+    all are open to everyone. ``read`` marks a ``mine`` that uses the cached ``About``: it is
+    re-read before anybody is refused.
     """
 
     mine: Mine | None = None

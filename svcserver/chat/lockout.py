@@ -1,8 +1,8 @@
-"""Whose failing logins are not worked on for a while, and which accounts wait. Spec: 2 §4 Chat, §8.
+"""Lockout after failed logins, and the wait of an account. Spec: 2 §4 Chat, §8.
 
-Anybody can fail in the name of anybody, so no number of failures keeps a valid token out:
-they only change what a login that fails again is told. What makes an account wait for a
-minute is what its own sessions did, which nobody else can bring about.
+Anybody can fail in the name of any account, so failures never keep a valid token out: they
+only change what a login that fails again is told. An account must wait a minute only for
+what its own logged-in sessions did.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_KEYS = 65_536
 
 @define
 class _Until:
-    """Keys that count until a time; the longest unused are forgotten first."""
+    """Keys with an end time; the longest unused are forgotten first."""
 
     _until: LRUCache[str, float] = field(factory=lambda: LRUCache(MAX_KEYS), init=False)
 
@@ -37,10 +37,10 @@ class _Until:
 
 @define
 class Lockout:
-    """Failures count for account and address together, and for the address alone.
+    """Counts failures by account and address together, and by address alone.
 
-    An address is the forwarded one, an IPv6 one its /64; that of a direct caller is "" and
-    counts only together with an account.
+    An address is the forwarded one, for IPv6 its /64; that of a direct caller is "" and
+    counts only together with an account. All methods take ``now`` in seconds.
     """
 
     _failures: Windows = field(factory=lambda: Windows(FAILURES, FAILURE_WINDOW_S), init=False)
@@ -49,18 +49,17 @@ class Lockout:
     _waiting: _Until = field(factory=_Until, init=False)
 
     def locked(self, account: AccountId, address: str, now: float) -> bool:
-        """Whether a login there that fails again is neither told why nor counted."""
+        """Whether the next failing login is refused without a reason, and not counted."""
         return any(self._locked.lasts(key, now) for key in _keys(account, address))
 
     def failed(self, account: AccountId, address: str, now: float) -> None:
-        """Count a failed login."""
         for key in _keys(account, address):
             self._failures.note(key, now)
             if self._failures.full(key, now):
                 self._locked.start(key, now + LOCKOUT_S)
 
     def waits(self, account: AccountId, now: float) -> bool:
-        """Whether the account must wait, its valid token too."""
+        """Whether the account must wait, even with a valid token."""
         return self._waiting.lasts(account.lower(), now)
 
     def never_bound(self, account: AccountId, now: float) -> None:
@@ -71,7 +70,7 @@ class Lockout:
             self.let_wait(account, now)
 
     def let_wait(self, account: AccountId, now: float) -> None:
-        """Let the account wait a minute after its session was ended for cause."""
+        """Make the account wait for ``WAIT_S``, after one of its sessions was ended for abuse."""
         self._waiting.start(account.lower(), now + WAIT_S)
 
 

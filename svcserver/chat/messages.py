@@ -1,4 +1,4 @@
-"""Lines for rooms, and whispers. Spec: 2 §4 Chat."""
+"""Delivers lines to rooms, and whispers. Spec: 2 §4 Chat."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_BODY = 2_048  # code points
 
 @define
 class Messages:
-    """Delivers what players say."""
+    """Delivers what players write."""
 
     rooms: Rooms
     people: People
@@ -31,7 +31,7 @@ class Messages:
     seating: Seating
 
     def say(self, session: Session, wish: Say) -> None:
-        """A line for everybody in a room; refused over the rate."""
+        """Deliver a line to a room; over the rate it is refused."""
         if session.rates.message(session.number, session.seconds()):
             anew = self._may_be_apart(session)
             self.readings.freshly(session, lambda: self._say(session, wish.said), anew=anew)
@@ -39,7 +39,7 @@ class Messages:
             not_acceptable(session, wish.said)
 
     def whisper(self, session: Session, wish: Whisper) -> None:
-        """A line for one account; over the rate it is dropped."""
+        """Deliver a line to one account; over the rate it is dropped."""
         if session.rates.message(session.number, session.seconds()):
             anew = self._may_be_apart(session)
             self.readings.freshly(session, lambda: self._whisper(session, wish.said), anew=anew)
@@ -47,7 +47,7 @@ class Messages:
             _log_whisper(session, wish.said, "reason=rate")
 
     def _may_be_apart(self, session: Session) -> bool:
-        """Whether there is a block that may just have been lifted."""
+        """Whether the account has a block, which must be re-read, since it may have been lifted."""
         person = self.people.get(session.account)
         return person is not None and bool(person.about.blocks or person.about.blocked_by)
 
@@ -108,7 +108,7 @@ class Messages:
 
 
 def not_acceptable(session: Session, said: Stanza) -> None:
-    """A room message is not delivered; the connection stays."""
+    """Answer a room message that is not delivered with its error."""
     session.write(
         stanza.element(
             "message",

@@ -1,4 +1,4 @@
-"""Domains, resources, rooms and nicknames: what the client may call things. Spec: 2 §4 Chat."""
+"""The syntax of domains, resources, room names and nicknames. Spec: 2 §4 Chat."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from svcserver.kernel.redaction import printable as _printable
 MAX_RESOURCE = 256  # characters
 MAX_NICKNAME = 1023  # bytes
 MAX_LOGGED = 80  # characters of a name in a log line
-NAMELESS = "InvalidMCPUser"  # what the client calls itself before it knows its name
+NAMELESS = "InvalidMCPUser"  # the client's nickname before it knows its name
 
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62})(?:\.[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}))*\.?)"
 _DOMAIN = re.compile(rf"(?:{_HOST}|\[[0-9A-Fa-f:.]{{2,45}}\])(?::[0-9]{{1,5}})?\Z")
@@ -30,7 +30,7 @@ _OTHER_ID = re.compile(r"UID-[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12
 
 @frozen
 class Room:
-    """A room's address as sent: ``local@host``; ``kind`` (of KINDS) says who may enter."""
+    """A room: its address ``local@host`` as sent, and its ``kind`` (of KINDS)."""
 
     address: str
     kind: str
@@ -44,12 +44,12 @@ def is_domain(text: str) -> bool:
 
 
 def is_resource(text: str) -> bool:
-    """What a client may call its session."""
+    """Whether it can be the name of a session."""
     return 0 < len(text) <= MAX_RESOURCE and text.isprintable()
 
 
 def printable(text: str) -> str:
-    """What a stranger sent, as a log line may hold it."""
+    """What a client sent, in a form fit for a log line."""
     return _printable(text, MAX_LOGGED)
 
 
@@ -61,13 +61,13 @@ def split_address(text: str) -> tuple[str, str, str]:
 
 
 def is_room_host(host: str, domain: str) -> bool:
-    """``muc.`` or ``conference.`` of the session's domain, in any case."""
+    """Whether ``host`` is ``muc.`` or ``conference.`` and the session's domain, in any case."""
     wanted = domain.lower()
     return host.lower() in (f"muc.{wanted}", f"conference.{wanted}")
 
 
 def room_of(local: str, host: str, domain: str) -> Room | None:
-    """The room, or None when the client never builds such a name."""
+    """The room of an address, or None when the client never builds such a name."""
     if not is_room_host(host, domain):
         return None
     found = _ROOM.match(local)

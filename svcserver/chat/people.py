@@ -1,4 +1,4 @@
-"""The accounts that are here: their sessions and what we last read about them."""
+"""The accounts online: their sessions and the data last read about them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from svcserver.kernel.ids import AccountId
 class Person:
     """An account with at least one connection that has logged in.
 
-    ``about`` was read at ``read_at`` (clock seconds); ``version`` counts the news heard
-    since, so that an answer that was under way meanwhile is not taken for the newest.
-    ``readings`` numbers the questions to the game, ``kept`` is that of the answer we hold.
+    ``about`` was read at ``read_at`` (clock seconds). ``version`` counts the changes by signals
+    since, so that an answer requested before one of them is discarded. ``readings`` numbers the
+    requests to the game; ``kept`` is the number of the one that ``about`` comes from.
     """
 
     account: AccountId
@@ -30,18 +30,18 @@ class Person:
 
     @property
     def bound(self) -> list[Session]:
-        """The sessions that can get stanzas, oldest first."""
+        """The bound sessions, oldest first."""
         return [one for one in self.sessions if one.bound]
 
     def change(self, about: About) -> None:
-        """News: hold this until the next reading."""
+        """Replace ``about`` after a signal, until it is read again."""
         self.about = about
         self.version += 1
 
 
 @define
 class People:
-    """Everyone who is here. Client libraries lower-case accounts: ``find`` takes any case."""
+    """Everyone online. Client libraries lower-case account ids, so ``find`` ignores case."""
 
     memberships: Memberships
     _people: dict[AccountId, Person] = field(factory=dict, init=False)
@@ -56,7 +56,10 @@ class People:
         return self._people.get(account) or self._lower.get(account.lower())
 
     def arrive(self, account: AccountId, about: About, now: float) -> Person:
-        """The account's person; who is here already has heard newer news than was just read."""
+        """The account's person; ``about`` is used only where there is none yet.
+
+        For one who is online, signals may be newer than what was just read.
+        """
         person = self._people.get(account)
         if person is None:
             person = self._people[account] = Person(account, about, now)
@@ -64,7 +67,7 @@ class People:
         return person
 
     def drop(self, person: Person) -> None:
-        """Forget an account without connections."""
+        """Forget the person, if it has no sessions left."""
         if not person.sessions and self._people.get(person.account) is person:
             del self._people[person.account]
             if self._lower.get(person.account.lower()) is person:

@@ -1,4 +1,4 @@
-"""What chat needs of the game and of a connection; others implement it, chat imports neither."""
+"""The interfaces that chat needs; the metagame and ``adapter`` implement them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from svcserver.kernel.ids import AccountId
 
 
 class BadToken(Exception):
-    """The token speaks for nobody; ``str()`` is ``expired`` or ``bad-token``, for the log."""
+    """The token is not valid; ``str()`` is ``expired`` or ``bad-token``, for the log."""
 
 
 @frozen
 class About:
-    """An account as chat sees it at one moment."""
+    """An account's name, guild, friends and blocks, as read at one moment."""
 
     name: str
     guild: str | None = None
@@ -25,37 +25,37 @@ class About:
     blocked_by: frozenset[AccountId] = frozenset()
 
     def apart_from(self, other: AccountId) -> bool:
-        """Whether either has blocked the other."""
+        """Whether either account has blocked the other."""
         return other in self.blocks or other in self.blocked_by
 
 
 class Proofs(Protocol):
-    """What login asks."""
+    """Verifies player tokens."""
 
     def account_of(self, token: str) -> AccountId:
-        """Whom a player token speaks for; raises BadToken."""
+        """The account of a player token; raises BadToken."""
 
 
 class Accounts(Protocol):
-    """What is read of an account, and read again while it is here."""
+    """Reads accounts, at login and again while they are online."""
 
     def about(self, account: AccountId) -> Deferred[About | None]:
-        """The account as it is now; None when there is no such account."""
+        """The account's current data; None when there is no such account."""
 
 
 class Memberships(Protocol):
-    """What rooms for some ask at each entry and line; without waiting."""
+    """Who may be in which room; asked at every entry and line, so it answers synchronously."""
 
     def party_of(self, account: AccountId) -> str | None:
-        """The id of the account's party, now."""
+        """The id of the account's current party."""
 
 
 class Game(Proofs, Accounts, Memberships, Protocol):
-    """The game behind the chat: all of these."""
+    """All that chat needs of the game."""
 
 
 class Wire(Protocol):
-    """A connection, as a session uses it. After ``end`` nothing more is sent or received."""
+    """A connection to a client. After ``end`` nothing more is sent or received."""
 
     def send(self, frame: bytes) -> None:
         """Write one finished WebSocket frame."""

@@ -1,4 +1,4 @@
-"""Presence outside rooms: friends see each other's status. Spec: 2 §4 Chat, §6."""
+"""Presence between friends, outside rooms. Spec: 2 §4 Chat, §6."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FRIEND = "com.epicgames.friends.core.apiobjects.Friend"
 
 
 def gone(sender: str, receiver: str) -> str:
-    """That a session is no longer there."""
+    """The stanza that tells that a session is offline."""
     return stanza.element(
         "presence", xmlns=stanza.CLIENT, type="unavailable", from_=sender, to=receiver
     )
@@ -25,13 +25,13 @@ def gone(sender: str, receiver: str) -> str:
 
 @define
 class Presences:
-    """Relays between sessions of friends; does nothing unless CHAT_PRESENCE=1."""
+    """Sends presences between sessions of friends; does nothing unless CHAT_PRESENCE=1."""
 
     people: People
     enabled: bool
 
     def announce(self, session: Session, status: Status) -> None:
-        """A session says how it is; the first time it hears how its friends are."""
+        """Tell friends a session's status; the first time send it theirs, too."""
         person = self.people.get(session.account)
         if not self.enabled or session.status == status or person is None:
             return
@@ -44,7 +44,7 @@ class Presences:
                 session.deliver(text_frame(theirs.stanza(other.jid, session.jid)))
 
     def withdraw(self, session: Session) -> None:
-        """A session goes; friends hear so, then of the account's other session."""
+        """Tell friends that a session is offline, then the status of the other session, if any."""
         was, session.status, session.waiting_status = session.status, None, None
         person = self.people.get(session.account)
         if not self.enabled or was is None or person is None:
@@ -57,7 +57,7 @@ class Presences:
                 other.deliver(text_frame(status.stanza(mine.jid, other.jid)))
 
     def befriend(self, news: FriendAccepted, stamp: str) -> None:
-        """Tell both of an accepted request, then show them to each other."""
+        """Tell both of an accepted request, then each the other's status."""
         if not self.enabled:
             return
         asked, accepted = self.people.get(news.asked), self.people.get(news.accepted_by)
@@ -70,14 +70,14 @@ class Presences:
             _show(accepted, asked)
 
     def part(self, one: AccountId, other: AccountId) -> None:
-        """Two who were friends are no longer: each sees the other go."""
+        """Tell two accounts that are no longer friends that the other is offline."""
         mine, theirs = self.people.get(one), self.people.get(other)
         if self.enabled and mine is not None and theirs is not None:
             _hide(mine, theirs)
             _hide(theirs, mine)
 
     def _audience(self, person: Person) -> list[tuple[Session, Status]]:
-        """The announced sessions of accepted, unblocked friends."""
+        """The sessions, with status, of friends without a block between."""
         found: list[tuple[Session, Status]] = []
         for account in person.about.friends:
             friend = self.people.get(account)
@@ -89,7 +89,7 @@ class Presences:
 
 
 def _announced(person: Person) -> list[tuple[Session, Status]]:
-    """The person's sessions that have said how they are, and what."""
+    """The person's sessions that have sent a status, with it."""
     return [(one, one.status) for one in person.bound if one.status is not None]
 
 

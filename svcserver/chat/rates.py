@@ -1,4 +1,4 @@
-"""How often a session may do what. Spec: 2 §8."""
+"""Rate limits of a session. Spec: 2 §8."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PRESENCE_CHANGES = Rate(5, 30)
 
 @define
 class Rates:
-    """A bucket of each kind for every connection, by its number; each asks and takes."""
+    """Token buckets for every connection, by its number; each method takes a token if it can."""
 
     settings: Settings
     _stanzas: TokenBuckets = field(init=False)
@@ -30,17 +30,13 @@ class Rates:
         self._presences = TokenBuckets(PRESENCE_CHANGES, keys)
 
     def stanza(self, number: int, now: float) -> bool:
-        """One more stanza."""
         return self._stanzas.take(str(number), now) == 0.0
 
     def join(self, number: int, now: float) -> bool:
-        """One more try to join a room."""
         return self._joins.take(str(number), now) == 0.0
 
     def message(self, number: int, now: float) -> bool:
-        """One more line, for a room or whispered."""
         return self._messages.take(str(number), now) == 0.0
 
     def presence(self, number: int, now: float) -> bool:
-        """One more change of status."""
         return self._presences.take(str(number), now) == 0.0

@@ -1,4 +1,4 @@
-"""What the game says of accounts: read when they come, and anew before they act on it."""
+"""Reads accounts from the game: at login, and again before an action that depends on it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from svcserver.kernel.ids import AccountId
 log = Logger()
 
 GAME_TIMEOUT_S = 10.0
-FRESH_S = 1.0  # how old what we know of an account may be when it acts
+FRESH_S = 1.0  # how old an account's data may be when it acts
 
 
 @define
 class Readings:
-    """Asks the game. ``clock`` gives seconds and times out its answers."""
+    """Reads from the game. ``clock`` gives seconds and carries timeouts."""
 
     accounts: Accounts
     clock: IReactorTime
@@ -33,12 +33,12 @@ class Readings:
     friendships: Friendships
 
     def ask(self, account: AccountId) -> Deferred[About | None]:
-        """The account as it is now; fails when the game does not answer in time."""
+        """The account's current data; fails when the game does not answer in time."""
         asked: Deferred[About | None] = maybeDeferred(self.accounts.about, account)
         return asked.addTimeout(GAME_TIMEOUT_S, self.clock)
 
     def read(self, person: Person) -> Deferred[None]:
-        """Read the person anew; never fails: what was known stays when the game is silent."""
+        """Re-read the person; never fails: without an answer the old data stay."""
         version, number = person.version, person.readings + 1
         person.readings = number
 
@@ -47,7 +47,7 @@ class Readings:
                 return
             before, person.about, person.read_at = person.about, about, self.clock.seconds()
             person.kept = number
-            # what was read may be ahead of its news, which then find nothing to tell
+            # the read may come before the signal of the change, which then finds nothing to do
             for other in before.friends - about.friends:
                 self.friendships.end(person.account, other)
 
@@ -58,9 +58,9 @@ class Readings:
         return reading.addCallback(keep).addErrback(failed)
 
     def freshly(self, session: Session, act: Callable[[], None], *, anew: bool = False) -> None:
-        """Run ``act`` once what we know of its account is at most a second old.
+        """Run ``act`` once the session's account data are at most ``FRESH_S`` old.
 
-        ``anew`` reads in any case: nobody is refused for what was true a moment ago.
+        ``anew`` re-reads them in any case, so that nobody is refused for outdated data.
         """
         person = self.people.get(session.account)
         if person is None:
@@ -72,7 +72,7 @@ class Readings:
 
 
 def pause(session: Session, reading: Deferred[Any], go_on: Callable[[Any], None]) -> None:
-    """Go on with what was read; until then the session keeps what it hears."""
+    """Call ``go_on`` with the result; until then the session queues what it receives."""
     at_once: list[Any] = []
     waiting = False
 

@@ -1,4 +1,4 @@
-"""What a client asks for: stanzas to effects. Spec: 2 §4 Chat, §5."""
+"""Translates stanzas into effects. Spec: 2 §4 Chat, §5."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def credentials(said: Stanza) -> LogIn | Refuse:
 
 
 def legacy_login(said: Stanza) -> str | None:
-    """The id of a login of the old kind, which some clients try next."""
+    """The id of a legacy (jabber:iq:auth) login, which some clients try after a failure."""
     if said.name == "iq" and said.child("query", stanza.LEGACY_AUTH) is not None:
         stanza_id = said.get("id")
         return stanza_id if len(stanza_id) <= MAX_ID else None
@@ -70,7 +70,7 @@ def opening(domain: str) -> str:
 
 
 def features(*, account: AccountId) -> str:
-    """What can be done next: log in, or, once that is done, bind."""
+    """The stream features: log in, or, once that is done, bind."""
     if account:
         offer = stanza.element("bind", xmlns=stanza.BIND)
     else:
@@ -83,7 +83,7 @@ def features(*, account: AccountId) -> str:
 
 
 def request(said: Stanza) -> Effect | None:
-    """What a presence or a message asks for; what nobody knows asks for nothing."""
+    """The effect of a presence or a message; None for what is not supported."""
     if said.name == "message":
         kind = said.get("type")
         if kind == "groupchat":

@@ -1,6 +1,6 @@
-"""Rooms: who sits where, and what everyone in a room is sent, in which order.
+"""Rooms: their occupants, and what those are sent, in which order. Spec: 2 §4 Chat.
 
-No rule of who may enter is here, only the order and the bounds. Spec: 2 §4 Chat.
+Who may enter is decided in ``seating``.
 """
 
 from __future__ import annotations
@@ -18,43 +18,40 @@ from svcserver.kernel.ids import AccountId
 MAX_ROOMS = 1_000
 MAX_OCCUPANTS = 256
 MAX_ROOMS_PER_SESSION = 30
-HERE = "\0"  # a place in a text; XML cannot carry it, so no client can have said it
+HERE = "\0"  # a placeholder in a text; XML cannot carry it, so no client can have sent it
 
 
 class Sitter(Protocol):
-    """A session as a room sees it."""
+    """What a room needs of a session."""
 
     @property
-    def account(self) -> AccountId:
-        """Whose it is."""
+    def account(self) -> AccountId: ...
 
     @property
-    def jid(self) -> str:
-        """Its full address."""
+    def jid(self) -> str: ...
 
     @property
     def seats(self) -> dict[str, Seat]:
-        """Where it sits, by room key; the rooms keep this up to date."""
+        """Its seats by room key; the rooms keep this up to date."""
 
-    def deliver(self, frame: bytes) -> None:
-        """Send it a finished frame."""
+    def deliver(self, frame: bytes) -> None: ...
 
 
 @define(eq=False)
 class Seat:
-    """One session in one room, under the nickname and address as it sent them."""
+    """A session in a room, with the nickname and the room's address as it sent them."""
 
     sitter: Sitter
     room: Room
     nick: str
 
     def presence(self, address: str, to: str, *codes: str, gone: bool = False) -> str:
-        """This occupant, as told to ``to``, who knows the room as ``address``."""
+        """The presence stanza of this occupant for ``to``, who uses the room's ``address``."""
         before, after = self.wording(address, *codes, gone=gone)
         return f"{before}{stanza.attribute(to)}{after}"
 
     def wording(self, address: str, *codes: str, gone: bool = False) -> tuple[str, str]:
-        """The same before and after the address it is told to: most of it is alike for all."""
+        """That stanza before and after the value of ``to``, since the rest is the same for all."""
         marks = "".join(stanza.element("status", code=code) for code in codes)
         item = stanza.element(
             "item",
@@ -75,7 +72,7 @@ class Seat:
 
 @define
 class Rooms:
-    """Every room with somebody in it. An account has one seat in a room, the newest."""
+    """Every room with occupants. An account has one seat in a room, that of its newest session."""
 
     max_rooms: int = MAX_ROOMS
     max_occupants: int = MAX_OCCUPANTS
@@ -84,11 +81,11 @@ class Rooms:
     _nicks: dict[str, dict[str, AccountId]] = field(factory=dict, init=False)
 
     def conflict(self, room: Room, nick: str, account: AccountId) -> bool:
-        """Whether another account goes by that nickname there."""
+        """Whether another account has that nickname there."""
         return self._nicks.get(room.key, {}).get(nick, account) != account
 
     def full(self, room: Room, sitter: Sitter) -> bool:
-        """Whether one more would be too many, in the room, of rooms or for the session."""
+        """Whether a limit is reached: occupants, rooms, or rooms of the session."""
         occupants = self._rooms.get(room.key)
         if len(sitter.seats) >= MAX_ROOMS_PER_SESSION:
             return True
@@ -97,7 +94,7 @@ class Rooms:
         return sitter.account not in occupants and len(occupants) >= self.max_occupants
 
     def enter(self, sitter: Sitter, room: Room, nick: str) -> Seat | None:
-        """Sit down; the seat of the account's older session there, which leaves first."""
+        """Seat a session; returns the seat of the account's older session, which leaves first."""
         older = self._rooms.get(room.key, {}).get(sitter.account)
         if older is not None:
             self.leave(older, tell_leaver=False)
@@ -112,12 +109,12 @@ class Rooms:
         return older
 
     def welcome(self, seat: Seat) -> None:
-        """Tell an occupant again who is there; the others hear nothing."""
+        """Send an occupant the room's state again; the others get nothing."""
         self._show_others(seat)
         self._confirm(seat)
 
     def leave(self, seat: Seat, *codes: str, tell_leaver: bool = True) -> None:
-        """Get up; ``codes`` (307: removed) go to everyone who is told."""
+        """Remove an occupant; ``codes`` (307: removed) are sent to all who are told."""
         key = seat.room.key
         occupants, nicks = self._rooms[key], self._nicks[key]
         del occupants[seat.sitter.account]
@@ -133,9 +130,9 @@ class Rooms:
     def say(
         self, seat: Seat, stanza_id: str | None, body: str, hears: Callable[[Seat], bool]
     ) -> int:
-        """Deliver a line to every occupant that ``hears`` it; to how many.
+        """Deliver a line to every occupant for which ``hears`` is true; returns how many.
 
-        The same bytes go to everyone who knows the room under the same address.
+        Occupants who use the same address of the room get the same bytes.
         """
         inner = stanza.element("body", stanza.text(body))
         frames: dict[str, bytes] = {}
@@ -161,11 +158,11 @@ class Rooms:
         return count
 
     def occupants(self, key: str) -> list[Seat]:
-        """Who sits there, in the order of coming."""
+        """The room's seats, oldest first."""
         return list(self._rooms.get(key, {}).values())
 
     def keys(self) -> list[str]:
-        """Every room with somebody in it."""
+        """The keys of all rooms."""
         return list(self._rooms)
 
     def __len__(self) -> int:

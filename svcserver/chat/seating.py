@@ -1,4 +1,4 @@
-"""Who enters a room and who must leave it. Spec: 2 §4 Chat."""
+"""Who may enter a room, and who must leave it. Spec: 2 §4 Chat."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from svcserver.chat.session import Session
 log = Logger()
 
 QUIET_S = 600.0  # between two log lines of the same refusal
-# condition, and the type the clients are used to
+# reason -> error condition and the error type that the game's clients expect
 REFUSALS = {
     "nick-account": ("forbidden", "auth"),
     "nick-resource": ("forbidden", "auth"),
@@ -39,7 +39,7 @@ REFUSALS = {
 
 @define
 class Seating:
-    """Gives seats in the rooms and takes them away."""
+    """Lets sessions into rooms, and removes those who may no longer be there."""
 
     rooms: Rooms
     people: People
@@ -48,7 +48,7 @@ class Seating:
     # -- entering ----------------------------------------------------------
 
     def join(self, session: Session, wish: Join) -> None:
-        """Let it in, or say why not."""
+        """Let the session in, or refuse with the reason."""
         local, host, nick = split_address(wish.to)
         address = wish.to.partition("/")[0]
         if not session.rates.join(session.number, session.seconds()):
@@ -102,7 +102,7 @@ class Seating:
     # -- leaving -----------------------------------------------------------
 
     def ask_to_leave(self, session: Session, wish: Leave) -> None:
-        """It leaves one room, if it is there."""
+        """Leave a room at the client's request, if it is there."""
         local, host, _ = split_address(wish.to)
         room = room_of(local, host, session.domain)
         seat = session.seats.get(room.key) if room is not None else None
@@ -110,27 +110,26 @@ class Seating:
             self.leave(session, seat, "left")
 
     def leave(self, session: Session, seat: Seat, why: str, *, tell_leaver: bool = True) -> None:
-        """Get up from a seat; ``why`` is left, disconnect, evicted or replaced."""
+        """Leave a seat; ``why`` is left, disconnect, evicted or replaced."""
         if session.seats.get(seat.room.key) is not seat:
-            return  # asking the game for a party may itself bring the news that removed it
+            return  # asking the game for the party may have sent the signal that removed it
         codes = ("307",) if why == "evicted" else ()
         self.rooms.leave(seat, *codes, tell_leaver=tell_leaver)
         _log_leave(seat, why)
 
     def leave_all(self, session: Session, why: str) -> None:
-        """Get up everywhere; the leaver is told nothing."""
+        """Leave every room; the leaving session is sent nothing."""
         for seat in list(session.seats.values()):
             self.leave(session, seat, why, tell_leaver=False)
 
     def evict(self, person: Person) -> None:
-        """Remove the person from rooms it may no longer be in."""
+        """Remove the person from rooms that it may no longer be in."""
         for session in person.bound:
             for seat in list(session.seats.values()):
                 if not self.people.member(person, seat.room):
                     self.leave(session, seat, "evicted")
 
     def evict_strangers(self, room: Room) -> None:
-        """Remove everyone from the room who may no longer be in it."""
         if KINDS[room.kind].mine is None:
             return
         for seat in self.rooms.occupants(room.key):
@@ -139,7 +138,7 @@ class Seating:
                 self.evict(person)
 
     def sweep(self) -> None:
-        """Remove every stranger from every room."""
+        """Remove everyone from rooms that they may no longer be in."""
         for key in self.rooms.keys():  # noqa: SIM118 - a method of ours, not of a dict
             for seat in self.rooms.occupants(key)[:1]:
                 self.evict_strangers(seat.room)

@@ -1,4 +1,4 @@
-"""The chat as a service inside the metagame; a failure to start is one line, no more."""
+"""The chat as a service inside the metagame, which runs on when the chat cannot start."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def chat_service(
     now: Callable[[], float],
     counters: Counters | None = None,
 ) -> ChatService:
-    """The chat of these settings; connect ``hall.on_...`` to the game's news."""
+    """The chat of these settings; the caller connects ``hall.on_...`` to the game's signals."""
     return ChatService(reactor, Hall(settings, game, reactor, now, counters or Counters()))
 
 
 @define(eq=False, slots=False)
 class ChatService(Service):
-    """Listens from start to stop, and says goodbye to everyone at the end."""
+    """Listens from start to stop, and ends every session at the stop."""
 
     reactor: Any
     hall: Hall
@@ -54,7 +54,6 @@ class ChatService(Service):
         )
 
     def startService(self) -> None:
-        """Listen; the metagame runs on when that fails."""
         Service.startService(self)
         for line in self.warnings:
             log.warn("{line}", line=line)
@@ -81,7 +80,7 @@ class ChatService(Service):
         )
 
     def stopService(self) -> Deferred[Any]:
-        """Take nobody new, ``<close/>`` to all, and wait until they are gone, a second at most."""
+        """Stop listening, send ``<close/>`` to all, and wait for them at most ``CUT_S``."""
         Service.stopService(self)
         if self._listening is None:
             return succeed(None)
@@ -92,7 +91,7 @@ class ChatService(Service):
         gone: Deferred[Any] = Deferred()
         deadline = self.reactor.seconds() + CUT_S
         work = partial(self._look, gone, deadline)
-        look = Every(self.reactor, LOOK_S, work, "the look for open chats", at_once=True)
+        look = Every(self.reactor, LOOK_S, work, "waiting for open chats", at_once=True)
         gone.addCallback(lambda _: look.stopService())
         look.startService()
         return gone.addCallback(lambda _: stopped)

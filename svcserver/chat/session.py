@@ -1,7 +1,7 @@
-"""A connection's session: what it makes of what it hears, and when it must go. No I/O.
+"""The protocol of one connection as a sans-io state machine. Spec: 2 §4 Chat, §8.
 
-``receive`` turns bytes into effects, strictly in the order in which they came: while the game
-is asked something for one stanza, the next ones are kept. Spec: 2 §4 Chat, §8.
+``receive`` turns bytes into effects, strictly in order: while the game is asked about one
+stanza, the next ones are queued.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ NOTHING: tuple[Effect, ...] = ()
 class Session:
     """One connection. ``address`` is the forwarded one, empty for a direct caller.
 
-    ``act`` does one effect; the hall is behind it.
+    ``act`` performs an effect (``Hall``); ``seconds`` is the clock, ``since`` the time on it at
+    which the connection was made.
     """
 
     number: int
@@ -61,11 +62,11 @@ class Session:
     act: Callable[[Session, Effect], None]
     domain: str = field(init=False)
     account: AccountId = ""  # once it has logged in
-    claim: AccountId = ""  # whose token it has shown, from before that
+    claim: AccountId = ""  # the account of its valid token, also before the login is complete
     names: frozenset[str] = frozenset()  # at login
     resource: str = ""
     jid: str = ""
-    ended: str = ""  # the reason, once it has
+    ended: str = ""  # the reason, once it has ended
     status: Status | None = None
     waiting_status: Status | None = None
     seats: dict[str, Seat] = field(factory=dict)
@@ -89,28 +90,28 @@ class Session:
 
     @property
     def network(self) -> str:
-        """What its address is counted as; all direct callers are one."""
+        """The network of its address (``kernel.networks``); that of all direct callers is one."""
         return network_of(self.address)
 
     @property
     def bound(self) -> bool:
-        """Whether it is a session of its account, and can get stanzas."""
+        """Whether the client has bound a resource, and can get stanzas."""
         stage = self._where.stage
         return stage is Stage.BOUND or stage is Stage.WAITING
 
     # -- in ----------------------------------------------------------------
 
     def received(self, data: bytes) -> None:
-        """One message: what it asks for is done."""
+        """Receive a message and perform its effects."""
         self.perform(self.receive(data))
 
     def perform(self, effects: Iterable[Effect]) -> None:
-        """Do each, before the next is asked for."""
+        """Perform each effect before the next one is computed."""
         for effect in effects:
             self.act(self, effect)
 
     def receive(self, data: bytes) -> Iterable[Effect]:
-        """What one message asks for. Each effect is to be done before the next is taken."""
+        """The effects of a message; each must be performed before the next is taken."""
         if self.ended:
             return NOTHING
         try:
@@ -120,14 +121,13 @@ class Session:
         self.heard, self._pinged = self.seconds(), None
         if not self._must_wait:
             return self._take(text)
-        # two of the longest, or many short ones
+        # room for two of the longest stanzas, or for many short ones
         if len(self._inbox) >= MAX_WAITING or sum(map(len, self._inbox)) > stanza.MAX_BYTES:
             return self.drop()
         self._inbox.append(text)
         return NOTHING
 
     def lost(self) -> None:
-        """The connection is gone."""
         self.end("socket")
 
     @property
@@ -158,7 +158,7 @@ class Session:
         )
 
     def _too_much(self, said: Stanza) -> Iterable[Effect]:
-        """Over the stanza rate: room messages still get their error, up to a bound."""
+        """Over the stanza rate: room messages still get an error, up to a bound."""
         self._roll()
         if said.get("type") == "groupchat" and self.bound and self._refused < MAX_REFUSED:
             self._refused += 1
@@ -166,7 +166,7 @@ class Session:
         return self.drop()
 
     def drop(self) -> Iterable[Effect]:
-        """Count a stanza that gets no answer; too many end the session."""
+        """Count an unanswered stanza; too many end the session."""
         self._roll()
         self._dropped += 1
         return (End("abuse"),) if self._dropped > MAX_DROPPED else NOTHING
@@ -195,7 +195,7 @@ class Session:
         return (Reply(stanza.failed(stanza_id, "not-authorized")), End("refused"))
 
     def _open(self, said: Stanza) -> Iterable[Effect]:
-        """Say what can be done next; the domain is fixed by bind."""
+        """Answer ``<open>`` with the features; the domain may change until bind."""
         self._steps.opened()
         to = said.get("to")
         if not self.bound:
@@ -204,11 +204,9 @@ class Session:
         return (Reply(requests.opening(self.domain)), Reply(features))
 
     def refuse(self, why: Refuse) -> None:
-        """Its login has failed."""
         self.write(stanza.element("failure", stanza.element(why.condition), xmlns=stanza.SASL))
 
     def log_in(self, account: AccountId, name: str) -> None:
-        """Its login has succeeded."""
         self._steps.logged_in()
         self.account, self.names = account, frozenset([name])
         self._logged_in_at = self.seconds()
@@ -242,7 +240,7 @@ class Session:
         return self._bind(stanza_id, resource)
 
     def _bind(self, stanza_id: str, resource: str) -> Iterator[Effect]:
-        """Once bound it keeps the address that it has."""
+        """Bind the resource, unless the session is bound already."""
         if not self.bound:
             yield MakeRoom(resource)
             self._steps.bound()
@@ -254,11 +252,11 @@ class Session:
     # -- waiting -----------------------------------------------------------
 
     def wait(self) -> None:
-        """Keep what comes until ``resume``."""
+        """Queue what is received until ``resume``."""
         self._steps.asked()
 
     def resume(self, act: Callable[[], None]) -> None:
-        """Go on with ``act``, then with what came meanwhile."""
+        """Run ``act``, then handle what was queued meanwhile."""
         if self.ended:
             return
         self._steps.answered()
@@ -272,7 +270,6 @@ class Session:
     # -- out ---------------------------------------------------------------
 
     def deliver(self, frame: bytes) -> None:
-        """Send a finished frame."""
         if not self.ended:
             if self.settings.trace:
                 said = outline_frame(frame)
@@ -280,17 +277,16 @@ class Session:
             self.wire.send(frame)
 
     def write(self, said: str) -> None:
-        """Send a stanza."""
         self.deliver(text_frame(said))
 
     # -- time --------------------------------------------------------------
 
     def probe(self) -> None:
-        """Another session of the account has come: is this one still there?"""
+        """Ping the client, which must answer within ``PROBE_S``: a newer session has been bound."""
         self.write(self._ping(self.seconds(), PROBE_S))
 
     def _ping(self, now: float, patience: float = ANSWER_S) -> str:
-        """A question for a sign of life within ``patience`` seconds."""
+        """A ping stanza that must be answered within ``patience`` seconds."""
         self._pings += 1
         self._pinged, self._patience = now, patience
         return stanza.element(
@@ -304,7 +300,7 @@ class Session:
         )
 
     def tick(self, now: float) -> Iterable[Effect]:
-        """Once a second: what is overdue."""
+        """The effects of timeouts; called once a second with the clock's ``now``."""
         if not self.account:
             return (End("timeout"),) if now - self.since >= LOGIN_S else NOTHING
         if not self.bound:
@@ -317,7 +313,7 @@ class Session:
     # -- the end -----------------------------------------------------------
 
     def end(self, reason: str) -> None:
-        """End it for ``reason``, a word of the log. Later calls do nothing."""
+        """End the session for ``reason`` (for the log). Later calls do nothing."""
         if self.ended:
             return
         if reason == "revoked":

@@ -1,4 +1,4 @@
-"""The switches of the chat, one line each; docs/owners/configuration.md explains them."""
+"""The settings of the chat, explained in docs/owners/configuration.md."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from svcserver.kernel.settings import port as port_number
 
 
 def per_second(text: str) -> Rate:
-    """``<burst>,<per second>``."""
+    """A rate from ``<burst>,<per second>``."""
     try:
         burst, rate = (float(part) for part in text.split(","))
     except ValueError:
@@ -40,7 +40,7 @@ def domain(text: str) -> str:
 
 @frozen
 class Settings:
-    """What the chat reads from the metagame's environment."""
+    """The environment variables of the metagame that the chat reads, one line each."""
 
     chat: bool = env("CHAT", zero_or_one(), default=False, bad=Bad.WARN)
     port: int = env("CHAT_PORT", port_number, default=61099)
@@ -59,6 +59,6 @@ class Settings:
 
 
 def check(settings: Settings) -> None:
-    """What must hold between settings; raises BadSetting."""
+    """Check across settings; raises BadSetting."""
     if settings.gateway_secret is not None and settings.host != "127.0.0.1":
         raise BadSetting("CHAT_BIND_HOST must be 127.0.0.1 when GATEWAY_SECRET is set")

@@ -1,4 +1,4 @@
-"""How far a connection is, and the only ways from one stage to the next. Spec: 2 §4 Chat."""
+"""The states of a connection and its allowed transitions, by automat. Spec: 2 §4 Chat."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from automat import TypeMachineBuilder
 
 
 class Stage(Enum):
-    """What a connection may do now."""
+    """The state of a connection."""
 
     NEW = "connected"
     OPENED = "has opened its stream"
@@ -24,13 +24,13 @@ class Stage(Enum):
 
 @define
 class Where:
-    """The stage a connection is at; ``Steps`` changes it."""
+    """A connection's current state, which ``Steps`` changes."""
 
     stage: Stage = Stage.NEW
 
 
 class Steps(Protocol):
-    """What can happen to a connection; what cannot at its stage raises NoTransition."""
+    """The inputs of the state machine; one not allowed in a state raises NoTransition."""
 
     def opened(self) -> None:
         """The client opened its stream."""
@@ -39,19 +39,19 @@ class Steps(Protocol):
         """The client sent its one ``<auth>``."""
 
     def logged_in(self) -> None:
-        """The account is who it says."""
+        """The account is proven and known."""
 
     def bound(self) -> None:
-        """The client has named its resource."""
+        """The client bound its resource."""
 
     def asked(self) -> None:
-        """The game is asked; what the client sends meanwhile is kept."""
+        """The game is asked; what the client sends meanwhile is queued."""
 
     def answered(self) -> None:
         """The game has answered."""
 
     def ended(self) -> None:
-        """Nothing more is sent or worked on."""
+        """The session is over."""
 
 
 _ASKED = ((Stage.TRIED, Stage.ASKING), (Stage.BOUND, Stage.WAITING))
@@ -83,4 +83,4 @@ def _machine() -> TypeMachineBuilder[Steps, Where]:
 
 
 steps_of = _machine().build()
-"""``steps_of(where)`` makes the Steps that move it."""
+"""``steps_of(where)`` makes the ``Steps`` that change ``where``."""

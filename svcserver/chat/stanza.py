@@ -1,8 +1,7 @@
-"""Stanzas: one text message in, a small tree or a refusal out; and safe text back.
+"""Parses stanzas into small trees, and writes escaped ones. Spec: 2 §4 Chat.
 
-Expat does the reading, with every construct refused that XMPP forbids and every bound
-checked before a node of the tree is made, so that no frame can cost more than its bytes.
-Spec: 2 §4 Chat.
+Expat parses, with every construct refused that XMPP forbids and every bound checked
+before a node of the tree is made, so that the cost of a frame is linear in its bytes.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ CLOSE = f'<close xmlns="{FRAMING}"/>'
 
 
 def stream_error(condition: str) -> str:
-    """Why the server ends the stream."""
+    """A stream error element, by which the server ends the stream."""
     return (
         f'<stream:error xmlns:stream="{STREAMS}">'
         f'<{condition} xmlns="{STREAM_ERRORS}"/></stream:error>'
@@ -57,7 +56,7 @@ class Restricted(Unparseable):
 class Stanza:
     """An element: local name, namespace, attributes, own text and child elements.
 
-    Namespaced attributes (``xml:lang``) are kept under ``namespace local``.
+    Namespaced attributes (``xml:lang``) have the key ``namespace local``.
     """
 
     name: str
@@ -94,15 +93,15 @@ def parse(text: str) -> Stanza:
 
 @define
 class _Reader:
-    """Builds the tree; every refusal is raised out of a handler, which ends the parse."""
+    """Builds the tree; a handler that raises ends the parse."""
 
     root: Stanza | None = None
     _open: list[Stanza] = field(factory=list)
     _count: int = 0
 
     def parser(self) -> expat.XMLParserType:
-        """One that calls us; not kept, since a circle of the two waits for the collector."""
-        # the encoding of the frame wins over whatever an XML declaration claims
+        """A parser with our handlers; not stored, since the reference cycle would need the GC."""
+        # a frame is UTF-8, whatever its XML declaration claims
         parser = expat.ParserCreate("utf-8", " ")
         parser.buffer_text = True
         parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
@@ -141,9 +140,8 @@ class _Reader:
 
 # -- writing -------------------------------------------------------------------
 #
-# The answers are written from constant texts with escaped values rather than through
-# domish: game clients are proven with double quotes and this order of attributes, and
-# a broadcast is serialised once.
+# Stanzas are written from constant texts with escaped values rather than through domish:
+# the game client is tested only with double quotes and this order of attributes.
 
 _TEXT = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
 _ATTRIBUTE = str.maketrans(

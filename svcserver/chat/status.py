@@ -1,4 +1,4 @@
-"""How a session says it is, outside rooms. Spec: 2 §4 Chat."""
+"""The status (away, busy, ...) that a session announces to friends. Spec: 2 §4 Chat."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ SHOWS = ("away", "chat", "dnd", "xa")
 
 @frozen
 class Status:
-    """What a session last said about itself."""
+    """An announced status: the ``show`` word and a text."""
 
     show: str = ""
     text: str = ""
 
     def stanza(self, sender: str, receiver: str) -> str:
-        """As told to a friend."""
+        """The presence stanza that tells it to a friend."""
         inner = stanza.element("show", self.show) if self.show else ""
         if self.text:
             inner += stanza.element("status", stanza.text(self.text))
@@ -27,7 +27,7 @@ class Status:
 
 
 def status_of(said: Stanza) -> Status:
-    """What is kept of a presence stanza."""
+    """The status in a presence stanza; what is not valid is dropped."""
     show, text = said.child("show"), said.child("status")
     word = show.text.strip() if show is not None else ""
     line = text.text if text is not None and len(text.text) <= MAX_STATUS else ""

@@ -1,4 +1,4 @@
-"""Stanzas as CHAT_TRACE=1 may log them: no credential, no text that players wrote."""
+"""Stanzas for the log of CHAT_TRACE=1: without credentials and players' texts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def outline(said: Stanza) -> str:
 
 
 def outline_frame(frame: bytes) -> str:
-    """The same for a frame of ours."""
+    """The outline of a frame that we send."""
     payload = frame[{126: 4, 127: 10}.get(frame[1], 2) :]
     try:
         return outline(stanza.parse(payload.decode("utf-8")))
