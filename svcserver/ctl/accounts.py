@@ -1,4 +1,4 @@
-"""``svcctl account``, ``gameserver-key`` and ``invite``: what lives in the account tables."""
+"""``svcctl account``, ``gameserver-key`` and ``invite``."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def demote(host: Host, out: Out, name: str) -> None:
 
 
 def set_admin(host: Host, out: Out, name: str, is_admin: bool) -> None:
-    """Set or clear the flag; takes effect at the account's next request."""
+    """Set or clear the admin flag; it takes effect at the account's next request."""
 
     def work(tx: Connection) -> rules.Account:
         accounts = SqlAccounts(tx)
@@ -76,7 +76,7 @@ def set_admin(host: Host, out: Out, name: str, is_admin: bool) -> None:
 
 
 def called(accounts: SqlAccounts, name: str) -> rules.Account:
-    """The account of that name, in any case, or of that id; fails with one line."""
+    """The account of that name (ignoring case) or id; fails with one line."""
     found = accounts.named(name) or accounts.find(name)
     if found is None:
         fail(f"no account is called {name}; see svcctl account list")
@@ -174,7 +174,7 @@ def create_invite(host: Host, out: Out, uses: int, qr: bool) -> None:
 
 
 def join_string(host: Host, code: str) -> str | None:
-    """What the launcher and the relay take; None for a host that only this machine reaches."""
+    """The invite for launcher and relay; None for a host that only this machine reaches."""
     if host.folder is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""One blocking request to a service of this host, for commands that need no reactor."""
+"""A blocking request to a service of this host, for commands without a reactor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ MAX_ANSWER = 16 * 1024 * 1024
 def get(
     base: str, path: str, headers: dict[str, str], what: str, nothing: tuple[int, ...] = ()
 ) -> Any:
-    """The JSON of a 200 answer, None for a status in ``nothing``; else one line on ``what``."""
+    """The JSON of a 200 answer, None for a status in ``nothing``; else fails with one line.
+
+    ``what`` names the service in that line.
+    """
     url = urlsplit(base)
     connection = http.client.HTTPConnection(url.hostname or "", url.port or 80, timeout=ANSWER_S)
     try:

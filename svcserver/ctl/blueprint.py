@@ -1,4 +1,4 @@
-"""A host's folder on paper: which file says what. ``init`` writes it, ``demo`` changes a little."""
+"""The contents of a new host's env files, for ``svcctl init`` and ``demo``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CITY_MAP = "/Game/Maps/city/city_persistent"
 
 @frozen
 class Ports:
-    """Where a host's components listen; ``hunts`` is the first UDP game port."""
+    """The ports of a host's components; ``hunts`` is the first UDP game port, ``city`` the last."""
 
     metagame: int = 61000
     deploy: int = 61001
@@ -35,7 +35,7 @@ class Ports:
 
 @frozen
 class Secrets:
-    """What must be the same in two files."""
+    """The secrets of a new host."""
 
     gateway: Secret
     allowlist: Secret
@@ -45,7 +45,7 @@ class Secrets:
 
 @frozen
 class Plan:
-    """All that the files are written from; ``folder`` is absolute.
+    """What the files are written from; ``folder`` is absolute.
 
     ``private``: without a gateway; ``public_host`` is then the address to listen on.
     """
@@ -60,23 +60,23 @@ class Plan:
 
     @property
     def metagame_host(self) -> str:
-        """Where the metagame listens."""
+        """The address that the metagame listens on."""
         return self.public_host if self.private else "127.0.0.1"
 
     @property
     def components(self) -> tuple[str, ...]:
-        """The components that this host has, the players' relay left out."""
+        """The components of this host, without the players' relay."""
         return PRIVATE if self.private else (*PRIVATE, "gateway", "allowlist")
 
 
 def program() -> str:
-    """The installed simulator of a game server, until the owner names the real one."""
+    """The path of ``svc-gameserver-sim``, used until the owner sets the real game server's."""
     beside = Path(sys.executable).with_name("svc-gameserver-sim")
     return str(beside) if beside.exists() else shutil.which("svc-gameserver-sim") or str(beside)
 
 
 def address_of(host: str) -> str:
-    """The IPv4 address game servers are handed out with; empty when the name has none yet."""
+    """The IPv4 address of ``host``, for MY_IP; empty when the name does not resolve."""
     try:
         return str(ipaddress.IPv4Address(host))
     except ValueError:
@@ -88,7 +88,7 @@ def address_of(host: str) -> str:
 
 
 def files(plan: Plan) -> dict[str, str]:
-    """The env files: name to text."""
+    """The env files: file name -> content."""
     inside = {
         "metagame.env": _metagame(plan),
         "deploy.env": _deploy(plan),
@@ -131,7 +131,7 @@ CITY_MAP={CITY_MAP}
 
 
 def _shielded(plan: Plan) -> str:
-    """What the gateway before it asks for."""
+    """The metagame's settings that depend on whether there is a gateway."""
     if plan.private:
         return f"""\
 # players come straight to BIND_HOST, so it answers for the region list itself

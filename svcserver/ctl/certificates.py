@@ -115,7 +115,7 @@ def pair_of(host: Host, folder: Path | None) -> tuple[Path, Path]:
 
 @contextmanager
 def told(folder: Path) -> Iterator[None]:
-    """What goes wrong with a certificate is one line."""
+    """Turns errors of certificates and of ``folder`` into one line."""
     try:
         yield
     except BadCertificate as why:

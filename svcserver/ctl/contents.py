@@ -1,4 +1,4 @@
-"""``svcctl content``: the list of game files that players may download."""
+"""``svcctl content``: the manifest of the game files that players may download."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def places(host: Host, folder: Path | None, manifest: Path | None) -> tuple[Path
 
 @contextmanager
 def progress_bar(out: Out) -> Iterator[Report | None]:
-    """A bar on a terminal, nothing elsewhere."""
+    """A progress callback that draws a bar on a terminal; None elsewhere."""
     console = Console(stderr=True)
     if out.as_json or not console.is_terminal:
         yield None

@@ -1,4 +1,4 @@
-"""``svcctl db copy``: a host moves from SQLite to PostgreSQL, or back."""
+"""``svcctl db copy``: copies a host's database from SQLite to PostgreSQL, or back."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def copy(source: str, target: str, as_json: bool) -> None:
 
 
 def place(words: str) -> URL:
-    """The database of a URL or of an env file; never shown, it may hold a password."""
+    """The database of a URL or of an env file; never printed, since it may hold a password."""
     if "://" not in words:
         file = Path(words)
         url = database.url_of(Host(None, file))
@@ -60,7 +60,7 @@ def place(words: str) -> URL:
 
 
 def copy_all(source: URL, target: URL) -> dict[str, int]:
-    """All rows, in one transaction of ``target``; the rows of each table."""
+    """Copy all rows in one transaction of ``target``; returns the number of rows per table."""
     if source == target:
         fail("SOURCE and TARGET are the same database; name another target")
     _must_be_empty(target)
@@ -88,10 +88,10 @@ def _must_be_empty(target: URL) -> None:
 
 @frozen
 class _Known:
-    """What a database says of itself."""
+    """A database's schema revision and tables."""
 
     revision: str | None
-    tables: list[Table]  # those that others refer to come first
+    tables: list[Table]  # tables that others reference come first
 
     @classmethod
     def of(cls, tx: Connection) -> _Known:
@@ -110,7 +110,7 @@ def _fill(old: Connection, before: _Known, new: Connection, after: _Known) -> di
         fail(f"SOURCE has a table of its own, {strange[0]}; nothing was copied: move it away")
     sources = {one.name: one for one in before.tables}
     counts = {}
-    for table in after.tables:  # the order in which references hold
+    for table in after.tables:  # referenced tables come first
         if table.name in sources:
             counts[str(table.name)] = _rows(old, sources[table.name], new, table)
     for table in after.tables:
@@ -133,7 +133,7 @@ def _count(tx: Connection, table: Table) -> int:
 
 
 def _number_on(tx: Connection, table: Table) -> None:
-    """PostgreSQL numbers new rows after those that came; SQLite looks at them itself."""
+    """Set PostgreSQL's sequence past the copied rows; SQLite does so by itself."""
     key = list(table.primary_key.columns)
     if tx.dialect.name == "sqlite" or len(key) != 1:
         return
@@ -147,7 +147,7 @@ def _number_on(tx: Connection, table: Table) -> None:
 
 @contextmanager
 def _moment(engine: Engine) -> Iterator[Connection]:
-    """The whole database as of one moment, to read."""
+    """A connection for reading a snapshot of the whole database."""
     try:
         if is_sqlite(engine):
             with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as tx:

@@ -1,4 +1,4 @@
-"""The database from beside a running metagame: short transactions that wait their turn."""
+"""Access to the database beside a running metagame, in short transactions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WAIT_MS = 30_000  # how long a command waits for the metagame's writer
 
 
 def url_of(host: Host) -> URL:
-    """DATABASE_URL, with a relative file seen from where the metagame stands."""
+    """DATABASE_URL, with a relative file name resolved in the metagame's working directory."""
     try:
         url = database_url(host.variables("metagame").get("DATABASE_URL", "") or DEFAULT_URL)
     except ValueError as why:
@@ -45,7 +45,7 @@ def file_of(url: URL) -> Path | None:
 
 
 def existing(url: URL) -> Engine:
-    """An engine for a database that is there; a typing error must not make an empty one."""
+    """An engine for an existing database: a mistyped name must not create an empty one."""
     file = file_of(url)
     if file is not None and not file.is_file():
         fail(f"there is no database {file}; make it with svcctl db upgrade")
@@ -54,13 +54,13 @@ def existing(url: URL) -> Engine:
 
 @contextmanager
 def transaction(engine: Engine) -> Iterator[Connection]:
-    """One short transaction; a database error becomes one line."""
+    """A short transaction; a database error fails with one line."""
     with _one_line(engine), one_transaction(engine, WAIT_MS) as tx:
         yield tx
 
 
 def transact(host: Host, work: Callable[[Connection], T]) -> T:
-    """What ``work(tx)`` gives on the host's database, beside a metagame that runs."""
+    """Run ``work(tx)`` on the host's database and return its result; it may run twice."""
     engine = existing(url_of(host))
     with _one_line(engine):
         return one_transact(engine, work, WAIT_MS)

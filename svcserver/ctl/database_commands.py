@@ -1,4 +1,4 @@
-"""``svcctl db``: the database's own care. All of it works while the metagame runs."""
+"""``svcctl db``: maintenance of the database. All of it works while the metagame runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def upgrade(host: Host, out: Out) -> None:
 
 
 def migrate(url: URL) -> None:
-    """Run the migrations; an SQLite file that is made has mode 0600."""
+    """Run the migrations; a new SQLite file gets mode 0600."""
     file = database.file_of(url)
     engine = make_engine(url)
     try:
@@ -70,7 +70,7 @@ def check(host: Host, out: Out) -> None:
 
 
 def sqlite_faults(file: Path | None) -> list[str]:
-    """What SQLite finds wrong; nothing for a server."""
+    """What SQLite's integrity checks report; empty for a database server (None)."""
     if file is None:
         return []
     if not file.is_file():
@@ -157,7 +157,7 @@ def _put_back(source: Path, file: Path) -> Path | None:
 
 
 def copy_sqlite(source: Path, target: Path) -> None:
-    """SQLite's own online copy: one moment of ``source``, in one transaction of ``target``."""
+    """Copy a snapshot of ``source`` into ``target`` by SQLite's online backup."""
     try:
         with (
             closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True, timeout=30)) as one,
@@ -170,7 +170,7 @@ def copy_sqlite(source: Path, target: Path) -> None:
 
 
 def make_one_file(copy: Path) -> None:
-    """Take a copy out of WAL mode, in which whoever looks at it leaves -wal and -shm beside it."""
+    """Switch a copy from WAL mode, in which every reader leaves -wal and -shm files beside it."""
     try:
         with closing(sqlite3.connect(copy, timeout=30)) as one:
             one.execute("PRAGMA journal_mode=DELETE")
@@ -179,14 +179,14 @@ def make_one_file(copy: Path) -> None:
 
 
 def existing_file(file: Path) -> Path:
-    """The file, which must be there."""
+    """``file``; fails with one line where it is missing."""
     if not file.is_file():
         fail(f"there is no database {file}; make it with svcctl db upgrade")
     return file
 
 
 def postgres(program: str, url: URL, *arguments: str) -> None:
-    """Run one of PostgreSQL's own programs; the password goes by the environment."""
+    """Run one of PostgreSQL's client programs; the password is passed in the environment."""
     found = shutil.which(program)
     if found is None:
         fail(f"{program} is missing; install PostgreSQL's client programs (postgresql-client)")

@@ -1,4 +1,4 @@
-"""``svcctl demo``: what ``make run`` calls. A host of its own, an evening on it, and the keys."""
+"""``svcctl demo``, called by ``make run``: makes a host, starts it, and runs an evening on it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,10 @@ def demo(
 
 
 def run(host: Host, out: Out, wishes: Wishes, timings: Timings, *, once: bool) -> Broken | None:
-    """Start the stack, live the evening, and stop or stay; what broke, if anything."""
+    """Start the stack, run the evening, and without ``once`` wait for Ctrl-C.
+
+    Returns what failed, or None.
+    """
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     ended: list[Broken | None] = []
 
@@ -72,7 +75,7 @@ def run(host: Host, out: Out, wishes: Wishes, timings: Timings, *, once: bool) -
             "before", "shutdown", lambda: Deferred.fromCoroutine(stack.stop())
         )
         why = await evening(reactor, stack, host, out, wishes, timings)
-        # what the end of the stack broke is no fault of the host
+        # what failed only because the stack was stopped is no fault of the host
         ended.append(STOPPED if why is not None and stack.told_to_stop else why)
         if why is None and not once:
             tell(host, out)
@@ -91,7 +94,7 @@ def run(host: Host, out: Out, wishes: Wishes, timings: Timings, *, once: bool) -
 async def evening(
     reactor: Any, stack: Stack, host: Host, out: Out, wishes: Wishes, timings: Timings
 ) -> Broken | None:
-    """From the start of the stack to the last check."""
+    """Start the stack and run the evening with its checks; returns what failed."""
     try:
         stack.start()
         names = await stack.ready
@@ -110,7 +113,7 @@ def relay_port(host: Host) -> int:
 
 
 def tell(host: Host, out: Out) -> None:
-    """Addresses and next steps."""
+    """Print the addresses and the next steps."""
     gateway, metagame = host.variables("gateway"), host.variables("metagame")
     svcctl = program("svcctl")
     out.say(

@@ -1,4 +1,4 @@
-"""Changing settings in an env file: the other lines stay as their owner wrote them."""
+"""Changes settings in an env file, keeping all other lines as they are."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ _NONE: Mapping[str, str] = {}
 
 
 def change(path: Path, settings: Mapping[str, str], notes: Mapping[str, str] = _NONE) -> None:
-    """Set these variables, each where it stood or at the end; raises OSError.
+    """Set these variables, each in its line or at the end; raises OSError.
 
-    A note is kept as a comment ``# name: text``.
-    The file is replaced in one step and keeps its mode and owner: it may hold secrets, and
-    a service may be starting.
+    A note is written as a comment ``# name: text``. The file is replaced atomically, since a
+    service may be starting, and keeps its mode and owner, since it may hold secrets.
     """
     path = path.resolve()
     lines = path.read_text(encoding="utf-8-sig").splitlines()
@@ -35,7 +34,7 @@ def change(path: Path, settings: Mapping[str, str], notes: Mapping[str, str] = _
 
 
 def note(text: str, name: str) -> str | None:
-    """The note of that name in an env file's text."""
+    """The text of the note of that name in an env file's ``text``; None without one."""
     start = f"# {name}: "
     found = [line.removeprefix(start) for line in text.splitlines() if line.startswith(start)]
     return found[-1] if found else None

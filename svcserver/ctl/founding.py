@@ -1,4 +1,4 @@
-"""Writing a host's folder: all of it or nothing, and never over what is there."""
+"""Writes a host's folder, completely or not at all, and never over existing files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Put the game's files here, then run: svcctl content manifest . --config ..
 
 @frozen
 class Founded:
-    """A new host."""
+    """A host that was written."""
 
     folder: Path
     owner: str
@@ -55,7 +55,7 @@ def found(
 ) -> Founded:
     """Write a ready-to-run host into ``folder``; fails with one line, leaving nothing behind.
 
-    ``host`` is what players connect to; with ``private`` without a gateway in between.
+    ``host`` is the address or name that players connect to; ``private``: without a gateway.
     """
     folder = folder.absolute()
     try:
@@ -99,7 +99,7 @@ def _secrets() -> blueprint.Secrets:
 
 
 def _write(staged: Path, plan: Plan, owner: str, pair: Pair | None) -> None:
-    """Everything, into the staging folder."""
+    """Write all files into the staging folder."""
     if pair is not None:
         write_pair(pair, staged)
     for name, text in blueprint.files(plan).items():
@@ -121,7 +121,7 @@ def _write(staged: Path, plan: Plan, owner: str, pair: Pair | None) -> None:
 
 
 def _database(file: Path, owner: str, game_server: Secret) -> str:
-    """A database with the owner's account in it; the account's key."""
+    """Make the database with the owner's account; returns the account's key."""
     write_private(file, "")  # SQLite keeps the mode of the file it finds
     engine = make_engine(URL.create("sqlite", database=str(file)))
     migrations.upgrade(engine)
@@ -132,14 +132,14 @@ def _database(file: Path, owner: str, game_server: Secret) -> str:
 
 
 def write_private(path: Path, text: str) -> None:
-    """A new file for the owner's eyes alone; an existing one is an error."""
+    """Create a file with mode 0600; raises OSError where it exists."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)
 
 
 def _move(staged: Path, folder: Path) -> None:
-    """Into place, unless anything of that name is there."""
+    """Move everything into place; fails where any of the names exists."""
     names = sorted(one.name for one in staged.iterdir())
     taken = [name for name in names if os.path.lexists(folder / name)]
     if taken:

@@ -1,8 +1,8 @@
 """The host a command is about: a folder of env files, one env file, or the environment.
 
 ``--config DIR`` reads ``DIR/NAME.env`` and nothing else, as ``svc-stack`` does.
-``--env-file FILE`` reads one component's file, and the environment wins, as a service
-started alone does. Without either, the folder one stands in is taken when it holds a
+``--env-file FILE`` reads one component's file, and the environment wins, as for a service
+started alone. Without either, the working directory is used when it holds a
 ``metagame.env``, else the environment.
 """
 
@@ -26,7 +26,7 @@ OWNER_KEY = "owner.key"
 
 @frozen
 class Host:
-    """Where settings come from."""
+    """The source of a host's settings."""
 
     folder: Path | None = None
     env_file: Path | None = None
@@ -49,24 +49,24 @@ class Host:
             fail(f"{path} cannot be read: {reason}; make a host with svcctl init DIR")
 
     def settings(self, component: str, shape: type[S]) -> S:
-        """The same, as the component's settings class."""
+        """A component's settings as an instance of ``shape``; fails with one line."""
         try:
             return load(shape, self.variables(component))[0]
         except BadSetting as why:
             fail(f"{self.name_of(component)}: {why}")
 
     def name_of(self, component: str) -> str:
-        """What to call the place of the settings in a message."""
+        """The name of the settings' source, for messages."""
         if self.folder is not None:
             return str(self.folder / f"{component}.env")
         return str(self.env_file) if self.env_file is not None else "the environment"
 
     def path(self, text: str) -> Path:
-        """A path from a setting; the stack's children stand in the host's folder."""
+        """A path from a setting, relative to the host's folder, where the services run."""
         return Path(text) if self.folder is None else self.folder / text
 
     def owner_key(self) -> str | None:
-        """The owner's account key, where ``init`` left it."""
+        """The owner's account key from ``owner.key``; None without one."""
         if self.folder is None:
             return None
         try:
@@ -76,7 +76,7 @@ class Host:
 
 
 def find(config: str | None, env_file: str | None) -> Host:
-    """The host the options name."""
+    """The host that the options name."""
     if config is not None and env_file is not None:
         fail("give --config or --env-file, not both")
     if env_file is not None:
@@ -88,7 +88,10 @@ def find(config: str | None, env_file: str | None) -> Host:
 
 
 def about_a_host(command: Callable[..., Any]) -> Callable[..., Any]:
-    """A command that takes ``--config``, ``--env-file`` and ``--json``: gets ``host``, ``out``."""
+    """A decorator that adds ``--config``, ``--env-file`` and ``--json``.
+
+    The command gets ``host`` and ``out`` instead.
+    """
 
     @click.option("--config", metavar="DIR", help="The host's folder, made by svcctl init.")
     @click.option("--env-file", metavar="FILE", help="One component's KEY=value lines.")

@@ -1,4 +1,4 @@
-"""``svcctl init``: a ready-to-run host."""
+"""``svcctl init``: writes a ready-to-run host."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def init(
 
 
 def tell(out: Out, made: Founded, address: str) -> None:
-    """What was made and what comes next."""
+    """Print what was written and the next steps."""
     svcctl, folder = program("svcctl"), made.folder
     out.say(
         f"host         {folder}",

@@ -1,7 +1,7 @@
-"""``svcctl keys``: the keys that players' tokens are signed with, renewed without a logout.
+"""``svcctl keys``: renews the keys that sign players' tokens without logging anybody out.
 
-A renewed key signs nothing any more, but still verifies (AUTH_VERIFY_KEYS_B64) until the last
-token it signed has expired; then it is retired.
+The old key signs no more, but still verifies (AUTH_VERIFY_KEYS_B64) until the last token it
+signed has expired; then it is retired.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from svcserver.metagame.access.tokens import LIFETIME_S
 
 PRIVATE, PUBLIC = "AUTH_SIGNING_PRIVKEY_B64", "AUTH_SIGNING_PUBKEY_B64"
 FURTHER = "AUTH_VERIFY_KEYS_B64"
-ROTATED = "svcctl keys rotate"  # a note in the file: when
+ROTATED = "svcctl keys rotate"  # the note in the file with the time of the last one
 
 
 @frozen
@@ -121,7 +121,6 @@ class _Kept:
 
     @classmethod
     def of(cls, host: Host) -> _Kept:
-        """Read them; fails with one line."""
         file = host.folder / "metagame.env" if host.folder is not None else host.env_file
         if file is None:
             fail("the keys stand in a file: give --config DIR or --env-file FILE")
@@ -129,7 +128,7 @@ class _Kept:
         return cls(file, values.get(PUBLIC, ""), comma_list(values.get(FURTHER, "")))
 
     def rotated(self) -> datetime:
-        """When a key was last renewed; if nobody noted it, at the file's last change."""
+        """When a key was last renewed; without a note, the time of the file's last change."""
         noted = note(self.file.read_text(encoding="utf-8-sig"), ROTATED)
         try:
             return datetime.fromisoformat(noted or "").astimezone(UTC)

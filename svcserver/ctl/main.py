@@ -1,4 +1,4 @@
-"""``svcctl``: the table of contents of the owner's command line."""
+"""``svcctl``: the owner's command line, with the list of its commands."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _QUIET = logging.NullHandler()
 @click.version_option(package_name="svcserver", prog_name="svcserver")
 def main() -> None:
     """Look after a svcserver host."""
-    # a command fails with one line of ours; what a driver mutters meanwhile is not it
+    # a command fails with one line; warnings that libraries log meanwhile are not printed
     logging.getLogger().addHandler(_QUIET)
 
 

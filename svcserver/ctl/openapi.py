@@ -1,4 +1,4 @@
-"""``svcctl openapi``: every route of this host's metagame, for tools."""
+"""``svcctl openapi``: prints the OpenAPI document of this host's metagame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command says: plain text for people, ``--json`` for machines, one line on failure."""
+"""The output of commands: plain text for people, ``--json`` for machines, one line on failure."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from svcserver.kernel import json
 
 
 class Failed(click.ClickException):
-    """The command did not do it; the message is one line with the cure, the status 1."""
+    """A command failed; the message is one line with the cure, the exit status 1."""
 
     def show(self, file: Any = None) -> None:
-        """Print that line."""
         click.echo(f"svcctl: {' '.join(self.message.split())}", err=True)
 
 
@@ -28,7 +27,7 @@ def fail(line: str) -> NoReturn:
 
 
 def program(name: str) -> str:
-    """What to type for one of our programs: its name where the shell finds ours, else its path."""
+    """What to type for one of our programs: its name where PATH finds ours, else its path."""
     beside = Path(sys.executable).parent / name
     found = shutil.which(name)
     ours = found is not None and Path(found).absolute() == beside
@@ -37,23 +36,23 @@ def program(name: str) -> str:
 
 @frozen
 class Out:
-    """Where a command's findings go."""
+    """A command's standard output."""
 
     as_json: bool = False
 
     def say(self, *lines: str) -> None:
-        """Words for a person; left out with ``--json``."""
+        """Print lines for people; nothing with ``--json``."""
         if not self.as_json:
             for line in lines:
                 click.echo(line)
 
     def data(self, value: Any) -> None:
-        """The findings, only with ``--json``."""
+        """Print ``value`` as JSON, only with ``--json``."""
         if self.as_json:
             sys.stdout.write(json.dump(value).decode() + "\n")
 
     def table(self, heads: list[str], rows: list[list[str]]) -> None:
-        """Columns for a person."""
+        """Print aligned columns; nothing with ``--json``."""
         if self.as_json:
             return
         widths = [max(len(row[at]) for row in [heads, *rows]) for at in range(len(heads))]

@@ -1,4 +1,4 @@
-"""The address of this machine in a private overlay network, which a private host listens on."""
+"""This machine's address in a private overlay network (VPN), for a private host."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def own_address() -> str | None:
-    """This machine's address there; None when it is in no such network."""
+    """This machine's address in 100.64.0.0/10; None when it has none."""
     with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as one:
         try:
             one.connect((PROBE, 9))

@@ -1,4 +1,4 @@
-"""``svcctl play``: simulated players live an evening on a host, and say whether all went well."""
+"""``svcctl play``: runs an evening of simulated players on a host and checks the results."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def play(
 
 
 def findings(wishes: Wishes, why: Broken | None, timings: Timings) -> dict[str, Any]:
-    """For machines."""
+    """The results for ``--json``."""
     said: dict[str, Any] = {"ok": why is None, "players": wishes.players, "hunts": wishes.hunts}
     if why is not None:
         said |= {"link": why.link, "reason": why.seen}
@@ -66,7 +66,7 @@ def findings(wishes: Wishes, why: Broken | None, timings: Timings) -> dict[str, 
 
 
 def tell_times(out: Out, timings: Timings) -> None:
-    """For a person: a row for each kind of request, times in milliseconds."""
+    """Print a table: a row for each kind of request, times in milliseconds."""
     rows = [
         [one.operation, f"{one.count}", f"{one.median_ms}", f"{one.p99_ms}", f"{one.worst_ms}"]
         for one in timings.figures()
@@ -76,7 +76,7 @@ def tell_times(out: Out, timings: Timings) -> None:
 
 
 def run(host: Host, out: Out, wishes: Wishes, timings: Timings) -> Broken | None:
-    """Live it, in a reactor of our own; what broke, if anything."""
+    """Run the evening in a reactor of its own; returns what failed, or None."""
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     ended: list[Broken | None] = []
 
@@ -94,7 +94,7 @@ def run(host: Host, out: Out, wishes: Wishes, timings: Timings) -> Broken | None
 async def live(
     reactor: Any, host: Host, out: Out, wishes: Wishes, timings: Timings
 ) -> Broken | None:
-    """Live it on ``reactor``; what broke, if anything."""
+    """Run the evening on ``reactor``; returns what failed, or None."""
     allow_many()
     story = Story(out.say, time.monotonic)
     known = host if host.folder is not None else None
@@ -120,7 +120,7 @@ async def live(
 
 
 def stands_in(host: Host) -> bool:
-    """Whether the host's game servers are the stand-in, which answers whoever knocks."""
+    """Whether the host's game servers are our simulator, which answers every datagram."""
     if host.folder is None or not (host.folder / "deploy.env").is_file():
         return True
     program = host.variables("deploy").get("GAMESERVER_BINARY_PATH", "")
@@ -136,7 +136,7 @@ def private_url(host: Host) -> str | None:
 
 
 def make_invite(host: Host, uses: int) -> str | None:
-    """A code for this evening, where the host wants codes."""
+    """Make an invite code for this evening; None where the host needs none."""
     if host.variables("metagame").get("REGISTRATION_MODE") != "INVITECODE":
         return None
     code = rules.new_invite_code()
@@ -146,5 +146,5 @@ def make_invite(host: Host, uses: int) -> str | None:
 
 
 def drop_invite(host: Host, code: str) -> None:
-    """Take it back."""
+    """Delete the invite code."""
     database.transact(host, lambda tx: SqlAccounts(tx).drop_invite(code))

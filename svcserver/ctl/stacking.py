@@ -1,4 +1,4 @@
-"""The stack as a child of a command: started, listened to, stopped."""
+"""Runs ``svc-stack`` as a child process of a command."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from svcserver.stack.lines import Lines
 START_S = 120.0
 STOP_S = 60.0
 READY = re.compile(r"\bstack ready: (.*)")
-ENDED = " ended before it was ready ("  # stack/children.py says it
+ENDED = " ended before it was ready ("  # logged by stack/children.py
 LOG = "stack.log"
 
 
 def broken_of(line: str) -> Broken:
-    """Which component ended before it was ready, and its last words, or how it ended."""
+    """The component that ended before it was ready, with its last line, or how it ended."""
     name, _, rest = line.partition(ENDED)
     how, _, last = rest.partition("): ")
     return Broken(name.rpartition(": ")[2], plain(last.rpartition("; again in ")[0]) or how)
@@ -47,7 +47,7 @@ class Stack:
     _log: Any = None
 
     def start(self) -> None:
-        """Spawn it; ``ready`` fires later."""
+        """Start the process; ``ready`` fires later."""
         # appending, so that it can be cut (logrotate's copytruncate) while we write
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
         handle = os.open(self.folder / LOG, flags, 0o600)
@@ -63,7 +63,7 @@ class Stack:
         self.ready.addTimeout(START_S, self.reactor, onTimeoutCancel=_too_slow)
 
     async def stop(self) -> None:
-        """Ask it to stop its children in order; then insist."""
+        """Send SIGTERM, and after ``STOP_S`` SIGKILL; returns when it has ended."""
         self.told_to_stop = True
         if self.running:
             self._signal("TERM")
@@ -75,7 +75,7 @@ class Stack:
             self._log.close()
 
     def heard(self, line: str) -> None:
-        """One line of the stack or of one of its children."""
+        """Take a line of the stack or of one of its children."""
         self._log.write(line + "\n")
         self._log.flush()
         if self.ready.called:
@@ -86,7 +86,6 @@ class Stack:
             self.ready.errback(broken_of(line))
 
     def ended(self, reason: Failure) -> None:
-        """The stack itself is gone."""
         self.running = False
         if not self.ready.called:
             self.ready.errback(Broken("stack", f"ended at its start; see {self.folder / LOG}"))
@@ -117,7 +116,7 @@ class _Listening(ProcessProtocol):
 
 
 def plain(line: str) -> str:
-    """The words of a log line, which may be JSON."""
+    """The message of a log line, which may be JSON."""
     try:
         said = json.parse(line)
     except json.BadJson:

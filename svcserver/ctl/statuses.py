@@ -1,4 +1,4 @@
-"""``svcctl status``: who is online, which instances run, and how the metagame feels."""
+"""``svcctl status``: players online, running instances, and the metagame's health."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def look(host: Host, key: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
 
 
 def again(host: Host, key: str) -> RenderableType:
-    """One more look; a metagame that is away is part of the picture."""
+    """The live table; where the metagame does not answer, its error instead."""
     try:
         return drawn(*look(host, key))
     except Failed as why:
@@ -65,7 +65,7 @@ def again(host: Host, key: str) -> RenderableType:
 
 
 def show(out: Out, said: dict[str, Any], health: dict[str, Any] | None) -> None:
-    """Once, in plain text."""
+    """Print the status once, in plain text."""
     out.data({"status": said, "health": health})
     out.say(headline(said))
     rows = [[one["name"], one["where"]] for one in said["players"]]
@@ -79,7 +79,7 @@ def show(out: Out, said: dict[str, Any], health: dict[str, Any] | None) -> None:
 
 
 def headline(said: dict[str, Any]) -> str:
-    """The server in one line."""
+    """The server's status in one line."""
     return (
         f"{said['name']} {said['version']}: {said['playersOnline']} online, "
         f"{len(said['instances'])} instances, registration {said['registration']}, "
@@ -88,7 +88,7 @@ def headline(said: dict[str, Any]) -> str:
 
 
 def instance(one: dict[str, Any]) -> list[str]:
-    """One instance as a row."""
+    """An instance as a table row."""
     most = one.get("maxPlayers")
     count = f"{one.get('players', 0)}/{most}" if most else str(one.get("players", 0))
     return [
@@ -98,7 +98,7 @@ def instance(one: dict[str, Any]) -> list[str]:
 
 
 def flat(value: Any, name: str = "") -> list[tuple[str, str]]:
-    """Nested health figures as ``a.b: 1``."""
+    """Nested health figures as pairs of a dotted name and a text."""
     if not isinstance(value, dict):
         return [] if value is None and not name else [(name, str(value))]
     return [

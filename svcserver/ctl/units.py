@@ -1,4 +1,4 @@
-"""How a host's services are run by systemd, each with no more rights than it needs.
+"""The systemd units of a host's services, each with no more rights than it needs.
 
 ``svcctl init`` writes these files into ``host/`` of the new folder; ``docs/host`` shows them
 for a host in ``/srv/game`` (``python -m svcserver.ctl.units docs/host`` writes that copy).
@@ -21,7 +21,7 @@ STOP_S = 30
 
 @frozen
 class Place:
-    """Where the host's folder, the installed program and its Python are; all absolute."""
+    """The absolute paths of the host's folder, the installed program and its Python."""
 
     folder: Path = Path("/srv/game")
     program: Path = Path("/opt/svcserver/.venv/bin/twistd")
@@ -29,14 +29,14 @@ class Place:
 
     @property
     def at_home(self) -> bool:
-        """Whether the services need to read something below a home folder."""
+        """Whether the services must read something below a home folder."""
         needed = (self.folder, self.program, self.python)
         return any(path.is_relative_to(home) for home in HOMES for path in needed)
 
 
 @frozen
 class Service:
-    """What makes one component's unit differ from the others'."""
+    """What differs between the components' units."""
 
     meaning: str
     after: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ SERVICES = {
 
 
 def files(place: Place, names: Iterable[str] = SERVICES) -> dict[str, str]:
-    """File name to text: a target, a unit for each of the components ``names``, log rotation."""
+    """File name -> content: a target, a unit for each component of ``names``, log rotation."""
     chosen = [name for name in SERVICES if name in set(names)]
     found = {TARGET: _target(chosen), "svcserver.logrotate": _logrotate(place)}
     found |= {f"{unit(name)}": _unit(name, SERVICES[name], place) for name in chosen}
@@ -172,7 +172,7 @@ def _logrotate(place: Place) -> str:
 
 
 def write(folder: Path) -> None:
-    """Write the copy for the documentation."""
+    """Write the copy for docs/host."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files(Place()).items():
         (folder / name).write_text(text, encoding="utf-8")

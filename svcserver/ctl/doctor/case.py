@@ -1,4 +1,4 @@
-"""A host as the doctor sees it: the settings of each component, and what was found."""
+"""The host under examination and the findings about it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from svcserver.relay.settings import Settings as Relay
 
 
 class Level(Enum):
-    """Whether a finding must be mended or is only worth knowing."""
+    """How serious a finding is."""
 
     WRONG = "wrong"  # something does not work, or not as safely as it must
     NOTE = "note"  # a placeholder of ``svcctl init``, or a choice worth knowing
@@ -41,19 +41,19 @@ class Finding:
 
     @classmethod
     def of(cls, component: str, line: str, otherwise: str) -> Finding:
-        """From a line ``fault; cure`` of a component; ``otherwise`` when it names no cure."""
+        """From a component's message ``fault; cure``; ``otherwise`` is the cure without one."""
         what, _, cure = line.partition("; ")
         return cls(component, what, cure or otherwise)
 
     @classmethod
     def note(cls, component: str, what: str, cure: str) -> Finding:
-        """Something that keeps nothing from working."""
+        """A finding that keeps nothing from working."""
         return cls(component, what, cure, Level.NOTE)
 
 
 @define
 class Case:
-    """What is known; None for a component that is not here or whose settings are bad."""
+    """The host's settings; None for a component that is not here or has bad settings."""
 
     host: Host
     folder: Path
@@ -69,7 +69,7 @@ class Case:
     variables: dict[str, dict[str, str]] = field(factory=dict, repr=False)
 
     def file(self, component: str) -> Path:
-        """Where a component's settings are."""
+        """The env file of a component."""
         return self.folder / f"{component}.env"
 
 

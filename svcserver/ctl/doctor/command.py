@@ -1,4 +1,4 @@
-"""``svcctl doctor``: every check in turn; a fault in one never hides the others."""
+"""``svcctl doctor``: runs all checks; a fault found by one never hides the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Out, fail
 
 CHECKS: tuple[Check, ...] = (
-    reading.settings,  # the others look at what this one read
+    reading.settings,  # fills the Case for the others
     matching.secrets,
     matching.signing_keys,
     matching.shielding,
@@ -51,14 +51,14 @@ def doctor(host: Host, out: Out) -> None:
 
 
 def examine(host: Host, folder: Path, machine: Machine | None = None) -> Sequence[Finding]:
-    """Everything found, what is wrong first."""
+    """All findings, the wrong ones first."""
     case = Case(host, folder.absolute(), machine or Machine())
     found = [one for check in CHECKS for one in check(case)]
     return sorted(found, key=lambda one: one.level is not Level.WRONG)
 
 
 def as_data(one: Finding) -> dict[str, str]:
-    """For ``--json``."""
+    """A finding for ``--json``."""
     return {
         "level": one.level.value,
         "component": one.component,

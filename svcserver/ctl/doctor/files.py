@@ -1,4 +1,4 @@
-"""What the settings point at: certificate, game server, game files, and who may read secrets."""
+"""Checks of files: certificate, game server, game files, and modes of secret files."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from svcserver.edge.certificate import BadCertificate, check_pair, fingerprint, 
 from svcserver.edge.tls import server_context
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
-SOME_FILES = 1_000  # of a manifest that are looked for; svcctl content verify reads all
+SOME_FILES = 1_000  # of a manifest that are checked; svcctl content verify checks all
 
 
 def certificate(case: Case) -> Iterator[Finding]:
-    """The pair that players pin."""
+    """The gateway's certificate and key."""
     if case.gateway is None:
         return
     paths = case.folder / case.gateway.certificate, case.folder / case.gateway.key
@@ -93,7 +93,7 @@ def game_server(case: Case) -> Iterator[Finding]:
 
 
 def may_run(path: Path) -> bool:
-    """Whether somebody may execute it."""
+    """Whether this user may execute it."""
     return os.access(path, os.X_OK)
 
 

@@ -1,4 +1,4 @@
-"""What the doctor wants to know of the machine; tests answer for it."""
+"""What the checks ask of the machine; tests replace it."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ MAX_ANSWER = 1024 * 1024
 
 
 class Room(NamedTuple):
-    """Bytes of a disk."""
+    """The size and free space of a disk in bytes."""
 
     total: int
     free: int
 
 
 class Limits(NamedTuple):
-    """Open files a process may have; ``hard`` is as far as it can be raised."""
+    """The limits of open files of a process."""
 
     soft: int
     hard: int
@@ -46,19 +46,19 @@ class Port(NamedTuple):
 
 @frozen
 class Machine:
-    """What the checks ask of the machine they run on; tests put another in its place."""
+    """The machine that the checks run on."""
 
     def now(self) -> float:
-        """Seconds since 1970."""
+        """Epoch seconds."""
         return time.time()
 
     def room(self, path: Path) -> Room:
-        """Of the disk that holds ``path``."""
+        """The space of the disk that holds ``path``."""
         found = shutil.disk_usage(path)
         return Room(found.total, found.free)
 
     def open_files(self) -> Limits:
-        """Without a limit where the system knows none."""
+        """The limits of open files; ``sys.maxsize`` where there is none."""
         if sys.platform == "win32":
             return Limits(sys.maxsize, sys.maxsize)
         import resource
@@ -68,14 +68,14 @@ class Machine:
         return Limits(soft, hard)
 
     def memory(self) -> int | None:
-        """Bytes of memory in all; None where the system does not say."""
+        """The machine's memory in bytes; None where the system does not tell."""
         try:
             return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         except (AttributeError, ValueError, OSError):
             return None
 
     def port(self, host: str, port: int, *, udp: bool = False) -> Port:
-        """Try to listen there for a moment."""
+        """Whether that address can be bound; tries it."""
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         with socket.socket(family, socket.SOCK_DGRAM if udp else socket.SOCK_STREAM) as one:
             if not udp:
@@ -87,7 +87,7 @@ class Machine:
         return Port()
 
     def addresses(self, host: str) -> frozenset[str]:
-        """The IPv4 addresses of a name; none when it has none, or nobody can be asked."""
+        """The IPv4 addresses of a name; empty when it does not resolve."""
         try:
             found = socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)
         except (OSError, UnicodeError):
@@ -97,7 +97,7 @@ class Machine:
     def answer(
         self, host: str, port: int, path: str, headers: Mapping[str, str]
     ) -> tuple[int, bytes]:
-        """Status and body of a GET; status 0 when nobody there speaks HTTP."""
+        """Status and body of a GET; status 0 without an HTTP answer."""
         connection = http.client.HTTPConnection(host, port, timeout=ANSWER_S)
         try:
             connection.request("GET", path, headers=dict(headers))
@@ -109,12 +109,11 @@ class Machine:
             connection.close()
 
     def presented(self, host: str, port: int) -> str:
-        """The fingerprint of the certificate shown there; empty when nobody speaks TLS."""
+        """The fingerprint of the certificate presented there; empty without TLS."""
         try:
             return presented(Target(host, port, ""), ANSWER_S)
         except OSError:
             return ""
 
     def may_change_firewall(self) -> bool:
-        """Whether this process could."""
         return may_change_firewall()

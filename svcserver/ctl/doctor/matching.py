@@ -1,4 +1,4 @@
-"""What settings must agree on, with each other and with this machine."""
+"""Checks across settings: what must agree with other components and with this machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from svcserver.metagame.access.keys import MAX_FURTHER, BadKey, load_private, lo
 
 
 def secrets(case: Case) -> Iterator[Finding]:
-    """Secrets that stand in two files."""
+    """Secrets that two components share must be equal."""
     if case.metagame is not None and case.gateway is not None:
         yield from _secret(
             "GATEWAY_SECRET",
@@ -57,7 +57,7 @@ def _secret(
 
 
 def signing_keys(case: Case) -> Iterator[Finding]:
-    """The keys of the players' tokens are a pair."""
+    """The keys that sign players' tokens must be a pair, and further keys readable."""
     if case.metagame is None:
         return
     cure = "put both of one pair in metagame.env (svcctl init makes one in a new folder)"
@@ -96,7 +96,7 @@ def _is_public_key(text: str) -> bool:
 
 
 def shielding(case: Case) -> Iterator[Finding]:
-    """Without a gateway, only an overlay network may lead to the metagame."""
+    """Without a gateway the metagame must listen on loopback or an overlay network only."""
     if case.metagame is None or case.gateway is not None or case.file("gateway").is_file():
         return
     host = case.metagame.bind_host
@@ -109,7 +109,7 @@ def shielding(case: Case) -> Iterator[Finding]:
 
 
 def _launch_keys(case: Case) -> Iterator[Finding]:
-    """Keys that the metagame cannot ask about open nothing."""
+    """With keys per launch, the metagame must reach the deploy server to check them."""
     if case.deploy is None or case.metagame is None:
         return
     if not case.deploy.launch_keys:
@@ -129,18 +129,18 @@ def _launch_keys(case: Case) -> Iterator[Finding]:
 
 @frozen
 class Pointer:
-    """A setting that should lead to a component of this host."""
+    """A setting with the address of a component of this host."""
 
     component: str
     variable: str
     host: str
     port: int
     target: str
-    right: int | None  # None: the target is not here
+    right: int | None  # the target's port; None: it is not on this host
 
 
 def upstreams(case: Case) -> Iterator[Finding]:
-    """Addresses that lead to the wrong port of this machine."""
+    """Addresses of other components must have the ports that those listen on."""
     for one in _pointers(case):
         if one.right is not None and one.port != one.right and _here(one.host):
             yield Finding(
@@ -200,7 +200,7 @@ def _here(host: str) -> bool:
 
 
 def games(case: Case) -> Iterator[Finding]:
-    """The city and the game ports."""
+    """Checks of the city map, the public address and the game ports."""
     if case.deploy is not None:
         yield from _city(case)
         if case.deploy.my_ip and _here(case.deploy.my_ip):
@@ -221,7 +221,7 @@ def games(case: Case) -> Iterator[Finding]:
 
 
 def _ways_in(case: Case) -> Iterator[Finding]:
-    """The address players connect to, and the one their games are sent to."""
+    """The gateway's public name must resolve, and MY_IP should be its address."""
     public = case.relay.host if case.relay is not None else ""
     if case.gateway is None or not public or _here(public):
         return

@@ -1,4 +1,4 @@
-"""What the machine gives: ports, disk, open files, memory, the firewall."""
+"""Checks of the machine: ports, disk, open files, memory, firewall."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ OWN_FILES = 128
 
 @frozen
 class Place:
-    """Where a component listens, and whether who answers there is it."""
+    """An address a component listens on, and a test whether the component answers there."""
 
     component: str
     variable: str
     host: str
     port: int
-    is_it: Callable[[str], bool]  # given the address to ask
+    is_it: Callable[[str], bool]  # called with the address to connect to
 
 
 def ports(case: Case) -> Iterator[Finding]:
-    """Two components on one port, and ports that a stranger holds."""
+    """Ports that two components share, or that another program holds."""
     first: dict[int, Place] = {}
     for one in _places(case):
         if one.port in first:
@@ -102,7 +102,7 @@ def _places(case: Case) -> Iterator[Place]:
 
 
 def _figures(case: Case) -> Iterator[Place]:
-    """Where Prometheus asks."""
+    """The METRICS_PORT of each component."""
     parts = {
         "metagame": case.metagame,
         "deploy": case.deploy,
@@ -133,14 +133,14 @@ def _says(case: Case, host: str, port: int, path: str, word: str) -> bool:
 
 
 def _helps(case: Case, host: str) -> bool:
-    """The helper runs: without the right it would not."""
+    """Whether the allowlist helper runs, which proves that it has the right."""
     return case.allowlist is not None and _says(
         case, host, case.allowlist.port, "/status", "entries"
     )
 
 
 def _chats(case: Case, host: str) -> bool:
-    """A WebSocket server answers a plain request with 4xx, and the metagame must be up."""
+    """Whether something answers a plain request with 4xx, as a WebSocket server does."""
     if case.chat is None:
         return False
     status, _ = case.machine.answer(host, case.chat.port, "/", {})
@@ -200,7 +200,7 @@ def _memory(case: Case) -> Iterator[Finding]:
 
 
 def firewall(case: Case) -> Iterator[Finding]:
-    """Whether the allowlist helper can do its work."""
+    """Whether the allowlist helper can change the firewall."""
     helper = case.allowlist
     if helper is None:
         return

@@ -1,4 +1,4 @@
-"""Every component's settings, read as it will read them."""
+"""Reads every component's settings as the component itself will, and checks them."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ SHAPES: dict[str, tuple[type, ...]] = {
     "relay": (Relay,),
 }
 REGISTRATION = ("NONE", "INVITECODE", "OPEN")
-ALIKE = 0.8  # so near to a known name that it is a typing error
+ALIKE = 0.8  # similarity to a known name (0 to 1) from which on a name is a typing error
 
 
 def settings(case: Case) -> Iterator[Finding]:
-    """Fill ``case``; bad values, unknown names and missing files."""
+    """Fill ``case``; finds bad values, unknown names and missing files."""
     for name in ORDER:
         if not case.file(name).is_file():
             yield Finding.note(
@@ -58,7 +58,7 @@ def settings(case: Case) -> Iterator[Finding]:
             yield Finding.of(name, why.message, "put the file right")
             continue
         yield from _unknown(case, name)
-    with chdir(case.folder):  # the stack's children stand there
+    with chdir(case.folder):  # the working directory of the services
         yield from _metagame(case)
         yield from _deploy(case)
         yield from _content(case)
@@ -66,7 +66,7 @@ def settings(case: Case) -> Iterator[Finding]:
 
 
 def _unknown(case: Case, name: str) -> Iterator[Finding]:
-    """A name nobody reads, like one that somebody does."""
+    """Unknown names that resemble a known one."""
     known = {one for shape in SHAPES[name] for one in variables(shape)}
     for word in sorted(set(case.variables[name]) - known):
         near = difflib.get_close_matches(word, known, 1, ALIKE)
@@ -75,7 +75,7 @@ def _unknown(case: Case, name: str) -> Iterator[Finding]:
 
 
 def _read(case: Case, name: str, shape: type[S]) -> Iterator[Finding]:
-    """The settings into the case under their kind's name; what the component would say."""
+    """Load settings into the case; finds what the component would warn of or fail with."""
     if name not in case.variables:
         return
     correct = f"correct it in {case.file(name)}"

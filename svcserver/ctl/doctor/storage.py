@@ -1,4 +1,4 @@
-"""The database: there, sound, of this version, and knowing whom it must know."""
+"""Checks of the database (exists, sound, current revision, accounts and keys) and the clock."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALLOWED_SLIP_S = 300  # how far a clock may be behind the newest file
 
 
 def storage(case: Case) -> Iterator[Finding]:
-    """Everything about DATABASE_URL."""
+    """Checks of the database of DATABASE_URL."""
     if case.metagame is None:
         return
     url = database.url_of(case.host)
@@ -63,7 +63,7 @@ def _file(case: Case, file: Path) -> Iterator[Finding]:
 def _room(case: Case, file: Path) -> Iterator[Finding]:
     reserve = case.metagame.disk_reserve_mb if case.metagame is not None else 0
     left = case.machine.room(file.parent).free >> 20
-    if left < reserve:  # of the host's own folder the machine's part tells
+    if left < reserve:  # ``places.room`` checks the disk of the host's own folder
         what = f"the disk of {file} has {left} MB left: nothing is saved"
         yield Finding("database", what, f"make room: DISK_RESERVE_MB keeps {reserve} MB free")
 
@@ -119,7 +119,7 @@ def _accounts(case: Case, accounts: SqlAccounts) -> Iterator[Finding]:
 
 
 def clock(case: Case) -> Iterator[Finding]:
-    """A clock that stands before what was written already."""
+    """A clock that is behind the time of files already written."""
     newest = 0.0
     for path in case.folder.glob("*"):
         with suppress(OSError):

@@ -1,10 +1,10 @@
-"""What an evening fails with: the link of the chain, and what was seen there."""
+"""The failure of a simulated evening: which part of the host failed, and how."""
 
 from __future__ import annotations
 
 
 class Broken(Exception):
-    """``link`` is a component or part of the chain; ``str()`` is one line for the owner."""
+    """``link`` is the component that failed, ``seen`` what was observed; ``str()`` is one line."""
 
     def __init__(self, link: str, seen: str) -> None:
         super().__init__(f"{link}: {seen}")

@@ -1,4 +1,4 @@
-"""The links of a host's chain, looked at one by one: which of them is broken."""
+"""Checks each component of a host directly, to find which one is broken."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from svcserver.relay.checking import verdict
 from svcserver.relay.relaying import Target
 
 TLS_S = 5.0
-REPORT_S = 5.0  # the gateway reports players without making them wait
+REPORT_S = 5.0  # the gateway reports players' addresses in the background
 SHARED = (
     ("GATEWAY_SECRET", "gateway", "metagame"),
     ("ALLOWLIST_SECRET", "gateway", "allowlist"),
@@ -41,7 +41,7 @@ GAME_SERVER_KEY = "x-svc-gameserver-apikey"
 
 @frozen
 class Chain:
-    """A whole host on this machine, by its folder."""
+    """The components of a host on this machine, read from its folder."""
 
     host: Host
     metagame: str
@@ -59,7 +59,6 @@ class Chain:
 
     @classmethod
     def of(cls, host: Host) -> Chain:
-        """Read the folder; fails with one line."""
         metagame, deploy = host.variables("metagame"), host.variables("deploy")
         gateway, allowlist = host.variables("gateway"), host.variables("allowlist")
         certificate = host.path(gateway.get("GATEWAY_CERT", ""))
@@ -93,7 +92,7 @@ class Chain:
         )
 
     async def look(self, reactor: Any) -> None:
-        """Each link directly, in their order; raises Broken for the first that fails."""
+        """Check each component; raises Broken for the first that fails."""
         for name, one, other in SHARED:
             if self.host.variables(one).get(name) != self.host.variables(other).get(name):
                 raise Broken(one, f"{name} differs between {one}.env and {other}.env")
@@ -116,15 +115,15 @@ class Chain:
                 await wire.close()
 
     def demand_all(self) -> None:
-        """For the demo: a switch that takes a part out of the evening is a fault."""
+        """Raise Broken where a switch turns a part of the evening off; for the demo."""
         for name, (link, cure) in SWITCHES.items():
             if name not in self.features:
                 raise Broken(link, f"is off; {cure} in metagame.env turns it on")
 
     async def let_in(self, reactor: Any, addresses: Sequence[str]) -> bool:
-        """The allowlist helper was told of each address; False where it takes none of ours.
+        """Wait until the allowlist has each address; False where it does not take loopback ones.
 
-        Simulated players come from loopback, which the helper refuses on a host for others.
+        Simulated players come from loopback, which needs ALLOWLIST_ALLOW_PRIVATE=1.
         """
         if self.host.variables("allowlist").get("ALLOWLIST_ALLOW_PRIVATE", "").strip() != "1":
             return False
@@ -145,7 +144,7 @@ class Chain:
             await wire.close()
 
     async def _key(self, metagame: Wire) -> None:
-        """The key that game servers will use: known is 403 here (no player), unknown 401."""
+        """Check the game-server key: on this route a known one gets 403 (no player), else 401."""
         heard = await metagame.ask(
             "GET", "/character", headers={GAME_SERVER_KEY: self.game_server_key}, want=()
         )
@@ -157,12 +156,12 @@ class Chain:
             )
 
     async def _room(self, deploy: Wire) -> None:
-        """Ask for the city as the metagame does; it starts where it does not run."""
+        """Ask for the city as the metagame does, which starts it, to see that memory is enough."""
         wish = {"GameMode": "CITY", "GameArgs": "", "HuntId": "", "ExpectedPlayers": []}
         try:
             heard = await deploy.ask("POST", MATCH, json=wish, want=())
         except Broken:
-            return  # slow is not refused: the players will see
+            return  # a slow answer is no refusal; the players' own requests will tell
         if heard.status == 503:
             raise Broken(
                 "deploy",
@@ -185,7 +184,7 @@ class Chain:
 
 
 def _features(metagame: dict[str, str]) -> frozenset[str]:
-    """What players can do here."""
+    """The optional features that are switched on."""
     switches = {
         "chat": off_unless_1(metagame.get("CHAT", "")) and find_spec("svcserver.chat.adapter"),
         "store": metagame.get("STORE", "").strip().lower() == "free",

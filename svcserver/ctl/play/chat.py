@@ -1,4 +1,4 @@
-"""Everybody's chat through the whole evening: every line is counted where it must arrive."""
+"""All players' chat; every line is counted at each player who must receive it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from svcserver.ctl.play.crowd import gather
 from svcserver.ctl.play.player import Player, pause
 from svcserver.ctl.play.timings import Timings
 
-LATE_S = 0.2  # a line that comes twice may take so much longer
+LATE_S = 0.2  # how much later a duplicate of a line may arrive
 LINE = "chat line, from saying to hearing"
 LOGIN = "chat login"
 
 
 @define(eq=False)
 class Chat:
-    """The chat sessions of all players, and what each of them must have heard."""
+    """The chat sessions of all players, and the lines each must have received."""
 
     reactor: Any
     timings: Timings
@@ -44,25 +44,25 @@ class Chat:
         self.timings.note(LOGIN, self.reactor.seconds() - began)
 
     async def enter(self, members: Sequence[Player], room: str) -> None:
-        """All of them join; it returns once each is in."""
+        """Let the members join a room."""
         await gather([self.clients[one.account].enter(room) for one in members])
 
     def say(self, speaker: Player, members: Sequence[Player], room: str) -> None:
-        """One line, which every member (the speaker too) must hear once."""
+        """Send a line, which every member (the speaker, too) must receive once."""
         text, mouth = self._line(f"hello from {speaker.name} <&>"), self.clients[speaker.account]
         for one in members:
             self._wanted[one.account][f"{room}/{mouth.nick}", text] += 1
         mouth.say(room, text)
 
     def whisper(self, speaker: Player, listener: Player) -> None:
-        """One line, which the listener alone must hear."""
+        """Send a line that only the listener must receive."""
         text, mouth = self._line("psst <&>"), self.clients[speaker.account]
         self._wanted[listener.account][f"{speaker.account}/{mouth.resource}", text] += 1
         self.whispers += 1
         mouth.whisper(self.clients[listener.account], text)
 
     async def settle(self) -> int:
-        """Wait for what was said so far, then compare; the number of deliveries until now."""
+        """Wait for all lines sent so far, then compare; returns the number of deliveries."""
         for account, client in self.clients.items():
             wanted = self._wanted[account]
             await client.until(lambda c=client, w=wanted: w <= c.heard, "a line")  # type: ignore[misc]
@@ -72,7 +72,6 @@ class Chat:
         return sum(wanted.total() for wanted in self._wanted.values())
 
     async def close(self) -> None:
-        """Everybody goes."""
         for one in self.clients.values():
             await one.close()
 

@@ -1,4 +1,4 @@
-"""A chat client as the game has one: XMPP over WebSocket, through the relay."""
+"""A chat client like the game's: XMPP over WebSocket, through the relay."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from svcserver.ctl.play.player import Player
 from svcserver.kernel.secrets import hex_token
 
 ANSWER_S = 30.0
-MAX_FRAMES = 10_000  # heard and not yet asked for
+MAX_FRAMES = 10_000  # received and not yet read by ``hear``
 MAX_HEARD = 1_000_000  # different lines
 OPEN = '<open xmlns="urn:ietf:params:xml:ns:xmpp-framing" to="{domain}" version="1.0"/>'
 AUTH = '<auth xmlns="urn:ietf:params:xml:ns:xmpp-sasl" mechanism="PLAIN">{proof}</auth>'
@@ -39,7 +39,7 @@ _BODY = re.compile(r"<body>([^<]*)</body>")
 
 
 class ChatProtocol(WebSocketClientProtocol):
-    """Lines counted, other frames in a row, and whoever waits for the next one."""
+    """Counts lines, queues other frames, and wakes the waiting client."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,7 +51,6 @@ class ChatProtocol(WebSocketClientProtocol):
         self.ended = False
 
     def onOpen(self) -> None:
-        """The upgrade went through."""
         transport: Any = self.transport
         transport.setTcpNoDelay(True)
         self._wake()
@@ -97,7 +96,7 @@ class ChatClient:
 
     @property
     def nick(self) -> str:
-        """As the game makes it."""
+        """The nickname as the game makes it."""
         return f"{self.player.name}:{self.player.account}:{self.resource}"
 
     async def log_in(self) -> None:
@@ -129,7 +128,6 @@ class ChatClient:
         await self.hear('id="s1"')
 
     def address_of(self, room: str) -> str:
-        """A room's address."""
         return f"{room}@muc.{self.domain}"
 
     async def enter(self, room: str) -> None:
@@ -142,7 +140,6 @@ class ChatClient:
             raise Broken("chat", f"{self.player.name} may not enter {room}")
 
     def say(self, room: str, text: str) -> None:
-        """A line for everyone in the room."""
         self._tell("groupchat", self.address_of(room), text)
 
     def whisper(self, other: ChatClient, text: str) -> None:
@@ -152,7 +149,7 @@ class ChatClient:
         self._send(SAY.format(kind=kind, to=to, id=hex_token(8), text=escape(text)))
 
     async def hear(self, word: str, *, also: Sequence[str] = ("",)) -> str:
-        """The first unheard frame with ``word`` and one of ``also``; it counts as heard."""
+        """Wait for a frame with ``word`` and one of ``also``, and take it from the queue."""
         found: list[str] = []
 
         def look() -> bool:
@@ -167,17 +164,16 @@ class ChatClient:
 
     @property
     def heard(self) -> Counter[tuple[str, str]]:
-        """Every line that came, by who said it and what."""
+        """The number of each received line, by sender and text."""
         heard: Counter[tuple[str, str]] = self._wire.heard
         return heard
 
     @property
     def refused(self) -> int:
-        """Lines of ours the server sent back."""
+        """The number of our lines that the server refused."""
         return int(self._wire.refused)
 
     async def close(self) -> None:
-        """Say goodbye."""
         if self._wire is not None and not self._wire.ended:
             self._send(CLOSE)
             self._wire.dropConnection(abort=False)
@@ -188,7 +184,7 @@ class ChatClient:
         self._wire.sendMessage(frame.encode())
 
     async def until(self, true: Callable[[], bool], what: str) -> None:
-        """Wait for it; raises Broken when the connection ends or nothing comes."""
+        """Wait until ``true()``; raises Broken on disconnect or after ``ANSWER_S``."""
         deadline = self.reactor.seconds() + ANSWER_S
         while not true():
             left = deadline - self.reactor.seconds()
@@ -210,6 +206,6 @@ def _found(pattern: re.Pattern[str], frame: str) -> str:
 
 
 def _who(address: str) -> str:
-    """Room and nickname, or account and resource: each relay's domain has its own port."""
+    """``local/resource`` of an address, without the domain, which differs for each relay."""
     local, _, rest = address.partition("@")
     return f"{local}/{rest.partition('/')[2]}"

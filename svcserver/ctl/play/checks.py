@@ -1,4 +1,4 @@
-"""What an evening left behind, read independently of the clients that lived it.
+"""Checks after an evening, independent of the clients that played it.
 
 The database is read beside the running metagame, on a connection of our own; without a
 host's folder the same is read over HTTP by a fresh login from another address.
@@ -21,8 +21,8 @@ from svcserver.ctl.play.together import Downloaded
 from svcserver.ctl.play.wire import Wire
 from svcserver.kernel import json
 
-STATUS_S = 8.0  # the status page is remembered for 5 s
-GONE_S = 90.0  # a game server that was not told ends by itself when it is empty
+STATUS_S = 8.0  # the status page is cached for 5 s
+GONE_S = 90.0  # a game server whose players did not say goodbye ends when it is idle
 _ACCOUNTS = text("SELECT id, username FROM accounts WHERE id IN :ids").bindparams(
     bindparam("ids", expanding=True)
 )
@@ -36,7 +36,7 @@ _SAVES = text(
 
 
 def stored(host: Host, players: Sequence[Player]) -> tuple[int, int]:
-    """Compare the database with what was acknowledged; the saves and transactions found there."""
+    """Compare the database with what was acknowledged; returns its saves and transactions."""
 
     def work(tx: Connection) -> tuple[int, int]:
         _accounts(tx, players)
@@ -73,7 +73,7 @@ def _character(tx: Connection, player: Player) -> int:
 async def read_again(
     reactor: Any, base: str, player: Player, source: str, features: frozenset[str]
 ) -> None:
-    """A fresh login from elsewhere reads the document byte for byte, and all that was earned."""
+    """Log in anew from another address and compare all that was saved and earned."""
     wire = Wire(reactor, base, source)
     other = Player(reactor, wire, player.name, key=player.key)
     try:
@@ -93,7 +93,7 @@ def _same_document(other: Player, player: Player) -> None:
 
 
 async def online(reactor: Any, base: str, players: Sequence[Player], owner_key: str) -> None:
-    """The owner's server status names every player, and a city."""
+    """Wait until ServerStatus lists every player, and a city."""
     wire = Wire(reactor, base)
     deadline = reactor.seconds() + STATUS_S
     try:
@@ -114,7 +114,7 @@ async def online(reactor: Any, base: str, players: Sequence[Player], owner_key: 
 
 
 async def running(reactor: Any, deploy: str, groups: Mapping[int, Set[str]]) -> None:
-    """On each port runs a game server, by the deploy server's list, that expects those accounts."""
+    """Check that the deploy server lists on each port a game server that expects those accounts."""
     servers = {int(one["port"]): one for one in await _servers(reactor, deploy)}
     for port, accounts in groups.items():
         if port not in servers:
@@ -124,7 +124,7 @@ async def running(reactor: Any, deploy: str, groups: Mapping[int, Set[str]]) -> 
 
 
 async def gone(reactor: Any, deploy: str, players: Sequence[Player]) -> list[str]:
-    """No game server is left that expected one of ``players``; the kinds of those that run."""
+    """Wait until the ``players``' game servers have ended; returns the kinds still running."""
     ours, deadline = {one.account for one in players}, reactor.seconds() + GONE_S
     while True:
         servers = await _servers(reactor, deploy)
@@ -147,7 +147,7 @@ async def _servers(reactor: Any, deploy: str) -> list[dict[str, Any]]:
 
 
 def same_files(folder: Path, downloads: Sequence[Sequence[Downloaded]]) -> None:
-    """Every player's files are those on the owner's disk."""
+    """Compare every player's downloads with the files on the owner's disk."""
     for got in downloads:
         for one in got:
             if (folder / one.path).read_bytes() != one.body:

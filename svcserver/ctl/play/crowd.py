@@ -1,4 +1,4 @@
-"""Many players at the same time: so many side by side, and the first fault ends it."""
+"""Runs many players' coroutines concurrently; the first failure ends all."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from twisted.internet.defer import Deferred, FirstError, gatherResults
 
 from svcserver.ctl.play.broken import Broken
 
-WIDE = 256  # side by side at most
+WIDE = 256  # at the same time, at most
 
 
 async def gather(work: Sequence[Coroutine[Any, Any, Any]], wide: int = WIDE) -> list[Any]:
-    """The results in their order; the first fault ends all, as itself."""
+    """The results in order, at most ``wide`` running at once; raises the first failure."""
     results: list[Any] = [None] * len(work)
     left = iter(enumerate(work))
 
@@ -37,5 +37,5 @@ async def gather(work: Sequence[Coroutine[Any, Any, Any]], wide: int = WIDE) -> 
 
 
 def some_of(seconds: float) -> float:
-    """Any part of that time: people do not act at the same moment."""
+    """A random part of that time, since people do not act at the same moment."""
     return random.uniform(0, seconds)  # noqa: S311 - no secret

@@ -1,4 +1,4 @@
-"""Knocking at a game server's UDP port until it answers; saying goodbye when leaving."""
+"""Sends UDP datagrams to a game server until it answers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ HELLO, GOODBYE = b"svc hello", b"svc goodbye"
 
 
 class Knock(DatagramProtocol):
-    """Says ``words`` again and again; ``answer`` fires with the first reply."""
+    """Sends ``words`` repeatedly; ``answer`` fires with the first reply."""
 
     def __init__(self, reactor: Any, host: str, port: int, words: bytes) -> None:
         self.address, self.words = (host, port), words
         self.answer: Deferred[bytes] = Deferred()
-        self._knocking = Every(reactor, KNOCK_S, self._knock, "knocking", at_once=True)
+        self._knocking = Every(reactor, KNOCK_S, self._knock, "sending a datagram", at_once=True)
 
     def startProtocol(self) -> None:
         self._knocking.startService()
@@ -30,7 +30,6 @@ class Knock(DatagramProtocol):
         self._knocking.stopService()
 
     def datagramReceived(self, data: bytes, address: tuple[str, int]) -> None:
-        """Only what comes from the server itself counts."""
         if address == self.address and not self.answer.called:
             self.answer.callback(data)
 
@@ -40,7 +39,7 @@ class Knock(DatagramProtocol):
 
 
 async def tell(reactor: Any, host: str, port: int, source: str, *words: bytes) -> None:
-    """Say ``words`` and wait for no answer: what is left of a broken evening."""
+    """Send ``words`` without waiting for an answer, to clean up after a failed evening."""
     listening = reactor.listenUDP(0, DatagramProtocol(), interface=source)
     for one in words:
         listening.write(one, (host, port))
@@ -48,7 +47,7 @@ async def tell(reactor: Any, host: str, port: int, source: str, *words: bytes) -
 
 
 async def answer_of(reactor: Any, host: str, port: int, source: str, words: bytes = HELLO) -> bytes:
-    """What the game server says to ``words``; raises Broken when it stays silent."""
+    """The game server's answer to ``words``; raises Broken without one."""
     knock = Knock(reactor, host, port, words)
     listening = reactor.listenUDP(0, knock, interface=source)
     try:

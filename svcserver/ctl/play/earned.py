@@ -1,4 +1,4 @@
-"""What a player was promised, and who is with them: counted only from acknowledged answers."""
+"""What a player must own and whom they know, counted from acknowledged answers only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PERSISTENT = "persistent"
 
 @frozen
 class Item:
-    """A single item of a player's."""
+    """An instanced item."""
 
     catalog_id: str
     version: int
@@ -24,7 +24,7 @@ class Item:
 
 @define
 class Earned:
-    """One player's belongings and progress as the host acknowledged them."""
+    """A player's belongings and progress as the host acknowledged them."""
 
     stacks: Counter[str] = field(factory=Counter)
     items: dict[str, Item] = field(factory=dict)  # by instance id
@@ -38,13 +38,13 @@ class Earned:
     transactions: int = 0  # that changed something
 
     def add(self, stacks: Mapping[str, int], items: Mapping[str, Item]) -> None:
-        """An acknowledged transaction."""
+        """Count an acknowledged transaction."""
         self.stacks.update(stacks)
         self.items.update(items)
         self.transactions += 1
 
     def spend(self, catalog_id: str, quantity: int) -> None:
-        """An acknowledged removal; a stack that is used up is gone."""
+        """Count an acknowledged removal; an empty stack is removed."""
         self.stacks[catalog_id] -= quantity
         if not self.stacks[catalog_id]:
             del self.stacks[catalog_id]

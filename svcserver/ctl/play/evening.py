@@ -1,4 +1,4 @@
-"""An evening: players arrive side by side, meet, play, save, and go. Then the checks."""
+"""A simulated evening: players register, meet, chat, hunt, trade and save; then the checks."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ SAVES = 3  # a player at least
 MAX_PLAYERS = 1000
 SHOWN = 8  # of a list, in a line for a person
 AT_ONCE = 32  # players who do the same thing at the same moment
-TRIES = 100  # taken ports that a relay passes over
+TRIES = 100  # ports that are tried for a relay
 DOWNLOADS = 8  # at the same moment
 
 
 @frozen
 class Wishes:
-    """How the evening shall be. ``url``: the metagame alone, without relay and gateway."""
+    """The parameters of an evening. ``url``: of the metagame, without relay and gateway."""
 
     players: int = 4
     hunts: int = 1
     url: str | None = None
     relay_port: int = 61010
     invite: str | None = None
-    hunt_s: float = 0.0  # a hunt's length at least; spreads what the players do
+    hunt_s: float = 0.0  # the least length of a hunt; players' actions are spread over it
     whole: bool = False  # every part of an evening must be switched on
-    stand_in: bool = True  # the game servers are ours; the game's own speak to nobody but the game
+    stand_in: bool = True  # the game servers are our simulator; the real ones answer only the game
 
 
 @define(eq=False)
 class Evening:
-    """Lives one; ``live`` raises Broken, naming the link that broke."""
+    """Runs an evening; ``live`` raises Broken, which names the component that failed."""
 
     reactor: Any
     wishes: Wishes
@@ -62,7 +62,7 @@ class Evening:
     chat: Chat | None = None
     tag: str = field(factory=lambda: hex_token(4))
     street: int = field(factory=lambda: 1 + randbelow(250))
-    _direct: Wire | None = None  # as game servers go
+    _direct: Wire | None = None  # to the metagame itself, as game servers connect
 
     async def live(self) -> None:
         try:
@@ -91,7 +91,7 @@ class Evening:
         await self._check()
 
     def _arrive(self) -> None:
-        """Each player at an address of their own, behind a relay of their own."""
+        """Make the players, each with an own source address and an own relay."""
         ports = self._relay_ports()
         for at in range(self.wishes.players):
             source = self._source(at)
@@ -111,13 +111,13 @@ class Evening:
         self.story.say(f"{counted(len(self.players), 'player')} come: {names}{and_more(more)}")
 
     def _relay_ports(self) -> Iterator[int]:
-        """From the first one on, past the ports of the host's own components."""
+        """The ports to try for relays, without those of the host's components."""
         first = self.wishes.relay_port
         own = self.chain.ports if self.chain is not None else frozenset()
         return (port for port in count(first) if port == first or port not in own)
 
     def _relay(self, ports: Iterator[int], source: str) -> str:
-        """On the next free port; only the first is as asked, and its being taken a fault."""
+        """Start a relay on the next free port; only the first relay must get the port asked for."""
         assert self.chain is not None  # noqa: S101 - the command gives one without --url
         for port in islice(ports, TRIES):
             relay = RelayService(self.reactor, self.chain.gateway, port=port, bind=source)
@@ -151,7 +151,7 @@ class Evening:
         self.story.say(f"all were matched into the city, {answers} on UDP port {where.port}")
 
     async def _meet(self) -> None:
-        """Friends, slayer links, guilds."""
+        """Make friendships, slayer links and guilds."""
         parties = self._parties()
         await gather([_befriend(members) for members in parties], AT_ONCE)
         pairs = [members for members in parties if len(members) > 1]
@@ -165,7 +165,7 @@ class Evening:
             await self._found()
 
     async def _found(self) -> None:
-        """Guilds of whole parties, through the game server as the game does."""
+        """Found guilds of whole parties, through the game server as the game does."""
         assert self._direct is not None and self.chain is not None  # noqa: S101 - _has says so
         direct, key = self._direct, self.chain.game_server_key
         made = await gather(
@@ -175,7 +175,7 @@ class Evening:
         self.story.say(f"they founded the guild {made[0][0]}{more}, and everyone joined")
 
     async def _speak(self) -> None:
-        """Everybody says a line in the city and in the guild, and whispers to the next one."""
+        """Everybody sends a line to the city and to the guild, and whispers to the next player."""
         if not self._has("chat"):
             return
         chat = self.chat = Chat(self.reactor, self.timings, self.tag)
@@ -197,13 +197,13 @@ class Evening:
         )
 
     async def _say(self, player: Player, members: Sequence[Player], room: str) -> None:
-        """At a moment of their own."""
+        """Send a line at a random moment."""
         assert self.chat is not None  # noqa: S101 - _speak made it
         await pause(self.reactor, some_of(self.wishes.hunt_s))
         self.chat.say(player, members, room)
 
     async def _hunts(self) -> None:
-        """Parties of up to four, none alone where it can be helped, all at the same time."""
+        """Let all parties hunt at the same time."""
         if self.wishes.hunts == 0:
             return
         outings = [self._outing(members, at) for at, members in enumerate(self._parties())]
@@ -238,7 +238,7 @@ class Evening:
             await checks.running(self.reactor, self.chain.deploy, groups)
 
     async def _trade(self) -> None:
-        """The shop and the files."""
+        """Use the shop and download the files."""
         if self._has("store"):
             items = await gather([together.shop(one) for one in self.players], AT_ONCE)
             self.story.say(f"each took {items[0]} from the store, and has it once")
@@ -262,7 +262,7 @@ class Evening:
         self.timings.note("UDP answer of a game server", self.reactor.seconds() - began)
 
     def _way_to(self, player: Player) -> tuple[str, int, str]:
-        """Host and port of the player's game server, and the address to come from."""
+        """Host and port of the player's game server, and the source address."""
         place = player.place
         assert place is not None  # noqa: S101 - set by the caller
         source = self._source(self.players.index(player))
@@ -313,19 +313,18 @@ class Evening:
             await relay.stopService()
 
     def _parties(self) -> list[list[Player]]:
-        """Of up to four, none alone where it can be helped."""
+        """Groups of up to four, of nearly equal size, so that nobody hunts alone if possible."""
         needed = -(-len(self.players) // together.PARTY)
         return [self.players[at::needed] for at in range(needed)]
 
     def _clans(self) -> list[list[Player]]:
-        """The members of one guild each: whole parties."""
+        """Whole parties joined to guilds of at most ``CLAN`` members."""
         parties = self._parties()
         few = together.CLAN // together.PARTY
         groups = [parties[at : at + few] for at in range(0, len(parties), few)]
         return [[one for members in group for one in members] for group in groups]
 
     async def _each(self, act: Callable[[Player], Coroutine[Any, Any, None]]) -> None:
-        """Everybody at the same time."""
         await gather([act(one) for one in self.players], AT_ONCE)
 
 
@@ -336,7 +335,7 @@ async def _to_the_city(player: Player) -> None:
 
 
 async def _befriend(members: Sequence[Player]) -> None:
-    """The first of a party with each of the others."""
+    """Befriend the first of a party with each of the others."""
     for one in members[1:]:
         await together.befriend(members[0], one)
 
@@ -348,8 +347,9 @@ async def _save_some(player: Player) -> None:
 
 
 def source_of(at: int, street: int = 77) -> str:
-    """An address of 127.0.0.0/8 that only this player has; another street for each evening.
+    """An address of 127.0.0.0/8 of this player's own; ``street`` differs for each evening.
 
-    The gateway counts registrations by address: the sixth evening within minutes is no abuse.
+    The gateway limits registrations by address, so several evenings within minutes must not
+    use the same ones.
     """
     return f"127.{street}.{at // 200 + 1}.{at % 200 + 11}"

@@ -1,7 +1,7 @@
-"""What a hunt brings: loot, progress, bounties, loadouts, as a game server writes them.
+"""Writes of a hunt: loot, progress, bounties, loadouts, as a game server sends them.
 
 A game server acts with its key and forwards the player's token. Like the real one it sends some
-writes twice, with the same transaction id, side by side; they must count once.
+writes twice concurrently, with the same transaction id; they must count once.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ GRANT = 100  # experience a hunt, about
 
 @define(eq=False)
 class GameServer:
-    """The game server of a hunt; ``wire`` goes to the metagame itself, as in production."""
+    """The game server of a hunt; ``wire`` connects to the metagame directly, as in production."""
 
     wire: Wire
     key: str = field(repr=False)
 
     async def ask(self, player: Player, method: str, path: str, sent: Any = None) -> Any:
-        """With the key, for this player; the answer's JSON."""
+        """Send a request with the key for this player; returns the answer's JSON."""
         headers = {KEY_HEADER: self.key, "Authorization": f"Bearer {player.token}"}
         more = {} if sent is None else {"json": sent}
         return (await self.wire.ask(method, path, headers=headers, **more)).json
 
     async def reward(self, player: Player, hunt: int) -> None:
-        """Everything one hunt brings ``player``; ``hunt`` counts from 1."""
+        """Write what a hunt brings the player besides loot; ``hunt`` counts from 1."""
         await self.grant(player, hunt)
         await self.bounty(player, hunt)
         if hunt == 1:
@@ -49,7 +49,7 @@ class GameServer:
             await self.unlock(player)
 
     async def loot(self, player: Player, hunt: int) -> None:
-        """Currency, material and a weapon, every other time sent twice at once."""
+        """Add currency, material and a weapon; every other time sent twice at once."""
         stacks = {CURRENCY: SPENT + 1 + secrets.randbelow(200), MATERIAL: 1 + secrets.randbelow(9)}
         item = Item(WEAPON, 1, json.dump({"Power": hunt}).decode())
         instance = str(uuid4())
@@ -65,7 +65,7 @@ class GameServer:
         _totals(player, answers, list(stacks))
 
     async def grant(self, player: Player, hunt: int) -> None:
-        """Experience for the season and an objective; the repeat gets the same answer."""
+        """Grant experience and an objective, sent twice: the repeat must get the same answer."""
         amount, done = GRANT + secrets.randbelow(50), hunt
         wish = {
             "progress_tracks": [{"progression_id": SEASON, "progress": amount}],
@@ -82,7 +82,7 @@ class GameServer:
                 raise Broken("metagame", f"{player.name} is told {seen}")
 
     async def bounty(self, player: Player, hunt: int) -> None:
-        """The first hunt drafts one, the others move it on."""
+        """Write a bounty: the first hunt drafts it, the others update it."""
         name, version = "Bounty_Bronze_Evening", hunt
         element = {
             "bounty_id": name,
@@ -96,13 +96,13 @@ class GameServer:
         player.earned.bounties[name] = version
 
     async def choose_pass(self, player: Player) -> None:
-        """The season's hunt pass."""
+        """Choose the season's hunt pass."""
         path = f"/huntpass/{player.account}"
         said = await self.ask(player, "POST", path, {"progression_id": SEASON})
         player.earned.hunt_pass = str(said["payload"])
 
     async def unlock(self, player: Player) -> None:
-        """One more loadout slot, which becomes the active one."""
+        """Unlock a loadout slot and make it the active one."""
         path = f"/loadout/{player.account}/{player.character}"
         said = await self.ask(player, "POST", f"{path}/unlock/1")
         player.earned.character_slots = int(said["payload"]["num_character_slots"])
@@ -111,7 +111,7 @@ class GameServer:
 
 
 async def repair(player: Player) -> None:
-    """The client itself spends some currency and saves the weapon it repaired."""
+    """Spend currency and save the repaired weapon, as the client itself does."""
     instance, item = next(reversed(player.earned.items.items()))
     better = Item(item.catalog_id, item.version + 1, '{"Repaired":"yes"}')
     wish = {
@@ -126,7 +126,7 @@ async def repair(player: Player) -> None:
 
 
 async def arm(player: Player, hunt: int) -> None:
-    """The client saves its loadout: the first slot and what it always wears."""
+    """Save the loadout as the client does: the first slot and the persistent part."""
     path = f"/loadout/{player.account}/{player.character}"
     slot = {"slot_index": 0, "update_version": hunt, "custom_name": f"Hunt {hunt}", "flask": "ü"}
     worn = {"banner": f"B{hunt}", "update_version": hunt}
@@ -150,7 +150,7 @@ def _sent(instance: str, item: Item) -> dict[str, Any]:
 
 
 def _totals(player: Player, answers: list[Any], touched: list[str]) -> None:
-    """Every answer names the new totals, the repeated one too."""
+    """Check that every answer, also a repeated one, names the new totals."""
     wanted = {name: player.earned.stacks[name] for name in touched}
     for said in answers:
         told = {one["catalogId"]: one["quantity"] for one in said["updatedStackedItems"]}

@@ -1,4 +1,4 @@
-"""One party's evening: it meets by invites, talks, hunts, is rewarded, saves, and parts."""
+"""A party's evening: it meets by invites, chats, hunts, is rewarded, saves, and disbands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Knock = Callable[[Player, bytes], Awaitable[Any]]
 
 @define(eq=False)
 class Outing:
-    """Up to four players; what a host does not have is None and left out."""
+    """A party of up to four players; ``chat`` and ``server`` are None where the host has none."""
 
     members: Sequence[Player]
     knock: Knock
@@ -31,7 +31,7 @@ class Outing:
     length_s: float = 0.0  # of a hunt at least
 
     async def live(self, hunts: int) -> list[Place]:
-        """All of it; where they were sent."""
+        """Run it; returns the game servers that the party was sent to."""
         leader, *others = self.members
         await self._some_time(1.0)  # parties do not meet at the same second
         party = await together.party_up(leader, others)
@@ -64,7 +64,7 @@ class Outing:
         player.hunting = False
 
     async def _play(self, player: Player, number: int, room: str) -> None:
-        """What one hunt is for one player: each step at a moment of their own."""
+        """One player's steps of a hunt, each at a random moment."""
         await self._some_time(0.2)
         if self.chat is not None:
             self.chat.say(player, self.members, room)
@@ -80,13 +80,13 @@ class Outing:
         await player.save()
 
     async def _some_time(self, part: float) -> None:
-        """Up to this part of a hunt's length."""
+        """Wait for a random time up to this part of a hunt's length."""
         if self.length_s:
             await pause(self.members[0].reactor, some_of(part * self.length_s))
 
 
 def named(words: bytes, player: Player) -> bytes:
-    """So that a game server knows who came and who went."""
+    """The datagram ``words`` with the player's account, for the simulator to count players."""
     return words + b" " + player.account.encode()
 
 

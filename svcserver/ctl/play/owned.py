@@ -1,4 +1,4 @@
-"""What a player owns in the end, read anew and compared with what was acknowledged."""
+"""Compares what a player owns in the end with what was acknowledged."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def _ties(seen: Player, player: Player) -> None:
 
 
 def stored(tx: Connection, player: Player) -> int:
-    """The same from the database: sums, versions, and one log row for each transaction."""
+    """Compare the database: sums, versions and logged transactions, whose number it returns."""
     earned, wanted = player.earned, {"wanted": player.character}
     stacks = {row.catalog_id: int(row.quantity) for row in tx.execute(_STACKS, wanted)}
     _same(player, "stacks", stacks, dict(earned.stacks), "database")

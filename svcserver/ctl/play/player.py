@@ -1,4 +1,4 @@
-"""One simulated game client: it speaks as the game does, and remembers what was acknowledged."""
+"""A simulated game client, which remembers what the host acknowledged."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.earned import Earned, Ties
 from svcserver.ctl.play.wire import Wire
 
-SAVE_BYTES = 40_000  # what a character of many evenings weighs
+SAVE_BYTES = 40_000  # the size of a character after many evenings
 BUILD = "239827_rel-1.4.4_shipping"
 MATCH = "matchmaking, from join to address"
-POLL_S = 1.0  # the client polls every 10 s; nobody wants to watch that
-MATCH_S = 120.0  # a full host makes players wait
+POLL_S = 1.0  # the game polls every 10 s; an evening shall be shorter
+MATCH_S = 120.0  # on a full host players wait
 
 
 @frozen
 class Place:
-    """A game server as the client was told it."""
+    """A game server's address as the client was told it."""
 
     host: str
     port: int
@@ -29,7 +29,7 @@ class Place:
 
 @define(eq=False)
 class Player:
-    """Registers, logs in, loads, saves, is matched."""
+    """A player: registers, logs in, loads, saves, is matched."""
 
     reactor: Any
     wire: Wire
@@ -50,7 +50,6 @@ class Player:
     ties: Ties = field(factory=Ties, repr=False)
 
     async def register(self) -> None:
-        """Get an account; the key is shown once."""
         wish = {"Username": self.name}
         if self.invite is not None:
             wish["InviteCode"] = self.invite
@@ -58,7 +57,7 @@ class Player:
         self.key = str(heard.json["UUK"])
 
     async def log_in(self) -> None:
-        """Change the key for a token, as the game does at its start."""
+        """Exchange the account key for a token, as the game does at its start."""
         form = {"grant_type": "exchange_code", "exchange_code": self.key, "token_type": "eg1"}
         said = (await self.wire.ask("POST", "/account/api/oauth/token", data=form)).json
         self.token, self.account = str(said["access_token"]), str(said["account_id"])
@@ -72,7 +71,7 @@ class Player:
             raise Broken("metagame", "the login queue did not open")
 
     async def load(self) -> None:
-        """Read the character; the first one is made on the first read."""
+        """Read the character; the host makes it at the first read."""
         found = (await self.wire.ask("GET", "/character")).json
         if len(found) != 1 or found[0]["accountId"] != self.account:
             raise Broken("metagame", f"{self.name} has {len(found)} characters instead of one")
@@ -90,11 +89,11 @@ class Player:
         self.version, self.data, self.saves = self.version + 1, data, self.saves + 1
 
     async def beat(self, where: str, state: str = "") -> None:
-        """Say where one is."""
+        """Send a heartbeat with the map and state."""
         await self.wire.ask("POST", "/heartbeat", json={"map": where, "state": state})
 
     async def join(self, mode: str, hunt: str = "", arguments: str = "") -> str:
-        """Ask to be matched; the candidate's id."""
+        """Ask to be matched; returns the candidate's id."""
         self.asked_at = self.reactor.seconds()
         wish = {"gameMode": mode, "gameArgs": arguments, "playerHuntId": hunt}
         wish["buildId"] = BUILD
@@ -129,7 +128,7 @@ async def follow(player: Player, candidate: str) -> None:
 
 
 async def pause(reactor: Any, seconds: float) -> None:
-    """Let time pass."""
+    """Wait for ``seconds``."""
     waited: Deferred[None] = Deferred()
     reactor.callLater(seconds, waited.callback, None)
     await waited

@@ -1,4 +1,4 @@
-"""The evening in words: short lines, with the time since it began."""
+"""Tells what happens in an evening: lines with the time since its start."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from attrs import define, field
 
 @define
 class Story:
-    """Tells and keeps the lines."""
+    """Prints lines by ``tell`` and keeps them."""
 
     tell: Callable[[str], None]
     now: Callable[[], float]
@@ -20,7 +20,6 @@ class Story:
         self._began = self.now()
 
     def say(self, line: str) -> None:
-        """One more line."""
         text = f"{self.now() - self._began:6.1f} s  {line}"
         self.lines.append(line)
         self.tell(text)
@@ -32,7 +31,7 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def and_more(number: int, one: str = "", many: str = "") -> str:
-    """What a list leaves out: `` and 3 more pairs``; nothing when it is whole."""
+    """The end of a shortened list: `` and 3 more pairs``; empty when none are left out."""
     if number <= 0:
         return ""
     return f" and {number} more" + (f" {one if number == 1 else many or one + 's'}" if one else "")

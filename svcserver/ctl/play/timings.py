@@ -1,4 +1,4 @@
-"""How long each kind of request took, as the players saw it."""
+"""How long each kind of request took, measured by the simulated clients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FREE = {"/content/v1/files/": "FILE", "/token/platinum/": "OFFER"}
 
 @frozen
 class Figure:
-    """One kind; times in milliseconds."""
+    """The figures of one kind of request; times in milliseconds."""
 
     operation: str
     count: int
@@ -26,7 +26,7 @@ class Figure:
 
 @define
 class Timings:
-    """Keeps every time, bounded."""
+    """Collects times by kind, bounded."""
 
     _took: dict[str, list[float]] = field(factory=dict)
 
@@ -41,7 +41,6 @@ class Timings:
 
     @property
     def count(self) -> int:
-        """Of all kinds."""
         return sum(map(len, self._took.values()))
 
     def figures(self) -> list[Figure]:
@@ -58,7 +57,7 @@ def _at(took: list[float], part: float) -> float:
 
 
 def operation_of(method: str, path: str) -> str:
-    """The kind of a request: its route, with ``*`` for whatever names one thing."""
+    """The kind of a request: method and path, with ``*`` for ids."""
     path = path.partition("?")[0]
     for start, word in _FREE.items():
         if path.startswith(start):

@@ -1,4 +1,4 @@
-"""What players do with each other, and with the owner's shop and files."""
+"""Actions of several players together, and with the shop and the game files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ACCOUNT_KEY = "x-svc-user-api-key"
 
 
 async def befriend(one: Player, other: Player) -> None:
-    """Ask, accept, and see each other in the list."""
+    """Make a friendship, and check both lists."""
     path = "/friends/api/public/friends"
     await one.wire.ask("POST", f"{path}/{one.account}/{other.account}", want=(204,))
     await other.wire.ask("POST", f"{path}/{other.account}/{one.account}", want=(204,))
@@ -39,7 +39,7 @@ async def befriend(one: Player, other: Player) -> None:
 
 
 async def party_up(leader: Player, others: Sequence[Player]) -> str:
-    """Invite and accept; every member sees the same party. Its id."""
+    """Form a party by invites, check that every member sees it, and return its id."""
     party = str((await leader.wire.ask("POST", "/party", json={})).json["partyId"])
     for one in others:
         await one.wire.ask("POST", "/party", json={})
@@ -60,7 +60,7 @@ async def party_up(leader: Player, others: Sequence[Player]) -> str:
 
 
 async def hunt(members: Sequence[Player], hunt_id: str) -> Place:
-    """The leader starts, the others follow; all are sent to one game server."""
+    """Start a hunt as the leader, let the others follow; returns their game server."""
     leader, *others = members
     candidate = await leader.join("ISLAND", hunt_id)
     for one in others:
@@ -99,7 +99,10 @@ async def disband(members: Sequence[Player]) -> None:
 async def found_guild(
     leader: Player, others: Sequence[Player], direct: Wire, key: str
 ) -> tuple[str, str]:
-    """As the game does: the client checks the name, its game server makes it. Its name and id."""
+    """Found a guild as the game does: the client validates the name, its game server creates it.
+
+    Returns the guild's name and id.
+    """
     name = f"Evening{hex_token(4)}"
     await leader.wire.ask("POST", "/guild/validate", json={"name": name, "nameplate": ""})
     wish = {"leader_account_id": leader.account, "name": name, "nameplate": ""}
@@ -119,7 +122,7 @@ async def found_guild(
 
 
 async def link(one: Player, other: Player) -> str:
-    """Invite a friend to a slayer link and accept; both see it. Its id."""
+    """Make a slayer link by an invite, check it on both sides, and return its id."""
     wish = {"account_id": other.account, "slot": FIRST_SLOT, "action_source": "social_panel"}
     said = (await one.wire.ask("PUT", "/slayerlink/invite", json=wish)).json["payload"]
     invites = (await other.wire.ask("GET", "/slayerlink/invites")).json["payload"]["invites"]
@@ -137,7 +140,7 @@ async def link(one: Player, other: Player) -> str:
 
 
 async def shop(player: Player) -> str:
-    """Take a free thing, twice over the wire, and find it once in the inventory."""
+    """Buy a free item, with the request sent twice, and check that it is there once."""
     offers = (await player.wire.ask("GET", "/product/skus/public?requiredTags=webstore")).json
     fitting = [one for one in offers if one["remaining"] == 1 and len(one["items"] or []) == 1]
     if not fitting:
@@ -164,14 +167,14 @@ async def shop(player: Player) -> str:
 
 @frozen
 class Downloaded:
-    """One file of the game as a player got it."""
+    """A game file as a player received it."""
 
     path: str
     body: bytes
 
 
 async def download(player: Player) -> list[Downloaded]:
-    """Every file of the manifest, whole, checked against its hash."""
+    """Download every file of the manifest and check its hash."""
     listed = (await player.wire.ask("GET", "/content/v1/manifest")).json["files"]
     got = []
     for one in listed:

@@ -1,4 +1,4 @@
-"""HTTP from one source address, with a limit on everything, and faults that name their link."""
+"""An HTTP client with its own source address, whose failures name the component at fault."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from svcserver.kernel import json
 
 ANSWER_S = 30.0
 MAX_ANSWER = 16 * 1024 * 1024  # bytes
-IDLE_S = 20.0  # a connection is given up before the other side does
-CONNECTIONS = 8  # kept for the next request
+IDLE_S = 20.0  # for a kept-alive connection; shorter than the other side's timeout
+CONNECTIONS = 8  # kept alive for the next request
 _FROM_THE_EDGE = {
     "upstream_unreachable": ("gateway", "the relay cannot reach it"),
     "certificate_mismatch": ("gateway", "it presents another certificate than the invite names"),
@@ -27,7 +27,7 @@ _BEHIND_THE_GATEWAY = ("bad_gateway", "upstream_timeout")
 
 @frozen
 class Heard:
-    """An answer."""
+    """An HTTP answer."""
 
     status: int
     body: bytes
@@ -43,12 +43,12 @@ class Heard:
 
 @define(eq=False)
 class Wire:
-    """Asks ``base``; ``source`` is the address of ours it comes from."""
+    """Sends requests to ``base`` from the address ``source``."""
 
     reactor: Any
     base: str
     source: str = "127.0.0.1"
-    link: str = "metagame"  # what stands behind ``base``
+    link: str = "metagame"  # the component at ``base``
     headers: dict[str, str] = field(factory=dict, repr=False)
     timings: Timings | None = None
     _pool: Any = field(init=False)
@@ -64,14 +64,14 @@ class Wire:
         self._http = HTTPClient(agent)
 
     def close(self) -> Deferred[None]:
-        """Give up the kept-alive connections."""
+        """Close the kept-alive connections."""
         closed: Deferred[None] = self._pool.closeCachedConnections()
         return closed
 
     async def ask(
         self, method: str, path: str, *, want: tuple[int, ...] = (200,), **sent: Any
     ) -> Heard:
-        """Send; a status that is not in ``want`` (empty: any) raises Broken."""
+        """Send a request; a status that is not in ``want`` (empty: any) raises Broken."""
         headers = {**self.headers, **sent.pop("headers", {})}
         if "json" in sent:
             sent["data"] = json.dump(sent.pop("json"))
@@ -96,7 +96,7 @@ class Wire:
         return heard
 
     def _refused(self, method: str, path: str, heard: Heard) -> Broken:
-        """Who is to blame for an answer nobody wanted."""
+        """The component at fault for an unexpected answer."""
         word = _error_word(heard.body)
         if word in _FROM_THE_EDGE:
             return Broken(*_FROM_THE_EDGE[word])
