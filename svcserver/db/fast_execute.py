@@ -15,9 +15,12 @@ from attrs import define, field, frozen
 from sqlalchemy import Connection
 from sqlalchemy.exc import MultipleResultsFound, NoResultFound
 
+from svcserver.kernel.cache import BoundedCache
+
 MAX_PLANS = 1_024  # a few hundred statements are prebuilt; those built per call are bounded
 MAX_LIST = 16  # values of an expanding list; each length needs a plan of its own
 Convert = Callable[[Any], Any]
+SEEN_ONCE, IMPOSSIBLE = "seen once", "impossible"
 
 
 class Rows:
@@ -79,8 +82,12 @@ class Plan:
 class Plans:
     """A bounded cache of plans by statement and parameter names."""
 
-    _known: dict[Any, Plan | None] = field(factory=dict, init=False)  # None: seen once, or in _odd
-    _odd: set[Any] = field(factory=set, init=False)
+    # SEEN_ONCE, or IMPOSSIBLE, in place of a plan
+    _known: BoundedCache[Any, Plan | str] = field(init=False)
+
+    @_known.default
+    def _nothing(self) -> BoundedCache[Any, Plan | str]:
+        return BoundedCache(MAX_PLANS)
 
     def of(self, statement: Any, given: Mapping[str, Any], dialect: Any) -> Plan | None:
         """The plan, or None: where there can be none, and at the first run of a statement.
@@ -88,19 +95,13 @@ class Plans:
         A statement that was built for a single run is never seen again.
         """
         key = (statement, *given, *[len(one) for one in given.values() if type(one) is list])
-        plan = self._known.get(key)
-        if plan is not None or key in self._odd:
-            return plan
-        if key in self._known:
-            plan = self._known[key] = _plan(statement, given, dialect)
-            if plan is None:
-                self._odd.add(key)
-            return plan
-        if len(self._known) >= MAX_PLANS:
-            self._known.clear()
-            self._odd.clear()
-        self._known[key] = None
-        return None
+        found = self._known.get(key)
+        if found is None:
+            self._known.put(key, SEEN_ONCE)
+        elif found is SEEN_ONCE:
+            found = _plan(statement, given, dialect) or IMPOSSIBLE
+            self._known.put(key, found)
+        return found if isinstance(found, Plan) else None
 
 
 class FastConnection:

@@ -5,10 +5,12 @@ Both take ``now`` (seconds, any origin) and need no timer.
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 
 from attrs import define, field, frozen
 from cachetools import LRUCache
+
+from svcserver.kernel.cache import BoundedCache
 
 
 @frozen
@@ -36,13 +38,16 @@ class Rate:
 class TokenBuckets:
     """A token bucket per key.
 
-    When more than ``max_keys`` are known the longest unused is forgotten.
+    When more than ``max_keys`` are known the longest unused are forgotten.
     """
 
     rate: Rate
     max_keys: int = 65_536
-    # asked for every request at the gateway: a cachetools.LRUCache takes four times as long
-    _buckets: OrderedDict[str, tuple[float, float]] = field(factory=OrderedDict, init=False)
+    _buckets: BoundedCache[str, tuple[float, float]] = field(init=False)
+
+    @_buckets.default
+    def _nothing(self) -> BoundedCache[str, tuple[float, float]]:
+        return BoundedCache(self.max_keys)
 
     def take(self, key: str, now: float, amount: float = 1) -> float:
         """Take ``amount`` tokens: 0.0 when there were enough, else the seconds until there are.
@@ -50,7 +55,7 @@ class TokenBuckets:
         An amount above ``burst`` needs a full bucket.
         """
         buckets, burst, per_second = self._buckets, self.rate.burst, self.rate.per_minute / 60
-        tokens, since = buckets.pop(key, (burst, now))
+        tokens, since = buckets.get(key) or (burst, now)
         if now > since:
             tokens += (now - since) * per_second
         if tokens > burst:
@@ -61,9 +66,7 @@ class TokenBuckets:
             tokens -= needed
         else:
             wait = (needed - tokens) / per_second
-        buckets[key] = (tokens, now)
-        if len(buckets) > self.max_keys:
-            buckets.popitem(last=False)
+        buckets.put(key, (tokens, now))
         return wait
 
     def __len__(self) -> int:

@@ -28,6 +28,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.db import fast_execute
 from svcserver.db.fast_execute import FastConnection, Plans
+from svcserver.kernel.cache import BoundedCache
 
 META = MetaData()
 THINGS = Table(
@@ -140,10 +141,11 @@ class DirectTests(SynchronousTestCase):
             self.planned(ADD, **row("a", id=1)) and self.planned(ADD, **row("b", id=1))
 
     def test_statements_built_for_one_run_fill_no_memory(self) -> None:
-        self.patch(fast_execute, "MAX_PLANS", 10)
+        self.plans._known = BoundedCache(10)
         for number in range(100):
             self.tx.execute(select(_C.id).where(_C.id == number))
         self.assertLessEqual(len(self.plans._known), 10)
+        self.assertLessEqual(Plans()._known.most, fast_execute.MAX_PLANS)
 
     def test_everything_else_is_the_connections(self) -> None:
         self.assertEqual(self.tx.dialect.name, "sqlite")

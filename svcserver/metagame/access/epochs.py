@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from attrs import define, field
+from cachetools import LRUCache
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.signals import SessionsEnded, Signal
@@ -31,8 +32,12 @@ class Epochs:
     max_signed: int = MAX_SIGNED
     _stored: dict[AccountId, int] = field(factory=dict, init=False)  # as the database has it
     _beyond: dict[AccountId, int] = field(factory=dict, init=False)  # where ours is later
-    _signed: dict[AccountId, int] = field(factory=dict, init=False)
+    _signed: LRUCache[AccountId, int] = field(init=False)
     _signed_others: int = field(default=0, init=False)  # the latest no longer in ``_signed``
+
+    @_signed.default
+    def _nobody(self) -> LRUCache[AccountId, int]:
+        return LRUCache(self.max_signed)
 
     def not_before(self, account_id: AccountId) -> int:
         """Tokens issued earlier are refused."""
@@ -41,8 +46,8 @@ class Epochs:
     def signed(self, account_id: AccountId, issued_at: int) -> None:
         """A token was signed here."""
         if account_id not in self._signed and len(self._signed) >= self.max_signed:
-            self._signed_others = max(self._signed_others, *self._signed.values())
-            self._signed.clear()
+            _, forgotten = self._signed.popitem()
+            self._signed_others = max(self._signed_others, forgotten)
         self._signed[account_id] = max(issued_at, self._signed.get(account_id, 0))
 
     def learn(self, account_id: AccountId, not_before: int) -> None:

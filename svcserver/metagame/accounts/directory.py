@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from attrs import define, field
+from cachetools import TTLCache
 from twisted.internet.defer import Deferred, succeed
 
 from svcserver.db.ledger import Ledger
@@ -36,7 +37,11 @@ class Directory:
     now: Callable[[], float]
     launched: LaunchedServers
     by_id: bool = False
-    _game_servers: dict[str, float] = field(factory=dict, init=False, repr=False)
+    _game_servers: TTLCache[str, bool] = field(init=False, repr=False)
+
+    @_game_servers.default
+    def _nothing(self) -> TTLCache[str, bool]:
+        return TTLCache(MAX_REMEMBERED, REMEMBER_S, self.now)
 
     def account_of_key(self, key: str) -> Deferred[Account | None]:
         """The holder of an account key."""
@@ -59,7 +64,7 @@ class Directory:
     def knows_game_server(self, key: str) -> Deferred[bool]:
         """Whether the game-server key is registered, or that of a launch whose server lives."""
         hashed = fingerprint(key)
-        if self._game_servers.get(hashed, 0.0) > self.now():
+        if hashed in self._game_servers:
             return succeed(True)
         return Deferred.fromCoroutine(self._look_up(key, hashed))
 
@@ -68,7 +73,5 @@ class Directory:
         if not known:
             known = await self.launched.knows(key)
         if known:
-            if len(self._game_servers) >= MAX_REMEMBERED:
-                self._game_servers.clear()
-            self._game_servers[hashed] = self.now() + REMEMBER_S
+            self._game_servers[hashed] = True
         return known

@@ -145,8 +145,8 @@ class KeepingEpochsTests(SynchronousTestCase):
         self.assertEqual(self.epochs.not_before(ANN), 52)
 
     def test_who_signed_too_long_ago_to_remember_counts_as_the_latest_of_those(self) -> None:
-        self.epochs.max_signed = 2
-        for account_id, at in ((ANN, 50), (BOB, 60), ("UID-carl", 70)):
+        self.epochs = Epochs(max_signed=2)
+        for account_id, at in ((ANN, 50), (BOB, 60), ("UID-carl", 70), ("UID-dan", 55)):
             self.epochs.signed(account_id, at)
         self.epochs.learn(ANN, 10)
         self.epochs.learn("UID-carl", 10)
