@@ -26,7 +26,7 @@ from svcserver.content.ranges import Span
 from svcserver.content.shelf import Shelf
 from svcserver.content.streams import Slot, Slots
 from svcserver.http.crosssite import is_loopback, names_this_machine
-from svcserver.http.peers import forwarded_for
+from svcserver.http.peers import vouched_address
 from svcserver.kernel import json
 from svcserver.kernel.headers import ACCOUNT_KEY, GATEWAY
 from svcserver.kernel.refusals import Malformed, Missing, Refusal
@@ -252,12 +252,23 @@ class Desk:
         if request.method == "HEAD":
             return head
         slot = self.slots.take(player.account)
-        ended = _Ending(self.totals, slot, player, entry.path, span, head.status, _address(request))
+        address = self._address(request)
+        ended = _Ending(self.totals, slot, player, entry.path, span, head.status, address)
 
         def spoiled() -> None:
             self.shelf.spoiled(entry.path, "it shrank during a download")
 
         return FileAnswer(head, file, span, ended, spoiled)
+
+    def _address(self, request: HttpRequest) -> str:
+        """The player's address for the log: as the gateway forwarded it, else the peer's.
+
+        Any program on this machine may send X-Forwarded-For; the gateway proves itself.
+        """
+        said = [one.decode("latin-1") for one in _sent(request, b"x-forwarded-for")]
+        offered = request.header(b"x-svc-gateway")
+        told = vouched_address(request.peer, said, secret=self.gateway_secret, offered=offered)
+        return told or request.peer
 
 
 @define
@@ -322,12 +333,6 @@ def _public(request: HttpRequest) -> dict[str, str]:
 def _sent(request: HttpRequest, name: bytes) -> list[bytes]:
     values: list[bytes] = request.headers.getRawHeaders(name) or []
     return values
-
-
-def _address(request: HttpRequest) -> str:
-    """The player's address for the log: as the gateway forwarded it, else the peer's."""
-    said = [one.decode("latin-1") for one in _sent(request, b"x-forwarded-for")]
-    return forwarded_for(request.peer, said) or request.peer
 
 
 def _ignored(sent: int, complete: bool) -> None:

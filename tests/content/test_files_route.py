@@ -7,6 +7,7 @@ from typing import Any
 
 from twisted.logger import capturedLogs
 
+from svcserver.kernel.secrets import Secret
 from tests.content.support import ANN, BOB, BODY, DeskCase
 from tests.support.proves import proves
 
@@ -231,6 +232,16 @@ class SlotTests(DeskCase):
         )
         self.assertEqual((line["bytes"], line["complete"]), (10, True))
         self.assertNotIn(ANN, str(events))
+
+    def test_only_the_gateway_says_who_downloads(self) -> None:
+        secret = "s" * 40
+        with capturedLogs() as events:
+            for configured, offered in ((None, secret), (secret, "x" * 40), (secret, secret)):
+                self.desk.gateway_secret = None if configured is None else Secret(configured)
+                sent = {"X-Forwarded-For": "203.0.113.9", "X-Svc-Gateway": offered}
+                self.browse("GET", "/content/v1/files/A/b.bin", key=ANN, headers=sent)
+        said = [one["ip"] for one in events if one["log_format"] == "download"]
+        self.assertEqual(said, ["127.0.0.1", "127.0.0.1", "203.0.113.9"])
 
     def test_a_file_that_shrinks_during_a_download_ends_it_and_no_other(self) -> None:
         path = self.folder / "A/b.bin"

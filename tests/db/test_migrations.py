@@ -11,6 +11,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, MetaData, inspect, select
+from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 import svcserver.metagame.service  # noqa: F401 - declares every table
@@ -86,6 +87,23 @@ class UnusableDatabaseTests(Folders, SynchronousTestCase):
             self.assertIn("database", str(caught.exception))
             self.assertEqual(path.read_bytes(), garbage)
             engine.dispose()
+
+    def test_a_file_that_others_could_read_becomes_private_and_that_is_said_once(self) -> None:
+        path = Path(self.folder(), "svc.db")
+        files = [path, path.with_name("svc.db-wal"), path.with_name("svc.db-shm")]
+        engine = make_engine(database_url(f"sqlite:///{path}"))
+        self.addCleanup(engine.dispose)
+        migrations.upgrade(engine)
+        with engine.connect() as held:
+            held.exec_driver_sql("SELECT count(*) FROM accounts")  # the other two are there
+            for one in files:
+                one.chmod(0o644)
+            with capturedLogs() as events:
+                migrations.upgrade(engine)
+                migrations.upgrade(engine)
+            self.assertEqual([one.stat().st_mode & 0o777 for one in files], [0o600] * 3)
+        said = [one["file"] for one in events if "could be read" in one["log_format"]]
+        self.assertEqual(said, [str(one) for one in files])
 
     def test_a_folder_that_does_not_exist_is_named(self) -> None:
         with self.assertRaises(BadDatabase):

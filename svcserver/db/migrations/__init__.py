@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import os
+import stat
 from contextlib import suppress
+from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, text
+from twisted.logger import Logger
 
 from svcserver.db.engine import BadDatabase, SQLAlchemyError, describe, is_sqlite
 from svcserver.db.faults import cure_of
 from svcserver.db.transaction import transaction
 
+log = Logger()
+
 LOOKED_THROUGH = 1 << 30  # bytes; svcctl db check reads a larger file, a start must not last
 RESTORE = "restore a backup: svcctl db restore FILE"
 _EXTENT = ("page_count", "page_size")
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _LOCK = 0x53564344  # any constant: two starting services must not migrate at once
 
 
@@ -41,11 +47,28 @@ def upgrade(engine: Engine, revision: str = "head") -> None:
 
 
 def _make_private(file: str) -> None:
-    """Make a file that is not there yet, for us alone; SQLite would let everybody read it."""
+    """Make a file that is not there yet, for us alone; SQLite would let everybody read it.
+
+    One that an older version left readable for others becomes private, and so do its
+    write-ahead log and shared memory.
+    """
     if file in ("", ":memory:") or file.startswith("file:"):
         return
     with suppress(OSError):  # if it cannot be made, opening it says why
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        return
+    for path in (Path(file), Path(f"{file}-wal"), Path(f"{file}-shm")):
+        try:
+            mode = stat.S_IMODE(path.stat().st_mode)
+            if mode & OTHERS:
+                path.chmod(0o600)
+                said = "{file} could be read by others (mode {mode}); now it is private"
+                log.warn(said, file=str(path), mode=f"{mode:04o}")
+        except FileNotFoundError:
+            continue
+        except OSError as why:
+            said = "{file} can be read by others ({why}); run chmod 600 on it"
+            log.warn(said, file=str(path), why=why.strerror)
 
 
 def revisions() -> list[str]:

@@ -50,8 +50,11 @@ class Epochs:
             self._signed_others = max(self._signed_others, forgotten)
         self._signed[account_id] = max(issued_at, self._signed.get(account_id, 0))
 
-    def learn(self, account_id: AccountId, not_before: int) -> None:
-        """A transaction that has committed says so."""
+    def learn(self, account_id: AccountId, not_before: int) -> bool:
+        """A transaction says so; whether nothing later is known already.
+
+        If something is, what that transaction read has been overtaken.
+        """
         if not_before > self._stored.get(account_id, 0):
             self.learned += 1
             last = self._signed.get(account_id, self._signed_others)
@@ -60,6 +63,7 @@ class Epochs:
             if ours > not_before:
                 self._beyond[account_id] = ours
             self.ended.send(SessionsEnded(account_id, self.not_before(account_id)))
+        return not_before >= self._stored.get(account_id, 0)
 
     def stored(self, found: Mapping[AccountId, int], learned: int) -> None:
         """All that the database has; ``learned`` as it was before the reading began.

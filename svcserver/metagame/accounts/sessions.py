@@ -27,6 +27,7 @@ from svcserver.metagame.accounts.store import SqlAccounts
 log = Logger()
 
 EVERY_S = 0.5
+APART_S = 30 * 86_400  # our clock ahead of another's by less than this hides nothing from us
 
 
 @frozen
@@ -63,8 +64,8 @@ class Sessions:
                 self.epochs.caught_up(account_id, ours)
 
     def _stored(self, tx: Connection) -> dict[AccountId, int]:
-        """A token that is older than these has expired."""
-        return SqlAccounts(tx).epochs(int(self.now()) - LIFETIME_S)
+        """A token that is older than these has expired, even where clocks are weeks apart."""
+        return SqlAccounts(tx).epochs(int(self.now()) - LIFETIME_S - APART_S)
 
 
 def _move(account_id: AccountId, stored: int, ours: int, tx: Connection) -> bool:

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
-from twisted.internet.defer import Deferred, fail
+from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.kernel.refusals import Missing
+from svcserver.kernel.counters import Counters
+from svcserver.kernel.refusals import Malformed, Missing
 from svcserver.kernel.signals import SessionsEnded
 from svcserver.metagame.accounts import rules
-from svcserver.metagame.accounts.sessions import EVERY_S, session_watch
+from svcserver.metagame.accounts.directory import Directory
+from svcserver.metagame.accounts.login.acts import LoginActs
+from svcserver.metagame.accounts.rules import Account
+from svcserver.metagame.accounts.sessions import APART_S, EVERY_S, session_watch
 from svcserver.metagame.accounts.store import SqlAccounts
 from tests.support.game import Game
 
 TOKEN = "/account/api/oauth/token"
+
+
+class SlowLook:
+    """A directory whose first look at a key takes until ``found``."""
+
+    def __init__(self, real: Directory) -> None:
+        self.real, self.first = real, Deferred[None]()
+        self.waiting = self.first
+
+    def account_of_key(self, key: str) -> Deferred[Account | None]:
+        found = self.real.account_of_key(key)
+        waiting, self.waiting = self.waiting, succeed(None)
+        return waiting.addCallback(lambda _: found)
+
+    def found(self) -> None:
+        self.first.callback(None)
 
 
 class SessionCase(SynchronousTestCase):
@@ -80,6 +100,23 @@ class EndingTests(SessionCase):
         self.end(self.ann.id)
         self.assertEqual(self.status(between), 401)
 
+    def test_a_look_at_a_key_that_a_new_one_overtakes_earns_no_token(self) -> None:
+        slow = SlowLook(self.game.parts.directory)
+        acts = LoginActs(slow, self.game.parts.tokens, Counters())
+        asked = Deferred.fromCoroutine(acts.log_in(self.ann.key))
+        self.game.ledger.now(lambda tx: SqlAccounts(tx).replace_key(self.ann.id, "UUK_new"))
+        self.end(self.ann.id)
+        slow.found()
+        self.failureResultOf(asked, Malformed)
+
+    def test_a_login_that_an_end_without_a_new_key_overtakes_is_looked_at_again(self) -> None:
+        slow = SlowLook(self.game.parts.directory)
+        acts = LoginActs(slow, self.game.parts.tokens, Counters())
+        asked = Deferred.fromCoroutine(acts.log_in(self.ann.key))
+        self.end(self.ann.id)
+        slow.found()
+        self.assertEqual(self.status(self.successResultOf(asked)[0]), 200)
+
     def test_an_unknown_account(self) -> None:
         self.failureResultOf(
             Deferred.fromCoroutine(self.game.parts.sessions.end("UID-nobody")), Missing
@@ -135,6 +172,11 @@ class ClockTests(SessionCase):
         self.game.ledger.now(self.game.parts.sessions.load)
         self.assertEqual([self.status(one) for one in (self.ann.token, again)], [401, 200])
 
+    def test_a_clock_that_is_days_ahead_hides_no_end(self) -> None:
+        self.end_beside(self.ann.id, behind_s=3 * 86_400)
+        self.refresh()
+        self.assertEqual([self.status(one.token) for one in (self.ann, self.bob)], [401, 200])
+
     def test_what_another_ends_meanwhile_is_not_overwritten(self) -> None:
         self.end_beside(self.ann.id, self.BEHIND_S)
         self.game.ledger.now(self.game.parts.sessions.load)
@@ -180,6 +222,6 @@ class WatchTests(SessionCase):
 
     def test_only_epochs_that_can_still_matter_are_read(self) -> None:
         self.end_beside(self.ann.id)
-        self.game.clock.advance(86_402)
+        self.game.clock.advance(86_402 + APART_S)
         self.successResultOf(self.game.parts.sessions.refresh())
         self.assertEqual(self.ended, [])

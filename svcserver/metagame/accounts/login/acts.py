@@ -9,6 +9,9 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.access.tokens import Tokens, is_usable
 from svcserver.metagame.accounts.directory import Directory
+from svcserver.metagame.accounts.rules import Account
+
+TRIES = 3  # looks at a key, when sessions end while it is looked up
 
 
 @frozen
@@ -22,18 +25,18 @@ class LoginActs:
 
     async def log_in(self, key: str) -> tuple[str, AccountId]:
         """A token and its account; raises Malformed for a key that opens nothing."""
-        asked_at = self.tokens.now()
-        account_id = await self._account(key) if key else None
-        if account_id is None:
-            self.counters.add(Counted.FAILED_LOGINS, "account_key")
-            raise Malformed("not a known account key")
-        return self.tokens.sign(account_id, asked_at), account_id
+        for _ in range(TRIES):
+            asked_at = self.tokens.now()
+            account = await self._account(key) if key else None
+            if account is None:
+                break
+            # a look that a new key has overtaken proves nothing: the key may be the old one
+            if self.tokens.epochs.learn(account.id, account.tokens_not_before):
+                return self.tokens.sign(account.id, asked_at), account.id
+        self.counters.add(Counted.FAILED_LOGINS, "account_key")
+        raise Malformed("not a known account key")
 
-    async def _account(self, key: str) -> AccountId | None:
+    async def _account(self, key: str) -> Account | None:
         if self.by_id:
-            return key if is_usable(key) else None
-        account = await self.directory.account_of_key(key)
-        if account is None:
-            return None
-        self.tokens.epochs.learn(account.id, account.tokens_not_before)
-        return account.id
+            return Account(key, key) if is_usable(key) else None
+        return await self.directory.account_of_key(key)

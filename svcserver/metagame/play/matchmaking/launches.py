@@ -2,7 +2,8 @@
 
 A hunt or a tutorial takes a port of its own until its server ends by itself, up to a minute after
 the last player has left. So every running server is counted for at least one account, and an
-account that one is counted for starts no other, however long it runs: N accounts have N servers.
+account that one is counted for starts no other while it runs, up to an hour: N accounts have N
+servers.
 
 A launch is counted for those of its players who had none counted. Whoever asks for the city or the
 dojo has left it, and it is counted for the others; for the last of them until it has ended. That
