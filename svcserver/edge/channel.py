@@ -5,6 +5,7 @@ Whose turn it is, and every wait, is ``http/connection.py``'s; here is what a re
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 from typing import Any
 
@@ -48,6 +49,7 @@ class Channel(Connection):
         super().__init__(factory, peer)
         self.keeper: Keeper = factory.keeper
         self.secure = factory.secure
+        self.now: Callable[[], float] = factory.clock.seconds
         self._discard: Counted | None = None  # the body of a refused request
         self._began = 0.0  # the present request
 
@@ -60,10 +62,6 @@ class Channel(Connection):
     def read_s(self) -> float:
         """How long the client may take to read the last answer."""
         return self.keeper.limits.idle_s
-
-    def now(self) -> float:
-        """The clock."""
-        return float(self.factory.clock.seconds())
 
     # -- beginnings ------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from zope.interface import implementer
 
 from svcserver.edge.verdicts import Forward, Keeper, Record, Unreachable
 from svcserver.edge.wording import answer_head, request_head
-from svcserver.http.bodies import LAST_CHUNK, Body, body_of, chunk
+from svcserver.http.bodies import LAST_CHUNK, NO_BODY, Body, body_of, chunk
 from svcserver.http.heads import (
     MAX_RESPONSE_HEAD,
     Fault,
@@ -42,9 +42,6 @@ class Client(Protocol):
     @property
     def stopping(self) -> bool:
         """Whether the service is on its way out."""
-
-    def now(self) -> float:
-        """The clock."""
 
     def advance(self) -> None:
         """Go on with the bytes that wait."""
@@ -108,7 +105,7 @@ class Exchange:
 
     def __init__(self, client: Client, head: RequestHead, forward: Forward, record: Record) -> None:
         self.client, self.head, self.forward, self.record = client, head, forward, record
-        self.body: Body = body_of(head.length)
+        self.body: Body = NO_BODY if head.length == 0 else body_of(head.length)
 
     # -- towards the upstream --------------------------------------------------
 
@@ -204,7 +201,7 @@ class Exchange:
                 self._begin(answer)
 
     def _begin(self, answer: ResponseHead) -> None:
-        self._answer, self._reply = answer, body_of(answer.length)
+        self._answer = answer
         self._framed = self.head.minor == 1 and answer.length in (None, -1)
         self._close = (
             not self.head.keep_alive
@@ -217,7 +214,13 @@ class Exchange:
         head = answer_head(answer, self.client.keeper, framed=self._framed, close=self._close)
         self.answered = True
         rest, self._raw = self._raw, b""
-        self._pass(rest, head)
+        if answer.length == len(rest):  # it is all here, as nearly always
+            self.record.bytes_out += len(rest)
+            send(self.client.transport, head + rest)
+            self._complete(clean=True)
+        else:
+            self._reply = body_of(answer.length)
+            self._pass(rest, head)
         if self.forward.on_answer is not None:
             self.forward.on_answer(answer.status)
 
@@ -322,7 +325,8 @@ class Exchange:
         if self.ended:
             return
         self.ended = True
-        self._unregister_up()
+        if self._up is not None:
+            self._unregister_up()
         if self._held:
             self.release_upstream()
         self.connection = None

@@ -64,17 +64,22 @@ def request_head(head: RequestHead, forward: Forward, keeper: Keeper) -> bytes:
     )
 
 
-def _answer_lines(answer: ResponseHead, hidden: frozenset[bytes]) -> bytes:
-    start = b"HTTP/1.1 %d %b\r\n" % (answer.status, answer.reason)
-    return start + _kept(answer.headers, hidden, answer.named)
-
-
 def answer_head(answer: ResponseHead, keeper: Keeper, *, framed: bool, close: bool) -> bytes:
     """The answer as the client gets it; ``framed``: in chunks."""
-    lines = answer.lines.get(keeper.hidden)
-    if lines is None:
-        lines = answer.lines[keeper.hidden] = _answer_lines(answer, keeper.hidden)
-    parts = [lines]
+    asked = (keeper.hidden, framed, close)
+    head = answer.lines.get(asked)
+    if head is None:
+        head = answer.lines[asked] = _answer_head(answer, keeper.hidden, framed, close)
+    return head
+
+
+def _answer_head(
+    answer: ResponseHead, hidden: frozenset[bytes], framed: bool, close: bool
+) -> bytes:
+    parts = [
+        b"HTTP/1.1 %d %b\r\n" % (answer.status, answer.reason),
+        _kept(answer.headers, hidden, answer.named),
+    ]
     if answer.status == 101:
         parts.append(_UPGRADE)
     elif framed:

@@ -103,8 +103,8 @@ class Gateway:
             head.method,
             head.target,
             upgrade=head.upgrade,
-            has_body=head.has_body,
-            gameserver_key=bool(head.values(GAME_SERVER_KEY)),
+            has_body=head.length != 0,
+            gameserver_key=GAME_SERVER_KEY in head.fields,
         )
         wait_s = self.spending.take(ruling.bucket, peer, self.clock.seconds())
         if wait_s:
@@ -120,7 +120,7 @@ class Gateway:
         )
         return Forward(
             self.upstreams[ruling.route],
-            ruling.route.value,
+            ruling.route,
             _added(peer, self.secret),
             tunnel=ruling.route is Route.WS,
             on_answer=partial(self._answered, peer) if reports else None,

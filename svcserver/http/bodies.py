@@ -114,6 +114,9 @@ class Chunked:
 Body = Counted | Endless | Chunked
 
 
+NO_BODY = Counted(0)  # one for all: nothing changes it
+
+
 def body_of(length: int | None) -> Body:
     """A reader for a head's ``length``: None is chunked, -1 until the end."""
     if length is None:

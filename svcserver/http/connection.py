@@ -110,6 +110,9 @@ class Connection(protocol.Protocol):
         """Go on with the bytes that wait, as far as they can be used now."""
         if self._advancing or self._turn is not None:
             return
+        if not self.waiting and not self.half_closed and not self._holds:
+            self._later = False
+            return
         self._advancing = True
         try:
             self._later = self._take_requests()

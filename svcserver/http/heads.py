@@ -27,6 +27,7 @@ METHODS = frozenset([b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"PATCH", b"OP
 Header = tuple[bytes, bytes, bytes]  # name as sent, name in lower case, value
 Fields = dict[bytes, list[bytes]]  # values by lower-case name
 Lines = dict[frozenset[bytes], bytes]  # how fields are passed on, by those that are left out
+Answers = dict[tuple[frozenset[bytes], bool, bool], bytes]  # the same, and how its end is told
 
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _USUAL_LINE = re.compile(
@@ -119,7 +120,7 @@ class ResponseHead(NamedTuple):
     declared: bytes | None  # the Content-Length field itself, which HEAD answers keep
     keep_alive: bool
     named: frozenset[bytes]
-    lines: Lines
+    lines: Answers
 
     def __repr__(self) -> str:
         """Without its fields, likewise."""

@@ -26,9 +26,11 @@ def send(transport: Any, data: bytes, at_most: int = SMALL) -> None:
         and not transport._writeDisconnecting
         and not transport.TLS
     ):
-        sent = transport.writeSomeData(data)
-        if isinstance(sent, int):  # else the connection is lost: the reactor shall find out
-            if sent == len(data):
-                return
-            data = data[sent:]
+        try:
+            sent = transport.socket.send(data)
+        except OSError:
+            sent = 0  # it is full, or the connection is lost: the reactor shall find out
+        if sent == len(data):
+            return
+        data = data[sent:]
     transport.write(data)

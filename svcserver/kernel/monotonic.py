@@ -13,6 +13,8 @@ from typing import Any
 
 from attrs import define, field
 
+from svcserver.kernel.events import shorten
+
 SLEW = 0.1  # of the time that passes: an hour's jump is corrected over ten hours
 
 
@@ -54,4 +56,5 @@ def monotonic_reactor() -> Any:
 
     timed: Any = reactor
     timed.seconds = time.monotonic
+    shorten(timed)
     return timed
