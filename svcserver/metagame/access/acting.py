@@ -1,8 +1,8 @@
-"""Who acts, and for which account: decided here, once. Spec: 1 §4 access labels, §5.6; 2 §7.
+"""Decides for which account a caller acts. Spec: 1 §4 access labels, §5.6; 2 §7.
 
-A player is always itself, whatever a URL or a body names. A game server acts for the account
-it names, an admin too. A game server may forward another's token: what it writes is kept for
-the account it names, and an owner reads about it once a minute per pair.
+A player always acts as itself, whatever account a URL or body names. A game server and an
+admin act for the account they name. When a game server forwards the token of another account,
+the write is stored for the named one, with a warning once a minute per pair.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ A = TypeVar("A", covariant=True)
 
 
 class People(Protocol[A]):
-    """The accounts by what a caller may name them with."""
+    """Finds accounts by id or name."""
 
     def account_of_id(self, account_id: AccountId) -> Awaitable[A | None]: ...
 
@@ -35,23 +35,23 @@ class People(Protocol[A]):
 
 
 class Undirect(Forbidden):
-    """A 403 without a body: an admin's act that came through a proxy or from a foreign web page."""
+    """A 403 without a body, for an admin who does not call directly (``HttpRequest.direct``)."""
 
 
 @define
 class Acting:
-    """For whom a proven caller acts. ``now`` gives epoch seconds."""
+    """The account that a proven caller acts for. ``now`` gives epoch seconds."""
 
     now: Callable[[], float]
     _throttle: Throttle = field(factory=lambda: Throttle(EVERY_S, MAX_PAIRS), init=False)
 
     def reads(self, call: Call, named: AccountId) -> AccountId:
-        """Whose data is read, when the request names that account."""
+        """The account whose data is read, when the request names ``named``."""
         caller = call.caller
         return named if caller.game_server or caller.admin else call.player
 
     def writes(self, call: Call, named: AccountId | None) -> AccountId:
-        """Whose data is written; a game server that names nobody means whose token it forwards."""
+        """The account whose data is written; None: the one whose token a game server forwards."""
         subject = call.player if named is None else self.reads(call, named)
         forwarded = call.caller.account
         if call.caller.game_server and forwarded is not None and forwarded != subject:
@@ -81,10 +81,10 @@ def check_owner(row: Row, caller: Caller, named: AccountId) -> None:
 
 
 async def sender(call: Call, people: People[A], named: Callable[[], str] | None) -> A:
-    """In whose name a management route acts: the key's owner, or whom an admin names.
+    """The account in whose name a management route acts: the key's holder, or the one named.
 
-    ``named`` gives the id or name, or raises where what was sent is neither: it is called
-    only for an admin who calls directly.
+    Only an admin may name one. ``named`` gives its id or name, or raises for a malformed one;
+    it is called only when the request came directly and the caller is an admin.
     """
     if named is None:
         own = await people.account_of_id(call.player)

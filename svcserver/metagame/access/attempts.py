@@ -1,7 +1,7 @@
-"""Wrong admin keys, throttled by who sends them. A right key is never asked about here.
+"""Rate limit of wrong admin keys; a valid one is never counted or refused here.
 
-An unknown key counts for the address it comes from, one of an account that is no admin for
-that account at that address: neither uses up the tries of another.
+An unknown key counts for its address, the key of an account that is no admin for that
+account at that address, so that neither uses up the tries of another.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TRIES_S = 60.0
 
 @define
 class Attempts:
-    """Counts wrong keys; says how the next one is refused."""
+    """Counts wrong admin keys, and decides how the next one is refused."""
 
     now: Callable[[], float]
     counters: Counters = field(factory=Counters)

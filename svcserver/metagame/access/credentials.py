@@ -1,4 +1,4 @@
-"""What callers of the game prove themselves with, for the OpenAPI document."""
+"""The credentials of the metagame's routes, for the OpenAPI document."""
 
 from __future__ import annotations
 

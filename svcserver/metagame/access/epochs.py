@@ -1,7 +1,7 @@
-"""From when on the tokens of an account count: what ends sessions before they expire.
+"""The time from which on tokens of an account are valid, by which sessions are ended early.
 
-In memory, since it is looked at for every request; ``accounts/sessions.py`` fills it and keeps
-it as the database has it, whoever writes there.
+Kept in memory, since every request needs it; ``accounts/sessions.py`` fills it and keeps it
+up to date with the database.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ MAX_SIGNED = 16_384  # accounts whose last token is remembered
 class Epochs:
     """Epoch seconds by account; an account that is not here has never ended a session.
 
-    Who ends sessions may go by a clock that is behind ours. So a token that was signed here
-    before the news of it came is void, whatever second it bears.
+    The process that ends sessions may have a clock behind ours. So a token that was signed here
+    before we learned of the new epoch is void, whatever its ``iat``.
 
-    ``ended`` is sent once for each account whose epoch moves on.
+    ``ended`` is sent whenever an account's epoch moves on.
     """
 
     ended: Signal[SessionsEnded] = field(factory=Signal)
-    learned: int = field(default=0, init=False)  # how often ``learn`` has moved one
+    learned: int = field(default=0, init=False)  # how often ``learn`` has moved an epoch
     max_signed: int = MAX_SIGNED
     _stored: dict[AccountId, int] = field(factory=dict, init=False)  # as the database has it
-    _beyond: dict[AccountId, int] = field(factory=dict, init=False)  # where ours is later
-    _signed: LRUCache[AccountId, int] = field(init=False)
-    _signed_others: int = field(default=0, init=False)  # the latest no longer in ``_signed``
+    _beyond: dict[AccountId, int] = field(factory=dict, init=False)  # ours, where it is later
+    _signed: LRUCache[AccountId, int] = field(init=False)  # ``iat`` of the last token
+    _signed_others: int = field(default=0, init=False)  # the latest that was dropped from it
 
     @_signed.default
     def _nobody(self) -> LRUCache[AccountId, int]:
         return LRUCache(self.max_signed)
 
     def not_before(self, account_id: AccountId) -> int:
-        """Tokens issued earlier are refused."""
+        """The account's epoch: tokens issued earlier (epoch seconds) are refused."""
         return self._beyond.get(account_id) or self._stored.get(account_id, 0)
 
     def signed(self, account_id: AccountId, issued_at: int) -> None:
-        """A token was signed here."""
+        """Remember that a token with this ``iat`` was signed here."""
         if account_id not in self._signed and len(self._signed) >= self.max_signed:
             _, forgotten = self._signed.popitem()
             self._signed_others = max(self._signed_others, forgotten)
         self._signed[account_id] = max(issued_at, self._signed.get(account_id, 0))
 
     def learn(self, account_id: AccountId, not_before: int) -> bool:
-        """A transaction says so; whether nothing later is known already.
+        """Take an epoch that a transaction has stored or read; False when a later one is known.
 
-        If something is, what that transaction read has been overtaken.
+        Then what that transaction read is out of date.
         """
         if not_before > self._stored.get(account_id, 0):
             self.learned += 1
@@ -66,10 +66,9 @@ class Epochs:
         return not_before >= self._stored.get(account_id, 0)
 
     def stored(self, found: Mapping[AccountId, int], learned: int) -> None:
-        """All that the database has; ``learned`` as it was before the reading began.
+        """Take all epochs in the database; ``learned`` is its value from before the read.
 
-        Where something was learned meanwhile the reading may be older than that, so nothing
-        is taken back by it.
+        Where one was learned meanwhile, the read may be older, so nothing is removed by it.
         """
         current = learned == self.learned
         for account_id, not_before in found.items():
@@ -83,11 +82,11 @@ class Epochs:
             }
 
     def behind(self) -> dict[AccountId, tuple[int, int]]:
-        """What the database has, and what it should have, where ours is later."""
+        """Accounts whose epoch here is later than the stored one: (stored, ours)."""
         return {one: (self._stored[one], ours) for one, ours in self._beyond.items()}
 
     def caught_up(self, account_id: AccountId, not_before: int) -> None:
-        """The database has what ``behind`` said."""
+        """Note that an epoch of ``behind`` has been stored."""
         if self._beyond.get(account_id) == not_before:
             del self._beyond[account_id]
             self._stored[account_id] = not_before

@@ -1,4 +1,4 @@
-"""The gate: access label + request -> caller, or a refusal. Spec: 1 §4 access labels, §5."""
+"""Access control: access label + request -> caller, or a refusal. Spec: 1 §4 access labels, §5."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from svcserver.web.routes import Answer
 
 
 class Holder(Protocol):
-    """An account as the gate sees it."""
+    """What the gate needs of an account."""
 
     @property
     def id(self) -> AccountId: ...
@@ -37,7 +37,7 @@ class Holder(Protocol):
 
 
 class KeyRing(Protocol):
-    """Who holds which key."""
+    """Finds the holders of keys."""
 
     def account_of_key(self, key: str) -> Awaitable[Holder | None]: ...
 
@@ -48,14 +48,14 @@ class KeyRing(Protocol):
 
 @frozen
 class Origin:
-    """Where requests come from, and which neighbours count as this machine."""
+    """Decides whether a request is local, and which player's address it came from."""
 
     settings: Settings
     is_own_address: Callable[[str], bool]
 
     def is_local(self, request: HttpRequest) -> bool:
         """A direct caller on this machine, or one in GAMESERVER_ALLOW_FROM. Spec: 1 §5.5."""
-        # its key proves a game server, and an owner may have given this machine any name for it
+        # any Host is fine: the key proves a game server, whatever name its owner gave this machine
         if request.proxied or request.foreign() not in ("", "host"):
             return False
         peer = request.peer
@@ -78,7 +78,7 @@ class Origin:
 
 @define
 class Gate:
-    """Proves callers. The only reader of credentials in the metagame."""
+    """Verifies all credentials of the metagame; see ``web.front.Gate``."""
 
     settings: Settings
     tokens: Tokens
@@ -88,7 +88,7 @@ class Gate:
 
     @classmethod
     def of(cls, settings: Settings, tokens: Tokens, keys: KeyRing, attempts: Attempts) -> Gate:
-        """The gate of a running service: it asks this machine which addresses are its own."""
+        """The gate of a running service, which asks the kernel for this machine's addresses."""
         return cls(settings, tokens, keys, Origin(settings, is_own_address), attempts)
 
     def exists(self, row: Row, parameters: Mapping[str, str]) -> bool:
@@ -100,7 +100,7 @@ class Gate:
         return self.origin.player_address(request)
 
     def unmatched(self, request: HttpRequest) -> Answer:
-        """What a request gets that no row answers: empty, and 404 unless nothing may pass."""
+        """The answer where no row matches: 404, or 403 to a proxied request with AUTH_MODE=NONE."""
         try:
             self._undisguised(request)
         except Forbidden as why:
@@ -108,7 +108,7 @@ class Gate:
         return Answer(404)
 
     def early(self, row: Row, request: HttpRequest, length: int | None) -> Answer | None:
-        """A stranger's large body is refused before it is read."""
+        """Refuse a large body before it is read, where the credentials cannot be right."""
         if length is not None and length <= UNPROVEN_BODY:
             return None
         try:
@@ -118,7 +118,7 @@ class Gate:
         return None
 
     def _plausible(self, access: str, request: HttpRequest) -> None:
-        """Raises what can be refused without a look into the database."""
+        """Raise the refusals that need no database."""
         self._undisguised(request)
         if access in (Access.TOKEN, Access.PLAYER):
             if request.has_header(GAME_SERVER_KEY):
@@ -214,7 +214,7 @@ class Gate:
             raise Unauthenticated("not a registered game-server key")
 
     async def _game_server_alone(self, request: HttpRequest) -> Caller:
-        """The key decides; a token that comes along proves nothing and breaks nothing."""
+        """By the key alone; an invalid token beside it is ignored."""
         self._game_server_offered(request)
         await self._game_server_key(request)
         forwarded = self._optional(request)
@@ -290,10 +290,10 @@ def guarded(gate: Gate, observers: Sequence[Observer]) -> FrontDoor:
 
 
 def is_own_address(address: str) -> bool:
-    """Whether this machine has the address: only then does it talk to itself from there.
+    """Whether this machine has the address, so that a request from it is local.
 
-    Asks the kernel which address it would use; nothing is sent. Binding would say yes to
-    any address where the host allows foreign ones (net.ipv4.ip_nonlocal_bind).
+    Asks the kernel which source address it would use; nothing is sent. Binding would succeed
+    for any address where the host allows it (net.ipv4.ip_nonlocal_bind).
     """
     try:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET

@@ -1,4 +1,4 @@
-"""The keys that tokens are signed and verified with, read from settings. Spec: 1 §2, §5."""
+"""The RSA keys that sign and verify tokens, read from settings. Spec: 1 §2, §5."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class BadKey(ValueError):
 
 @frozen
 class Keys:
-    """One key signs; it and the further ones verify, each found by its id (``kid``)."""
+    """The signing key, and the public keys that verify, by their id (``kid``)."""
 
     private: RSAPrivateKey | None = field(default=None, repr=False)
     kid: str = ""
@@ -36,7 +36,7 @@ class Keys:
 
     @classmethod
     def read(cls, private: Secret, public: str, further: Iterable[str] = ()) -> Keys:
-        """From base64 of PEM; a broken key is logged and makes logins fail, not the start."""
+        """From base64 of PEM; an unusable key is logged and makes logins fail, not the start."""
         signing = _or_none(load_private, private.reveal(), "AUTH_SIGNING_PRIVKEY_B64")
         own = _or_none(load_public, public, "AUTH_SIGNING_PUBKEY_B64")
         known = {} if own is None else {key_id(own): own}

@@ -1,4 +1,4 @@
-"""Player tokens: RS256 JWTs, signed at login, verified once and remembered. Spec: 1 §2, §5."""
+"""Player tokens: RS256 JWTs, signed at login, verified once and cached. Spec: 1 §2, §5."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SIGNER = jwt.PyJWS()  # ``jwt.encode`` is the same with the standard library's 
 
 
 class InvalidToken(Exception):
-    """Not a token of ours, or no longer."""
+    """Not a token of ours, or no longer valid."""
 
 
 class CannotSign(Exception):
@@ -32,7 +32,7 @@ class CannotSign(Exception):
 
 @frozen
 class _Claims:
-    """What of a token counts; times in epoch seconds."""
+    """The claims of a token that are used; times in epoch seconds."""
 
     account_id: AccountId
     issued_at: float
@@ -56,8 +56,8 @@ class Tokens:
     def sign(self, account_id: AccountId, asked_at: float | None = None) -> str:
         """A fresh token for the account; raises CannotSign.
 
-        ``asked_at``: when the proof was checked that earned it, if that was not just now.
-        Sessions that end meanwhile end this one, too.
+        ``asked_at``: when the credentials were checked (epoch seconds), if not just now, so that
+        ending the account's sessions meanwhile ends this one, too.
         """
         if self.keys.private is None:
             raise CannotSign("AUTH_SIGNING_PRIVKEY_B64 holds no usable key")
@@ -78,16 +78,16 @@ class Tokens:
         )
 
     def _issued_at(self, account_id: AccountId, at: float) -> int:
-        """Now, but never before the account's epoch: a fresh login counts.
+        """``at``, but never before the account's epoch, so that a new login is always valid.
 
-        The clock of who ended the sessions may be ahead of ours.
+        The process that ended the sessions may have a clock ahead of ours.
         """
         return max(int(at), self.epochs.not_before(account_id))
 
     def verify(self, token: str) -> AccountId:
-        """The account the token speaks for; raises InvalidToken.
+        """The account of the token; raises InvalidToken.
 
-        What can go stale, its expiry and the account's epoch, is looked at on every call.
+        Its expiry and the account's epoch are checked on every call, the signature once.
         """
         known = self._known.get(token)
         if known is None:
@@ -114,7 +114,7 @@ class Tokens:
         return _Claims(account_id, _seconds(claims.get("iat", 0)), expires)
 
     def _checked(self, token: str, kid: object) -> dict[str, Any]:
-        """The claims, where one of our keys signed them."""
+        """The claims; raises unless one of our keys signed them."""
         for key in self.keys.for_token(kid):
             try:
                 claims: dict[str, Any] = jwt.decode(
@@ -144,5 +144,5 @@ def _seconds(claim: object) -> float:
 
 
 def is_usable(account_id: str) -> bool:
-    """Whether an id that nobody checked can stand for an account at all."""
+    """Whether an unchecked id can be that of an account."""
     return 1 <= len(account_id) <= MAX_ACCOUNT_ID and "\0" not in account_id

@@ -1,4 +1,4 @@
-"""How much may be sent to be stored for an account in a day: ACCOUNT_BYTES_A_DAY."""
+"""The quota of bytes that may be written for an account in a day (ACCOUNT_BYTES_A_DAY)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.rates import Rate, TokenBuckets
 from svcserver.kernel.refusals import TooMany
 
-LEAST = 512  # bytes that a write counts, however short: its rows take that much
+LEAST = 512  # bytes that a write counts at least, since its rows take about that much
 MINUTES_A_DAY = 1440
 
 
 @define
 class Allowance:
-    """A day's bytes for each account, given back evenly over the day; 0: no limit.
+    """A token bucket of a day's bytes per account; 0: no limit. ``now`` gives epoch seconds.
 
-    Counted in memory: a restart, which no player can bring about, gives everybody a new day.
+    Kept in memory: a restart, which no player can cause, refills it.
     """
 
     bytes_a_day: int

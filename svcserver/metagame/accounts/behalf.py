@@ -1,4 +1,4 @@
-"""Management routes that act for a player: the key's owner, or ``From`` for an admin.
+"""The accounts of management routes that act for a player: the key's holder, or ``From``.
 
 Spec: 2 §4 Management API (PartyInvite, Friends, GuildInvite), §7.
 """
@@ -18,7 +18,7 @@ from svcserver.metagame.rows import Call
 
 @frozen
 class BehalfWish:
-    """On whom; an admin may name in ``From``, by id or name, who acts."""
+    """The target's name; an admin may name the acting account in ``From``, by id or name."""
 
     username: TextWithNul = field(metadata=sent_as("Username"))
     sender: Late[TextWithNul] | None = field(default=None, metadata=sent_as("From"))
@@ -26,7 +26,7 @@ class BehalfWish:
 
 @frozen
 class Pair:
-    """Who acts, and on whom; both exist."""
+    """The acting account and its target."""
 
     sender: Account
     target: Account

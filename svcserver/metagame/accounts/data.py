@@ -1,7 +1,7 @@
-"""The way to what one account has stored: its large work takes turns, its writes are counted.
+"""Database access for one account's data: large work is queued per account, writes are counted.
 
-The database's threads are everybody's. One account's eight large reads, asked for at once,
-would keep everybody's log-in waiting until the last is done.
+All accounts share the database's threads: eight large reads of one account at once would
+keep everybody's log-in waiting until the last is done.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from svcserver.db.turns import Turns
 from svcserver.kernel.ids import AccountId
 from svcserver.metagame.accounts.allowance import Allowance
 
-LARGE = 64 * 1024  # bytes of a write that takes its turn; most are under 45 KB
+LARGE = 64 * 1024  # bytes from which on a write is queued; most are under 45 KB
 
 
 @frozen
 class AccountData:
-    """Reads and writes for one account each."""
+    """Runs reads and writes, each for one account."""
 
     ledger: Ledger
     allowance: Allowance
@@ -29,7 +29,7 @@ class AccountData:
         return await self._turns.run(account_id, lambda: self.ledger.read(work))
 
     async def write(self, account_id: AccountId, size: int, work: Work[T]) -> T:
-        """Run ``work``, which keeps about ``size`` bytes; raises TooMany beyond a day's bytes."""
+        """Run ``work``, which stores about ``size`` bytes; raises TooMany beyond a day's quota."""
         self.allowance.spend(account_id, size)
         if size > LARGE:
             return await self._turns.run(

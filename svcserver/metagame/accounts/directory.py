@@ -1,7 +1,7 @@
 """Look-ups of accounts and keys for the gate and for other features.
 
-Edits made beside the running metagame (``svcctl``) show within a second: only the
-game-server key check is remembered, for no longer than that.
+Changes that others make to the database (``svcctl``) show within a second: only checks of
+game-server keys are cached, for that long.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ MAX_REMEMBERED = 64
 
 
 class LaunchedServers(Protocol):
-    """Game servers that were launched with a key of their own."""
+    """Checks the keys that single launches of game servers got."""
 
     def knows(self, key: str) -> Deferred[bool]: ...
 
 
 @define
 class Directory:
-    """Who is who. ``by_id`` is AUTH_MODE=NONE: a key is taken as the account id itself."""
+    """Finds accounts. ``by_id`` (AUTH_MODE=NONE): a key is taken as the account id itself."""
 
     ledger: Ledger
     now: Callable[[], float]
@@ -57,12 +57,12 @@ class Directory:
         return self.ledger.read(lambda tx: SqlAccounts(tx).named(username))
 
     def accounts(self, account_ids: Iterable[str]) -> Deferred[dict[AccountId, Account]]:
-        """The existing ones among these ids."""
+        """The existing accounts among these ids."""
         wanted = list(account_ids)
         return self.ledger.read(lambda tx: SqlAccounts(tx).find_all(wanted))
 
     def knows_game_server(self, key: str) -> Deferred[bool]:
-        """Whether the game-server key is registered, or that of a launch whose server lives."""
+        """Whether the game-server key is registered, or that of a running game server."""
         hashed = fingerprint(key)
         if hashed in self._game_servers:
             return succeed(True)

@@ -1,4 +1,4 @@
-"""How an account reads in the owner's lists. Spec: 2 §4 Management API."""
+"""Accounts in the owner's lists. Spec: 2 §4 Management API."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FINGERPRINT = 16  # characters of a key's hash
 
 
 class AccountEntry(TypedDict):
-    """An account as an admin sees it; never a whole hash."""
+    """An account in an admin's list, with a part of its key's hash."""
 
     id: str
     name: str
@@ -19,7 +19,7 @@ class AccountEntry(TypedDict):
 
 
 def entry(account_id: AccountId, name: str, admin: bool, key_hash: str | None) -> AccountEntry:
-    """One line of a list."""
+    """The entry of an account."""
     return {
         "id": account_id,
         "name": name,

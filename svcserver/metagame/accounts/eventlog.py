@@ -1,6 +1,6 @@
 """The progression event log: a row for every admin or game-server write. Spec: 1 §6.3.
 
-A write and its row share one transaction; a refused write leaves only the row.
+A write and its row are in one transaction; a refused write leaves only the row.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Work = Callable[[Connection, list[str]], Answer]
 
 
 def holds(tx: Connection, account_id: AccountId) -> bool:
-    """Hold the account until the transaction ends, so that writes for it queue up.
+    """Lock the account's row until the transaction ends, so that its writes are serialized.
 
     False for an unknown account.
     """
@@ -64,14 +64,14 @@ def holds(tx: Connection, account_id: AccountId) -> bool:
 
 
 def hold(tx: Connection, account_id: AccountId) -> None:
-    """The same; raises Missing for an unknown account."""
+    """As ``holds``, but raises Missing for an unknown account."""
     if not holds(tx, account_id):
         raise Missing("no such account", code="not_found")
 
 
 @frozen
 class EventLog:
-    """Runs writes for an account and records each, whatever came of it."""
+    """Runs writes for an account and records each with its answer or refusal."""
 
     ledger: Ledger
     now: Callable[[], float]
@@ -79,14 +79,14 @@ class EventLog:
     allowance: Allowance
 
     async def write(self, call: Call, named: AccountId, work: Work) -> Answer:
-        """Run ``work(tx, notes)`` for an account; its answer, or its refusal raised again."""
+        """Run ``work(tx, notes)`` for an account; returns its answer or raises its refusal."""
         said, _ = await self.noted(call, named, work)
         return said
 
     async def noted(self, call: Call, named: AccountId, work: Work) -> tuple[Answer, list[str]]:
-        """As ``write``, with the notes: the log is written here, not where ``work`` runs.
+        """As ``write``, and returns the notes, which the caller may log.
 
-        That is another thread, and it may run twice.
+        ``work`` must not log: it runs in another thread, and may run twice.
         """
         account_id = self.acting.writes(call, named)
         if not call.caller.admin:

@@ -1,4 +1,4 @@
-"""Who may register now. Spec: 1 §4 Accounts."""
+"""The current registration mode. Spec: 1 §4 Accounts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from attrs import define
 
 @define
 class Registration:
-    """The registration mode, in memory; a restart returns to REGISTRATION_MODE."""
+    """The mode, kept in memory: a restart returns to REGISTRATION_MODE."""
 
     mode: str | None

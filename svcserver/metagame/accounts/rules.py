@@ -1,4 +1,7 @@
-"""Who may be called what, and who may register. Spec: 2 §4 Register rules, 1 §2 Account."""
+"""Rules of usernames, registration, invites and session ends.
+
+Spec: 2 §4 Register rules, 1 §2 Account.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ class Account:
 
 @frozen
 class NewAccount:
-    """A just registered account; ``key`` is shown once and never stored."""
+    """A newly registered account; its ``key`` is shown once and never stored."""
 
     account: Account
     key: str = field(repr=False)
@@ -51,7 +54,7 @@ class NewAccount:
 
 @frozen
 class Invite:
-    """An invite code and what is left of it."""
+    """An invite code and its remaining uses."""
 
     code: str = field(repr=False)
     uses_remaining: int
@@ -59,7 +62,7 @@ class Invite:
 
 
 class Roster(Protocol):
-    """What the rules need kept; an instance lives inside one transaction."""
+    """Stored accounts and invites, inside one transaction."""
 
     def named(self, username: str) -> Account | None: ...
 
@@ -79,7 +82,7 @@ class Roster(Protocol):
 
 
 def username(text: object) -> str:
-    """A name for a new account or a rename, trimmed; raises username_invalid."""
+    """A valid username, trimmed; raises Malformed (``username_invalid``)."""
     if not isinstance(text, str):
         raise Malformed("Username must be a text", code="bad_request")
     name = text.strip()
@@ -91,7 +94,7 @@ def username(text: object) -> str:
 
 
 def open_for(mode: str | None) -> str:
-    """The mode a registration runs under; raises when nobody may register."""
+    """The registration mode; raises when it is unusable or nobody may register."""
     if mode not in MODES:
         raise ServerFault("REGISTRATION_MODE is not set to NONE, INVITECODE or OPEN")
     if mode == "NONE":
@@ -102,9 +105,9 @@ def open_for(mode: str | None) -> str:
 def register(
     roster: Roster, mode: str, name: str, code: str | None, at: float, *, is_admin: bool = False
 ) -> NewAccount:
-    """Invite checked, then name-taken, then one use spent and the account written.
+    """Register an account: check the invite, then the name, then spend a use and store it.
 
-    A taken name never costs a use. Runs in one transaction.
+    A taken name never costs a use. ``at`` in epoch seconds.
     """
     spelled = _usable_code(roster, code) if mode == "INVITECODE" else None
     check_free(roster, name)
@@ -116,7 +119,7 @@ def register(
 
 
 def check_free(roster: Roster, name: str) -> None:
-    """Raises username_taken where another account has the name."""
+    """Raise Conflict (``username_taken``) where another account has the name."""
     if roster.name_is_taken(name):
         raise Conflict("another account has this name", code="username_taken")
 
@@ -124,7 +127,7 @@ def check_free(roster: Roster, name: str) -> None:
 def rename(
     roster: Roster, account_id: AccountId | None, current: str | None, new: str
 ) -> tuple[Account, Account]:
-    """The account before and after; changing the case of the own name is allowed."""
+    """Rename an account; returns it before and after. The case alone may be changed, too."""
     before = roster.find(account_id) if account_id is not None else roster.named(current or "")
     if before is None:
         raise Missing("no such account", code="not_found")
@@ -135,11 +138,11 @@ def rename(
 
 
 def end_sessions(roster: Roster, account_id: AccountId, at: float) -> int:
-    """Every token of the account issued until ``at`` is void; from when on they count again.
+    """Void every token of the account issued until ``at``; returns its new epoch (seconds).
 
-    That is the next whole second, as tokens carry whole seconds: one from the second of
-    ``at`` may be an old one. It moves on each time, since ``at`` may come from a clock that is
-    behind: others notice by that.
+    That is the next whole second, since tokens carry whole seconds and one from the second of
+    ``at`` may be an old one. It increases on every call, even when ``at`` comes from a clock
+    that is behind, so that other processes notice.
     """
     account = roster.find(account_id)
     if account is None:
@@ -161,7 +164,7 @@ def new_invite_code() -> str:
 
 
 def own_invite(code: str, uses: int, *, infinite: bool) -> Invite:
-    """An invite of the owner's own choice; raises Malformed."""
+    """An invite with a code of the owner's choice; raises Malformed."""
     if not 1 <= len(code.strip()) <= MAX_CODE:
         raise Malformed(f"NewInviteCode must have 1 to {MAX_CODE} characters")
     if not infinite and not 1 <= uses <= MAX_CODE_USES:
@@ -170,12 +173,12 @@ def own_invite(code: str, uses: int, *, infinite: bool) -> Invite:
 
 
 def first_group(code: str) -> str:
-    """What a log may show of an invite code."""
+    """The part of an invite code that a log may show."""
     return f"{code[:4]}-..." if len(code) > 8 else "..."
 
 
 def _usable_code(roster: Roster, code: str | None) -> str:
-    """The stored spelling of a code that still has a use."""
+    """The stored spelling of a code that has a use left; raises Unauthenticated."""
     offered = (code or "").strip()
     if not offered or len(offered) > MAX_CODE or "\0" in offered:
         raise _invite_invalid()

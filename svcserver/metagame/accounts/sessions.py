@@ -1,7 +1,7 @@
-"""Ending the sessions of an account, and noticing when another process has. Spec: 1 §5.
+"""Ends the sessions of accounts, and notices when another process has. Spec: 1 §5.
 
-``svcctl`` and other metagames write to the same database: it is read twice a second, so that
-what they ended has ended here within a second.
+``svcctl`` and other metagames write to the same database, so it is read twice a second:
+sessions that they ended are ended here within a second.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from svcserver.metagame.accounts.store import SqlAccounts
 log = Logger()
 
 EVERY_S = 0.5
-APART_S = 30 * 86_400  # our clock ahead of another's by less than this hides nothing from us
+APART_S = 30 * 86_400  # how far another process's clock may be behind ours
 
 
 @frozen
 class Sessions:
-    """Ends sessions; keeps what tokens are judged by as the database has it."""
+    """Ends sessions, and keeps ``Epochs`` up to date with the database."""
 
     ledger: Ledger
     epochs: Epochs
@@ -40,7 +40,7 @@ class Sessions:
 
     @shielded
     async def end(self, account_id: AccountId) -> None:
-        """Every token of the account so far is refused from now on; raises Missing."""
+        """Void all tokens of the account; raises Missing."""
 
         def work(tx: Connection) -> int:
             return rules.end_sessions(SqlAccounts(tx), account_id, self.now())
@@ -49,11 +49,11 @@ class Sessions:
         log.info("the sessions of {account} have ended", account=account_id)
 
     def load(self, tx: Connection) -> None:
-        """Learn all before the first request."""
+        """Read all epochs before the first request."""
         self.epochs.stored(self._stored(tx), self.epochs.learned)
 
     def refresh(self) -> Deferred[None]:
-        """Learn what others have written; set right what they wrote by a clock behind ours."""
+        """Read what others have written, and correct epochs from a clock behind ours."""
         return Deferred.fromCoroutine(self._refresh())
 
     async def _refresh(self) -> None:
@@ -64,7 +64,7 @@ class Sessions:
                 self.epochs.caught_up(account_id, ours)
 
     def _stored(self, tx: Connection) -> dict[AccountId, int]:
-        """A token that is older than these has expired, even where clocks are weeks apart."""
+        """The epochs that matter: tokens from before them have expired, however clocks differ."""
         return SqlAccounts(tx).epochs(int(self.now()) - LIFETIME_S - APART_S)
 
 
@@ -73,9 +73,9 @@ def _move(account_id: AccountId, stored: int, ours: int, tx: Connection) -> bool
 
 
 def session_watch(sessions: Sessions, clock: IReactorTime) -> Every:
-    """The part that reads twice a second what other processes have ended.
+    """The service that calls ``refresh`` every ``EVERY_S``.
 
-    While they cannot be read, what was known still counts.
+    After a failed read the old data stay.
     """
     what = "the look for ended sessions"
     return Every(clock, EVERY_S, sessions.refresh, what, at_once=True)

@@ -1,4 +1,4 @@
-"""Accounts, keys and invite codes in the database. Keys are stored as their SHA-256."""
+"""Tables of accounts, keys and invite codes. Keys are stored as their SHA-256."""
 
 from __future__ import annotations
 
@@ -153,13 +153,13 @@ class SqlAccounts:
     tx: Connection
 
     def find(self, account_id: object) -> Account | None:
-        """By id; a text that no account id looks like is unknown."""
+        """The account by id; None also for a text that cannot be an id."""
         if not is_account_shaped(account_id):
             return None
         return _account(self.tx.execute(_BY_ID, {"account_id": account_id}).first())
 
     def find_all(self, account_ids: Iterable[str]) -> dict[AccountId, Account]:
-        """The existing ones among at most a few hundred ids."""
+        """The existing accounts among these ids, which must be at most a few hundred."""
         wanted = [one for one in dict.fromkeys(account_ids) if is_account_shaped(one)]
         if not wanted:
             return {}
@@ -167,14 +167,17 @@ class SqlAccounts:
         return {row.id: _known(row) for row in rows}
 
     def named(self, username: str) -> Account | None:
-        """By name, trimmed, ignoring (ASCII) case; two old namesakes match neither."""
+        """The account by name, trimmed and ignoring ASCII case.
+
+        Old accounts whose names differ only in case are not found.
+        """
         folded = fold(username)
         if not 1 <= len(folded) <= MAX_LOOKUP_NAME or "\0" in folded:
             return None
         return _account(self.tx.execute(_BY_NAME, {"folded": folded}).first())
 
     def name_is_taken(self, username: str, but_for: AccountId | None = None) -> bool:
-        """Whether another account has the name in any case."""
+        """Whether another account than ``but_for`` has the name, ignoring case."""
         rows = self.tx.execute(_BY_LOWER, {"folded": fold(username)})
         return any(row.id != but_for for row in rows)
 
@@ -200,57 +203,52 @@ class SqlAccounts:
         self.tx.execute(_ADD_KEY, {"key_hash": fingerprint(key), "account_id": account.id})
 
     def replace_key(self, account_id: AccountId, key: str) -> None:
-        """The account's only key from now on; only the owner's command line does."""
+        """Make ``key`` the account's only key; used by ``svcctl`` only."""
         self.tx.execute(_DROP_KEYS, {"holder": account_id})
         self.tx.execute(_ADD_KEY, {"key_hash": fingerprint(key), "account_id": account_id})
 
     def rename(self, account_id: AccountId, username: str) -> None:
-        """Give the account another name."""
         self.tx.execute(
             _RENAME, {"account_id": account_id, "name": username, "folded": fold(username)}
         )
 
     def set_admin(self, account_id: AccountId, is_admin: bool) -> None:
-        """Make or unmake an admin; only the owner's command line does."""
+        """Set or clear the admin flag; used by ``svcctl`` only."""
         self.tx.execute(_SET_ADMIN, {"account_id": account_id, "flag": int(is_admin)})
 
     def set_not_before(self, account_id: AccountId, not_before: int) -> None:
-        """Refuse the account's tokens that were issued earlier."""
         self.tx.execute(_SET_NOT_BEFORE, {"account_id": account_id, "since": not_before})
 
     def move_not_before(self, account_id: AccountId, before: int, after: int) -> bool:
-        """As ``set_not_before``, unless another has set it meanwhile; whether it is ``after``."""
+        """Set the epoch to ``after`` if it is still ``before``; whether it was."""
         sent = {"account_id": account_id, "before": before, "after": after}
         return self.tx.execute(_MOVE_NOT_BEFORE, sent).rowcount == 1
 
     def epochs(self, since: int) -> dict[AccountId, int]:
-        """From when on tokens count, for accounts where that is later than ``since``."""
+        """The epochs that are later than ``since`` (epoch seconds)."""
         return {row.id: row.tokens_not_before for row in self.tx.execute(_EPOCHS, {"since": since})}
 
     def everyone(self) -> list[Account]:
-        """All accounts by name; for the admin list."""
         return [_known(row) for row in self.tx.execute(_ALL)]
 
     def page(self, skip: int, count: int) -> list[tuple[Account, str | None]]:
-        """Accounts by id with the hash of their key."""
+        """``count`` accounts after ``skip`` in the order of ids, each with its key's hash."""
         rows = self.tx.execute(_PAGE, {"skip": skip, "count": count})
         return [(_known(row), row.key_hash) for row in rows]
 
     def invite(self, code: str) -> Invite | None:
-        """An invite code, spelled exactly."""
         row = self.tx.execute(_INVITE, {"wanted": code}).first()
         return None if row is None else _invite(row)
 
     def invites(self) -> list[Invite]:
-        """Every code, used up or not."""
         return [_invite(row) for row in self.tx.execute(_INVITES)]
 
     def spend(self, code: str) -> bool:
-        """Take one use; False when none is left."""
+        """Spend one use; False when none is left."""
         return self.tx.execute(_SPEND, {"wanted": code}).rowcount == 1
 
     def put_invite(self, invite: Invite) -> None:
-        """Add a code; an existing one gets the new uses."""
+        """Add a code, or give an existing one the new uses."""
         self.drop_invite(invite.code)
         self.tx.execute(
             _ADD_INVITE,
@@ -262,7 +260,7 @@ class SqlAccounts:
         )
 
     def drop_invite(self, code: str) -> bool:
-        """Revoke a code; whether there was one."""
+        """Delete a code; whether there was one."""
         return self.tx.execute(_DROP_INVITE, {"wanted": code}).rowcount == 1
 
 
@@ -280,22 +278,22 @@ def add_game_server_key(tx: Connection, key: str) -> None:
 
 
 def drop_game_server_key(tx: Connection, key: str) -> bool:
-    """No longer trust a game-server key; whether it was registered."""
+    """Delete a game-server key; whether it was registered."""
     gone = tx.execute(_DROP_GAMESERVER_KEY, {"key_hash": fingerprint(key)})
     return gone.rowcount == 1
 
 
 def move_queued_keys(tx: Connection) -> int:
-    """Hash and move the keys an owner put into the queue table. Spec: 1 §2."""
+    """Register the keys that the owner put into the queue table; returns how many. Spec: 1 §2."""
     keys = list(tx.execute(select(QUEUED_KEYS.c.key)).scalars())
     for key in keys:
         add_game_server_key(tx, key)
-        tx.execute(_UNQUEUE, {"wanted": key})  # one that comes meanwhile is for the next start
+        tx.execute(_UNQUEUE, {"wanted": key})  # not all: one may have been added meanwhile
     return len(keys)
 
 
 def fold(username: str) -> str:
-    """How names are compared: trimmed, ASCII letters in lower case."""
+    """The form in which names are compared: trimmed, ASCII letters in lower case."""
     return "".join(c.lower() if c.isascii() else c for c in username.strip())
 
 

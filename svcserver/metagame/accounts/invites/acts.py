@@ -1,4 +1,4 @@
-"""What an owner does with invite codes: one transaction each. Spec: 2 §3 Invite code."""
+"""Operations on invite codes, one transaction each. Spec: 2 §3 Invite code."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ from svcserver.metagame.accounts.store import SqlAccounts
 
 log = Logger()
 
-MAX_NOTE = 64  # characters that the log keeps
+MAX_NOTE = 64  # characters in the log
 
 
 @frozen
 class InviteActs:
-    """Reads and writes of the codes."""
+    """Lists, creates, adds and revokes codes."""
 
     ledger: Ledger
 
     async def everything(self) -> list[Invite]:
-        """Every code, used up or not."""
         return await self.ledger.read(lambda tx: SqlAccounts(tx).invites())
 
     async def create(self, uses: int, note: str) -> str:
@@ -40,9 +39,9 @@ class InviteActs:
         return code
 
     async def put(self, invite: Invite) -> None:
-        """Add one; an existing one gets the new uses."""
+        """Add a code, or give an existing one the new uses."""
         await self.ledger.write(lambda tx: SqlAccounts(tx).put_invite(invite))
 
     async def revoke(self, code: str) -> None:
-        """Whether there was one or not."""
+        """Delete a code, if there is one."""
         await self.ledger.write(lambda tx: SqlAccounts(tx).drop_invite(code))

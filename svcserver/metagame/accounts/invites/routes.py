@@ -1,4 +1,4 @@
-"""Invite codes, the owner's side. Spec: 2 §3 Invite code, §4 Management API."""
+"""The owner's routes for invite codes. Spec: 2 §3 Invite code, §4 Management API."""
 
 from __future__ import annotations
 

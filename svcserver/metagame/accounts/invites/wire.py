@@ -1,4 +1,4 @@
-"""Invite codes as they are sent and shown. Spec: 2 §4 Management API."""
+"""Request and reply shapes of invite codes. Spec: 2 §4 Management API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_USES = 1_000
 
 @frozen
 class InviteWish:
-    """Uses from 1 to 1000; the name is a note for the log."""
+    """A code to create; the name is a note for the log."""
 
     uses: Annotated[int, whole(1, MAX_USES)] = 1
     name: str = ""
@@ -24,7 +24,7 @@ class InviteWish:
 @spelled(pascal_case)
 @frozen
 class CodeWish:
-    """A code of the owner's own choice; ``Uses`` count unless they are infinite."""
+    """A code of the owner's choice; ``Uses`` counts unless they are infinite."""
 
     new_invite_code: str
     uses: Lenient[Count] = 0
@@ -32,7 +32,7 @@ class CodeWish:
 
 
 class CodeEntry(TypedDict):
-    """A live code, or one that is used up."""
+    """A code and its remaining uses."""
 
     inviteCode: str
     usesRemaining: int
@@ -46,13 +46,13 @@ class CodeList(TypedDict):
 
 
 class NewCode(TypedDict):
-    """What to give to the players it is for."""
+    """The created code."""
 
     code: str
 
 
 def show_codes(invites: Iterable[Invite]) -> CodeList:
-    """Every code, with what is left of it."""
+    """The reply with every code."""
     return {
         "InviteCodes": [
             {

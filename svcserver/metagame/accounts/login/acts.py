@@ -11,12 +11,12 @@ from svcserver.metagame.access.tokens import Tokens, is_usable
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.rules import Account
 
-TRIES = 3  # looks at a key, when sessions end while it is looked up
+TRIES = 3  # look-ups of a key, when the account's sessions are ended meanwhile
 
 
 @frozen
 class LoginActs:
-    """``by_id`` is AUTH_MODE=NONE: the key is taken as the account id itself, known or not."""
+    """``by_id`` (AUTH_MODE=NONE): the key is taken as the account id itself, known or not."""
 
     directory: Directory
     tokens: Tokens
@@ -24,13 +24,13 @@ class LoginActs:
     by_id: bool = False
 
     async def log_in(self, key: str) -> tuple[str, AccountId]:
-        """A token and its account; raises Malformed for a key that opens nothing."""
+        """A token and its account; raises Malformed for an unknown key."""
         for _ in range(TRIES):
             asked_at = self.tokens.now()
             account = await self._account(key) if key else None
             if account is None:
                 break
-            # a look that a new key has overtaken proves nothing: the key may be the old one
+            # when a later epoch is known, this read may have seen a key replaced since: read again
             if self.tokens.epochs.learn(account.id, account.tokens_not_before):
                 return self.tokens.sign(account.id, asked_at), account.id
         self.counters.add(Counted.FAILED_LOGINS, "account_key")

@@ -1,4 +1,4 @@
-"""Logging in, and what the client's online library asks around it. Spec: 1 §4 Login."""
+"""Log-in and the related routes of the client's online library. Spec: 1 §4 Login."""
 
 from __future__ import annotations
 

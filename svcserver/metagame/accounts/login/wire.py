@@ -1,4 +1,4 @@
-"""A login as the client's online library sends and reads it. Spec: 1 §4 Login."""
+"""Request and reply shapes of a login, fixed by the client's online library. Spec: 1 §4 Login."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from svcserver.metagame.access.tokens import LIFETIME_S
 NOBODYS_ID = "9626f441055349ce8cb7d7d5a483eaa2"
 """The placeholder account id of the verify route; no account has it."""
 
-# The client's online library may compare these with what it was built with.
+# The client's online library may compare these with its build's own values.
 FEATURES = ("Achievements", "AntiCheat", "Ecom", "Voice")
 ORGANIZATION = "o-krlzxj88qrtb69fredeuaf887bl5az"
 PRODUCT = "prod-jackal"
@@ -26,20 +26,20 @@ APPLICATION_ID = "fghi4567O03HROxEjwbn7kgXpBhnhWwv"
 
 @frozen
 class LoginWish:
-    """The account key; a form may carry it as well. Nothing else is read."""
+    """The account key, as JSON or as a form. Nothing else is read."""
 
     exchange_code: Lenient[TextWithNul] = ""
 
 
 @frozen
 class QueueWish:
-    """The caller's own account id, under the name the client gives it."""
+    """The caller's own account id, which the client calls ``email``."""
 
     email: Lenient[TextWithNul | None]
 
 
 class LoginReply(TypedDict):
-    """What the client's online library reads of a login."""
+    """The reply to a login."""
 
     access_token: str
     token_type: str
@@ -56,7 +56,7 @@ class LoginReply(TypedDict):
 
 
 class VerifyReply(TypedDict):
-    """Whether a token is good; always yes."""
+    """Whether a token is valid; always yes."""
 
     active: bool
     scope: str
@@ -77,7 +77,7 @@ class GameSession(TypedDict):
 
 
 class TicketReply(TypedDict):
-    """The answer of the login queue: come in."""
+    """The login queue's answer; it is always open."""
 
     error_code: str
     message: str
@@ -105,7 +105,7 @@ def show_login(token: str, account_id: AccountId) -> LoginReply:
 
 
 def show_token(account_id: AccountId) -> VerifyReply:
-    """What the verify route says, whatever it was asked with."""
+    """The reply of the verify route."""
     return {
         "active": True,
         "scope": "basic_profile friends_list presence",
@@ -119,7 +119,7 @@ def show_token(account_id: AccountId) -> VerifyReply:
 
 
 def show_ticket() -> TicketReply:
-    """Come in."""
+    """The reply of the login queue."""
     return {
         "error_code": "TicketRateOk",
         "message": "",
@@ -130,5 +130,5 @@ def show_ticket() -> TicketReply:
 
 
 def show_session(bearer: str) -> GameSession:
-    """A new session of that token."""
+    """The reply with a new session of that token."""
     return {"error_code": None, "sessionid": new_id(), "sessionToken": bearer}

@@ -1,4 +1,4 @@
-"""Who is who, as the client asks it. Spec: 1 §4 Login and accounts."""
+"""The client's look-ups of accounts. Spec: 1 §4 Login and accounts."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Lookups:
         reply=dict,
     )
     async def external_auths(self, call: Call, account_id: str) -> Answer:
-        """Nobody has any."""
+        """External logins of an account; always empty."""
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row(
@@ -97,7 +97,7 @@ class Lookups:
         body_log=True,
     )
     async def mapping(self, call: Call[wire.MappingWish | tuple[str, ...]]) -> Answer:
-        """Map ids to themselves; the root is an object keyed by each asked id."""
+        """Map ids to themselves; the reply is keyed by each requested id."""
         asked: list[str] = []
         if call.caller.account is not None and self.settings.account_mapping:
             asked = wire.asked_ids(call.body)
@@ -125,7 +125,7 @@ class Lookups:
 
     @routes.row("GET", "/tags", access=Access.TOKEN, reply=wire.Tags)
     async def tags(self, call: Call) -> Answer:
-        """Nobody has any."""
+        """Tags of the caller; always empty."""
         reply: wire.Tags = {"accountId": call.caller.account, "tags": []}
         return Answer(200, reply)
 

@@ -1,4 +1,4 @@
-"""Accounts as the client asks for them and reads them. Spec: 1 §4 Login and accounts."""
+"""Request and reply shapes of account look-ups. Spec: 1 §4 Login and accounts."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ class MappingWish:
 
 
 class MappedAccount(TypedDict):
-    """What an asked id stands for."""
+    """The account of a requested id."""
 
     accountId: str
     accountType: str
 
 
 class Mappings(TypedDict):
-    """By asked id; ids that are no accounts are left out."""
+    """Accounts by requested id, without ids that are no accounts."""
 
     accountMappings: dict[str, MappedAccount]
 
@@ -96,7 +96,7 @@ class MappingReply(Mappings):
 
 
 class Crossplay(TypedDict):
-    """What the platform lets players share."""
+    """Whether players of other platforms can be met and progress is shared."""
 
     crossplay: bool
     crossprogression: bool
@@ -117,7 +117,7 @@ class Tags(TypedDict):
 
 @frozen
 class PublicInfoWish:
-    """Whom to look up; an id that is not empty wins."""
+    """The account to look up, by id or by name; a non-empty id wins."""
 
     account_id: Lenient[TextWithNul] = field(default="", metadata=sent_as("accountId"))
     displayname: MaybeText = None
@@ -125,12 +125,12 @@ class PublicInfoWish:
 
     @property
     def name(self) -> str | None:
-        """In the newer spelling of the key or the older."""
+        """The name under either spelling of its key."""
         return self.display_name if self.displayname is None else self.displayname
 
 
 class LinkedAccount(TypedDict):
-    """Another of the account's names."""
+    """An external account linked to this one."""
 
     accountId: str | None
     accountType: str
@@ -158,12 +158,12 @@ class AccountInfo(TypedDict):
 
 
 def public(account: Account) -> PublicAccount:
-    """What anyone logged in may see."""
+    """The part of an account that anyone logged in may see."""
     return {"id": account.id, "displayName": account.username, "externalAuths": {}}
 
 
 def own_record(account_id: str | None, name: str | dict[str, Json], at: float) -> OwnAccount:
-    """The caller's own account, most of which is the same for everybody."""
+    """The caller's own record at ``at`` (epoch seconds); most values are fixed."""
     now = iso(at)
     record: OwnAccount = {
         "displayName": name,
@@ -211,7 +211,7 @@ def public_info(account_id: str | None, username: str) -> PublicInfo:
 
 
 def asked_ids(sent: MappingWish | tuple[str, ...]) -> list[str]:
-    """The ids a mapping asks for, in the newest or any older form; at most 100, each once."""
+    """The ids of a mapping request, in the newest or an older form; at most 100, each once."""
     if isinstance(sent, MappingWish):
         forms = (sent.ids, sent.external_ids, sent.account_ids, sent.external_auth_ids)
         sent = next((one for one in forms if one is not None), ())
@@ -219,7 +219,7 @@ def asked_ids(sent: MappingWish | tuple[str, ...]) -> list[str]:
 
 
 def source_type(sent: MappingWish | tuple[str, ...]) -> str:
-    """The account type a mapping asks from."""
+    """The source account type of a mapping request."""
     if not isinstance(sent, MappingWish):
         return FOREIGN
     forms = (sent.src_account_type, sent.type, sent.external_auth_type)
@@ -228,7 +228,7 @@ def source_type(sent: MappingWish | tuple[str, ...]) -> str:
 
 
 def show_mappings(asked: list[str], found: Collection[str], source: str) -> MappingReply:
-    """Each asked id that is an account stands for itself, in the other type."""
+    """The reply: each requested id that is an account maps to itself, with the other type."""
     other = FOREIGN if source.lower() == NATIVE else NATIVE
     mappings: dict[str, MappedAccount] = {
         one: {"accountId": one, "accountType": other} for one in asked if one in found

@@ -1,4 +1,4 @@
-"""What the owner and the launcher do with accounts: one transaction each. Spec: 2 §4."""
+"""Operations on accounts for owner and launcher, one transaction each. Spec: 2 §4."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ Also = Callable[[Connection, AccountId, str], None]
 
 @frozen
 class AccountActs:
-    """Reads and writes of accounts, with the news of a rename.
+    """Registers, lists and renames accounts.
 
-    ``also_rename`` run in the transaction of a rename, with account id and new name.
+    ``also_rename`` run in the transaction of a rename, with account id and new name;
+    ``renamed`` is sent after it.
     """
 
     ledger: Ledger
@@ -38,7 +39,7 @@ class AccountActs:
     also_rename: Sequence[Also] = ()
 
     def set_mode(self, mode: str) -> None:
-        """Who may register until the next restart."""
+        """Change the registration mode until the next restart."""
         self.registration.mode = mode
         log.info("registration is now {mode}", mode=mode)
 
@@ -54,22 +55,21 @@ class AccountActs:
         return created
 
     async def check_free(self, name: str) -> None:
-        """Raises what would keep an account from having the name."""
+        """Raise the refusal that keeps an account from having the name, if any."""
         await self.ledger.read(lambda tx: rules.check_free(SqlAccounts(tx), name))
 
     async def everyone(self) -> list[Account]:
-        """Every account, by name."""
         return await self.ledger.read(lambda tx: SqlAccounts(tx).everyone())
 
     async def page(self, offset: int, count: int) -> list[tuple[Account, str | None]]:
-        """Accounts by id, with the hash of their key."""
+        """``count`` accounts from ``offset`` on in the order of ids, each with its key's hash."""
         return await self.ledger.read(lambda tx: SqlAccounts(tx).page(offset, count))
 
     @shielded
     async def rename(
         self, account_id: AccountId | None, current: str | None, name: str
     ) -> tuple[Account, Account]:
-        """An account and its characters together; the account before and after."""
+        """Rename an account and its characters; returns the account before and after."""
 
         def work(tx: Connection) -> tuple[Account, Account]:
             before, after = rules.rename(SqlAccounts(tx), account_id, current, name)

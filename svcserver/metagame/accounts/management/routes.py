@@ -1,4 +1,4 @@
-"""The owner's side of accounts: registration, names, tokens. Spec: 2 §4 Management API."""
+"""The owner's and launcher's routes for accounts. Spec: 2 §4 Management API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ADMIN = Access.ADMIN_KEY
 class AccountManagement:
     """Registration and accounts under ``/svc/api``.
 
-    ``busy`` says how long an address must wait before another costly read (seconds, 0 none).
+    ``busy`` gives the seconds an address must wait before another costly read, or 0.
     """
 
     routes: ClassVar[Routes] = Routes(bare)

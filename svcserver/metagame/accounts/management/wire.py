@@ -1,4 +1,4 @@
-"""Registration and accounts as they are sent and shown. Spec: 2 §4 Management API."""
+"""Request and reply shapes of registration and accounts. Spec: 2 §4 Management API."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ AnyId = Annotated[str, text_where(bool, "a text that is not empty")]
 @spelled(pascal_case)
 @frozen
 class RegisterWish:
-    """A new account; the code where registration wants one."""
+    """An account to register, with an invite code where the mode requires one."""
 
     username: TextWithNul
     invite_code: TextWithNul | None = None
@@ -39,7 +39,7 @@ class RegisterWish:
 @spelled(pascal_case)
 @frozen
 class ModeWish:
-    """One of the registration modes."""
+    """The registration mode to set."""
 
     registration_status: Literal["OPEN", "INVITECODE", "NONE"]
 
@@ -47,7 +47,7 @@ class ModeWish:
 @spelled(pascal_case)
 @frozen
 class RenameWish:
-    """Who, by id or by name, and the new name."""
+    """The account, by id or by name, and its new name."""
 
     new_username: TextWithNul
     user_id: Lenient[TextWithNul | None] = None
@@ -56,7 +56,7 @@ class RenameWish:
 
 @frozen
 class TokenWish:
-    """Whose token."""
+    """The account to make a token for."""
 
     account_id: AnyId = field(metadata=sent_as("UserId"))
 
@@ -68,7 +68,7 @@ class RegisterReply(TypedDict):
 
 
 class UserInfo(TypedDict):
-    """An account as its holder sees it."""
+    """The account of the key."""
 
     UserId: str
     Username: str
@@ -76,13 +76,13 @@ class UserInfo(TypedDict):
 
 
 class ModeReply(TypedDict, total=False):
-    """Nothing while no mode is set."""
+    """The registration mode; empty while none is set."""
 
     RegistrationMode: str
 
 
 class NameReply(TypedDict):
-    """Why not, where the name is not free."""
+    """Whether a name is available, and if not, why."""
 
     available: bool
     error: NotRequired[str]
@@ -90,27 +90,27 @@ class NameReply(TypedDict):
 
 
 class UserEntry(TypedDict):
-    """An account in the list of all."""
+    """An account's name and id."""
 
     Username: str
     UserId: str
 
 
 class AllUsers(TypedDict):
-    """By name."""
+    """All accounts by name."""
 
     Users: list[UserEntry]
 
 
 class AccountPage(TypedDict):
-    """Up to 100 by id, and where the next begins; null on the last page."""
+    """Up to 100 accounts by id, and the offset of the next page; null on the last."""
 
     accounts: list[AccountEntry]
     nextOffset: int | None
 
 
 class RenameReply(TypedDict):
-    """The name before and the name now."""
+    """The old and the new name."""
 
     UserId: str
     OldUsername: str
@@ -124,12 +124,12 @@ class PlayerToken(TypedDict):
 
 
 def refuse_registration(status: int, refusal: Refusal) -> Answer:
-    """``{error, message}``, but a bare 500 for the owner's own mistake."""
+    """``{error, message}``, but an empty 500 for a wrong REGISTRATION_MODE."""
     return Answer(status) if isinstance(refusal, rules.ServerFault) else worded(status, refusal)
 
 
 def read_offset(asked: str | None) -> int:
-    """Where a page of accounts begins; raises Malformed."""
+    """The offset of a page of accounts; raises Malformed."""
     if asked is None:
         return 0
     if not (asked.isascii() and asked.isdigit() and len(asked) <= 8) or int(asked) > MAX_OFFSET:
@@ -138,28 +138,28 @@ def read_offset(asked: str | None) -> int:
 
 
 def show_mode(mode: str | None) -> ModeReply:
-    """The registration mode."""
+    """The reply with the registration mode."""
     return {} if mode is None else {"RegistrationMode": mode}
 
 
 def show_users(accounts: Iterable[Account]) -> AllUsers:
-    """Every account's name and id."""
+    """The reply with all accounts."""
     return {"Users": [{"Username": one.username, "UserId": one.id} for one in accounts]}
 
 
 def show_page(found: Sequence[tuple[Account, str | None]], offset: int) -> AccountPage:
-    """``found`` holds one more than a page where another follows."""
+    """The reply with a page; ``found`` holds one entry more than a page where another follows."""
     shown = [entry(one.id, one.username, one.is_admin, key) for one, key in found[:PAGE]]
     return {"accounts": shown, "nextOffset": offset + PAGE if len(found) > PAGE else None}
 
 
 def show_rename(before: Account, after: Account) -> RenameReply:
-    """What was renamed."""
+    """The reply to a rename."""
     return {"UserId": after.id, "OldUsername": before.username, "Username": after.username}
 
 
 def show_free(why_not: Refusal | None) -> NameReply:
-    """Whether a name could be taken."""
+    """The reply on a name's availability; ``why_not`` is the refusal, if any."""
     if why_not is None:
         return {"available": True}
     return {"available": False, "error": why_not.code, "message": why_not.message}

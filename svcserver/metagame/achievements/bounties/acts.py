@@ -1,4 +1,4 @@
-"""What is done with bounty boards: one transaction each, noted in the event log."""
+"""Operations on bounty boards, one transaction each, recorded in the event log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from svcserver.web.routes import Answer
 class BountyActs:
     """Read, update, delete; each answers with the board.
 
-    Bodies are read within the transaction: a malformed one is noted in the event log too.
+    Bodies are parsed within the transaction, so that a malformed one is recorded, too.
     """
 
     ledger: Ledger
@@ -31,11 +31,10 @@ class BountyActs:
     most_bytes: int
 
     async def read(self, account_id: AccountId) -> Answer:
-        """The stored board."""
         return await self.ledger.read(lambda tx: _shown(tx, account_id))
 
     async def update(self, call: Call[Late[wire.BountyUpdate]], account_id: AccountId) -> Answer:
-        """Put bounties up, and replace the draft."""
+        """Add or replace bounties, and replace the draft."""
 
         def work(tx: Connection, notes: list[str]) -> Answer:
             sent, now = call.body.read(), iso(self.now())
@@ -48,8 +47,6 @@ class BountyActs:
         return await self.log.write(call, account_id, work)
 
     async def delete(self, call: Call[Late[wire.BountyIds]], account_id: AccountId) -> Answer:
-        """Take bounties down."""
-
         def work(tx: Connection, notes: list[str]) -> Answer:
             SqlBounties(tx).drop(account_id, call.body.read().bounty_ids)
             return _shown(tx, account_id)

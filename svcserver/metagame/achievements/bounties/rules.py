@@ -1,4 +1,4 @@
-"""How a bounty board takes an update. Spec: 1 §4 POST /bounty."""
+"""Rules of updates to a bounty board. Spec: 1 §4 POST /bounty."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO_DRAFT: Mapping[str, Json] = {
 
 @frozen
 class Bounty:
-    """An element of the board; ``sent`` comes back as it came."""
+    """A bounty on the board; ``sent`` is returned to the client unchanged."""
 
     id: str
     slot: int | None
@@ -34,7 +34,7 @@ class Bounty:
 
 
 class Bounties(Protocol):
-    """What the rules need kept, inside one transaction."""
+    """Stored bounty boards, inside one transaction."""
 
     def bounties(self, account_id: AccountId) -> dict[str, Bounty]: ...
 
@@ -53,9 +53,10 @@ def update(
     notes: list[str],
     most: int = MAX_BYTES,
 ) -> None:
-    """Upsert by id; absent bounties stay, and so does the draft when there is none.
+    """Insert or replace bounties by id; others stay, and the draft does where None is sent.
 
-    Raises Conflict for a board that grows beyond ``most`` bytes, or such a draft.
+    A bounty in a taken slot replaces the one there; one with an older version is skipped, with
+    a note. Raises Conflict for a board or draft that grows beyond ``most`` bytes.
     """
     before_all = board.bounties(account_id)
     stored = dict(before_all)

@@ -1,4 +1,4 @@
-"""Bounty boards in the database."""
+"""Tables of bounty boards."""
 
 from __future__ import annotations
 
@@ -52,12 +52,11 @@ _DROP_DRAFT = delete(BOUNTY_DRAFTS).where(_D.account_id == bindparam("account"))
 
 @frozen
 class SqlBounties:
-    """Bounties on an open transaction."""
+    """``rules.Bounties`` on an open transaction."""
 
     tx: Connection
 
     def bounties(self, account_id: AccountId) -> dict[str, Bounty]:
-        """Stored bounties by id."""
         rows = self.tx.execute(_ALL, {"account": account_id})
         return {
             row.bounty_id: Bounty(
@@ -67,7 +66,6 @@ class SqlBounties:
         }
 
     def keep(self, account_id: AccountId, bounty: Bounty) -> None:
-        """Replace it whole."""
         self.drop(account_id, [bounty.id])
         row = {
             "account_id": account_id,
@@ -79,17 +77,14 @@ class SqlBounties:
         self.tx.execute(_ADD, row)
 
     def drop(self, account_id: AccountId, bounty_ids: Sequence[str]) -> None:
-        """Forget these."""
         if bounty_ids:
             gone = [{"account": account_id, "wanted": one} for one in bounty_ids]
             self.tx.execute(_DROP, gone)
 
     def draft(self, account_id: AccountId) -> dict[str, Any] | None:
-        """The stored draft data."""
         data = self.tx.execute(_DRAFT, {"account": account_id}).scalar()
         return None if data is None else dict(orjson.loads(data))
 
     def keep_draft(self, account_id: AccountId, draft: Mapping[str, Any]) -> None:
-        """Replace it whole."""
         self.tx.execute(_DROP_DRAFT, {"account": account_id})
         self.tx.execute(_ADD_DRAFT, {"account_id": account_id, "data": orjson.dumps(draft)})

@@ -1,4 +1,4 @@
-"""Bounties as they are sent and as the client reads them. Spec: 1 §4 POST /bounty."""
+"""Request and reply shapes of bounties. Spec: 1 §4 POST /bounty."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from svcserver.web.routes import Answer
 
 @frozen
 class BountyWish:
-    """One bounty; every key comes back as sent, and a drafting date is added where none is."""
+    """A bounty; all keys are stored as sent, with a drafting date added where none is."""
 
     bounty_id: Name
     slot_index: Lenient[WholeNumber | None] = None
@@ -25,7 +25,7 @@ class BountyWish:
     sent: Itself = field(factory=dict)
 
     def bounty(self, now: str) -> Bounty:
-        """What the board keeps."""
+        """The bounty to store; ``now`` is an ISO time."""
         stamp = {} if self.drafted_timestamp else {"drafted_timestamp": now}
         kept = {**self.sent, **stamp}
         return Bounty(self.bounty_id, self.slot_index, self.update_version, kept)
@@ -33,7 +33,7 @@ class BountyWish:
 
 @frozen
 class BountyUpdate:
-    """Bounties to put up by id; those that are not named stay. A draft replaces the last."""
+    """Bounties to add or replace by id; others stay. A draft replaces the stored one."""
 
     bounties: Skipping[BountyWish] | None = ()
     draft_data: Lenient[dict[str, Any] | None] = None
@@ -41,13 +41,13 @@ class BountyUpdate:
 
 @frozen
 class BountyIds:
-    """Bounties to take down."""
+    """Bounties to delete."""
 
     bounty_ids: Skipping[Name]
 
 
 class DraftData(TypedDict):
-    """What the board draws from; a draft that was sent comes back as sent."""
+    """The draft from which players choose bounties."""
 
     current_draft_choices: list[Any]
     previous_draft_selections: list[Any]
@@ -57,7 +57,7 @@ class DraftData(TypedDict):
 
 
 class BountyBoard(TypedDict):
-    """The board; the daily and weekly drafts stand on that of fixed progression alone."""
+    """The board; daily and weekly drafts are there only with fixed progression."""
 
     bounties: list[dict[str, Any]]
     draft_data: DraftData | dict[str, Any]
@@ -66,13 +66,13 @@ class BountyBoard(TypedDict):
 
 
 def show(bounties: Iterable[Bounty], draft: Mapping[str, Json] | None) -> Answer:
-    """A stored board."""
+    """The reply with a stored board."""
     listed = [one.sent for one in in_order(bounties)]
     payload = {"bounties": listed, "draft_data": NO_DRAFT if draft is None else draft}
     return enveloped(payload, code="OK")
 
 
 def show_fixed() -> Answer:
-    """The board of fixed progression: nothing on it."""
+    """The reply with fixed progression: an empty board."""
     drafts = {name: NO_DRAFT for name in ("draft_data", "draft_data_daily", "draft_data_weekly")}
     return enveloped({"bounties": [], **drafts})

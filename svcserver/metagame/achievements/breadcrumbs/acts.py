@@ -1,4 +1,4 @@
-"""What players do with breadcrumbs: one transaction each."""
+"""Operations on breadcrumbs, one transaction each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Breadcrumbs in the database; the list is kept as sent."""
+"""The table of breadcrumbs; the list is stored as sent."""
 
 from __future__ import annotations
 
@@ -44,7 +44,6 @@ class SqlBreadcrumbs:
         return None if row is None else (row.version, bytes(row.data))
 
     def keep(self, character_id: CharacterId, version: int, data: bytes) -> None:
-        """Replace the list."""
         self.tx.execute(_DROP, {"character": character_id})
         row = {"character_id": character_id, "version": version, "data": data}
         self.tx.execute(_ADD, row)

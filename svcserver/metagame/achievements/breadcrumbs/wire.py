@@ -1,4 +1,4 @@
-"""Breadcrumbs as they are sent and as the client reads them. Spec: 1 §4 POST /breadcrumbs."""
+"""Request and reply shapes of breadcrumbs. Spec: 1 §4 POST /breadcrumbs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from svcserver.web.routes import Answer
 @spelled(camel_case)
 @frozen
 class BreadcrumbSave:
-    """The whole list, kept as sent; ``updateVersion`` must rise."""
+    """The whole list, stored as sent; ``updateVersion`` must rise."""
 
     breadcrumbs: list[Any]
     update_version: Count
@@ -29,5 +29,5 @@ class BreadcrumbList(TypedDict):
 
 
 def show(version: int, listed: bytes) -> Answer:
-    """A list, of which ``listed`` is the JSON text."""
+    """The reply with a list, whose JSON text is ``listed``."""
     return enveloped({"breadcrumbs": Fragment(listed), "updateVersion": version})

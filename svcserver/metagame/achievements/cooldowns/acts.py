@@ -1,4 +1,4 @@
-"""What is done with cooldowns: one transaction each, noted in the event log."""
+"""Operations on cooldowns, one transaction each, recorded in the event log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from svcserver.web.routes import EMPTY_OBJECT, Answer
 class CooldownActs:
     """Read and start; ``most``: ACHIEVEMENTS_MAX.
 
-    What is sent is read within the transaction: a malformed start is noted too.
+    Bodies are parsed within the transaction, so that a malformed one is recorded, too.
     """
 
     ledger: Ledger
@@ -36,7 +36,7 @@ class CooldownActs:
         return await self.ledger.read(lambda tx: SqlCooldowns(tx).all(account_id))
 
     async def batch(self, call: Call[Late[wire.CooldownBatch]], account_id: AccountId) -> Answer:
-        """Start several; the whole map."""
+        """Start several cooldowns; answers with all of the account's."""
 
         def work(tx: Connection, notes: list[str]) -> Answer:
             cooldowns, started = SqlCooldowns(tx), call.body.read().started(iso(self.now()))
@@ -46,8 +46,6 @@ class CooldownActs:
         return await self.events.write(call, account_id, work)
 
     async def start(self, call: Call, account_id: AccountId, cooldown_id: str) -> Answer:
-        """Start one now."""
-
         def work(tx: Connection, notes: list[str]) -> Answer:
             name, now = wire.cooldown_in_path(cooldown_id), self.now()
             yesterday = iso(now - DAY_S)

@@ -41,7 +41,7 @@ class CooldownRoutes:
         reply=Envelope[dict[str, str]],
     )
     async def batch(self, call: Call[Late[CooldownBatch]], user_id: str) -> Answer:
-        """Start several; answered with the whole map."""
+        """Start several; answered with all of the account's."""
         if not self.settings.real_progression(user_id):
             return enveloped(EMPTY_OBJECT)
         return await self.acts.batch(call, user_id)
@@ -55,5 +55,5 @@ class CooldownRoutes:
         reply=dict,
     )
     async def start(self, call: Call, user_id: str, cooldown_id: str) -> Answer:
-        """Start one now; throw-away ids of yesterday are dropped."""
+        """Start one now; one-time ids of more than a day ago are dropped."""
         return await self.acts.start(call, user_id, cooldown_id)

@@ -1,4 +1,4 @@
-"""Which cooldowns an account keeps. Spec: 1 §4 PUT /cooldown."""
+"""Rules of cooldowns. Spec: 1 §4 PUT /cooldown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _THROWAWAY = re.compile(r"[0-9A-F]{32}\Z")
 
 
 class Cooldowns(Protocol):
-    """What the rules need kept, inside one transaction; times are ISO texts as sent."""
+    """Stored cooldowns, inside one transaction; times are ISO texts as sent."""
 
     def all(self, account_id: AccountId) -> Mapping[str, str]: ...
 
@@ -25,7 +25,7 @@ class Cooldowns(Protocol):
 def start_all(
     cooldowns: Cooldowns, account_id: AccountId, started: Mapping[str, str], most: int
 ) -> None:
-    """Start several, or start them again; raises Conflict beyond ``most``."""
+    """Start or restart cooldowns; raises Conflict beyond ``most``."""
     check_room(cooldowns.all(account_id), started, most)
     cooldowns.keep(account_id, started)
 
@@ -33,7 +33,7 @@ def start_all(
 def start(
     cooldowns: Cooldowns, account_id: AccountId, name: str, now: str, yesterday: str, most: int
 ) -> None:
-    """Start one and drop the throw-away ids of yesterday; raises Conflict beyond ``most``."""
+    """Start one and drop one-time ids from before ``yesterday``; Conflict beyond ``most``."""
     stored = cooldowns.all(account_id)
     old = [one for one, date in stored.items() if is_throwaway(one) and date < yesterday]
     check_room(stored.keys() - set(old), [name], most)
@@ -42,5 +42,5 @@ def start(
 
 
 def is_throwaway(cooldown_id: str) -> bool:
-    """Ids made up by game servers for one use; they are dropped after a day."""
+    """Whether it is an id that a game server made for one use; such are dropped after a day."""
     return _THROWAWAY.match(cooldown_id) is not None

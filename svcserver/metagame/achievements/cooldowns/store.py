@@ -1,4 +1,4 @@
-"""Cooldowns in the database; dates are kept exactly as sent."""
+"""The table of cooldowns; dates are stored as sent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ADD = insert(COOLDOWNS)
 
 @frozen
 class SqlCooldowns:
-    """Cooldowns on an open transaction."""
+    """``rules.Cooldowns`` on an open transaction."""
 
     tx: Connection
 
@@ -37,7 +37,6 @@ class SqlCooldowns:
         return dict(sorted((row.cooldown_id, row.started) for row in rows))
 
     def keep(self, account_id: AccountId, started: Mapping[str, str]) -> None:
-        """Start, or start again."""
         if not started:
             return
         self.drop(account_id, list(started))
@@ -48,6 +47,5 @@ class SqlCooldowns:
         self.tx.execute(_ADD, rows)
 
     def drop(self, account_id: AccountId, names: Sequence[str]) -> None:
-        """Forget these."""
         if names:
             self.tx.execute(_DROP, [{"account": account_id, "wanted": one} for one in names])

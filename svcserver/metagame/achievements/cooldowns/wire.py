@@ -1,4 +1,4 @@
-"""Cooldowns as they are sent. Spec: 1 §4 PUT /cooldown/batch."""
+"""Request shapes of cooldowns. Spec: 1 §4 PUT /cooldown/batch."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from svcserver.kernel.shapes import Late, Name, Skipping, text_where
 MAX_DATE = 64
 Date = Annotated[str, text_where(lambda one: len(one) <= MAX_DATE and one.isprintable(), "a date")]
 LateDate = Late[Date] | None
-"""A wrong one refuses the batch, though an entry without a usable id is left out."""
+"""A malformed date refuses the batch, while an entry without a usable id is only skipped."""
 
 
 @frozen
 class CooldownStart:
-    """When a cooldown started, kept as sent; without a date it starts now."""
+    """A cooldown and its start, stored as sent; without a date it starts now."""
 
     cooldown_id: Name
     cooldown_started_date: LateDate = None
@@ -42,7 +42,7 @@ class CooldownBatch:
 
 
 def cooldown_in_path(text: str) -> str:
-    """A cooldown's id; raises Malformed."""
+    """A cooldown's id in a path; raises Malformed."""
     if not is_name(text):
         raise Malformed("not a cooldown's id")
     return text

@@ -1,4 +1,4 @@
-"""What characters meet: one transaction each."""
+"""Operations on encountered content, one transaction each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class EncounterActs:
     async def met(
         self, me: AccountId, character_id: CharacterId, kinds: Sequence[int]
     ) -> Mapping[int, Sequence[str]]:
-        """Content by type, the oldest first; raises Malformed when ``kinds`` asks too much."""
+        """Content ids by type, oldest first; raises Malformed when ``kinds`` asks for too much."""
 
         def work(tx: Connection) -> dict[int, list[str]]:
             own_character(tx, character_id, me)
@@ -36,7 +36,7 @@ class EncounterActs:
     async def add(
         self, me: AccountId, character_id: CharacterId, kind: int, name: str, size: int
     ) -> None:
-        """Add one, of ``size`` bytes as sent; a repeat changes nothing."""
+        """Add one, which counts ``size`` bytes of the quota; a repeat changes nothing."""
 
         def work(tx: Connection) -> None:
             own_character(tx, character_id, me, hold=True)

@@ -19,7 +19,7 @@ from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
 
 @frozen
 class EncounterRoutes:
-    """What the caller's character has met."""
+    """Content that the caller's character has encountered."""
 
     routes: ClassVar[Routes] = Routes(bare)
     acts: EncounterActs
@@ -42,7 +42,7 @@ class EncounterRoutes:
         reply=Envelope[MetReply],
     )
     async def query(self, call: Call[ContentTypes], character_id: str) -> Answer:
-        """One entry per asked type, in the asked order."""
+        """One entry per requested type, in the order of the request."""
         return await self._read(call, character_id, call.body.content_types)
 
     async def _read(self, call: Call, character_id: str, kinds: Sequence[int]) -> Answer:

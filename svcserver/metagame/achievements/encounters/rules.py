@@ -1,4 +1,4 @@
-"""What content a character can meet. Spec: 1 §2 Encountered content."""
+"""Rules of encountered content. Spec: 1 §2 Encountered content."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from svcserver.kernel.ids import CharacterId
 from svcserver.kernel.refusals import Conflict, Malformed
 
 MAX_TYPE = 7
-MAX_TYPE_ASKED = 9999  # four digits, as in a path
+MAX_TYPE_ASKED = 9999  # of a look-up: four digits, as in a path
 MAX_ASKED = 1000
 
 
 class Met(Protocol):
-    """What is kept of encounters; an instance lives inside one transaction."""
+    """Stored encounters, inside one transaction."""
 
     def has(self, character_id: CharacterId, kind: int, name: str) -> bool: ...
 
@@ -24,7 +24,7 @@ class Met(Protocol):
 
 
 def meet(met: Met, character_id: CharacterId, kind: int, name: str, most: int) -> None:
-    """Keep it, once; raises Conflict when the character has met ``most`` already."""
+    """Store an encounter, once; raises Conflict when there are ``most`` already."""
     if met.has(character_id, kind, name):
         return
     if met.count(character_id) >= most:
@@ -33,7 +33,7 @@ def meet(met: Met, character_id: CharacterId, kind: int, name: str, most: int) -
 
 
 def check_answer(kinds: Sequence[int], found: Mapping[int, Sequence[str]], most: int) -> None:
-    """Raises Malformed when repeated types would make an answer of more than ``most`` names."""
+    """Raise Malformed when repeated types would make an answer of more than ``most`` ids."""
     repeated = len(set(kinds)) < len(kinds)
     if repeated and sum(len(found.get(kind, ())) for kind in kinds) > most:
         raise Malformed("the same content_types are asked for too often")

@@ -1,4 +1,4 @@
-"""Encountered content in the database."""
+"""The table of encountered content."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _HELD_OWNER = _OWNER.with_for_update()
 def own_character(
     tx: Connection, character_id: CharacterId, account_id: AccountId, *, hold: bool = False
 ) -> None:
-    """Raises Forbidden for another's or an unknown character; ``hold`` queues up writers."""
+    """Raise Forbidden for another's or an unknown character; ``hold`` locks its row."""
     if "\0" in character_id:
         raise Forbidden("not this player's character")
     owner = tx.execute(_HELD_OWNER if hold else _OWNER, {"character": character_id}).scalar()
@@ -60,7 +60,7 @@ def own_character(
 
 @frozen
 class SqlEncounters:
-    """Encounters on an open transaction."""
+    """``rules.Met`` on an open transaction."""
 
     tx: Connection
 
@@ -72,15 +72,12 @@ class SqlEncounters:
         return found
 
     def has(self, character_id: CharacterId, kind: int, name: str) -> bool:
-        """Whether the character has met it."""
         wanted = {"character": character_id, "kind": kind, "name": name}
         return self.tx.execute(_HAS, wanted).first() is not None
 
     def count(self, character_id: CharacterId) -> int:
-        """How much the character has met."""
         return int(self.tx.execute(_COUNT, {"character": character_id}).scalar_one())
 
     def add(self, character_id: CharacterId, kind: int, name: str) -> None:
-        """Keep what was not met before."""
         row = {"character_id": character_id, "content_type": kind, "content_id": name}
         self.tx.execute(_ADD, row)

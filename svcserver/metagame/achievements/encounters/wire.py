@@ -1,4 +1,4 @@
-"""Encountered content as it is sent and read. Spec: 1 §2 Encountered content."""
+"""Request and reply shapes of encountered content. Spec: 1 §2 Encountered content."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DIGITS = re.compile(r"\d{1,4}\Z", re.ASCII)
 
 @frozen
 class Encounter:
-    """Something met; types go from 0 to 7."""
+    """Content to add; types go from 0 to 7."""
 
     content_type: Annotated[int, whole(0, MAX_TYPE)]
     content_id: Name
@@ -35,14 +35,14 @@ class ContentTypes:
 
 
 class MetContent(TypedDict):
-    """What was met of one type, the oldest first."""
+    """The content ids of one type, oldest first."""
 
     content: list[str]
     content_type: int
 
 
 class MetReply(TypedDict):
-    """An entry for each asked type, in the asked order."""
+    """An entry for each requested type, in the order of the request."""
 
     content_types: list[MetContent]
     success: bool
@@ -56,6 +56,6 @@ def type_in_path(text: str) -> int:
 
 
 def show(kinds: Sequence[int], found: Mapping[int, Sequence[str]]) -> Answer:
-    """An entry for each asked type."""
+    """The reply for the types ``kinds``."""
     listed = [{"content": found.get(kind, ()), "content_type": kind} for kind in kinds]
     return enveloped({"content_types": listed, "success": True})

@@ -1,4 +1,4 @@
-"""What is done with entitlements: one transaction each, writes noted in the event log."""
+"""Operations on entitlements, one transaction each; writes are recorded in the event log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class EntitlementActs:
     events: EventLog
 
     async def listed(self, account_id: AccountId) -> list[EntitlementRecord]:
-        """Those in force; the defaults are kept at the account's first use."""
+        """The entitlements in force; the defaults are stored at the account's first use."""
         held = await self.ledger.read(lambda tx: SqlEntitlements(tx).all(account_id))
         if not rules.missing_defaults(held, self.defaults):
             return records.show(held, self._at())
@@ -45,7 +45,7 @@ class EntitlementActs:
         return await self.ledger.write(first_use, turn=account_id)
 
     async def grant(self, call: Call[Late[wire.EntitlementWish]], account_id: AccountId) -> Answer:
-        """Grant; the list."""
+        """Grant one; answers with the list."""
 
         def work(tx: Connection, notes: list[str]) -> Answer:
             sent, now = call.body.read(), self.now()
@@ -57,7 +57,7 @@ class EntitlementActs:
         return await self.events.write(call, account_id, work)
 
     async def revoke(self, call: Call, account_id: AccountId, name: str) -> Answer:
-        """Revoke; fine when not owned."""
+        """Revoke one, if the account has it."""
 
         def work(tx: Connection, notes: list[str]) -> Answer:
             rights, at = SqlEntitlements(tx), self._at()

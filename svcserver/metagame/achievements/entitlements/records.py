@@ -1,4 +1,4 @@
-"""How entitlements read, and how long one is asked for. Spec: 1 §4 Progression."""
+"""The wire form of entitlements and durations, shared with management. Spec: 1 §4 Progression."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from svcserver.metagame.achievements.entitlements.store import SqlEntitlements
 
 
 def read_hours(sent: Json, _: object) -> float:
-    """A duration; raises Unfit. A comparison with NaN is false."""
+    """A duration in hours; raises Unfit, also for NaN, of which every comparison is false."""
     if type(sent) in (int, float) and 0 <= sent <= rules.MAX_HOURS:
         return float(sent)
     raise Unfit("a number of hours, 0 or more")
 
 
 Hours = Annotated[float, As(read_hours, {"type": "number"})]
-"""0 for ever."""
+"""A duration in hours; 0: for ever."""
 
 
 class EntitlementRecord(TypedDict):
-    """``duration`` in hours; 0 for ever."""
+    """An entitlement in force; ``duration`` in hours, 0 for ever."""
 
     name: str
     duration: float
@@ -35,12 +35,12 @@ class EntitlementRecord(TypedDict):
 
 
 def number(value: float) -> float | int:
-    """Whole hours without a decimal point."""
+    """Whole hours as an int, so that JSON has no decimal point."""
     return int(value) if value == int(value) else value
 
 
 def show(held: dict[str, Entitlement], at: int) -> list[EntitlementRecord]:
-    """The records in force, by name."""
+    """The records in force at ``at`` (epoch milliseconds), by name."""
     return [
         {
             "name": one.name,
@@ -54,6 +54,6 @@ def show(held: dict[str, Entitlement], at: int) -> list[EntitlementRecord]:
 def listing(
     tx: Connection, account_id: AccountId, defaults: tuple[str, ...], now: float
 ) -> list[EntitlementRecord]:
-    """The account's records, its defaults added at first use."""
+    """The account's records, with its defaults stored at first use; ``now`` in epoch seconds."""
     at = round(now * 1000)
     return show(rules.add_defaults(SqlEntitlements(tx), account_id, defaults, at), at)

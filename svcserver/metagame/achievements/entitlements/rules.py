@@ -1,4 +1,4 @@
-"""When an entitlement holds, and what a grant makes of an older one. Spec: 1 §2 Entitlement."""
+"""Rules of entitlements: duration, renewal, defaults, revocation. Spec: 1 §2 Entitlement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULT = "default"
 
 @frozen
 class Entitlement:
-    """A right; ``duration`` in hours, 0 for ever, ``activated_at`` in epoch milliseconds."""
+    """An entitlement; ``duration`` in hours, 0 for ever; ``activated_at`` in epoch milliseconds."""
 
     name: str
     duration: float
@@ -25,14 +25,14 @@ class Entitlement:
     revoked: bool = False
 
     def holds(self, at: int) -> bool:
-        """Whether it is in force."""
+        """Whether it is in force at ``at`` (epoch milliseconds)."""
         if self.revoked:
             return False
         return self.duration <= 0 or self.activated_at + self.duration * HOUR_MS > at
 
 
 class Rights(Protocol):
-    """What the rules need kept, inside one transaction."""
+    """Stored entitlements, inside one transaction."""
 
     def all(self, account_id: AccountId) -> Mapping[str, Entitlement]: ...
 
@@ -40,9 +40,10 @@ class Rights(Protocol):
 
 
 def granted(before: Entitlement | None, fresh: Entitlement) -> Entitlement:
-    """What stands after ``fresh`` is granted over ``before``.
+    """The entitlement after ``fresh`` is granted to an account that has ``before``.
 
-    While active: permanent stays, 0 makes permanent, hours are added.  Else it starts now.
+    While ``before`` is in force: permanent stays, 0 makes permanent, hours are added. Else
+    ``fresh`` replaces it.
     """
     if before is None or not before.holds(fresh.activated_at):
         return fresh
@@ -55,7 +56,7 @@ def granted(before: Entitlement | None, fresh: Entitlement) -> Entitlement:
 
 
 def missing_defaults(held: Mapping[str, Entitlement], defaults: Iterable[str]) -> list[str]:
-    """Defaults an account never had; a revoked one keeps its row and is not among them."""
+    """The defaults that an account never had; a revoked one still has a row."""
     return [one for one in defaults if one not in held]
 
 
@@ -70,7 +71,7 @@ def with_defaults(
 def add_defaults(
     rights: Rights, account_id: AccountId, defaults: Iterable[str], at: int
 ) -> dict[str, Entitlement]:
-    """Every row of the account after its first use."""
+    """Store the missing defaults; returns all of the account's entitlements."""
     before = rights.all(account_id)
     held = with_defaults(before, defaults, at)
     for name in held.keys() - before.keys():
@@ -79,12 +80,12 @@ def add_defaults(
 
 
 def active(held: Mapping[str, Entitlement], at: int) -> list[Entitlement]:
-    """Those in force, by name."""
+    """The entitlements in force at ``at`` (epoch milliseconds), by name."""
     return [held[name] for name in sorted(held) if held[name].holds(at)]
 
 
 def revoke(rights: Rights, account_id: AccountId, held: Entitlement | None, at: int) -> bool:
-    """End one; the row stays. Whether it was in force."""
+    """Revoke an entitlement, whose row stays; whether it was in force."""
     if held is None:
         return False
     was = held.holds(at)

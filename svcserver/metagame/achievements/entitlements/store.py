@@ -1,4 +1,4 @@
-"""Entitlements in the database; revoked and expired rows stay."""
+"""The table of entitlements; revoked and expired rows stay."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ _CHANGE = (
 
 @frozen
 class SqlEntitlements:
-    """Rights on an open transaction; ``defaults`` are added at an account's first use."""
+    """``rules.Rights`` on an open transaction; ``defaults`` count as owned before the first use."""
 
     tx: Connection
     defaults: tuple[str, ...] = ()
 
     def all(self, account_id: AccountId) -> dict[str, Entitlement]:
-        """Every row of the account by name, in force or not."""
+        """The account's entitlements by name, in force or not."""
         rows = self.tx.execute(_ALL, {"account": account_id})
         return {
             row.name: Entitlement(
@@ -65,7 +65,7 @@ class SqlEntitlements:
         }
 
     def keep(self, account_id: AccountId, one: Entitlement) -> None:
-        """Write over the row of that name, or add it."""
+        """Update the row of that name, or insert it."""
         changed = {
             "account": account_id,
             "wanted": one.name,
@@ -87,7 +87,7 @@ class SqlEntitlements:
         self.tx.execute(_ADD, row)
 
     def active(self, account_id: AccountId, now: float) -> set[str]:
-        """Names in force at ``now`` (epoch seconds); defaults count from the start."""
+        """The names in force at ``now`` (epoch seconds)."""
         held, at = self.all(account_id), round(now * 1000)
         fresh = rules.missing_defaults(held, self.defaults)
         return {one.name for one in rules.active(held, at)} | set(fresh)
@@ -107,9 +107,9 @@ def grant(
     source: str,
     now: float,
 ) -> None:
-    """Grant ``duration`` hours (0 for ever) at ``now`` epoch seconds, in the caller's transaction.
+    """Grant ``duration`` hours (0 for ever) at ``now`` (epoch seconds).
 
-    The caller holds the account (``eventlog.hold``) where writes may race.
+    The caller locks the account (``eventlog.hold``) where writes may be concurrent.
     """
     rights = SqlEntitlements(tx)
     fresh = Entitlement(entitlement, duration, round(now * 1000), source)

@@ -1,4 +1,4 @@
-"""Entitlements as they are asked for and listed. Spec: 1 §4 POST /entitlementv2."""
+"""Request and reply shapes of entitlements. Spec: 1 §4 POST /entitlementv2."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from svcserver.web.routes import Answer
 
 @frozen
 class EntitlementWish:
-    """Which, by either name; ``duration`` in hours, 0 or absent for ever."""
+    """An entitlement to grant, under either key; ``duration`` in hours, 0 or absent for ever."""
 
     entitlement: Name | None = None
     name: Lenient[Name | None] = None
@@ -24,7 +24,7 @@ class EntitlementWish:
 
     @property
     def wanted(self) -> str:
-        """Which; raises Malformed."""
+        """The entitlement's name; raises Malformed."""
         found = self.entitlement or self.name
         if found is None:
             raise Malformed("entitlement must be a text")
@@ -32,15 +32,15 @@ class EntitlementWish:
 
 
 class EntitlementList(TypedDict):
-    """Flat: no envelope."""
+    """The list, without the envelope."""
 
     entitlements: list[EntitlementRecord]
 
 
 Listed = EntitlementList | Envelope[list[EntitlementRecord]]
-"""The list, or the empty envelope of fixed progression."""
+"""The list, or the empty envelope with fixed progression."""
 
 
 def show(listed: Sequence[EntitlementRecord]) -> Answer:
-    """The list."""
+    """The reply with the list."""
     return Answer(200, {"entitlements": listed})

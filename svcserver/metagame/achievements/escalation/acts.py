@@ -1,4 +1,4 @@
-"""What is done with escalation seasons: one transaction each, saves noted in the event log."""
+"""Operations on escalation seasons, one transaction each; saves are recorded in the event log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from svcserver.metagame.rows import Call
 from svcserver.web.routes import Answer
 
 log = Logger()
-MAX_SAID = 10  # notes of one save in the log
+MAX_SAID = 10  # notes of one save that are logged
 
 
 @frozen
@@ -39,7 +39,7 @@ class EscalationActs:
     async def save(
         self, call: Call[Late[wire.SeasonSave]], account_id: AccountId, season_id: str
     ) -> Answer:
-        """Store the season; the body is read when the season is known to take a save."""
+        """Store the season; the body is parsed only after the season is found to take saves."""
 
         def work(tx: Connection, notes: list[str]) -> Answer:
             season = rules.open_season(self.registry, season_id)

@@ -1,4 +1,4 @@
-"""The registry of seasons, from ``data/seasons.json``; raises BadData when it is broken."""
+"""Loads the registry of seasons from ``data/seasons.json``; raises BadData."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PACKAGE, FILE = "svcserver.metagame.achievements.escalation", "seasons.json"
 
 
 def load() -> Registry:
-    """The checked registry."""
+    """The validated registry."""
     said = datafiles.read(PACKAGE, FILE)
     try:
         costs = [_count(one) for one in said["level_costs"]]

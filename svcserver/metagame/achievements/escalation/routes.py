@@ -17,18 +17,18 @@ from svcserver.web.routes import Answer
 
 
 def is_real(settings: Any) -> bool:
-    """ESCALATION_MODE."""
+    """Whether ESCALATION_MODE is ``real``."""
     return bool(settings.escalation_mode == "real")
 
 
 def is_stub(settings: Any) -> bool:
-    """ESCALATION_MODE."""
+    """Whether ESCALATION_MODE is not ``real``."""
     return not is_real(settings)
 
 
 @frozen
 class EscalationStub:
-    """ESCALATION_MODE=stub: everything at its end for everyone, nothing stored."""
+    """ESCALATION_MODE=stub: the highest level for everyone, nothing is stored."""
 
     routes: ClassVar[Routes] = Routes(wire.refuse, when=is_stub, body_log=True)
 
@@ -74,5 +74,5 @@ class EscalationRoutes:
         reply=Envelope[EscalationSeason],
     )
     async def save(self, call: Call[Late[SeasonSave]], season: str, user_id: str) -> Answer:
-        """The whole season; answered with the stored state."""
+        """Save a whole season; answered with the stored state."""
         return await self.acts.save(call, user_id, season)

@@ -1,4 +1,4 @@
-"""What an escalation save must satisfy, in the order it is checked. Spec: 1 §4 Escalation."""
+"""Rules of an escalation save, in the order in which they are checked. Spec: 1 §4 Escalation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STUB_XP = 99_999
 
 @frozen
 class Talent:
-    """``rank_costs`` in points, one per rank."""
+    """A talent; ``rank_costs`` in points, one per rank."""
 
     id: str
     points_to_unlock: int
@@ -27,7 +27,7 @@ class Talent:
 
 @frozen
 class Season:
-    """A season of the registry; the order of talents and rewards is that of replies."""
+    """A season of the registry; replies list talents and rewards in its order."""
 
     id: str
     enabled: bool
@@ -37,18 +37,17 @@ class Season:
 
 @frozen
 class Registry:
-    """``level_costs[i]`` is the XP from level i to i + 1."""
+    """All seasons; ``level_costs[i]`` is the XP from level i to i + 1."""
 
     seasons: Mapping[str, Season]
     level_costs: Sequence[int]
 
     @property
     def max_level(self) -> int:
-        """The last level."""
         return len(self.level_costs)
 
     def season(self, season_id: str) -> Season:
-        """Raises Missing for an unknown id."""
+        """The season of that id; raises Missing."""
         if season_id not in self.seasons:
             raise Missing("no such season")
         return self.seasons[season_id]
@@ -56,7 +55,7 @@ class Registry:
 
 @frozen
 class Save:
-    """A season as sent; ids and ranks may be none of the registry's."""
+    """A season as sent; ids and ranks are not checked against the registry yet."""
 
     level: int
     xp: int
@@ -67,7 +66,7 @@ class Save:
 
 @frozen
 class State:
-    """A season of an account, in canonical form."""
+    """A season of an account in canonical form: ordered as the registry, without zeros."""
 
     level: int = 0
     xp: int = 0  # gathered within the level
@@ -76,7 +75,7 @@ class State:
     version: int = 0
 
     def same_content(self, other: State) -> bool:
-        """Whether they differ in the version at most."""
+        """Whether both are equal except for the version."""
         return (self.level, self.xp, tuple(self.talents), tuple(self.rewards)) == (
             other.level,
             other.xp,
@@ -86,7 +85,7 @@ class State:
 
 
 class Seasons(Protocol):
-    """What the rules need kept, inside one transaction."""
+    """Stored seasons, inside one transaction."""
 
     def find(self, account_id: AccountId, season_id: str) -> State | None: ...
 
@@ -94,7 +93,7 @@ class Seasons(Protocol):
 
 
 def open_season(registry: Registry, season_id: str) -> Season:
-    """A season that takes saves; raises Missing or Conflict."""
+    """The season, if it takes saves; raises Missing or Conflict."""
     season = registry.season(season_id)
     if not season.enabled:
         raise Conflict("this season is disabled")
@@ -102,7 +101,7 @@ def open_season(registry: Registry, season_id: str) -> Season:
 
 
 def canonical(season: Season, registry: Registry, sent: Save) -> State:
-    """What is sent in the registry's order, without what says nothing; raises Malformed."""
+    """The save in canonical form; raises Malformed for what the registry does not have."""
     if sent.level > registry.max_level:
         raise Malformed(f"escalation_level must be from 0 to {registry.max_level}")
     ranks, collected = _once(sent.talents, season.talents), _once(sent.rewards, season.rewards)
@@ -133,7 +132,10 @@ def save(
     *,
     strict: bool,
 ) -> State:
-    """Store a season; the stored state.  Raises Conflict."""
+    """Store a season; returns the stored state. Raises Conflict.
+
+    Broken soft rules are added to ``notes``, or refused with ``strict``.
+    """
     stored = seasons.find(account_id, season.id)
     if stored is not None and sent.version == stored.version and sent.same_content(stored):
         notes.append("a repeat: nothing written")
@@ -162,7 +164,7 @@ def _check_against(stored: State, sent: State, registry: Registry) -> None:
 
 
 def soft_breaks(season: Season, registry: Registry, sent: State) -> list[str]:
-    """What does not add up but is stored all the same, unless strict."""
+    """The soft rules that a save breaks, in words; it is stored all the same, unless strict."""
     found = []
     if sent.level < registry.max_level and sent.xp >= registry.level_costs[sent.level]:
         found.append("more XP than the level takes")

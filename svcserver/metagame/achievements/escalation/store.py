@@ -1,4 +1,4 @@
-"""Escalation seasons in the database."""
+"""The table of escalation seasons."""
 
 from __future__ import annotations
 
@@ -43,12 +43,11 @@ _ADD = insert(ESCALATION_SEASONS)
 
 @frozen
 class SqlSeasons:
-    """Seasons on an open transaction."""
+    """``rules.Seasons`` on an open transaction."""
 
     tx: Connection
 
     def find(self, account_id: AccountId, season_id: str) -> State | None:
-        """The stored state."""
         row = self.tx.execute(_FIND, {"account": account_id, "season": season_id}).first()
         if row is None:
             return None

@@ -1,4 +1,4 @@
-"""Escalation as it is sent and as the client reads it. Spec: 1 §4 Escalation."""
+"""Request and reply shapes of escalation. Spec: 1 §4 Escalation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STUB = {
 
 @frozen
 class TalentSave:
-    """How far a talent of the season is."""
+    """A talent's rank."""
 
     talent_id: str
     rank: Count
@@ -31,7 +31,7 @@ class TalentSave:
 
 @frozen
 class UnlockSave:
-    """Whether a reward of the season was taken."""
+    """Whether a reward was collected."""
 
     reward_id: str
     collected: bool
@@ -48,7 +48,7 @@ class SeasonSave:
     unlock_progress: tuple[UnlockSave, ...]
 
     def values(self) -> Save:
-        """As the rules want it."""
+        """The save for the rules."""
         return Save(
             self.escalation_level,
             self.next_level_xp,
@@ -59,21 +59,21 @@ class SeasonSave:
 
 
 class TalentProgress(TypedDict):
-    """How far a talent is."""
+    """A talent's rank."""
 
     rank: int
     talent_id: str
 
 
 class UnlockProgress(TypedDict):
-    """Whether a reward was taken."""
+    """Whether a reward was collected."""
 
     collected: bool
     reward_id: str
 
 
 class EscalationSeason(TypedDict):
-    """``next_level_xp`` is the XP gathered within the level."""
+    """A season; ``next_level_xp`` is the XP gathered within the level."""
 
     escalation_level: int
     next_level_xp: int
@@ -83,7 +83,7 @@ class EscalationSeason(TypedDict):
 
 
 def show(state: State) -> EscalationSeason:
-    """As the client reads it."""
+    """The wire form of a stored season."""
     return {
         "escalation_level": state.level,
         "next_level_xp": state.xp,

@@ -1,7 +1,7 @@
-"""What is done with tracks, objectives and hunt passes: one transaction each.
+"""Operations on tracks, objectives and hunt passes, one transaction each.
 
-Writes are noted in the event log. What is sent is read within the transaction: a repeat of a
-grant is found by its bytes, and a malformed ask is noted too.
+Writes are recorded in the event log. Bodies are parsed within the transaction: a repeated
+grant is recognised by its bytes first, and a malformed body is recorded, too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from svcserver.web.routes import Answer
 
 log = Logger()
 RETRY = "a retry: answered with the stored reply"
-MAX_SAID = 10  # notes of one write in the log
+MAX_SAID = 10  # notes of one write that are logged
 
 
 @frozen
@@ -46,11 +46,11 @@ class ProgressionActs:
     events: EventLog
 
     async def objectives(self, account_id: AccountId) -> Mapping[str, Objective]:
-        """Stored ones by id."""
+        """Stored objectives by id."""
         return await self.ledger.read(lambda tx: SqlProgress(tx).objectives(account_id))
 
     async def objective(self, account_id: AccountId, objective_id: str) -> Objective:
-        """One of them; zeros when none is stored."""
+        """An objective; zeros when none is stored."""
 
         def work(tx: Connection) -> Objective:
             found = (
@@ -106,7 +106,7 @@ class ProgressionActs:
     async def confirm(
         self, call: Call, account_id: AccountId, track_id: str, rank: str, kind: str
     ) -> Answer:
-        """Confirm a rank; grants permanent entitlements only where the switch says so."""
+        """Confirm a rank; with PROGRESSION_CONFIRM_ENTITLEMENTS grant its permanent ones."""
         settings = self.settings
 
         def work(tx: Connection, notes: list[str]) -> Answer:
@@ -144,7 +144,7 @@ class ProgressionActs:
 
 @frozen
 class HuntPassActs:
-    """Which hunt pass is selected."""
+    """The selected hunt pass."""
 
     tracks: Tracks
     ledger: Ledger
@@ -156,7 +156,7 @@ class HuntPassActs:
         return rules.selected(self.tracks.paths, chosen, self.tracks.active)
 
     async def choose(self, call: Call[Late[wire.HuntPassWish]], account_id: AccountId) -> Answer:
-        """Store any configured track."""
+        """Select a configured track."""
 
         def work(tx: Connection, notes: list[str]) -> Answer:
             chosen = rules.configured(self.tracks.paths, call.body.read().progression_id)

@@ -1,4 +1,4 @@
-"""The configured tracks: the shipped ones, with an owner's season files laid over them.
+"""The configured tracks: the shipped ones, with an owner's season files over them.
 
 Spec: 1 §4 GET /progression/config. PROGRESSION_CONFIG_DIR: every ``*.json``, by name, is a
 path, a list of paths or a whole configuration; the same id replaces, a new one is appended.
@@ -28,7 +28,7 @@ LISTS = ("free_rewards", "premium_rewards")
 class Tracks:
     """Configured paths in the order served; ``active`` is the default hunt pass.
 
-    ``wire`` is what ``GET /progression/config`` carries, written once: it is 30 KB.
+    ``wire`` is the payload of ``GET /progression/config``, encoded once: it has 30 KB.
     """
 
     paths: Mapping[str, Path]
@@ -88,7 +88,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def path_of(sent: Any) -> Path:
-    """A checked path of its wire form; raises ValueError."""
+    """A validated path from its wire form; raises ValueError."""
     if not isinstance(sent, dict) or not is_name(sent.get("progression_id")):
         raise ValueError("a track without progression_id")
     name = sent["progression_id"]
@@ -153,7 +153,7 @@ def _permanent(rewards: list[Any], name: str) -> list[tuple[int, str]]:
 
 
 def _expanded(row: dict[str, Any]) -> dict[str, Any]:
-    """The wire form of a row of the data file: XP by rank, rewards by rank."""
+    """The wire form of a row of the data file."""
     numbers = range(len(row["xp_required_by_rank_from_0"]))
     prestige = row["prestige"]
     return {

@@ -1,4 +1,4 @@
-"""What an owner sees and sets of a player's progression. Spec: 2 §4 Management API."""
+"""The owner's routes for a player's progression. Spec: 2 §4 Management API."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ProgressionManagement:
         reply=wire.Seeded,
     )
     async def seed(self, call: Call[wire.SeedWish]) -> Answer:
-        """``grandfather``: all at their end; ``fresh``: all at 0."""
+        """Set all tracks: ``grandfather`` to their end, ``fresh`` to 0."""
         return await self.acts.seed(call)
 
     @routes.row(
@@ -53,7 +53,7 @@ class ProgressionManagement:
         reply=wire.EntitlementsHeld,
     )
     async def grant(self, call: Call[wire.GrantWish]) -> Answer:
-        """Grant for hours; 0 or absent for ever."""
+        """Grant an entitlement for hours; 0 or absent for ever."""
         return await self.acts.grant(call)
 
     @routes.row(
@@ -64,5 +64,5 @@ class ProgressionManagement:
         reply=wire.EntitlementRevoked,
     )
     async def revoke(self, call: Call[wire.RevokeWish]) -> Answer:
-        """End one; ``Revoked`` says whether it was in force."""
+        """Revoke an entitlement; ``Revoked`` tells whether it was in force."""
         return await self.acts.revoke(call)

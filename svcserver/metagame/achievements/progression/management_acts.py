@@ -1,4 +1,4 @@
-"""What an owner does with a player's progression: one transaction each. Spec: 2 §4."""
+"""The owner's operations on a player's progression, one transaction each. Spec: 2 §4."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ManagementActs:
     events: EventLog
 
     async def report(self, account_id: AccountId) -> wire.Report:
-        """Everything stored; raises Missing."""
+        """All stored progression of an account; raises Missing."""
         return await self.ledger.read(lambda tx: self._report(tx, account_id))
 
     def _report(self, tx: Connection, account_id: AccountId) -> wire.Report:
@@ -62,7 +62,7 @@ class ManagementActs:
         }
 
     async def seed(self, call: Call[wire.SeedWish]) -> Answer:
-        """All at their end, or all at 0."""
+        """Set all tracks to their end, or to 0."""
         account_id = call.body.user_id
 
         def work(tx: Connection, notes: list[str]) -> Answer:
@@ -80,7 +80,7 @@ class ManagementActs:
         return await self.events.write(call, account_id, work)
 
     async def grant(self, call: Call[wire.GrantWish]) -> Answer:
-        """Grant an entitlement; the list."""
+        """Grant an entitlement; answers with the list."""
         account_id, late = call.body.user_id, call.body.duration
 
         def work(tx: Connection, notes: list[str]) -> Answer:
@@ -93,7 +93,7 @@ class ManagementActs:
         return await self.events.write(call, account_id, work)
 
     async def revoke(self, call: Call[wire.RevokeWish]) -> Answer:
-        """End an entitlement; the list."""
+        """Revoke an entitlement; answers with the list."""
         account_id = call.body.user_id
 
         def work(tx: Connection, notes: list[str]) -> Answer:

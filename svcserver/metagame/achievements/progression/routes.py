@@ -25,7 +25,7 @@ from svcserver.web.routes import Answer, bare
 
 
 def confirms(settings: Any) -> bool:
-    """PROGRESSION_CONFIRM."""
+    """Whether PROGRESSION_CONFIRM is on."""
     return bool(settings.progression_confirm)
 
 
