@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred, fail, succeed
 from twisted.logger import Logger
 
 from svcserver.board.board import Key, Work
-from svcserver.board.kinds import FOR_EVER, Kind
+from svcserver.board.kinds import Kind
 from svcserver.kernel.ids import new_id
 from svcserver.kernel.throttle import Throttle
 
@@ -19,7 +19,9 @@ T = TypeVar("T")
 N = TypeVar("N")
 log = Logger()
 
-RECLAIMED = 2  # entries whose time is over, at most, for each one written
+RECLAIMED = 2  # entries whose time is over, at most, for each one added
+SWEEP_EVERY = 16  # acts that wrote something
+SWEPT = 64  # entries whose time is over, at most, in a sweep
 
 
 @define(eq=False)
@@ -121,7 +123,7 @@ class MemoryBoard:
         self._listeners: dict[type, list[Callable[[Any], None]]] = {}
         self._untold: deque[object] = deque()
         self._telling = False
-        self._sweeping = 0
+        self._acts = 0
         self._full = Throttle()
 
     def act(self, work: Work[T], near: Iterable[Key] = ()) -> Deferred[T]:
@@ -154,14 +156,19 @@ class MemoryBoard:
             table = self._tables[kind]
             if value is None:
                 table.pop(key, None)
-            else:
-                table[key] = Entry(value, now + kind.lives_s)
+                continue
+            entry = table.get(key)
+            if entry is not None:
+                entry.value, entry.until = value, now + kind.lives_s
                 table.move_to_end(key)
-            if kind.lives_s != FOR_EVER:
-                _reclaim(table, now)
+                continue
+            table[key] = Entry(value, now + kind.lives_s)
+            _reclaim(table, now, RECLAIMED)
             if len(table) > kind.most:
                 self._give_way(kind, table, now)
-        self._sweep(now)
+        self._acts += 1
+        if self._acts % SWEEP_EVERY == 0:
+            self._sweep(now)
 
     def _give_way(self, kind: Kind[Any], table: Table, now: float) -> None:
         table.popitem(last=False)
@@ -170,10 +177,9 @@ class MemoryBoard:
             log.warn(text, most=kind.most, kind=kind.name)
 
     def _sweep(self, now: float) -> None:
-        """A little of one kind an act, so that a kind nobody writes any more ends as well."""
+        """A little of one kind in turn, so that one to which nothing is added ends as well."""
         tables = list(self._tables.values())
-        self._sweeping = (self._sweeping + 1) % len(tables)
-        _reclaim(tables[self._sweeping], now)
+        _reclaim(tables[self._acts // SWEEP_EVERY % len(tables)], now, SWEPT)
 
     def _tell(self, news: list[object]) -> None:
         """Deliver in the order of the acts, that of a listener's own act after this one's."""
@@ -197,8 +203,8 @@ class MemoryBoard:
             log.failure("a listener failed on {news}", news=type(news).__name__)
 
 
-def _reclaim(table: Table, now: float) -> None:
-    for _ in range(RECLAIMED):
+def _reclaim(table: Table, now: float, most: int) -> None:
+    for _ in range(most):
         if not table or next(iter(table.values())).until > now:
             return
         table.popitem(last=False)

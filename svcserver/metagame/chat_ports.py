@@ -13,6 +13,7 @@ from twisted.application.service import IService, Service
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from svcserver.board.waiting import at_once
 from svcserver.chat.hall import Hall
 from svcserver.chat.ports import About, BadToken
 from svcserver.chat.rooms import Seat
@@ -34,7 +35,7 @@ from svcserver.metagame.owner.dashboard.shown import (
 )
 from svcserver.metagame.social.friends.store import BLOCKS, SqlFriends
 from svcserver.metagame.social.guilds.store import SqlGuilds
-from svcserver.metagame.social.parties.rules import Parties
+from svcserver.metagame.social.parties.store import LiveParties
 
 log = Logger()
 
@@ -47,7 +48,7 @@ class ChatGame:
 
     tokens: Tokens
     ledger: Ledger
-    parties: Parties
+    parties: LiveParties
     now: Callable[[], float]
     guilds: bool  # whether there are any
 
@@ -66,7 +67,7 @@ class ChatGame:
 
     def party_of(self, account: AccountId) -> str | None:
         """The id of the account's party."""
-        party = self.parties.of(account, self.now())
+        party = at_once(self.parties.of(account))
         return None if party is None else party.id
 
 

@@ -18,6 +18,7 @@ from twisted.web.client import Agent, HTTPConnectionPool
 
 from svcserver.board.board import Board
 from svcserver.board.factory import board_for
+from svcserver.board.waiting import unwaited
 from svcserver.db.factory import ledger_for
 from svcserver.db.ledger import Ledger
 from svcserver.db.transaction import transact
@@ -25,7 +26,7 @@ from svcserver.kernel.counters import Counters
 from svcserver.kernel.datafiles import BadData
 from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
-from svcserver.kernel.signals import News
+from svcserver.kernel.signals import News, PartyChanged
 from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.access.attempts import Attempts
 from svcserver.metagame.access.epochs import Epochs
@@ -122,7 +123,7 @@ from svcserver.metagame.social.guilds.store import drop_invites_between
 from svcserver.metagame.social.parties.acts import PartyActs
 from svcserver.metagame.social.parties.management import PartyManagement
 from svcserver.metagame.social.parties.routes import PartyRoutes
-from svcserver.metagame.social.parties.rules import Parties, PartiesInMemory
+from svcserver.metagame.social.parties.store import LiveParties
 from svcserver.metagame.social.slayerlinks.acts import SlayerLinkActs
 from svcserver.metagame.social.slayerlinks.routes import SlayerLinkRoutes
 from svcserver.metagame.social.slayerlinks.store import cancel_between
@@ -175,7 +176,7 @@ class Metagame:
             settings.inventory_report_removals,
             Size(settings.inventory_max_items, settings.inventory_max_bytes),
         )
-        self.parties: Parties = PartiesInMemory()
+        self.parties = LiveParties(board)
         self.guilds = GuildActs(settings, ledger, now, self.news.guild_changed)
         self.online: Online = OnlineInMemory()
         self.matchmaker = Matchmaker(Launches(settings.launch_cooldown_s))
@@ -188,13 +189,13 @@ class Metagame:
 
     def _join(self) -> None:
         """Who hears of what; ``chat_ports.chat_part`` adds the chat."""
-        news, now = self.news, self.now
-        news.heard.connect(lambda one: self.parties.hear(one.account_id, now()))
+        news, now, parties = self.news, self.now, self.parties
+        news.heard.connect(lambda one: unwaited(parties.hear(one.account_id)))
         news.heard.connect(lambda one: self.guilds.activity.hear(one.account_id, now()))
-        news.blocked.connect(self.parties.on_blocked)
-        self.parties.changed.connect(news.party_changed.send)
+        news.blocked.connect(lambda one: unwaited(parties.part(one.by, one.whom)))
+        self.board.listen(PartyChanged, news.party_changed.send)
         news.party_changed.connect(lambda one: self.matchmaker.left_party(one.party_id, one.left))
-        news.sessions_ended.connect(lambda one: self.parties.leave(one.account_id, now()))
+        news.sessions_ended.connect(lambda one: unwaited(parties.leave(one.account_id)))
         news.sessions_ended.connect(lambda one: self.matchmaker.forget(one.account_id))
         news.sessions_ended.connect(lambda one: self.online.forget(one.account_id))
 

@@ -10,10 +10,11 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.board.waiting import at_once
 from svcserver.kernel.refusals import Conflict
 from svcserver.metagame.service import Metagame
 from tests.support.game import Game
-from tests.support.live import TestBoard, at_once
+from tests.support.live import TestBoard
 
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
-from twisted.internet.defer import Deferred
+from typing import TypeVar
 
 from svcserver.board.board import Work
 from svcserver.board.memory import MemoryBoard
 from svcserver.board.rehearsed import RehearsedBoard
+from svcserver.board.waiting import at_once
 
 T = TypeVar("T")
 
@@ -28,15 +26,3 @@ class TestBoard:
         if now is not None:
             self.now = now
         return at_once(self.board.act(work))
-
-
-def at_once(done: Deferred[T]) -> T:
-    """What a Deferred has fired with already."""
-    found: list[Any] = []
-    take: Callable[[Any], None] = found.append
-    done.addCallbacks(take, lambda why: found.append(why.value))
-    [result] = found
-    if isinstance(result, Exception):
-        raise result
-    value: T = result
-    return value

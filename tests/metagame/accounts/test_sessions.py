@@ -6,6 +6,7 @@ from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.board.waiting import at_once
 from svcserver.kernel.counters import Counters
 from svcserver.kernel.refusals import Malformed, Missing
 from svcserver.kernel.signals import SessionsEnded
@@ -124,17 +125,15 @@ class EndingTests(SessionCase):
 
     def test_its_game_places_end(self) -> None:
         parts, now = self.game.parts, self.game.clock.seconds()
-        party = parts.parties.poll(self.bob.id, now)
-        parts.parties.invite(self.bob.id, self.ann.id, now)
-        invite = parts.parties.invite_named(self.ann.id, party.id, now)
-        assert invite is not None
-        parts.parties.accept(invite, now)
+        party = at_once(parts.parties.act(lambda live: live.invite(self.bob.id, self.ann.id)))
+        [invite] = at_once(parts.parties.act(lambda live: live.invites_to(self.ann.id)))
+        at_once(parts.parties.act(lambda live: live.accept(invite)))
         self.game.browse("POST", "/heartbeat", json={"map": "m"}, token=self.ann.token)
         self.game.browse("POST", "/heartbeat", json={"map": "m"}, token=self.bob.token)
         self.end(self.ann.id)
         self.assertEqual([one.account_id for one in parts.online.all(now)], [self.bob.id])
-        self.assertIsNone(parts.parties.of(self.ann.id, now))
-        left = parts.parties.get(party.id, now)
+        self.assertIsNone(at_once(parts.parties.of(self.ann.id)))
+        left = at_once(parts.parties.act(lambda live: live.get(party.id)))
         assert left is not None
         self.assertEqual(left.members, (self.bob.id,))
 

@@ -6,9 +6,10 @@ Nothing is stored: a restart forgets queues and candidates. Spec: 1 §4 Matchmak
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from attrs import frozen
+from twisted.internet.defer import Deferred
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import LaunchRequest
@@ -17,6 +18,7 @@ from svcserver.kernel.signals import Heard, Signal
 from svcserver.metagame.play.matchmaking.launching import Launching
 from svcserver.metagame.play.matchmaking.matches import Entry, Group, State
 from svcserver.metagame.play.matchmaking.rules import Matchmaker
+from svcserver.metagame.social.parties.rules import Party
 
 JOIN_WAITS_S = 2.5
 POLL_WAITS_S = 1.5
@@ -25,7 +27,7 @@ POLL_WAITS_S = 1.5
 class PartyBook(Protocol):
     """What matchmaking asks of the parties."""
 
-    def of(self, account_id: AccountId, now: float) -> Any: ...
+    def of(self, account_id: AccountId) -> Deferred[Party | None]: ...
 
 
 @frozen
@@ -40,15 +42,16 @@ class MatchmakingActs:
 
     async def join(self, player: AccountId, wish: LaunchRequest) -> Entry:
         """A place for the wish, or the one that the player has already."""
-        entry = self.matchmaker.join(player, wish, self._group(player), self.now())
+        entry = self.matchmaker.join(player, wish, await self._group(player), self.now())
         if not entry.match.queued:
             await self.launching.wait(entry.match, JOIN_WAITS_S)
             entry = self.matchmaker.entry(player, self.now()) or entry  # an earlier launch, perhaps
         return entry
 
-    def follow(self, player: AccountId, candidate_id: str) -> Entry:
+    async def follow(self, player: AccountId, candidate_id: str) -> Entry:
         """A party member follows the leader's candidate; raises Missing."""
-        return self.matchmaker.follow(player, candidate_id, self._group(player), self.now())
+        group = await self._group(player)
+        return self.matchmaker.follow(player, candidate_id, group, self.now())
 
     async def poll(self, player: AccountId) -> tuple[Entry, State]:
         """Where the player stands; starts what is due and retries capacity. Raises Missing."""
@@ -68,14 +71,14 @@ class MatchmakingActs:
             raise Missing("not queued")
         return entry
 
-    def cancel(self, player: AccountId) -> None:
+    async def cancel(self, player: AccountId) -> None:
         """A party leader's cancel is the party's."""
-        self.matchmaker.cancel(player, self._group(player))
+        self.matchmaker.cancel(player, await self._group(player))
 
     def leave(self, player: AccountId) -> None:
         """Only this player."""
         self.matchmaker.leave(player)
 
-    def _group(self, player: AccountId) -> Group | None:
-        party = self.parties.of(player, self.now())
+    async def _group(self, player: AccountId) -> Group | None:
+        party = await self.parties.of(player)
         return None if party is None or len(party.members) < 2 else party

@@ -52,7 +52,7 @@ class MatchmakingRoutes:
     @routes.row("POST", "/candidate/join/<candidate_id>", access=TOKEN, reply=wire.JoinReply)
     async def follow(self, call: Call, candidate_id: str) -> Answer:
         """A party member follows the leader's candidate."""
-        return Answer(200, wire.show_joined(self.acts.follow(call.player, candidate_id)))
+        return Answer(200, wire.show_joined(await self.acts.follow(call.player, candidate_id)))
 
     @routes.row("GET", "/candidate/status", access=TOKEN, reply=wire.StandingReply)
     async def status(self, call: Call) -> Answer:
@@ -63,7 +63,7 @@ class MatchmakingRoutes:
     @routes.row("DELETE", "/candidate", access=TOKEN, when=_cancels, reply=dict)
     async def cancel(self, call: Call) -> Answer:
         """Cancel; a party leader's cancel is the party's. Off unless MATCHMAKING_CANCEL=1."""
-        self.acts.cancel(call.player)
+        await self.acts.cancel(call.player)
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row("DELETE", "/candidate/leave", access=TOKEN, when=_cancels, reply=dict)

@@ -1,1 +1,1 @@
-"""Parties: who plays together right now. In memory."""
+"""Parties: who plays together right now. On the board."""

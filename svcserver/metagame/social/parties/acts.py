@@ -1,23 +1,25 @@
 """What players do with parties, whichever route asked for it. Spec: 1 §4 Parties.
 
-Parties live in memory: an act is one turn of the reactor, after what it must read first.
+Parties live on the board: what must be read elsewhere is read first, and the act checks again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 from attrs import frozen
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from svcserver.kernel.ids import AccountId, is_account_shaped
-from svcserver.kernel.refusals import Missing
+from svcserver.kernel.refusals import Missing, Refusal
 from svcserver.kernel.signals import Heard, Signal
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.social.parties.rules import Invite, Parties, Party, PartyCandidate
+from svcserver.metagame.social.parties.store import LiveParties, near
 
+T = TypeVar("T")
 log = Logger()
 
 
@@ -37,16 +39,16 @@ class Apart(Protocol):
 class PartyActs:
     """Each method is one act on the live parties."""
 
-    parties: Parties
+    parties: LiveParties
     directory: Directory
     blocks: Apart
     heard: Signal[Heard]
     candidates: Candidates
     now: Callable[[], float]
 
-    def poll(self, me: AccountId) -> Party:
+    async def poll(self, me: AccountId) -> Party:
         """The caller's party or a party of one; a sign of life."""
-        party = self.parties.poll(me, self.now())
+        party = await self.parties.act(lambda parties: parties.poll(me), near(me))
         self.heard.send(Heard(me))
         return party
 
@@ -61,7 +63,7 @@ class PartyActs:
 
     async def invites(self, me: AccountId) -> list[Invite]:
         """The caller's pending invites, but for those of somebody blocked."""
-        found = self.parties.invites_to(me, self.now())
+        found = await self.parties.act(lambda parties: parties.invites_to(me))
         apart = await self.blocks.apart(me, [one.sender for one in found]) if found else set()
         return [one for one in found if one.sender not in apart]
 
@@ -70,61 +72,60 @@ class PartyActs:
         if not is_account_shaped(other) or await self.directory.account_of_id(other) is None:
             raise Missing("no such account")
         blocked = bool(await self.blocks.apart(me, [other]))
-        party = self.parties.invite(me, other, self.now(), blocked=blocked)
+        party = await self._act(me, lambda parties: parties.invite(me, other, blocked=blocked))
         if party_id not in (None, "", party.id):
             log.info("an invite by {account} named another party", account=me)
 
     async def accept(self, me: AccountId, named: str) -> Party:
         """Join by party id or sender; a repeated accept finds the party joined before."""
-        invite = self.parties.invite_named(me, named, self.now())
-        if invite is not None and await self.blocks.apart(me, [invite.sender]):
-            invite = None
-        now = self.now()
-        party = self._joined(me, named, now) if invite is None else None
-        if invite is not None:
-            party = self.parties.accept(invite, now)
-        if party is None:
-            raise Missing("no such invite")
-        return party
+        invite = await self.parties.act(lambda parties: parties.invite_named(me, named))
+        if invite is None or await self.blocks.apart(me, [invite.sender]):
+            return await self._act(me, lambda parties: parties.joined(me, named))
+        found = invite
+        return await self._act(me, lambda parties: parties.accept(found))
 
-    def _joined(self, me: AccountId, named: str, now: float) -> Party | None:
-        """The party of two or more that the caller is in already and the id means."""
-        party = self.refresh(me, now)
-        if party is None or party.is_solo or named == me:
-            return None
-        return party if named == party.id or named in party.members else None
-
-    def refresh(self, me: AccountId, now: float | None = None) -> Party | None:
+    async def refresh(self, me: AccountId) -> None:
         """A sign of life; reading the party drops a leader unheard for two minutes."""
-        at = self.now() if now is None else now
-        self.parties.hear(me, at)
-        return self.parties.of(me, at)
+        await self.parties.act(lambda parties: parties.refresh(me), near(me))
 
-    def drop_invite(
+    async def drop_invite(
         self, me: AccountId, named: Iterable[str | None], recipient: AccountId | None
     ) -> None:
         """Decline as the invited, else withdraw as the sender; nothing found is fine."""
-        now = self.now()
-        self.parties.hear(me, now)
-        declined = self.parties.decline(me, [one for one in named if one is not None], now)
-        if not declined and recipient is not None:
-            self.parties.withdraw(me, recipient)
+        given = [one for one in named if one is not None]
 
-    def of(self, me: AccountId, asked: Iterable[AccountId]) -> list[Party]:
+        def work(parties: Parties) -> None:
+            parties.hear(me)
+            if not parties.decline(me, given) and recipient is not None:
+                parties.withdraw(me, recipient)
+
+        await self.parties.act(work)
+
+    async def of(self, me: AccountId, asked: Collection[AccountId]) -> list[Party]:
         """The parties of these players, each once; a sign of life of the caller."""
-        now = self.now()
-        self.parties.hear(me, now)
-        found = [self.parties.of(one, now) for one in asked]
-        return list({party.id: party for party in found if party is not None}.values())
 
-    def leave(self, me: AccountId) -> None:
+        def work(parties: Parties) -> list[Party]:
+            parties.hear(me)
+            return parties.of_all(asked)
+
+        return await self.parties.act(work, near(*asked))
+
+    async def leave(self, me: AccountId) -> None:
         """Leave; the client sends it at every login."""
-        self.parties.leave(me, self.now())
+        await self.parties.act(lambda parties: parties.leave(me), near(me))
 
-    def kick(self, me: AccountId, member: AccountId) -> None:
+    async def kick(self, me: AccountId, member: AccountId) -> None:
         """Remove a member; naming oneself is leaving."""
-        self.parties.kick(me, member, self.now())
+        await self._act(me, lambda parties: parties.kick(me, member))
 
-    def promote(self, me: AccountId, member: AccountId) -> None:
+    async def promote(self, me: AccountId, member: AccountId) -> None:
         """Hand the lead over."""
-        self.parties.promote(me, member, self.now())
+        await self._act(me, lambda parties: parties.promote(me, member))
+
+    async def _act(self, me: AccountId, work: Callable[[Parties], T]) -> T:
+        """What is refused leaves nothing behind but a sign of life."""
+        try:
+            return await self.parties.act(work, near(me))
+        except Refusal:
+            await self.parties.act(lambda parties: parties.hear(me))
+            raise

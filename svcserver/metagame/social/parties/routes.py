@@ -33,7 +33,7 @@ class PartyRoutes:
     )
     async def poll(self, call: Call) -> Answer:
         """The caller's party or a party of one; a sign of life."""
-        return await self._party(self.acts.poll(call.player))
+        return await self._party(await self.acts.poll(call.player))
 
     @routes.row("GET", "/party/invites", access=Access.OPTIONAL_TOKEN, reply=wire.PartyInvites)
     async def invites(self, call: Call) -> Answer:
@@ -68,31 +68,31 @@ class PartyRoutes:
         """Decline as the invited, else withdraw as the sender; 200 whatever was found."""
         sent = call.body
         named = (sent.sending_player_id, sent.party_id)
-        self.acts.drop_invite(call.player, named, sent.recipient_player_id)
+        await self.acts.drop_invite(call.player, named, sent.recipient_player_id)
         return wire.OK
 
     @routes.row("DELETE", "/party/member", access=PLAYER, reply=dict)
     async def leave(self, call: Call) -> Answer:
         """Leave; the client sends it at every login."""
-        self.acts.leave(call.player)
+        await self.acts.leave(call.player)
         return wire.OK
 
     @routes.row("DELETE", "/party/member/<member_id>", access=PLAYER, reply=dict)
     async def kick(self, call: Call, member_id: str) -> Answer:
         """Remove a member; naming oneself is leaving."""
-        self.acts.kick(call.player, member_id)
+        await self.acts.kick(call.player, member_id)
         return wire.OK
 
     @routes.row("PUT", "/party/member/promote/<member_id>", access=PLAYER, reply=dict)
     async def promote(self, call: Call, member_id: str) -> Answer:
         """Hand the lead over."""
-        self.acts.promote(call.player, member_id)
+        await self.acts.promote(call.player, member_id)
         return wire.OK
 
     @routes.row("DELETE", "/party/leader/<leader_id>", access=PLAYER, reply=dict)
     async def drop_leader(self, call: Call, leader_id: str) -> Answer:
         """Reading the party drops a leader unheard for two minutes; otherwise ignored."""
-        self.acts.refresh(call.player)
+        await self.acts.refresh(call.player)
         return wire.OK
 
     @routes.row(
@@ -105,7 +105,7 @@ class PartyRoutes:
     async def status(self, call: Call[wire.PartyStatusWish]) -> Answer:
         """The parties of up to 16 players, each once, and the caller's invites."""
         me, asked = call.player, call.body.player_ids
-        found = self.acts.of(me, asked or ())
+        found = await self.acts.of(me, asked or ())
         if asked is None:
             return Answer(200, {"parties": [], "invitations": []})
         shown = await self._shown(found)

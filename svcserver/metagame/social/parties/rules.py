@@ -1,23 +1,18 @@
-"""Who plays with whom: parties and their invites, live and in memory. Spec: 1 §3, §4 Parties, §8.
+"""Who plays with whom: parties and their invites. Spec: 1 §3, §4 Parties, §8.
 
-Plain objects that take ``now`` (seconds). What is too old is recognised when it is
-read; a sweep at most once a minute, on any sign of life, keeps the memory bounded.
-A party is a frozen value that is replaced, so that a reader may keep one across an await.
+Live state: these rules run on one open ``PartyBook``, whose entries end by themselves. Any of
+them may be missing, and who has been silent too long is dropped when the party is read.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Protocol
 
-from attrs import define, evolve, field, frozen
-from cachetools import LRUCache
+from attrs import define, evolve, frozen
 
-from svcserver.kernel.ids import AccountId, new_id
-from svcserver.kernel.quota import Quota
+from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Conflict, Forbidden, Missing
-from svcserver.kernel.signals import Blocked, PartyChanged, Signal
 
 MAX_MEMBERS = 4
 MAX_PARTY_INVITES = 8
@@ -28,9 +23,7 @@ INVITE_S = 300.0
 DECLINE_PAUSE_S = 120.0
 SILENT_S = 120.0
 FORGET_S = 3600.0  # a party of one whose player has been silent this long is forgotten
-SWEEP_S = 60.0
-MAX_PARTIES = 100_000
-MAX_DECLINES = 65_536
+NEVER = float("-inf")
 
 
 @frozen
@@ -67,289 +60,289 @@ class PartyCandidate:
     members: frozenset[AccountId]
 
 
-class Parties(Protocol):
-    """What the rest of the metagame asks; a shared store can stand behind it later."""
+class PartyBook(Protocol):
+    """What the rules need kept; an instance lives inside one act."""
 
     @property
-    def changed(self) -> Signal[PartyChanged]:
-        """Who has left which party."""
+    def now(self) -> float: ...
 
-    def on_blocked(self, news: Blocked) -> None: ...
+    def new_id(self) -> str: ...
 
-    def hear(self, account_id: AccountId, now: float) -> None: ...
+    def party(self, party_id: str) -> Party | None: ...
 
-    def poll(self, account_id: AccountId, now: float) -> Party: ...
+    def keep(self, party: Party) -> None: ...
 
-    def of(self, account_id: AccountId, now: float) -> Party | None: ...
+    def end(self, party_id: str) -> None: ...
 
-    def get(self, party_id: str, now: float) -> Party | None: ...
+    def party_of(self, account_id: AccountId) -> str | None: ...
 
-    def invites_to(self, recipient: AccountId, now: float) -> list[Invite]: ...
+    def place(self, account_id: AccountId, party_id: str | None) -> None: ...
 
-    def invite(
-        self, sender: AccountId, recipient: AccountId, now: float, *, blocked: bool = False
-    ) -> Party: ...
+    def heard(self, account_id: AccountId) -> float | None:
+        """When the last sign of life came."""
 
-    def invite_named(self, recipient: AccountId, named: str, now: float) -> Invite | None: ...
+    def hear(self, account_id: AccountId) -> None:
+        """A sign of life, now; kept blindly, with a party or without."""
 
-    def accept(self, invite: Invite, now: float) -> Party: ...
+    def received(self, recipient: AccountId) -> tuple[Invite, ...]:
+        """Invites by recipient, the oldest first; some may have expired."""
 
-    def decline(self, recipient: AccountId, named: Iterable[object], now: float) -> bool: ...
+    def keep_received(self, recipient: AccountId, invites: tuple[Invite, ...]) -> None: ...
 
-    def withdraw(self, sender: AccountId, recipient: AccountId) -> bool: ...
+    def pending(self, party_id: str) -> tuple[Invite, ...]:
+        """The same invites by party."""
 
-    def leave(self, account_id: AccountId, now: float) -> None: ...
+    def keep_pending(self, party_id: str, invites: tuple[Invite, ...]) -> None: ...
 
-    def kick(self, leader: AccountId, member: AccountId, now: float) -> None: ...
+    def sent(self, sender: AccountId) -> tuple[float, ...]:
+        """When the sender has invited lately."""
 
-    def promote(self, leader: AccountId, member: AccountId, now: float) -> None: ...
+    def keep_sent(self, sender: AccountId, at: tuple[float, ...]) -> None: ...
+
+    def pauses(self, sender: AccountId, recipient: AccountId) -> bool:
+        """Whether the recipient has just declined."""
+
+    def pause(self, sender: AccountId, recipient: AccountId) -> None: ...
+
+    def left(self, party_id: str, account_id: AccountId) -> None:
+        """Whoever must know is told."""
 
 
 @define
-class PartiesInMemory:
-    """The Parties of a single metagame process."""
+class Parties:
+    """The rules, on an open book."""
 
-    changed: Signal[PartyChanged] = field(factory=Signal)
-    max_parties: int = MAX_PARTIES
-    max_declines: int = MAX_DECLINES
-    _parties: OrderedDict[str, Party] = field(factory=OrderedDict, init=False)
-    _party_of: dict[AccountId, str] = field(factory=dict, init=False)
-    _heard: dict[AccountId, float] = field(factory=dict, init=False)
-    # by recipient, then by party; oldest first
-    _invites: dict[AccountId, dict[str, Invite]] = field(factory=dict, init=False)
-    _invited: dict[str, set[AccountId]] = field(factory=dict, init=False)  # party -> recipients
-    _sent: Quota = field(factory=lambda: Quota(MAX_SENT, SENT_S), init=False)
-    _declined: LRUCache[tuple[AccountId, AccountId], float] = field(init=False)
-    _swept_at: float = field(default=0.0, init=False)
-
-    @_declined.default
-    def _nobody(self) -> LRUCache[tuple[AccountId, AccountId], float]:
-        return LRUCache(self.max_declines)
+    book: PartyBook
 
     # -- being there -------------------------------------------------------
 
-    def hear(self, account_id: AccountId, now: float) -> None:
+    def hear(self, account_id: AccountId) -> None:
         """A sign of life keeps a member in the party."""
-        if account_id in self._party_of:
-            self._heard[account_id] = now
-        if now - self._swept_at >= SWEEP_S:
-            self._sweep(now)
+        self.book.hear(account_id)
 
-    def poll(self, account_id: AccountId, now: float) -> Party:
+    def poll(self, account_id: AccountId) -> Party:
         """The player's party; a new one of one where there is none."""
-        self.hear(account_id, now)
-        party = self.of(account_id, now)
+        self.book.hear(account_id)
+        party = self.of(account_id)
         if party is None:
-            party = Party(new_id(), account_id, (account_id,))
-            self._parties[party.id] = party
-            self._party_of[account_id] = party.id
-            self._heard[account_id] = now
-            self._bound()
+            party = Party(self.book.new_id(), account_id, (account_id,))
+            self.book.keep(party)
+            self.book.place(account_id, party.id)
         return party
 
-    def of(self, account_id: AccountId, now: float) -> Party | None:
+    def refresh(self, account_id: AccountId) -> Party | None:
+        """A sign of life, and the player's party."""
+        self.book.hear(account_id)
+        return self.of(account_id)
+
+    def of(self, account_id: AccountId) -> Party | None:
         """The player's party as it is now, or None."""
-        party_id = self._party_of.get(account_id)
-        return None if party_id is None else self._settled_for(account_id, party_id, now)
+        party_id = self.book.party_of(account_id)
+        party = None if party_id is None else self.get(party_id)
+        return party if party is not None and account_id in party.members else None
 
-    def get(self, party_id: str, now: float) -> Party | None:
+    def of_all(self, account_ids: Collection[AccountId]) -> list[Party]:
+        """The parties of these players, each once."""
+        found = [self.of(one) for one in account_ids]
+        return list({party.id: party for party in found if party is not None}.values())
+
+    def get(self, party_id: str) -> Party | None:
         """A party by its id, or None."""
-        return self._settle(party_id, now) if party_id in self._parties else None
+        party = self.book.party(party_id)
+        return None if party is None else self._settled(party)
 
-    def _settled_for(self, account_id: AccountId, party_id: str, now: float) -> Party | None:
-        party = self._settle(party_id, now)
-        return party if account_id in party.members else None
-
-    def _settle(self, party_id: str, now: float) -> Party:
+    def _settled(self, party: Party) -> Party | None:
         """Drop who has been silent for more than two minutes, the longest silent first."""
-        party = self._parties[party_id]
-        silent = [one for one in party.members if now - self._heard[one] > SILENT_S]
-        for one in sorted(silent, key=self._heard.__getitem__)[: len(party.members) - 1]:
-            self._remove(one)
-        return self._parties[party_id]
+        now = self.book.now
+        if not party.is_solo:
+            heard = {one: self._heard(one) for one in party.members}
+            silent = sorted(
+                (one for one in heard if now - heard[one] > SILENT_S), key=heard.__getitem__
+            )
+            for one in silent[: len(party.members) - 1]:
+                party = self._remove(one, party) or party
+        if party.is_solo and now - self._heard(party.leader) > FORGET_S:
+            return self._remove(party.leader, party)
+        return party
+
+    def _heard(self, account_id: AccountId) -> float:
+        heard = self.book.heard(account_id)
+        return NEVER if heard is None else heard
 
     # -- invites -----------------------------------------------------------
 
-    def invites_to(self, recipient: AccountId, now: float) -> list[Invite]:
+    def invites_to(self, recipient: AccountId) -> list[Invite]:
         """The player's live invites, oldest first."""
-        return [one for one in self._received(recipient) if self._is_live(one, now)]
+        return self._live(self.book.received(recipient))
 
-    def invite(
-        self, sender: AccountId, recipient: AccountId, now: float, *, blocked: bool = False
-    ) -> Party:
+    def invite(self, sender: AccountId, recipient: AccountId, *, blocked: bool = False) -> Party:
         """Invite an existing account into the sender's party, or refuse."""
         if sender == recipient:
             raise Conflict("that is yourself")
         if blocked:
             raise Forbidden("one of you has blocked the other")
-        party = self.poll(sender, now)
+        party = self.poll(sender)
         if party.leader != sender:
             raise Forbidden("only the party's leader invites")
         if recipient in party.members:
             raise Conflict("already in the party")
         if len(party.members) >= MAX_MEMBERS:
             raise Conflict("the party is full")
-        self._check_counts(party, recipient, now)
-        if now - self._declined.get((sender, recipient), now - DECLINE_PAUSE_S) < DECLINE_PAUSE_S:
+        self._check_counts(party, recipient)
+        if self.book.pauses(sender, recipient):
             raise Conflict("that player has just declined")
-        if not self._sent.take(sender, now):
-            raise Conflict("too many invites, try again later")
-        self._keep(Invite(party.id, sender, recipient, now))
+        self._count_sent(sender)
+        self._keep(Invite(party.id, sender, recipient, self.book.now))
         return party
 
-    def _check_counts(self, party: Party, recipient: AccountId, now: float) -> None:
-        received = self.invites_to(recipient, now)
+    def _check_counts(self, party: Party, recipient: AccountId) -> None:
+        received = self.invites_to(recipient)
         if any(one.party_id == party.id for one in received):
             raise Conflict("already invited")
-        if len(self._pending_of(party.id, now)) >= MAX_PARTY_INVITES:
+        if len(self._live(self.book.pending(party.id))) >= MAX_PARTY_INVITES:
             raise Conflict("the party has too many open invites")
         if len(received) >= MAX_RECEIVED_INVITES:
             raise Conflict("that player has too many open invites")
 
-    def invite_named(self, recipient: AccountId, named: str, now: float) -> Invite | None:
+    def _count_sent(self, sender: AccountId) -> None:
+        now = self.book.now
+        sent = tuple(at for at in self.book.sent(sender) if at > now - SENT_S)
+        if len(sent) >= MAX_SENT:
+            raise Conflict("too many invites, try again later")
+        self.book.keep_sent(sender, (*sent, now))
+
+    def invite_named(self, recipient: AccountId, named: str) -> Invite | None:
         """The player's live invite of that party or from that sender."""
-        for one in self.invites_to(recipient, now):
+        for one in self.invites_to(recipient):
             if named in (one.party_id, one.sender):
                 return one
         return None
 
-    def accept(self, invite: Invite, now: float) -> Party:
+    def accept(self, invite: Invite) -> Party:
         """Leave the old party and join at the end; Missing when the invite has ended."""
-        self.hear(invite.recipient, now)
-        party = self.get(invite.party_id, now)
-        if self.invite_named(invite.recipient, invite.party_id, now) != invite or party is None:
+        self.hear(invite.recipient)
+        party = self.get(invite.party_id)
+        if party is None or self.invite_named(invite.recipient, invite.party_id) != invite:
             raise Missing("no such invite")
         if len(party.members) >= MAX_MEMBERS:
             raise Conflict("the party is full")
         self._drop(invite)
-        self.leave(invite.recipient, now)
+        self.leave(invite.recipient)
         joined = evolve(party, members=(*party.members, invite.recipient))
-        self._parties[party.id] = joined
-        self._party_of[invite.recipient] = party.id
-        self._heard[invite.recipient] = now
+        self.book.keep(joined)
+        self.book.place(invite.recipient, party.id)
         return joined
 
-    def decline(self, recipient: AccountId, named: Iterable[object], now: float) -> bool:
+    def joined(self, account_id: AccountId, named: str) -> Party:
+        """The party of two or more that the player is in already and ``named`` means."""
+        party = self.refresh(account_id)
+        if party is None or party.is_solo or named == account_id:
+            raise Missing("no such invite")
+        if named != party.id and named not in party.members:
+            raise Missing("no such invite")
+        return party
+
+    def decline(self, recipient: AccountId, named: Collection[str]) -> bool:
         """Decline what matches by party or sender; the sender pauses for two minutes."""
-        wanted = list(named)
         found = [
             one
-            for one in self.invites_to(recipient, now)
-            if one.party_id in wanted or one.sender in wanted
+            for one in self.invites_to(recipient)
+            if one.party_id in named or one.sender in named
         ]
         for one in found:
             self._drop(one)
-            self._declined[one.sender, recipient] = now
+            self.book.pause(one.sender, recipient)
         return bool(found)
 
     def withdraw(self, sender: AccountId, recipient: AccountId) -> bool:
         """Take back one's own invite; whether there was one."""
-        found = [one for one in self._received(recipient) if one.sender == sender]
+        found = [one for one in self.book.received(recipient) if one.sender == sender]
         for one in found:
             self._drop(one)
         return bool(found)
 
-    def on_blocked(self, news: Blocked) -> None:
+    def part(self, one: AccountId, other: AccountId) -> None:
         """Invites between the two end; a party they share stays."""
-        self.withdraw(news.by, news.whom)
-        self.withdraw(news.whom, news.by)
+        self.withdraw(one, other)
+        self.withdraw(other, one)
 
     # -- leaving and leading -----------------------------------------------
 
-    def leave(self, account_id: AccountId, now: float) -> None:
+    def leave(self, account_id: AccountId) -> None:
         """Leave; nothing happens without a party. A party of one ends."""
-        if account_id in self._party_of:
-            self._remove(account_id)
+        party_id = self.book.party_of(account_id)
+        party = None if party_id is None else self.book.party(party_id)
+        if party is not None and account_id in party.members:
+            self._remove(account_id, party)
 
-    def kick(self, leader: AccountId, member: AccountId, now: float) -> None:
+    def kick(self, leader: AccountId, member: AccountId) -> None:
         """Remove a member, who must be one; naming oneself is leaving."""
         if leader == member:
-            self.leave(leader, now)
+            self.leave(leader)
             return
-        self.hear(leader, now)
-        party = self.of(leader, now)
+        party = self.refresh(leader)
         if party is None or member not in party.members:
             raise Missing("not in your party")
         if party.leader != leader:
             raise Forbidden("only the party's leader removes others")
-        self._remove(member)
+        self._remove(member, party)
 
-    def promote(self, leader: AccountId, member: AccountId, now: float) -> None:
+    def promote(self, leader: AccountId, member: AccountId) -> None:
         """Hand the lead over."""
-        party = self.poll(leader, now)
+        party = self.poll(leader)
         if party.leader != leader:
             raise Forbidden("only the party's leader hands over")
         if member not in party.members:
             raise Missing("not in your party")
-        self._parties[party.id] = evolve(party, leader=member)
-
-    def __len__(self) -> int:
-        return len(self._parties)
+        self.book.keep(evolve(party, leader=member))
 
     # -- inside ------------------------------------------------------------
 
-    def _remove(self, account_id: AccountId) -> None:
-        party = self._parties[self._party_of.pop(account_id)]
-        del self._heard[account_id]
-        for recipient in list(self._invited.get(party.id, ())):
-            invite = self._invites[recipient][party.id]
+    def _remove(self, account_id: AccountId, party: Party) -> Party | None:
+        """The party without the member; None when that was the last."""
+        if self.book.party_of(account_id) == party.id:
+            self.book.place(account_id, None)
+        for invite in self.book.pending(party.id):
             if invite.sender == account_id or party.is_solo:
                 self._drop(invite)
         rest = tuple(one for one in party.members if one != account_id)
+        left = None
         if rest:
             leader = party.leader if party.leader != account_id else rest[0]
-            self._parties[party.id] = Party(party.id, leader, rest)
+            left = Party(party.id, leader, rest)
+            self.book.keep(left)
         else:
-            del self._parties[party.id]
-        self.changed.send(PartyChanged(party.id, (account_id,)))
+            self.book.end(party.id)
+        self.book.left(party.id, account_id)
+        return left
 
     def _keep(self, invite: Invite) -> None:
-        received = self._invites.setdefault(invite.recipient, {})
-        received.pop(invite.party_id, None)  # an expired one would keep its old place
-        received[invite.party_id] = invite
-        self._invited.setdefault(invite.party_id, set()).add(invite.recipient)
+        self._drop(invite)  # an expired one would keep its old place
+        received = self.book.received(invite.recipient)
+        pending = self.book.pending(invite.party_id)
+        self.book.keep_received(invite.recipient, self._fresh(received, invite))
+        self.book.keep_pending(invite.party_id, self._fresh(pending, invite))
+
+    def _fresh(self, kept: tuple[Invite, ...], invite: Invite) -> tuple[Invite, ...]:
+        return (*(one for one in kept if self.book.now - one.at < INVITE_S), invite)
 
     def _drop(self, invite: Invite) -> None:
-        received, invited = self._invites[invite.recipient], self._invited[invite.party_id]
-        del received[invite.party_id]
-        invited.discard(invite.recipient)
-        if not received:
-            del self._invites[invite.recipient]
-        if not invited:
-            del self._invited[invite.party_id]
+        """End the invite of that party to that player."""
+        received = self.book.received(invite.recipient)
+        rest = tuple(one for one in received if one.party_id != invite.party_id)
+        if rest != received:
+            self.book.keep_received(invite.recipient, rest)
+        pending = self.book.pending(invite.party_id)
+        rest = tuple(one for one in pending if one.recipient != invite.recipient)
+        if rest != pending:
+            self.book.keep_pending(invite.party_id, rest)
 
-    def _received(self, recipient: AccountId) -> list[Invite]:
-        return list(self._invites.get(recipient, {}).values())
+    def _live(self, invites: tuple[Invite, ...]) -> list[Invite]:
+        return [one for one in invites if self._is_live(one)]
 
-    def _pending_of(self, party_id: str, now: float) -> list[Invite]:
-        pending = [self._invites[one][party_id] for one in self._invited.get(party_id, ())]
-        return [one for one in pending if self._is_live(one, now)]
-
-    def _is_live(self, invite: Invite, now: float) -> bool:
+    def _is_live(self, invite: Invite) -> bool:
         """Not expired, and its sender (if silent, no longer a member) is still there."""
-        if now - invite.at >= INVITE_S:
+        if self.book.now - invite.at >= INVITE_S:
             return False
-        party = self.get(invite.party_id, now)
+        party = self.get(invite.party_id)
         return party is not None and invite.sender in party.members
-
-    def _sweep(self, now: float) -> None:
-        """Forget expired invites and parties of one whose player is long gone."""
-        self._swept_at = now
-        old = [
-            one
-            for received in self._invites.values()
-            for one in received.values()
-            if now - one.at >= INVITE_S
-        ]
-        for invite in old:
-            self._drop(invite)
-        for party in list(self._parties.values()):
-            if not party.is_solo:
-                party = self._settle(party.id, now)
-            if party.is_solo and now - self._heard[party.leader] > FORGET_S:
-                self._remove(party.leader)
-
-    def _bound(self) -> None:
-        while len(self._parties) > self.max_parties:
-            for member in next(iter(self._parties.values())).members:
-                self._remove(member)

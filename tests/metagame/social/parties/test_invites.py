@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+from svcserver.board.waiting import at_once
 from svcserver.kernel.refusals import Missing
 from svcserver.kernel.signals import PartyChanged
-from svcserver.metagame.social.parties.rules import MAX_SENT, PartiesInMemory
+from svcserver.metagame.social.parties.rules import MAX_SENT, Invite, Parties
+from svcserver.metagame.social.parties.store import LiveParties
 from tests.metagame.social.parties.base import BLOCKS, Base
 from tests.support.game import GAME_SERVER_KEY
+from tests.support.live import TestBoard
 from tests.support.proves import proves
 
 
@@ -77,8 +83,10 @@ class InviteTests(Base):
     @proves("an invite between blocked players is never listed or accepted")
     def test_an_invite_that_slipped_past_a_block_is_neither_listed_nor_accepted(self) -> None:
         self.block(self.bob, self.ann)
-        now = self.game.clock.seconds()
-        party = self.game.parts.parties.invite(self.ann.id, self.bob.id, now)
+        invite = self.game.parts.parties.act(
+            lambda parties: parties.invite(self.ann.id, self.bob.id)
+        )
+        party = at_once(invite)
         self.assertEqual(self.invites(self.bob), [])
         self.assertEqual(self.accept(self.bob, party.id).status, 404)
         status = self.do("POST", "/status", self.bob, {"playerIds": []}).json
@@ -240,13 +248,25 @@ class AcceptTests(Base):
         self.assertEqual(self.accept(self.cat, invite["partyId"]).status, 404)
 
     def test_an_invite_that_ended_meanwhile_is_missing(self) -> None:
-        parties = PartiesInMemory()
-        parties.invite("ann", "bob", 0.0)
-        [invite] = parties.invites_to("bob", 0.0)
-        parties.withdraw("ann", "bob")
-        self.assertRaises(Missing, parties.accept, invite, 0.0)
-        parties.invite("ann", "bob", 1.0)
-        self.assertRaises(Missing, parties.accept, invite, 1.0)
-        [invite] = parties.invites_to("bob", 1.0)
-        parties.leave("ann", 1.0)
-        self.assertRaises(Missing, parties.accept, invite, 1.0)
+        live = TestBoard()
+        kept = LiveParties(live.board)
+
+        def do(work: Callable[[Parties], Any]) -> Any:
+            return at_once(kept.act(work))
+
+        def invite() -> Invite:
+            do(lambda parties: parties.invite("ann", "bob"))
+            [found] = do(lambda parties: parties.invites_to("bob"))
+            return found
+
+        def is_missing(one: Invite) -> None:
+            self.assertRaises(Missing, do, lambda parties: parties.accept(one))
+
+        first = invite()
+        do(lambda parties: parties.withdraw("ann", "bob"))
+        is_missing(first)
+        live.now = 1.0
+        again = invite()
+        is_missing(first)
+        do(lambda parties: parties.leave("ann"))
+        is_missing(again)

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
+from attrs import evolve
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.board.kinds import Kind
 from svcserver.kernel.refusals import Conflict
 from svcserver.kernel.signals import PartyChanged
-from svcserver.metagame.social.parties.rules import PartiesInMemory, Party, PartyCandidate
+from svcserver.kernel.times import DAY_S
+from svcserver.metagame.social.parties import store
+from svcserver.metagame.social.parties.rules import Parties, Party, PartyCandidate
+from svcserver.metagame.social.parties.store import LiveParties
 from svcserver.metagame.social.parties.wire import show
 from tests.metagame.social.parties.base import Base
 from tests.support.game import GAME_SERVER_KEY
+from tests.support.live import TestBoard
 from tests.support.proves import proves
+
+T = TypeVar("T")
 
 
 class PollTests(Base):
@@ -274,54 +283,86 @@ class StatusTests(Base):
 
 
 class BoundTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.live = TestBoard()
+        self.parties = LiveParties(self.live.board)
+
+    def do(self, now: float, work: Callable[[Parties], T]) -> T:
+        return self.live.do(lambda sheet: work(self.parties.on(sheet)), now)
+
+    def held(self) -> list[int]:
+        return [self.live.board.held(kind) for kind in (store.PARTIES, store.PARTY_OF)]
+
     def test_the_oldest_party_gives_way(self) -> None:
-        parties = PartiesInMemory(max_parties=3)
+        self.patch(store, "PARTIES", evolve(store.PARTIES, most=3))
         for number in range(5):
-            parties.poll(f"p{number}", 0.0)
-        self.assertEqual(len(parties), 3)
-        self.assertIsNone(parties.of("p0", 0.0))
-        self.assertIsNotNone(parties.of("p4", 0.0))
+            self.do(0.0, lambda parties, who=f"p{number}": parties.poll(who))
+        self.assertEqual(self.live.board.held(store.PARTIES), 3)
+        self.assertIsNone(self.do(0.0, lambda parties: parties.of("p0")))
+        self.assertIsNotNone(self.do(0.0, lambda parties: parties.of("p4")))
 
-    def test_a_player_long_gone_is_swept(self) -> None:
-        parties = PartiesInMemory()
-        parties.poll("ann", 0.0)
-        parties.poll("bob", 3500.0)
-        parties.invite("bob", "ann", 3500.0)
-        parties.poll("bob", 3602.0)
-        self.assertIsNone(parties.of("ann", 3602.0))
-        parties.poll("bob", 4000.0)
-        self.assertEqual((len(parties), parties._invites, parties._invited), (1, {}, {}))
+    def test_a_player_long_gone_is_forgotten(self) -> None:
+        self.do(0.0, lambda parties: parties.poll("ann"))
+        self.do(3500.0, lambda parties: parties.invite("bob", "ann"))
+        self.do(3602.0, lambda parties: parties.poll("bob"))
+        self.assertIsNone(self.do(3602.0, lambda parties: parties.of("ann")))
+        self.assertEqual(self.held(), [1, 1])
+        for seconds in range(200):
+            self.do(4000.0 + seconds, lambda parties: parties.poll("bob"))
+        held = [self.live.board.held(kind) for kind in (store.RECEIVED, store.PENDING)]
+        self.assertEqual(held, [0, 0])
 
-    def test_it_sweeps_once_a_minute_who_has_been_silent_for_more_than_an_hour(self) -> None:
-        parties = PartiesInMemory()
-        parties.poll("ann", 0.0)
-        parties.poll("bob", 0.0)
-        for now, left in ((3600.0, 2), (3659.0, 2), (3660.0, 1), (9000.0, 1)):
-            parties.hear("bob", now)
-            self.assertEqual(len(parties), left, now)
+    def test_a_party_of_one_lasts_an_hour_of_silence(self) -> None:
+        first = self.do(0.0, lambda parties: parties.poll("ann"))
+        self.assertEqual(self.do(3600.0, lambda parties: parties.of("ann")), first)
+        self.assertIsNone(self.do(3600.5, lambda parties: parties.of("ann")))
 
-    def test_a_party_of_two_long_gone_is_swept(self) -> None:
-        parties = PartiesInMemory()
-        parties.invite("ann", "bob", 0.0)
-        parties.accept(parties.invites_to("bob", 0.0)[0], 0.0)
-        parties.poll("cat", 4000.0)
-        self.assertEqual(len(parties), 1)
-        self.assertEqual((parties._party_of.keys(), parties._heard.keys()), ({"cat"}, {"cat"}))
+    def test_a_party_of_two_long_gone_is_forgotten(self) -> None:
+        self.do(0.0, lambda parties: parties.invite("ann", "bob"))
+        self.do(0.0, lambda parties: parties.accept(parties.invites_to("bob")[0]))
+        self.assertIsNone(self.do(4000.0, lambda parties: parties.of("bob")))
+        self.assertIsNone(self.do(4000.0, lambda parties: parties.of("ann")))
+        self.assertEqual(self.held(), [0, 0])
+
+    def test_what_nobody_reads_ends_by_itself(self) -> None:
+        self.do(0.0, lambda parties: parties.invite("ann", "bob"))
+        self.do(0.0, lambda parties: parties.accept(parties.invites_to("bob")[0]))
+        for seconds in range(200):
+            self.do(2 * DAY_S + seconds, lambda parties: parties.poll("cat"))
+        self.assertEqual(self.held(), [1, 1])
 
     def test_a_kick_is_a_sign_of_life(self) -> None:
-        parties = PartiesInMemory()
-        parties.invite("ann", "bob", 0.0)
-        parties.accept(parties.invites_to("bob", 0.0)[0], 0.0)
-        parties.hear("bob", 59.0)
-        parties.kick("ann", "bob", 121.0)  # not heard for more than two minutes till now
-        party = parties.of("ann", 121.0)
+        self.do(0.0, lambda parties: parties.invite("ann", "bob"))
+        self.do(0.0, lambda parties: parties.accept(parties.invites_to("bob")[0]))
+        self.do(59.0, lambda parties: parties.hear("bob"))
+        self.do(121.0, lambda parties: parties.kick("ann", "bob"))  # longer silent till now
+        party = self.do(121.0, lambda parties: parties.of("ann"))
         self.assertEqual(party.members if party else (), ("ann",))
 
     def test_the_oldest_decline_is_forgotten(self) -> None:
-        parties = PartiesInMemory(max_declines=2)
+        self.patch(store, "DECLINED", evolve(store.DECLINED, most=2))
         for sender in ("s0", "s1", "s2"):
-            parties.invite(sender, "ann", 0.0)
-            self.assertTrue(parties.decline("ann", [sender], 0.0))
-        parties.invite("s0", "ann", 1.0)
+            self.do(0.0, lambda parties, sender=sender: parties.invite(sender, "ann"))
+            self.assertTrue(
+                self.do(0.0, lambda parties, sender=sender: parties.decline("ann", [sender]))
+            )
+        self.do(1.0, lambda parties: parties.invite("s0", "ann"))
         for sender in ("s1", "s2"):
-            self.assertRaises(Conflict, parties.invite, sender, "ann", 1.0)
+            with self.assertRaises(Conflict):
+                self.do(1.0, lambda parties, sender=sender: parties.invite(sender, "ann"))
+
+    def test_an_entry_that_is_gone_leaves_a_party_that_still_works(self) -> None:
+        self.do(0.0, lambda parties: parties.invite("ann", "bob"))
+        [invite] = self.do(0.0, lambda parties: parties.invites_to("bob"))
+        party = self.do(0.0, lambda parties: parties.accept(invite))
+        kept: tuple[tuple[Kind[Any], str], ...] = (
+            (store.PARTY_OF, "bob"),
+            (store.HEARD, "bob"),
+            (store.PARTIES, party.id),
+        )
+        for kind, key in kept:
+            self.live.do(lambda sheet, kind=kind, key=key: sheet.drop(kind, key))
+            again = self.do(0.0, lambda parties: parties.poll("bob"))
+            self.assertIn("bob", again.members)
+            self.do(0.0, lambda parties: parties.kick("bob", "bob"))
+            self.assertIsNone(self.do(0.0, lambda parties: parties.of("bob")))

@@ -1,0 +1,33 @@
+"""Acts that nobody waits for."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+T = TypeVar("T")
+log = Logger()
+
+
+def unwaited(done: Deferred[Any]) -> None:
+    """Log it if what had to follow some news could not be done."""
+    done.addErrback(lambda why: log.failure("an act on live state failed", why))
+
+
+def at_once(done: Deferred[T]) -> T:
+    """What an act on the board in memory has given or raised; for an asker who cannot wait.
+
+    With an engine elsewhere there can be no such asker.
+    """
+    found: list[T | Failure] = []
+    done.addCallbacks(found.append, found.append)
+    if not found:
+        raise RuntimeError("this board does not answer at once")
+    result = found[0]
+    if isinstance(result, Failure):
+        result.raiseException()
+    value: T = result
+    return value

@@ -1,0 +1,147 @@
+"""Parties on the board: what is kept, how long, and how much of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from attrs import define, field, frozen
+from twisted.internet.defer import Deferred
+
+from svcserver.board.board import Board, Key, Sheet
+from svcserver.board.kinds import Kind
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.signals import PartyChanged
+from svcserver.kernel.times import DAY_S
+from svcserver.metagame.social.parties.rules import (
+    DECLINE_PAUSE_S,
+    INVITE_S,
+    SENT_S,
+    Invite,
+    Parties,
+    Party,
+)
+
+T = TypeVar("T")
+Left = Callable[[Sheet, PartyChanged], None]
+
+# a day: rules drop and forget long before; members poll every few seconds
+PARTIES = Kind("parties", Party, lives_s=DAY_S, kept_by_reading=True)
+PARTY_OF = Kind("party_of", str, lives_s=DAY_S, kept_by_reading=True)
+HEARD = Kind("party_heard", float, lives_s=DAY_S, compared=False)
+RECEIVED = Kind("party_invites_to", tuple[Invite, ...], lives_s=INVITE_S)
+PENDING = Kind("party_invites_of", tuple[Invite, ...], lives_s=INVITE_S)
+SENT = Kind("party_invites_sent", tuple[float, ...], lives_s=SENT_S, most=65_536)
+DECLINED = Kind("party_declined", float, lives_s=DECLINE_PAUSE_S, most=65_536)
+
+
+@define
+class BoardParties:
+    """The PartyBook of one sheet. ``also_left``: what follows a leaving in the same sheet."""
+
+    sheet: Sheet
+    also_left: tuple[Left, ...] = ()
+
+    @property
+    def now(self) -> float:
+        return self.sheet.now
+
+    def new_id(self) -> str:
+        return self.sheet.new_id()
+
+    def party(self, party_id: str) -> Party | None:
+        return self.sheet.get(PARTIES, party_id)
+
+    def keep(self, party: Party) -> None:
+        self.sheet.put(PARTIES, party.id, party)
+
+    def end(self, party_id: str) -> None:
+        self.sheet.drop(PARTIES, party_id)
+
+    def party_of(self, account_id: AccountId) -> str | None:
+        return self.sheet.get(PARTY_OF, account_id)
+
+    def place(self, account_id: AccountId, party_id: str | None) -> None:
+        if party_id is None:
+            self.sheet.drop(PARTY_OF, account_id)
+        else:
+            self.sheet.put(PARTY_OF, account_id, party_id)
+
+    def heard(self, account_id: AccountId) -> float | None:
+        return self.sheet.get(HEARD, account_id)
+
+    def hear(self, account_id: AccountId) -> None:
+        self.sheet.put(HEARD, account_id, self.sheet.now)
+
+    def received(self, recipient: AccountId) -> tuple[Invite, ...]:
+        return self.sheet.get(RECEIVED, recipient) or ()
+
+    def keep_received(self, recipient: AccountId, invites: tuple[Invite, ...]) -> None:
+        self._keep(RECEIVED, recipient, invites)
+
+    def pending(self, party_id: str) -> tuple[Invite, ...]:
+        return self.sheet.get(PENDING, party_id) or ()
+
+    def keep_pending(self, party_id: str, invites: tuple[Invite, ...]) -> None:
+        self._keep(PENDING, party_id, invites)
+
+    def _keep(self, kind: Kind[tuple[Invite, ...]], key: str, invites: tuple[Invite, ...]) -> None:
+        if invites:
+            self.sheet.put(kind, key, invites)
+        else:
+            self.sheet.drop(kind, key)
+
+    def sent(self, sender: AccountId) -> tuple[float, ...]:
+        return self.sheet.get(SENT, sender) or ()
+
+    def keep_sent(self, sender: AccountId, at: tuple[float, ...]) -> None:
+        self.sheet.put(SENT, sender, at)
+
+    def pauses(self, sender: AccountId, recipient: AccountId) -> bool:
+        return self.sheet.get(DECLINED, f"{sender} {recipient}") is not None
+
+    def pause(self, sender: AccountId, recipient: AccountId) -> None:
+        self.sheet.put(DECLINED, f"{sender} {recipient}", self.sheet.now)
+
+    def left(self, party_id: str, account_id: AccountId) -> None:
+        news = PartyChanged(party_id, (account_id,))
+        self.sheet.tell(news)
+        for follow in self.also_left:
+            follow(self.sheet, news)
+
+
+@frozen
+class LiveParties:
+    """The parties for whoever asks: of a sheet that is open, or in an act of their own."""
+
+    board: Board
+    also_left: tuple[Left, ...] = field(default=())
+
+    def on(self, sheet: Sheet) -> Parties:
+        """The rules on an open sheet."""
+        return Parties(BoardParties(sheet, self.also_left))
+
+    def act(self, work: Callable[[Parties], T], near: Iterable[Key] = ()) -> Deferred[T]:
+        """One act on parties alone."""
+        return self.board.act(lambda sheet: work(self.on(sheet)), near)
+
+    def of(self, account_id: AccountId) -> Deferred[Party | None]:
+        """The player's party as it is now, or None."""
+        return self.act(lambda parties: parties.of(account_id), near(account_id))
+
+    def hear(self, account_id: AccountId) -> Deferred[None]:
+        """A sign of life; blind, so it never runs again."""
+        return self.board.act(lambda sheet: sheet.put(HEARD, account_id, sheet.now))
+
+    def part(self, one: AccountId, other: AccountId) -> Deferred[None]:
+        """One has blocked the other."""
+        return self.act(lambda parties: parties.part(one, other))
+
+    def leave(self, account_id: AccountId) -> Deferred[None]:
+        """Leave whatever party it is."""
+        return self.act(lambda parties: parties.leave(account_id), near(account_id))
+
+
+def near(*account_ids: AccountId) -> list[Key]:
+    """What is read of these players for sure."""
+    return [(PARTY_OF, one) for one in account_ids]

@@ -1,0 +1,260 @@
+"""Parties kept in plain dictionaries that are swept: what the rules on the board are compared with.
+
+Written before them and knowing nothing of theirs but the values and the limits.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from attrs import define, evolve, field
+
+from svcserver.kernel.ids import AccountId, new_id
+from svcserver.kernel.quota import Quota
+from svcserver.kernel.refusals import Conflict, Forbidden, Missing
+from svcserver.kernel.signals import PartyChanged, Signal
+from svcserver.metagame.social.parties.rules import (
+    DECLINE_PAUSE_S,
+    FORGET_S,
+    INVITE_S,
+    MAX_MEMBERS,
+    MAX_PARTY_INVITES,
+    MAX_RECEIVED_INVITES,
+    MAX_SENT,
+    SENT_S,
+    SILENT_S,
+    Invite,
+    Party,
+)
+
+
+@define
+class PlainParties:
+    """The same acts; whoever uses it calls ``sweep`` when time has passed."""
+
+    changed: Signal[PartyChanged] = field(factory=Signal)
+    _parties: OrderedDict[str, Party] = field(factory=OrderedDict, init=False)
+    _party_of: dict[AccountId, str] = field(factory=dict, init=False)
+    _heard: dict[AccountId, float] = field(factory=dict, init=False)
+    # by recipient, then by party; oldest first
+    _invites: dict[AccountId, dict[str, Invite]] = field(factory=dict, init=False)
+    _invited: dict[str, set[AccountId]] = field(factory=dict, init=False)  # party -> recipients
+    _sent: Quota = field(factory=lambda: Quota(MAX_SENT, SENT_S), init=False)
+    _declined: dict[tuple[AccountId, AccountId], float] = field(factory=dict, init=False)
+
+    # -- being there -------------------------------------------------------
+
+    def hear(self, account_id: AccountId, now: float) -> None:
+        """A sign of life keeps a member in the party."""
+        if account_id in self._party_of:
+            self._heard[account_id] = now
+
+    def poll(self, account_id: AccountId, now: float) -> Party:
+        """The player's party; a new one of one where there is none."""
+        self.hear(account_id, now)
+        party = self.of(account_id, now)
+        if party is None:
+            party = Party(new_id(), account_id, (account_id,))
+            self._parties[party.id] = party
+            self._party_of[account_id] = party.id
+            self._heard[account_id] = now
+        return party
+
+    def of(self, account_id: AccountId, now: float) -> Party | None:
+        """The player's party as it is now, or None."""
+        party_id = self._party_of.get(account_id)
+        return None if party_id is None else self._settled_for(account_id, party_id, now)
+
+    def get(self, party_id: str, now: float) -> Party | None:
+        """A party by its id, or None."""
+        return self._settle(party_id, now) if party_id in self._parties else None
+
+    def _settled_for(self, account_id: AccountId, party_id: str, now: float) -> Party | None:
+        party = self._settle(party_id, now)
+        return party if account_id in party.members else None
+
+    def _settle(self, party_id: str, now: float) -> Party:
+        """Drop who has been silent for more than two minutes, the longest silent first."""
+        party = self._parties[party_id]
+        silent = [one for one in party.members if now - self._heard[one] > SILENT_S]
+        for one in sorted(silent, key=self._heard.__getitem__)[: len(party.members) - 1]:
+            self._remove(one)
+        return self._parties[party_id]
+
+    # -- invites -----------------------------------------------------------
+
+    def invites_to(self, recipient: AccountId, now: float) -> list[Invite]:
+        """The player's live invites, oldest first."""
+        return [one for one in self._received(recipient) if self._is_live(one, now)]
+
+    def invite(
+        self, sender: AccountId, recipient: AccountId, now: float, *, blocked: bool = False
+    ) -> Party:
+        """Invite an existing account into the sender's party, or refuse."""
+        if sender == recipient:
+            raise Conflict("that is yourself")
+        if blocked:
+            raise Forbidden("one of you has blocked the other")
+        party = self.poll(sender, now)
+        if party.leader != sender:
+            raise Forbidden("only the party's leader invites")
+        if recipient in party.members:
+            raise Conflict("already in the party")
+        if len(party.members) >= MAX_MEMBERS:
+            raise Conflict("the party is full")
+        self._check_counts(party, recipient, now)
+        if now - self._declined.get((sender, recipient), now - DECLINE_PAUSE_S) < DECLINE_PAUSE_S:
+            raise Conflict("that player has just declined")
+        if not self._sent.take(sender, now):
+            raise Conflict("too many invites, try again later")
+        self._keep(Invite(party.id, sender, recipient, now))
+        return party
+
+    def _check_counts(self, party: Party, recipient: AccountId, now: float) -> None:
+        received = self.invites_to(recipient, now)
+        if any(one.party_id == party.id for one in received):
+            raise Conflict("already invited")
+        if len(self._pending_of(party.id, now)) >= MAX_PARTY_INVITES:
+            raise Conflict("the party has too many open invites")
+        if len(received) >= MAX_RECEIVED_INVITES:
+            raise Conflict("that player has too many open invites")
+
+    def invite_named(self, recipient: AccountId, named: str, now: float) -> Invite | None:
+        """The player's live invite of that party or from that sender."""
+        for one in self.invites_to(recipient, now):
+            if named in (one.party_id, one.sender):
+                return one
+        return None
+
+    def accept(self, invite: Invite, now: float) -> Party:
+        """Leave the old party and join at the end; Missing when the invite has ended."""
+        self.hear(invite.recipient, now)
+        party = self.get(invite.party_id, now)
+        if self.invite_named(invite.recipient, invite.party_id, now) != invite or party is None:
+            raise Missing("no such invite")
+        if len(party.members) >= MAX_MEMBERS:
+            raise Conflict("the party is full")
+        self._drop(invite)
+        self.leave(invite.recipient, now)
+        joined = evolve(party, members=(*party.members, invite.recipient))
+        self._parties[party.id] = joined
+        self._party_of[invite.recipient] = party.id
+        self._heard[invite.recipient] = now
+        return joined
+
+    def decline(self, recipient: AccountId, named: Iterable[object], now: float) -> bool:
+        """Decline what matches by party or sender; the sender pauses for two minutes."""
+        wanted = list(named)
+        found = [
+            one
+            for one in self.invites_to(recipient, now)
+            if one.party_id in wanted or one.sender in wanted
+        ]
+        for one in found:
+            self._drop(one)
+            self._declined[one.sender, recipient] = now
+        return bool(found)
+
+    def withdraw(self, sender: AccountId, recipient: AccountId) -> bool:
+        """Take back one's own invite; whether there was one."""
+        found = [one for one in self._received(recipient) if one.sender == sender]
+        for one in found:
+            self._drop(one)
+        return bool(found)
+
+    def part(self, one: AccountId, other: AccountId) -> None:
+        """Invites between the two end; a party they share stays."""
+        self.withdraw(one, other)
+        self.withdraw(other, one)
+
+    # -- leaving and leading -----------------------------------------------
+
+    def leave(self, account_id: AccountId, now: float) -> None:
+        """Leave; nothing happens without a party. A party of one ends."""
+        if account_id in self._party_of:
+            self._remove(account_id)
+
+    def kick(self, leader: AccountId, member: AccountId, now: float) -> None:
+        """Remove a member, who must be one; naming oneself is leaving."""
+        if leader == member:
+            self.leave(leader, now)
+            return
+        self.hear(leader, now)
+        party = self.of(leader, now)
+        if party is None or member not in party.members:
+            raise Missing("not in your party")
+        if party.leader != leader:
+            raise Forbidden("only the party's leader removes others")
+        self._remove(member)
+
+    def promote(self, leader: AccountId, member: AccountId, now: float) -> None:
+        """Hand the lead over."""
+        party = self.poll(leader, now)
+        if party.leader != leader:
+            raise Forbidden("only the party's leader hands over")
+        if member not in party.members:
+            raise Missing("not in your party")
+        self._parties[party.id] = evolve(party, leader=member)
+
+    # -- inside ------------------------------------------------------------
+
+    def _remove(self, account_id: AccountId) -> None:
+        party = self._parties[self._party_of.pop(account_id)]
+        del self._heard[account_id]
+        for recipient in list(self._invited.get(party.id, ())):
+            invite = self._invites[recipient][party.id]
+            if invite.sender == account_id or party.is_solo:
+                self._drop(invite)
+        rest = tuple(one for one in party.members if one != account_id)
+        if rest:
+            leader = party.leader if party.leader != account_id else rest[0]
+            self._parties[party.id] = Party(party.id, leader, rest)
+        else:
+            del self._parties[party.id]
+        self.changed.send(PartyChanged(party.id, (account_id,)))
+
+    def _keep(self, invite: Invite) -> None:
+        received = self._invites.setdefault(invite.recipient, {})
+        received.pop(invite.party_id, None)  # an expired one would keep its old place
+        received[invite.party_id] = invite
+        self._invited.setdefault(invite.party_id, set()).add(invite.recipient)
+
+    def _drop(self, invite: Invite) -> None:
+        received, invited = self._invites[invite.recipient], self._invited[invite.party_id]
+        del received[invite.party_id]
+        invited.discard(invite.recipient)
+        if not received:
+            del self._invites[invite.recipient]
+        if not invited:
+            del self._invited[invite.party_id]
+
+    def _received(self, recipient: AccountId) -> list[Invite]:
+        return list(self._invites.get(recipient, {}).values())
+
+    def _pending_of(self, party_id: str, now: float) -> list[Invite]:
+        pending = [self._invites[one][party_id] for one in self._invited.get(party_id, ())]
+        return [one for one in pending if self._is_live(one, now)]
+
+    def _is_live(self, invite: Invite, now: float) -> bool:
+        """Not expired, and its sender (if silent, no longer a member) is still there."""
+        if now - invite.at >= INVITE_S:
+            return False
+        party = self.get(invite.party_id, now)
+        return party is not None and invite.sender in party.members
+
+    def sweep(self, now: float) -> None:
+        """Forget expired invites and parties of one whose player is long gone."""
+        old = [
+            one
+            for received in self._invites.values()
+            for one in received.values()
+            if now - one.at >= INVITE_S
+        ]
+        for invite in old:
+            self._drop(invite)
+        for party in list(self._parties.values()):
+            if not party.is_solo:
+                party = self._settle(party.id, now)
+            if party.is_solo and now - self._heard[party.leader] > FORGET_S:
+                self._remove(party.leader)
