@@ -267,9 +267,8 @@ class Metagame:
 
     def _social(self) -> Iterator[Feature]:
         ledger, now, news = self.ledger, self.now, self.news
-        parties = PartyActs(
-            self.parties, self.directory, Blocks(ledger), news.heard, self.matchmaker, now
-        )
+        blocks = Blocks(ledger)
+        parties = PartyActs(self.parties, self.directory, blocks, news.heard, self.matchmaker, now)
         yield PartyRoutes(self.settings, parties)
         yield PartyManagement(parties)
         friends = FriendActs(
