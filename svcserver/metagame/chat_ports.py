@@ -1,4 +1,4 @@
-"""What the chat asks of the game, answered from the metagame's parts."""
+"""Implements the interfaces of ``chat/ports.py`` with the metagame's features."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _BLOCKED_BY = select(BLOCKS.c.blocker).where(BLOCKS.c.blocked == bindparam("me")
 
 @frozen
 class ChatGame:
-    """The Game of the chat."""
+    """A ``chat.ports.Game``."""
 
     tokens: Tokens
     ledger: Ledger
@@ -53,7 +53,6 @@ class ChatGame:
     guilds: bool  # whether there are any
 
     def account_of(self, token: str) -> AccountId:
-        """Whom a player token speaks for; raises BadToken."""
         try:
             return self.tokens.verify(token)
         except InvalidToken:
@@ -62,11 +61,10 @@ class ChatGame:
             raise BadToken("expired" if old else "bad-token") from None
 
     def about(self, account: AccountId) -> Deferred[About | None]:
-        """Name, guild, friends and blocks, in one read."""
+        """The account's name, guild, friends and blocks, in one transaction."""
         return self.ledger.read(lambda tx: _about(tx, account, self.guilds))
 
     def party_of(self, account: AccountId) -> str | None:
-        """The id of the account's party."""
         party = at_once(self.parties.of(account))
         return None if party is None else party.id
 
@@ -87,7 +85,7 @@ def _about(tx: Connection, account_id: AccountId, guilds: bool) -> About | None:
 
 
 def _claims(token: str) -> dict[str, Any]:
-    """What a refused token says of itself; only for the wording of a log line."""
+    """The unverified claims of a refused token, for the wording of a log line only."""
     try:
         claims: dict[str, Any] = jwt.decode(token, options={"verify_signature": False})
     except (jwt.PyJWTError, ValueError, RecursionError):
@@ -103,9 +101,9 @@ def chat_part(
     environ: Mapping[str, str],
     reactor: Any,
 ) -> IService:
-    """The chat, joined to the game's news.
+    """The chat service, connected to the game's signals.
 
-    A bad value of its own is one error line: the metagame runs on without chat.
+    With a bad setting of its own it only logs one error: the metagame runs on without chat.
     """
     try:
         settings, warnings = load(Settings, environ)
@@ -127,7 +125,7 @@ def chat_part(
 
 
 def figures(hall: Hall) -> ChatFigures:
-    """The chat as its owner sees it: who is where, and nothing that was said."""
+    """The chat for the dashboard: rooms and people, and nothing that was written."""
     rooms = [(key, hall.rooms.occupants(key)) for key in hall.rooms.keys()]  # noqa: SIM118
     rooms.sort(key=lambda one: (-len(one[1]), one[0]))
     return {
@@ -150,7 +148,7 @@ def _room(hall: Hall, key: str, seats: list[Seat]) -> ChatRoom:
 
 
 class NotStarted(Service):
-    """Says why there is no chat, once logging is up."""
+    """Logs why there is no chat, once logging is up."""
 
     def __init__(self, why: str) -> None:
         self.why = why

@@ -1,4 +1,4 @@
-"""The metagame's database, opened before its first request."""
+"""Opens the metagame's database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = Logger()
 
 
 def open_database(name: str, settings: Settings) -> Engine:
-    """Migrate and prepare the database, before the first request and on purpose blocking."""
+    """Migrate and prepare the database; it blocks, since no request may come before."""
     engine = make_engine(settings.database_url)
     try:
         migrations.upgrade(engine)

@@ -1,4 +1,4 @@
-"""How the game words refusals and wraps replies: forms that many features share."""
+"""Bodies of refusals and envelopes of replies that many features share."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def coded(status: int, refusal: Refusal) -> Answer:
 
 
 def worded(status: int, refusal: Refusal) -> Answer:
-    """``{error: <code>, message}``: how nine management routes refuse. Spec: 2 §7.
+    """``{error: <code>, message}``, the refusal of nine management routes. Spec: 2 §7.
 
-    Refused credentials carry no code and have no body there either.
+    A refusal without a code (of credentials) has an empty body.
     """
     if not refusal.code:
         return Answer(status)
@@ -29,7 +29,7 @@ def worded(status: int, refusal: Refusal) -> Answer:
 
 
 class Envelope(TypedDict, Generic[P]):
-    """What ``enveloped`` makes, for ``Row.reply``; nothing in the client acts on ``code``."""
+    """The shape of ``enveloped``, for ``Row.reply``; the client ignores ``code``."""
 
     code: str | int | None
     message: str

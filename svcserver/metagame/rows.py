@@ -1,4 +1,4 @@
-"""Rows, callers and calls of the game: what ``web.routes`` leaves to a service.
+"""The metagame's access labels, callers, calls and rows, on top of ``web.routes``.
 
     class NoteRoutes:
         routes = Routes(coded)
@@ -41,7 +41,7 @@ class Access(StrEnum):
 
 @frozen
 class Caller(web.Caller):
-    """Who is calling, as far as the gate could prove it."""
+    """The caller, as far as the gate has proved it."""
 
     account: AccountId | None = None
     game_server: bool = False
@@ -55,11 +55,11 @@ NOBODY = Caller()
 
 @frozen
 class Call(web.Call[B, Caller], Generic[B]):
-    """What a handler gets: the proven caller, the request, and its body in the row's shape."""
+    """A handler's argument: the proven caller, the request, and its body in the row's shape."""
 
     @property
     def player(self) -> AccountId:
-        """The account the caller acts as; a game server alone names none (403)."""
+        """The caller's account; raises Forbidden for a game server without a player's token."""
         if self.caller.account is None:
             raise Forbidden("this needs a player")
         return self.caller.account

@@ -1,4 +1,4 @@
-"""What is forgotten of belongings while the metagame runs."""
+"""Periodic deletion of expired purchases and of old stored answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOUR_S = 3600.0
 
 
 def housekeeping(ledger: Ledger, clock: IReactorTime, now: Callable[[], float]) -> Every:
-    """At start and hourly: forgets expired purchases and old answers of transactions."""
+    """The service that deletes them, at the start and hourly."""
 
     def work(tx: Connection) -> tuple[int, int]:
         at = now()
@@ -35,4 +35,4 @@ def housekeeping(ledger: Ledger, clock: IReactorTime, now: Callable[[], float]) 
     def tidy() -> Deferred[None]:
         return ledger.write(work).addCallback(said)
 
-    return Every(clock, HOUR_S, tidy, "tidying of belongings", at_once=True)
+    return Every(clock, HOUR_S, tidy, "the deletion of expired purchases and answers", at_once=True)

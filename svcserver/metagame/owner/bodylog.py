@@ -1,7 +1,7 @@
-"""LOG_BODIES: what clients and the game sent and got, for those who study the game's protocol.
+"""LOG_BODIES: logs bodies of requests and replies, for those who study the game's protocol.
 
 An observer of the front door. One JSON object a line for the rows marked ``body_log``, at
-most BODY_LOG_PER_PATH of a path in a run, without tokens and account keys. Spec: 1 §4
+most BODY_LOG_PER_PATH of a row in a run, without tokens and account keys. Spec: 1 §4
 convention 6.
 """
 
@@ -26,7 +26,7 @@ from svcserver.web.routes import logged_path
 
 log = Logger()
 
-MAX_BODY = 64 * 1024  # bytes kept of a body; more would hold up the reactor
+MAX_BODY = 64 * 1024  # bytes of a body that are logged; more would hold up the reactor
 _OPEN = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
 # a name and its string; every quantifier is possessive, so that no body makes the search slow
 _NAMED = re.compile(r'"([\w\\]{1,120}+)"(\s*+:\s*+)("(?:[^"\\]++|\\.)*+(?:"|\\?\Z))', re.DOTALL)
@@ -35,9 +35,9 @@ _SENSITIVE = re.compile(r"token|jwt|uuk|secret|password|credential|apikey|api_ke
 
 @define
 class BodyLog:
-    """Appends to ``path``; a file that cannot be written is a warning, and the end of it.
+    """Appends to ``path``; when that fails it warns and switches itself off.
 
-    ``per_path`` is how many records a path may have, 0 for any number.
+    ``per_path`` is the number of records a row may have, 0 for any.
     """
 
     path: Path
@@ -47,12 +47,11 @@ class BodyLog:
     _written: Counter[str] = field(factory=Counter, init=False)
 
     def check(self) -> BodyLog:
-        """Find out now whether the file can be written."""
+        """Check at the start that the file can be written."""
         self._append(b"")
         return self
 
     def __call__(self, done: Done) -> None:
-        """Write one record, where the row wants it and the cap allows it."""
         row = done.row
         if not self.on or row is None or not row.body_log:
             return
@@ -73,7 +72,7 @@ class BodyLog:
 
     def _append(self, line: bytes) -> None:
         try:
-            # opened anew each time, so that the file may be rotated away under us
+            # opened anew each time, so that the file may be rotated
             with os.fdopen(os.open(self.path, _OPEN, 0o600), "ab") as file:
                 file.write(line)
         except OSError as why:
@@ -97,7 +96,7 @@ def _unless_sensitive(found: re.Match[str]) -> str:
 
 
 def _spelled_out(string: str) -> str:
-    """A string of JSON without escapes that would hide a name or a secret."""
+    """A JSON string without escapes, which could hide a name or a secret."""
     if "\\" in string:
         with suppress(json.BadJson, TypeError, ValueError):
             return json.dump(json.read(f"[{string}]")).decode()[1:-1]

@@ -21,7 +21,7 @@ from svcserver.web.routes import Answer, bare
 
 @frozen
 class CharacterRoutes:
-    """Read, create and save characters. Who calls is asked before what is sent."""
+    """Read, create and save characters. The caller is checked before the body."""
 
     routes: ClassVar[Routes] = Routes(bare)
     acts: CharacterActs

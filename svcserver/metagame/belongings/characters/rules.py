@@ -1,4 +1,4 @@
-"""What may be saved, and when it conflicts. Spec: 1 §2 Character, §4 Characters."""
+"""Rules of characters and their documents. Spec: 1 §2 Character, §4 Characters."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ SAVED_BY_GAME_SERVER = "save:gameserver"
 
 @frozen
 class Document:
-    """A character's data: JSON text that only passes through.
+    """A character's data: JSON text that is stored and returned unchanged.
 
-    ``literal`` is the text as a JSON string, quotes and all, so that no read has to
-    escape 40 KB again; ``size`` the length of the text itself in bytes.
+    ``literal`` is the text as a JSON string with its quotes, so that no read has to escape
+    40 KB again; ``size`` is the length of the text itself in bytes.
     """
 
     literal: bytes = field(repr=False)
@@ -39,7 +39,7 @@ EMPTY = Document(b'"{}"', 2)
 
 @frozen
 class Head:
-    """A character without its document: what has to be known before a save."""
+    """A character without its document, as a save needs it."""
 
     id: CharacterId
     account_id: AccountId
@@ -49,7 +49,7 @@ class Head:
     modified_at: float
 
     def saved(self, data: Document, version: int, now: float) -> Character:
-        """The character once this document is its newest."""
+        """The character with a newer document, saved at ``now`` (epoch seconds)."""
         return Character(self.id, self.account_id, self.name, version, self.created_at, now, data)
 
 
@@ -61,7 +61,7 @@ class Character(Head):
 
 
 class Characters(Protocol):
-    """What the rules need kept; an instance lives inside one transaction."""
+    """Stored characters, inside one transaction."""
 
     def of_account(self, account_id: AccountId) -> list[Character]: ...
 
@@ -73,14 +73,14 @@ class Characters(Protocol):
 
 
 def reason_of(*, game_server: bool) -> str:
-    """What a history says of a save."""
+    """The reason of a save in the history."""
     return SAVED_BY_GAME_SERVER if game_server else SAVED_BY_CLIENT
 
 
 def all_of(
     characters: Characters, account_id: AccountId, username: str, now: float
 ) -> list[Character]:
-    """The account's characters; one named after the username when there is none."""
+    """The account's characters; the first one is created, with the username, if there is none."""
     found = characters.of_account(account_id)
     if found:
         return found
@@ -90,7 +90,7 @@ def all_of(
 
 
 def create(characters: Characters, account_id: AccountId, name: str, now: float) -> Character:
-    """One more character; at most 20 an account."""
+    """Create a character; raises Conflict beyond ``MAX_CHARACTERS``."""
     if len(characters.of_account(account_id)) >= MAX_CHARACTERS:
         raise Conflict("this account has all the characters it may have")
     character = Character(new_id(), account_id, name, 0, now, now, EMPTY)
@@ -109,8 +109,8 @@ def save(
 ) -> Character:
     """Replace the document when ``version`` is newer than the stored one.
 
-    Order: the character is the caller's (404), the version is newer (409), then
-    ``document`` is asked for (400). Gaps in versions are fine.
+    Order of refusal: not the caller's character (404), not newer (409), and only then
+    ``document``, which may raise Malformed (400). Gaps in versions are fine.
     """
     before = characters.find(character_id) if character_id is not None else None
     if before is None or before.account_id != account_id:
@@ -123,7 +123,7 @@ def save(
 
 
 def document(data: str, most: int = MAX_DOCUMENT) -> Document:
-    """The document of a JSON text of an object, of at most ``most`` bytes; raises Malformed."""
+    """The document of a JSON object as text, of at most ``most`` bytes; raises Malformed."""
     size = len(data) if data.isascii() else len(data.encode())
     if size > most:
         raise Malformed("data is too large")

@@ -1,5 +1,5 @@
-"""Characters in the database. A document is stored once, in its save-history row; the
-character row points at the newest (docs/performance.md: twice the saves a second).
+"""The tables of characters and their saves. A document is stored once, in its save's row; the
+character's row points at the newest (docs/performance.md: twice the saves a second).
 """
 
 from __future__ import annotations
@@ -85,24 +85,23 @@ _RENAME = (
 
 @frozen
 class SqlCharacters:
-    """Characters on an open transaction."""
+    """``rules.Characters`` on an open transaction."""
 
     tx: Connection
 
     def of_account(self, account_id: AccountId) -> list[Character]:
-        """All of them with their data, the oldest first."""
+        """The account's characters with their data, oldest first."""
         rows = self.tx.execute(_OF_ACCOUNT, {"account": account_id})
         return [Character(*row[:-2], data=Document(*row[-2:])) for row in rows]
 
     def find(self, character_id: CharacterId) -> Head | None:
-        """One character without its document."""
         if "\0" in character_id:
             return None
         row = self.tx.execute(_HEAD, {"wanted": character_id}).first()
         return None if row is None else Head(*row)
 
     def create(self, character: Character) -> None:
-        """Write a new character with its first history row."""
+        """Insert a character with its first history row."""
         self.tx.execute(
             _ADD,
             {
@@ -141,5 +140,5 @@ class SqlCharacters:
 
 
 def rename_characters(tx: Connection, account_id: AccountId, name: str) -> None:
-    """An account's characters carry its new name."""
+    """Give the account's characters its new name."""
     tx.execute(_RENAME, {"account": account_id, "new_name": name})

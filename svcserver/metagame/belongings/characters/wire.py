@@ -1,4 +1,4 @@
-"""Characters as they are sent and as the client reads them. Spec: 1 §2 Character."""
+"""Request and reply shapes of characters. Spec: 1 §2 Character."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from svcserver.metagame.belongings.characters.rules import MAX_NAME, Character
 
 @frozen
 class NewCharacter:
-    """A name of 1 to 64 characters."""
+    """A character to create."""
 
     name: Annotated[str, text(1, MAX_NAME)]
 
@@ -38,7 +38,7 @@ class CharacterSave:
 
 
 class CharacterReply(TypedDict):
-    """A character on the wire; ``data`` is JSON text inside a JSON text."""
+    """A character; ``data`` is a JSON text inside a JSON string."""
 
     accountId: str
     createdDate: str
@@ -50,7 +50,7 @@ class CharacterReply(TypedDict):
 
 
 def show(character: Character) -> CharacterReply:
-    """A character as the client reads it."""
+    """The wire form of a character."""
     return {
         "accountId": character.account_id,
         "createdDate": short_date(character.created_at),

@@ -1,4 +1,4 @@
-"""Balances, read in one transaction each."""
+"""Reads of balances, one transaction each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from svcserver.metagame.belongings.currency.store import Balance, balance_reader
 
 @frozen
 class CurrencyActs:
-    """The sheet over what is held."""
+    """Joins the fixed values with what an account holds; ``kept`` reads the latter."""
 
     sheet: Sheet
     kept: Callable[[Connection, AccountId], Balance]
@@ -23,13 +23,13 @@ class CurrencyActs:
 
     @classmethod
     def of(cls, ledger: Ledger, *, from_inventory: bool) -> CurrencyActs:
-        """With the sheet of the data file; raises BadData."""
+        """``from_inventory``: BALANCE_FROM_INVENTORY; raises BadData."""
         sheet = load()
         kept = balance_reader(sheet.spellings) if from_inventory else notes_alone
         return cls(sheet, kept, ledger)
 
     async def balance(self, me: AccountId) -> dict[str, int]:
-        """The whole sheet."""
+        """The balance in all currencies, by key."""
         return self.sheet.filled(*await self.ledger.read(lambda tx: self.kept(tx, me)))
 
     async def reconciled(self, me: AccountId) -> dict[str, int]:

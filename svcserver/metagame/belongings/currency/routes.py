@@ -14,7 +14,7 @@ from svcserver.web.routes import Answer, bare
 
 @frozen
 class CurrencyRoutes:
-    """What an account can spend."""
+    """The balance of an account."""
 
     routes: ClassVar[Routes] = Routes(bare)
     acts: CurrencyActs

@@ -1,6 +1,7 @@
-"""The currency sheet and what is laid over it. Spec: 1 §2 Currency sheet, §4 balance, reconcile.
+"""Balances: fixed values, overlaid by what is held.
 
-Data: ``data/sheet.json`` holds the 52 keys in their order.
+Spec: 1 §2 Currency sheet, §4 balance, reconcile. ``data/sheet.json`` holds the 52 keys in
+their order.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ KEYS = 52
 
 @frozen
 class Sheet:
-    """The keys in order, with the values that hold where no stack is held.
+    """The currency keys in order, with their values for an account without a stack of them.
 
-    ``spellings`` leads from a catalogue id to the keys that show it.
+    ``spellings`` maps a catalogue id to its keys; ``notes`` are those of the main currency.
     """
 
     plain: Mapping[str, int]
@@ -30,7 +31,7 @@ class Sheet:
     notes: tuple[str, ...]
 
     def filled(self, notes: int, stacks: Iterable[tuple[str, int]]) -> dict[str, int]:
-        """The whole sheet: stacks over the notes column and the fixed values.
+        """All balances: stacks overlay the main currency's column, which overlays fixed values.
 
         Keys are never added, removed or reordered; a stack that has no key is ignored.
         """
@@ -43,13 +44,13 @@ class Sheet:
         return sheet
 
     def reconciled(self, notes: int, stacks: Iterable[tuple[str, int]]) -> dict[str, int]:
-        """The two keys of the main currency, in the order of the reply."""
+        """The main currency under its two keys, in the order of the reply."""
         sheet = self.filled(notes, stacks)
         return {key: sheet[key] for key in sorted(self.notes, reverse=True)}
 
 
 def load() -> Sheet:
-    """The sheet of the data file; raises BadData."""
+    """Load the data file; raises BadData."""
     said = datafiles.read(PACKAGE, FILE)
     keys, notes, fixed = said.get("keys"), said.get("notes"), said.get("without_stack")
     if not isinstance(keys, list) or not all(isinstance(one, str) for one in keys):

@@ -15,12 +15,12 @@ _A, _S = ACCOUNTS.c, ITEM_STACKS.c
 _NOTES = select(_A.notes).where(_A.id == bindparam("account"))
 
 Balance = tuple[int, list[tuple[str, int]]]
-"""The notes column, and the active character's currency stacks."""
+"""The account's ``notes`` column, and its active character's currency stacks."""
 
 
 def balance_reader(catalog_ids: Iterable[str]) -> Callable[[Connection, AccountId], Balance]:
-    """Reads an account's balance in these currencies; the statement is built once."""
-    # literals, not parameters: they are the sheet's own checked names, and few
+    """A function that reads an account's balance in these currencies with one statement."""
+    # literals, not parameters: they are few, and validated names of our data file
     names: list[Any] = [literal_column(f"'{one}'") for one in sorted(catalog_ids)]
     statement = (
         select(_A.notes, _S.catalog_id, _S.quantity)
@@ -46,5 +46,5 @@ def balance_reader(catalog_ids: Iterable[str]) -> Callable[[Connection, AccountI
 
 
 def notes_alone(tx: Connection, account_id: AccountId) -> Balance:
-    """The notes column without any stack: BALANCE_FROM_INVENTORY=0."""
+    """The ``notes`` column without any stack, for BALANCE_FROM_INVENTORY=0."""
     return tx.execute(_NOTES, {"account": account_id}).scalar() or 0, []

@@ -1,4 +1,4 @@
-"""Balances as the client reads them. Spec: 1 §4 reconcile."""
+"""Reply shapes of balances. Spec: 1 §4 reconcile."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import TypedDict
 
 
 class ReconcileReply(TypedDict):
-    """The main currency, and the word to read the inventory again."""
+    """The main currency, and the instruction to reload the inventory."""
 
     balances: dict[str, int]
     refreshInventory: bool
 
 
 def show_reconciled(balances: dict[str, int]) -> ReconcileReply:
-    """With the word to read again."""
+    """The reply of reconcile."""
     return {"balances": balances, "refreshInventory": True}

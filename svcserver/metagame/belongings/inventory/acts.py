@@ -1,4 +1,4 @@
-"""What is done with inventories: one transaction each."""
+"""Operations on inventories, one transaction each."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from svcserver.metagame.belongings.inventory.rules import By, Policy
 from svcserver.metagame.belongings.inventory.store import SqlInventory, inventory_of, owner_of
 
 log = Logger()
-MAX_SHOWN = 5  # oddities of one transaction that are logged
+MAX_SHOWN = 5  # oddities (see ``rules.Done``) of one transaction that are logged
 
 
 @frozen
 class InventoryActs:
-    """Read and change what characters hold; ``size``: bytes as sent."""
+    """Read and change what characters hold; ``size``: bytes of the request's body."""
 
     policy: Policy
     data: AccountData
     now: Callable[[], float]
 
     async def read(self, owner: AccountId, character_id: CharacterId) -> bytes:
-        """Everything that a character holds, as the wire wants it."""
+        """All that a character holds, as the JSON of the reply."""
 
         def work(tx: Connection) -> bytes:
             if owner_of(tx, character_id) != owner:
@@ -46,7 +46,7 @@ class InventoryActs:
         by: By,
         size: int,
     ) -> bytes:
-        """One transaction; its answer."""
+        """Run one inventory transaction; returns the JSON of its reply."""
 
         def work(tx: Connection) -> rules.Done:
             kept, now = SqlInventory(tx), self.now()
@@ -60,7 +60,7 @@ class InventoryActs:
     async def update(
         self, owner: AccountId, character_id: CharacterId | None, item: Instance, by: By, size: int
     ) -> bytes:
-        """Save one held item; the item as it is stored."""
+        """Save one held item; returns its stored JSON."""
 
         def work(tx: Connection) -> Instance:
             kept, now = SqlInventory(tx), self.now()

@@ -1,4 +1,4 @@
-"""Items and what is done with them, as values. Spec: 1 §2 Inventory transaction."""
+"""Items and inventory transactions as values. Spec: 1 §2 Inventory transaction."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_SOURCE = 128  # characters
 
 @frozen
 class Stacked:
-    """So many of one kind; ``extra`` are further keys, kept and returned as sent."""
+    """A stack of one kind; ``extra`` is the JSON of further keys, returned as sent."""
 
     catalog_id: str
     quantity: int
@@ -30,7 +30,7 @@ class Stacked:
 
 @frozen
 class Instance:
-    """A single item with a version of its own; ``body`` is the item as sent, as JSON."""
+    """An instanced item with its own version; ``body`` is its JSON as sent."""
 
     instance_id: str
     catalog_id: str
@@ -46,7 +46,7 @@ class Instance:
 
 @frozen
 class Removal:
-    """An instance to take away; only a lower version than the stored one is refused."""
+    """An instance to remove; only a lower version than the stored one is refused."""
 
     instance_id: str
     version: int | None
@@ -54,10 +54,10 @@ class Removal:
 
 @frozen
 class Transaction:
-    """One change of one character's belongings.
+    """A change of one character's belongings.
 
-    ``added_instanced`` and ``removed_instanced`` are the lists as sent, to be echoed.
-    ``transaction_id`` is None when repeats cannot be told.
+    ``added_instanced`` and ``removed_instanced`` are the lists as sent, returned in the reply.
+    ``transaction_id`` is None when a repeat cannot be recognised.
     """
 
     transaction_id: str | None
@@ -72,20 +72,20 @@ class Transaction:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing listed at all."""
+        """Whether it lists nothing."""
         return not (self.add_stacked or self.remove_stacked or self.add or self.save or self.remove)
 
 
 def plain(instance_id: str, catalog_id: str) -> Instance:
-    """A single item without data, as the store gives it."""
+    """An instanced item without data, as the store gives it."""
     shown = {"catalogId": catalog_id, "instanceId": instance_id, "updateVersion": 0}
     return Instance(instance_id, catalog_id, 0, True, json.dump(shown))
 
 
 def transaction_id(sent: str | None) -> str | None:
-    """The id by which a repeat is known; None for one that names nothing.
+    """The id by which a repeat is recognised; None for an empty or zero one.
 
-    Empty, or made of ``0`` and ``-`` alone names nothing. A long id is kept as its hash.
+    Zero is one of only ``0`` and ``-``. A long id is stored as its hash.
     """
     if sent is None or not sent.strip("0-"):
         return None
@@ -93,5 +93,5 @@ def transaction_id(sent: str | None) -> str | None:
 
 
 def source_of(sent: str | None) -> str:
-    """What the item log keeps of ``source``."""
+    """``source`` as the item log stores it."""
     return (sent or "")[:MAX_SOURCE].replace("\0", "")

@@ -38,7 +38,7 @@ class InventoryRoutes:
         reply=InventoryReply,
     )
     async def read(self, call: Call, user_id: str, character_id: str) -> Answer:
-        """A player's own whatever the URL says; a game server's URL account."""
+        """The inventory of a player's own account, or of the URL's for a game server."""
         return Answer(200, await self.acts.read(self.acting.reads(call, user_id), character_id))
 
     @routes.row(
@@ -49,7 +49,7 @@ class InventoryRoutes:
         reply=TransactionReply,
     )
     async def transact(self, call: Call[Late[TransactionWish]]) -> Answer:
-        """One transaction, answered after it is on disk."""
+        """Run one inventory transaction; the answer comes after it is on disk."""
         owner, sent, size = self._owner(call), call.body.read(), len(call.request.body)
         deal, by = sent.transaction(), _by(call)
         return Answer(200, await self.acts.transact(owner, sent.character_id, deal, by, size))
@@ -68,7 +68,7 @@ class InventoryRoutes:
         return Answer(200, await self.acts.update(owner, sent.character_id, item, by, size))
 
     def _owner(self, call: Call[Late[TransactionWish]] | Call[Late[ItemWish]]) -> AccountId:
-        """Asked before the lists are read: a game server that acts for nobody is 403."""
+        """The account; checked before the body, since a game server without a player gets 403."""
         return self.acting.writes(call, account_named(call.body.sent))
 
 

@@ -1,4 +1,4 @@
-"""The one inventory core: clients, game servers and the store change items through it alone.
+"""Rules of inventory changes, for clients, game servers and the store alike.
 
 Spec: 1 §2 Inventory transaction, §4 Characters, inventory, currency.
 """
@@ -27,7 +27,7 @@ MOST = Size(20_000, 8 << 20)
 
 
 class By(StrEnum):
-    """Who changed something, as the item log says it."""
+    """Who made a change; the value is stored in the item log."""
 
     CLIENT = "client"
     GAME_SERVER = "gameserver"
@@ -37,16 +37,16 @@ class By(StrEnum):
 
 @frozen
 class Policy:
-    """INVENTORY_REFUSE_OVERSPEND, _REPORT_REMOVALS, and how much a character may hold."""
+    """INVENTORY_REFUSE_OVERSPEND, INVENTORY_REPORT_REMOVALS, and the bounds of a character."""
 
     refuse_overspend: bool = False
     report_removals: bool = True
     most: Size = MOST
 
     def grown(self, held: Size, growth: Size) -> Size:
-        """What is held after a change; raises Conflict when it grows beyond the bounds.
+        """The size after a change; raises Conflict when it grows beyond the bounds.
 
-        A character that holds more already (the bounds were lowered) may still give away.
+        A character that is beyond them already (they were lowered) may still shrink.
         """
         after = held + growth
         if (growth.items > 0 and after.items > self.most.items) or (
@@ -58,7 +58,7 @@ class Policy:
 
 @frozen
 class Holder:
-    """Whose a character is, and the answer already given to a transaction of it."""
+    """A character's account, and the stored answer to a repeated transaction."""
 
     account_id: AccountId
     answer: bytes | None = field(default=None, repr=False)
@@ -66,7 +66,7 @@ class Holder:
 
 @frozen
 class Note:
-    """A line of the item log; with the answer it also makes a repeat recognisable."""
+    """A row of the item log; with the answer it serves to answer a repeat."""
 
     character_id: CharacterId
     transaction_id: str | None
@@ -78,7 +78,7 @@ class Note:
 
 
 class Inventory(Protocol):
-    """What is kept of belongings; an instance lives inside one transaction."""
+    """Stored belongings, inside one transaction."""
 
     def holder(self, character_id: CharacterId, transaction_id: str | None) -> Holder | None: ...
 
@@ -103,7 +103,7 @@ class Inventory(Protocol):
 
 @frozen
 class Done:
-    """What a transaction came to; ``oddities`` are for the log: clamped or not held."""
+    """A transaction's result; ``oddities`` (overspent, removed but not held) are for the log."""
 
     answer: bytes = field(repr=False)
     oddities: tuple[str, ...] = ()
@@ -118,7 +118,7 @@ def transact(
     policy: Policy,
     now: float,
 ) -> Done:
-    """Carry out ``deal`` whole, or refuse it whole.
+    """Apply ``deal`` completely, or refuse it. ``now`` in epoch seconds.
 
     A repeated transaction id gets the stored answer and changes nothing, whatever it
     lists. Raises Forbidden for a character that is not the account's, Conflict for an
@@ -138,7 +138,7 @@ def transact(
     instances.carry_out(inventory, owned)
     changes = json.dump({**stacks.changes(), **instances.changes})
     at_ms = int(now * 1000)
-    kept = None if deal.transaction_id is None else answer  # without an id nobody asks again
+    kept = None if deal.transaction_id is None else answer  # without an id there are no repeats
     inventory.note(Note(owned, deal.transaction_id, at_ms, by, deal.source, changes, kept))
     return Done(answer, (*stacks.oddities, *instances.oddities))
 
@@ -152,7 +152,7 @@ def update_instance(
     policy: Policy,
     now: float,
 ) -> Instance:
-    """Save one held item; the stored item afterwards.
+    """Save one held item; returns the stored item.
 
     Raises Forbidden, Missing (no item with both ids), Conflict (version not greater, or
     more than a character may hold).
@@ -199,7 +199,7 @@ def _owned(
 
 
 def _grow(inventory: Inventory, character_id: CharacterId, growth: Size, policy: Policy) -> None:
-    """Keep count of what a character holds; raises Conflict before anything is written."""
+    """Update the stored size; raises Conflict, before anything else is written."""
     if growth != NOTHING:
         inventory.put_size(character_id, policy.grown(inventory.size(character_id), growth))
 
@@ -217,7 +217,7 @@ def _answer(deal: Transaction, totals: list[dict[str, Any]]) -> bytes:
 
 @define
 class _Stacks:
-    """The stacked half of a transaction: added ids first, then those only removed."""
+    """The stacks of a transaction: ids that are added first, then those only removed."""
 
     before: dict[str, Stacked]
     added: dict[str, int]
@@ -248,12 +248,12 @@ class _Stacks:
         return plan
 
     def report(self, policy: Policy) -> list[dict[str, Any]]:
-        """Final totals, of removed-only stacks too where the policy says so."""
+        """Final totals; those of stacks only removed where the policy says so."""
         shown = self.totals if policy.report_removals else self.added
         return [{"catalogId": one, "quantity": self.totals[one]} for one in shown]
 
     def growth(self) -> Size:
-        """By how much the stacks grow; below zero where they shrink."""
+        """By how much the stacks grow; negative where they shrink."""
         grown = NOTHING
         for one, total in self.totals.items():
             before = self.before.get(one)
@@ -278,14 +278,14 @@ class _Stacks:
             inventory.drop_stacks(character_id, gone)
 
     def changes(self) -> dict[str, Any]:
-        """For the item log: what was asked, and the totals it came to."""
+        """The stacks in the item log: requested changes and resulting totals."""
         said = {"added": self.added, "taken": self.removed, "totals": self.totals}
         return {"stacks": said} if self.totals else {}
 
 
 @define
 class _Instances:
-    """The instanced half: remove, then save, then add, each seeing what went before."""
+    """The instanced items of a transaction: removed, then saved, then added, in this order."""
 
     before: dict[str, Instance] = field(factory=dict)
     put: dict[str, Instance] = field(factory=dict)
@@ -327,7 +327,7 @@ class _Instances:
         self.dropped.add(gone.instance_id)
 
     def growth(self) -> Size:
-        """By how much the single items grow; below zero where they shrink."""
+        """By how much the instanced items grow; negative where they shrink."""
         grown = NOTHING
         for one in self.put.values():
             grown += one.size

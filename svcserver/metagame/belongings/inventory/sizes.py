@@ -1,17 +1,15 @@
-"""How much a character holds: counted with every change, since adding it up would take
-longer the more there is.
-"""
+"""The size of an inventory: updated with every change, since adding it up is linear in it."""
 
 from __future__ import annotations
 
 from attrs import frozen
 
-ROW = 32  # bytes that a stack or an item counts beside what it holds
+ROW = 32  # bytes that a stack or an item counts besides its data
 
 
 @frozen
 class Size:
-    """So many stacks and single items, and their bytes; a change may be below zero."""
+    """A number of stacks and instanced items, and their bytes; of a change it may be negative."""
 
     items: int = 0
     bytes: int = 0

@@ -1,5 +1,5 @@
-"""Belongings in the database. One row of the item log both tells what happened and makes
-a repeat recognisable, so a transaction of stacks is four statements.
+"""The tables of inventories. A row of the item log is both the record of a transaction and the
+stored answer to a repeat, so that a transaction of stacks needs only four statements.
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ _HELD = union_all(
 )
 _FORGET = delete(ITEM_LOG).where(_L.at < bindparam("before"))
 
-# Versions only rise from 0, so version 0 is a character never saved; of those that were,
-# the newest history row is the newest save.
+# Versions only rise from 0, so version 0 was never saved; of the others, the one with the
+# highest history row was saved last.
 ACTIVE_CHARACTER = (
     select(_C.id)
     .where(_C.account_id == bindparam("account"))
@@ -169,12 +169,12 @@ _UPSERTS = {"sqlite": _upserts(sqlite), "postgresql": _upserts(postgresql)}
 
 @frozen
 class SqlInventory:
-    """An Inventory on an open transaction."""
+    """``rules.Inventory`` on an open transaction."""
 
     tx: Connection
 
     def holder(self, character_id: CharacterId, transaction_id: str | None) -> Holder | None:
-        """Whose the character is, with the stored answer of a repeat."""
+        """The character's account, with the stored answer to a repeat."""
         if transaction_id is None:
             row = self.tx.execute(_OWNER, {"character": character_id}).first()
         else:
@@ -183,17 +183,15 @@ class SqlInventory:
         return None if row is None else Holder(*row)
 
     def size(self, character_id: CharacterId) -> Size:
-        """How much the character holds."""
         row = self.tx.execute(_SIZE, {"character": character_id}).first()
         return NOTHING if row is None else Size(*row)
 
     def put_size(self, character_id: CharacterId, size: Size) -> None:
-        """Keep how much the character holds."""
         row = {"character_id": character_id, "items": size.items, "bytes": size.bytes}
         self.tx.execute(_UPSERTS[self.tx.dialect.name][2], row)
 
     def stacks(self, character_id: CharacterId, ids: list[str]) -> dict[str, Stacked]:
-        """Those held among these; a single one is looked up in a quicker way."""
+        """The held stacks among these ids."""
         if len(ids) == 1:
             asked = {"character": character_id, "catalog": ids[0]}
             row = self.tx.execute(_STACK, asked).first()
@@ -205,7 +203,7 @@ class SqlInventory:
         return found
 
     def instances(self, character_id: CharacterId, ids: list[str]) -> dict[str, Instance]:
-        """The held ones among these."""
+        """The held instances among these ids."""
         found: dict[str, Instance] = {}
         for some in _chunks(ids):
             rows = self.tx.execute(_INSTANCES, {"character": character_id, "ids": some})
@@ -213,7 +211,6 @@ class SqlInventory:
         return found
 
     def put_stacks(self, character_id: CharacterId, totals: list[Stacked]) -> None:
-        """Write final totals."""
         rows = [
             {
                 "character_id": character_id,
@@ -226,11 +223,9 @@ class SqlInventory:
         self.tx.execute(_UPSERTS[self.tx.dialect.name][0], rows)
 
     def drop_stacks(self, character_id: CharacterId, ids: list[str]) -> None:
-        """Remove used-up stacks."""
         self.tx.execute(_DROP_STACK, [{"character": character_id, "gone": one} for one in ids])
 
     def put_instances(self, character_id: CharacterId, items: list[Instance]) -> None:
-        """Write items whole."""
         rows = [
             {
                 "character_id": character_id,
@@ -245,11 +240,9 @@ class SqlInventory:
         self.tx.execute(_UPSERTS[self.tx.dialect.name][1], rows)
 
     def drop_instances(self, character_id: CharacterId, ids: list[str]) -> None:
-        """Remove items."""
         self.tx.execute(_DROP_INSTANCE, [{"character": character_id, "gone": one} for one in ids])
 
     def note(self, note: Note) -> None:
-        """Add a line to the item log."""
         self.tx.execute(
             _NOTE,
             {
@@ -265,7 +258,7 @@ class SqlInventory:
 
 
 def inventory_of(tx: Connection, character_id: CharacterId) -> bytes:
-    """The whole inventory as the wire wants it; items pass through as they were stored."""
+    """The whole inventory as the JSON of the reply; items are copied as stored."""
     rows = tx.execute(_ALL_STACKS, {"character": character_id})
     stacks = [
         {"catalogId": catalog_id, "quantity": quantity}
@@ -288,7 +281,7 @@ def held_by(tx: Connection, character_id: CharacterId) -> set[str]:
 
 
 def owner_of(tx: Connection, character_id: CharacterId) -> AccountId | None:
-    """Whose the character is."""
+    """The character's account; None for an unknown character."""
     if "\0" in character_id:
         return None
     owner: AccountId | None = tx.execute(_OWNER, {"character": character_id}).scalar()
@@ -302,7 +295,7 @@ def active_character(tx: Connection, account_id: AccountId) -> CharacterId | Non
 
 
 def forget_old(tx: Connection, now: float) -> int:
-    """Drop log lines (and with them stored answers) older than 90 days; how many."""
+    """Delete log rows (with stored answers) older than ``LOG_DAYS``; returns how many."""
     before = int((now - LOG_DAYS * 86_400) * 1000)
     return tx.execute(_FORGET, {"before": before}).rowcount
 

@@ -1,6 +1,6 @@
-"""Items as they are sent and as the client reads them. Spec: 1 §2 Inventory transaction.
+"""Request and reply shapes of inventories. Spec: 1 §2 Inventory transaction.
 
-Sent items are read strictly into values, before anything is looked up.
+Items are validated strictly before anything is looked up.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ Identifier = Annotated[str, text(1, 256)]
 @spelled(camel_case)
 @frozen
 class StackWish:
-    """So many of one kind; further keys are kept and returned as sent."""
+    """A stack; further keys are stored and returned as sent."""
 
     catalog_id: Identifier
     quantity: CountOrDigits
     sent: Itself = field(factory=dict)
 
     def stacked(self) -> Stacked:
-        """As a value."""
+        """The stack for the rules."""
         if len(self.sent) <= 2:
             return Stacked(self.catalog_id, self.quantity)
         known = ("catalogId", "quantity")
@@ -58,7 +58,7 @@ class StackWish:
 @spelled(camel_case)
 @frozen
 class InstanceWish:
-    """A single item; ``itemData`` is JSON text, and without it the version is 0."""
+    """An instanced item; ``itemData`` is JSON text, and without it the version is 0."""
 
     instance_id: Identifier
     catalog_id: Identifier
@@ -67,7 +67,7 @@ class InstanceWish:
     sent: Itself = field(factory=dict)
 
     def instance(self) -> Instance:
-        """As a value, kept as sent."""
+        """The item for the rules, stored as sent."""
         return instance_of(
             self.instance_id, self.catalog_id, self.item_data, self.update_version, self.sent
         )
@@ -76,7 +76,7 @@ class InstanceWish:
 @spelled(camel_case)
 @frozen
 class RemovalWish:
-    """A single item to take away; the rest of it may come along."""
+    """An instanced item to remove; further keys are ignored."""
 
     instance_id: Identifier
     update_version: Count | None = None
@@ -92,7 +92,7 @@ def _listed(name: str) -> Any:
 class TransactionWish:
     """One transaction; a repeated ``transactionId`` changes nothing.
 
-    ``accountId`` is read from game servers alone. Lists that are missing are empty.
+    ``accountId`` is used for game servers only. Missing lists are empty.
     """
 
     character_id: Lenient[str | None] = None
@@ -106,7 +106,7 @@ class TransactionWish:
     save_instanced_items: tuple[InstanceWish, ...] | None = _listed("saveInstancedItems")
 
     def transaction(self) -> Transaction:
-        """As a value; raises Malformed when too much is listed."""
+        """The transaction for the rules; raises Malformed when too much is listed."""
         add, save = self.add_instanced_items or (), self.save_instanced_items or ()
         add_stacked, remove_stacked = self.add_stacked_items or (), self.remove_stacked_items or ()
         remove = self.remove_instanced_items or ()
@@ -128,7 +128,7 @@ class TransactionWish:
 @spelled(camel_case)
 @frozen
 class ItemWish:
-    """A held item as it shall be; ``accountId`` is read from game servers alone."""
+    """The new state of a held item; ``accountId`` is used for game servers only."""
 
     instance_id: Identifier
     catalog_id: Identifier
@@ -138,7 +138,7 @@ class ItemWish:
     account_id: Lenient[TextWithNul | None] = None
 
     def instance(self) -> Instance:
-        """As a value; further keys are not kept."""
+        """The item for the rules; further keys are not stored."""
         kept = {
             "catalogId": self.catalog_id,
             "instanceId": self.instance_id,
@@ -151,7 +151,7 @@ class ItemWish:
 
 
 def account_named(sent: Json) -> AccountId | None:
-    """Whose items a game server means, when it says so; raises Malformed for what is no object."""
+    """The account that a game server names, if any; raises Malformed unless it is an object."""
     if not isinstance(sent, dict):
         raise Malformed("the body must be an object")
     named = sent.get("accountId")
@@ -161,7 +161,7 @@ def account_named(sent: Json) -> AccountId | None:
 def instance_of(
     instance_id: str, catalog_id: str, data: str | None, version: int | None, kept: dict[str, Any]
 ) -> Instance:
-    """A single item; raises Malformed for one without data that has a version."""
+    """An instanced item; raises Malformed for one without data that has a version."""
     stateless = data is None
     if stateless and version:
         raise Malformed("an item without data has version 0")
@@ -170,14 +170,14 @@ def instance_of(
 
 
 class StackedItem(TypedDict):
-    """So many of one kind."""
+    """A stack."""
 
     catalogId: str
     quantity: int
 
 
 class InstancedItem(TypedDict):
-    """A single item; ``itemData`` is JSON text, and without it the version is 0."""
+    """An instanced item; ``itemData`` is JSON text, and without it the version is 0."""
 
     catalogId: str
     instanceId: str
@@ -186,14 +186,14 @@ class InstancedItem(TypedDict):
 
 
 class RemovedItem(TypedDict):
-    """A single item to take away; the rest of it may come along."""
+    """A removed item."""
 
     instanceId: str
     updateVersion: NotRequired[int]
 
 
 class InventoryReply(TypedDict):
-    """Everything a character holds."""
+    """All that a character holds."""
 
     characterId: str
     instancedItems: list[InstancedItem]
@@ -201,7 +201,7 @@ class InventoryReply(TypedDict):
 
 
 class TransactionReply(TypedDict):
-    """What a transaction came to; stacks with their final totals."""
+    """The result of a transaction; stacks with their final totals."""
 
     createdInstancedItems: list[InstancedItem]
     updatedInstancedItems: list[InstancedItem]

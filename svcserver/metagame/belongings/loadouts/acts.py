@@ -1,4 +1,4 @@
-"""What is done with loadouts: one transaction each."""
+"""Operations on loadouts, one transaction each."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Whole = tuple[Loadout, dict[str, bytes]]
 
 
 class AfterSave(Protocol):
-    """What runs in the transaction of every save (thinning of the history)."""
+    """Runs in the transaction of every save, after it (to thin the history)."""
 
     def __call__(self, tx: Connection, character_id: CharacterId, now: float) -> None: ...
 
 
 @frozen
 class LoadoutActs:
-    """Read, save, unlock, activate; ``size``: bytes as sent.
+    """Read, save, unlock, activate; ``size``: bytes of the request's body.
 
-    ``real`` says whose progression is stored; ``most_bytes``: LOADOUT_MAX_BYTES.
+    ``real`` tells whether an account has real progression; ``most_bytes``: LOADOUT_MAX_BYTES.
     """
 
     defaults: Defaults
@@ -54,7 +54,7 @@ class LoadoutActs:
         reason: str,
         size: int,
     ) -> Whole:
-        """Save one element; the whole afterwards."""
+        """Save one element; returns the whole loadout afterwards."""
         change = rules.Change(index, lambda: sent.read().data, reason, self.most_bytes)
 
         def work(tx: Connection) -> Whole:
@@ -73,7 +73,7 @@ class LoadoutActs:
         )
 
     async def unlock(self, owner: AccountId, character_id: CharacterId, more: str) -> Loadout:
-        """More character slots."""
+        """Unlock more character slots."""
         return await self.data.write(
             owner, 0, lambda tx: rules.unlock(SqlLoadouts(tx), owner, character_id, more)
         )

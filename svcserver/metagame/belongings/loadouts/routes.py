@@ -51,7 +51,7 @@ class LoadoutRoutes:
     async def save(
         self, call: Call[Late[LoadoutSave]], user_id: str, character_id: str, index: str
     ) -> Answer:
-        """One slot or the persistent part; answered with the whole, after it is on disk."""
+        """Save one slot or the persistent part; answered with the whole, after it is on disk."""
         owner, size = self.acting.writes(call, user_id), len(call.request.body)
         reason = reason_of(game_server=call.caller.game_server)
         saved = await self.acts.save(owner, character_id, index, call.body, reason, size)
@@ -66,7 +66,7 @@ class LoadoutRoutes:
         reply=Envelope[SlotCounts],
     )
     async def unlock(self, call: Call, user_id: str, character_id: str, num_slots: str) -> Answer:
-        """More character slots, up to 5."""
+        """Unlock more character slots, up to 5."""
         owner = self.acting.writes(call, user_id)
         unlocked = await self.acts.unlock(owner, character_id, num_slots)
         return enveloped(wire.counts(unlocked, real=True))
@@ -79,7 +79,7 @@ class LoadoutRoutes:
         reply=Envelope[SlotCounts],
     )
     async def slot_count(self, call: Call, user_id: str, character_id: str) -> Answer:
-        """The counts alone."""
+        """The numbers of slots."""
         owner = self.acting.reads(call, user_id)
         return enveloped(wire.counts(await self.acts.counts(owner, character_id), real=True))
 

@@ -1,6 +1,6 @@
-"""Loadout slots, the persistent part and what may be saved. Spec: 1 §4 Loadouts, §8.
+"""Rules of loadouts. Spec: 1 §4 Loadouts, §8.
 
-An element is one slot (by number) or ``persistent``: JSON text that only passes through.
+An element is one slot (by number) or ``persistent``: JSON text that is stored as sent.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ BASELINE = "baseline"
 
 @frozen
 class Defaults:
-    """What a character has that never saved: slot 0 and the persistent part, as JSON."""
+    """The loadout of a character that never saved: slot 0 and the persistent part, as JSON."""
 
     slot: bytes = field(repr=False)
     persistent: bytes = field(repr=False)
 
     @property
     def elements(self) -> dict[str, bytes]:
-        """Both under their names."""
+        """Both elements by name."""
         return {"0": self.slot, PERSISTENT: self.persistent}
 
 
@@ -51,13 +51,13 @@ class Loadout:
 
     @property
     def slots(self) -> int:
-        """How many slots may be saved: the account's and the character's."""
+        """The number of slots that may be saved: the account's and the character's."""
         return ACCOUNT_SLOTS + self.character_slots
 
 
 @frozen
 class Change:
-    """One element to save; ``data`` gives its JSON text, of at most ``most`` bytes."""
+    """An element to save; ``data`` gives its JSON text, of at most ``most`` bytes."""
 
     index: str
     data: Callable[[], str]
@@ -66,7 +66,7 @@ class Change:
 
 
 class Loadouts(Protocol):
-    """What is kept of loadouts; an instance lives inside one transaction."""
+    """Stored loadouts, inside one transaction."""
 
     def owner(self, character_id: CharacterId) -> AccountId | None: ...
 
@@ -82,10 +82,10 @@ class Loadouts(Protocol):
         """The newest elements by name; none when never saved."""
 
     def saved(self, character_id: CharacterId, version: int) -> str | None:
-        """What a history row holds, for ``restore``; None when there is none."""
+        """The content of a history row, for ``restore``; None when there is none."""
 
     def restore(self, loadout: Loadout, held: str, at_ms: int, reason: str) -> None:
-        """Write the loadout and a history row that holds what another one held."""
+        """Write the loadout and a history row with the content ``held`` of another one."""
 
 
 def load() -> Defaults:
@@ -124,11 +124,11 @@ def save(
     *,
     real: bool,
 ) -> tuple[Loadout, dict[str, bytes]]:
-    """Save one element; real: any unlocked slot, stub: slot 0 and persistent alone.
+    """Save one element; with stub progression only slot 0 and the persistent part.
 
-    Before the first save the defaults are kept as a version of their own. Raises Missing
-    for another's character, Malformed for a slot or data that cannot be, or too large;
-    the data is asked for last.
+    Before the first save the defaults are stored as a version of their own. Raises Missing
+    for another's character, Malformed for an invalid slot or invalid or too large data; the
+    data are parsed last.
     """
     before, at_ms = own(loadouts, account_id, character_id), int(now * 1000)
     name = element(change.index, before.slots if real else 1)
@@ -172,7 +172,7 @@ def activate(
 
 
 def roll_back(loadouts: Loadouts, character_id: CharacterId, version: int, now: float) -> Loadout:
-    """Make an old version the newest one; the loadout afterwards.
+    """Make an old version the newest; returns the loadout afterwards.
 
     Raises Missing for an unknown character or version.
     """
@@ -186,7 +186,7 @@ def roll_back(loadouts: Loadouts, character_id: CharacterId, version: int, now: 
 
 
 def element(index: str, slots: int) -> str:
-    """The name of the element that an index means; raises Malformed."""
+    """The element's name for an index in a path; raises Malformed."""
     if index == PERSISTENT:
         return PERSISTENT
     if re.fullmatch(r"[0-9]{1,10}", index) is None or int(index) >= slots:
@@ -195,7 +195,7 @@ def element(index: str, slots: int) -> str:
 
 
 def slot_data(data: str, index: int) -> bytes:
-    """A slot as it is stored: as sent, but with the slot_index of its place."""
+    """A slot as it is stored: as sent, but with its own slot_index."""
     text, value = parsed(data)
     return text if value.get("slot_index") == index else json.dump({**value, "slot_index": index})
 

@@ -1,5 +1,5 @@
-"""Loadouts in the database. Each element is stored once; a history row lists the ids of the
-elements that made up the loadout at its time.
+"""The tables of loadouts. Each element is stored once; a history row lists the ids of the
+elements of the loadout at its time.
 """
 
 from __future__ import annotations
@@ -91,23 +91,20 @@ _SAVED = select(_S.elements).where(
 
 @frozen
 class SqlLoadouts:
-    """Loadouts on an open transaction."""
+    """``rules.Loadouts`` on an open transaction."""
 
     tx: Connection
 
     def owner(self, character_id: CharacterId) -> AccountId | None:
-        """Whose the character is."""
         return owner_of(self.tx, character_id)
 
     def find(self, character_id: CharacterId) -> Loadout | None:
-        """The loadout without its elements."""
         if "\0" in character_id:
             return None
         row = self.tx.execute(_FIND, {"character": character_id}).first()
         return None if row is None else Loadout(*row)
 
     def put(self, loadout: Loadout) -> None:
-        """Write counts, the active slot and the version."""
         if self.tx.execute(_EXISTS, {"character": loadout.character_id}).first() is None:
             row = {
                 "character_id": loadout.character_id,
@@ -129,7 +126,6 @@ class SqlLoadouts:
         )
 
     def save(self, loadout: Loadout, changed: Mapping[str, bytes], at_ms: int, reason: str) -> None:
-        """Write the loadout, the changed elements and a history row."""
         held = self._held(loadout.character_id)
         for name, data in changed.items():
             row = {"character_id": loadout.character_id, "data": data}
@@ -137,16 +133,15 @@ class SqlLoadouts:
         self.restore(loadout, orjson.dumps(held).decode(), at_ms, reason)
 
     def elements(self, loadout: Loadout) -> dict[str, bytes]:
-        """The newest elements by name."""
         return self._read(self._held(loadout.character_id))
 
     def version(self, character_id: CharacterId, version: int) -> dict[str, bytes] | None:
-        """The elements of a version by name; None when there is none."""
+        """The elements of a version by name; None when there is no such version."""
         text = self.saved(character_id, version)
         return None if text is None else self._read(ids_of(text))
 
     def saved(self, character_id: CharacterId, version: int) -> str | None:
-        """The ids that a history row lists."""
+        """The ids that a history row lists, as JSON."""
         asked = {"character": character_id, "version": version}
         found: str | None = self.tx.execute(_SAVED, asked).scalar()
         return found
@@ -177,11 +172,11 @@ class SqlLoadouts:
 
 
 def ids_of(text: str) -> dict[str, int]:
-    """Element name to id, of a history row."""
+    """Element name -> id, from the JSON of a history row."""
     held: dict[str, int] = orjson.loads(text)
     return held
 
 
 def ids_in(texts: Iterable[str]) -> set[int]:
-    """Every element id that these history rows list."""
+    """All element ids that these history rows list."""
     return {one for text in texts for one in ids_of(text).values()}

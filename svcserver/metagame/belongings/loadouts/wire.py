@@ -1,4 +1,4 @@
-"""Loadouts as they are sent and as the client reads them. Spec: 1 §4 Loadouts."""
+"""Request and reply shapes of loadouts. Spec: 1 §4 Loadouts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from svcserver.web.routes import Answer
 
 
 class SlotCounts(TypedDict):
-    """All four must be there and unquoted, or the client stumbles."""
+    """The numbers of slots; the client fails unless all four are there, as numbers."""
 
     num_account_slots: int
     max_account_slots: int
@@ -45,7 +45,7 @@ class LoadoutSave:
 
 
 class Activated(TypedDict):
-    """An envelope without anything in it."""
+    """An envelope without payload."""
 
     code: None
     message: str

@@ -1,4 +1,4 @@
-"""What an owner does with saves: one transaction each."""
+"""The owner's operations on saves, one transaction each."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SaveHistoryActs:
     async def read(
         self, account_id: AccountId | None, character_id: CharacterId | None
     ) -> Sequence[Kept]:
-        """Of a character, or else of an account's characters; raises Missing when none is found."""
+        """The histories of a character, or else of an account's characters; raises Missing."""
 
         def work(tx: Connection) -> list[Kept]:
             histories = SqlHistories(tx)
@@ -44,7 +44,7 @@ class SaveHistoryActs:
         return found
 
     async def roll_back(self, character_id: CharacterId, version: int) -> tuple[Head, Character]:
-        """Make an old version of a character the newest; the character before and after."""
+        """Make an old version of a character the newest; returns it before and after."""
         done = await self.ledger.write(
             lambda tx: rules.roll_back(SqlHistories(tx), character_id, version, self.now())
         )
@@ -56,7 +56,7 @@ class SaveHistoryActs:
         return done
 
     async def roll_back_loadout(self, character_id: CharacterId, version: int) -> Loadout:
-        """Make an old version of a loadout the newest; the loadout afterwards."""
+        """Make an old version of a loadout the newest; returns it afterwards."""
         after = await self.ledger.write(
             lambda tx: loadouts.roll_back(SqlLoadouts(tx), character_id, version, self.now())
         )

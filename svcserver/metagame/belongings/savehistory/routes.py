@@ -1,4 +1,4 @@
-"""The owner's side of saves: what there is, and going back. Spec: 2 §4 Management API."""
+"""The owner's routes to list saves and roll back. Spec: 2 §4 Management API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which saves are kept, and what a rollback writes. Spec: 2 §4 SaveHistory, Rollback…"""
+"""Rules of retention and rollback of saves. Spec: 2 §4 SaveHistory, Rollback…"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DAY_MS = 24 * HOUR_MS
 
 @frozen
 class Retention:
-    """SAVE_HISTORY_KEEP, _HOURLY and _DAILY; without ``keep`` every save is kept."""
+    """SAVE_HISTORY_KEEP, _HOURLY and _DAILY; with ``keep`` None every save is kept."""
 
     keep: int | None = None
     hourly: int = 48
@@ -34,7 +34,7 @@ class Save:
 
 @frozen
 class Kept:
-    """What is kept of a character, without data; the newest saves first.
+    """A character's history without data, newest saves first.
 
     A save is its version, time (epoch milliseconds), reason and, of a character, size.
     """
@@ -48,7 +48,7 @@ class Kept:
 
 
 def thinned(saves: Iterable[Save], retention: Retention, now: float) -> list[int]:
-    """Ids of the saves to drop.
+    """The ids of the saves to delete; ``now`` in epoch seconds.
 
     Kept are the newest ``keep``, the last of each of the ``hourly`` newest hours and the
     last of each of the ``daily`` newest days (this one included; UTC).
@@ -73,7 +73,7 @@ def _last_of_each(newest_first: list[Save], period_ms: int, after: int) -> set[i
 
 
 class Histories(Protocol):
-    """Characters with their history, inside one transaction."""
+    """Stored characters with their history, inside one transaction."""
 
     def find(self, character_id: CharacterId) -> Head | None: ...
 
@@ -85,10 +85,10 @@ class Histories(Protocol):
 def roll_back(
     histories: Histories, character_id: CharacterId, version: int, now: float
 ) -> tuple[Head, Character]:
-    """Make an old version the newest; the character before and after.
+    """Make an old version the newest; returns the character before and after.
 
-    The new version is one above every other, so that a save in flight conflicts. Raises
-    Missing for an unknown character or version, Conflict when no version is left above.
+    The new version number is above all others, so that a save in flight conflicts. Raises
+    Missing for an unknown character or version, Conflict when no higher version is possible.
     """
     before = histories.find(character_id)
     document = histories.document(character_id, version) if before is not None else None

@@ -1,4 +1,4 @@
-"""Histories in the database: listed without their data, copied back, thinned."""
+"""Queries on save histories: listing without data, rollback, thinning."""
 
 from __future__ import annotations
 
@@ -53,22 +53,19 @@ Rows = list[Any]
 
 @frozen
 class SqlHistories:
-    """Histories on an open transaction."""
+    """``rules.Histories`` on an open transaction."""
 
     tx: Connection
 
     def find(self, character_id: CharacterId) -> Head | None:
-        """A character without its document."""
         return SqlCharacters(self.tx).find(character_id)
 
     def document(self, character_id: CharacterId, version: int) -> Document | None:
-        """The data of one version."""
         asked = {"character": character_id, "version": version}
         row = self.tx.execute(_DOCUMENT, asked).first()
         return None if row is None else Document(*row)
 
     def save(self, character: Character, reason: str) -> None:
-        """Append a history row and point the character at it."""
         SqlCharacters(self.tx).save(character, reason)
 
     def heads(self, account_id: AccountId | None, character_id: CharacterId | None) -> Rows:
@@ -78,7 +75,7 @@ class SqlHistories:
         return list(self.tx.execute(_BY_ACCOUNT, {"account": account_id}))
 
     def kept(self, head: Any) -> Kept:
-        """What is kept of a character among ``heads``."""
+        """The history of a character among ``heads``."""
         character_id, account_id, name, version = head
         saves, loadout_saves = self.saves(character_id), self.loadout_saves(character_id)
         return Kept(character_id, account_id, name, version, saves, loadout_saves)
@@ -94,7 +91,7 @@ class SqlHistories:
 
 @frozen
 class Thinning:
-    """Drops what need not be kept; runs in the transaction of a save, after it."""
+    """Deletes saves beyond the retention; runs in the transaction of a save, after it."""
 
     retention: Retention
 

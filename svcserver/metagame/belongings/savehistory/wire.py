@@ -1,4 +1,4 @@
-"""Histories of saves as an owner reads them. Spec: 2 §4 SaveHistory, Rollback…"""
+"""Request and reply shapes of save histories. Spec: 2 §4 SaveHistory, Rollback…"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from svcserver.metagame.belongings.savehistory.rules import Kept
 
 
 class LoadoutVersion(TypedDict):
-    """A saved loadout, without it."""
+    """A save of a loadout, without its data."""
 
     Version: int
     SavedDate: str
@@ -20,13 +20,13 @@ class LoadoutVersion(TypedDict):
 
 
 class CharacterVersion(LoadoutVersion):
-    """A saved character, without its data."""
+    """A save of a character, without its data."""
 
     Size: int
 
 
 class History(TypedDict):
-    """A character and its saves, the newest first."""
+    """A character and its saves, newest first."""
 
     CharacterId: str
     UserId: str
@@ -37,7 +37,7 @@ class History(TypedDict):
 
 
 class HistoryReply(TypedDict):
-    """Histories of one or of all characters of an account."""
+    """The histories of one character, or of all of an account."""
 
     Characters: list[History]
 
@@ -45,7 +45,7 @@ class HistoryReply(TypedDict):
 @spelled(pascal_case)
 @frozen
 class RollbackWish:
-    """Which version shall be the newest."""
+    """The version to make the newest."""
 
     character_id: Annotated[str, text(1)]
     version: Count
@@ -69,7 +69,7 @@ class LoadoutRolledBack(TypedDict):
 
 
 def show(kept: Kept) -> History:
-    """A character and its saves."""
+    """The wire form of a history."""
     return {
         "CharacterId": kept.character_id,
         "UserId": kept.account_id,

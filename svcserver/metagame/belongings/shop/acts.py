@@ -1,4 +1,4 @@
-"""What is done in the store: one transaction each."""
+"""Operations of the store, one transaction each."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from svcserver.metagame.belongings.shop.store import SqlPurchases, StoreItems
 
 @frozen
 class StoreActs:
-    """See what remains, hand out tokens, redeem them.
+    """List what remains, issue purchase tokens, redeem them.
 
-    ``rights`` makes the entitlements of an open transaction.
+    ``rights`` gives the entitlements on an open transaction.
     """
 
     catalogue: Catalogue
@@ -34,7 +34,7 @@ class StoreActs:
     async def remaining(
         self, me: AccountId, offers: Iterable[Offer]
     ) -> Sequence[tuple[Offer, int]]:
-        """What remains of each offer for the account."""
+        """The offers, each with how often the account may still take it (0 or 1)."""
 
         def work(tx: Connection) -> tuple[set[str], set[str]]:
             character_id = active_character(tx, me)
@@ -45,7 +45,7 @@ class StoreActs:
         return [(offer, rules.remaining(offer, held, entitled)) for offer in offers]
 
     async def issue(self, me: AccountId, sku: str) -> str:
-        """A token for one purchase; the only copy of it."""
+        """A token for one purchase, of which only the hash is stored."""
 
         def work(tx: Connection) -> str:
             kept, rights, token = SqlPurchases(tx), self.rights(tx), secrets.token_hex(32)

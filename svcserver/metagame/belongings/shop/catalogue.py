@@ -1,7 +1,7 @@
-"""The offers, from ``data/catalogue.json``, which an owner may replace. Spec: 1 §4 Store.
+"""The store's offers, from ``data/catalogue.json``, which an owner may replace. Spec: 1 §4 Store.
 
 A row of the file is ``{id, name, tags, items, entitlements?, priority?, price?}``; items
-are catalogue ids, ``ID*20`` for more than one; null for an offer without any.
+are catalogue ids, ``ID*20`` for a quantity; null for an offer without items.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DESCRIPTION = "Free."
 
 @frozen(slots=False)
 class Offer:
-    """Something the store gives. ``kinds`` leads from a catalogue id to stacked or instanced."""
+    """An offer. ``kinds`` maps the catalogue ids of its items to ``stacked`` or ``instanced``."""
 
     sku: str
     name: str
@@ -39,11 +39,11 @@ class Offer:
 
     @property
     def catalog_ids(self) -> Iterable[str]:
-        """What it gives, without how many."""
+        """The catalogue ids of its items."""
         return (catalog_id for catalog_id, _ in self.items or ())
 
     def shape(self, remaining: int) -> dict[str, Any]:
-        """The 22 fields that the client reads; one missing makes it drop the offer."""
+        """The 22 fields of the reply; the client drops an offer that lacks one."""
         items = self.items
         return {
             "id": self.sku,
@@ -74,27 +74,27 @@ class Offer:
 
     @cached_property
     def encoded(self) -> tuple[bytes, bytes]:
-        """The offer as JSON with nothing and with one remaining; built once."""
+        """The offer as JSON with 0 and with 1 remaining."""
         return json.dump(self.shape(0)), json.dump(self.shape(1))
 
     @cached_property
     def fingerprint(self) -> str:
-        """Changes whenever anything of the offer changes."""
+        """A hash of the offer, which changes with any of its fields."""
         return sha256(self.encoded[1]).hexdigest()
 
 
 @frozen
 class Catalogue:
-    """Offers by sku, and by the tag that lists them; a known tag may list none."""
+    """Offers by sku and by tag; a known tag may have none."""
 
     offers: Mapping[str, Offer]
     by_tag: Mapping[str, tuple[Offer, ...]]
 
 
 def load(*, repeatable: bool) -> Catalogue:
-    """The catalogue of the data file; without ``repeatable`` those offers are not in it.
+    """The catalogue of the data file; raises BadData.
 
-    Raises BadData.
+    Repeatable offers are left out unless ``repeatable``.
     """
     return read(datafiles.read(PACKAGE, FILE), repeatable=repeatable)
 

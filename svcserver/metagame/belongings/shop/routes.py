@@ -1,6 +1,6 @@
-"""The store as the client asks for it. Spec: 1 §4 Store.
+"""The store's routes. Spec: 1 §4 Store.
 
-A purchase token travels in the query, which is never logged.
+A purchase token is sent in the query, which is never logged.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ log = Logger()
 
 
 def is_free(settings: Any) -> bool:
-    """STORE=free."""
+    """Whether STORE is ``free``."""
     return bool(settings.store == "free")
 
 
 def is_off(settings: Any) -> bool:
-    """STORE=off."""
+    """Whether STORE is not ``free``."""
     return not is_free(settings)
 
 
@@ -40,7 +40,7 @@ def refuse(status: int, refusal: Refusal) -> Answer:
 
 @frozen
 class ClosedStore:
-    """What a closed store says to a client that opens its store screen."""
+    """STORE=off: the answer to a client that opens its store screen."""
 
     routes: ClassVar[Routes] = Routes(refuse)
 
@@ -65,7 +65,7 @@ class StoreRoutes:
         body_log=True,
     )
     async def listing(self, call: Call) -> Answer:
-        """The offers of one tag, each with what remains of it."""
+        """The offers of one tag, each with how often it may still be taken."""
         me, asked = call.player, call.request.arguments("requiredTags")
         if len(asked) != 1 or not asked[0]:
             raise Malformed("missing requiredTags query parameter")
@@ -109,7 +109,7 @@ class StoreRoutes:
         "POST", "/notification/<currency>", access=Access.PLAYER, when=is_free, body_log=True
     )
     async def redeem(self, call: Call, currency: str) -> Answer:
-        """Grant the purchase, once; again is 204 and grants nothing."""
+        """Grant the purchase, once; a repeat gets 204, too, and grants nothing."""
         rules.priced_in(currency)
         sent = call.request.arguments("token")
         await self.acts.redeem(call.player, sent[0] if len(sent) == 1 else None)

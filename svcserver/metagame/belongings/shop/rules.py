@@ -1,4 +1,4 @@
-"""What may be bought, and when a purchase is granted: exactly once. Spec: 1 §3, §4 Store."""
+"""Rules of the store: what may be bought, and granting it exactly once. Spec: 1 §3, §4 Store."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ REPEATABLE_ITEM = "TOKEN_BOUNTY_DRAFT_PREMIUM"
 
 
 class NotYours(Forbidden):
-    """A 403 of the store itself, which has a body; the gate's has none."""
+    """A 403 by the store, which has a body, unlike the gate's."""
 
 
 @frozen
 class Purchase:
-    """A token that was handed out; times in epoch milliseconds."""
+    """An issued purchase token; times in epoch milliseconds."""
 
     token_hash: str
     account_id: AccountId
@@ -53,7 +53,7 @@ class Purchase:
 
 
 class Purchases(Protocol):
-    """What the store keeps and asks; an instance lives inside one transaction."""
+    """Stored purchases and the look-ups they need, inside one transaction."""
 
     def active_character(self, account_id: AccountId) -> CharacterId | None: ...
 
@@ -73,10 +73,10 @@ class Purchases(Protocol):
 
 
 class Entitlements(Protocol):
-    """Who may what, inside the same transaction (``metagame/entitlements``)."""
+    """The entitlements of accounts, inside the same transaction (``achievements/entitlements``)."""
 
     def active(self, account_id: AccountId, now: float) -> set[str]:
-        """Names of the entitlements that hold at ``now`` (epoch seconds)."""
+        """The names of the entitlements in force at ``now`` (epoch seconds)."""
 
     def grant(
         self, account_id: AccountId, entitlement: str, duration: float, source: str, now: float
@@ -85,7 +85,7 @@ class Entitlements(Protocol):
 
 
 class Items(Protocol):
-    """The inventory core, inside the same transaction, with the store as its caller."""
+    """The inventory rules, inside the same transaction."""
 
     def transact(
         self, account_id: AccountId, character_id: CharacterId, deal: Transaction, now: float
@@ -93,7 +93,7 @@ class Items(Protocol):
 
 
 def remaining(offer: Offer, held: set[str], entitled: set[str]) -> int:
-    """0 when every item is held and every entitlement active; a repeatable offer never ends."""
+    """0 when every item is held and every entitlement in force; always 1 for a repeatable offer."""
     if offer.repeatable:
         return 1
     owned = all(one in held for one in offer.catalog_ids) and all(
@@ -103,7 +103,7 @@ def remaining(offer: Offer, held: set[str], entitled: set[str]) -> int:
 
 
 def is_allowed(offer: Offer) -> bool:
-    """Free, grants something, and only what a store may give."""
+    """Whether the offer is free, grants something, and only what the store may grant."""
     if offer.price != 0 or not (offer.items or offer.entitlements):
         return False
     if offer.repeatable:
@@ -116,7 +116,7 @@ def is_allowed(offer: Offer) -> bool:
 
 
 def priced_in(currency: str) -> None:
-    """Only one currency is ever named, exactly so; raises Malformed."""
+    """Check the currency in a path, of which there is only one; raises Malformed."""
     if currency != CURRENCY:
         raise Malformed("unknown currency")
 
@@ -130,10 +130,10 @@ def issue(
     token: str,
     now: float,
 ) -> Purchase:
-    """Hand out ``token`` for one offer, bound to the account's active character.
+    """Issue ``token`` for one offer, bound to the account's active character.
 
-    Order: the offer is known (404), may be sold (409), there is a character (409), not
-    everything is owned (409), fewer than 60 tokens in ten minutes (409).
+    Order of refusal: unknown offer (404), not sold (409), no character (409), all owned
+    already (409), 60 tokens within ten minutes (409). ``now`` in epoch seconds.
     """
     offer, at_ms = catalogue.offers.get(sku), int(now * 1000)
     if offer is None:
@@ -170,10 +170,10 @@ def redeem(
     token: str | None,
     now: float,
 ) -> Purchase | None:
-    """Grant what the token stands for; None when that was done before.
+    """Grant the purchase of the token; None when that was done before.
 
-    Order: shape (400), the account's own token (403), the character still the account's
-    (403), already redeemed (nothing), expired (410), offer gone or changed (409).
+    Order: malformed (400), not the account's token (403), character no longer the account's
+    (403), already redeemed (None), expired (410), offer gone or changed (409).
     """
     if token is None or TOKEN.match(token) is None:
         raise Malformed("not a purchase token")

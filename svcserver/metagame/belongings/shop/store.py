@@ -1,4 +1,4 @@
-"""Purchase tokens in the database, as their SHA-256."""
+"""The table of purchase tokens, which are stored as their SHA-256."""
 
 from __future__ import annotations
 
@@ -74,48 +74,42 @@ _OLD_RECEIPTS = delete(PURCHASE_TOKENS).where(_P.redeemed_at < bindparam("before
 
 @frozen
 class SqlPurchases:
-    """Purchases on an open transaction."""
+    """``rules.Purchases`` on an open transaction."""
 
     tx: Connection
 
     def active_character(self, account_id: AccountId) -> CharacterId | None:
-        """The most recently saved character."""
         return active_character(self.tx, account_id)
 
     def owner(self, character_id: CharacterId) -> AccountId | None:
-        """Whose the character is now."""
         return owner_of(self.tx, character_id)
 
     def held(self, character_id: CharacterId) -> set[str]:
-        """Catalogue ids the character holds."""
         return held_by(self.tx, character_id)
 
     def tokens_since(self, account_id: AccountId, at_ms: int) -> int:
-        """How many tokens the account was given, whatever became of them."""
+        """The number of tokens issued to the account, redeemed or not."""
         asked = {"account": account_id, "since": at_ms}
         return int(self.tx.execute(_COUNT, asked).scalar_one())
 
     def drop_expired(self, account_id: AccountId, at_ms: int) -> None:
-        """Forget the account's tokens that expired unredeemed."""
+        """Delete the account's tokens that expired unredeemed."""
         self.tx.execute(_EXPIRED_OF, {"account": account_id, "at": at_ms})
 
     def add(self, purchase: Purchase) -> None:
-        """Keep a new token."""
         self.tx.execute(_ADD, asdict(purchase))
 
     def find(self, token_hash: str) -> Purchase | None:
-        """The purchase of a token."""
         row = self.tx.execute(_FIND, {"wanted": token_hash}).first()
         return None if row is None else Purchase(*row)
 
     def redeem(self, purchase: Purchase) -> None:
-        """Mark it redeemed."""
         self.tx.execute(_REDEEM, {"wanted": purchase.token_hash, "at": purchase.redeemed_at})
 
 
 @frozen
 class StoreItems:
-    """The inventory core with the store as its caller; its refusals are conflicts here."""
+    """The inventory rules for the store, which turns Malformed into Conflict."""
 
     tx: Connection
     policy: Policy
@@ -133,7 +127,7 @@ class StoreItems:
 
 
 def forget_purchases(tx: Connection, now: float) -> int:
-    """Drop tokens that expired unredeemed, and receipts older than 30 days; how many."""
+    """Delete tokens that expired unredeemed, and receipts older than ``RECEIPT_DAYS``."""
     before = int((now - RECEIPT_DAYS * 86_400) * 1000)
     expired = tx.execute(_EXPIRED, {"at": int(now * 1000)}).rowcount
     return expired + tx.execute(_OLD_RECEIPTS, {"before": before}).rowcount

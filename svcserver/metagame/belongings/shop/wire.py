@@ -1,4 +1,4 @@
-"""Offers and purchase tokens as the client reads them. Spec: 1 §4 Store."""
+"""Reply shapes of the store. Spec: 1 §4 Store."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from svcserver.metagame.belongings.shop.catalogue import Offer
 
 
 class OfferedItem(TypedDict):
-    """Something the offer gives."""
+    """An item of an offer."""
 
     catalogId: str
     quantity: int
 
 
 class OfferedEntitlement(TypedDict):
-    """``duration`` in hours; 0 for ever."""
+    """An entitlement of an offer; ``duration`` in hours, 0 for ever."""
 
     name: str
     duration: int
 
 
 class OfferReply(TypedDict):
-    """An offer; one of the 22 fields missing makes the client drop it."""
+    """An offer; the client drops one that lacks any of the 22 fields."""
 
     id: str
     displayName: str
@@ -56,5 +56,5 @@ class TokenReply(TypedDict):
 
 
 def show(offer: Offer, remaining: int) -> Fragment:
-    """An offer, encoded once for each of 0 and 1 remaining."""
+    """The wire form of an offer, encoded once for each of 0 and 1 remaining."""
     return Fragment(offer.encoded[remaining])

@@ -1,4 +1,4 @@
-"""What the dashboard reads: one transaction each. Spec: 2 §4 Management API."""
+"""Reads for the dashboard, one transaction each. Spec: 2 §4 Management API."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from svcserver.metagame.owner.dashboard.store import search
 from svcserver.metagame.owner.dashboard.wire import SaveDiffReply, SearchReply
 
 Saved = Callable[[Connection, CharacterId, int], bytes | None]
-"""The JSON of one version of a character's, or None."""
+"""Gives the JSON of one saved version of a character, or None."""
 
 FOUND = 50  # accounts a search lists
 
 
 @frozen
 class DashboardActs:
-    """Reads that are too special for the features they look at."""
+    """Reads over several features that only the dashboard needs."""
 
     ledger: Ledger
 
     async def search(self, text: str) -> SearchReply:
-        """Accounts whose name or id holds the text, by name."""
+        """Accounts whose name or id contains the text, by name."""
         found = await self.ledger.read(lambda tx: search(tx, text, FOUND + 1))
         return {"accounts": [entry(*one) for one in found[:FOUND]], "more": len(found) > FOUND}
 
     async def save_diff(self, character_id: CharacterId, old: int, new: int) -> SaveDiffReply:
-        """What differs between two versions of the document; raises Missing."""
+        """The differences between two versions of a character's document; raises Missing."""
         return await self._diff(_saved_document, character_id, old, new)
 
     async def loadout_diff(self, character_id: CharacterId, old: int, new: int) -> SaveDiffReply:
-        """The same of the loadouts: slots by number, and the persistent part."""
+        """The differences between two versions of its loadout; raises Missing."""
         return await self._diff(_saved_loadouts, character_id, old, new)
 
     async def check_invite(self, code: str) -> None:
-        """Raises Missing when there is no such code."""
+        """Raise Missing when there is no such code."""
         if await self.ledger.read(lambda tx: SqlAccounts(tx).invite(code)) is None:
             raise Missing("there is no such invite code", code="not_found")
 

@@ -1,7 +1,7 @@
-"""What differs between two saved documents, in words of their own structure. Pure.
+"""The differences between two saved documents, by path.
 
-A document is JSON text, often with more JSON inside its strings; both are opened, so that
-an owner sees ``inventory.swords[2]`` rather than one long line.
+A document is JSON text, often with more JSON inside its strings, which is parsed, too, so
+that an owner sees ``inventory.swords[2]`` rather than one long line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NOTHING = object()
 
 
 class Change(TypedDict):
-    """``before`` is null where something was added, ``after`` where it was removed."""
+    """A changed value; ``before`` is null where it was added, ``after`` where it was removed."""
 
     path: str
     before: str | None
@@ -28,14 +28,14 @@ class Change(TypedDict):
 
 
 class Diff(TypedDict):
-    """``more``: changes beyond those listed."""
+    """The changes; ``more`` is the number of those not listed."""
 
     changes: list[Change]
     more: int
 
 
 def difference(before: bytes, after: bytes) -> Diff:
-    """Every leaf that differs, in the order of the newer document; both are JSON."""
+    """Every leaf that differs between two JSON texts, in the order of the newer one."""
     found: list[Change] = []
     more = 0
     for change in _walk("", _opened(before), _opened(after), 0):
@@ -76,15 +76,15 @@ def _shown(value: Any) -> str | None:
 def _opened(literal: bytes) -> Any:
     try:
         [text] = json.parse(b"[" + literal + b"]")
-    except ValueError:  # not one JSON value: a row that somebody wrote by hand
+    except ValueError:  # not one JSON value: a row that was edited by hand
         return literal.decode("utf-8", "replace")
     return text
 
 
 def _inside(value: Any) -> Any:
-    """The structure in a text that holds JSON, else the value itself.
+    """The parsed value of a text that holds JSON, else the value itself.
 
-    What nests deeper than can be written again stays text.
+    JSON that nests too deep to be written again stays text.
     """
     if isinstance(value, str) and value[:1] in ("{", "["):
         try:

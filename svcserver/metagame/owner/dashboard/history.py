@@ -1,4 +1,4 @@
-"""Health over time: a sample every few seconds, an hour of them. Pure."""
+"""Health over time: a sample every few seconds, kept for an hour."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KEPT = 720  # samples: an hour
 
 
 class HealthSample(TypedDict):
-    """What happened since the sample before; delays are those of the last minute."""
+    """The health since the previous sample; event-loop delays are those of the last minute."""
 
     at: float
     seconds: float
@@ -33,7 +33,7 @@ class HealthSample(TypedDict):
 
 @define
 class History:
-    """A bounded ring; the oldest sample falls out."""
+    """The last ``KEPT`` samples."""
 
     samples: deque[HealthSample] = field(factory=lambda: deque(maxlen=KEPT), init=False)
     _before: Counts = field(factory=Counts, init=False)
@@ -65,5 +65,5 @@ class History:
         self._before, self._at = evolve(seen, latencies=list(seen.latencies)), now
 
     def after(self, at: float) -> list[HealthSample]:
-        """The samples taken later than ``at``, the oldest first."""
+        """The samples taken later than ``at`` (epoch seconds), oldest first."""
         return [one for one in self.samples if one["at"] > at]

@@ -1,5 +1,5 @@
-"""The dashboard's files, served from the package. They hold nothing secret: the admin key
-is typed into the page and stays in its memory.
+"""Serves the dashboard's files from the package. They contain no secret: the admin key is
+typed into the page and stays in its memory.
 
 Spec: 2 §4 Management API; 1 §5.9.
 """
@@ -48,7 +48,7 @@ HEADERS = {
 
 
 def read_files() -> dict[str, Answer]:
-    """Every file of the page by name, as it is answered; read once."""
+    """The answers with the page's files, by name."""
     found = {}
     for one in files(__package__).joinpath("static").iterdir():
         kind = _KINDS.get("." + one.name.rpartition(".")[2])

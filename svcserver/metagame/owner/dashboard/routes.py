@@ -1,7 +1,7 @@
-"""The admin routes made for the dashboard: what no route of the specification shows.
+"""The admin routes of the dashboard that the specification does not have.
 
-All take the admin key from direct callers and answer ``no-store``, as their neighbours
-do. Spec: 2 §4 Management API.
+All take the admin key from direct callers and answer ``no-store``, as those of the
+specification do. Spec: 2 §4 Management API.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _watched(settings: Any) -> bool:
 
 @frozen
 class Dashboard:
-    """``busy`` says how long an address must wait before another costly read (seconds)."""
+    """``busy`` gives the seconds an address must wait before another costly read, or 0."""
 
     routes: ClassVar[Routes] = Routes(worded)
     shown: Shown
@@ -68,7 +68,7 @@ class Dashboard:
         "GET", "/svc/api/DashboardChat", access=Access.ADMIN_KEY, reply=wire.ChatReply, quiet=True
     )
     async def chat(self, call: Call) -> Answer:
-        """Rooms and who is in them; never what is said."""
+        """Chat rooms and their occupants; never what is written there."""
         figures = self.shown.chat
         if figures is None:
             nobody: wire.ChatReply = {
@@ -105,7 +105,7 @@ class Dashboard:
         quiet=True,
     )
     async def search(self, call: Call) -> Answer:
-        """Accounts whose name or id holds ``?Text=``, by name."""
+        """Accounts whose name or id contains ``?Text=``, by name."""
         self._not_too_often(call)
         text = (call.request.argument("Text") or "").strip()
         if not 1 <= len(text) <= MAX_TEXT:
@@ -120,7 +120,7 @@ class Dashboard:
         query=("CharacterId", "From", "To"),
     )
     async def save_diff(self, call: Call) -> Answer:
-        """What differs between versions ``?From=`` and ``?To=`` of ``?CharacterId=``."""
+        """The differences between versions ``?From=`` and ``?To=`` of ``?CharacterId=``."""
         return Answer(200, await self.acts.save_diff(*self._versions(call)), NO_STORE)
 
     @routes.row(
@@ -131,7 +131,7 @@ class Dashboard:
         query=("CharacterId", "From", "To"),
     )
     async def loadout_diff(self, call: Call) -> Answer:
-        """The same of the loadouts: slots by number, and the persistent part."""
+        """The differences between two versions of the character's loadout."""
         return Answer(200, await self.acts.loadout_diff(*self._versions(call)), NO_STORE)
 
     def _versions(self, call: Call) -> tuple[CharacterId, int, int]:
@@ -151,7 +151,7 @@ class Dashboard:
         bad_json=BAD_JSON,
     )
     async def join(self, call: Call[wire.JoinWish]) -> Answer:
-        """The string a player's launcher takes, and its picture, for an invite code."""
+        """The join string for an invite code, and its QR code."""
         code = call.body.Code
         await self.acts.check_invite(code)
         return Answer(200, self._join(code), NO_STORE)

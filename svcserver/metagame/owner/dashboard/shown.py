@@ -1,4 +1,4 @@
-"""What the dashboard shows of things that no feature owns: filled in ``service.py``."""
+"""Data for the dashboard that no feature owns; ``service.py`` fills it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ MAX_NAMES = 60
 
 
 class ChatRoom(TypedDict):
-    """A room with somebody in it; ``id`` is of its party or guild, else empty.
+    """An occupied chat room; ``id`` is that of its party or guild, else empty.
 
-    ``names`` are the first of them.
+    ``names`` are those of the first ``MAX_NAMES`` occupants.
     """
 
     room: str
@@ -29,7 +29,7 @@ class ChatRoom(TypedDict):
 
 
 class ChatFigures(TypedDict):
-    """The chat now: connections, accounts behind them, rooms with the fullest first."""
+    """The chat's state: numbers of connections and accounts, and rooms, fullest first."""
 
     connections: int
     people: int
@@ -39,7 +39,7 @@ class ChatFigures(TypedDict):
 
 @define
 class Shown:
-    """``chat`` is None while there is no chat; ``folder`` holds the host's env files, if any."""
+    """``chat`` is None without chat; ``folder`` is the host's folder of env files, if any."""
 
     health: History = field(factory=History)
     log: Tail = field(factory=Tail)

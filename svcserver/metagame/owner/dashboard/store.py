@@ -1,4 +1,4 @@
-"""Accounts by a part of their name or id."""
+"""The search for accounts by a part of their name or id."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SEARCH = (
 
 
 def search(tx: Connection, text: str, count: int) -> list[tuple[AccountId, str, bool, str | None]]:
-    """Id, name, admin or not, and key hash of those whose name or id holds ``text``."""
+    """(id, name, is admin, key hash) of accounts whose name or id contains ``text``."""
     plain = fold(text)
     for special in ("\\", "%", "_"):
         plain = plain.replace(special, "\\" + special)

@@ -1,4 +1,4 @@
-"""Takes a health sample every few seconds, for the charts of the dashboard."""
+"""Takes the health samples for the dashboard's charts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from svcserver.metagame.play.presence.online import Online
 def health_watch(
     clock: Any, history: History, health: Health, online: Online, now: Callable[[], float]
 ) -> Every:
-    """The part that takes them, with BACKEND_HEALTH=1."""
+    """The service that takes a sample every ``EVERY_S``; only with BACKEND_HEALTH=1."""
 
     def sample() -> None:
         at = now()

@@ -1,4 +1,4 @@
-"""What the dashboard asks for and reads. Spec: 2 §4 Management API."""
+"""Request and reply shapes of the dashboard. Spec: 2 §4 Management API."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from svcserver.metagame.owner.dashboard.shown import ChatRoom
 
 
 class SearchReply(TypedDict):
-    """``more``: there are others beyond the first fifty."""
+    """Found accounts; ``more``: there are others beyond the first fifty."""
 
     accounts: list[AccountEntry]
     more: bool
@@ -28,7 +28,7 @@ class HealthOverTime(TypedDict):
 
 
 class ChatReply(TypedDict):
-    """``on`` is false while the chat is off or could not start."""
+    """The chat's state; ``on`` is false while the chat is off or could not start."""
 
     on: bool
     connections: int
@@ -38,14 +38,14 @@ class ChatReply(TypedDict):
 
 
 class LogReply(TypedDict):
-    """Lines ``last - len(lines) + 1`` to ``last`` since the start."""
+    """Log lines number ``last - len(lines) + 1`` to ``last`` since the start."""
 
     last: int
     lines: list[str]
 
 
 class SaveDiffReply(TypedDict):
-    """``tooLarge``: nothing was compared."""
+    """Differences between two saves; ``tooLarge``: they were not compared."""
 
     tooLarge: bool
     changes: list[Change]
@@ -53,7 +53,7 @@ class SaveDiffReply(TypedDict):
 
 
 class JoinString(TypedDict):
-    """``qr``: a row of the picture each, 1 is dark; ``why`` there is no string."""
+    """``join`` and its QR code (rows of 0 and 1, 1 is dark), or ``why`` there is none."""
 
     join: str | None
     qr: list[str] | None
@@ -62,6 +62,6 @@ class JoinString(TypedDict):
 
 @frozen
 class JoinWish:
-    """An invite code that exists."""
+    """An existing invite code."""
 
     Code: str

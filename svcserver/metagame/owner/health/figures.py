@@ -1,4 +1,4 @@
-"""What Prometheus may know of the metagame (METRICS_PORT)."""
+"""The metagame's figures for METRICS_PORT."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from svcserver.web.metrics import Figure
 
 
 def figures(online: Online, now: Callable[[], float], health: Health | None) -> dict[str, Figure]:
-    """Players always; requests and the event loop only with BACKEND_HEALTH=1."""
+    """Online players, and with BACKEND_HEALTH=1 requests and event-loop delays."""
     known = {
         "svc_metagame_players_online": Figure(
             "Players heard in the last 90 seconds.", lambda: online.count(now())

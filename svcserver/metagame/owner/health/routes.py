@@ -21,7 +21,7 @@ def _watched(settings: Any) -> bool:
 
 @frozen
 class BackendHealth:
-    """The health route; ``busy`` says how long an address must wait (seconds, 0 not at all)."""
+    """The health route; ``busy`` gives the seconds an address must wait, or 0."""
 
     routes: ClassVar[Routes] = Routes(bare)
     health: Health
@@ -38,7 +38,7 @@ class BackendHealth:
         quiet=True,
     )
     async def report(self, call: Call) -> Answer:
-        """How the metagame feels; 404 unless BACKEND_HEALTH=1."""
+        """The metagame's health; 404 unless BACKEND_HEALTH=1."""
         wait = self.busy(call.request.peer)
         if wait > 0:
             raise TooMany(retry_after_s=max(1, round(wait)))

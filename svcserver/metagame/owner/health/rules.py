@@ -1,7 +1,6 @@
 """Counts and percentiles of the last minute. Spec: 2 §4 BackendHealth.
 
-Plain objects that take ``now`` (epoch seconds); what is too old is recognised when it is
-read. Nothing here grows with the number of requests.
+``now`` is in epoch seconds. Memory does not grow with the number of requests.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class RequestFigures(TypedDict):
 
 
 class LoopFigures(TypedDict):
-    """How far apart the ticks of a 20 ms timer really were."""
+    """The measured intervals of a 20 ms timer, which show how busy the event loop is."""
 
     p50Ms: float
     p95Ms: float
@@ -45,7 +44,7 @@ class LoopFigures(TypedDict):
 
 @define
 class Counts:
-    """What happened in a span of time; ``latencies`` has one place per bound, and one beyond."""
+    """Counts over a span of time; ``latencies`` has a count per bound, and one beyond."""
 
     completed: int = 0
     client_errors: int = 0
@@ -61,7 +60,7 @@ class Counts:
         self.latencies[bisect_left(BOUNDS_MS, seconds * 1000)] += 1
 
     def add(self, other: Counts) -> None:
-        """Count what ``other`` counted."""
+        """Add the counts of ``other``."""
         self.completed += other.completed
         self.client_errors += other.client_errors
         self.server_errors += other.server_errors
@@ -71,7 +70,7 @@ class Counts:
 
 @define
 class Requests:
-    """One bucket a second, dropped after 60 s; and everything since the start."""
+    """Counts per second of the last minute, and since the start."""
 
     since_start: Counts = field(factory=Counts, init=False)
     _buckets: dict[int, Counts] = field(factory=dict, init=False)
@@ -114,7 +113,7 @@ class Requests:
         return bucket
 
     def _drop(self, now: float) -> None:
-        # also what lies ahead: a wall clock that was set back must not keep old counts
+        # future ones, too: after the clock was set back, old counts would stay
         kept = range(math.floor(now) - WINDOW_S + 1, math.floor(now) + 1)
         for second in [one for one in self._buckets if one not in kept]:
             del self._buckets[second]
@@ -122,12 +121,12 @@ class Requests:
 
 @define
 class LoopDelays:
-    """The last minute's distances between ticks of a 20 ms timer."""
+    """The last minute's intervals between ticks of a 20 ms timer."""
 
     _ms: deque[float] = field(factory=lambda: deque(maxlen=MAX_SAMPLES), init=False)
 
     def note(self, seconds: float) -> None:
-        """Keep one distance; a clock that was set back counts as none."""
+        """Keep one interval; a negative one, after the clock was set back, counts as 0."""
         self._ms.append(max(0.0, seconds) * 1000)
 
     def report(self) -> LoopFigures | None:
@@ -144,14 +143,14 @@ class LoopDelays:
 
 @define
 class Health:
-    """Everything that is watched in one process."""
+    """All health figures of a process."""
 
     requests: Requests = field(factory=Requests, init=False)
     loop: LoopDelays = field(factory=LoopDelays, init=False)
 
 
 def upper_bound(latencies: Sequence[int], share: float) -> int | str | None:
-    """The bound in ms under which ``share`` of the requests stayed; None without any."""
+    """The bound in ms below which ``share`` of the requests are; None without any."""
     count = sum(latencies)
     if count == 0:
         return None
@@ -164,5 +163,5 @@ def upper_bound(latencies: Sequence[int], share: float) -> int | str | None:
 
 
 def rank(count: int, share: float) -> int:
-    """Which of ``count`` ordered values stands at ``share``, from 1."""
+    """The position, from 1, of the ``share`` quantile among ``count`` ordered values."""
     return max(1, math.ceil(round(count * share, 9)))

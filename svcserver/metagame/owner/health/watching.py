@@ -1,4 +1,4 @@
-"""What fills the health figures: an observer of the front door, and a timer."""
+"""Collects the health figures: an observer of the front door, and a timer."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ PROCESS = Path("/proc/self/status")
 
 @frozen
 class Counting:
-    """An observer of the front door; rows marked ``quiet`` are not counted."""
+    """An observer that counts requests, except those of rows marked ``quiet``."""
 
     requests: Requests
     now: Callable[[], float]
 
     def __call__(self, done: Done) -> None:
-        """Count one request."""
         if done.row is not None and done.row.quiet:
             return
         if done.aborted:
@@ -36,14 +35,13 @@ class Counting:
 
 @define
 class Lateness:
-    """How late the reactor calls us, each time it does."""
+    """Measures the intervals between the reactor's calls of ``note``."""
 
     clock: Any
     delays: LoopDelays
     _last: float | None = field(default=None, init=False)
 
     def note(self) -> None:
-        """We have been called."""
         now = self.clock.seconds()
         if self._last is not None:
             self.delays.note(now - self._last)
@@ -51,20 +49,20 @@ class Lateness:
 
 
 def loop_watch(clock: Any, delays: LoopDelays) -> Every:
-    """The part that measures every 20 ms how late the reactor is."""
+    """The service that measures the event loop's delays every 20 ms."""
     late = Lateness(clock, delays)
-    return Every(clock, SAMPLE_S, late.note, "the watch over the event loop", at_once=True)
+    return Every(clock, SAMPLE_S, late.note, "measuring the event loop", at_once=True)
 
 
 @frozen
 class ReadLimit:
-    """The costly reads of an address in a minute, one count for all routes that share it."""
+    """A rate limit of costly reads per address, shared by several routes."""
 
     now: Callable[[], float]
     _reads: Windows = field(factory=lambda: Windows(READS, READS_S), init=False)
 
     def busy(self, address: str) -> float:
-        """Seconds until another read may be made; 0 when it may be now, which counts it."""
+        """Seconds until another read is allowed; 0 when it is allowed now, and counted."""
         now = self.now()
         wait = self._reads.wait(address, now)
         if wait == 0:
@@ -73,7 +71,7 @@ class ReadLimit:
 
 
 def memory_mb() -> dict[str, float | None]:
-    """Resident and allocated memory of this process; None where the system does not say."""
+    """Resident and heap memory of this process in MB; None where the system does not tell."""
     try:
         lines = PROCESS.read_text(encoding="ascii").splitlines()
     except OSError:

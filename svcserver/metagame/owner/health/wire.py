@@ -1,4 +1,4 @@
-"""The health report as the owner reads it. Spec: 2 §4 Management API."""
+"""The reply shape of the health route. Spec: 2 §4 Management API."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from svcserver.metagame.owner.health.rules import LoopFigures, RequestFigures
 
 
 class BansReply(TypedDict):
-    """There are no bans to count."""
+    """Bans, which are not supported."""
 
     supported: bool
     count: int | None
 
 
 class BackendHealthReply(TypedDict):
-    """The whole reply."""
+    """The health report."""
 
     uptimeSeconds: int
     memoryMB: dict[str, float | None]

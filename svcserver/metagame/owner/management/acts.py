@@ -1,4 +1,4 @@
-"""Who is online and where, for launchers and the owner.
+"""The server status and the list of online players, for launchers and the owner.
 
 Spec: 2 §2 Server status reply shape, Online entry; §4 Server status rules.
 """
@@ -30,7 +30,7 @@ CACHED_S = 5.0
 
 @define
 class _Variant:
-    """One cached variant; requests that come while it is built share the build."""
+    """A cached variant of the status; concurrent requests share one build of it."""
 
     made_at: float = float("-inf")
     reply: Any = None
@@ -39,7 +39,7 @@ class _Variant:
 
 @define
 class StatusReports:
-    """The server status, made at most every 5 s."""
+    """The server status, built at most every ``CACHED_S``."""
 
     settings: Settings
     build: Build
@@ -53,18 +53,18 @@ class StatusReports:
     _limited: _Variant = field(factory=_Variant, init=False)
 
     def full(self) -> Deferred[wire.ServerStatusReply]:
-        """For the registered: everybody."""
+        """The status for registered callers, with the players."""
         return self._cached(self._full, self._everybody)
 
     def limited(self) -> Deferred[wire.ServerStatusReply]:
-        """For strangers: the shape with nothing in it."""
+        """The status for anybody else, without players and instances."""
         return self._cached(self._limited, self._nobody)
 
     def _cached(self, variant: _Variant, make: Callable[[], Any]) -> Deferred[Any]:
         """The variant's reply, at most 5 s old."""
         if self.now() - variant.made_at < CACHED_S:
             return succeed(variant.reply)
-        # a waiter that is cancelled (its client left) must not end the others' build
+        # each waits on its own Deferred, so that one cancelled client does not end the build
         mine: Deferred[Any] = Deferred()
         if variant.waiting is not None:
             variant.waiting.append(mine)
@@ -127,7 +127,7 @@ class StatusReports:
 
 @frozen
 class Hunters:
-    """Who is online, and in which hunt."""
+    """The online players, with their hunts."""
 
     settings: Settings
     online: Online
@@ -135,12 +135,12 @@ class Hunters:
     now: Callable[[], float]
 
     def all(self) -> list[tuple[Beat, Sent | None]]:
-        """By account id: the last heartbeat, and the hunt we sent them to."""
+        """The last heartbeats by account id, each with the hunt that the player was sent to."""
         beats = sorted(self.online.all(self.now()), key=lambda beat: beat.account_id)
         return [(beat, self._hunt(beat)) for beat in beats]
 
     def _hunt(self, beat: Beat) -> Sent | None:
-        """The hunt the player was last sent to, while the heartbeat says they are in one."""
+        """The hunt the player was last sent to, if the heartbeat shows them in a hunt."""
         if place(beat.map, beat.state, self.settings.city_map) is not Place.HUNT:
             return None
         sent = self.matchmaker.last_sent(beat.account_id)

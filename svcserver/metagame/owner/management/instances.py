@@ -1,4 +1,4 @@
-"""Game servers as the server status shows them, and who is in which.
+"""The game servers in the server status, and the players in them.
 
 Spec: 2 §2 Server status.
 """
@@ -25,7 +25,7 @@ PACKAGE, FILE = "svcserver.metagame.owner.management", "titles.json"
 
 @frozen
 class Titles:
-    """Display names of behemoths and hunts; data/titles.json."""
+    """Display names of behemoths and hunts, from data/titles.json."""
 
     behemoths: Mapping[str, str]
     matchmaker_hunts: Mapping[str, str]
@@ -33,7 +33,7 @@ class Titles:
 
     @classmethod
     def load(cls) -> Titles:
-        """The names of the data file; raises BadData."""
+        """Load the data file; raises BadData."""
         said = datafiles.read(PACKAGE, FILE)
         for name in ("behemoths", "matchmakerHunts", "playerHunts"):
             if not isinstance(said.get(name), dict):
@@ -41,7 +41,7 @@ class Titles:
         return cls(said["behemoths"], said["matchmakerHunts"], said["playerHunts"])
 
     def behemoth(self, record: Mapping[str, Any]) -> str | None:
-        """The behemoth's name; None where there is none."""
+        """The display name of a game server's behemoth; None where it has none."""
         path = record.get("behemoth")
         if not isinstance(path, str) or not path:
             return None
@@ -52,7 +52,7 @@ class Titles:
         return self.behemoths.get(base) or base.removesuffix("_bp")
 
     def title(self, record: Mapping[str, Any], city_title: str) -> str:
-        """The instance's title."""
+        """The display title of a game server."""
         match record.get("kind"):
             case "city":
                 return city_title
@@ -70,7 +70,7 @@ class Titles:
 
 @frozen
 class DeployedInstances:
-    """The Instances of the server status, asked of the deploy server."""
+    """``rules.Instances`` by asking the deploy server."""
 
     deploy: DeployClient
     matchmaker: Matchmaker
@@ -78,7 +78,6 @@ class DeployedInstances:
     city_title: str
 
     def place(self, players: list[Whereabouts]) -> Deferred[Placed]:
-        """Ask, then join the answer with the players."""
         return Deferred.fromCoroutine(self._place(players))
 
     async def _place(self, players: list[Whereabouts]) -> Placed:

@@ -1,4 +1,4 @@
-"""The server status, and the owner's list of who is online. Spec: 2 §2, §4."""
+"""The routes of the server status and of the owner's list of online players. Spec: 2 §2, §4."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEADERS = {"Cache-Control": "no-store", "Vary": "x-svc-user-api-key, Authorizati
 
 @frozen
 class ServerStatus:
-    """The same shape for everyone, players only for the registered."""
+    """The server status; players are shown to registered callers only."""
 
     routes: ClassVar[Routes] = Routes(bare)
     reports: StatusReports
@@ -30,7 +30,7 @@ class ServerStatus:
         quiet=True,
     )
     async def status(self, call: Call) -> Answer:
-        """Never refuses; strangers get the shape with nothing in it."""
+        """The server status; without players for callers that are not registered."""
         known = call.caller.account is not None
         reply = await (self.reports.full() if known else self.reports.limited())
         return Answer(200, reply, HEADERS)
@@ -38,7 +38,7 @@ class ServerStatus:
 
 @frozen
 class OnlineList:
-    """The list for the owner."""
+    """The owner's list of online players."""
 
     routes: ClassVar[Routes] = Routes(bare)
     hunters: Hunters

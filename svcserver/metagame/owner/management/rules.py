@@ -1,4 +1,4 @@
-"""Which player is in which game server. Spec: 2 §2 Server status."""
+"""Values of the server status: where players are. Spec: 2 §2 Server status."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from svcserver.metagame.play.presence.places import Place
 
 @frozen
 class Whereabouts:
-    """One online player as the instance list needs them."""
+    """An online player's kind of place and map."""
 
     account_id: AccountId
     where: Place
@@ -23,16 +23,16 @@ class Whereabouts:
 
 @frozen
 class Placed:
-    """The instance list, and the instance id of each player who is in one."""
+    """The game servers, and the id of the one each player is in."""
 
     instances: list[dict[str, Json]]
     of_player: dict[AccountId, str]
 
 
 class Instances(Protocol):
-    """Asks the deploy server for its game servers and joins them with the players.
+    """Joins the deploy server's game servers with the players.
 
-    Never fails: no answer within 2 s is an empty list.
+    Never fails: without an answer within 2 s the list is empty.
     """
 
     def place(self, players: list[Whereabouts]) -> Awaitable[Placed]: ...

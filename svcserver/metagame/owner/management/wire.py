@@ -1,4 +1,4 @@
-"""Who is online, as launchers, host scripts and the owner read it. Spec: 2 §2."""
+"""Reply shapes of the server status and the online list. Spec: 2 §2."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from svcserver.metagame.play.presence.online import Beat
 
 
 class PlayerStatus(TypedDict):
-    """A player in the list."""
+    """An online player."""
 
     name: str
     where: str
@@ -19,7 +19,7 @@ class PlayerStatus(TypedDict):
 
 
 class ServerStatusReply(TypedDict):
-    """The whole reply, in the order of its keys."""
+    """The server status."""
 
     name: str
     online: bool
@@ -36,7 +36,7 @@ class ServerStatusReply(TypedDict):
 
 
 class OnlineEntry(TypedDict):
-    """A player online; the last two are null outside a hunt we sent them to."""
+    """An online player; the last two are null outside a hunt that we sent them to."""
 
     UserId: str
     Map: str
@@ -45,7 +45,7 @@ class OnlineEntry(TypedDict):
 
 
 def show_online(beat: Beat, sent: Sent | None) -> OnlineEntry:
-    """One player."""
+    """The entry of a player."""
     return {
         "UserId": beat.account_id,
         "Map": beat.map,

@@ -1,4 +1,4 @@
-"""What build is running: the owner's words, else the package's own."""
+"""The running version: as set by the owner, else the package's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from svcserver.metagame.settings import Settings
 
 @frozen
 class Build:
-    """Shown in the banner and in the server status."""
+    """The version data of the banner and the server status."""
 
     version: str
     commit: str
@@ -19,7 +19,7 @@ class Build:
 
     @classmethod
     def of(cls, settings: Settings) -> Build:
-        """SERVER_VERSION, GIT_COMMIT and SOURCE_URL, or what the package knows."""
+        """From SERVER_VERSION, GIT_COMMIT and SOURCE_URL, else the package's version."""
         return cls(
             settings.server_version or _package_version(),
             settings.git_commit or "unknown",

@@ -1,4 +1,4 @@
-"""The status banner and the routes whose answer never changes.
+"""The status banner and the routes with constant answers.
 
 Spec: 1 §4 Status, heartbeat, fixed replies.
 """
@@ -20,7 +20,7 @@ from svcserver.web.routes import NO_CONTENT, Answer, bare
 
 @frozen
 class Banner:
-    """``GET /svc-status``; the bytes are made once."""
+    """``GET /svc-status``; its body is encoded once."""
 
     routes: ClassVar[Routes] = Routes(bare)
     body: bytes
@@ -52,7 +52,7 @@ def _misc(settings: Any) -> bool:
 
 @frozen
 class FixedReplies:
-    """A method a route, each a constant: the client only wants to be told so."""
+    """Routes with constant answers, which the client needs to go on."""
 
     routes: ClassVar[Routes] = Routes(bare)
 
@@ -81,12 +81,12 @@ class FixedReplies:
 
     @routes.row("GET", "/motd/trigger", access=Access.NONE, when=_misc)
     async def message_trigger(self, call: Call) -> Answer:
-        """None either."""
+        """The message of the day's trigger; there is none."""
         return NO_CONTENT
 
     @routes.row("GET", "/playertreatments/<user_id>", access=Access.TOKEN, reply=dict)
     async def treatments(self, call: Call, user_id: str) -> Answer:
-        """The cohort everyone is in."""
+        """The test cohort of a player, the same for all."""
         return wire.TREATMENTS
 
     @routes.row("GET", "/eventstats/", access=Access.TOKEN, reply=dict)
@@ -117,7 +117,7 @@ class FixedReplies:
 
     @routes.row("GET", "/creator", access=Access.TOKEN, reply=dict)
     async def creator(self, call: Call) -> Answer:
-        """Nobody supports a creator."""
+        """The supported creator; always none."""
         return wire.CREATOR
 
     @routes.row("POST", "/inventory/<character_id>/<change_list>", access=Access.TOKEN, reply=dict)

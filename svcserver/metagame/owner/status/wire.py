@@ -1,4 +1,4 @@
-"""The banner as the client reads it, and the replies that never change. Spec: 1 §4 Status."""
+"""The banner's shape and text, and the constant replies. Spec: 1 §4 Status."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WELCOME = {
     "ja": "{name}へようこそ！",  # noqa: RUF001 - Japanese
 }
 
-StatusBanner = TypedDict(  # written so because of the hyphen
+StatusBanner = TypedDict(  # the functional form, because of the hyphen
     "StatusBanner",
     {
         "show-status": bool,
