@@ -177,7 +177,7 @@ class Metagame:
             Size(settings.inventory_max_items, settings.inventory_max_bytes),
         )
         self.parties = LiveParties(board)
-        self.guilds = GuildActs(settings, ledger, now, self.news.guild_changed)
+        self.guilds = GuildActs(settings, self.data, now, self.news.guild_changed)
         self.online: Online = OnlineInMemory()
         self.matchmaker = Matchmaker(Launches(settings.launch_cooldown_s))
         self.about = Build.of(settings)
@@ -272,7 +272,7 @@ class Metagame:
         yield PartyRoutes(self.settings, parties)
         yield PartyManagement(parties)
         friends = FriendActs(
-            ledger,
+            self.data,
             now,
             news.blocked,
             news.unfriended,
@@ -285,7 +285,7 @@ class Metagame:
         yield GuildRoutes(self.guilds)
         yield GuildStubs()
         yield GuildManagement(self.directory, self.guilds)
-        yield SlayerLinkRoutes(SlayerLinkActs(ledger, now))
+        yield SlayerLinkRoutes(SlayerLinkActs(self.data, now))
 
     def _play(self) -> Iterator[Feature]:
         launching = Launching(self.matchmaker, self.deploy, self.clock, self.now)

@@ -7,8 +7,46 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.refusals import TooMany
 from svcserver.metagame.accounts.allowance import LEAST, Allowance
+from tests.support.game import Game
 
 DAY_S = 86_400
+
+
+FRIEND, BLOCK = (
+    "/friends/api/public/friends/{me}/{other}",
+    "/friends/api/public/blocklist/{me}/{other}",
+)
+SOCIAL = (
+    ("POST", FRIEND, None),
+    ("DELETE", FRIEND, None),
+    ("POST", BLOCK, None),
+    ("DELETE", BLOCK, None),
+    ("PUT", "/guild/invite/{other}", None),
+    ("POST", "/guild/invite/accept/any", None),
+    ("DELETE", "/guild/invite/any", None),
+    ("PUT", "/guild/rank/{other}/Officer", None),
+    ("DELETE", "/guild/player", None),
+    ("DELETE", "/guild/any", None),
+    ("PUT", "/slayerlink/invite", {"account_id": "{other}", "slot": 1}),
+    ("POST", "/slayerlink/invite", {"account_id": "{other}", "action": "accept"}),
+    ("DELETE", "/slayerlink/invites/{other}", None),
+    ("DELETE", "/slayerlink/links", {"account_id": "{other}"}),
+)
+
+
+class SocialTests(SynchronousTestCase):
+    def test_what_is_written_about_others_is_counted_for_who_writes(self) -> None:
+        game = Game(self)
+        ann, bob = game.player("Ann_1"), game.player("Bob_1")
+        game.parts.data.allowance.spend(ann.id, game.settings.account_bytes_a_day)
+        for method, path, body in SOCIAL:
+            url = path.format(me=ann.id, other=bob.id)
+            sent = {key: bob.id if one == "{other}" else one for key, one in (body or {}).items()}
+            page = game.browse(method, url, json=sent, token=ann.token)
+            self.assertEqual((method, path, page.status), (method, path, 429))
+            self.assertIn("retry-after", page.headers)
+        url = FRIEND.format(me=bob.id, other=ann.id)
+        self.assertEqual(game.browse("POST", url, token=bob.token).status, 204)
 
 
 class AllowanceTests(SynchronousTestCase):

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from attrs import define, field
 from sqlalchemy import Connection
 
-from svcserver.db.ledger import Ledger
 from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.quota import Quota
 from svcserver.kernel.signals import Blocked, FriendAccepted, Signal, Unfriended
 from svcserver.kernel.times import iso
+from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.social.friends import rules
 from svcserver.metagame.social.friends.rules import ACCEPTED, Friendship, Result
 from svcserver.metagame.social.friends.store import Also, SqlFriends
@@ -25,7 +25,7 @@ class FriendActs:
     ``also_block`` and ``also_unfriend`` run in the transaction that parts two accounts.
     """
 
-    ledger: Ledger
+    data: AccountData
     now: Callable[[], float]
     blocked: Signal[Blocked] = field(factory=Signal)
     unfriended: Signal[Unfriended] = field(factory=Signal)
@@ -42,7 +42,7 @@ class FriendActs:
             def work(tx: Connection) -> tuple[Result, Friendship]:
                 return rules.request(SqlFriends(tx), me, friend, self._at(), may_ask=place.free)
 
-            result, row = await self.ledger.write(work)
+            result, row = await self.data.write(me, 0, work)
             place.used = result is Result.REQUESTED
         if result is Result.ACCEPTED:
             self.accepted.send(FriendAccepted(row.asked_by, me, iso(row.created_at / 1000)))
@@ -58,7 +58,7 @@ class FriendActs:
                 also(tx, me, other)
             return ended
 
-        ended = await self.ledger.write(work)
+        ended = await self.data.write(me, 0, work)
         if ended is not None and ended.status == ACCEPTED:
             self.unfriended.send(Unfriended(me, other))
 
@@ -72,21 +72,21 @@ class FriendActs:
                 also(tx, me, other)
             return is_new
 
-        if await self.ledger.write(work):
+        if await self.data.write(me, 0, work):
             self.blocked.send(Blocked(me, other))
 
     async def friends(self, me: AccountId, *, pending: bool) -> list[Friendship]:
         """The account's list; with ``pending`` also the requests, both ways."""
-        found = await self.ledger.read(lambda tx: SqlFriends(tx).of(me))
+        found = await self.data.read(me, lambda tx: SqlFriends(tx).of(me))
         return [one for one in found if pending or one.status == ACCEPTED]
 
     async def blocks(self, me: AccountId) -> list[AccountId]:
         """Whom the account has blocked."""
-        return await self.ledger.read(lambda tx: SqlFriends(tx).blocks(me))
+        return await self.data.read(me, lambda tx: SqlFriends(tx).blocks(me))
 
     async def unblock(self, me: AccountId, other: AccountId) -> None:
         """Drop a block."""
-        await self.ledger.write(lambda tx: SqlFriends(tx).unblock(me, other))
+        await self.data.write(me, 0, lambda tx: SqlFriends(tx).unblock(me, other))
 
     def _at(self) -> int:
         return round(self.now() * 1000)

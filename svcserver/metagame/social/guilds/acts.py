@@ -8,11 +8,11 @@ from attrs import define, field
 from sqlalchemy import Connection
 from twisted.logger import Logger
 
-from svcserver.db.ledger import Ledger
 from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.quota import Quota
 from svcserver.kernel.signals import GuildChanged, Signal
+from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.settings import Settings
 from svcserver.metagame.social.guilds import rules
 from svcserver.metagame.social.guilds.founding import Activity, Validated
@@ -30,7 +30,7 @@ class GuildActs:
     """Each method is one act: one transaction, then the news of it."""
 
     settings: Settings
-    ledger: Ledger
+    data: AccountData
     now: Callable[[], float]
     changed: Signal[GuildChanged] = field(factory=Signal)
     validated: Validated = field(factory=Validated)
@@ -56,20 +56,20 @@ class GuildActs:
             guild = guilds.guild(place.guild_id) if place is not None else None
             return None if guild is None else (guild, guilds.members(guild.id))
 
-        return await self.ledger.read(work)
+        return await self.data.read(me, work)
 
     async def invites(self, me: AccountId) -> list[tuple[Invite, Guild]]:
         """The account's open invites with their guilds, newest first."""
-        return await self.ledger.read(lambda tx: rules.invites(SqlGuilds(tx), me, self._at()))
+        return await self.data.read(me, lambda tx: rules.invites(SqlGuilds(tx), me, self._at()))
 
     async def summaries(self) -> list[Summary]:
         """Every guild by name."""
-        return await self.ledger.read(lambda tx: SqlGuilds(tx).summaries())
+        return await self.data.ledger.read(lambda tx: SqlGuilds(tx).summaries())
 
     async def validate(self, me: AccountId, name: str, nameplate: str | None) -> None:
         """Check a pair and remember it for the founding."""
-        good, plate = await self.ledger.read(
-            lambda tx: rules.validate(SqlGuilds(tx), self.words, me, name, nameplate)
+        good, plate = await self.data.read(
+            me, lambda tx: rules.validate(SqlGuilds(tx), self.words, me, name, nameplate)
         )
         self.validated.note(me, good, plate, self.now())
 
@@ -88,7 +88,7 @@ class GuildActs:
                 guild = rules.found(guilds, self.words, wish, self._at())
                 return guild, guilds.members(guild.id)
 
-            guild, members = await self.ledger.write(work)
+            guild, members = await self.data.write(leader, 0, work)
             place.used = True
         self.validated.clear(leader)
         log.info("{account} founded the guild {name}", account=leader, name=guild.name)
@@ -116,42 +116,46 @@ class GuildActs:
                     SqlGuilds(tx), self.limits, me, target, self._at(), may_send=place.free
                 )
 
-            guild = await self.ledger.write(work)
+            guild = await self.data.write(me, 0, work)
             place.used = True
         return guild
 
     @shielded
     async def accept(self, me: AccountId, invite_id: str) -> None:
         """Join by one's own invite."""
-        await self.ledger.write(
-            lambda tx: rules.accept(SqlGuilds(tx), self.limits, me, invite_id, self._at())
+        await self.data.write(
+            me, 0, lambda tx: rules.accept(SqlGuilds(tx), self.limits, me, invite_id, self._at())
         )
 
     @shielded
     async def decline(self, me: AccountId, invite_id: str) -> None:
         """Decline one's own invite."""
-        await self.ledger.write(lambda tx: rules.decline(SqlGuilds(tx), me, invite_id, self._at()))
+        await self.data.write(
+            me, 0, lambda tx: rules.decline(SqlGuilds(tx), me, invite_id, self._at())
+        )
 
     @shielded
     async def remove(self, me: AccountId, target: AccountId) -> None:
         """Leave or kick."""
-        gone = await self.ledger.write(lambda tx: rules.kick(SqlGuilds(tx), me, target))
+        gone = await self.data.write(me, 0, lambda tx: rules.kick(SqlGuilds(tx), me, target))
         self._tell(gone.guild_id, [gone])
 
     async def set_rank(self, me: AccountId, target: AccountId, rank: str) -> None:
         """Change a rank or hand over."""
-        await self.ledger.write(lambda tx: rules.set_rank(SqlGuilds(tx), me, target, rank))
+        await self.data.write(me, 0, lambda tx: rules.set_rank(SqlGuilds(tx), me, target, rank))
 
     @shielded
     async def disband(self, me: AccountId, guild_id: str) -> None:
         """End the caller's own guild."""
-        gone = await self.ledger.write(lambda tx: rules.disband(SqlGuilds(tx), me, guild_id))
+        gone = await self.data.write(me, 0, lambda tx: rules.disband(SqlGuilds(tx), me, guild_id))
         self._tell(guild_id, gone)
 
     @shielded
     async def disband_named(self, text: str) -> tuple[Guild, int]:
         """The owner ends a guild; its size."""
-        guild, gone = await self.ledger.write(lambda tx: rules.disband_named(SqlGuilds(tx), text))
+        guild, gone = await self.data.ledger.write(
+            lambda tx: rules.disband_named(SqlGuilds(tx), text)
+        )
         self._tell(guild.id, gone)
         return guild, len(gone)
 

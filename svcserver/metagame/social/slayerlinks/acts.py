@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from attrs import field, frozen
 from sqlalchemy import Connection
 
-from svcserver.db.ledger import Ledger
 from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.quota import Quota
+from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.social.slayerlinks import rules
 from svcserver.metagame.social.slayerlinks.rules import Invite, Link, Reply
 from svcserver.metagame.social.slayerlinks.store import SqlSlayerLinks
@@ -20,7 +20,7 @@ from svcserver.metagame.social.slayerlinks.store import SqlSlayerLinks
 class SlayerLinkActs:
     """Reads and writes, with the quota of new invites."""
 
-    ledger: Ledger
+    data: AccountData
     now: Callable[[], float]
     _asked: Quota = field(
         factory=lambda: Quota(rules.MAX_NEW_INVITES, rules.NEW_INVITES_S), init=False
@@ -33,20 +33,22 @@ class SlayerLinkActs:
             links, at = SqlSlayerLinks(tx), self._at()
             return rules.waiting(links, me, at), links.running(me, at)
 
-        return await self.ledger.read(work)
+        return await self.data.read(me, work)
 
     async def invites(self, me: AccountId) -> Sequence[Invite]:
         """Those that wait, both ways."""
-        return await self.ledger.read(lambda tx: rules.waiting(SqlSlayerLinks(tx), me, self._at()))
+        return await self.data.read(
+            me, lambda tx: rules.waiting(SqlSlayerLinks(tx), me, self._at())
+        )
 
     async def links(self, me: AccountId) -> Sequence[Link]:
         """Those that run, by slot."""
-        return await self.ledger.read(lambda tx: SqlSlayerLinks(tx).running(me, self._at()))
+        return await self.data.read(me, lambda tx: SqlSlayerLinks(tx).running(me, self._at()))
 
     async def available(self, me: AccountId, asked: Sequence[AccountId]) -> dict[AccountId, bool]:
         """Whether each could be invited now."""
-        return await self.ledger.read(
-            lambda tx: rules.available(SqlSlayerLinks(tx), me, asked, self._at())
+        return await self.data.read(
+            me, lambda tx: rules.available(SqlSlayerLinks(tx), me, asked, self._at())
         )
 
     @shielded
@@ -58,25 +60,25 @@ class SlayerLinkActs:
                 links, at = SqlSlayerLinks(tx), self._at()
                 return rules.invite(links, me, other, slot, at, may_send=place.free)
 
-            link_id, place.used = await self.ledger.write(work)
+            link_id, place.used = await self.data.write(me, 0, work)
         return link_id
 
     async def answer(self, me: AccountId, reply: Reply) -> str:
         """Accept, reject or cancel; the id."""
-        return await self.ledger.write(
-            lambda tx: rules.answer(SqlSlayerLinks(tx), me, reply, self._at())
+        return await self.data.write(
+            me, 0, lambda tx: rules.answer(SqlSlayerLinks(tx), me, reply, self._at())
         )
 
     async def drop_invites(self, me: AccountId, other: AccountId) -> None:
         """All with one's own id, else those between the two."""
-        await self.ledger.write(
-            lambda tx: rules.drop_invites(SqlSlayerLinks(tx), me, other, self._at())
+        await self.data.write(
+            me, 0, lambda tx: rules.drop_invites(SqlSlayerLinks(tx), me, other, self._at())
         )
 
     async def end_link(self, me: AccountId, other: AccountId | None, slot: int | None) -> None:
         """For both; nothing found is fine."""
-        await self.ledger.write(
-            lambda tx: rules.end_link(SqlSlayerLinks(tx), me, other, slot, self._at())
+        await self.data.write(
+            me, 0, lambda tx: rules.end_link(SqlSlayerLinks(tx), me, other, slot, self._at())
         )
 
     def _at(self) -> int:
