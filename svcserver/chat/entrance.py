@@ -7,8 +7,9 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from svcserver.board.board import Board, Sheet
 from svcserver.chat.effects import LogIn, MakeRoom, Over, Refuse
-from svcserver.chat.lockout import Lockout
+from svcserver.chat.lockout import WAITING, Lockout
 from svcserver.chat.names import printable
 from svcserver.chat.people import People
 from svcserver.chat.ports import About, BadToken, Proofs
@@ -35,7 +36,7 @@ class Entrance:
     people: People
     readings: Readings
     counters: Counters
-    lockout: Lockout = field(factory=Lockout)
+    board: Board
     lines: LineSample = field(factory=LineSample)  # log lines of connections not logged in
 
     # -- login -------------------------------------------------------------
@@ -47,9 +48,15 @@ class Entrance:
             self.refuse(session, account)
             return
         session.claim = account
-        asked = self.readings.ask(account)
+        asked = Deferred.fromCoroutine(self._ask(account))
         reading: Deferred[About | Refuse | None] = asked.addErrback(_unavailable, session, account)
         pause(session, reading, lambda found: self._finish(session, account, found))
+
+    async def _ask(self, account: AccountId) -> About | Refuse | None:
+        near = [(WAITING, account.lower())]
+        if await self.board.act(lambda sheet: Lockout(sheet).waits(account), near):
+            return Refuse(LATER, "throttled", account)
+        return await self.readings.ask(account)
 
     def _proven(self, session: Session, wish: LogIn) -> AccountId | Refuse:
         try:
@@ -58,18 +65,25 @@ class Entrance:
             return Refuse("not-authorized", str(why), wish.account)
         if proven.lower() != wish.account.lower():
             return Refuse("not-authorized", "uid-mismatch", wish.account)
-        if self.lockout.waits(proven, session.seconds()):
-            return Refuse(LATER, "throttled", proven)
         return proven
 
     def refuse(self, session: Session, why: Refuse) -> None:
         """Count the failure and refuse the login; a locked-out client is not told why."""
-        if why.condition != LATER:
-            now = session.seconds()
-            if self.lockout.locked(why.account, session.address, now):
-                why = Refuse(LATER, "throttled", why.account)
-            else:
-                self.lockout.failed(why.account, session.address, now)
+        if why.condition == LATER:
+            self._tell_refused(session, why)
+            return
+
+        def work(sheet: Sheet) -> Refuse:
+            lockout = Lockout(sheet)
+            if lockout.locked(why.account, session.address):
+                return Refuse(LATER, "throttled", why.account)
+            lockout.failed(why.account, session.address)
+            return why
+
+        counted = self.board.act(work).addErrback(_unavailable, session, why.account)
+        pause(session, counted, lambda found: self._tell_refused(session, found))
+
+    def _tell_refused(self, session: Session, why: Refuse) -> None:
         self.counters.add(Counted.FAILED_LOGINS, f"chat_{why.reason.replace('-', '_')}")
         if self.says(session):
             log.info(
@@ -142,18 +156,26 @@ class Entrance:
 
     def left(self, session: Session, over: Over) -> None:
         """Forget the session; after some reasons its account must wait before the next login."""
-        now = session.seconds()
-        if over.reason == "size":
-            self.lockout.failed(session.account, session.address, now)
-        if session.account and over.reason not in OURS:
-            if not over.was_bound:
-                self.lockout.never_bound(session.account, now)
-            elif over.reason in CAUSES:
-                self.lockout.let_wait(session.account, now)
+        never_bound = not over.was_bound and over.reason not in OURS
+        if over.reason in CAUSES or (session.account and never_bound):
+            self._count_end(session, over)
         person = self.people.get(session.account)
         if person is not None and session in person.sessions:
             person.sessions.remove(session)
             self.people.drop(person)
+
+    def _count_end(self, session: Session, over: Over) -> None:
+        def work(sheet: Sheet) -> None:
+            lockout = Lockout(sheet)
+            if over.reason == "size":
+                lockout.failed(session.account, session.address)
+            if session.account and not over.was_bound:
+                lockout.never_bound(session.account)
+            elif session.account and over.reason in CAUSES:
+                lockout.let_wait(session.account)
+
+        counted = self.board.act(work)
+        counted.addErrback(lambda why: log.failure("an ended session is not counted", why))
 
 
 def _unavailable(why: Failure, session: Session, account: AccountId) -> Refuse:

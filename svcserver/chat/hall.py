@@ -12,6 +12,7 @@ from attrs import define, evolve, field
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
+from svcserver.board.board import Board
 from svcserver.chat.crowding import who_gives_way
 from svcserver.chat.effects import (
     Announce,
@@ -69,6 +70,7 @@ class Hall:
 
     settings: Settings
     game: Game
+    board: Board
     clock: IReactorTime
     now: Callable[[], float]  # epoch seconds
     counters: Counters = field(factory=Counters)
@@ -92,7 +94,7 @@ class Hall:
         self.presences = Presences(self.people, self.settings.presence)
         self.friendships = Friendships(self.people, self.presences)
         self.readings = Readings(self.game, self.clock, self.people, self.friendships)
-        self.entrance = Entrance(self.game, self.people, self.readings, self.counters)
+        self.entrance = Entrance(self.game, self.people, self.readings, self.counters, self.board)
         self.seating = Seating(self.rooms, self.people, self.readings)
         self.messages = Messages(self.rooms, self.people, self.readings, self.seating)
         self._acts = {

@@ -7,71 +7,58 @@ what its own logged-in sessions did.
 
 from __future__ import annotations
 
-from attrs import define, field
-from cachetools import LRUCache
+from attrs import frozen
 
+from svcserver.board.board import Sheet
+from svcserver.board.kinds import Kind
+from svcserver.board.quota import MOST, Quota
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.networks import network_of
-from svcserver.kernel.rates import Windows
 
-FAILURES = 10
-FAILURE_WINDOW_S = 600.0
+WINDOW_S = 600.0
 LOCKOUT_S = 600.0
-NEVER_BOUND = 3
 WAIT_S = 60.0
-MAX_KEYS = 65_536
+FAILURES = Quota.of("chat_failures", 10, WINDOW_S)
+NEVER_BOUND = Quota.of("chat_never_bound", 3, WINDOW_S)
+LOCKED = Kind("chat_locked", float, lives_s=LOCKOUT_S, most=MOST)
+WAITING = Kind("chat_waiting", float, lives_s=WAIT_S, most=MOST)
 
 
-@define
-class _Until:
-    """Keys with an end time; the longest unused are forgotten first."""
-
-    _until: LRUCache[str, float] = field(factory=lambda: LRUCache(MAX_KEYS), init=False)
-
-    def lasts(self, key: str, now: float) -> bool:
-        return self._until.get(key, now) > now
-
-    def start(self, key: str, until: float) -> None:
-        self._until[key] = max(until, self._until.get(key, until))
-
-
-@define
+@frozen
 class Lockout:
-    """Counts failures by account and address together, and by address alone.
+    """Counts failures on an open sheet, by account and address together, and by address alone.
 
     An address is the forwarded one, for IPv6 its /64; that of a direct caller is "" and
-    counts only together with an account. All methods take ``now`` in seconds.
+    counts only together with an account.
     """
 
-    _failures: Windows = field(factory=lambda: Windows(FAILURES, FAILURE_WINDOW_S), init=False)
-    _unbound: Windows = field(factory=lambda: Windows(NEVER_BOUND, FAILURE_WINDOW_S), init=False)
-    _locked: _Until = field(factory=_Until, init=False)
-    _waiting: _Until = field(factory=_Until, init=False)
+    sheet: Sheet
 
-    def locked(self, account: AccountId, address: str, now: float) -> bool:
+    def locked(self, account: AccountId, address: str) -> bool:
         """Whether the next failing login is refused without a reason, and not counted."""
-        return any(self._locked.lasts(key, now) for key in _keys(account, address))
+        return any(self.sheet.get(LOCKED, key) is not None for key in _keys(account, address))
 
-    def failed(self, account: AccountId, address: str, now: float) -> None:
+    def failed(self, account: AccountId, address: str) -> None:
+        """Count a failed login."""
         for key in _keys(account, address):
-            self._failures.note(key, now)
-            if self._failures.full(key, now):
-                self._locked.start(key, now + LOCKOUT_S)
+            FAILURES.take(self.sheet, key)
+            if FAILURES.wait(self.sheet, key) > 0:
+                self.sheet.put(LOCKED, key, self.sheet.now)
 
-    def waits(self, account: AccountId, now: float) -> bool:
+    def waits(self, account: AccountId) -> bool:
         """Whether the account must wait, even with a valid token."""
-        return self._waiting.lasts(account.lower(), now)
+        return self.sheet.get(WAITING, account.lower()) is not None
 
-    def never_bound(self, account: AccountId, now: float) -> None:
+    def never_bound(self, account: AccountId) -> None:
         """Count a login whose connection ended without a session."""
         key = account.lower()
-        self._unbound.note(key, now)
-        if self._unbound.full(key, now):
-            self.let_wait(account, now)
+        NEVER_BOUND.take(self.sheet, key)
+        if NEVER_BOUND.wait(self.sheet, key) > 0:
+            self.let_wait(account)
 
-    def let_wait(self, account: AccountId, now: float) -> None:
+    def let_wait(self, account: AccountId) -> None:
         """Make the account wait for ``WAIT_S``, after one of its sessions was ended for abuse."""
-        self._waiting.start(account.lower(), now + WAIT_S)
+        self.sheet.put(WAITING, account.lower(), self.sheet.now)
 
 
 def _keys(account: AccountId, address: str) -> list[str]:

@@ -12,6 +12,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import CannotListenError
 from twisted.logger import Logger
 
+from svcserver.board.board import Board
 from svcserver.chat.adapter import CUT_S, ChatFactory
 from svcserver.chat.hall import Hall
 from svcserver.chat.ports import Game
@@ -28,12 +29,13 @@ LOOK_S = 0.05
 def chat_service(
     settings: Settings,
     game: Game,
+    board: Board,
     reactor: Any,
     now: Callable[[], float],
     counters: Counters | None = None,
 ) -> ChatService:
     """The chat of these settings; the caller connects ``hall.on_...`` to the game's signals."""
-    return ChatService(reactor, Hall(settings, game, reactor, now, counters or Counters()))
+    return ChatService(reactor, Hall(settings, game, board, reactor, now, counters or Counters()))
 
 
 @define(eq=False, slots=False)

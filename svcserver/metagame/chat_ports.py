@@ -13,6 +13,7 @@ from twisted.application.service import IService, Service
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from svcserver.board.board import Board
 from svcserver.board.waiting import at_once
 from svcserver.chat.hall import Hall
 from svcserver.chat.ports import About, BadToken
@@ -95,6 +96,7 @@ def _claims(token: str) -> dict[str, Any]:
 
 def chat_part(
     asks: ChatGame,
+    board: Board,
     news: News,
     shown: Shown,
     counters: Counters,
@@ -110,7 +112,7 @@ def chat_part(
         check(settings)
     except BadSetting as why:
         return NotStarted(str(why))
-    chat = chat_service(settings, asks, reactor, asks.now, counters)
+    chat = chat_service(settings, asks, board, reactor, asks.now, counters)
     chat.warnings = warnings
     hall = chat.hall
     shown.chat = partial(figures, hall)

@@ -32,6 +32,7 @@ from svcserver.metagame.access.attempts import Attempts
 from svcserver.metagame.access.epochs import Epochs
 from svcserver.metagame.access.gate import Gate, guarded
 from svcserver.metagame.access.keys import Keys
+from svcserver.metagame.access.readlimit import DASHBOARD_READS, ReadLimit
 from svcserver.metagame.access.tokens import Tokens
 from svcserver.metagame.accounts.allowance import Allowance
 from svcserver.metagame.accounts.data import AccountData
@@ -95,7 +96,7 @@ from svcserver.metagame.owner.dashboard.watching import health_watch
 from svcserver.metagame.owner.health.figures import figures
 from svcserver.metagame.owner.health.routes import BackendHealth
 from svcserver.metagame.owner.health.rules import Health
-from svcserver.metagame.owner.health.watching import Counting, ReadLimit, loop_watch
+from svcserver.metagame.owner.health.watching import Counting, loop_watch
 from svcserver.metagame.owner.management.acts import Hunters, StatusReports
 from svcserver.metagame.owner.management.instances import DeployedInstances, Titles
 from svcserver.metagame.owner.management.routes import OnlineList, ServerStatus
@@ -166,7 +167,7 @@ class Metagame:
         self.directory = Directory(
             ledger, now, LaunchKeys(self.deploy), by_id=settings.login == "NONE"
         )
-        self.registration = Registration(settings.registration_mode)
+        self.registration = Registration(board, settings.registration_mode)
         self.sessions = Sessions(ledger, self.epochs, now)
         allowance = Allowance(settings.account_bytes_a_day, now)
         self.data = AccountData(ledger, allowance)
@@ -177,21 +178,19 @@ class Metagame:
             Size(settings.inventory_max_items, settings.inventory_max_bytes),
         )
         self.parties = LiveParties(board)
-        self.guilds = GuildActs(settings, self.data, now, self.news.guild_changed)
+        self.guilds = GuildActs(settings, self.data, board, now, self.news.guild_changed)
         self.online: Online = OnlineInMemory()
         self.matchmaker = Matchmaker(Launches(settings.launch_cooldown_s))
         self.about = Build.of(settings)
-        self.health = Health()
-        self.reads = ReadLimit(now)
-        self.shown = Shown()
-        self.counters = Counters()
+        self.health, self.shown, self.counters = Health(), Shown(), Counters()
         self._join()
 
     def _join(self) -> None:
         """Who hears of what; ``chat_ports.chat_part`` adds the chat."""
-        news, now, parties = self.news, self.now, self.parties
+        news, parties = self.news, self.parties
         news.heard.connect(lambda one: unwaited(parties.hear(one.account_id)))
-        news.heard.connect(lambda one: self.guilds.activity.hear(one.account_id, now()))
+        if self.settings.guild_create_activity_fallback:
+            news.heard.connect(lambda one: unwaited(self.guilds.hear(one.account_id)))
         news.blocked.connect(lambda one: unwaited(parties.part(one.by, one.whom)))
         self.board.listen(PartyChanged, news.party_changed.send)
         news.party_changed.connect(lambda one: self.matchmaker.left_party(one.party_id, one.left))
@@ -209,8 +208,7 @@ class Metagame:
         yield from self._owner()
 
     def _accounts(self) -> Iterator[Feature]:
-        by_id = self.settings.login == "NONE"
-        login = LoginActs(self.directory, self.tokens, self.counters, by_id)
+        login = LoginActs(self.directory, self.tokens, self.counters, self.directory.by_id)
         yield LoginRoutes(self.settings, self.directory, login)
         yield Lookups(self.settings, self.directory, self.now)
         acts = AccountActs(
@@ -221,7 +219,7 @@ class Metagame:
             self.news.renamed,
             also_rename=(rename_characters,),
         )
-        yield AccountManagement(acts, self.reads.busy)
+        yield AccountManagement(acts, ReadLimit(self.board))
         yield InviteRoutes(InviteActs(self.ledger))
 
     def _belongings(self) -> Iterator[Feature]:
@@ -273,6 +271,7 @@ class Metagame:
         yield PartyManagement(parties)
         friends = FriendActs(
             self.data,
+            self.board,
             now,
             news.blocked,
             news.unfriended,
@@ -285,11 +284,11 @@ class Metagame:
         yield GuildRoutes(self.guilds)
         yield GuildStubs()
         yield GuildManagement(self.directory, self.guilds)
-        yield SlayerLinkRoutes(SlayerLinkActs(self.data, now))
+        yield SlayerLinkRoutes(SlayerLinkActs(self.data, self.board, now))
 
     def _play(self) -> Iterator[Feature]:
-        launching = Launching(self.matchmaker, self.deploy, self.clock, self.now)
         heard, now = self.news.heard, self.now
+        launching = Launching(self.matchmaker, self.deploy, self.clock, now)
         yield Presence(self.online, heard, now)
         acts = MatchmakingActs(self.matchmaker, launching, self.parties, heard, now)
         yield MatchmakingRoutes(self.settings, acts)
@@ -298,16 +297,16 @@ class Metagame:
         settings, now = self.settings, self.now
         yield Banner.of(settings, self.about)
         yield FixedReplies()
-        city = settings.city_title
-        placed = DeployedInstances(self.deploy, self.matchmaker, Titles.load(), city)
+        placed = DeployedInstances(self.deploy, self.matchmaker, Titles.load(), settings.city_title)
         reports = StatusReports(
             settings, self.about, self.registration, self.online, self.directory, placed, now, now()
         )
         yield ServerStatus(reports)
         yield OnlineList(Hunters(settings, self.online, self.matchmaker, now))
-        yield BackendHealth(self.health, self.reads.busy, now, started_at=now())
+        yield BackendHealth(self.health, ReadLimit(self.board), now, started_at=now())
         yield DashboardPages()
-        yield Dashboard(self.shown, DashboardActs(self.ledger), now, ReadLimit(now).busy)
+        limit = ReadLimit(self.board, DASHBOARD_READS)
+        yield Dashboard(self.shown, DashboardActs(self.ledger), now, limit)
 
     def front_door(self, *observers: Observer) -> FrontDoor:
         """Every row of the game behind the gate; a data file that is no good ends the start."""
@@ -318,7 +317,7 @@ class Metagame:
         if settings.log_bodies:
             bodies = BodyLog(Path(settings.body_log_file), settings.body_log_per_path, self.now)
             observers = (*observers, bodies.check())
-        tries = Attempts(self.now, self.counters)
+        tries = Attempts(self.board, self.counters)
         door = guarded(Gate.of(settings, self.tokens, self.directory, tries), observers)
         try:
             features = list(self.features())
@@ -346,7 +345,7 @@ class Metagame:
         from svcserver.metagame.chat_ports import ChatGame, chat_part
 
         asks = ChatGame(self.tokens, self.ledger, self.parties, self.now, self.settings.guilds)
-        return chat_part(asks, self.news, self.shown, self.counters, environ, reactor)
+        return chat_part(asks, self.board, self.news, self.shown, self.counters, environ, reactor)
 
 
 class Options(ServiceOptions):

@@ -13,6 +13,7 @@ from twisted.logger import formatEvent, globalLogPublisher
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.board.rehearsed import RehearsedBoard
 from svcserver.chat import session, stanza
 from svcserver.chat.adapter import BACKLOG, CUT_S, HELPING, ChatFactory
 from svcserver.chat.frames import text_frame
@@ -273,7 +274,9 @@ class ServiceTests(SynchronousTestCase):
         self.reactor = MemoryReactorClock()
 
     def test_it_listens_ticks_and_says_goodbye(self) -> None:
-        service = chat_service(Settings(), Town().game, self.reactor, lambda: 0.0)
+        service = chat_service(
+            Settings(), Town().game, RehearsedBoard(lambda: 0.0), self.reactor, lambda: 0.0
+        )
         service.startService()
         (port, factory, _, host) = self.reactor.tcpServers[0]
         self.assertEqual((port, host), (61099, "127.0.0.1"))
@@ -289,7 +292,9 @@ class ServiceTests(SynchronousTestCase):
         self.successResultOf(stopped)
 
     def test_a_round_of_the_timers_that_fails_does_not_end_them(self) -> None:
-        service = chat_service(Settings(), Town().game, self.reactor, lambda: 0.0)
+        service = chat_service(
+            Settings(), Town().game, RehearsedBoard(lambda: 0.0), self.reactor, lambda: 0.0
+        )
         service.startService()
         rounds: list[float] = []
 
@@ -312,7 +317,9 @@ class ServiceTests(SynchronousTestCase):
             raise CannotListenError("127.0.0.1", 61099, OSError("in use"))
 
         self.patch(self.reactor, "listenTCP", taken)
-        service = chat_service(Settings(), Town().game, self.reactor, lambda: 0.0)
+        service = chat_service(
+            Settings(), Town().game, RehearsedBoard(lambda: 0.0), self.reactor, lambda: 0.0
+        )
         lines: list[str] = []
 
         def observe(event: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from attrs import define, evolve, field
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 
+from svcserver.board.rehearsed import RehearsedBoard
 from svcserver.chat import stanza
 from svcserver.chat.hall import Hall
 from svcserver.chat.ports import About, BadToken
@@ -173,7 +174,14 @@ class Town:
     hall: Hall = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.hall = Hall(self.settings, self.game, self.clock, lambda: NOW, rooms=self.rooms)
+        self.hall = Hall(
+            self.settings,
+            self.game,
+            RehearsedBoard(self.clock.seconds),
+            self.clock,
+            lambda: NOW,
+            rooms=self.rooms,
+        )
         for number in range(1, 400):
             self.game.people[account(number)] = About(f"Player{number}")
 

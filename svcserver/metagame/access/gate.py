@@ -249,10 +249,10 @@ class Gate:
         except Unauthenticated as why:
             if not request.has_header(ACCOUNT_KEY):
                 raise
-            raise self.attempts.refused(why, request.peer) from why
+            raise await self.attempts.refused(why, request.peer) from why
         if not account.is_admin:
             no = Forbidden("this account is not an admin")
-            raise self.attempts.refused(no, request.peer, account.id)
+            raise await self.attempts.refused(no, request.peer, account.id)
         return Caller(account.id, admin=True)
 
     async def _holder(self, request: HttpRequest) -> Holder:

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from attrs import define
+from attrs import frozen
+
+from svcserver.board.board import Board
+from svcserver.board.kinds import Kind
+
+MODE = Kind("registration_mode", str)
+NOW = ""  # the key of the only entry
 
 
-@define
+@frozen
 class Registration:
-    """The mode, kept in memory: a restart returns to REGISTRATION_MODE."""
+    """The registration mode: REGISTRATION_MODE, until an admin sets another."""
 
-    mode: str | None
+    board: Board
+    setting: str | None
+
+    async def mode(self) -> str | None:
+        """The one that counts now."""
+        found = await self.board.act(lambda sheet: sheet.get(MODE, NOW), near=[(MODE, NOW)])
+        return self.setting if found is None else found
+
+    async def set(self, mode: str) -> None:
+        """Let another count, for as long as live state lasts."""
+        await self.board.act(lambda sheet: sheet.put(MODE, NOW, mode))

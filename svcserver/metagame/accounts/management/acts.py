@@ -38,14 +38,14 @@ class AccountActs:
     renamed: Signal[Renamed] = field(factory=Signal)
     also_rename: Sequence[Also] = ()
 
-    def set_mode(self, mode: str) -> None:
+    async def set_mode(self, mode: str) -> None:
         """Change the registration mode until the next restart."""
-        self.registration.mode = mode
+        await self.registration.set(mode)
         log.info("registration is now {mode}", mode=mode)
 
     async def register(self, name: str, code: str | None) -> NewAccount:
         """A new account with its key, as the registration mode allows it."""
-        mode = rules.open_for(self.registration.mode)
+        mode = rules.open_for(await self.registration.mode())
 
         def work(tx: Connection) -> NewAccount:
             return rules.register(SqlAccounts(tx), mode, name, code, self.now())

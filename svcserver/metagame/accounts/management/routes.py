@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar
 
-from attrs import field, frozen
+from attrs import frozen
 
-from svcserver.kernel.refusals import Conflict, Malformed, TooMany
+from svcserver.kernel.refusals import Conflict, Malformed
+from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.management import wire
 from svcserver.metagame.accounts.management.acts import AccountActs
@@ -20,21 +20,18 @@ ADMIN = Access.ADMIN_KEY
 
 @frozen
 class AccountManagement:
-    """Registration and accounts under ``/svc/api``.
-
-    ``busy`` gives the seconds an address must wait before another costly read, or 0.
-    """
+    """Registration and accounts under ``/svc/api``."""
 
     routes: ClassVar[Routes] = Routes(bare)
     acts: AccountActs
-    busy: Callable[[str], float] = field(default=lambda address: 0.0)
+    reads: ReadLimit
 
     @routes.row(
         "GET", "/svc/api/RegistrationStatus", access=Access.NONE, reply=wire.ModeReply, public=True
     )
     async def registration_status(self, call: Call) -> Answer:
         """The mode; ``{}`` when none is set."""
-        return Answer(200, wire.show_mode(self.acts.registration.mode))
+        return Answer(200, wire.show_mode(await self.acts.registration.mode()))
 
     @routes.row(
         "POST",
@@ -45,7 +42,7 @@ class AccountManagement:
     )
     async def set_registration_status(self, call: Call[wire.ModeWish]) -> Answer:
         """Change the mode until the next restart."""
-        self.acts.set_mode(call.body.registration_status)
+        await self.acts.set_mode(call.body.registration_status)
         return Answer(200, wire.show_mode(call.body.registration_status))
 
     @routes.row(
@@ -103,9 +100,7 @@ class AccountManagement:
     )
     async def dashboard_accounts(self, call: Call) -> Answer:
         """Up to 100 accounts by id, from ``?offset=``; never a whole hash."""
-        wait = self.busy(call.request.peer)
-        if wait > 0:
-            raise TooMany(retry_after_s=max(1, round(wait)))
+        await self.reads.take(call.request.peer)
         offset = wire.read_offset(call.request.argument("offset"))
         found = await self.acts.page(offset, wire.PAGE + 1)
         return Answer(200, wire.show_page(found, offset), NO_STORE)

@@ -14,7 +14,8 @@ from attrs import frozen
 
 from svcserver.edge.joining import NoJoinString, join_string
 from svcserver.kernel.ids import CharacterId
-from svcserver.kernel.refusals import Malformed, TooMany
+from svcserver.kernel.refusals import Malformed
+from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.belongings.characters.rules import MAX_VERSION, MAX_VERSION_DIGITS
 from svcserver.metagame.owner.dashboard import wire
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
@@ -33,13 +34,13 @@ def _watched(settings: Any) -> bool:
 
 @frozen
 class Dashboard:
-    """``busy`` gives the seconds an address must wait before another costly read, or 0."""
+    """The rows that only the dashboard's pages ask for."""
 
     routes: ClassVar[Routes] = Routes(worded)
     shown: Shown
     acts: DashboardActs
     now: Callable[[], float]
-    busy: Callable[[str], float]
+    reads: ReadLimit
 
     @routes.row(
         "GET",
@@ -105,8 +106,8 @@ class Dashboard:
         quiet=True,
     )
     async def search(self, call: Call) -> Answer:
-        """Accounts whose name or id contains ``?Text=``, by name."""
-        self._not_too_often(call)
+        """Accounts whose name or id holds ``?Text=``, by name."""
+        await self.reads.take(call.request.peer)
         text = (call.request.argument("Text") or "").strip()
         if not 1 <= len(text) <= MAX_TEXT:
             raise Malformed("Text must be 1 to 64 characters", code="bad_request")
@@ -120,8 +121,8 @@ class Dashboard:
         query=("CharacterId", "From", "To"),
     )
     async def save_diff(self, call: Call) -> Answer:
-        """The differences between versions ``?From=`` and ``?To=`` of ``?CharacterId=``."""
-        return Answer(200, await self.acts.save_diff(*self._versions(call)), NO_STORE)
+        """What differs between versions ``?From=`` and ``?To=`` of ``?CharacterId=``."""
+        return Answer(200, await self.acts.save_diff(*await self._versions(call)), NO_STORE)
 
     @routes.row(
         "GET",
@@ -132,10 +133,10 @@ class Dashboard:
     )
     async def loadout_diff(self, call: Call) -> Answer:
         """The differences between two versions of the character's loadout."""
-        return Answer(200, await self.acts.loadout_diff(*self._versions(call)), NO_STORE)
+        return Answer(200, await self.acts.loadout_diff(*await self._versions(call)), NO_STORE)
 
-    def _versions(self, call: Call) -> tuple[CharacterId, int, int]:
-        self._not_too_often(call)
+    async def _versions(self, call: Call) -> tuple[CharacterId, int, int]:
+        await self.reads.take(call.request.peer)
         character_id = call.request.argument("CharacterId")
         if not character_id:
             raise Malformed("CharacterId is missing", code="bad_request")
@@ -166,11 +167,6 @@ class Dashboard:
             return {"join": None, "qr": None, "why": "no gateway here: give the code alone"}
         picture = segno.make(text, error="m").matrix
         return {"join": text, "qr": ["".join(map(str, row)) for row in picture], "why": None}
-
-    def _not_too_often(self, call: Call) -> None:
-        wait = self.busy(call.request.peer)
-        if wait > 0:
-            raise TooMany(retry_after_s=max(1, round(wait)))
 
 
 def _whole(call: Call, name: str, default: str, digits: int) -> int:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from attrs import frozen
 
-from svcserver.kernel.refusals import TooMany
+from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.owner.health.rules import Health
 from svcserver.metagame.owner.health.watching import memory_mb
 from svcserver.metagame.owner.health.wire import BackendHealthReply
@@ -21,11 +21,11 @@ def _watched(settings: Any) -> bool:
 
 @frozen
 class BackendHealth:
-    """The health route; ``busy`` gives the seconds an address must wait, or 0."""
+    """The health route."""
 
     routes: ClassVar[Routes] = Routes(bare)
     health: Health
-    busy: Callable[[str], float]
+    reads: ReadLimit
     now: Callable[[], float]
     started_at: float
 
@@ -39,9 +39,7 @@ class BackendHealth:
     )
     async def report(self, call: Call) -> Answer:
         """The metagame's health; 404 unless BACKEND_HEALTH=1."""
-        wait = self.busy(call.request.peer)
-        if wait > 0:
-            raise TooMany(retry_after_s=max(1, round(wait)))
+        await self.reads.take(call.request.peer)
         now = self.now()
         reply: BackendHealthReply = {
             "uptimeSeconds": int(now - self.started_at),

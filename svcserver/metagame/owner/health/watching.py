@@ -9,11 +9,9 @@ from typing import Any
 from attrs import define, field, frozen
 
 from svcserver.kernel.every import Every
-from svcserver.kernel.rates import Windows
 from svcserver.metagame.owner.health.rules import SAMPLE_S, LoopDelays, Requests
 from svcserver.web.front import Done
 
-READS, READS_S = 120, 60.0  # BackendHealth and DashboardAccounts together, per address
 PROCESS = Path("/proc/self/status")
 
 
@@ -52,22 +50,6 @@ def loop_watch(clock: Any, delays: LoopDelays) -> Every:
     """The service that measures the event loop's delays every 20 ms."""
     late = Lateness(clock, delays)
     return Every(clock, SAMPLE_S, late.note, "measuring the event loop", at_once=True)
-
-
-@frozen
-class ReadLimit:
-    """A rate limit of costly reads per address, shared by several routes."""
-
-    now: Callable[[], float]
-    _reads: Windows = field(factory=lambda: Windows(READS, READS_S), init=False)
-
-    def busy(self, address: str) -> float:
-        """Seconds until another read is allowed; 0 when it is allowed now, and counted."""
-        now = self.now()
-        wait = self._reads.wait(address, now)
-        if wait == 0:
-            self._reads.note(address, now)
-        return wait
 
 
 def memory_mb() -> dict[str, float | None]:

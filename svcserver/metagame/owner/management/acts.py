@@ -83,7 +83,7 @@ class StatusReports:
                 one.callback(reply)
 
     async def _nobody(self) -> wire.ServerStatusReply:
-        return self._reply([], [], limited=True)
+        return await self._reply([], [], limited=True)
 
     async def _everybody(self) -> wire.ServerStatusReply:
         beats = self.online.all(self.now())
@@ -99,16 +99,16 @@ class StatusReports:
             for one in known
         ]
         players.sort(key=lambda player: player["name"].lower())
-        return self._reply(players, placed.instances, limited=False)
+        return await self._reply(players, placed.instances, limited=False)
 
     def _whereabouts(self, beat: Beat) -> Whereabouts:
         where = place(beat.map, beat.state, self.settings.city_map)
         return Whereabouts(beat.account_id, where, beat.map)
 
-    def _reply(
+    async def _reply(
         self, players: list[wire.PlayerStatus], instances: list[dict[str, Json]], *, limited: bool
     ) -> wire.ServerStatusReply:
-        mode = self.registration.mode
+        mode = await self.registration.mode()
         return {
             "name": self.settings.server_name,
             "online": True,

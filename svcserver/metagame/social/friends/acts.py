@@ -7,15 +7,18 @@ from collections.abc import Callable, Sequence
 from attrs import define, field
 from sqlalchemy import Connection
 
+from svcserver.board.board import Board
+from svcserver.board.quota import Quota
 from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.quota import Quota
 from svcserver.kernel.signals import Blocked, FriendAccepted, Signal, Unfriended
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.social.friends import rules
 from svcserver.metagame.social.friends.rules import ACCEPTED, Friendship, Result
 from svcserver.metagame.social.friends.store import Also, SqlFriends
+
+ASKED = Quota.of("friend_requests_sent", rules.MAX_NEW_REQUESTS, rules.NEW_REQUESTS_S)
 
 
 @define
@@ -26,18 +29,18 @@ class FriendActs:
     """
 
     data: AccountData
+    board: Board
     now: Callable[[], float]
     blocked: Signal[Blocked] = field(factory=Signal)
     unfriended: Signal[Unfriended] = field(factory=Signal)
     accepted: Signal[FriendAccepted] = field(factory=Signal)
     also_block: Sequence[Also] = ()
     also_unfriend: Sequence[Also] = ()
-    _asked: Quota = field(factory=lambda: Quota(rules.MAX_NEW_REQUESTS, rules.NEW_REQUESTS_S))
 
     @shielded
     async def request(self, me: AccountId, friend: AccountId) -> Result:
         """Ask, or accept what they asked."""
-        with self._asked.place(me, self.now()) as place:
+        async with ASKED.place(self.board, me) as place:
 
             def work(tx: Connection) -> tuple[Result, Friendship]:
                 return rules.request(SqlFriends(tx), me, friend, self._at(), may_ask=place.free)

@@ -6,16 +6,17 @@ from collections.abc import Callable, Sequence
 
 from attrs import define, field
 from sqlalchemy import Connection
+from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from svcserver.board.board import Board, Sheet
 from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.quota import Quota
 from svcserver.kernel.signals import GuildChanged, Signal
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.settings import Settings
 from svcserver.metagame.social.guilds import rules
-from svcserver.metagame.social.guilds.founding import Activity, Validated
+from svcserver.metagame.social.guilds.founding import CHECKED, FOUNDED, SENT, Founders
 from svcserver.metagame.social.guilds.names import Words
 from svcserver.metagame.social.guilds.rules import Guild, Invite, Limits, Member, Wish
 from svcserver.metagame.social.guilds.store import SqlGuilds, Summary
@@ -31,14 +32,11 @@ class GuildActs:
 
     settings: Settings
     data: AccountData
+    board: Board
     now: Callable[[], float]
     changed: Signal[GuildChanged] = field(factory=Signal)
-    validated: Validated = field(factory=Validated)
-    activity: Activity = field(factory=Activity)
     words: Words = field(init=False)
     limits: Limits = field(init=False)
-    _sent: Quota = field(factory=lambda: Quota(rules.MAX_SENT, rules.SENT_S), init=False)
-    _founded: Quota = field(factory=lambda: Quota(1, rules.CREATE_PAUSE_S), init=False)
 
     def __attrs_post_init__(self) -> None:
         settings = self.settings
@@ -71,16 +69,15 @@ class GuildActs:
         good, plate = await self.data.read(
             me, lambda tx: rules.validate(SqlGuilds(tx), self.words, me, name, nameplate)
         )
-        self.validated.note(me, good, plate, self.now())
+        await self.board.act(lambda sheet: Founders(sheet).note(me, good, plate))
 
     @shielded
     async def found(
         self, leader: AccountId, name: str, nameplate: str | None
     ) -> tuple[Guild, Sequence[Member]]:
         """Found a guild for ``leader``."""
-        now = self.now()
-        validated = self._was_validated(leader, name, nameplate, now)
-        with self._founded.place(leader, now) as place:
+        validated = await self._was_validated(leader, name, nameplate)
+        async with FOUNDED.place(self.board, leader) as place:
             wish = Wish(leader, name, nameplate, validated, place.free)
 
             def work(tx: Connection) -> tuple[Guild, Sequence[Member]]:
@@ -90,26 +87,29 @@ class GuildActs:
 
             guild, members = await self.data.write(leader, 0, work)
             place.used = True
-        self.validated.clear(leader)
+        await self.board.act(lambda sheet: Founders(sheet).clear(leader))
         log.info("{account} founded the guild {name}", account=leader, name=guild.name)
         return guild, members
 
-    def _was_validated(
-        self, leader: AccountId, name: str, nameplate: str | None, now: float
-    ) -> bool:
-        if self.validated.holds(leader, name, nameplate, now):
-            return True
-        if not self.settings.guild_create_activity_fallback:
-            return False
-        if self.validated.any(leader, now) or self.activity.is_active(leader, now):
-            log.warn("{account} founds a guild under a name not checked before", account=leader)
-            return True
-        return False
+    def hear(self, account_id: AccountId) -> Deferred[None]:
+        """A sign of life, which is asked for only by GUILD_CREATE_ACTIVITY_FALLBACK."""
+        return self.board.act(lambda sheet: Founders(sheet).hear(account_id))
+
+    async def _was_validated(self, leader: AccountId, name: str, nameplate: str | None) -> bool:
+        def look(sheet: Sheet) -> tuple[bool, bool]:
+            founders = Founders(sheet)
+            return founders.checked(leader, name, nameplate), founders.seen(leader)
+
+        checked, seen = await self.board.act(look, near=[(CHECKED, leader)])
+        if checked or not self.settings.guild_create_activity_fallback or not seen:
+            return checked
+        log.warn("{account} founds a guild under a name not checked before", account=leader)
+        return True
 
     @shielded
     async def invite(self, me: AccountId, target: AccountId) -> Guild:
         """Invite an account into the caller's guild."""
-        with self._sent.place(me, self.now()) as place:
+        async with SENT.place(self.board, me) as place:
 
             def work(tx: Connection) -> Guild:
                 return rules.invite(

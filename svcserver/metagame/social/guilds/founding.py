@@ -1,68 +1,67 @@
-"""What memory knows of those who want to found a guild. Spec: 1 §4 Guilds, Create."""
+"""What is known of those who want to found a guild: names checked, signs of life.
+
+Spec: 1 §4 Guilds, Create.
+"""
 
 from __future__ import annotations
 
-from collections import deque
+from attrs import frozen
 
-from attrs import define, field
-from cachetools import LRUCache
-
+from svcserver.board.board import Sheet
+from svcserver.board.kinds import Kind
+from svcserver.board.quota import MOST, Quota
 from svcserver.kernel.ids import AccountId
+from svcserver.metagame.social.guilds import rules
 
 VALID_S = 900.0
 MAX_PAIRS = 5
 ACTIVE_S = 60.0
-MAX_PLAYERS = 65_536
 
 
-@define
-class Validated:
-    """The last five pairs of name and nameplate each player has had checked, for 15 minutes."""
+@frozen
+class Pair:
+    """A name and nameplate that the rules allowed, both in lower case; ``at`` in epoch seconds."""
 
-    max_players: int = MAX_PLAYERS
-    _pairs: LRUCache[AccountId, deque[tuple[float, str, str]]] = field(init=False)
+    at: float
+    name: str
+    nameplate: str
 
-    @_pairs.default
-    def _nothing(self) -> LRUCache[AccountId, deque[tuple[float, str, str]]]:
-        return LRUCache(self.max_players)
 
-    def note(self, account_id: AccountId, name: str, nameplate: str, now: float) -> None:
+CHECKED = Kind("guild_names_checked", tuple[Pair, ...], lives_s=VALID_S, most=MOST)
+ACTIVE = Kind("guild_founders_heard", float, lives_s=ACTIVE_S, most=MOST, compared=False)
+FOUNDED = Quota.of("guilds_founded", 1, rules.CREATE_PAUSE_S)
+SENT = Quota.of("guild_invites_sent", rules.MAX_SENT, rules.SENT_S)
+
+
+@frozen
+class Founders:
+    """What an open sheet has of them: the last five pairs each player had checked."""
+
+    sheet: Sheet
+
+    def note(self, account_id: AccountId, name: str, nameplate: str) -> None:
         """The rules allowed this pair."""
-        pairs = self._pairs.setdefault(account_id, deque(maxlen=MAX_PAIRS))
-        pairs.append((now, name.lower(), nameplate.lower()))
+        pair = Pair(self.sheet.now, name.lower(), nameplate.lower())
+        self.sheet.put(CHECKED, account_id, (*self._fresh(account_id), pair)[-MAX_PAIRS:])
 
-    def holds(self, account_id: AccountId, name: str, plate: str | None, now: float) -> bool:
+    def checked(self, account_id: AccountId, name: str, plate: str | None) -> bool:
         """Whether this very pair was checked lately, ignoring case."""
         wanted = (name.lower(), (plate or "").lower())
-        return any(pair[1:] == wanted for pair in self._fresh(account_id, now))
+        return any((one.name, one.nameplate) == wanted for one in self._fresh(account_id))
 
-    def any(self, account_id: AccountId, now: float) -> bool:
-        """Whether the player had any name checked lately."""
-        return bool(self._fresh(account_id, now))
+    def seen(self, account_id: AccountId) -> bool:
+        """Whether the player had any name checked lately, or was heard from within 60 s."""
+        heard = self.sheet.get(ACTIVE, account_id) is not None
+        return heard or bool(self._fresh(account_id))
+
+    def hear(self, account_id: AccountId) -> None:
+        """A heartbeat or a party poll."""
+        self.sheet.put(ACTIVE, account_id, self.sheet.now)
 
     def clear(self, account_id: AccountId) -> None:
-        """A founded guild consumes them."""
-        self._pairs.pop(account_id, None)
+        """A founded guild consumes the pairs."""
+        self.sheet.drop(CHECKED, account_id)
 
-    def _fresh(self, account_id: AccountId, now: float) -> list[tuple[float, str, str]]:
-        return [pair for pair in self._pairs.get(account_id, ()) if now - pair[0] < VALID_S]
-
-
-@define
-class Activity:
-    """Who was heard from in the last minute; for GUILD_CREATE_ACTIVITY_FALLBACK."""
-
-    max_players: int = MAX_PLAYERS
-    _heard: LRUCache[AccountId, float] = field(init=False)
-
-    @_heard.default
-    def _nobody(self) -> LRUCache[AccountId, float]:
-        return LRUCache(self.max_players)
-
-    def hear(self, account_id: AccountId, now: float) -> None:
-        """A heartbeat or a party poll."""
-        self._heard[account_id] = now
-
-    def is_active(self, account_id: AccountId, now: float) -> bool:
-        """Heard from within 60 s."""
-        return now - self._heard.get(account_id, now - ACTIVE_S) < ACTIVE_S
+    def _fresh(self, account_id: AccountId) -> tuple[Pair, ...]:
+        pairs = self.sheet.get(CHECKED, account_id) or ()
+        return tuple(one for one in pairs if self.sheet.now - one.at < VALID_S)

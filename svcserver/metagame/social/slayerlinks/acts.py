@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from attrs import field, frozen
+from attrs import frozen
 from sqlalchemy import Connection
 
+from svcserver.board.board import Board
+from svcserver.board.quota import Quota
 from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.quota import Quota
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.social.slayerlinks import rules
 from svcserver.metagame.social.slayerlinks.rules import Invite, Link, Reply
 from svcserver.metagame.social.slayerlinks.store import SqlSlayerLinks
+
+ASKED = Quota.of("slayer_link_invites_sent", rules.MAX_NEW_INVITES, rules.NEW_INVITES_S)
 
 
 @frozen
@@ -21,10 +24,8 @@ class SlayerLinkActs:
     """Reads and writes, with the quota of new invites."""
 
     data: AccountData
+    board: Board
     now: Callable[[], float]
-    _asked: Quota = field(
-        factory=lambda: Quota(rules.MAX_NEW_INVITES, rules.NEW_INVITES_S), init=False
-    )
 
     async def status(self, me: AccountId) -> tuple[Sequence[Invite], Sequence[Link]]:
         """Waiting invites, both ways, and running links by slot."""
@@ -54,7 +55,7 @@ class SlayerLinkActs:
     @shielded
     async def invite(self, me: AccountId, other: AccountId, slot: int | None) -> str:
         """The id of the invite, new or waiting already."""
-        with self._asked.place(me, self.now()) as place:
+        async with ASKED.place(self.board, me) as place:
 
             def work(tx: Connection) -> tuple[str, bool]:
                 links, at = SqlSlayerLinks(tx), self._at()

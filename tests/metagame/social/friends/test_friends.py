@@ -316,7 +316,12 @@ class BlockTests(Base):
 
         parts = self.game.parts
         acts = FriendActs(
-            parts.data, parts.now, parts.news.blocked, also_block=[broken], also_unfriend=[broken]
+            parts.data,
+            parts.board,
+            parts.now,
+            parts.news.blocked,
+            also_block=[broken],
+            also_unfriend=[broken],
         )
         for act in (acts.block, acts.unfriend):
             asked = Deferred.fromCoroutine(act(self.ann.id, self.bob.id))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.signals import GuildChanged
-from svcserver.metagame.social.guilds.founding import Activity, Validated
+from svcserver.metagame.social.guilds.founding import Founders
 from tests.metagame.social.guilds.base import Base
 from tests.support.game import GAME_SERVER_KEY, Game
+from tests.support.live import TestBoard
 from tests.support.proves import proves
 
 
@@ -327,18 +328,15 @@ class MembershipTests(Base):
 
 
 class MemoryTests(SynchronousTestCase):
-    def test_memory_is_bounded(self) -> None:
-        validated, activity = Validated(max_players=3), Activity(max_players=3)
-        for number in range(5):
-            validated.note(f"p{number}", "Name", "", 0.0)
-            activity.hear(f"p{number}", 0.0)
-        self.assertEqual(
-            [validated.any(f"p{number}", 1.0) for number in range(5)], [False] * 2 + [True] * 3
-        )
-        self.assertEqual(
-            [activity.is_active(f"p{number}", 1.0) for number in range(5)],
-            [False] * 2 + [True] * 3,
-        )
+    def test_the_last_five_pairs_of_a_player_are_remembered(self) -> None:
+        live = TestBoard()
+        for number in range(6):
+            live.do(lambda sheet, name=f"Name{number}": Founders(sheet).note("ann", name, ""), 1.0)
+        known = [
+            live.do(lambda sheet, name=f"name{number}": Founders(sheet).checked("ann", name, None))
+            for number in range(6)
+        ]
+        self.assertEqual(known, [False] + [True] * 5)
 
     def test_a_name_with_hostile_text_is_only_refused(self) -> None:
         game = Game(self)

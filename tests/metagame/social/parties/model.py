@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from attrs import define, evolve, field
 
 from svcserver.kernel.ids import AccountId, new_id
-from svcserver.kernel.quota import Quota
 from svcserver.kernel.refusals import Conflict, Forbidden, Missing
 from svcserver.kernel.signals import PartyChanged, Signal
 from svcserver.metagame.social.parties.rules import (
@@ -27,6 +26,7 @@ from svcserver.metagame.social.parties.rules import (
     Invite,
     Party,
 )
+from tests.metagame.social.parties.quota import Quota
 
 
 @define

@@ -1,0 +1,88 @@
+"""A count of events per key and window, of which a place can be taken and given back.
+
+A place is taken before a transaction of the database that may turn out to need none, so that
+two at once never share the last one:
+
+    async with ASKED.place(board, account) as place:
+        place.used = await act(may=place.free)
+"""
+
+from __future__ import annotations
+
+from attrs import define, field, frozen
+
+from svcserver.board.board import Board, Sheet
+from svcserver.board.kinds import Kind
+
+MOST = 65_536  # keys
+
+
+@frozen
+class Quota:
+    """At most ``limit`` places per key in any time that entries of ``kind`` live."""
+
+    kind: Kind[tuple[float, ...]]
+    limit: int
+
+    @classmethod
+    def of(cls, name: str, limit: int, window_s: float) -> Quota:
+        """With a kind of its own, called ``name``."""
+        return cls(Kind(name, tuple[float, ...], lives_s=window_s, most=MOST), limit)
+
+    def take(self, sheet: Sheet, key: str) -> float | None:
+        """Take a place; when it was taken, or None when none is left."""
+        taken = self._taken(sheet, key)
+        if len(taken) >= self.limit:
+            return None
+        sheet.put(self.kind, key, (*taken, sheet.now))
+        return sheet.now
+
+    def wait(self, sheet: Sheet, key: str) -> float:
+        """Seconds until a place can be taken; 0.0 when one can be now."""
+        taken = self._taken(sheet, key)
+        return 0.0 if len(taken) < self.limit else taken[0] + self.kind.lives_s - sheet.now
+
+    def give_back(self, sheet: Sheet, key: str, at: float) -> None:
+        """Undo the ``take`` that gave ``at``; fine if its time is over."""
+        taken = list(self._taken(sheet, key))
+        if at not in taken:
+            return
+        taken.remove(at)
+        if taken:
+            sheet.put(self.kind, key, tuple(taken))
+        else:
+            sheet.drop(self.kind, key)
+
+    def place(self, board: Board, key: str) -> Place:
+        """A place for the time of an act, given back unless the act has used it."""
+        return Place(self, board, key)
+
+    def _taken(self, sheet: Sheet, key: str) -> tuple[float, ...]:
+        taken = sheet.get(self.kind, key) or ()
+        return tuple(at for at in taken if at > sheet.now - self.kind.lives_s)
+
+
+@define
+class Place:
+    """``free``: there was one; ``used``: it is not to be given back."""
+
+    quota: Quota
+    board: Board
+    of: str
+    used: bool = field(default=False, init=False)
+    _at: float | None = field(default=None, init=False)
+
+    @property
+    def free(self) -> bool:
+        return self._at is not None
+
+    async def __aenter__(self) -> Place:
+        self._at = await self.board.act(
+            lambda sheet: self.quota.take(sheet, self.of), near=[(self.quota.kind, self.of)]
+        )
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        at = self._at
+        if at is not None and not self.used:
+            await self.board.act(lambda sheet: self.quota.give_back(sheet, self.of, at))

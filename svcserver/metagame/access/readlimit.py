@@ -1,0 +1,34 @@
+"""Reads that cost much, throttled by the address that asks for them. Spec: 2 §4 Management API."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from svcserver.board.board import Board, Sheet
+from svcserver.board.quota import Quota
+from svcserver.kernel.refusals import TooMany
+
+READS, READS_S = 120, 60.0
+COSTLY_READS = Quota.of("costly_reads", READS, READS_S)
+DASHBOARD_READS = Quota.of("dashboard_reads", READS, READS_S)
+
+
+@frozen
+class ReadLimit:
+    """The costly reads of an address in a minute, one count for all routes that share it."""
+
+    board: Board
+    reads: Quota = COSTLY_READS
+
+    async def take(self, address: str) -> None:
+        """Count a read; raises TooMany when the address has made as many as it may."""
+
+        def work(sheet: Sheet) -> float:
+            wait = self.reads.wait(sheet, address)
+            if wait == 0:
+                self.reads.take(sheet, address)
+            return wait
+
+        wait = await self.board.act(work, near=[(self.reads.kind, address)])
+        if wait > 0:
+            raise TooMany(retry_after_s=max(1, round(wait)))
