@@ -42,9 +42,9 @@ def refuse(status: int, refusal: Refusal) -> Answer:
 class ClosedStore:
     """STORE=off: the answer to a client that opens its store screen."""
 
-    routes: ClassVar[Routes] = Routes(refuse)
+    routes: ClassVar[Routes] = Routes(refuse, when=is_off, body_log=True)
 
-    @routes.row("GET", "/product/skus/public", access=Access.TOKEN, when=is_off, body_log=True)
+    @routes.row("GET", "/product/skus/public", access=Access.TOKEN)
     async def listing(self, call: Call) -> Answer:
         raise Malformed("the store is closed")
 
@@ -53,17 +53,10 @@ class ClosedStore:
 class StoreRoutes:
     """Offers, purchase tokens, redemption."""
 
-    routes: ClassVar[Routes] = Routes(refuse)
+    routes: ClassVar[Routes] = Routes(refuse, when=is_free, body_log=True)
     acts: StoreActs
 
-    @routes.row(
-        "GET",
-        "/product/skus/public",
-        access=Access.PLAYER,
-        when=is_free,
-        reply=list[OfferReply],
-        body_log=True,
-    )
+    @routes.row("GET", "/product/skus/public", access=Access.PLAYER, reply=list[OfferReply])
     async def listing(self, call: Call) -> Answer:
         """The offers of one tag, each with how often it may still be taken."""
         me, asked = call.player, call.request.arguments("requiredTags")
@@ -76,14 +69,7 @@ class StoreRoutes:
             return Answer(200, [])
         return Answer(200, [show(*one) for one in await self.acts.remaining(me, offers)])
 
-    @routes.row(
-        "GET",
-        "/product/sku/<sku_id>",
-        access=Access.PLAYER,
-        when=is_free,
-        reply=OfferReply,
-        body_log=True,
-    )
+    @routes.row("GET", "/product/sku/<sku_id>", access=Access.PLAYER, reply=OfferReply)
     async def offer(self, call: Call, sku_id: str) -> Answer:
         """One offer of any tag."""
         me, offer = call.player, self.acts.catalogue.offers.get(sku_id)
@@ -92,22 +78,13 @@ class StoreRoutes:
         [shown] = await self.acts.remaining(me, [offer])
         return Answer(200, show(*shown))
 
-    @routes.row(
-        "GET",
-        "/token/<currency>/<sku_id>",
-        access=Access.PLAYER,
-        when=is_free,
-        reply=TokenReply,
-        body_log=True,
-    )
+    @routes.row("GET", "/token/<currency>/<sku_id>", access=Access.PLAYER, reply=TokenReply)
     async def token(self, call: Call, currency: str, sku_id: str) -> Answer:
         """A token for one purchase."""
         rules.priced_in(currency)
         return Answer(200, {"purchaseToken": await self.acts.issue(call.player, sku_id)})
 
-    @routes.row(
-        "POST", "/notification/<currency>", access=Access.PLAYER, when=is_free, body_log=True
-    )
+    @routes.row("POST", "/notification/<currency>", access=Access.PLAYER)
     async def redeem(self, call: Call, currency: str) -> Answer:
         """Grant the purchase, once; a repeat gets 204, too, and grants nothing."""
         rules.priced_in(currency)
