@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypedDict, TypeVar
-
+from svcserver.kernel.envelope import envelope
 from svcserver.kernel.json import Json
 from svcserver.kernel.refusals import Refusal
 from svcserver.web.routes import Answer
-
-P = TypeVar("P")
 
 BAD_JSON = Answer(400, {"error": "bad_request", "message": "the body is not JSON"})
 
@@ -28,14 +25,6 @@ def worded(status: int, refusal: Refusal) -> Answer:
     return Answer(status, {"error": refusal.code, "message": refusal.message})
 
 
-class Envelope(TypedDict, Generic[P]):
-    """The shape of ``enveloped``, for ``Row.reply``; the client ignores ``code``."""
-
-    code: str | int | None
-    message: str
-    payload: P
-
-
 def enveloped(payload: Json, *, code: Json = None, message: str = "OK") -> Answer:
-    """The envelope many routes answer with. Spec: 1 §4 convention 5."""
-    return Answer(200, {"code": code, "message": message, "payload": payload})
+    """200 and the envelope many routes answer with."""
+    return Answer(200, envelope(payload, code=code, message=message))

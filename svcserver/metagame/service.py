@@ -171,7 +171,7 @@ class Metagame:
         self.sessions = Sessions(ledger, self.epochs, now)
         allowance = Allowance(settings.account_bytes_a_day, now)
         self.data = AccountData(ledger, allowance)
-        self.events = EventLog(ledger, now, self.acting, allowance)
+        self.events = EventLog(ledger, now, allowance)
         self.policy = Policy(
             settings.inventory_refuse_overspend,
             settings.inventory_report_removals,
@@ -224,16 +224,16 @@ class Metagame:
 
     def _belongings(self) -> Iterator[Feature]:
         settings, ledger, now = self.settings, self.ledger, self.now
-        thin, granted = Thinning.of(settings), settings.entitlements_default
-        catalogue = load_catalogue(repeatable=settings.store_repeatable_tokens)
-        most, thinned = settings.character_max_bytes, thin.characters if thin is not None else None
+        thin, most = Thinning.of(settings), settings.character_max_bytes
+        thinned = thin.characters if thin is not None else None
         yield CharacterRoutes(CharacterActs(self.data, now, most, thinned))
         yield InventoryRoutes(InventoryActs(self.policy, self.data, now), self.acting)
-        spends = CurrencyActs.of(ledger, from_inventory=settings.balance_from_inventory)
-        yield CurrencyRoutes(spends)
+        in_inventory = settings.balance_from_inventory
+        yield CurrencyRoutes(CurrencyActs.of(ledger, from_inventory=in_inventory))
         yield ClosedStore()
-        rights = partial(SqlEntitlements, defaults=granted)
-        yield StoreRoutes(StoreActs(catalogue, self.policy, rights, self.data, now))
+        rights = partial(SqlEntitlements, defaults=settings.entitlements_default)
+        offers = load_catalogue(repeatable=settings.store_repeatable_tokens)
+        yield StoreRoutes(StoreActs(offers, self.policy, rights, self.data, now))
         loadouts = LoadoutActs(
             load_loadout_defaults(),
             settings.real_progression,
@@ -248,18 +248,18 @@ class Metagame:
     def _achievements(self) -> Iterator[Feature]:
         settings, ledger, now, events = self.settings, self.ledger, self.now, self.events
         tracks = config.load(settings.progression_config_dir, settings.active_hunt_pass)
-        most, granted = settings.achievements_max, settings.entitlements_default
+        most, given, acting = settings.achievements_max, settings.entitlements_default, self.acting
         shared = settings, tracks, ledger, now, events
-        yield EntitlementRoutes(settings, EntitlementActs(granted, most, ledger, now, events))
-        yield ProgressionRoutes(settings, tracks, ProgressionActs(*shared))
-        yield HuntPassRoutes(settings, tracks, HuntPassActs(tracks, ledger, events))
-        yield ProgressionManagement(ManagementActs(*shared))
+        yield EntitlementRoutes(settings, EntitlementActs(given, most, ledger, now, events), acting)
+        yield ProgressionRoutes(settings, tracks, ProgressionActs(*shared), acting)
+        yield HuntPassRoutes(settings, tracks, HuntPassActs(tracks, ledger, events), acting)
+        yield ProgressionManagement(ManagementActs(*shared), acting)
         yield EscalationStub()
-        strict = settings.escalation_strict
-        yield EscalationRoutes(settings, EscalationActs(registry.load(), strict, ledger, events))
-        yield CooldownRoutes(settings, CooldownActs(ledger, now, events, most))
+        seasons = EscalationActs(registry.load(), settings.escalation_strict, ledger, events)
+        yield EscalationRoutes(settings, seasons, acting)
+        yield CooldownRoutes(settings, CooldownActs(ledger, now, events, most), acting)
         bounties = BountyActs(ledger, now, events, settings.bounties_max_bytes)
-        yield BountyRoutes(settings, load_game_data(), bounties)
+        yield BountyRoutes(settings, load_game_data(), bounties, acting)
         yield EncounterRoutes(EncounterActs(self.data, most))
         yield BreadcrumbRoutes(BreadcrumbActs(self.data, settings.breadcrumbs_max_bytes))
 

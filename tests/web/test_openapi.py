@@ -11,9 +11,9 @@ from attrs import has
 from openapi_spec_validator import validate
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.envelope import Envelope
 from svcserver.metagame.owner.dashboard.document import describe
 from svcserver.metagame.owner.dashboard.wire import JoinWish
-from svcserver.metagame.replies import Envelope
 from svcserver.web.openapi import schema, template
 from tests.support.game import Game
 from tests.support.proves import proves

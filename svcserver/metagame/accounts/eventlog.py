@@ -6,9 +6,9 @@ A write and its row are in one transaction; a refused write leaves only the row.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from attrs import frozen
+from attrs import field, frozen
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -28,11 +28,8 @@ from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Missing, Refusal
-from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.accounts.allowance import Allowance
 from svcserver.metagame.accounts.store import ACCOUNTS
-from svcserver.metagame.rows import Call
-from svcserver.web.routes import Answer, logged_path
 
 MAX_KEPT = 256 * 1024  # bytes of a body or a reply that a row keeps
 
@@ -52,7 +49,8 @@ PROGRESSION_EVENTS = Table(
 _ADD = insert(PROGRESSION_EVENTS)
 _LOCK = select(ACCOUNTS.c.id).where(ACCOUNTS.c.id == bindparam("wanted")).with_for_update()
 
-Work = Callable[[Connection, list[str]], Answer]
+T = TypeVar("T")
+Work = Callable[[Connection, list[str]], T]
 
 
 def holds(tx: Connection, account_id: AccountId) -> bool:
@@ -70,52 +68,61 @@ def hold(tx: Connection, account_id: AccountId) -> None:
 
 
 @frozen
+class Entry(Generic[T]):
+    """A write that is to be recorded: for whom, by whom, and how its outcome is answered."""
+
+    account_id: AccountId
+    caller: str
+    route: str
+    body: bytes = field(repr=False)
+    by_admin: bool
+    show: Callable[[T], Any] = field(repr=False)  # bytes, or what is dumped as JSON
+
+
+@frozen
 class EventLog:
     """Runs writes for an account and records each with its answer or refusal."""
 
     ledger: Ledger
     now: Callable[[], float]
-    acting: Acting
     allowance: Allowance
 
-    async def write(self, call: Call, named: AccountId, work: Work) -> Answer:
-        """Run ``work(tx, notes)`` for an account; returns its answer or raises its refusal."""
-        said, _ = await self.noted(call, named, work)
-        return said
+    async def write(self, entry: Entry[T], work: Work[T]) -> T:
+        """Run ``work(tx, notes)`` for the account; what it gives, or its refusal raised again."""
+        done, _ = await self.noted(entry, work)
+        return done
 
-    async def noted(self, call: Call, named: AccountId, work: Work) -> tuple[Answer, list[str]]:
+    async def noted(self, entry: Entry[T], work: Work[T]) -> tuple[T, list[str]]:
         """As ``write``, and returns the notes, which the caller may log.
 
         ``work`` must not log: it runs in another thread, and may run twice.
         """
-        account_id = self.acting.writes(call, named)
-        if not call.caller.admin:
-            self.allowance.spend(account_id, len(call.request.body))
+        if not entry.by_admin:
+            self.allowance.spend(entry.account_id, len(entry.body))
 
-        def whole(tx: Connection) -> tuple[Answer, list[str]]:
+        def whole(tx: Connection) -> tuple[T, list[str]]:
             notes: list[str] = []
             try:
-                hold(tx, account_id)
-                said = work(tx, notes)
+                hold(tx, entry.account_id)
+                done = work(tx, notes)
             except Refusal as why:
-                row = self._row(call, account_id, why, [*notes, why.message])
+                row = self._row(entry, why.status, b"", [*notes, why.message])
                 raise Refused(why, _ADD, row) from why
-            tx.execute(_ADD, self._row(call, account_id, said, notes))
-            return said, notes
+            tx.execute(_ADD, self._row(entry, 200, _bytes(entry.show(done)), notes))
+            return done, notes
 
-        return await write_or_record(self.ledger, whole, account_id)
+        return await write_or_record(self.ledger, whole, entry.account_id)
 
     def _row(
-        self, call: Call, account_id: AccountId, said: Answer | Refusal, notes: list[str]
+        self, entry: Entry[Any], status: int, reply: bytes, notes: list[str]
     ) -> dict[str, Any]:
-        reply = b"" if isinstance(said, Refusal) or said.body is None else _bytes(said.body)
         return {
             "at": round(self.now() * 1000),
-            "account_id": _clean(account_id, 64),
-            "caller": _caller(call),
-            "route": _clean(f"{call.request.method} {logged_path(call.request.path)}", 256),
-            "body": call.request.body[:MAX_KEPT],
-            "status": said.status,
+            "account_id": _clean(entry.account_id, 64),
+            "caller": entry.caller,
+            "route": _clean(entry.route, 256),
+            "body": entry.body[:MAX_KEPT],
+            "status": status,
             "reply": reply[:MAX_KEPT],
             "note": _clean("; ".join(notes), 1024),
         }
@@ -127,10 +134,3 @@ def _bytes(body: Any) -> bytes:
 
 def _clean(text: str, longest: int) -> str:
     return text.replace("\0", "?")[:longest]
-
-
-def _caller(call: Call) -> str:
-    account = call.caller.account or ""
-    if call.caller.admin:
-        return f"admin {account}"
-    return f"game server {account}".strip() if call.caller.game_server else f"player {account}"

@@ -10,12 +10,12 @@ from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.http_headers import Headers
 
 from svcserver.kernel.refusals import Conflict
+from svcserver.metagame.accounts import recorded
 from svcserver.metagame.accounts.eventlog import PROGRESSION_EVENTS
 from svcserver.metagame.accounts.rules import Invite
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.rows import Call, Caller
 from svcserver.web.request import HttpRequest
-from svcserver.web.routes import Answer
 from tests.support.game import Game
 
 
@@ -25,10 +25,11 @@ class RefusedTests(SynchronousTestCase):
         self.ann = self.game.player("Ann_1")
         self.log = self.game.parts.events
         request = HttpRequest("POST", b"/progression/x", b"", Headers(), "127.0.0.1", b"{}")
-        self.call = Call(Caller(game_server=True), {}, request)
+        call = Call(Caller(game_server=True), {}, request)
+        self.entry = recorded.entry(self.game.parts.acting, call, self.ann.id, str)
 
-    def write(self, work: Any) -> Deferred[Answer]:
-        return Deferred.fromCoroutine(self.log.write(self.call, self.ann.id, work))
+    def write(self, work: Any) -> Deferred[str]:
+        return Deferred.fromCoroutine(self.log.write(self.entry, work))
 
     def events(self) -> list[tuple[int, str]]:
         wanted = select(PROGRESSION_EVENTS.c.status, PROGRESSION_EVENTS.c.note)
@@ -38,7 +39,7 @@ class RefusedTests(SynchronousTestCase):
         return [one.code for one in self.game.ledger.now(lambda tx: SqlAccounts(tx).invites())]
 
     @staticmethod
-    def refusing(tx: Connection, notes: list[str]) -> Answer:
+    def refusing(tx: Connection, notes: list[str]) -> str:
         SqlAccounts(tx).put_invite(Invite("code", 1, False))
         notes.append("half done")
         raise Conflict("no more")
@@ -48,7 +49,7 @@ class RefusedTests(SynchronousTestCase):
         self.assertEqual((self.codes(), self.events()), ([], [(409, "half done; no more")]))
 
     def test_a_failure_leaves_nothing(self) -> None:
-        def fails(tx: Connection, notes: list[str]) -> Answer:
+        def fails(tx: Connection, notes: list[str]) -> str:
             SqlAccounts(tx).put_invite(Invite("code", 1, False))
             raise ZeroDivisionError
 

@@ -8,12 +8,13 @@ from attrs import frozen
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from svcserver.kernel.envelope import Envelope
 from svcserver.kernel.refusals import Forbidden, Malformed
 from svcserver.kernel.shapes import OrEmpty
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.login import wire
 from svcserver.metagame.accounts.login.acts import LoginActs
-from svcserver.metagame.replies import Envelope, enveloped
+from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
 from svcserver.web.routes import EMPTY_OBJECT, Answer, bare

@@ -7,12 +7,13 @@ from typing import ClassVar
 
 from attrs import frozen
 
+from svcserver.kernel.envelope import Envelope
 from svcserver.kernel.refusals import Missing
 from svcserver.kernel.shapes import OrEmpty
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.lookups import wire
 from svcserver.metagame.accounts.rules import Account
-from svcserver.metagame.replies import Envelope, enveloped
+from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
 from svcserver.web.routes import EMPTY_OBJECT, Answer, bare

@@ -11,11 +11,10 @@ from svcserver.db.ledger import Ledger
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.shapes import Late
 from svcserver.kernel.times import iso
-from svcserver.metagame.accounts.eventlog import EventLog
+from svcserver.metagame.accounts.eventlog import Entry, EventLog
 from svcserver.metagame.achievements.bounties import rules, wire
+from svcserver.metagame.achievements.bounties.rules import Board
 from svcserver.metagame.achievements.bounties.store import SqlBounties
-from svcserver.metagame.rows import Call
-from svcserver.web.routes import Answer
 
 
 @frozen
@@ -30,30 +29,31 @@ class BountyActs:
     log: EventLog
     most_bytes: int
 
-    async def read(self, account_id: AccountId) -> Answer:
-        return await self.ledger.read(lambda tx: _shown(tx, account_id))
+    async def read(self, account_id: AccountId) -> Board:
+        return await self.ledger.read(lambda tx: _board(tx, account_id))
 
-    async def update(self, call: Call[Late[wire.BountyUpdate]], account_id: AccountId) -> Answer:
+    async def update(self, entry: Entry[Board], late: Late[wire.BountyUpdate]) -> Board:
         """Add or replace bounties, and replace the draft."""
+        account_id = entry.account_id
 
-        def work(tx: Connection, notes: list[str]) -> Answer:
-            sent, now = call.body.read(), iso(self.now())
+        def work(tx: Connection, notes: list[str]) -> Board:
+            sent, now = late.read(), iso(self.now())
             wanted = [one.bounty(now) for one in sent.bounties or ()]
             rules.update(
                 SqlBounties(tx), account_id, wanted, sent.draft_data, notes, self.most_bytes
             )
-            return _shown(tx, account_id)
+            return _board(tx, account_id)
 
-        return await self.log.write(call, account_id, work)
+        return await self.log.write(entry, work)
 
-    async def delete(self, call: Call[Late[wire.BountyIds]], account_id: AccountId) -> Answer:
-        def work(tx: Connection, notes: list[str]) -> Answer:
-            SqlBounties(tx).drop(account_id, call.body.read().bounty_ids)
-            return _shown(tx, account_id)
+    async def delete(self, entry: Entry[Board], late: Late[wire.BountyIds]) -> Board:
+        def work(tx: Connection, notes: list[str]) -> Board:
+            SqlBounties(tx).drop(entry.account_id, late.read().bounty_ids)
+            return _board(tx, entry.account_id)
 
-        return await self.log.write(call, account_id, work)
+        return await self.log.write(entry, work)
 
 
-def _shown(tx: Connection, account_id: AccountId) -> Answer:
+def _board(tx: Connection, account_id: AccountId) -> Board:
     board = SqlBounties(tx)
-    return wire.show(board.bounties(account_id).values(), board.draft(account_id))
+    return Board([*board.bounties(account_id).values()], board.draft(account_id))

@@ -9,11 +9,13 @@ from attrs import frozen
 
 from svcserver.kernel import datafiles
 from svcserver.kernel.datafiles import BadData, fault
+from svcserver.kernel.envelope import Envelope
 from svcserver.kernel.json import Json
 from svcserver.kernel.shapes import Late
+from svcserver.metagame.access.acting import Acting
+from svcserver.metagame.accounts import recorded
 from svcserver.metagame.achievements.bounties import wire
 from svcserver.metagame.achievements.bounties.acts import BountyActs
-from svcserver.metagame.replies import Envelope
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
 from svcserver.web.routes import Answer, bare
@@ -41,6 +43,7 @@ class BountyRoutes:
     settings: Settings
     game_data: Mapping[str, Json]
     acts: BountyActs
+    acting: Acting
 
     @routes.row("GET", "/bounty/game-data", access=Access.TOKEN, reply=Envelope[dict[str, Any]])
     async def fixed(self, call: Call) -> Answer:
@@ -53,8 +56,8 @@ class BountyRoutes:
     async def read(self, call: Call, user_id: str) -> Answer:
         """The stored board."""
         if not self.settings.real_progression(user_id):
-            return wire.show_fixed()
-        return await self.acts.read(user_id)
+            return Answer(200, wire.show_fixed())
+        return Answer(200, wire.show(await self.acts.read(user_id)))
 
     @routes.row(
         "POST",
@@ -67,8 +70,9 @@ class BountyRoutes:
     async def update(self, call: Call[Late[wire.BountyUpdate]], user_id: str) -> Answer:
         """Partial update by bounty id; answered with the board."""
         if not self.settings.real_progression(user_id):
-            return wire.show_fixed()
-        return await self.acts.update(call, user_id)
+            return Answer(200, wire.show_fixed())
+        entry = recorded.entry(self.acting, call, user_id, wire.show)
+        return Answer(200, wire.show(await self.acts.update(entry, call.body)))
 
     @routes.row(
         "POST",
@@ -81,4 +85,5 @@ class BountyRoutes:
     )
     async def delete(self, call: Call[Late[wire.BountyIds]], user_id: str) -> Answer:
         """Delete by id; answered with the board."""
-        return await self.acts.delete(call, user_id)
+        entry = recorded.entry(self.acting, call, user_id, wire.show)
+        return Answer(200, wire.show(await self.acts.delete(entry, call.body)))

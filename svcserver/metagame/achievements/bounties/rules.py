@@ -33,6 +33,14 @@ class Bounty:
     sent: Mapping[str, Any]
 
 
+@frozen
+class Board:
+    """What an account has on its board; the bounties in any order."""
+
+    bounties: Sequence[Bounty]
+    draft: Mapping[str, Json] | None
+
+
 class Bounties(Protocol):
     """Stored bounty boards, inside one transaction."""
 

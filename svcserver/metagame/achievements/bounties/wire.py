@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Any, NotRequired, TypedDict
 
 from attrs import field, frozen
 
+from svcserver.kernel.envelope import envelope
 from svcserver.kernel.json import Json
 from svcserver.kernel.shapes import Itself, Lenient, Name, Skipping, WholeNumber
-from svcserver.metagame.achievements.bounties.rules import NO_DRAFT, Bounty, in_order
-from svcserver.metagame.replies import enveloped
-from svcserver.web.routes import Answer
+from svcserver.metagame.achievements.bounties.rules import NO_DRAFT, Board, Bounty, in_order
 
 
 @frozen
@@ -65,14 +63,14 @@ class BountyBoard(TypedDict):
     draft_data_weekly: NotRequired[DraftData]
 
 
-def show(bounties: Iterable[Bounty], draft: Mapping[str, Json] | None) -> Answer:
+def show(board: Board) -> dict[str, Any]:
     """The reply with a stored board."""
-    listed = [one.sent for one in in_order(bounties)]
-    payload = {"bounties": listed, "draft_data": NO_DRAFT if draft is None else draft}
-    return enveloped(payload, code="OK")
+    listed = [one.sent for one in in_order(board.bounties)]
+    draft = NO_DRAFT if board.draft is None else board.draft
+    return envelope({"bounties": listed, "draft_data": draft}, code="OK")
 
 
-def show_fixed() -> Answer:
+def show_fixed() -> dict[str, Any]:
     """The reply with fixed progression: an empty board."""
     drafts = {name: NO_DRAFT for name in ("draft_data", "draft_data_daily", "draft_data_weekly")}
-    return enveloped({"bounties": [], **drafts})
+    return envelope({"bounties": [], **drafts})

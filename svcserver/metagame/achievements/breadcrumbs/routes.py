@@ -7,11 +7,11 @@ from typing import ClassVar
 from attrs import frozen
 
 from svcserver.kernel import json
+from svcserver.kernel.envelope import Envelope
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.achievements.breadcrumbs import wire
 from svcserver.metagame.achievements.breadcrumbs.acts import BreadcrumbActs
 from svcserver.metagame.achievements.breadcrumbs.wire import BreadcrumbList, BreadcrumbSave
-from svcserver.metagame.replies import Envelope
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import Answer, bare
 

@@ -11,12 +11,9 @@ from svcserver.db.ledger import Ledger
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.shapes import Late
 from svcserver.kernel.times import DAY_S, iso
-from svcserver.metagame.accounts.eventlog import EventLog
+from svcserver.metagame.accounts.eventlog import Entry, EventLog
 from svcserver.metagame.achievements.cooldowns import rules, wire
 from svcserver.metagame.achievements.cooldowns.store import SqlCooldowns
-from svcserver.metagame.replies import enveloped
-from svcserver.metagame.rows import Call
-from svcserver.web.routes import EMPTY_OBJECT, Answer
 
 
 @frozen
@@ -35,21 +32,22 @@ class CooldownActs:
         """Start times by id."""
         return await self.ledger.read(lambda tx: SqlCooldowns(tx).all(account_id))
 
-    async def batch(self, call: Call[Late[wire.CooldownBatch]], account_id: AccountId) -> Answer:
+    async def batch(
+        self, entry: Entry[dict[str, str]], sent: Late[wire.CooldownBatch]
+    ) -> dict[str, str]:
         """Start several cooldowns; answers with all of the account's."""
 
-        def work(tx: Connection, notes: list[str]) -> Answer:
-            cooldowns, started = SqlCooldowns(tx), call.body.read().started(iso(self.now()))
-            rules.start_all(cooldowns, account_id, started, self.most)
-            return enveloped(cooldowns.all(account_id), code=200)
+        def work(tx: Connection, notes: list[str]) -> dict[str, str]:
+            cooldowns, started = SqlCooldowns(tx), sent.read().started(iso(self.now()))
+            rules.start_all(cooldowns, entry.account_id, started, self.most)
+            return cooldowns.all(entry.account_id)
 
-        return await self.events.write(call, account_id, work)
+        return await self.events.write(entry, work)
 
-    async def start(self, call: Call, account_id: AccountId, cooldown_id: str) -> Answer:
-        def work(tx: Connection, notes: list[str]) -> Answer:
+    async def start(self, entry: Entry[None], cooldown_id: str) -> None:
+        def work(tx: Connection, notes: list[str]) -> None:
             name, now = wire.cooldown_in_path(cooldown_id), self.now()
             yesterday = iso(now - DAY_S)
-            rules.start(SqlCooldowns(tx), account_id, name, iso(now), yesterday, self.most)
-            return Answer(200, EMPTY_OBJECT)
+            rules.start(SqlCooldowns(tx), entry.account_id, name, iso(now), yesterday, self.most)
 
-        return await self.events.write(call, account_id, work)
+        await self.events.write(entry, work)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from attrs import frozen
 
+from svcserver.kernel.envelope import Envelope, envelope
 from svcserver.kernel.shapes import Late
+from svcserver.metagame.access.acting import Acting
+from svcserver.metagame.accounts import recorded
 from svcserver.metagame.achievements.cooldowns.acts import CooldownActs
 from svcserver.metagame.achievements.cooldowns.wire import CooldownBatch
-from svcserver.metagame.replies import Envelope, enveloped
+from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
 from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
+
+
+def _show(started: dict[str, str]) -> dict[str, Any]:
+    return envelope(started, code=200)
 
 
 @frozen
@@ -22,6 +29,7 @@ class CooldownRoutes:
     routes: ClassVar[Routes] = Routes(bare)
     settings: Settings
     acts: CooldownActs
+    acting: Acting
 
     @routes.row(
         "GET", "/cooldown/<user_id>", access=Access.TOKEN, own=True, reply=Envelope[dict[str, str]]
@@ -30,7 +38,7 @@ class CooldownRoutes:
         """Start times by id."""
         if not self.settings.real_progression(user_id):
             return enveloped(EMPTY_OBJECT)
-        return enveloped(await self.acts.read(user_id), code=200)
+        return Answer(200, _show(await self.acts.read(user_id)))
 
     @routes.row(
         "PUT",
@@ -44,7 +52,8 @@ class CooldownRoutes:
         """Start several; answered with all of the account's."""
         if not self.settings.real_progression(user_id):
             return enveloped(EMPTY_OBJECT)
-        return await self.acts.batch(call, user_id)
+        entry = recorded.entry(self.acting, call, user_id, _show)
+        return Answer(200, _show(await self.acts.batch(entry, call.body)))
 
     @routes.row(
         "PUT",
@@ -56,4 +65,6 @@ class CooldownRoutes:
     )
     async def start(self, call: Call, user_id: str, cooldown_id: str) -> Answer:
         """Start one now; one-time ids of more than a day ago are dropped."""
-        return await self.acts.start(call, user_id, cooldown_id)
+        entry = recorded.entry(self.acting, call, user_id, recorded.nothing)
+        await self.acts.start(entry, cooldown_id)
+        return Answer(200, EMPTY_OBJECT)

@@ -7,12 +7,13 @@ from typing import ClassVar
 
 from attrs import frozen
 
+from svcserver.kernel.envelope import Envelope
 from svcserver.kernel.json import Json
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.achievements.encounters import wire
 from svcserver.metagame.achievements.encounters.acts import EncounterActs
 from svcserver.metagame.achievements.encounters.wire import ContentTypes, Encounter, MetReply
-from svcserver.metagame.replies import Envelope, enveloped
+from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
 

@@ -10,13 +10,11 @@ from sqlalchemy import Connection
 from svcserver.db.ledger import Ledger
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.shapes import Late
-from svcserver.metagame.accounts.eventlog import EventLog, holds
+from svcserver.metagame.accounts.eventlog import Entry, EventLog, holds
 from svcserver.metagame.achievements.entitlements import records, rules, wire
 from svcserver.metagame.achievements.entitlements.records import EntitlementRecord
 from svcserver.metagame.achievements.entitlements.store import SqlEntitlements, grant
 from svcserver.metagame.achievements.room import check_room
-from svcserver.metagame.rows import Call
-from svcserver.web.routes import EMPTY_OBJECT, Answer
 
 
 @frozen
@@ -44,28 +42,31 @@ class EntitlementActs:
 
         return await self.ledger.write(first_use, turn=account_id)
 
-    async def grant(self, call: Call[Late[wire.EntitlementWish]], account_id: AccountId) -> Answer:
+    async def grant(
+        self, entry: Entry[list[EntitlementRecord]], late: Late[wire.EntitlementWish]
+    ) -> list[EntitlementRecord]:
         """Grant one; answers with the list."""
+        account_id = entry.account_id
 
-        def work(tx: Connection, notes: list[str]) -> Answer:
-            sent, now = call.body.read(), self.now()
+        def work(tx: Connection, notes: list[str]) -> list[EntitlementRecord]:
+            sent, now = late.read(), self.now()
             check_room(SqlEntitlements(tx).all(account_id), [sent.wanted], self.most)
             records.listing(tx, account_id, self.defaults, now)
             grant(tx, account_id, sent.wanted, sent.duration or 0.0, "game server", now)
-            return wire.show(records.listing(tx, account_id, self.defaults, now))
+            return records.listing(tx, account_id, self.defaults, now)
 
-        return await self.events.write(call, account_id, work)
+        return await self.events.write(entry, work)
 
-    async def revoke(self, call: Call, account_id: AccountId, name: str) -> Answer:
+    async def revoke(self, entry: Entry[None], name: str) -> None:
         """Revoke one, if the account has it."""
+        account_id = entry.account_id
 
-        def work(tx: Connection, notes: list[str]) -> Answer:
+        def work(tx: Connection, notes: list[str]) -> None:
             rights, at = SqlEntitlements(tx), self._at()
             held = rules.add_defaults(rights, account_id, self.defaults, at)
             rules.revoke(rights, account_id, held.get(name), at)
-            return Answer(200, EMPTY_OBJECT)
 
-        return await self.events.write(call, account_id, work)
+        await self.events.write(entry, work)
 
     def _at(self) -> int:
         return round(self.now() * 1000)

@@ -7,13 +7,15 @@ from typing import ClassVar
 from attrs import frozen
 
 from svcserver.kernel.shapes import Late
+from svcserver.metagame.access.acting import Acting
+from svcserver.metagame.accounts import recorded
 from svcserver.metagame.achievements.entitlements import wire
 from svcserver.metagame.achievements.entitlements.acts import EntitlementActs
 from svcserver.metagame.achievements.entitlements.wire import EntitlementWish, Listed
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import Answer, bare
+from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
 
 
 @frozen
@@ -23,6 +25,7 @@ class EntitlementRoutes:
     routes: ClassVar[Routes] = Routes(bare)
     settings: Settings
     acts: EntitlementActs
+    acting: Acting
 
     @routes.row("GET", "/entitlementsv2", access=Access.TOKEN, reply=Listed)
     async def read(self, call: Call) -> Answer:
@@ -30,7 +33,7 @@ class EntitlementRoutes:
         account = call.caller.account
         if account is None or not self.settings.real_progression(account):
             return enveloped([])
-        return wire.show(await self.acts.listed(account))
+        return Answer(200, wire.show(await self.acts.listed(account)))
 
     @routes.row(
         "POST",
@@ -44,7 +47,8 @@ class EntitlementRoutes:
         """Grant; answered with the full list."""
         if not self.settings.real_progression(user_id):
             return enveloped([])
-        return await self.acts.grant(call, user_id)
+        entry = recorded.entry(self.acting, call, user_id, wire.show)
+        return Answer(200, wire.show(await self.acts.grant(entry, call.body)))
 
     @routes.row(
         "DELETE",
@@ -56,4 +60,6 @@ class EntitlementRoutes:
     )
     async def revoke(self, call: Call, user_id: str, entitlement: str) -> Answer:
         """Revoke; fine when not owned."""
-        return await self.acts.revoke(call, user_id, entitlement)
+        entry = recorded.entry(self.acting, call, user_id, recorded.nothing)
+        await self.acts.revoke(entry, entitlement)
+        return Answer(200, EMPTY_OBJECT)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TypedDict
 
 from attrs import frozen
 
+from svcserver.kernel.envelope import Envelope
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.shapes import Lenient, Name
 from svcserver.metagame.achievements.entitlements.records import EntitlementRecord, Hours
-from svcserver.metagame.replies import Envelope
-from svcserver.web.routes import Answer
 
 
 @frozen
@@ -41,6 +39,6 @@ Listed = EntitlementList | Envelope[list[EntitlementRecord]]
 """The list, or the empty envelope with fixed progression."""
 
 
-def show(listed: Sequence[EntitlementRecord]) -> Answer:
+def show(listed: list[EntitlementRecord]) -> EntitlementList:
     """The reply with the list."""
-    return Answer(200, {"entitlements": listed})
+    return {"entitlements": listed}

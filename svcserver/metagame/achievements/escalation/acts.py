@@ -9,13 +9,10 @@ from twisted.logger import Logger
 from svcserver.db.ledger import Ledger
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.shapes import Late
-from svcserver.metagame.accounts.eventlog import EventLog
+from svcserver.metagame.accounts.eventlog import Entry, EventLog
 from svcserver.metagame.achievements.escalation import rules, wire
 from svcserver.metagame.achievements.escalation.rules import Registry, State
 from svcserver.metagame.achievements.escalation.store import SqlSeasons
-from svcserver.metagame.replies import enveloped
-from svcserver.metagame.rows import Call
-from svcserver.web.routes import Answer
 
 log = Logger()
 MAX_SAID = 10  # notes of one save that are logged
@@ -36,20 +33,18 @@ class EscalationActs:
         found = await self.ledger.read(lambda tx: SqlSeasons(tx).find(account_id, season_id))
         return found or State()
 
-    async def save(
-        self, call: Call[Late[wire.SeasonSave]], account_id: AccountId, season_id: str
-    ) -> Answer:
+    async def save(self, entry: Entry[State], late: Late[wire.SeasonSave], season_id: str) -> State:
         """Store the season; the body is parsed only after the season is found to take saves."""
+        account_id = entry.account_id
 
-        def work(tx: Connection, notes: list[str]) -> Answer:
+        def work(tx: Connection, notes: list[str]) -> State:
             season = rules.open_season(self.registry, season_id)
-            sent = rules.canonical(season, self.registry, call.body.read().values())
-            kept = rules.save(
+            sent = rules.canonical(season, self.registry, late.read().values())
+            return rules.save(
                 SqlSeasons(tx), account_id, season, sent, self.registry, notes, strict=self.strict
             )
-            return enveloped(wire.show(kept))
 
-        said, notes = await self.events.noted(call, account_id, work)
+        kept, notes = await self.events.noted(entry, work)
         for note in notes[:MAX_SAID]:
             log.warn("escalation of {account}: {note}", account=account_id, note=note)
-        return said
+        return kept

@@ -6,11 +6,17 @@ from typing import Any, ClassVar
 
 from attrs import frozen
 
+from svcserver.kernel.envelope import Envelope, envelope
+from svcserver.kernel.json import Json
+from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.shapes import Late
+from svcserver.metagame.access.acting import Acting
+from svcserver.metagame.accounts import recorded
 from svcserver.metagame.achievements.escalation import wire
 from svcserver.metagame.achievements.escalation.acts import EscalationActs
+from svcserver.metagame.achievements.escalation.rules import State
 from svcserver.metagame.achievements.escalation.wire import EscalationSeason, SeasonSave
-from svcserver.metagame.replies import Envelope, enveloped
+from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
 from svcserver.web.routes import Answer
@@ -26,11 +32,23 @@ def is_stub(settings: Any) -> bool:
     return not is_real(settings)
 
 
+def _show(state: State) -> dict[str, Any]:
+    return envelope(wire.show(state))
+
+
+def refuse(status: int, refusal: Refusal) -> Answer:
+    """``{code: '<status>', message, payload: null}``; 401 and 403 have no body."""
+    if status in (401, 403):
+        return Answer(status)
+    body: Json = {"code": str(status), "message": refusal.message, "payload": None}
+    return Answer(status, body)
+
+
 @frozen
 class EscalationStub:
     """ESCALATION_MODE=stub: the highest level for everyone, nothing is stored."""
 
-    routes: ClassVar[Routes] = Routes(wire.refuse, when=is_stub, body_log=True)
+    routes: ClassVar[Routes] = Routes(refuse, when=is_stub, body_log=True)
 
     @routes.row(
         "GET",
@@ -47,9 +65,10 @@ class EscalationStub:
 class EscalationRoutes:
     """ESCALATION_MODE=real, for accounts with real progression."""
 
-    routes: ClassVar[Routes] = Routes(wire.refuse, when=is_real, body_log=True)
+    routes: ClassVar[Routes] = Routes(refuse, when=is_real, body_log=True)
     settings: Settings
     acts: EscalationActs
+    acting: Acting
 
     @routes.row(
         "GET",
@@ -62,7 +81,7 @@ class EscalationRoutes:
         """The stored season, or level 0; creates nothing."""
         if not self.settings.real_progression(user_id):
             return enveloped(wire.STUB)
-        return enveloped(wire.show(await self.acts.read(user_id, season)))
+        return Answer(200, _show(await self.acts.read(user_id, season)))
 
     @routes.row(
         "POST",
@@ -75,4 +94,5 @@ class EscalationRoutes:
     )
     async def save(self, call: Call[Late[SeasonSave]], season: str, user_id: str) -> Answer:
         """Save a whole season; answered with the stored state."""
-        return await self.acts.save(call, user_id, season)
+        entry = recorded.entry(self.acting, call, user_id, _show)
+        return Answer(200, _show(await self.acts.save(entry, call.body, season)))

@@ -6,11 +6,8 @@ from typing import Annotated, TypedDict
 
 from attrs import frozen
 
-from svcserver.kernel.json import Json
-from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.shapes import Count, whole
 from svcserver.metagame.achievements.escalation.rules import INT_MAX, Save, State
-from svcserver.web.routes import Answer
 
 STUB = {
     "escalation_level": 99999,
@@ -91,11 +88,3 @@ def show(state: State) -> EscalationSeason:
         "unlock_progress": [{"collected": True, "reward_id": name} for name in state.rewards],
         "update_version": state.version,
     }
-
-
-def refuse(status: int, refusal: Refusal) -> Answer:
-    """``{code: '<status>', message, payload: null}``; 401 and 403 have no body."""
-    if status in (401, 403):
-        return Answer(status)
-    body: Json = {"code": str(status), "message": refusal.message, "payload": None}
-    return Answer(status, body)

@@ -19,16 +19,13 @@ from svcserver.kernel.names import is_name
 from svcserver.kernel.refusals import Forbidden, Missing
 from svcserver.kernel.secrets import fingerprint
 from svcserver.kernel.shapes import Late
-from svcserver.metagame.accounts.eventlog import EventLog
+from svcserver.metagame.accounts.eventlog import Entry, EventLog
 from svcserver.metagame.achievements.entitlements.store import SqlEntitlements, grant
 from svcserver.metagame.achievements.progression import rules, wire
 from svcserver.metagame.achievements.progression.config import Tracks
 from svcserver.metagame.achievements.progression.rules import Objective, Track
 from svcserver.metagame.achievements.progression.store import SqlProgress
-from svcserver.metagame.replies import enveloped
-from svcserver.metagame.rows import Call
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import Answer
 
 log = Logger()
 RETRY = "a retry: answered with the stored reply"
@@ -67,49 +64,48 @@ class ProgressionActs:
         """Stored tracks by id."""
         return await self.ledger.read(lambda tx: SqlProgress(tx).tracks(account_id))
 
-    async def grant(self, call: Call[Late[wire.GrantBody]], account_id: AccountId) -> Answer:
-        """Add to tracks, replace objectives; a repeat gets the stored reply."""
-        settings, sent_hash = self.settings, fingerprint(call.request.body)
+    async def grant(self, entry: Entry[bytes], late: Late[wire.GrantBody]) -> bytes:
+        """Add to tracks, replace objectives; the reply, which a repeat gets as it was stored."""
+        settings, account_id, sent_hash = self.settings, entry.account_id, fingerprint(entry.body)
         window_ms = settings.progression_replay_window_s * 1000
 
-        def work(tx: Connection, notes: list[str]) -> Answer:
+        def work(tx: Connection, notes: list[str]) -> bytes:
             store, at = SqlProgress(tx), self._at()
             kept = store.repeated(account_id, sent_hash, at, window_ms)
             if kept is not None:
                 notes.append(RETRY)
-                return Answer(200, kept)
+                return kept
             cap, most = settings.progression_grant_cap, settings.achievements_max
-            asked = call.body.read().grant()
+            asked = late.read().grant()
             done = rules.apply_grant(store, account_id, asked, cap, at, notes, most)
             reply = json.dump(wire.granted(account_id, *done))
             store.remember(account_id, sent_hash, reply, at)
-            return Answer(200, reply)
+            return reply
 
-        said, notes = await self.events.noted(call, account_id, work)
+        done, notes = await self.events.noted(entry, work)
         _warn(account_id, notes)
-        return said
+        return done
 
-    async def add(self, call: Call, account_id: AccountId, track_id: str, amount: str) -> Answer:
+    async def add(self, entry: Entry[Track], track_id: str, amount: str) -> Track:
         """Add to one track."""
         cap, most = self.settings.progression_grant_cap, self.settings.achievements_max
+        account_id = entry.account_id
 
-        def work(tx: Connection, notes: list[str]) -> Answer:
+        def work(tx: Connection, notes: list[str]) -> Track:
             store, more = SqlProgress(tx), wire.amount_in_path(track_id, amount)
             track = rules.add(store, account_id, track_id, more, cap, notes, most)
             store.forget(account_id)
-            return wire.show_track(account_id, track)
+            return track
 
-        said, notes = await self.events.noted(call, account_id, work)
+        done, notes = await self.events.noted(entry, work)
         _warn(account_id, notes)
-        return said
+        return done
 
-    async def confirm(
-        self, call: Call, account_id: AccountId, track_id: str, rank: str, kind: str
-    ) -> Answer:
+    async def confirm(self, entry: Entry[Track], track_id: str, rank: str, kind: str) -> Track:
         """Confirm a rank; with PROGRESSION_CONFIRM_ENTITLEMENTS grant its permanent ones."""
-        settings = self.settings
+        settings, account_id = self.settings, entry.account_id
 
-        def work(tx: Connection, notes: list[str]) -> Answer:
+        def work(tx: Connection, notes: list[str]) -> Track:
             store, ask, now = SqlProgress(tx), wire.confirmation(rank, kind), self.now()
             path = self.tracks.paths.get(track_id)
             if path is None:
@@ -120,23 +116,23 @@ class ProgressionActs:
             for of_rank, name in given if settings.progression_confirm_entitlements else ():
                 grant(tx, account_id, name, 0, f"confirm:{path.id}:{of_rank}", now)
                 notes.append(f"granted {name}")
-            return wire.show_track(account_id, track)
+            return track
 
-        return await self.events.write(call, account_id, work)
+        return await self.events.write(entry, work)
 
-    async def reset(self, call: Call, account_id: AccountId, track_id: str) -> Answer:
+    async def reset(self, entry: Entry[Track], track_id: str) -> Track:
         """Reset one track; a game server only with PROGRESSION_ALLOW_DELETE=1."""
-        allowed = call.caller.admin or self.settings.progression_allow_delete
+        allowed = entry.by_admin or self.settings.progression_allow_delete
 
-        def work(tx: Connection, notes: list[str]) -> Answer:
+        def work(tx: Connection, notes: list[str]) -> Track:
             if not allowed:
                 raise Forbidden("PROGRESSION_ALLOW_DELETE is off")
             store = SqlProgress(tx)
-            track = rules.reset(store, account_id, self.tracks.paths, track_id)
-            store.forget(account_id)
-            return wire.show_track(account_id, track)
+            track = rules.reset(store, entry.account_id, self.tracks.paths, track_id)
+            store.forget(entry.account_id)
+            return track
 
-        return await self.events.write(call, account_id, work)
+        return await self.events.write(entry, work)
 
     def _at(self) -> int:
         return round(self.now() * 1000)
@@ -155,15 +151,15 @@ class HuntPassActs:
         chosen = await self.ledger.read(lambda tx: SqlProgress(tx).hunt_pass(account_id))
         return rules.selected(self.tracks.paths, chosen, self.tracks.active)
 
-    async def choose(self, call: Call[Late[wire.HuntPassWish]], account_id: AccountId) -> Answer:
+    async def choose(self, entry: Entry[str], late: Late[wire.HuntPassWish]) -> str:
         """Select a configured track."""
 
-        def work(tx: Connection, notes: list[str]) -> Answer:
-            chosen = rules.configured(self.tracks.paths, call.body.read().progression_id)
-            SqlProgress(tx).choose(account_id, chosen)
-            return enveloped(chosen, code="OK")
+        def work(tx: Connection, notes: list[str]) -> str:
+            chosen = rules.configured(self.tracks.paths, late.read().progression_id)
+            SqlProgress(tx).choose(entry.account_id, chosen)
+            return chosen
 
-        return await self.events.write(call, account_id, work)
+        return await self.events.write(entry, work)
 
 
 def _warn(account_id: AccountId, notes: Sequence[str]) -> None:

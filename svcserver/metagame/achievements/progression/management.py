@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 
 from attrs import frozen
 
+from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Malformed
+from svcserver.metagame.access.acting import Acting
+from svcserver.metagame.accounts import recorded
+from svcserver.metagame.achievements.entitlements.records import EntitlementRecord
 from svcserver.metagame.achievements.progression import wire
-from svcserver.metagame.achievements.progression.management_acts import ManagementActs
+from svcserver.metagame.achievements.progression.management_acts import (
+    ManagementActs,
+    Revoking,
+    Seeding,
+)
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import Answer, bare
+
+
+def _seeded(account_id: AccountId, done: Seeding) -> wire.Seeded:
+    return {
+        "UserId": account_id,
+        "Mode": done.mode,
+        "RealMode": done.real,
+        "Tracks": [wire.track_record(account_id, one) for one in done.tracks],
+    }
+
+
+def _held(account_id: AccountId, listed: list[EntitlementRecord]) -> wire.EntitlementsHeld:
+    return {"UserId": account_id, "Entitlements": listed}
+
+
+def _revoked(account_id: AccountId, done: Revoking) -> wire.EntitlementRevoked:
+    return {"UserId": account_id, "Revoked": done.was_active, "Entitlements": done.listed}
 
 
 @frozen
@@ -19,6 +45,7 @@ class ProgressionManagement:
 
     routes: ClassVar[Routes] = Routes(bare)
     acts: ManagementActs
+    acting: Acting
 
     @routes.row(
         "GET",
@@ -43,7 +70,9 @@ class ProgressionManagement:
     )
     async def seed(self, call: Call[wire.SeedWish]) -> Answer:
         """Set all tracks: ``grandfather`` to their end, ``fresh`` to 0."""
-        return await self.acts.seed(call)
+        wish = call.body
+        entry = recorded.entry(self.acting, call, wish.user_id, partial(_seeded, wish.user_id))
+        return Answer(200, entry.show(await self.acts.seed(entry, wish.mode)))
 
     @routes.row(
         "POST",
@@ -54,7 +83,9 @@ class ProgressionManagement:
     )
     async def grant(self, call: Call[wire.GrantWish]) -> Answer:
         """Grant an entitlement for hours; 0 or absent for ever."""
-        return await self.acts.grant(call)
+        wish = call.body
+        entry = recorded.entry(self.acting, call, wish.user_id, partial(_held, wish.user_id))
+        return Answer(200, entry.show(await self.acts.grant(entry, wish)))
 
     @routes.row(
         "POST",
@@ -65,4 +96,6 @@ class ProgressionManagement:
     )
     async def revoke(self, call: Call[wire.RevokeWish]) -> Answer:
         """Revoke an entitlement; ``Revoked`` tells whether it was in force."""
-        return await self.acts.revoke(call)
+        wish = call.body
+        entry = recorded.entry(self.acting, call, wish.user_id, partial(_revoked, wish.user_id))
+        return Answer(200, entry.show(await self.acts.revoke(entry, wish.entitlement)))

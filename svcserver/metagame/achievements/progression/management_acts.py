@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from attrs import frozen
 from sqlalchemy import Connection
@@ -11,7 +11,8 @@ from sqlalchemy import Connection
 from svcserver.db.ledger import Ledger
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Missing
-from svcserver.metagame.accounts.eventlog import EventLog
+from svcserver.kernel.shapes import Late
+from svcserver.metagame.accounts.eventlog import Entry, EventLog
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.achievements.entitlements import records
 from svcserver.metagame.achievements.entitlements import rules as rights
@@ -19,10 +20,24 @@ from svcserver.metagame.achievements.entitlements.records import EntitlementReco
 from svcserver.metagame.achievements.entitlements.store import SqlEntitlements, grant
 from svcserver.metagame.achievements.progression import rules, wire
 from svcserver.metagame.achievements.progression.config import Tracks
+from svcserver.metagame.achievements.progression.rules import Mode, Track
 from svcserver.metagame.achievements.progression.store import SqlProgress
-from svcserver.metagame.rows import Call
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import Answer
+
+
+class Seeding(NamedTuple):
+    """What a seed wrote; ``real``: whether the account has real progression."""
+
+    mode: Mode
+    real: bool
+    tracks: Sequence[Track]
+
+
+class Revoking(NamedTuple):
+    """What a revocation did; ``was_active``: the entitlement was in force."""
+
+    was_active: bool
+    listed: list[EntitlementRecord]
 
 
 @frozen
@@ -61,58 +76,50 @@ class ManagementActs:
             "Entitlements": records.show(held, at),
         }
 
-    async def seed(self, call: Call[wire.SeedWish]) -> Answer:
+    async def seed(self, entry: Entry[Seeding], late: Late[Mode]) -> Seeding:
         """Set all tracks to their end, or to 0."""
-        account_id = call.body.user_id
+        account_id = entry.account_id
 
-        def work(tx: Connection, notes: list[str]) -> Answer:
-            store, mode = SqlProgress(tx), call.body.mode.read()
+        def work(tx: Connection, notes: list[str]) -> Seeding:
+            store, mode = SqlProgress(tx), late.read()
             written = rules.seed(store, account_id, self.tracks.paths, mode, self._at())
             store.forget(account_id)
-            said: wire.Seeded = {
-                "UserId": account_id,
-                "Mode": mode,
-                "RealMode": self.settings.real_progression(account_id),
-                "Tracks": [wire.track_record(account_id, one) for one in written],
-            }
-            return Answer(200, said)
+            return Seeding(mode, self.settings.real_progression(account_id), written)
 
-        return await self.events.write(call, account_id, work)
+        return await self.events.write(entry, work)
 
-    async def grant(self, call: Call[wire.GrantWish]) -> Answer:
+    async def grant(
+        self, entry: Entry[list[EntitlementRecord]], wish: wire.GrantWish
+    ) -> list[EntitlementRecord]:
         """Grant an entitlement; answers with the list."""
-        account_id, late = call.body.user_id, call.body.duration
+        account_id, late = entry.account_id, wish.duration
 
-        def work(tx: Connection, notes: list[str]) -> Answer:
-            name, hours = call.body.entitlement.read(), 0.0 if late is None else late.read()
+        def work(tx: Connection, notes: list[str]) -> list[EntitlementRecord]:
+            name, hours = wish.entitlement.read(), 0.0 if late is None else late.read()
             now = self.now()
             self._listing(tx, account_id, now)
             grant(tx, account_id, name, hours, "admin", now)
-            return self._shown(tx, account_id, now)
+            return self._listing(tx, account_id, now)
 
-        return await self.events.write(call, account_id, work)
+        return await self.events.write(entry, work)
 
-    async def revoke(self, call: Call[wire.RevokeWish]) -> Answer:
-        """Revoke an entitlement; answers with the list."""
-        account_id = call.body.user_id
+    async def revoke(self, entry: Entry[Revoking], late: Late[str]) -> Revoking:
+        """End an entitlement; whether it was in force, and the list."""
+        account_id = entry.account_id
 
-        def work(tx: Connection, notes: list[str]) -> Answer:
-            name, now, kept = call.body.entitlement.read(), self.now(), SqlEntitlements(tx)
+        def work(tx: Connection, notes: list[str]) -> Revoking:
+            name, now, kept = late.read(), self.now(), SqlEntitlements(tx)
             self._listing(tx, account_id, now)
             held = kept.all(account_id).get(name)
             was = rights.revoke(kept, account_id, held, round(now * 1000))
-            return self._shown(tx, account_id, now, Revoked=was)
+            return Revoking(was, self._listing(tx, account_id, now))
 
-        return await self.events.write(call, account_id, work)
+        return await self.events.write(entry, work)
 
     def _listing(
         self, tx: Connection, account_id: AccountId, now: float
     ) -> list[EntitlementRecord]:
         return records.listing(tx, account_id, self.settings.entitlements_default, now)
-
-    def _shown(self, tx: Connection, account_id: AccountId, now: float, **more: Any) -> Answer:
-        listed = self._listing(tx, account_id, now)
-        return Answer(200, {"UserId": account_id, **more, "Entitlements": listed})
 
     def _at(self) -> int:
         return round(self.now() * 1000)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 from attrs import frozen
 
+from svcserver.kernel.envelope import Envelope, envelope
 from svcserver.kernel.refusals import Malformed, Missing
 from svcserver.kernel.shapes import Late
+from svcserver.metagame.access.acting import Acting
+from svcserver.metagame.accounts import recorded
+from svcserver.metagame.accounts.eventlog import Entry
 from svcserver.metagame.achievements.progression import rules, wire
 from svcserver.metagame.achievements.progression.acts import HuntPassActs, ProgressionActs
 from svcserver.metagame.achievements.progression.config import Tracks
+from svcserver.metagame.achievements.progression.rules import Track
 from svcserver.metagame.achievements.progression.wire import (
     GrantBody,
     Granted,
@@ -18,7 +24,7 @@ from svcserver.metagame.achievements.progression.wire import (
     ObjectiveRecord,
     TrackRecord,
 )
-from svcserver.metagame.replies import Envelope, enveloped
+from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
 from svcserver.web.routes import Answer, bare
@@ -29,6 +35,10 @@ def confirms(settings: Any) -> bool:
     return bool(settings.progression_confirm)
 
 
+def _show_choice(track_id: str) -> dict[str, Any]:
+    return envelope(track_id, code="OK")
+
+
 @frozen
 class ProgressionRoutes:
     """Tracks and objectives: read, grant, confirm, reset."""
@@ -37,6 +47,7 @@ class ProgressionRoutes:
     settings: Settings
     tracks: Tracks
     acts: ProgressionActs
+    acting: Acting
 
     @routes.row("GET", "/progression/config", access=Access.TOKEN, reply=Envelope[wire.ConfigReply])
     async def config(self, call: Call) -> Answer:
@@ -53,8 +64,9 @@ class ProgressionRoutes:
     async def objectives(self, call: Call, user_id: str) -> Answer:
         """Stored objectives by id: an array."""
         if not self.settings.real_progression(user_id):
-            return wire.show_stub_objectives(call.caller.account or user_id, self.tracks.paths)
-        return wire.show_objectives(user_id, await self.acts.objectives(user_id))
+            account_id = call.caller.account or user_id
+            return Answer(200, wire.show_stub_objectives(account_id, self.tracks.paths))
+        return Answer(200, wire.show_objectives(user_id, await self.acts.objectives(user_id)))
 
     @routes.row(
         "GET",
@@ -82,7 +94,8 @@ class ProgressionRoutes:
         paths = self.tracks.paths
         if not self.settings.real_progression(user_id):
             return enveloped(wire.stub_tracks(call.caller.account or user_id, paths))
-        return wire.show_tracks(user_id, rules.in_order(await self.acts.stored(user_id), paths))
+        stored = rules.in_order(await self.acts.stored(user_id), paths)
+        return Answer(200, wire.show_tracks(user_id, stored))
 
     @routes.row(
         "GET",
@@ -97,7 +110,7 @@ class ProgressionRoutes:
         found = (await self.acts.stored(user_id)).get(progression_id)
         if found is None:
             raise Missing("no such track")
-        return wire.show_track(user_id, found)
+        return Answer(200, wire.show_track(user_id, found))
 
     @routes.row(
         "POST",
@@ -111,7 +124,8 @@ class ProgressionRoutes:
         """Add to tracks, replace objectives; a retry gets the stored reply."""
         if not self.settings.real_progression(user_id):
             raise Malformed("fixed progression takes no grant")
-        return await self.acts.grant(call, user_id)
+        entry = recorded.entry(self.acting, call, user_id, recorded.as_stored)
+        return Answer(200, await self.acts.grant(entry, call.body))
 
     @routes.row(
         "POST",
@@ -123,7 +137,8 @@ class ProgressionRoutes:
     )
     async def add(self, call: Call, user_id: str, progression_id: str, amount: str) -> Answer:
         """Add an amount to one track, up to the cap."""
-        return await self.acts.add(call, user_id, progression_id, amount)
+        entry = self._entry(call, user_id)
+        return Answer(200, entry.show(await self.acts.add(entry, progression_id, amount)))
 
     @routes.row(
         "POST",
@@ -138,7 +153,8 @@ class ProgressionRoutes:
         self, call: Call, user_id: str, progression_id: str, rank: str, kind: str
     ) -> Answer:
         """Confirm a rank; grants permanent entitlements only where the switch says so."""
-        return await self.acts.confirm(call, user_id, progression_id, rank, kind)
+        entry = self._entry(call, user_id)
+        return Answer(200, entry.show(await self.acts.confirm(entry, progression_id, rank, kind)))
 
     @routes.row(
         "DELETE",
@@ -149,7 +165,11 @@ class ProgressionRoutes:
     )
     async def reset(self, call: Call, user_id: str, progression_id: str) -> Answer:
         """Reset one track; a game server only with PROGRESSION_ALLOW_DELETE=1."""
-        return await self.acts.reset(call, user_id, progression_id)
+        entry = self._entry(call, user_id)
+        return Answer(200, entry.show(await self.acts.reset(entry, progression_id)))
+
+    def _entry(self, call: Call, user_id: str) -> Entry[Track]:
+        return recorded.entry(self.acting, call, user_id, partial(wire.show_track, user_id))
 
 
 @frozen
@@ -160,13 +180,14 @@ class HuntPassRoutes:
     settings: Settings
     tracks: Tracks
     acts: HuntPassActs
+    acting: Acting
 
     @routes.row("GET", "/huntpass/<user_id>", access=Access.TOKEN, own=True, reply=Envelope[str])
     async def read(self, call: Call, user_id: str) -> Answer:
         """The stored selection while it is configured, else the default."""
         if not self.settings.real_progression(user_id):
             return enveloped(self.tracks.active)
-        return enveloped(await self.acts.read(user_id), code="OK")
+        return Answer(200, _show_choice(await self.acts.read(user_id)))
 
     @routes.row(
         "POST",
@@ -179,4 +200,5 @@ class HuntPassRoutes:
     )
     async def choose(self, call: Call[Late[HuntPassWish]], user_id: str) -> Answer:
         """Store any configured track."""
-        return await self.acts.choose(call, user_id)
+        entry = recorded.entry(self.acting, call, user_id, _show_choice)
+        return Answer(200, _show_choice(await self.acts.choose(entry, call.body)))

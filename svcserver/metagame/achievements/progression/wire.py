@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypedDict
 
 from attrs import frozen
 
+from svcserver.kernel.envelope import Envelope, envelope
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
 from svcserver.kernel.names import is_name
@@ -40,8 +41,6 @@ from svcserver.metagame.achievements.progression.rules import (
     Track,
     grant_of,
 )
-from svcserver.metagame.replies import Envelope, enveloped
-from svcserver.web.routes import Answer
 
 _AMOUNT = re.compile(r"-?\d{1,10}\Z", re.ASCII)
 _RANK = re.compile(r"\d{1,10}\Z", re.ASCII)
@@ -280,9 +279,9 @@ class EntitlementRevoked(EntitlementsHeld):
     Revoked: bool
 
 
-def show_track(account_id: AccountId, track: Track) -> Answer:
+def show_track(account_id: AccountId, track: Track) -> dict[str, Any]:
     """One track."""
-    return enveloped(track_record(account_id, track), code="OK")
+    return envelope(track_record(account_id, track), code="OK")
 
 
 def granted(
@@ -296,17 +295,17 @@ def granted(
     return {"code": "OK", "message": "OK", "payload": payload}
 
 
-def show_tracks(account_id: AccountId, tracks: Sequence[Track]) -> Answer:
+def show_tracks(account_id: AccountId, tracks: Sequence[Track]) -> dict[str, Any]:
     """Every track."""
-    return enveloped([track_record(account_id, one) for one in tracks], code=200)
+    return envelope([track_record(account_id, one) for one in tracks], code=200)
 
 
-def show_objectives(account_id: AccountId, stored: Mapping[str, Objective]) -> Answer:
+def show_objectives(account_id: AccountId, stored: Mapping[str, Objective]) -> dict[str, Any]:
     """An array by id."""
     listed = [objective_record(account_id, stored[name]) for name in sorted(stored)]
-    return enveloped(listed, code=200)
+    return envelope(listed, code=200)
 
 
-def show_stub_objectives(account_id: AccountId, paths: Paths) -> Answer:
+def show_stub_objectives(account_id: AccountId, paths: Paths) -> dict[str, Any]:
     """Of fixed progression: none, and the mastery tracks."""
-    return enveloped({"objectives": [], "progress_tracks": stub_tracks(account_id, paths)[1:]})
+    return envelope({"objectives": [], "progress_tracks": stub_tracks(account_id, paths)[1:]})

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from attrs import frozen
 
+from svcserver.kernel.envelope import Envelope
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.belongings.characters.rules import reason_of
@@ -17,7 +18,7 @@ from svcserver.metagame.belongings.loadouts.wire import (
     LoadoutSave,
     SlotCounts,
 )
-from svcserver.metagame.replies import Envelope, enveloped
+from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import Answer, bare
 

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 from attrs import frozen
 
 from svcserver.kernel import json
+from svcserver.kernel.envelope import Envelope
 from svcserver.metagame.owner.status import wire
 from svcserver.metagame.owner.status.build import Build
-from svcserver.metagame.replies import Envelope
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
 from svcserver.web.routes import NO_CONTENT, Answer, bare

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 from attrs import frozen
 from twisted.logger import Logger
 
+from svcserver.kernel.envelope import Envelope
 from svcserver.kernel.json import Json
 from svcserver.kernel.shapes import OrEmpty
-from svcserver.metagame.replies import Envelope, enveloped
+from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.social.guilds import wire
 from svcserver.metagame.social.guilds.acts import GuildActs

@@ -6,9 +6,10 @@ from typing import Any, ClassVar
 
 from attrs import frozen
 
+from svcserver.kernel.envelope import Envelope
 from svcserver.kernel.json import Json
 from svcserver.kernel.shapes import OrEmpty
-from svcserver.metagame.replies import Envelope, enveloped
+from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.social.slayerlinks import rules, wire
 from svcserver.metagame.social.slayerlinks.acts import SlayerLinkActs

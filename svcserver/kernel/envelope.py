@@ -1,0 +1,22 @@
+"""The envelope that many replies of the game come in."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypedDict, TypeVar
+
+from svcserver.kernel.json import Json
+
+P = TypeVar("P")
+
+
+class Envelope(TypedDict, Generic[P]):
+    """Nothing in the client acts on ``code``."""
+
+    code: str | int | None
+    message: str
+    payload: P
+
+
+def envelope(payload: Any, *, code: Json = None, message: str = "OK") -> dict[str, Any]:
+    """The reply with this payload. Spec: 1 §4 convention 5."""
+    return {"code": code, "message": message, "payload": payload}

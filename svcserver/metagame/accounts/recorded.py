@@ -1,0 +1,44 @@
+"""Entries of the event log, made of requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.json import Json
+from svcserver.metagame.access.acting import Acting
+from svcserver.metagame.accounts.eventlog import Entry
+from svcserver.metagame.rows import Call
+from svcserver.web.routes import EMPTY_OBJECT, logged_path
+
+T = TypeVar("T")
+
+
+def entry(acting: Acting, call: Call, named: AccountId, show: Callable[[T], Any]) -> Entry[T]:
+    """The entry of a write for an account; ``show`` makes the reply of what the write gives."""
+    return Entry(
+        acting.writes(call, named),
+        _caller(call),
+        f"{call.request.method} {logged_path(call.request.path)}",
+        call.request.body,
+        call.caller.admin,
+        show,
+    )
+
+
+def nothing(done: None) -> Mapping[str, Json]:
+    """The reply of a write that gives nothing."""
+    return EMPTY_OBJECT
+
+
+def as_stored(reply: bytes) -> bytes:
+    """The reply of a write that stores its reply."""
+    return reply
+
+
+def _caller(call: Call) -> str:
+    account = call.caller.account or ""
+    if call.caller.admin:
+        return f"admin {account}"
+    return f"game server {account}".strip() if call.caller.game_server else f"player {account}"
