@@ -24,7 +24,7 @@ def parse(text: bytes | str) -> Json:
     conventions 3 and 4.
     """
     value = read(text)
-    if _may_be_deep(text) and _is_deep(value):
+    if len(text) > MAX_DEPTH and _may_be_deep(text) and _is_deep(value):
         raise BadJson(f"the body nests deeper than {MAX_DEPTH} levels")
     return value
 

@@ -38,11 +38,15 @@ class MonotonicClock:
         with self._lock:
             at = self.monotonic()
             passed = at - self._at
-            off = self.wall() - (self._said + passed)
-            most = passed * SLEW
-            self._said += passed + min(max(off, -most), most)
             self._at = at
-            return self._said
+            said = self._said + passed
+            off, most = self.wall() - said, passed * SLEW
+            if off > most:  # no min and max: a request asks several times
+                off = most
+            elif off < -most:
+                off = -most
+            self._said = said = said + off
+            return said
 
 
 def monotonic_reactor() -> Any:

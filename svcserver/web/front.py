@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import Any, Protocol, TypeVar
 
-from attrs import define, field, frozen
+from attrs import define, field
 from klein import Klein
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
@@ -52,7 +52,7 @@ class Gate(Protocol[R]):
         """The client's address as a proxy sent it, where that is trusted; else empty."""
 
 
-@frozen
+@define(eq=False)  # not frozen: one is made for every request
 class Done:
     """An answered request, for the observers: request log, counters, health figures."""
 

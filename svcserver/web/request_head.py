@@ -5,30 +5,25 @@ A client sends the same head again and again, so small heads are parsed once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
-from svcserver.http.heads import Fault, Header, origin_form, read_request
+from svcserver.http.heads import Fault, origin_form, read_request
 from svcserver.http.remembered import Remembered
 
 MAX_FIELDS = 256
 
 
 class Fields:
-    """Header fields by lower-case name."""
+    """Header fields by lower-case name; a dictionary's own methods, for a request asks often.
 
-    __slots__ = ("_values",)
+    ``getRawHeaders(name)`` gives every value of a field, or None.
+    """
 
-    def __init__(self, headers: Sequence[Header]) -> None:
-        self._values: dict[bytes, list[bytes]] = {}
-        for _, name, value in headers:
-            self._values.setdefault(name, []).append(value)
+    __slots__ = ("getRawHeaders", "hasHeader")
 
-    def getRawHeaders(self, name: bytes) -> list[bytes] | None:
-        """Every value of the field with that lower-case name."""
-        return self._values.get(name)
-
-    def hasHeader(self, name: bytes) -> bool:
-        return name in self._values
+    def __init__(self, fields: Mapping[bytes, list[bytes]]) -> None:
+        self.getRawHeaders = fields.get
+        self.hasHeader = fields.__contains__
 
 
 class Asked:
@@ -42,7 +37,7 @@ class Asked:
             raise Fault("too many fields", 431, "headers_too_large")
         self.method = head.method.decode("latin-1")
         self.path, _, self.query = origin_form(head.target).partition(b"?")
-        self.fields = Fields(head.headers)
+        self.fields = Fields(head.fields)
         self.length, self.keep_alive, self.expects = head.length, head.keep_alive, head.expects
 
 

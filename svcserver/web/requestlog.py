@@ -68,7 +68,9 @@ class RequestLog:
         status = "aborted" if done.aborted else done.status
         ms = round(done.seconds * 1000, 1)
         via = f" via={self.proxy} ip={done.address}" if done.address else ""
-        marked = "".join([f" {name}={value}" for name, value in marks.items()])
+        marked = ""
+        for name, value in marks.items():
+            marked += f" {name}={value}"
         omitted = self._refusals.say_omitted()
         message = f"{method} {path}{marked} {status} {ms}ms{via}"
         if omitted:

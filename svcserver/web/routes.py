@@ -101,7 +101,11 @@ class Row:
 
 def logged_path(path: bytes, row: Row | None = None) -> str:
     """A request's path for a log line: without secrets, nor the row's secret parameters."""
-    if row is None or not row.secret_path:
+    if row is None:
+        return shown(path)
+    if path == row.path.encode():  # nothing of it is the caller's
+        return row.path
+    if not row.secret_path:
         return shown(path)
     hidden = {f"<{name}>" for name in row.secret_path}
     pattern = [segment for segment in row.path.split("/") if segment]

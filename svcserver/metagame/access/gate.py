@@ -67,7 +67,9 @@ class Origin:
 
     def player_address(self, request: HttpRequest) -> str:
         """The right-most X-Forwarded-For entry where the gateway vouches for it, else empty."""
-        sent = request.headers.getRawHeaders(b"x-forwarded-for") or ()
+        sent = request.headers.getRawHeaders(b"x-forwarded-for")
+        if not sent:
+            return ""
         return vouched_address(
             request.peer,
             [one.decode("latin-1") for one in sent],
@@ -145,6 +147,8 @@ class Gate:
 
     async def _prove(self, access: str, request: HttpRequest) -> Caller:
         if access is Access.TOKEN:
+            if not request.headers.hasHeader(GAME_SERVER_KEY):
+                return self._bearer(request)
             return await self._token(request)
         if access is Access.NONE:
             return NOBODY
