@@ -1,4 +1,4 @@
-"""The one way to live state: ``act`` of synchronous work on a sheet.
+"""The interface to live state: ``act`` runs synchronous work on a sheet (an open transaction).
 
     party = await board.act(lambda sheet: rules.leave(BoardParties(sheet), me), near=hints(me))
 
@@ -32,7 +32,7 @@ class Sheet(Protocol):
         """A random UUID; a repeated run draws the same ones."""
 
     def get(self, kind: Kind[T], key: str) -> T | None:
-        """The entry, or None where there is none or its time is over."""
+        """The entry, or None where there is none or it has expired."""
 
     def put(self, kind: Kind[T], key: str, value: T) -> None:
         """Write an entry; its time to live begins anew.
@@ -41,7 +41,7 @@ class Sheet(Protocol):
         """
 
     def drop(self, kind: Kind[Any], key: str) -> None:
-        """End an entry; fine if there is none."""
+        """Delete an entry, if there is one."""
 
     def each(self, kind: Kind[T]) -> list[tuple[str, T]]:
         """Every entry of a listed kind, the one that was put longest ago first.
@@ -50,7 +50,7 @@ class Sheet(Protocol):
         """
 
     def count(self, kind: Kind[Any]) -> int:
-        """How many ``each`` would find."""
+        """The number of entries that ``each`` gives."""
 
     def tell(self, news: object) -> None:
         """News for those who ``Board.listen``; delivered after the act, never by one undone."""

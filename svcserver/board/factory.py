@@ -1,4 +1,4 @@
-"""Which engine LIVE_URL names; the rest of the house knows only ``Board``."""
+"""Makes the ``Board`` that LIVE_URL names; features know only the protocol."""
 
 from __future__ import annotations
 

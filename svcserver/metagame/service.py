@@ -1,7 +1,7 @@
-"""``svc-metagame``: the game and its process. The only file that knows every feature.
+"""``svc-metagame``: the composition of all features, and the service. Only here all are known.
 
-``Metagame`` makes them, the lower wing first, and joins them by signals; ``makeService`` gives
-it a database, a port and a log. Feature tests make the same game without a process around it.
+``Metagame`` makes the features, those of lower wings first, and connects them by signals;
+``makeService`` adds database, port and log. Tests of features use ``Metagame`` alone.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ NAME = "svc-metagame"
 
 
 class Metagame:
-    """The joined game: what its features share, and every feature.
+    """All features with what they share.
 
     ``now`` gives epoch seconds, ``clock`` timers; ``http`` is a treq client for the deploy server.
     """
@@ -186,7 +186,7 @@ class Metagame:
         self._join()
 
     def _join(self) -> None:
-        """Who hears of what; ``chat_ports.chat_part`` adds the chat."""
+        """Connect the signals; ``chat_ports.chat_part`` adds the chat's."""
         news, parties = self.news, self.parties
         news.heard.connect(lambda one: unwaited(parties.hear(one.account_id)))
         if self.settings.guild_create_activity_fallback:
@@ -309,7 +309,7 @@ class Metagame:
         yield Dashboard(self.shown, DashboardActs(self.ledger), now, limit)
 
     def front_door(self, *observers: Observer) -> FrontDoor:
-        """Every row of the game behind the gate; a data file that is no good ends the start."""
+        """The front door with all rows; a broken data file ends the start."""
         settings = self.settings
         observers = (*observers, CountingRefusals(self.counters))
         if settings.backend_health:
@@ -326,19 +326,19 @@ class Metagame:
         return door.mount(*features, ApiDocument(lambda: door.rows, self.about.version))
 
     def watches(self, reactor: Any) -> Iterator[IService]:
-        """What looks at the others, where the owner wants it."""
+        """The services that measure health, with BACKEND_HEALTH=1."""
         if self.settings.backend_health:
             yield loop_watch(reactor, self.health.loop)
             yield health_watch(reactor, self.shown.health, self.health, self.online, self.now)
 
     def metrics(self, reactor: Any) -> IService | None:
-        """The figures on loopback; None while METRICS_PORT is unset."""
+        """The listener of METRICS_PORT; None where it is not set."""
         port, health = self.settings.metrics_port, self.health
         known = figures(self.online, self.now, health if self.settings.backend_health else None)
         return metrics(reactor, "metagame", port, known, self.counters) if port else None
 
     def chat(self, environ: dict[str, str], reactor: Any) -> IService | None:
-        """The chat, joined to the game's news; None without CHAT=1."""
+        """The chat, connected to the game's signals; None without CHAT=1."""
         if not self.settings.chat:
             return None
         # XMPP and WebSocket take a fifth of a second to import
@@ -349,14 +349,13 @@ class Metagame:
 
 
 class Options(ServiceOptions):
-    """One option; the environment says the rest."""
+    """The command line: ``--env-file`` only; all settings come from the environment."""
 
     name, shape = NAME, Settings
     settings: Settings
     longdesc = "The game's main backend. Settings: docs/owners/configuration.md"
 
     def check(self) -> list[str]:
-        """Warnings; raises BadSetting."""
         return check(self.settings)
 
 
@@ -377,11 +376,11 @@ def makeService(options: Options, reactor: Any = None) -> House:
     file = options["env-file"]
     game.shown.folder = Path(file).parent if file else None
     game.shown.log.out = top.lines.out
-    top.lines.out = game.shown.log  # which passes on what it keeps
+    top.lines.out = game.shown.log  # it keeps the last lines and passes them on
     log = request_log(top.lines, settings.log_requests, counters=game.counters)
     door = game.front_door(log)
     factory = FrontFactory(door, reactor, game.counters, proxy_headers=(GATEWAY,))
-    answering = InTurn()  # a request that runs to its end still needs the database
+    answering = InTurn()  # the database stops last: running requests still need it
     for part in (
         ledger,
         housekeeping(ledger, reactor, game.now),

@@ -1,4 +1,4 @@
-"""Every switch of the metagame, one line each; docs/owners/configuration.md explains them."""
+"""The settings of ``svc-metagame``, explained in docs/owners/configuration.md."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ def commit(text: str) -> str:
 
 
 def on_unless_off(text: str) -> bool:
-    """PROGRESSION_CONFIRM: only ``off`` turns it off."""
+    """The reader of PROGRESSION_CONFIRM: only ``off`` turns it off."""
     return text.strip().lower() != "off"
 
 
 def cap(text: str) -> int:
-    """BODY_LOG_PER_PATH: at least 1; 0 is no cap."""
+    """The reader of BODY_LOG_PER_PATH: at least 1, or 0 for no bound."""
     return int(whole(0)(text))
 
 
 @frozen
 class Settings:
-    """What ``svc-metagame`` reads from its environment."""
+    """The environment variables, one line each."""
 
     port: int = env("PORT", port_number)
     bind_host: str = env("BIND_HOST", ip_address, default="127.0.0.1")
@@ -191,16 +191,16 @@ class Settings:
 
     @property
     def matchmaking(self) -> bool:
-        """Whether joins are answered at all."""
+        """Whether matchmaking is on."""
         return self.matchmaking_mode not in ("", "DISABLED")
 
     def real_progression(self, account_id: str) -> bool:
-        """Whether the account's progression is stored rather than fixed. Spec: 1 §4."""
+        """Whether the account's progression is stored ("real") and not fixed. Spec: 1 §4."""
         return self.progression_mode == "real" or account_id in self.progression_real_accounts
 
 
 def check(settings: Settings) -> list[str]:
-    """What must hold between settings; warnings, or BadSetting. Spec: 1 §5.8."""
+    """Check across settings: returns warnings, raises BadSetting. Spec: 1 §5.8."""
     warnings = []
     if settings.login == "" and settings.gateway_secret is None:
         warnings.append("AUTH_MODE is not APIKEY: No login method configured! set AUTH_MODE=APIKEY")

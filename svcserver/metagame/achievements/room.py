@@ -1,4 +1,4 @@
-"""How many entries of one kind an account may have: ACHIEVEMENTS_MAX."""
+"""The bound on an account's entries of one kind (ACHIEVEMENTS_MAX)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from svcserver.kernel.refusals import Conflict
 
 
 def check_room(stored: Collection[str], wanted: Iterable[str], most: int) -> None:
-    """Raises Conflict when ``wanted`` adds names beyond ``most``; known ones always fit."""
+    """Raise Conflict when ``wanted`` adds new names beyond ``most``."""
     added = {one for one in wanted if one not in stored}
     if added and len(stored) + len(added) > most:
         raise Conflict("this account has as many of these as it may have")

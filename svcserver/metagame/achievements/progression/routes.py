@@ -152,7 +152,7 @@ class ProgressionRoutes:
     async def confirm(
         self, call: Call, user_id: str, progression_id: str, rank: str, kind: str
     ) -> Answer:
-        """Confirm a rank; grants permanent entitlements only where the switch says so."""
+        """Confirm a rank; with PROGRESSION_CONFIRM_ENTITLEMENTS grant its permanent ones."""
         entry = self._entry(call, user_id)
         return Answer(200, entry.show(await self.acts.confirm(entry, progression_id, rank, kind)))
 
@@ -199,6 +199,6 @@ class HuntPassRoutes:
         reply=Envelope[str],
     )
     async def choose(self, call: Call[Late[HuntPassWish]], user_id: str) -> Answer:
-        """Store any configured track."""
+        """Select a configured track."""
         entry = recorded.entry(self.acting, call, user_id, _show_choice)
         return Answer(200, _show_choice(await self.acts.choose(entry, call.body)))

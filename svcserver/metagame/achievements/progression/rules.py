@@ -1,4 +1,4 @@
-"""What a grant adds, which rank it earns, what may be confirmed. Spec: 1 §4 Progression."""
+"""Rules of grants, ranks, confirmations and resets. Spec: 1 §4 Progression."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ PUBLIC, PREMIUM = "public", "premium"
 
 @frozen
 class Path:
-    """A configured track; ``wire`` is what the client reads of it."""
+    """A configured track; ``wire`` is its wire form."""
 
     id: str
-    gate: str  # the entitlement that opens the premium list; empty: none
+    gate: str  # the entitlement needed for premium rewards; empty: there are none
     requirements: Sequence[tuple[int, int]]  # (rank_id, xp_required), rising
     xp_per_level: float | None  # prestige beyond the last rank
     permanent: Mapping[str, Sequence[tuple[int, str]]]  # kind -> (rank, entitlement)
@@ -36,11 +36,11 @@ class Path:
 
     @property
     def total_xp(self) -> int:
-        """What the last rank needs in all."""
+        """The XP that the last rank needs in all."""
         return min(sum(xp for _, xp in self.requirements), INT_MAX)
 
     def rank(self, progress: int) -> int:
-        """The earned rank; must match the client's own arithmetic."""
+        """The rank earned by ``progress`` XP, computed as the client does."""
         needed, earned = 0, 0
         for rank_id, xp in self.requirements:
             needed += xp
@@ -57,7 +57,7 @@ Paths = Mapping[str, Path]
 
 @frozen
 class Track:
-    """Stored progress; ``confirmed_at`` epoch milliseconds, 0 before the first confirm."""
+    """Stored progress; ``confirmed_at`` in epoch milliseconds, 0 before the first confirmation."""
 
     id: str
     progress: int = 0
@@ -68,7 +68,7 @@ class Track:
 
 @frozen
 class Objective:
-    """Times are epoch milliseconds."""
+    """A stored objective; times in epoch milliseconds."""
 
     id: str
     progress: int
@@ -78,7 +78,7 @@ class Objective:
 
 
 class Progress(Protocol):
-    """What the rules need kept of an account, inside one transaction."""
+    """Stored progression, inside one transaction."""
 
     def tracks(self, account_id: AccountId) -> Mapping[str, Track]: ...
 
@@ -104,7 +104,7 @@ class Grant:
 def grant_of(
     tracks: Iterable[tuple[str, int]], objectives: Iterable[tuple[str, int, int | None]]
 ) -> Grant:
-    """The grant of ids and amounts as sent: each track once, numbers the client can hold."""
+    """The grant of ids and amounts as sent: each track summed up, numbers clamped to 32 bits."""
     sums: dict[str, int] = {}
     for name, amount in tracks:
         sums[name] = sums.get(name, 0) + max(amount, 0)
@@ -124,9 +124,10 @@ def apply_grant(
     notes: list[str],
     most: int = MAX_KNOWN,
 ) -> tuple[list[Track], list[Objective]]:
-    """Add to tracks, replace objectives; each once, in the order asked.
+    """Add to tracks and replace objectives; returns them in the order of the grant.
 
-    Raises Conflict for names beyond ``most`` of each, before anything is written.
+    ``cap`` bounds each addition, with a note. Raises Conflict for more than ``most`` of either,
+    before anything is written. ``at`` in epoch milliseconds.
     """
     stored = store.tracks(account_id) if grant.tracks else {}
     known = store.objectives(account_id) if grant.objectives else {}
@@ -171,7 +172,7 @@ def add(
     notes: list[str],
     most: int = MAX_KNOWN,
 ) -> Track:
-    """Add to one track; raises Conflict for one beyond ``most``."""
+    """Add to one track; raises Conflict for a new one beyond ``most``."""
     stored = store.tracks(account_id)
     check_room(stored, [track_id], most)
     before = stored.get(track_id) or Track(track_id)
@@ -182,7 +183,7 @@ def add(
 
 @frozen
 class Confirmation:
-    """The ask of a confirm route."""
+    """A request to confirm a rank; ``kind`` is ``PUBLIC`` or ``PREMIUM``."""
 
     rank: int
     kind: str
@@ -191,10 +192,10 @@ class Confirmation:
 def confirm(
     store: Progress, account_id: AccountId, path: Path, ask: Confirmation, active: set[str], at: int
 ) -> tuple[Track, list[tuple[int, str]]]:
-    """Raise the confirmed rank, never above the earned one; the permanent entitlements of
-    the newly confirmed ranks, each with its rank, are for the caller to grant.
+    """Raise the confirmed rank, never above the earned one.
 
-    Raises Forbidden for a premium rank without the gate's entitlement.
+    Returns the track and the (rank, permanent entitlement) pairs of the newly confirmed ranks,
+    which the caller grants. Raises Forbidden for a premium rank without the gate's entitlement.
     """
     track = store.tracks(account_id).get(path.id) or Track(path.id)
     premium = ask.kind == PREMIUM
@@ -232,7 +233,7 @@ Mode = Literal["grandfather", "fresh"]
 
 
 def seed(store: Progress, account_id: AccountId, paths: Paths, mode: Mode, at: int) -> list[Track]:
-    """Every configured track at its end, fully confirmed; or everything at 0."""
+    """Set every configured track to its end, fully confirmed, or everything to 0."""
     stored = store.tracks(account_id)
     if mode == "fresh":
         tracks = [Track(name) for name in [*paths, *(one for one in stored if one not in paths)]]
@@ -257,12 +258,12 @@ def _finished(track: Track, path: Path, at: int) -> Track:
 
 
 def configured(paths: Paths, track_id: str) -> str:
-    """The id of a hunt pass that may be chosen; raises Malformed."""
+    """``track_id``, if it is configured; raises Malformed."""
     if track_id not in paths:
         raise Malformed("progression_id must be a configured track")
     return track_id
 
 
 def selected(paths: Paths, chosen: str | None, default: str) -> str:
-    """The hunt pass; a stored id no longer configured falls back to the default."""
+    """The hunt pass: the stored one while it is configured, else the default."""
     return chosen if chosen is not None and chosen in paths else default

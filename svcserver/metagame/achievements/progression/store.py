@@ -1,4 +1,4 @@
-"""Tracks, objectives, hunt pass selections and last grants in the database."""
+"""The tables of tracks, objectives, hunt pass selections and last grants."""
 
 from __future__ import annotations
 
@@ -101,12 +101,11 @@ _DROP_CHOICE = delete(HUNT_PASSES).where(_H.account_id == bindparam("account"))
 
 @frozen
 class SqlProgress:
-    """Progress on an open transaction."""
+    """``rules.Progress`` on an open transaction."""
 
     tx: Connection
 
     def tracks(self, account_id: AccountId) -> dict[str, Track]:
-        """Stored tracks by id."""
         rows = self.tx.execute(_TRACKS, {"account": account_id})
         return {
             row.progression_id: Track(
@@ -120,7 +119,7 @@ class SqlProgress:
         }
 
     def keep_track(self, account_id: AccountId, track: Track) -> None:
-        """Write over it, or add it."""
+        """Update the row, or insert it."""
         changed = {
             "account": account_id,
             "wanted": track.id,
@@ -145,7 +144,7 @@ class SqlProgress:
         self.tx.execute(_DROP_TRACK, {"account": account_id, "wanted": track_id})
 
     def objectives(self, account_id: AccountId) -> dict[str, Objective]:
-        """Stored objectives, by id and in its order."""
+        """Stored objectives by id, in the order of ids."""
         rows = self.tx.execute(_OBJECTIVES, {"account": account_id})
         return {row.objective_id: _objective(row) for row in rows}
 
@@ -155,7 +154,7 @@ class SqlProgress:
         return None if row is None else _objective(row)
 
     def keep_objectives(self, account_id: AccountId, changed: Sequence[Objective]) -> None:
-        """Write over each, or add it."""
+        """Update each row, or insert it."""
         for one in changed:
             values = {
                 "account": account_id,
@@ -177,17 +176,16 @@ class SqlProgress:
             self.tx.execute(_ADD_OBJECTIVE, row)
 
     def drop_objectives(self, account_id: AccountId) -> None:
-        """Forget all of them."""
         self.tx.execute(_DROP_OBJECTIVES, {"account": account_id})
 
     def repeated(
         self, account_id: AccountId, body_hash: str, at: int, window_ms: float
     ) -> bytes | None:
-        """The stored reply when the last track write was this very grant, within the window.
+        """The stored reply when the last track write was this same grant, within the window.
 
-        Another process may have stored it with a somewhat later time than ``at``: a repeat
-        all the same. One later than the window is from before the clock was set back: as a
-        repeat it would swallow equal grants until the clock is there again.
+        Another process may have stored it with a time slightly later than ``at``; that is a
+        repeat, too. One later than the window is from before the clock was set back, and must
+        not be: it would suppress equal grants until the clock is there again.
         """
         row = self.tx.execute(_LAST, {"account": account_id}).first()
         if row is None or row.body_hash != body_hash or not abs(row.at - at) < window_ms:
@@ -195,21 +193,19 @@ class SqlProgress:
         return bytes(row.reply)
 
     def remember(self, account_id: AccountId, body_hash: str, reply: bytes, at: int) -> None:
-        """This grant is the last track write."""
+        """Store this grant as the last track write."""
         self.forget(account_id)
         row = {"account_id": account_id, "body_hash": body_hash, "reply": reply, "at": at}
         self.tx.execute(_ADD_LAST, row)
 
     def forget(self, account_id: AccountId) -> None:
-        """The last track write was not a grant that may be repeated."""
+        """Forget the last grant, after another track write."""
         self.tx.execute(_DROP_LAST, {"account": account_id})
 
     def hunt_pass(self, account_id: AccountId) -> str | None:
-        """The stored selection."""
         return self.tx.execute(_CHOSEN, {"account": account_id}).scalar()
 
     def choose(self, account_id: AccountId, track_id: str) -> None:
-        """Store the selection."""
         self.tx.execute(_DROP_CHOICE, {"account": account_id})
         self.tx.execute(_CHOOSE, {"account_id": account_id, "progression_id": track_id})
 

@@ -1,4 +1,4 @@
-"""Progression as it is sent and read; the fixed replies of stub progression. Spec: 1 §4."""
+"""Request and reply shapes of progression, and the replies of stub progression. Spec: 1 §4."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ STUB_TRACKS = (
 
 
 def read_amount(value: Json, _: object) -> int:
-    """A number or digit string, fractions cut; raises Unfit for anything else."""
+    """A whole number from a number (truncated) or a digit string; raises Unfit."""
     if type(value) is int:
         return value
     if type(value) is float and math.isfinite(value):
@@ -73,7 +73,7 @@ Amount = Annotated[int, As(read_amount, {"type": ["number", "string"]})]
 
 @frozen
 class TrackGrant:
-    """``progress`` is added to the track, up to the cap."""
+    """A track to add to; ``progress`` is cut to PROGRESSION_GRANT_CAP."""
 
     progression_id: Name
     progress: Amount
@@ -81,7 +81,7 @@ class TrackGrant:
 
 @frozen
 class ObjectiveGrant:
-    """``value`` replaces what is stored, and so does ``completed_count`` where it is sent."""
+    """An objective to set: ``value``, and ``completed_count`` where it is sent."""
 
     objective_id: Name
     value: Amount
@@ -90,13 +90,13 @@ class ObjectiveGrant:
 
 @frozen
 class GrantBody:
-    """What a game server grants; a list that is missing is empty, a bad entry left out."""
+    """A grant by a game server; a missing list is empty, invalid entries are skipped."""
 
     progress_tracks: Skipping[TrackGrant] | None = ()
     objectives: Skipping[ObjectiveGrant] | None = ()
 
     def grant(self) -> Grant:
-        """As the rules want it."""
+        """The grant for the rules."""
         return grant_of(
             [(one.progression_id, one.progress) for one in self.progress_tracks or ()],
             [(one.objective_id, one.value, one.completed_count) for one in self.objectives or ()],
@@ -104,14 +104,14 @@ class GrantBody:
 
 
 def amount_in_path(track_id: str, amount: str) -> int:
-    """What a path adds to a track; raises Malformed."""
+    """The amount in a path; raises Malformed, also for an invalid track id."""
     if not _AMOUNT.match(amount) or not INT_MIN <= int(amount) <= INT_MAX or not is_name(track_id):
         raise Malformed("the amount must be a whole number")
     return int(amount)
 
 
 def confirmation(rank: str, kind: str) -> Confirmation:
-    """What a path confirms; raises Malformed."""
+    """The rank and kind in a path; raises Malformed."""
     if kind not in (PUBLIC, PREMIUM) or not _RANK.match(rank):
         raise Malformed("a rank and public or premium")
     return Confirmation(int(rank), kind)
@@ -119,7 +119,7 @@ def confirmation(rank: str, kind: str) -> Confirmation:
 
 @frozen
 class HuntPassWish:
-    """A configured track."""
+    """The track to select."""
 
     progression_id: str
 
@@ -127,7 +127,7 @@ class HuntPassWish:
 @spelled(pascal_case)
 @frozen
 class SeedWish:
-    """Whose progression, and to where."""
+    """The account to seed, and how."""
 
     user_id: TextWithNul
     mode: Late[Mode]
@@ -136,7 +136,7 @@ class SeedWish:
 @spelled(pascal_case)
 @frozen
 class RevokeWish:
-    """Whose, and which."""
+    """An account's entitlement to revoke."""
 
     user_id: TextWithNul
     entitlement: Late[Name]
@@ -145,7 +145,7 @@ class RevokeWish:
 @spelled(pascal_case)
 @frozen
 class GrantWish:
-    """Whose, and which; ``Duration`` in hours, 0 or absent for ever."""
+    """An entitlement to grant to an account; ``Duration`` in hours, 0 or absent for ever."""
 
     user_id: TextWithNul
     entitlement: Late[Name]
@@ -153,7 +153,7 @@ class GrantWish:
 
 
 class TrackRecord(TypedDict):
-    """``phx_account_id`` is always the account in the URL; ``fremium`` is the client's spelling."""
+    """A track; ``phx_account_id`` is the account in the URL, ``fremium`` the client's spelling."""
 
     phx_account_id: str
     progression_id: str
@@ -164,7 +164,7 @@ class TrackRecord(TypedDict):
 
 
 class TrackReport(TrackRecord):
-    """For admins: with the ranks earned, null for an unconfigured track."""
+    """A track for admins, with the earned ranks; they are null for an unconfigured track."""
 
     earned_free_rank: int | None
     earned_premium_rank: int | None
@@ -182,7 +182,7 @@ class ObjectiveRecord(TypedDict):
 
 
 class Granted(TypedDict):
-    """The new totals of what was granted."""
+    """The new totals of the granted tracks and objectives."""
 
     progress_tracks: list[TrackRecord]
     objectives: list[ObjectiveRecord]
@@ -195,7 +195,7 @@ class ConfigReply(TypedDict):
 
 
 def track_record(account_id: AccountId, track: Track) -> TrackRecord:
-    """As the game reads it."""
+    """The wire form of a track."""
     return {
         "phx_account_id": account_id,
         "progression_id": track.id,
@@ -209,7 +209,7 @@ def track_record(account_id: AccountId, track: Track) -> TrackRecord:
 def track_report(
     account_id: AccountId, track: Track, path: Path | None, active: set[str]
 ) -> TrackReport:
-    """As an admin reads it."""
+    """The wire form of a track for admins."""
     earned = None if path is None else path.rank(track.progress)
     premium = None if path is None or earned is None else earned if path.gate in active else 0
     return {
@@ -220,7 +220,7 @@ def track_report(
 
 
 def objective_record(account_id: AccountId, one: Objective) -> ObjectiveRecord:
-    """As the game reads it."""
+    """The wire form of an objective."""
     return {
         "phx_account_id": account_id,
         "objective_id": one.id,
@@ -232,7 +232,7 @@ def objective_record(account_id: AccountId, one: Objective) -> ObjectiveRecord:
 
 
 def stub_tracks(account_id: AccountId, paths: Paths) -> list[TrackRecord]:
-    """Everything at its end."""
+    """The tracks of stub progression, all complete."""
     return [track_record(account_id, _stub_track(name, paths.get(name))) for name in STUB_TRACKS]
 
 
@@ -242,12 +242,12 @@ def _stub_track(name: str, path: Path | None) -> Track:
 
 
 def stub_objective(account_id: AccountId, name: str) -> ObjectiveRecord:
-    """Any objective, done."""
+    """An objective of stub progression, completed."""
     return objective_record(account_id, Objective(name, STUB_COUNT, STUB_COUNT, 0, 0))
 
 
 class Report(TypedDict):
-    """Everything about an account's progression."""
+    """All of an account's progression."""
 
     UserId: str
     RealMode: bool
@@ -258,7 +258,7 @@ class Report(TypedDict):
 
 
 class Seeded(TypedDict):
-    """``Tracks``: the rows written."""
+    """The result of a seed, with the written tracks."""
 
     UserId: str
     Mode: str
@@ -267,27 +267,27 @@ class Seeded(TypedDict):
 
 
 class EntitlementsHeld(TypedDict):
-    """What the account holds now."""
+    """The account's entitlements in force."""
 
     UserId: str
     Entitlements: list[EntitlementRecord]
 
 
 class EntitlementRevoked(EntitlementsHeld):
-    """``Revoked``: it was in force."""
+    """The account's entitlements; ``Revoked``: the revoked one was in force."""
 
     Revoked: bool
 
 
 def show_track(account_id: AccountId, track: Track) -> dict[str, Any]:
-    """One track."""
+    """The reply with a track."""
     return envelope(track_record(account_id, track), code="OK")
 
 
 def granted(
     account_id: AccountId, tracks: Sequence[Track], objectives: Sequence[Objective]
 ) -> Envelope[Granted]:
-    """The new totals."""
+    """The reply to a grant: the new totals."""
     payload: Granted = {
         "progress_tracks": [track_record(account_id, one) for one in tracks],
         "objectives": [objective_record(account_id, one) for one in objectives],
@@ -296,16 +296,16 @@ def granted(
 
 
 def show_tracks(account_id: AccountId, tracks: Sequence[Track]) -> dict[str, Any]:
-    """Every track."""
+    """The reply with all tracks."""
     return envelope([track_record(account_id, one) for one in tracks], code=200)
 
 
 def show_objectives(account_id: AccountId, stored: Mapping[str, Objective]) -> dict[str, Any]:
-    """An array by id."""
+    """The reply with all objectives, by id."""
     listed = [objective_record(account_id, stored[name]) for name in sorted(stored)]
     return envelope(listed, code=200)
 
 
 def show_stub_objectives(account_id: AccountId, paths: Paths) -> dict[str, Any]:
-    """Of fixed progression: none, and the mastery tracks."""
+    """The reply of stub progression: no objectives, but the mastery tracks."""
     return envelope({"objectives": [], "progress_tracks": stub_tracks(account_id, paths)[1:]})

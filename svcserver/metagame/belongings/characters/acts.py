@@ -1,4 +1,4 @@
-"""What is done with characters: one transaction each."""
+"""Operations on characters, one transaction each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from svcserver.metagame.belongings.characters.wire import CharacterSave
 
 @frozen
 class CharacterActs:
-    """Read, create and save; ``size``: bytes as sent; ``most_bytes``: CHARACTER_MAX_BYTES.
+    """Read, create and save; ``size``: bytes of the body; ``most_bytes``: CHARACTER_MAX_BYTES.
 
     ``after_save`` runs in the transaction of every save, with character id and time.
     """
@@ -29,7 +29,7 @@ class CharacterActs:
     after_save: Callable[[Connection, CharacterId, float], None] | None = None
 
     async def read(self, me: AccountId) -> Sequence[Character]:
-        """The account's characters; the first one is made on the first read."""
+        """The account's characters; the first one is created at the first read."""
         found = await self.data.read(me, lambda tx: SqlCharacters(tx).of_account(me))
         if found:
             return found
@@ -42,13 +42,13 @@ class CharacterActs:
         return await self.data.write(me, 0, first)
 
     async def create(self, me: AccountId, name: str, size: int) -> Character:
-        """One more character."""
+        """Create a character."""
         return await self.data.write(
             me, size, lambda tx: rules.create(SqlCharacters(tx), me, name, self.now())
         )
 
     async def save(self, me: AccountId, sent: CharacterSave, reason: str, size: int) -> Character:
-        """Replace the document of a character; the character afterwards."""
+        """Replace a character's document; returns the character afterwards."""
 
         def document() -> rules.Document:
             return rules.document(sent.data.read(), self.most_bytes)

@@ -1,4 +1,4 @@
-"""Joining and polling: a place in the rules, and as much of the launch as the request waits for.
+"""Operations of matchmaking: join, follow, poll, cancel, leave.
 
 Nothing is stored: a restart forgets queues and candidates. Spec: 1 §4 Matchmaking.
 """

@@ -1,4 +1,4 @@
-"""How many game servers one player or one party may start. Spec: 1 §4 Matchmaking.
+"""The bound on game servers that one player or party may start. Spec: 1 §4 Matchmaking.
 
 A hunt or a tutorial takes a port of its own until its server ends by itself, up to a minute after
 the last player has left. So every running server is counted for at least one account, and an

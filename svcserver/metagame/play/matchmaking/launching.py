@@ -1,4 +1,4 @@
-"""Launches in the background: they outlive the player's request, and end in the rules."""
+"""Runs launches in the background, since they outlive the player's request."""
 
 from __future__ import annotations
 

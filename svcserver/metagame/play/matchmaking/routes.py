@@ -1,4 +1,4 @@
-"""Matchmaking as the client asks for it. Spec: 1 §4 Matchmaking."""
+"""The routes of matchmaking. Spec: 1 §4 Matchmaking."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class MatchmakingRoutes:
 
     @routes.row("GET", "/candidate/status", access=TOKEN, reply=wire.StandingReply)
     async def status(self, call: Call) -> Answer:
-        """Where the caller stands; a poll starts what is due and retries capacity."""
+        """The state of the caller's candidate; a poll starts what is due and retries capacity."""
         found = await self.acts.poll(call.player)
         return Answer(200, wire.show_standing(call.player, *found, self.settings.target_changelist))
 
@@ -91,12 +91,12 @@ class MatchmakingRoutes:
 
     @routes.row("GET", "/candidate/regions", access=TOKEN, reply=dict)
     async def regions(self, call: Call) -> Answer:
-        """One region: the ping address of the settings."""
+        """The one region, with the ping address of QOS_TARGET_URL."""
         return Answer(200, wire.show_regions(self.settings.qos_target_url))
 
     @routes.row("GET", "/QoS", access=Access.NONE, reply=Page)
     async def pong(self, call: Call) -> Answer:
-        """What the client pings."""
+        """The target of the client's pings."""
         return Answer(200, wire.PONG, content_type="text/html; charset=utf-8")
 
     @routes.row("POST", "/key/generate", access=TOKEN)

@@ -1,4 +1,4 @@
-"""Candidates as they are sent and as the client reads them. Spec: 1 §4 Matchmaking."""
+"""Request and reply shapes of matchmaking. Spec: 1 §4 Matchmaking."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ PONG = b"<!DOCTYPE html><html><body>pong</body></html>"
 @spelled(camel_case)
 @frozen
 class CandidateWish:
-    """Which world or hunt; the game sends more, of which nothing is read."""
+    """The world or hunt to join; further keys are ignored."""
 
     game_mode: TextWithNul | None = None
     game_args: TextWithNul | None = None
     player_hunt_id: TextWithNul | None = None
 
     def checked(self) -> LaunchRequest:
-        """In the form in which it may be launched; raises Malformed."""
+        """The validated request; raises Malformed."""
         return check(self.game_mode, self.game_args, self.player_hunt_id)
 
 
 @spelled(camel_case)
 @frozen
 class AliveWish:
-    """Who is expected."""
+    """The expected players."""
 
     player_ids: Lenient[tuple[Json, ...]] = ()
 
@@ -50,7 +50,7 @@ class JoinReply(TypedDict):
 
 
 class GameServerInfo(TypedDict):
-    """Where to go; the session's id is the candidate's."""
+    """The game server's address; the session's id is the candidate's."""
 
     buildId: str
     gameSessionId: str
@@ -73,7 +73,7 @@ class StandingReply(TypedDict):
 
 
 class AliveReply(TypedDict):
-    """The same list."""
+    """The expected players, as sent."""
 
     expectedPlayerIds: list[Json]
 
@@ -113,7 +113,7 @@ def show_standing(
 
 
 def show_regions(target: str) -> dict[str, Json]:
-    """One region: the ping address of the settings."""
+    """The reply with the one region."""
     payload: dict[str, Json] = {
         "maxPingingStepTime": 3,
         "pingCount": PINGS,

@@ -1,4 +1,4 @@
-"""Where a player is, read from the map path and state word of the heartbeat. Spec: 2 §2."""
+"""The kind of place a player is in, from the heartbeat's map path and state. Spec: 2 §2."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BY_STATE = {
 
 
 def place(map_path: str, state: str, city_map: str) -> Place:
-    """``map_path`` is a full path or a bare name; arena maps are hunts."""
+    """The place for a map path or bare name; arena maps are hunts."""
     name = map_name(map_path)
     if not name:
         return _BY_STATE.get(state, Place.UNKNOWN)

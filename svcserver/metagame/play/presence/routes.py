@@ -1,4 +1,4 @@
-"""The heartbeat, and the count of players online. Spec: 1 §4 Status; 2 §4 Management API."""
+"""The heartbeat and the number of players. Spec: 1 §4 Status; 2 §4 Management API."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_MAP = 512
 
 @frozen
 class Presence:
-    """Heartbeats in, counts out."""
+    """Receives heartbeats, and shows the number of online players."""
 
     routes: ClassVar[Routes] = Routes(bare)
     online: Online
@@ -40,5 +40,5 @@ class Presence:
         "GET", "/svc/api/PublicOnlineStats", access=Access.ACCOUNT_KEY, reply=wire.OnlineCount
     )
     async def count(self, call: Call) -> Answer:
-        """How many players are online."""
+        """The number of online players."""
         return Answer(200, {"NumActivePlayers": self.online.count(self.now())})

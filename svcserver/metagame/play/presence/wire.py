@@ -1,4 +1,4 @@
-"""The heartbeat and the count of players as they are sent. Spec: 1 §4 Status."""
+"""Request and reply shapes of presence. Spec: 1 §4 Status."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ NEXT_BEAT = b"20000"  # milliseconds until the client's next heartbeat
 
 @frozen
 class Heartbeat:
-    """The map's path or bare name; in the menus there may be only a state."""
+    """The player's map (path or bare name) and state; in menus there may be only a state."""
 
     map: Lenient[TextWithNul] = ""
     state: Lenient[TextWithNul] = ""
 
 
 class OnlineCount(TypedDict):
-    """Heard from in the last 90 seconds."""
+    """The number of players heard from in the last 90 seconds."""
 
     NumActivePlayers: int

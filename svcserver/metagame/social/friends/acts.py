@@ -1,4 +1,4 @@
-"""What players do to each other's lists, whichever route asked for it. Spec: 1 §4 Friends."""
+"""Operations on friendships and blocks, for game and management routes. Spec: 1 §4 Friends."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ ASKED = Quota.of("friend_requests_sent", rules.MAX_NEW_REQUESTS, rules.NEW_REQUE
 
 @define
 class FriendActs:
-    """Each method is one act: one transaction, then the news of it.
+    """Each write is one transaction, followed by its signal.
 
-    ``also_block`` and ``also_unfriend`` run in the transaction that parts two accounts.
+    ``also_block`` and ``also_unfriend`` run in the transaction that blocks or unfriends.
     """
 
     data: AccountData
@@ -39,7 +39,7 @@ class FriendActs:
 
     @shielded
     async def request(self, me: AccountId, friend: AccountId) -> Result:
-        """Ask, or accept what they asked."""
+        """Send a friend request, or accept theirs."""
         async with ASKED.place(self.board, me) as place:
 
             def work(tx: Connection) -> tuple[Result, Friendship]:
@@ -53,7 +53,7 @@ class FriendActs:
 
     @shielded
     async def unfriend(self, me: AccountId, other: AccountId) -> None:
-        """Unfriend, withdraw or decline."""
+        """Unfriend, withdraw a request or decline one."""
 
         def work(tx: Connection) -> Friendship | None:
             ended = rules.unfriend(SqlFriends(tx), me, other)
@@ -67,7 +67,7 @@ class FriendActs:
 
     @shielded
     async def block(self, me: AccountId, other: AccountId) -> None:
-        """Block; friendship and invites between the two go in the same transaction."""
+        """Block; friendship and invites between the two end in the same transaction."""
 
         def work(tx: Connection) -> bool:
             is_new = rules.block(SqlFriends(tx), me, other, self._at())
@@ -79,16 +79,15 @@ class FriendActs:
             self.blocked.send(Blocked(me, other))
 
     async def friends(self, me: AccountId, *, pending: bool) -> list[Friendship]:
-        """The account's list; with ``pending`` also the requests, both ways."""
+        """The account's friends; with ``pending`` also the requests in both directions."""
         found = await self.data.read(me, lambda tx: SqlFriends(tx).of(me))
         return [one for one in found if pending or one.status == ACCEPTED]
 
     async def blocks(self, me: AccountId) -> list[AccountId]:
-        """Whom the account has blocked."""
+        """The accounts that the account has blocked."""
         return await self.data.read(me, lambda tx: SqlFriends(tx).blocks(me))
 
     async def unblock(self, me: AccountId, other: AccountId) -> None:
-        """Drop a block."""
         await self.data.write(me, 0, lambda tx: SqlFriends(tx).unblock(me, other))
 
     def _at(self) -> int:

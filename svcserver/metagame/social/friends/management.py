@@ -17,7 +17,7 @@ from svcserver.web.routes import Answer
 
 @frozen
 class FriendManagement:
-    """Sends a request or accepts theirs, with the same checks as in the game."""
+    """Sends or accepts a friend request, with the same checks as the game's routes."""
 
     routes: ClassVar[Routes] = Routes(worded)
     directory: Directory

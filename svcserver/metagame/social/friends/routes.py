@@ -1,4 +1,4 @@
-"""Friends and blocks as the client asks for them. Spec: 1 §4 Friends."""
+"""The client's routes for friends and blocks. Spec: 1 §4 Friends."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FriendRoutes:
 
     @routes.row("GET", BLOCKLIST, access=Access.OPTIONAL_TOKEN, reply=wire.BlockedReply, when=_misc)
     async def blocklist(self, call: Call, user_id: str) -> Answer:
-        """Whom the caller has blocked."""
+        """The accounts that the caller has blocked."""
         me = call.caller.account
         if me is None or me != user_id:
             return Answer(200, {"blockedUsers": []})
@@ -54,7 +54,7 @@ class FriendRoutes:
 
     @routes.row("POST", FRIENDS + "/<friend_id>", access=Access.PLAYER)
     async def request(self, call: Call, user_id: str, friend_id: str) -> Answer:
-        """Ask, or accept."""
+        """Send a friend request, or accept theirs."""
         await self.acts.request(_own(call, user_id), rules.named(friend_id))
         return NO_CONTENT
 
@@ -72,7 +72,7 @@ class FriendRoutes:
 
     @routes.row("PUT", BLOCKLIST + "/<friend_id>", access=Access.PLAYER)
     async def put_block(self, call: Call, user_id: str, friend_id: str) -> Answer:
-        """The same by its other method."""
+        """Block, by the other method."""
         return await self.block(call, user_id, friend_id)
 
     @routes.row("DELETE", BLOCKLIST + "/<friend_id>", access=Access.PLAYER)
@@ -89,7 +89,7 @@ class FriendRoutes:
         when=_misc,
     )
     async def recent_players(self, call: Call, namespace: str, user_id: str) -> Answer:
-        """Nobody keeps them."""
+        """Recent players; always empty."""
         return Answer(200, [])
 
     @routes.row(
@@ -100,7 +100,7 @@ class FriendRoutes:
         when=_misc,
     )
     async def settings(self, call: Call, user_id: str) -> Answer:
-        """The same for everybody."""
+        """The settings, which are the same for everybody."""
         return Answer(200, {"acceptInvites": "public"})
 
 

@@ -1,4 +1,4 @@
-"""Who is whose friend, and who wants to see nothing of whom. Spec: 1 §4 Friends, §8.
+"""Rules of friend requests, friendships and blocks. Spec: 1 §4 Friends, §8.
 
 Times are epoch milliseconds.
 """
@@ -24,7 +24,7 @@ ACCEPTED = "ACCEPTED"
 
 
 class Result(StrEnum):
-    """What a friend request came to; the words of the management route."""
+    """The result of a friend request; the values are those of the management route."""
 
     REQUESTED = "requested"
     ACCEPTED = "accepted"
@@ -47,7 +47,7 @@ class Friendship:
 
 @frozen
 class Load:
-    """How much an account has: all rows, accepted ones, unanswered ones it sent."""
+    """An account's numbers of all rows, of friendships, and of unanswered requests it sent."""
 
     rows: int
     accepted: int
@@ -55,7 +55,7 @@ class Load:
 
 
 class Friends(Protocol):
-    """What the rules need kept; an instance lives inside one transaction."""
+    """Stored friendships and blocks, inside one transaction."""
 
     def exists(self, account_id: AccountId) -> bool: ...
 
@@ -79,7 +79,7 @@ class Friends(Protocol):
 
 
 def named(friend: str) -> AccountId:
-    """``friend`` as an account id; a text of another shape is unknown (404)."""
+    """``friend`` as an account id; raises Missing (404) for a text that cannot be one."""
     if not is_account_shaped(friend):
         raise Missing("no such account", code="not_found")
     return friend
@@ -88,10 +88,10 @@ def named(friend: str) -> AccountId:
 def request(
     friends: Friends, me: AccountId, friend: AccountId, at: int, *, may_ask: bool
 ) -> tuple[Result, Friendship]:
-    """Ask ``friend``, or accept what they asked.
+    """Send a request to ``friend``, or accept theirs.
 
-    ``may_ask`` is False when the 20 new requests of ten minutes are used up; it is
-    looked at last. Accepting is never limited by it.
+    ``may_ask`` is False when the quota of new requests is used up; it is checked last, and
+    does not limit accepting.
     """
     _known_other(friends, me, friend)
     if friends.blocked_between(me, friend):
@@ -123,7 +123,7 @@ def _accept(friends: Friends, me: AccountId, friend: AccountId, between: Friends
 
 
 def block(friends: Friends, me: AccountId, other: AccountId, at: int) -> bool:
-    """Block; what was between the two ends. False when it was blocked already."""
+    """Block, which ends a friendship or request; False when it was blocked already."""
     _known_other(friends, me, other)
     blocked = friends.blocks(me)
     if other in blocked:
@@ -136,7 +136,7 @@ def block(friends: Friends, me: AccountId, other: AccountId, at: int) -> bool:
 
 
 def unfriend(friends: Friends, me: AccountId, other: AccountId) -> Friendship | None:
-    """Unfriend, withdraw or decline: what was there, or None."""
+    """Remove the friendship or request between the two; returns it, or None."""
     between = friends.between(me, other)
     if between is not None:
         friends.remove(me, other)
@@ -151,10 +151,10 @@ def _known_other(friends: Friends, me: AccountId, other: AccountId) -> None:
 
 
 def direction(friendship: Friendship, me: AccountId) -> str:
-    """``OUTBOUND`` where I sent the original request; kept after acceptance."""
+    """``OUTBOUND`` where ``me`` sent the request, also after it was accepted, else ``INBOUND``."""
     return "OUTBOUND" if friendship.asked_by == me else "INBOUND"
 
 
 def other_of(friendship: Friendship, me: AccountId) -> AccountId:
-    """The one of the two who is not me."""
+    """The other account of a friendship of ``me``."""
     return friendship.other if friendship.asked_by == me else friendship.asked_by

@@ -1,4 +1,4 @@
-"""Friendships and blocks in the database: one row per pair, ids in order."""
+"""The tables of friendships (one row per pair, ids in order) and blocks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.social.friends.rules import ACCEPTED, PENDING, Friendship, Load
 
 Also = Callable[[Connection, AccountId, AccountId], None]
-"""Work another feature wants done in the transaction that parts two accounts."""
+"""Work of another feature in the transaction of a block or unfriending."""
 
 FRIENDSHIPS = Table(
     "friendships",
@@ -79,7 +79,7 @@ _UNBLOCK = delete(BLOCKS).where(_MINE)
 
 @frozen
 class SqlFriends:
-    """Friends on an open transaction."""
+    """``rules.Friends`` on an open transaction."""
 
     tx: Connection
 
@@ -92,19 +92,19 @@ class SqlFriends:
         return bool(self.tx.execute(_BLOCKED_BETWEEN, {"me": one, "other": other}).scalar())
 
     def apart(self, me: AccountId, others: Iterable[AccountId]) -> set[AccountId]:
-        """Those among ``others`` with a block either way; at most a few hundred."""
+        """Those among ``others`` (at most a few hundred) with a block in either direction."""
         wanted = list(dict.fromkeys(others))
         if not wanted:
             return set()
         return set(self.tx.execute(_APART, {"me": me, "others": wanted}).scalars())
 
     def between(self, one: AccountId, other: AccountId) -> Friendship | None:
-        """The request or friendship of the two."""
+        """The request or friendship between the two."""
         row = self.tx.execute(_BETWEEN, _pair(one, other)).first()
         return None if row is None else _friendship(row)
 
     def of(self, me: AccountId) -> list[Friendship]:
-        """Everything the account has, oldest first."""
+        """The account's requests and friendships, oldest first."""
         found = [_friendship(row) for row in self.tx.execute(_OF, {"me": me})]
         return sorted(found, key=lambda one: (one.created_at, one.asked_by, one.other))
 
@@ -126,7 +126,6 @@ class SqlFriends:
         )
 
     def add(self, friendship: Friendship) -> None:
-        """Keep a new request."""
         self.tx.execute(
             _ADD,
             {
@@ -139,34 +138,32 @@ class SqlFriends:
         )
 
     def accept(self, friendship: Friendship) -> None:
-        """Make a request a friendship."""
         self.tx.execute(_ACCEPT, _pair(friendship.asked_by, friendship.other))
 
     def remove(self, one: AccountId, other: AccountId) -> bool:
-        """End what is between the two; whether there was something."""
+        """Remove a request or friendship; whether there was one."""
         return self.tx.execute(_REMOVE, _pair(one, other)).rowcount > 0
 
     def blocks(self, blocker: AccountId) -> list[AccountId]:
-        """Whom the account has blocked, oldest first."""
+        """The accounts that the account has blocked, oldest first."""
         return list(self.tx.execute(_BLOCKS_OF, {"me": blocker}).scalars())
 
     def block(self, blocker: AccountId, blocked: AccountId, at: int) -> None:
-        """Keep a block."""
         self.tx.execute(_BLOCK, {"blocker": blocker, "blocked": blocked, "created_at": at})
 
     def unblock(self, blocker: AccountId, blocked: AccountId) -> bool:
-        """Drop a block; whether there was one."""
+        """Remove a block; whether there was one."""
         return self.tx.execute(_UNBLOCK, {"me": blocker, "other": blocked}).rowcount > 0
 
 
 @frozen
 class Blocks:
-    """Who is parted from whom, for features whose own state is not in the database."""
+    """Reads blocks, for features whose own state is not in the database."""
 
     ledger: Ledger
 
     def apart(self, me: AccountId, others: Iterable[AccountId]) -> Deferred[set[AccountId]]:
-        """Those among ``others`` with a block either way."""
+        """Those among ``others`` with a block in either direction."""
         wanted = list(others)
         return self.ledger.read(lambda tx: SqlFriends(tx).apart(me, wanted))
 

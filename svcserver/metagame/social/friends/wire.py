@@ -1,4 +1,4 @@
-"""Friends as the client and the launcher read them. Spec: 1 §4 Friends; 2 §4 Management API."""
+"""Reply shapes of friends and blocks. Spec: 1 §4 Friends; 2 §4 Management API."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from svcserver.metagame.social.friends.rules import Friendship
 
 
 class FriendEntry(TypedDict):
-    """One line of the friends list."""
+    """An entry of the friends list."""
 
     accountId: str
     status: str
@@ -21,19 +21,19 @@ class FriendEntry(TypedDict):
 
 
 class BlockedReply(TypedDict):
-    """Whom the caller has blocked."""
+    """The accounts that the caller has blocked."""
 
     blockedUsers: list[str]
 
 
 class FriendSettings(TypedDict):
-    """Who may ask: everybody."""
+    """Who may send friend requests: everybody."""
 
     acceptInvites: str
 
 
 class FriendsReply(TypedDict):
-    """``Result``: requested, accepted, already_friends or already_requested."""
+    """The result: requested, accepted, already_friends or already_requested."""
 
     From: str
     To: str
@@ -41,12 +41,12 @@ class FriendsReply(TypedDict):
 
 
 def show_friends(found: Iterable[Friendship], me: AccountId) -> list[FriendEntry]:
-    """As ``me`` sees them."""
+    """The wire form of friendships, seen by ``me``."""
     return [show_friend(one, me) for one in found]
 
 
 def show_friend(friendship: Friendship, me: AccountId) -> FriendEntry:
-    """A friendship as ``me`` sees it."""
+    """The wire form of a friendship, seen by ``me``."""
     return {
         "accountId": rules.other_of(friendship, me),
         "status": friendship.status,

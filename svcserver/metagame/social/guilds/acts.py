@@ -1,4 +1,4 @@
-"""What players do to guilds, whichever route asked for it. Spec: 1 §4 Guilds."""
+"""Operations on guilds, for game and management routes. Spec: 1 §4 Guilds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DAY_MS = 24 * 3600 * 1000
 
 @define
 class GuildActs:
-    """Each method is one act: one transaction, then the news of it."""
+    """Each write is one transaction, followed by its signal."""
 
     settings: Settings
     data: AccountData
@@ -65,7 +65,7 @@ class GuildActs:
         return await self.data.ledger.read(lambda tx: SqlGuilds(tx).summaries())
 
     async def validate(self, me: AccountId, name: str, nameplate: str | None) -> None:
-        """Check a pair and remember it for the founding."""
+        """Check name and nameplate, and remember them for ``found``."""
         good, plate = await self.data.read(
             me, lambda tx: rules.validate(SqlGuilds(tx), self.words, me, name, nameplate)
         )
@@ -122,37 +122,37 @@ class GuildActs:
 
     @shielded
     async def accept(self, me: AccountId, invite_id: str) -> None:
-        """Join by one's own invite."""
+        """Join by an invite of one's own."""
         await self.data.write(
             me, 0, lambda tx: rules.accept(SqlGuilds(tx), self.limits, me, invite_id, self._at())
         )
 
     @shielded
     async def decline(self, me: AccountId, invite_id: str) -> None:
-        """Decline one's own invite."""
+        """Decline an invite of one's own."""
         await self.data.write(
             me, 0, lambda tx: rules.decline(SqlGuilds(tx), me, invite_id, self._at())
         )
 
     @shielded
     async def remove(self, me: AccountId, target: AccountId) -> None:
-        """Leave or kick."""
+        """Leave, or kick another member."""
         gone = await self.data.write(me, 0, lambda tx: rules.kick(SqlGuilds(tx), me, target))
         self._tell(gone.guild_id, [gone])
 
     async def set_rank(self, me: AccountId, target: AccountId, rank: str) -> None:
-        """Change a rank or hand over."""
+        """Change a member's rank, or hand the guild over."""
         await self.data.write(me, 0, lambda tx: rules.set_rank(SqlGuilds(tx), me, target, rank))
 
     @shielded
     async def disband(self, me: AccountId, guild_id: str) -> None:
-        """End the caller's own guild."""
+        """Disband the caller's own guild."""
         gone = await self.data.write(me, 0, lambda tx: rules.disband(SqlGuilds(tx), me, guild_id))
         self._tell(guild_id, gone)
 
     @shielded
     async def disband_named(self, text: str) -> tuple[Guild, int]:
-        """The owner ends a guild; its size."""
+        """Disband a guild by id or name; returns it and its number of members."""
         guild, gone = await self.data.ledger.write(
             lambda tx: rules.disband_named(SqlGuilds(tx), text)
         )

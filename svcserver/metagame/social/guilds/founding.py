@@ -40,12 +40,12 @@ class Founders:
     sheet: Sheet
 
     def note(self, account_id: AccountId, name: str, nameplate: str) -> None:
-        """The rules allowed this pair."""
+        """Remember a validated pair; ``now`` in seconds."""
         pair = Pair(self.sheet.now, name.lower(), nameplate.lower())
         self.sheet.put(CHECKED, account_id, (*self._fresh(account_id), pair)[-MAX_PAIRS:])
 
     def checked(self, account_id: AccountId, name: str, plate: str | None) -> bool:
-        """Whether this very pair was checked lately, ignoring case."""
+        """Whether this pair was validated within ``VALID_S``, ignoring case."""
         wanted = (name.lower(), (plate or "").lower())
         return any((one.name, one.nameplate) == wanted for one in self._fresh(account_id))
 
@@ -55,7 +55,7 @@ class Founders:
         return heard or bool(self._fresh(account_id))
 
     def hear(self, account_id: AccountId) -> None:
-        """A heartbeat or a party poll."""
+        """Note a heartbeat or party poll."""
         self.sheet.put(ACTIVE, account_id, self.sheet.now)
 
     def clear(self, account_id: AccountId) -> None:

@@ -1,4 +1,4 @@
-"""The owner's and the launcher's side of guilds. Spec: 2 §4 Management API, §7."""
+"""The owner's and the launcher's routes for guilds. Spec: 2 §4 Management API, §7."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class GuildManagement:
         bad_json=BAD_JSON,
     )
     async def invite(self, call: Call[Late[behalf.BehalfWish]]) -> Answer:
-        """Body ``{Username, From?}``; the same checks as in the game."""
+        """Invite to a guild, checked as in the game. Body ``{Username, From?}``."""
         self._on()
         pair = await behalf.pair(call, call.body.read(), self.directory)
         try:
@@ -67,7 +67,7 @@ class GuildManagement:
         bad_json=BAD_JSON,
     )
     async def disband(self, call: Call[Late[wire.DisbandWish]]) -> Answer:
-        """Remove a guild with its members and invites, by id or name."""
+        """Disband a guild, by id or name."""
         self._on()
         guild, members = await self.acts.disband_named(call.body.read().guild)
         log.info("an admin disbanded the guild {name}", name=guild.name, id=guild.id)

@@ -1,6 +1,6 @@
-"""What a guild may be called: the rules of name and nameplate, in their order.
+"""The rules of guild names and nameplates, in the order in which they are checked.
 
-Every failure has its code; the client shows its own text for it. Spec: 1 §4 Guilds.
+Each failure has a code, for which the client shows its own text. Spec: 1 §4 Guilds.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ DUTIFUL = "DutifulAdorableQuillshot"
 DIRTY = "DirtyAdorableQuillshot"
 CAPTURED = "CapturedAdorableQuillshot"
 
-# digits and signs that stand for letters; 1 stands for i or for l, so both are tried
+# digits and signs that replace letters; 1 may be i or l, so both are tried
 _SWAPS = [str.maketrans("0134578$@", f"o{one}eastbsa") for one in "il"]
 
 
 def readings(text: str) -> frozenset[str]:
-    """``text`` in lower case with digit swaps undone, in both readings of ``1``."""
+    """``text`` in lower case with letters for such digits, with both meanings of ``1``."""
     return frozenset(text.lower().translate(swaps) for swaps in _SWAPS)
 
 
@@ -49,7 +49,7 @@ def _built_in() -> dict[str, list[str]]:
 
 @frozen
 class Words:
-    """The words no guild may use; all in normalised readings but ``offensive_whole``."""
+    """The words no guild may use; all normalised by ``readings`` except ``offensive_whole``."""
 
     deny: frozenset[str]
     offensive_whole: frozenset[str]
@@ -71,15 +71,15 @@ class Words:
         )
 
     def is_offensive(self, text: str) -> bool:
-        """A deny word anywhere, or a short offensive word as the whole text."""
+        """Whether it contains a denied word, or is a short offensive word."""
         return text.lower() in self.offensive_whole or _holds(text, self.deny)
 
     def is_reserved_name(self, text: str) -> bool:
-        """A reserved word anywhere, or as the whole name."""
+        """Whether it contains a reserved word, or is a reserved name."""
         return _holds(text, self.reserved_anywhere) or bool(readings(text) & self.reserved_names)
 
     def is_reserved_nameplate(self, text: str) -> bool:
-        """A reserved word anywhere, or as the whole nameplate."""
+        """Whether it contains a reserved word, or is a reserved nameplate."""
         return _holds(text, self.reserved_anywhere) or bool(
             readings(text) & self.reserved_nameplates
         )
@@ -90,7 +90,7 @@ def _holds(text: str, words: frozenset[str]) -> bool:
 
 
 def name_of(words: Words, name: str) -> str:
-    """``name`` as a text the rules allow; whether it is taken is not known here."""
+    """``name``, if it is allowed; raises Malformed or Conflict. Uniqueness is not checked."""
     if not NAME.match(name):
         raise Malformed("A guild name has 4 to 15 letters and digits.", code=OBEDIENT)
     if sum(char.isdigit() for char in name) > MAX_DIGITS:
@@ -105,7 +105,7 @@ def name_of(words: Words, name: str) -> str:
 
 
 def nameplate_of(words: Words, nameplate: str | None) -> str:
-    """``nameplate`` as a text the rules allow; None is the empty one."""
+    """``nameplate``, if it is allowed, "" for None; raises Malformed or Conflict."""
     if nameplate is None:
         return ""
     if not NAMEPLATE.match(nameplate):

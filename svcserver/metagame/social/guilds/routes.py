@@ -1,4 +1,4 @@
-"""Guilds as the client and the city's game server ask for them. Spec: 1 §4 Guilds."""
+"""The guild routes of the client and of the city's game server. Spec: 1 §4 Guilds."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ log = Logger()
 
 
 def is_on(settings: Any) -> bool:
-    """GUILDS."""
+    """Whether GUILDS is on."""
     return bool(settings.guilds)
 
 
 def is_off(settings: Any) -> bool:
-    """GUILDS=0: the two reads answer as of old."""
+    """Whether GUILDS is off."""
     return not settings.guilds
 
 
 @frozen
 class GuildRoutes:
-    """The guild service's routes."""
+    """The routes with GUILDS on."""
 
     routes: ClassVar[Routes] = Routes(wire.refuse, when=is_on, body_log=True)
     acts: GuildActs
@@ -119,7 +119,7 @@ class GuildRoutes:
         "DELETE", "/guild/invite/<invite_id>", access=Access.PLAYER, reply=Envelope[dict[str, Json]]
     )
     async def decline(self, call: Call, invite_id: str) -> Answer:
-        """Decline; a second time there is nothing."""
+        """Decline an invite, which ends it."""
         await self.acts.decline(call.player, invite_id)
         return wire.ACK
 
@@ -130,7 +130,7 @@ class GuildRoutes:
         reply=Envelope[dict[str, Json]],
     )
     async def set_rank(self, call: Call, account_id: str, rank: str) -> Answer:
-        """Give a member another rank; ``leader`` hands over."""
+        """Change a member's rank; ``leader`` hands the guild over."""
         await self.acts.set_rank(call.player, account_id, rank)
         return wire.ACK
 
@@ -138,14 +138,14 @@ class GuildRoutes:
         "DELETE", "/guild/<guild_id>", access=Access.PLAYER, reply=Envelope[dict[str, Json]]
     )
     async def disband(self, call: Call, guild_id: str) -> Answer:
-        """End the caller's own guild."""
+        """Disband the caller's own guild."""
         await self.acts.disband(call.player, guild_id)
         return wire.ACK
 
 
 @frozen
 class GuildStubs:
-    """What the two reads answer with GUILDS=0; every other guild route is the empty 404."""
+    """The two reads with GUILDS=0; every other guild route is the empty 404."""
 
     routes: ClassVar[Routes] = Routes(wire.refuse, when=is_off, body_log=True)
 
@@ -155,5 +155,5 @@ class GuildStubs:
 
     @routes.row("GET", "/guild/invite/player", access=Access.TOKEN, reply=Envelope[dict[str, Json]])
     async def invites(self, call: Call) -> Answer:
-        """No invite; not flat."""
+        """An empty list, in the envelope only."""
         return enveloped({"invites": []})

@@ -1,4 +1,4 @@
-"""Who may do what in a guild. Spec: 1 §3, §4 Guilds, §8.
+"""Rules of guilds: founding, membership, ranks and invites. Spec: 1 §3, §4 Guilds, §8.
 
 Every function runs inside one transaction. Times are epoch milliseconds.
 """
@@ -35,7 +35,7 @@ CHIEF = "ChiefAdorableQuillshot"
 
 
 class Rank(StrEnum):
-    """In the order in which members are listed."""
+    """A member's rank, in the order in which members are listed."""
 
     LEADER = "Leader"
     OFFICER = "Officer"
@@ -48,7 +48,7 @@ MAY_INVITE = (Rank.LEADER, Rank.OFFICER)
 
 @frozen
 class Member:
-    """One account's place in a guild."""
+    """An account's membership in a guild."""
 
     account_id: AccountId
     guild_id: str
@@ -69,7 +69,7 @@ class Guild:
 
 @frozen
 class Invite:
-    """``inviter`` wants ``account_id`` in the guild; a declined one is kept for the pause."""
+    """An invite of ``account_id``; a declined one is kept until the guild may invite again."""
 
     id: str
     guild_id: str
@@ -80,12 +80,12 @@ class Invite:
     declined_at: int | None = None
 
     def is_open(self, at: int) -> bool:
-        """Neither answered nor expired."""
+        """Whether it is neither answered nor expired."""
         return self.declined_at is None and at < self.expires_at
 
 
 class Guilds(Protocol):
-    """What the rules need kept; an instance lives inside one transaction."""
+    """Stored guilds, members and invites, inside one transaction."""
 
     def exists(self, account_id: AccountId) -> bool: ...
 
@@ -140,13 +140,13 @@ class Guilds(Protocol):
 
 
 def check_free(guilds: Guilds, account_id: AccountId) -> None:
-    """Refuse somebody who is in a guild."""
+    """Raise Conflict for an account that is in a guild."""
     if guilds.member(account_id) is not None:
         raise Conflict("Already in a guild.", code=OCCUPIED)
 
 
 def check_names(guilds: Guilds, words: Words, name: str, nameplate: str | None) -> tuple[str, str]:
-    """Both texts, checked in the order of the table; the first failure decides."""
+    """Both texts, if they are allowed and free; raises the first failure."""
     good = names.name_of(words, name)
     if guilds.name_is_taken(good):
         raise Conflict("This guild name is taken.", code=names.SEIZED)
@@ -159,17 +159,17 @@ def check_names(guilds: Guilds, words: Words, name: str, nameplate: str | None) 
 def validate(
     guilds: Guilds, words: Words, me: AccountId, name: str, nameplate: str | None
 ) -> tuple[str, str]:
-    """What ``POST /guild/validate`` asks; creates nothing."""
+    """Check whether ``me`` could found a guild of that name; creates nothing."""
     check_free(guilds, me)
     return check_names(guilds, words, name, nameplate)
 
 
 @frozen
 class Wish:
-    """A guild somebody wants: what was sent, and what memory knows of the leader.
+    """A guild to found, as sent, and the in-memory state of its leader.
 
-    ``validated``: the leader checked this very pair lately. ``may_found``: the last
-    guild of theirs is ten minutes old.
+    ``validated``: the leader had this pair validated lately. ``may_found``: their last new
+    guild is at least ten minutes old.
     """
 
     leader: AccountId
@@ -180,7 +180,7 @@ class Wish:
 
 
 def found(guilds: Guilds, words: Words, wish: Wish, at: int) -> Guild:
-    """Create a guild, in the steps of the specification."""
+    """Create a guild, checked in the order of the specification."""
     leader = wish.leader
     if not is_account_shaped(leader) or not guilds.exists(leader):
         raise Malformed("No such leader account.")
@@ -200,7 +200,7 @@ def found(guilds: Guilds, words: Words, wish: Wish, at: int) -> Guild:
 
 
 def my_place(guilds: Guilds, me: AccountId) -> Member:
-    """The caller's place; a stranger is excluded."""
+    """The caller's membership; raises Missing."""
     mine = guilds.member(me)
     if mine is None:
         raise Missing("Not in a guild.", code=EXCLUDED)
@@ -217,7 +217,7 @@ def leave(guilds: Guilds, me: AccountId) -> Member:
 
 
 def kick(guilds: Guilds, me: AccountId, target: AccountId) -> Member:
-    """Remove another member; leader only; naming oneself is leaving."""
+    """Remove a member, as the leader only; with ``me`` as target, leave."""
     if me == target:
         return leave(guilds, me)
     mine = my_place(guilds, me)
@@ -229,7 +229,7 @@ def kick(guilds: Guilds, me: AccountId, target: AccountId) -> Member:
 
 
 def set_rank(guilds: Guilds, me: AccountId, target: AccountId, word: str) -> None:
-    """Give a member another rank; naming a new leader hands over."""
+    """Change a member's rank; ``leader`` hands the guild over."""
     mine = my_place(guilds, me)
     rank = next((one for one in Rank if one.lower() == word.lower()), None)
     if rank is None:
@@ -248,7 +248,7 @@ def set_rank(guilds: Guilds, me: AccountId, target: AccountId, word: str) -> Non
 
 
 def disband(guilds: Guilds, me: AccountId, guild_id: str) -> Sequence[Member]:
-    """End the caller's own guild; the members it had."""
+    """Disband the caller's own guild; returns the members it had."""
     mine = guilds.member(me)
     if mine is None or mine.guild_id != guild_id:
         raise Missing("Not your guild.", code=EXCLUDED)
@@ -260,7 +260,7 @@ def disband(guilds: Guilds, me: AccountId, guild_id: str) -> Sequence[Member]:
 
 
 def disband_named(guilds: Guilds, text: str) -> tuple[Guild, Sequence[Member]]:
-    """The owner ends a guild, named by its id or by its name in any case."""
+    """Disband a guild by its id or name (ignoring case), for the owner."""
     guild = guilds.guild(text) or guilds.guild_named(text)
     if guild is None:
         raise Missing("no such guild", code="not_found")
@@ -290,7 +290,7 @@ def _sly() -> Refusal:
 
 @frozen
 class Limits:
-    """What the owner decides: members a guild holds, and how long an invite lives."""
+    """The owner's limits: members of a guild, and an invite's lifetime in milliseconds."""
 
     max_members: int
     invite_ms: int
@@ -301,7 +301,7 @@ def invite(
 ) -> Guild:
     """Invite an account into the caller's guild.
 
-    ``may_send`` is False when the inviter's 30 of this hour are used up; looked at last.
+    ``may_send`` is False when the inviter's quota is used up; it is checked last.
     """
     mine = my_place(guilds, me)
     if mine.rank not in MAY_INVITE:
@@ -348,9 +348,9 @@ def _check_invite_limits(guilds: Guilds, guild_id: str, target: AccountId, at: i
 
 
 def visible(guilds: Guilds, one: Invite, at: int) -> bool:
-    """Whether the invited may see and accept it.
+    """Whether the invited player may see and accept it.
 
-    Not between blocked players, and the inviter must still be able to invite.
+    Not with a block between the two, nor when the inviter could no longer invite.
     """
     if not one.is_open(at) or guilds.blocked_between(one.inviter, one.account_id):
         return False
@@ -387,7 +387,7 @@ def accept(guilds: Guilds, limits: Limits, me: AccountId, invite_id: str, at: in
 
 
 def decline(guilds: Guilds, me: AccountId, invite_id: str, at: int) -> Invite:
-    """Decline; the guild cannot invite the caller for a day."""
+    """Decline; the guild cannot invite the caller again for a day."""
     one = _my_invite(guilds, me, invite_id, at)
     guilds.decline_invite(one.id, at, until=at + DECLINE_PAUSE_MS)
     return one

@@ -1,4 +1,4 @@
-"""Guilds in the database. The lower-cased names are unique there, whatever the rules saw."""
+"""The tables of guilds, members and invites. Lower-cased names are unique there, too."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ _SUMMARIES = (
 
 @frozen
 class Summary:
-    """A guild as the owner's list shows it."""
+    """A guild in the owner's list."""
 
     id: str
     name: str
@@ -143,7 +143,7 @@ class Summary:
 
 @frozen
 class SqlGuilds:
-    """Guilds on an open transaction."""
+    """``rules.Guilds`` on an open transaction."""
 
     tx: Connection
 
@@ -156,7 +156,7 @@ class SqlGuilds:
         return SqlFriends(self.tx).blocked_between(one, other)
 
     def member(self, account_id: AccountId) -> Member | None:
-        """The account's place, in whichever guild."""
+        """The account's membership."""
         row = self.tx.execute(_MEMBER, {"who": account_id}).first() if _sane(account_id) else None
         return None if row is None else _member(row)
 
@@ -164,7 +164,7 @@ class SqlGuilds:
         return self._one_guild(_GUILD, guild_id)
 
     def guild_named(self, name: str) -> Guild | None:
-        """By name in any case."""
+        """The guild of that name, ignoring case."""
         return self._one_guild(_NAMED, fold(name))
 
     def _one_guild(self, statement: Any, wanted: str) -> Guild | None:
@@ -174,7 +174,7 @@ class SqlGuilds:
         return Guild(row.id, row.name, row.nameplate, row.leader_id, row.created_at)
 
     def members(self, guild_id: str) -> Sequence[Member]:
-        """Leader, Officers, Members, each by the time of joining."""
+        """The members by rank and time of joining."""
         found = [_member(row) for row in self.tx.execute(_MEMBERS, {"wanted": guild_id})]
         return sorted(
             found, key=lambda one: (RANK_ORDER.index(one.rank), one.joined_at, one.account_id)
@@ -184,15 +184,14 @@ class SqlGuilds:
         return int(self.tx.execute(_SIZE, {"wanted": guild_id}).scalar_one())
 
     def name_is_taken(self, name: str) -> bool:
-        """In any case."""
+        """Whether a guild has the name, ignoring case."""
         return self.guild_named(name) is not None
 
     def nameplate_is_taken(self, nameplate: str) -> bool:
-        """In any case."""
+        """Whether a guild has the nameplate, ignoring case."""
         return self.tx.execute(_NAMEPLATE, {"wanted": fold(nameplate)}).first() is not None
 
     def found(self, guild: Guild) -> None:
-        """Write a new guild."""
         self.tx.execute(
             _FOUND,
             {
@@ -207,7 +206,6 @@ class SqlGuilds:
         )
 
     def join(self, member: Member) -> None:
-        """Write a new member."""
         self.tx.execute(
             _JOIN,
             {
@@ -219,21 +217,19 @@ class SqlGuilds:
         )
 
     def remove(self, account_id: AccountId) -> None:
-        """Drop a member."""
         self.tx.execute(_LEAVE, {"who": account_id})
 
     def set_rank(self, member: Member, rank: Rank) -> None:
-        """Give a member another rank."""
         self.tx.execute(
             _SET_RANK, {"who": member.account_id, "wanted": member.guild_id, "word": rank.value}
         )
 
     def set_leader(self, guild_id: str, leader: AccountId) -> None:
-        """Note the new leader on the guild."""
+        """Set the guild's leader; ranks are separate."""
         self.tx.execute(_SET_LEADER, {"wanted": guild_id, "who": leader})
 
     def disband(self, guild_id: str) -> None:
-        """Remove the guild with its members and invites."""
+        """Delete the guild with its members and invites."""
         for statement in _DISBAND:
             self.tx.execute(statement, {"wanted": guild_id})
 
@@ -244,20 +240,19 @@ class SqlGuilds:
         return None if row is None else _invite(row)
 
     def invite_to(self, guild_id: str, account_id: AccountId) -> Invite | None:
-        """The one row of that guild and player, open, expired or declined."""
+        """The guild's invite of the player, open, expired or declined."""
         row = self.tx.execute(_INVITE_TO, {"wanted": guild_id, "who": account_id}).first()
         return None if row is None else _invite(row)
 
     def invites_of_guild(self, guild_id: str) -> Sequence[Invite]:
-        """All rows of a guild."""
+        """All invites of a guild."""
         return [_invite(row) for row in self.tx.execute(_OF_GUILD, {"wanted": guild_id})]
 
     def invites_of_player(self, account_id: AccountId) -> Sequence[Invite]:
-        """All rows of a player, oldest first."""
+        """All invites of a player, oldest first."""
         return [_invite(row) for row in self.tx.execute(_OF_PLAYER, {"who": account_id})]
 
     def add_invite(self, invite: Invite) -> None:
-        """Write a new invite."""
         self.tx.execute(
             _ADD_INVITE,
             {
@@ -272,23 +267,22 @@ class SqlGuilds:
         )
 
     def drop_invite(self, invite_id: str) -> None:
-        """Remove an invite."""
         self.tx.execute(_DROP_INVITE, {"wanted": invite_id})
 
     def decline_invite(self, invite_id: str, at: int, *, until: int) -> None:
-        """Keep the refusal ``until`` the guild may ask again."""
+        """Mark an invite as declined; it is kept ``until`` the guild may invite again."""
         self.tx.execute(_DECLINE, {"wanted": invite_id, "at": at, "until": until})
 
     def drop_invites_by(self, guild_id: str, inviter: AccountId) -> None:
-        """The open invites somebody sent for a guild end."""
+        """Delete the open invites that ``inviter`` sent."""
         self.tx.execute(_DROP_BY, {"wanted": guild_id, "who": inviter})
 
     def sweep(self, at: int) -> None:
-        """Forget expired invites and refusals older than their pause."""
+        """Delete expired invites, and declined ones past their pause."""
         self.tx.execute(_SWEEP, {"at": at})
 
     def summaries(self) -> list[Summary]:
-        """Every guild by name; for the owner's list."""
+        """All guilds by name, for the owner's list."""
         return [
             Summary(row.id, row.name, row.nameplate, row.username or "", row.members)
             for row in self.tx.execute(_SUMMARIES)
@@ -296,17 +290,17 @@ class SqlGuilds:
 
 
 def drop_invites_between(tx: Connection, one: AccountId, other: AccountId) -> None:
-    """A block ends the open invites either sent the other, in its own transaction."""
+    """Delete the open invites between two accounts, in the transaction of a block."""
     tx.execute(_DROP_BETWEEN, {"one": one, "other": other})
 
 
 def fold(name: str) -> str:
-    """How names are compared; they are ASCII."""
+    """The form in which names, which are ASCII, are compared."""
     return name.lower()
 
 
 def _sane(text: str) -> bool:
-    """PostgreSQL refuses a NUL, and no id or name is long."""
+    """Whether it can be an id or name; PostgreSQL raises for a NUL."""
     return 0 < len(text) <= 64 and "\0" not in text
 
 

@@ -1,4 +1,4 @@
-"""Guilds as they are sent, and as client and launcher read them. Spec: 1 §4 Guilds; 2 §4."""
+"""Request and reply shapes of guilds. Spec: 1 §4 Guilds; 2 §4."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from svcserver.web.routes import EMPTY_OBJECT, Answer
 
 ACK = Answer(200, {"code": "OK", "message": "", "payload": EMPTY_OBJECT})
 
-NOBODY, NO_NAME, NO_NAMEPLATE = "", "", "?"  # for what is no text: refused as any bad one is
+NOBODY, NO_NAME, NO_NAMEPLATE = "", "", "?"  # in place of no text; the rules refuse them
 GuildName = Annotated[str, Or(NO_NAME)]
 Nameplate = Annotated[str | None, Or(NO_NAMEPLATE)]
 
 
 @frozen
 class GuildWish:
-    """Name and nameplate, which may be empty, of a guild to be; its leader."""
+    """A guild to validate or found: its name, nameplate (may be empty) and leader."""
 
     name: GuildName
     nameplate: Nameplate = None
@@ -38,14 +38,14 @@ class DisbandWish:
 
 
 class GuildMember(TypedDict):
-    """One line of a guild's members."""
+    """A member of a guild."""
 
     phx_account_id: str
     rank: str
 
 
 class GuildReply(TypedDict):
-    """A guild, exactly six keys."""
+    """A guild; the client needs exactly these six keys."""
 
     id: str
     name: str
@@ -56,7 +56,7 @@ class GuildReply(TypedDict):
 
 
 class GuildInvite(TypedDict):
-    """An open invite, exactly four keys."""
+    """An open invite; the client needs exactly these four keys."""
 
     id: str
     guild_id: str
@@ -71,7 +71,7 @@ class GuildInvites(TypedDict):
 
 
 class GuildInviteReply(TypedDict):
-    """The names as they are stored."""
+    """The accounts and the guild of an invite, by name."""
 
     From: str
     To: str
@@ -89,7 +89,7 @@ class GuildSummary(TypedDict):
 
 
 class DisbandReply(TypedDict):
-    """What was disbanded, and how many were in it."""
+    """The disbanded guild and its number of members."""
 
     Guild: str
     Members: int
@@ -102,7 +102,7 @@ def refuse(status: int, refusal: Refusal) -> Answer:
 
 
 def show(guild: Guild, members: Sequence[Member], maximum: int) -> Answer:
-    """The guild object, flat."""
+    """The reply with a guild, in both places (see ``flat``)."""
     reply: GuildReply = {
         "id": guild.id,
         "name": guild.name,
@@ -115,12 +115,12 @@ def show(guild: Guild, members: Sequence[Member], maximum: int) -> Answer:
 
 
 def show_invites(found: Iterable[tuple[Invite, Guild]]) -> Answer:
-    """In the order given, flat."""
+    """The reply with invites, in both places (see ``flat``)."""
     return flat({"invites": [show_invite(one, guild) for one, guild in found]})
 
 
 def show_invite(invite: Invite, guild: Guild) -> GuildInvite:
-    """One entry of the invite list."""
+    """The wire form of an invite."""
     return {
         "id": invite.id,
         "guild_id": invite.guild_id,
@@ -130,7 +130,7 @@ def show_invite(invite: Invite, guild: Guild) -> GuildInvite:
 
 
 def show_summary(one: Summary) -> GuildSummary:
-    """One line of the owner's list."""
+    """The wire form of a guild in the owner's list."""
     return {
         "guildId": one.id,
         "name": one.name,
@@ -141,5 +141,5 @@ def show_summary(one: Summary) -> GuildSummary:
 
 
 def flat(payload: dict[str, Any]) -> Answer:
-    """The envelope with the payload's fields copied to the root."""
+    """The envelope with the payload's fields repeated at the root."""
     return Answer(200, {"code": "OK", "message": "", "payload": payload} | payload)

@@ -1,4 +1,4 @@
-"""What players do with parties, whichever route asked for it. Spec: 1 §4 Parties.
+"""Operations on parties, for game and management routes. Spec: 1 §4 Parties.
 
 Parties live on the board: what must be read elsewhere is read first, and the act checks again.
 """
@@ -30,7 +30,7 @@ class Candidates(Protocol):
 
 
 class Apart(Protocol):
-    """Who blocked whom, either way."""
+    """Reads blocks, in both directions."""
 
     def apart(self, me: AccountId, others: Iterable[AccountId]) -> Deferred[set[AccountId]]: ...
 

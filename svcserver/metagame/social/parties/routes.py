@@ -1,4 +1,4 @@
-"""Parties as the client asks for them. Spec: 1 §4 Parties."""
+"""The routes of parties. Spec: 1 §4 Parties."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLAYER = Access.PLAYER
 
 @frozen
 class PartyRoutes:
-    """The party service's routes."""
+    """Poll, invite, join, leave, kick, promote."""
 
     routes: ClassVar[Routes] = Routes(wire.refuse, body_log=True)
     settings: Settings
@@ -37,7 +37,7 @@ class PartyRoutes:
 
     @routes.row("GET", "/party/invites", access=Access.OPTIONAL_TOKEN, reply=wire.PartyInvites)
     async def invites(self, call: Call) -> Answer:
-        """The caller's pending invites; none for a stranger."""
+        """The caller's pending invites; none without a player."""
         me = call.caller.account
         return Answer(200, {"invitations": [] if me is None else await self._invites(me)})
 
@@ -65,7 +65,7 @@ class PartyRoutes:
         "DELETE", "/party/invite", access=PLAYER, body=OrEmpty[wire.PartyInviteEnd], reply=dict
     )
     async def drop_invite(self, call: Call[wire.PartyInviteEnd]) -> Answer:
-        """Decline as the invited, else withdraw as the sender; 200 whatever was found."""
+        """Decline an invite, or withdraw one that the caller sent; always 200."""
         sent = call.body
         named = (sent.sending_player_id, sent.party_id)
         await self.acts.drop_invite(call.player, named, sent.recipient_player_id)
@@ -85,7 +85,7 @@ class PartyRoutes:
 
     @routes.row("PUT", "/party/member/promote/<member_id>", access=PLAYER, reply=dict)
     async def promote(self, call: Call, member_id: str) -> Answer:
-        """Hand the lead over."""
+        """Make another member the leader."""
         await self.acts.promote(call.player, member_id)
         return wire.OK
 

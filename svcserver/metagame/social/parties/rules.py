@@ -1,4 +1,4 @@
-"""Who plays with whom: parties and their invites. Spec: 1 §3, §4 Parties, §8.
+"""Rules of parties and their invites. Spec: 1 §3, §4 Parties, §8.
 
 Live state: these rules run on one open ``PartyBook``, whose entries end by themselves. Any of
 them may be missing, and who has been silent too long is dropped when the party is read.
@@ -61,7 +61,7 @@ class PartyCandidate:
 
 
 class PartyBook(Protocol):
-    """What the rules need kept; an instance lives inside one act."""
+    """Stored parties and invites, inside one act."""
 
     @property
     def now(self) -> float: ...

@@ -1,4 +1,4 @@
-"""What players do with slayer links: one transaction each. Spec: 1 §4 Slayer links."""
+"""Operations on slayer links, one transaction each. Spec: 1 §4 Slayer links."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SlayerLinkActs:
     now: Callable[[], float]
 
     async def status(self, me: AccountId) -> tuple[Sequence[Invite], Sequence[Link]]:
-        """Waiting invites, both ways, and running links by slot."""
+        """The pending invites in both directions, and the running links by slot."""
 
         def work(tx: Connection) -> tuple[Sequence[Invite], Sequence[Link]]:
             links, at = SqlSlayerLinks(tx), self._at()
@@ -37,13 +37,13 @@ class SlayerLinkActs:
         return await self.data.read(me, work)
 
     async def invites(self, me: AccountId) -> Sequence[Invite]:
-        """Those that wait, both ways."""
+        """The pending invites in both directions."""
         return await self.data.read(
             me, lambda tx: rules.waiting(SqlSlayerLinks(tx), me, self._at())
         )
 
     async def links(self, me: AccountId) -> Sequence[Link]:
-        """Those that run, by slot."""
+        """The running links by slot."""
         return await self.data.read(me, lambda tx: SqlSlayerLinks(tx).running(me, self._at()))
 
     async def available(self, me: AccountId, asked: Sequence[AccountId]) -> dict[AccountId, bool]:
@@ -54,7 +54,7 @@ class SlayerLinkActs:
 
     @shielded
     async def invite(self, me: AccountId, other: AccountId, slot: int | None) -> str:
-        """The id of the invite, new or waiting already."""
+        """Invite; returns the id of the new or already pending invite."""
         async with ASKED.place(self.board, me) as place:
 
             def work(tx: Connection) -> tuple[str, bool]:
@@ -65,19 +65,19 @@ class SlayerLinkActs:
         return link_id
 
     async def answer(self, me: AccountId, reply: Reply) -> str:
-        """Accept, reject or cancel; the id."""
+        """Accept, reject or cancel an invite; returns its id."""
         return await self.data.write(
             me, 0, lambda tx: rules.answer(SqlSlayerLinks(tx), me, reply, self._at())
         )
 
     async def drop_invites(self, me: AccountId, other: AccountId) -> None:
-        """All with one's own id, else those between the two."""
+        """Drop all pending invites (``other`` is ``me``), else those between the two."""
         await self.data.write(
             me, 0, lambda tx: rules.drop_invites(SqlSlayerLinks(tx), me, other, self._at())
         )
 
     async def end_link(self, me: AccountId, other: AccountId | None, slot: int | None) -> None:
-        """For both; nothing found is fine."""
+        """End a link for both sides, if there is one."""
         await self.data.write(
             me, 0, lambda tx: rules.end_link(SqlSlayerLinks(tx), me, other, slot, self._at())
         )

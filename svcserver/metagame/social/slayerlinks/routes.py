@@ -1,4 +1,4 @@
-"""Slayer links as the client asks for them. Spec: 1 §4 Slayer links."""
+"""The routes of slayer links. Spec: 1 §4 Slayer links."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOTHING = Envelope[dict[str, Json]]
 
 
 def is_on(settings: Any) -> bool:
-    """SLAYER_LINKS."""
+    """Whether SLAYER_LINKS is on."""
     return bool(settings.slayer_links)
 
 
@@ -33,13 +33,13 @@ class SlayerLinkRoutes:
 
     @routes.row("GET", "/slayerlink/status_good", access=PLAYER, reply=Envelope[wire.SlayerStatus])
     async def status(self, call: Call) -> Answer:
-        """Everything at once, and how long things last."""
+        """Pending invites, running links, and their lifetimes."""
         found = await self.acts.status(call.player)
         return enveloped(wire.show_status(*found, call.player))
 
     @routes.row("GET", "/slayerlink/invites", access=PLAYER, reply=Envelope[wire.SlayerInvites])
     async def invites(self, call: Call) -> Answer:
-        """The caller's waiting invites, both ways."""
+        """The caller's pending invites in both directions."""
         found = await self.acts.invites(call.player)
         return enveloped({"invites": wire.show_invites(found, call.player)})
 
@@ -57,7 +57,7 @@ class SlayerLinkRoutes:
         reply=Envelope[wire.LinkId],
     )
     async def invite(self, call: Call[wire.SlayerInviteWish]) -> Answer:
-        """Invite; again gives the same id. Later builds cancel by this route too."""
+        """Invite; a repeat gives the same id. Later builds also cancel by this route."""
         sent = call.body
         if sent.action is rules.Action.CANCEL:
             return await self._answer(call, wire.reply_of(sent))
@@ -80,7 +80,7 @@ class SlayerLinkRoutes:
 
     @routes.row("DELETE", "/slayerlink/invites/<account_id>", access=PLAYER, reply=NOTHING)
     async def drop_invites(self, call: Call, account_id: str) -> Answer:
-        """Withdraw and decline: all with one's own id, else those between the two."""
+        """Withdraw and decline invites: all with one's own id, else those between the two."""
         await self.acts.drop_invites(call.player, rules.other_account(account_id))
         return enveloped(EMPTY_OBJECT)
 
@@ -93,7 +93,7 @@ class SlayerLinkRoutes:
         reply=NOTHING,
     )
     async def end_link(self, call: Call[wire.SlayerLinkEnd]) -> Answer:
-        """End a link for both; body or query; nothing found is fine."""
+        """End a link for both, named in the body or the query, if there is one."""
         other, slot = wire.which_link(call.body, call.request.argument)
         await self.acts.end_link(call.player, other, slot)
         return enveloped(EMPTY_OBJECT)
@@ -106,6 +106,6 @@ class SlayerLinkRoutes:
         reply=Envelope[wire.AvailabilityReply],
     )
     async def availability(self, call: Call[wire.AvailabilityWish]) -> Answer:
-        """Who of up to 50 could be invited now, in the asked order, each once."""
+        """Which of up to 50 players could be invited now, in the order of the request."""
         found = await self.acts.available(call.player, call.body.account_ids)
         return enveloped(wire.show_availability(found))

@@ -1,4 +1,4 @@
-"""Who is linked to whom, in which slot. Spec: 1 §3, §4 Slayer links, §7, §8.
+"""Rules of slayer links and their invites. Spec: 1 §3, §4 Slayer links, §7, §8.
 
 Every function runs inside one transaction. Times are epoch milliseconds.
 """
@@ -16,18 +16,18 @@ from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing
 
 FIRST_SLOT = 1  # a client that counts from 0 needs only this changed
 SLOTS = range(FIRST_SLOT, FIRST_SLOT + 3)
-NO_SLOT = FIRST_SLOT - 1  # named by somebody who means a link, and held by none
-NOBODY = "?"  # the same of an account
+NO_SLOT = FIRST_SLOT - 1  # in place of an invalid slot: no link has it
+NOBODY = "?"  # in place of an invalid account id
 INVITE_HOURS = 24
 LINK_HOURS = 168
 HOUR_MS = 3_600_000
 MAX_NEW_INVITES = 20
 NEW_INVITES_S = 600.0
-ANSWERED_MS = 600_000  # an answered invite this old is forgotten when the two have a newer one
+ANSWERED_MS = 600_000  # age from which an answered invite is deleted when there is a newer one
 
 
 class Status(StrEnum):
-    """What became of an invite; an expired one is PENDING past its time until it is swept."""
+    """The state of an invite; an expired one stays PENDING until it is deleted."""
 
     PENDING = "PENDING"
     ACCEPTED = "ACCEPTED"
@@ -36,7 +36,7 @@ class Status(StrEnum):
 
 
 class Action(StrEnum):
-    """What an invite is answered with."""
+    """An answer to an invite."""
 
     ACCEPT = "accept"
     REJECT = "reject"
@@ -52,7 +52,7 @@ _ANSWER = {
 
 @frozen
 class Invite:
-    """``sender`` offers ``recipient`` a link in the sender's ``slot``."""
+    """An invite to a link, which takes ``slot`` of the sender."""
 
     link_id: str
     sender: AccountId
@@ -63,13 +63,13 @@ class Invite:
     expires_at: int
 
     def is_waiting(self, at: int) -> bool:
-        """Neither answered nor expired."""
+        """Whether it is neither answered nor expired."""
         return self.status is Status.PENDING and at < self.expires_at
 
 
 @frozen
 class Link:
-    """One side of a running link: ``other`` sits in ``account_id``'s ``slot``."""
+    """One side of a running link: ``other`` is in the ``slot`` of ``account_id``."""
 
     account_id: AccountId
     other: AccountId
@@ -79,7 +79,7 @@ class Link:
 
 
 class SlayerLinks(Protocol):
-    """What the rules need kept; an instance lives inside one transaction."""
+    """Stored links and invites, inside one transaction."""
 
     def exists(self, account_id: AccountId) -> bool: ...
 
@@ -120,9 +120,9 @@ def invite(
     *,
     may_send: bool,
 ) -> tuple[str, bool]:
-    """The link id, and whether the invite is new.
+    """Invite; returns the link id, and whether the invite is new.
 
-    ``may_send`` is False when the 20 of ten minutes are used up; looked at last.
+    ``may_send`` is False when the quota of new invites is used up; it is checked last.
     """
     if slot is None:
         raise Malformed("slot must be 1, 2 or 3")
@@ -152,19 +152,19 @@ def invite(
 
 
 def other_account(named: str | None) -> AccountId:
-    """The other player's id; raises 400 when nobody could have it."""
+    """The other player's id; raises Malformed for a text that cannot be one."""
     if named is None or not is_account_shaped(named):
         raise Malformed("account_id is missing")
     return named
 
 
 def taken(links: SlayerLinks, account_id: AccountId, at: int) -> set[int]:
-    """Slots that are linked or hold a waiting invite the account sent."""
+    """The account's slots with a link or a pending invite that it sent."""
     return links.taken_slots([account_id], at).get(account_id, set())
 
 
 def _check_friends(links: SlayerLinks, me: AccountId, other: AccountId) -> None:
-    """An accepted friendship; a block has ended any."""
+    """Raise Forbidden unless they are friends; a block ends every friendship."""
     if not links.are_friends(me, other):
         raise Forbidden("only friends link")
 
@@ -179,9 +179,9 @@ def _check_unlinked(links: SlayerLinks, me: AccountId, other: AccountId, at: int
 
 @frozen
 class Reply:
-    """What an invite is answered with, and which is meant: the ids are tried before the account.
+    """An answer to an invite, which is named by ``ids``, or else by the other account.
 
-    ``slot`` is where the one who accepts wants the link.
+    ``slot`` is the wanted slot of the account that accepts.
     """
 
     action: Action | None
@@ -191,7 +191,7 @@ class Reply:
 
 
 def answer(links: SlayerLinks, me: AccountId, reply: Reply, at: int) -> str:
-    """Accept, reject or cancel; the same answer again is fine. The link id."""
+    """Accept, reject or cancel; returns the link id. The same answer may be repeated."""
     action = reply.action
     if action is None:
         raise Malformed("unknown action")
@@ -243,7 +243,7 @@ def _link(links: SlayerLinks, found: Invite, wanted: int | None, at: int) -> Non
 
 
 def drop_invites(links: SlayerLinks, me: AccountId, other: AccountId, at: int) -> None:
-    """One's own id: all of them; another's: only those between the two."""
+    """Cancel or decline all pending invites (``other`` is ``me``), else those between the two."""
     for one in [*links.sent(me), *links.received(me)]:
         if one.is_waiting(at) and other in (me, _other(one, me)):
             mine = one.sender == me
@@ -253,7 +253,7 @@ def drop_invites(links: SlayerLinks, me: AccountId, other: AccountId, at: int) -
 def end_link(
     links: SlayerLinks, me: AccountId, other: AccountId | None, slot: int | None, at: int
 ) -> None:
-    """End a link for both, named by the other player, by the slot, or by both."""
+    """End a link for both sides, named by the other player, by the slot, or by both."""
     for one in links.running(me, at):
         by_account = other is None or one.other == other
         by_slot = slot is None or one.slot == slot
@@ -265,7 +265,7 @@ def end_link(
 
 
 def waiting(links: SlayerLinks, me: AccountId, at: int) -> list[Invite]:
-    """Sent and received invites that wait, oldest first."""
+    """The pending invites in both directions, oldest first."""
     found = [one for one in [*links.sent(me), *links.received(me)] if one.is_waiting(at)]
     return sorted(found, key=lambda one: (one.created_at, one.link_id))
 
@@ -273,7 +273,7 @@ def waiting(links: SlayerLinks, me: AccountId, at: int) -> list[Invite]:
 def available(
     links: SlayerLinks, me: AccountId, asked: Iterable[AccountId], at: int
 ) -> dict[AccountId, bool]:
-    """Whether each could be invited now: a friend, not linked, nothing waiting, room on both."""
+    """Whether each could be invited: a friend, no link or pending invite, free slots on both."""
     wanted = list(dict.fromkeys(asked))
     friends = links.friends(me)
     tied = {one.other for one in links.running(me, at)}

@@ -1,4 +1,4 @@
-"""Slayer link invites and links in the database; a link has a row for each side."""
+"""The tables of slayer link invites and links; a link has a row for each side."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from svcserver.metagame.social.friends.rules import ACCEPTED
 from svcserver.metagame.social.friends.store import SqlFriends
 from svcserver.metagame.social.slayerlinks.rules import HOUR_MS, Invite, Link, Status
 
-KEEP_ANSWERED_MS = 7 * 24 * HOUR_MS  # so long the same answer again is 200
+KEEP_ANSWERED_MS = 7 * 24 * HOUR_MS  # how long an answer may be repeated
 
 SLAYER_INVITES = Table(
     "slayer_invites",
@@ -98,7 +98,7 @@ _CANCEL_BETWEEN = (
 
 @frozen
 class SqlSlayerLinks:
-    """SlayerLinks on an open transaction."""
+    """``rules.SlayerLinks`` on an open transaction."""
 
     tx: Connection
 
@@ -107,14 +107,14 @@ class SqlSlayerLinks:
         return SqlFriends(self.tx).exists(account_id)
 
     def are_friends(self, one: AccountId, other: AccountId) -> bool:
-        """Accepted friends without a block."""
+        """Whether they are friends without a block between them."""
         friends = SqlFriends(self.tx)
         between = friends.between(one, other)
         accepted = between is not None and between.status == ACCEPTED
         return accepted and not friends.blocked_between(one, other)
 
     def friends(self, me: AccountId) -> set[AccountId]:
-        """Accepted friends without a block."""
+        """The account's friends without a block between them."""
         friends = SqlFriends(self.tx)
         found = friends.friends(me)
         return found - friends.apart(me, found)
@@ -127,7 +127,7 @@ class SqlSlayerLinks:
         ]
 
     def taken_slots(self, accounts: Iterable[AccountId], at: int) -> dict[AccountId, set[int]]:
-        """Slots linked or holding a waiting invite their owner sent."""
+        """Each account's slots with a link or a pending invite that it sent."""
         wanted = {"who": list(accounts), "at": at}
         taken: dict[AccountId, set[int]] = {}
         for statement in (_LINKED_SLOTS, _HELD_SLOTS):
@@ -136,15 +136,14 @@ class SqlSlayerLinks:
         return taken
 
     def sent(self, sender: AccountId) -> Sequence[Invite]:
-        """All rows the account sent, oldest first."""
+        """All invites that the account sent, oldest first."""
         return [_invite(row) for row in self.tx.execute(_SENT, {"who": sender})]
 
     def received(self, recipient: AccountId) -> Sequence[Invite]:
-        """All rows the account received, oldest first."""
+        """All invites that the account received, oldest first."""
         return [_invite(row) for row in self.tx.execute(_RECEIVED, {"who": recipient})]
 
     def add_invite(self, invite: Invite) -> None:
-        """Write a new invite."""
         self.tx.execute(
             _ADD_INVITE,
             {
@@ -159,11 +158,9 @@ class SqlSlayerLinks:
         )
 
     def answer(self, link_id: str, status: Status) -> None:
-        """Keep the answer."""
         self.tx.execute(_ANSWER, {"wanted": link_id, "word": status.value})
 
     def add_links(self, one: Link, other: Link) -> None:
-        """Write both sides."""
         for side in (one, other):
             self.tx.execute(
                 _ADD_LINK,
@@ -177,22 +174,21 @@ class SqlSlayerLinks:
             )
 
     def end_link(self, link_id: str) -> None:
-        """Remove both sides."""
         self.tx.execute(_END_LINK, {"wanted": link_id})
 
     def forget(self, sender: AccountId, recipient: AccountId, before: int) -> None:
-        """Drop the invites of the two in that direction made before."""
+        """Delete the sender's invites of the recipient from before ``before``."""
         sent = {"sender": sender, "recipient": recipient, "before": before}
         self.tx.execute(_FORGET, sent)
 
     def sweep(self, at: int) -> None:
-        """Forget links that have ended and invites a week past their time."""
+        """Delete links that have ended, and invites ``KEEP_ANSWERED_MS`` after they expired."""
         self.tx.execute(_SWEEP_LINKS, {"at": at})
         self.tx.execute(_SWEEP_INVITES, {"at": at - KEEP_ANSWERED_MS})
 
 
 def cancel_between(tx: Connection, one: AccountId, other: AccountId) -> None:
-    """Unfriending or blocking cancels waiting invites; a running link stays."""
+    """Cancel pending invites between two accounts, which unfriended or blocked; links stay."""
     tx.execute(_CANCEL_BETWEEN, {"one": one, "other": other})
 
 

@@ -1,4 +1,4 @@
-"""Slayer links as they are sent and as the client reads them. Spec: 1 §2, §4 Slayer links."""
+"""Request and reply shapes of slayer links. Spec: 1 §2, §4 Slayer links."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _slot_of = reader(Lenient[Slot])
 
 
 def read_slot(sent: Json, _: object) -> int | None:
-    """None for nothing; NO_SLOT, which holds no link, for what is no slot of ours."""
+    """The slot; None for null or "", NO_SLOT for an invalid one."""
     return None if sent in (None, "") else _slot_of(sent) or NO_SLOT
 
 
 def read_whom(sent: Json, _: object) -> AccountId | None:
-    """None for nothing; NOBODY, who has no link, for what is no text."""
+    """The account id; None for null or "", NOBODY for what is no text."""
     if sent in (None, ""):
         return None
     return sent if isinstance(sent, str) else NOBODY
@@ -50,7 +50,7 @@ Anybody = Annotated[AccountId | None, As(read_whom, {"type": ["string", "null"]}
 
 @frozen
 class SlayerInviteAnswer:
-    """The invite by either id or by the other player; ``slot`` is where an accepted one goes."""
+    """An answer to an invite, named by id or other player; ``slot`` is for an accepted one."""
 
     action: Lenient[Action | None]
     account_id: Lenient[str | None] = None
@@ -62,7 +62,7 @@ class SlayerInviteAnswer:
 
 @frozen
 class SlayerInviteWish:
-    """Whom, and in which of the caller's slots; ``action`` may be ``cancel`` here too."""
+    """The player to invite, and the caller's slot; ``action`` may be ``cancel`` here, too."""
 
     account_id: Lenient[str | None]
     slot: Lenient[Slot | None]
@@ -73,14 +73,14 @@ class SlayerInviteWish:
 
 
 def reply_of(sent: SlayerInviteAnswer | SlayerInviteWish) -> Reply:
-    """The answer to an invite, in either body."""
+    """The answer to an invite for the rules."""
     ids = [one for one in (sent.link_id, sent.invite_id) if one is not None]
     return Reply(sent.action, sent.account_id, ids, sent.slot)
 
 
 @frozen
 class SlayerLinkEnd:
-    """The other player, the caller's slot, or both; the query may say it instead."""
+    """The link to end, by the other player, the caller's slot, or both; or in the query."""
 
     account_id: Anybody = None
     slot: AnySlot = None
@@ -90,7 +90,7 @@ class SlayerLinkEnd:
 def which_link(
     sent: SlayerLinkEnd, asked: Callable[[str], str | None]
 ) -> tuple[AccountId | None, int | None]:
-    """The other player and the slot, each of the body or else of the query."""
+    """The other player and the slot, each from the body or else from the query."""
     other = read_whom(asked("account_id"), None) if sent.account_id is None else sent.account_id
     slot = read_slot(asked("slot"), None) if sent.slot is None else sent.slot
     return other, slot
@@ -98,13 +98,13 @@ def which_link(
 
 @frozen
 class AvailabilityWish:
-    """Of whom; the first 50 count."""
+    """The players to check; only the first 50 are."""
 
     account_ids: Lenient[Annotated[Skipping[str], First(MAX_ASKED)]] = ()
 
 
 class SlayerInvite(TypedDict):
-    """A waiting invite; ``slot`` is the sender's for both."""
+    """A pending invite; ``slot`` is always the sender's."""
 
     account_id: str
     slot: int
@@ -115,7 +115,7 @@ class SlayerInvite(TypedDict):
 
 
 class SlayerLink(TypedDict):
-    """A running link as the owner of ``slot`` sees it."""
+    """A running link, seen by the owner of ``slot``."""
 
     account_id: str
     linked_account_id: str
@@ -126,25 +126,25 @@ class SlayerLink(TypedDict):
 
 
 class SlayerInvites(TypedDict):
-    """The waiting ones, both ways."""
+    """Pending invites in both directions."""
 
     invites: list[SlayerInvite]
 
 
 class SlayerLinkList(TypedDict):
-    """The running ones, by slot."""
+    """Running links by slot."""
 
     links: list[SlayerLink]
 
 
 class SlayerStatus(SlayerInvites, SlayerLinkList):
-    """All at once, and how many hours things last."""
+    """Invites and links, and their lifetimes in hours."""
 
     config: dict[str, int]
 
 
 class LinkId(TypedDict):
-    """An invite's, and of the link it becomes."""
+    """The id of an invite and of the link it becomes."""
 
     link_id: str
 
@@ -157,7 +157,7 @@ class SlayerAvailability(TypedDict):
 
 
 class AvailabilityReply(TypedDict):
-    """In the asked order, each once."""
+    """The result for each player, in the order of the request."""
 
     availability: list[SlayerAvailability]
 
@@ -169,7 +169,7 @@ def refuse(status: int, refusal: Refusal) -> Answer:
 
 
 def show_invite(invite: Invite, me: AccountId) -> SlayerInvite:
-    """As ``me`` sees it."""
+    """The wire form of an invite, seen by ``me``."""
     is_mine = invite.sender == me
     return {
         "account_id": invite.recipient if is_mine else invite.sender,
@@ -182,7 +182,7 @@ def show_invite(invite: Invite, me: AccountId) -> SlayerInvite:
 
 
 def show_link(link: Link) -> SlayerLink:
-    """As the owner of the slot sees it."""
+    """The wire form of a link, seen by the owner of the slot."""
     return {
         "account_id": link.other,
         "linked_account_id": link.other,
@@ -194,20 +194,20 @@ def show_link(link: Link) -> SlayerLink:
 
 
 def show_invites(invites: Iterable[Invite], me: AccountId) -> list[SlayerInvite]:
-    """As ``me`` sees them."""
+    """The wire form of invites, seen by ``me``."""
     return [show_invite(one, me) for one in invites]
 
 
 def show_links(links: Iterable[Link]) -> list[SlayerLink]:
-    """As the owner of the slots sees them."""
+    """The wire form of links."""
     return [show_link(one) for one in links]
 
 
 def show_status(invites: Iterable[Invite], links: Iterable[Link], me: AccountId) -> SlayerStatus:
-    """Everything at once."""
+    """The wire form of invites and links together."""
     return {"invites": show_invites(invites, me), "links": show_links(links), "config": CONFIG}
 
 
 def show_availability(found: Mapping[AccountId, bool]) -> AvailabilityReply:
-    """In the order asked."""
+    """The wire form of the results."""
     return {"availability": [{"account_id": one, "available": found[one]} for one in found]}
