@@ -29,7 +29,7 @@ from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
 from svcserver.kernel.signals import News, PartyChanged
 from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.access.attempts import Attempts
-from svcserver.metagame.access.epochs import Epochs
+from svcserver.metagame.access.epochs import EpochMoved, Epochs
 from svcserver.metagame.access.gate import Gate, guarded
 from svcserver.metagame.access.keys import Keys
 from svcserver.metagame.access.readlimit import DASHBOARD_READS, ReadLimit
@@ -168,7 +168,7 @@ class Metagame:
             ledger, now, LaunchKeys(self.deploy), by_id=settings.login == "NONE"
         )
         self.registration = Registration(board, settings.registration_mode)
-        self.sessions = Sessions(ledger, self.epochs, now)
+        self.sessions = Sessions(ledger, board, self.epochs, now)
         allowance = Allowance(settings.account_bytes_a_day, now)
         self.data = AccountData(ledger, allowance)
         self.events = EventLog(ledger, now, allowance)
@@ -192,6 +192,7 @@ class Metagame:
         if self.settings.guild_create_activity_fallback:
             news.heard.connect(lambda one: unwaited(self.guilds.hear(one.account_id)))
         news.blocked.connect(lambda one: unwaited(parties.part(one.by, one.whom)))
+        self.board.listen(EpochMoved, self.epochs.hear)
         self.board.listen(PartyChanged, news.party_changed.send)
         news.party_changed.connect(lambda one: self.matchmaker.left_party(one.party_id, one.left))
         news.sessions_ended.connect(lambda one: unwaited(parties.leave(one.account_id)))

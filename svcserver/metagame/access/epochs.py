@@ -8,13 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import define, field
+from attrs import define, field, frozen
 from cachetools import LRUCache
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.signals import SessionsEnded, Signal
 
 MAX_SIGNED = 16_384  # accounts whose last token is remembered
+
+
+@frozen
+class EpochMoved:
+    """News of a commit: tokens of the account from before ``not_before`` (seconds) are void.
+
+    Every process hears of it at once; one that missed it reads the database.
+    """
+
+    account_id: AccountId
+    not_before: int
 
 
 @define
@@ -49,6 +60,10 @@ class Epochs:
             _, forgotten = self._signed.popitem()
             self._signed_others = max(self._signed_others, forgotten)
         self._signed[account_id] = max(issued_at, self._signed.get(account_id, 0))
+
+    def hear(self, moved: EpochMoved) -> None:
+        """Learn of a commit, ours or another process's."""
+        self.learn(moved.account_id, moved.not_before)
 
     def learn(self, account_id: AccountId, not_before: int) -> bool:
         """Take an epoch that a transaction has stored or read; False when a later one is known.

@@ -15,11 +15,12 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
+from svcserver.board.board import Board
 from svcserver.db.ledger import Ledger
 from svcserver.db.shield import shielded
 from svcserver.kernel.every import Every
 from svcserver.kernel.ids import AccountId
-from svcserver.metagame.access.epochs import Epochs
+from svcserver.metagame.access.epochs import EpochMoved, Epochs
 from svcserver.metagame.access.tokens import LIFETIME_S
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.store import SqlAccounts
@@ -35,6 +36,7 @@ class Sessions:
     """Ends sessions, and keeps ``Epochs`` up to date with the database."""
 
     ledger: Ledger
+    board: Board
     epochs: Epochs
     now: Callable[[], float]
 
@@ -45,7 +47,9 @@ class Sessions:
         def work(tx: Connection) -> int:
             return rules.end_sessions(SqlAccounts(tx), account_id, self.now())
 
-        self.epochs.learn(account_id, await self.ledger.write(work))
+        moved = EpochMoved(account_id, await self.ledger.write(work))
+        self.epochs.hear(moved)
+        await self.board.act(lambda sheet: sheet.tell(moved))
         log.info("the sessions of {account} have ended", account=account_id)
 
     def load(self, tx: Connection) -> None:

@@ -10,12 +10,14 @@ from svcserver.board.waiting import at_once
 from svcserver.kernel.counters import Counters
 from svcserver.kernel.refusals import Malformed, Missing
 from svcserver.kernel.signals import SessionsEnded
+from svcserver.metagame.access.tokens import InvalidToken
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.login.acts import LoginActs
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.sessions import APART_S, EVERY_S, session_watch
 from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.metagame.service import Metagame
 from tests.support.game import Game
 
 TOKEN = "/account/api/oauth/token"
@@ -68,6 +70,14 @@ class EndingTests(SessionCase):
         self.assertEqual([self.status(one) for one in (self.ann.token, again)], [401, 401])
         self.assertEqual(self.status(self.bob.token), 200)
         self.assertEqual([one.account_id for one in self.ended], [self.ann.id])
+
+    def test_another_metagame_on_the_same_board_refuses_them_at_once(self) -> None:
+        game, http = self.game, None
+        other = Metagame(game.settings, game.ledger, game.board, game.clock, game.parts.now, http)
+        self.assertEqual(other.tokens.verify(self.ann.token), self.ann.id)
+        self.end(self.ann.id)
+        self.assertRaises(InvalidToken, other.tokens.verify, self.ann.token)
+        self.assertEqual(other.tokens.verify(self.bob.token), self.bob.id)
 
     def test_a_login_in_the_same_second_works(self) -> None:
         self.end(self.ann.id)
