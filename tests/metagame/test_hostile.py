@@ -32,6 +32,7 @@ ODD_IDS = ("x\0y", "y" * 300, "\U0001f600", "UID-gone")
 class HostileTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.game = Game(self, **SWITCHES)
+        self.game.described.odd = True
         self.ann = self.game.player("Ann_1")
 
     def check(self, row: Row, segment: str, **headers: str) -> None:

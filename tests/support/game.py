@@ -22,6 +22,7 @@ from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key
 from svcserver.metagame.service import Metagame
 from svcserver.metagame.settings import Settings
 from tests.support.browser import Browser
+from tests.support.described import Described
 from tests.support.ledger import InstantLedger
 
 START = 1_790_000_000.0  # some day in September 2026
@@ -84,9 +85,14 @@ class Game:
         now = self.clock.seconds
         self.board = RehearsedBoard(now)
         self.parts = Metagame(self.settings, self.ledger, self.board, self.clock, now, http)
-        self.door = self.parts.front_door(*observers)
+        self.described = Described()
+        self.door = self.parts.front_door(*observers, self.described)
+        test.addCleanup(self._as_described)
         self.browse = Browser(test, self.door)
         self.ledger.now(lambda tx: add_game_server_key(tx, GAME_SERVER_KEY))
+
+    def _as_described(self) -> None:
+        self.test.assertEqual(self.described.faults, [])
 
     def player(self, name: str, *, admin: bool = False) -> Player:
         """Register and log in."""

@@ -34,6 +34,7 @@ class BountyTests(Achieving):
 
     @proves("POST /bounty/:userId")
     def test_updates_are_partial_and_elements_come_back_as_sent(self) -> None:
+        self.game.described.odd = True
         self.check_marks("POST", self.path, json={})
         one = {"bounty_id": "B", "slot_index": 1, "update_version": 2, "odd": {"kept": [1]}}
         self.post(one, {"bounty_id": "A", "slot_index": 0}, {"slot_index": 3}, 7)
@@ -65,6 +66,7 @@ class BountyTests(Achieving):
 
     @proves("POST /bounty/delete/:userId")
     def test_delete_by_id(self) -> None:
+        self.game.described.odd = True
         path = f"/bounty/delete/{self.ann.id}"
         self.check_marks("POST", path, json={"bounty_ids": []})
         self.post({"bounty_id": "A", "slot_index": 0}, {"bounty_id": "B", "slot_index": 1})

@@ -17,6 +17,7 @@ class CooldownTests(Achieving):
 
     @proves("PUT /cooldown/batch/:userId")
     def test_a_batch_keeps_dates_exactly_as_sent(self) -> None:
+        self.game.described.odd = True
         path = f"/cooldown/batch/{self.ann.id}"
         self.check_marks("PUT", path, json={"cooldowns": []})
         sent = [
@@ -55,6 +56,7 @@ class StubTests(Achieving):
 
     @proves("GET /cooldown/:userId", "PUT /cooldown/batch/:userId")
     def test_fixed_replies(self) -> None:
+        self.game.described.odd = True
         empty = {"code": None, "message": "OK", "payload": {}}
         self.assertEqual(self.asks("GET", f"/cooldown/{self.ann.id}").json, empty)
         page = self.asks("PUT", f"/cooldown/batch/{self.ann.id}", json={})

@@ -92,6 +92,7 @@ class GrantTests(Achieving):
 
     @proves("POST /progression/:userId")
     def test_malformed_entries_are_skipped_and_unknown_tracks_stored(self) -> None:
+        self.game.described.odd = True
         page = self.grant((None, 1), ("", 2), ("x", True), ("x", None), ("Unknown_Track", 3))
         self.assertEqual(len(page.json["payload"]["progress_tracks"]), 1)
         self.assertEqual(self.progress("Unknown_Track"), 3)

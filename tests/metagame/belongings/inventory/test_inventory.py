@@ -232,6 +232,7 @@ class RepeatTests(Case):
         self.assertEqual((self.ann.stacks(), self.bob.stacks()), ({"A": 1}, {"A": 1}))
 
     def test_an_id_that_names_nothing_is_no_id(self) -> None:
+        self.game.described.odd = True
         nothing = ("", "0", "00000000-0000-0000-0000-000000000000", None, 7, [], "---")
         for sent in nothing:
             self.ann.add("A", 1, transactionId=sent)
@@ -432,6 +433,7 @@ class OnBehalfTests(Case):
 
     @proves("thing: Inventory transaction")
     def test_the_log_says_who_and_why(self) -> None:
+        self.game.described.odd = True
         self.ann.add("A", 1, source="Crafting", transactionId="t-1")
         self.ann.add("A", 1, source=7)
         self.assertEqual(self.log_lines(), [("client", "Crafting", "t-1"), ("client", "", None)])

@@ -302,6 +302,7 @@ class SmallRouteTests(MatchmakingCase):
         "POST /key/generate",
     )
     def test_they_say_what_the_client_wants(self) -> None:
+        self.game.described.odd = True
         ask = self.game.browse
         token = self.ann.token
         self.assertEqual(ask("POST", "/candidate/player/register", json={}, token=token).json, {})

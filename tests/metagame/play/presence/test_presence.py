@@ -49,6 +49,7 @@ class HeartbeatTests(SynchronousTestCase):
         self.assertEqual(news, [Heard(self.ann.id, "M", "city")])
 
     def test_an_odd_or_missing_body_still_counts(self) -> None:
+        self.game.described.odd = True
         for sent in (
             {},
             {"json": {}},

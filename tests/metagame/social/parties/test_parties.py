@@ -89,6 +89,7 @@ class PollTests(Base):
 
     @proves("POST /party")
     def test_any_body_will_do_but_a_player_is_needed(self) -> None:
+        self.game.described.odd = True
         for sent in ({}, {"json": []}, {"json": {}}, {"data": b""}):
             page = self.game.browse("POST", "/party", token=self.ann.token, **sent)
             self.assertEqual(page.status, 200)
@@ -254,6 +255,7 @@ class SilenceTests(Base):
 class StatusTests(Base):
     @proves("POST /party/status")
     def test_each_party_once_and_the_callers_invites(self) -> None:
+        self.game.described.odd = True
         first = self.join(self.ann, self.bob)
         second = self.poll(self.cat)["partyId"]
         self.invite(self.ann, self.dan.id)
@@ -272,6 +274,7 @@ class StatusTests(Base):
 
     @proves("POST /party/status")
     def test_what_is_no_list_gives_two_empty_ones(self) -> None:
+        self.game.described.odd = True
         self.invite(self.ann, self.dan.id)
         for asked in (None, "x", {}, 7):
             self.assertEqual(self.status_of(asked), {"parties": [], "invitations": []})

@@ -143,6 +143,7 @@ class EndTests(Base):
 
     @proves("DELETE /slayerlink/links")
     def test_what_does_not_match_ends_nothing(self) -> None:
+        self.game.described.odd = True
         self.link(self.ann, self.bob, 2)
         for body in (
             {"account_id": self.bob.id, "slot": 1},
@@ -184,6 +185,7 @@ class EndTests(Base):
 class AvailabilityTests(Base):
     @proves("POST /slayerlink/availability")
     def test_in_the_asked_order_each_once(self) -> None:
+        self.game.described.odd = True
         asked = [self.cat.id, "UID-nobody", self.bob.id, self.cat.id, 7, None, self.ann.id]
         found = self.free(self.ann, *asked)
         self.assertEqual(
@@ -216,6 +218,7 @@ class AvailabilityTests(Base):
 
     @proves("limit: Slayer links")
     def test_the_first_50_of_a_list_and_nothing_of_anything_else(self) -> None:
+        self.game.described.odd = True
         asked = [f"UID-{number}" for number in range(60)]
         self.assertEqual(list(self.free(self.ann, *asked)), asked[:50])
         for body in ({}, [], {"account_ids": "x"}, {"account_ids": {}}):
