@@ -110,7 +110,7 @@ from svcserver.metagame.play.matchmaking.launches import Launches
 from svcserver.metagame.play.matchmaking.launching import Launching
 from svcserver.metagame.play.matchmaking.routes import MatchmakingRoutes
 from svcserver.metagame.play.matchmaking.rules import Matchmaker
-from svcserver.metagame.play.presence.online import Online, OnlineInMemory
+from svcserver.metagame.play.presence.online import Online
 from svcserver.metagame.play.presence.routes import Presence
 from svcserver.metagame.settings import Settings, check
 from svcserver.metagame.social.friends.acts import FriendActs
@@ -124,7 +124,7 @@ from svcserver.metagame.social.guilds.store import drop_invites_between
 from svcserver.metagame.social.parties.acts import PartyActs
 from svcserver.metagame.social.parties.management import PartyManagement
 from svcserver.metagame.social.parties.routes import PartyRoutes
-from svcserver.metagame.social.parties.store import LiveParties
+from svcserver.metagame.social.parties.store import LiveParties, hear
 from svcserver.metagame.social.slayerlinks.acts import SlayerLinkActs
 from svcserver.metagame.social.slayerlinks.routes import SlayerLinkRoutes
 from svcserver.metagame.social.slayerlinks.store import cancel_between
@@ -179,7 +179,7 @@ class Metagame:
         )
         self.parties = LiveParties(board)
         self.guilds = GuildActs(settings, self.data, board, now, self.news.guild_changed)
-        self.online: Online = OnlineInMemory()
+        self.online = Online(board, also_heard=(hear,))
         self.matchmaker = Matchmaker(Launches(settings.launch_cooldown_s))
         self.about = Build.of(settings)
         self.health, self.shown, self.counters = Health(), Shown(), Counters()
@@ -188,7 +188,6 @@ class Metagame:
     def _join(self) -> None:
         """Connect the signals; ``chat_ports.chat_part`` adds the chat's."""
         news, parties = self.news, self.parties
-        news.heard.connect(lambda one: unwaited(parties.hear(one.account_id)))
         if self.settings.guild_create_activity_fallback:
             news.heard.connect(lambda one: unwaited(self.guilds.hear(one.account_id)))
         news.blocked.connect(lambda one: unwaited(parties.part(one.by, one.whom)))
@@ -197,7 +196,7 @@ class Metagame:
         news.party_changed.connect(lambda one: self.matchmaker.left_party(one.party_id, one.left))
         news.sessions_ended.connect(lambda one: unwaited(parties.leave(one.account_id)))
         news.sessions_ended.connect(lambda one: self.matchmaker.forget(one.account_id))
-        news.sessions_ended.connect(lambda one: self.online.forget(one.account_id))
+        news.sessions_ended.connect(lambda one: unwaited(self.online.forget(one.account_id)))
 
     def features(self) -> Iterator[Feature]:
         """Every feature, each after those it may use; raises BadData for a bad data file."""
@@ -290,7 +289,7 @@ class Metagame:
     def _play(self) -> Iterator[Feature]:
         heard, now = self.news.heard, self.now
         launching = Launching(self.matchmaker, self.deploy, self.clock, now)
-        yield Presence(self.online, heard, now)
+        yield Presence(self.online, heard)
         acts = MatchmakingActs(self.matchmaker, launching, self.parties, heard, now)
         yield MatchmakingRoutes(self.settings, acts)
 
@@ -303,7 +302,7 @@ class Metagame:
             settings, self.about, self.registration, self.online, self.directory, placed, now, now()
         )
         yield ServerStatus(reports)
-        yield OnlineList(Hunters(settings, self.online, self.matchmaker, now))
+        yield OnlineList(Hunters(settings, self.online, self.matchmaker))
         yield BackendHealth(self.health, ReadLimit(self.board), now, started_at=now())
         yield DashboardPages()
         limit = ReadLimit(self.board, DASHBOARD_READS)
@@ -335,7 +334,7 @@ class Metagame:
     def metrics(self, reactor: Any) -> IService | None:
         """The listener of METRICS_PORT; None where it is not set."""
         port, health = self.settings.metrics_port, self.health
-        known = figures(self.online, self.now, health if self.settings.backend_health else None)
+        known = figures(self.online, health if self.settings.backend_health else None)
         return metrics(reactor, "metagame", port, known, self.counters) if port else None
 
     def chat(self, environ: dict[str, str], reactor: Any) -> IService | None:

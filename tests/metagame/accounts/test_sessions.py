@@ -134,14 +134,14 @@ class EndingTests(SessionCase):
         )
 
     def test_its_game_places_end(self) -> None:
-        parts, now = self.game.parts, self.game.clock.seconds()
+        parts = self.game.parts
         party = at_once(parts.parties.act(lambda live: live.invite(self.bob.id, self.ann.id)))
         [invite] = at_once(parts.parties.act(lambda live: live.invites_to(self.ann.id)))
         at_once(parts.parties.act(lambda live: live.accept(invite)))
         self.game.browse("POST", "/heartbeat", json={"map": "m"}, token=self.ann.token)
         self.game.browse("POST", "/heartbeat", json={"map": "m"}, token=self.bob.token)
         self.end(self.ann.id)
-        self.assertEqual([one.account_id for one in parts.online.all(now)], [self.bob.id])
+        self.assertEqual([one.account_id for one in at_once(parts.online.all())], [self.bob.id])
         self.assertIsNone(at_once(parts.parties.of(self.ann.id)))
         left = at_once(parts.parties.act(lambda live: live.get(party.id)))
         assert left is not None

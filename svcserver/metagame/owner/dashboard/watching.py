@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from twisted.internet.defer import Deferred
+
 from svcserver.kernel.every import Every
 from svcserver.metagame.owner.dashboard.history import EVERY_S, History
 from svcserver.metagame.owner.health.rules import Health
@@ -17,9 +19,10 @@ def health_watch(
 ) -> Every:
     """The service that takes a sample every ``EVERY_S``; only with BACKEND_HEALTH=1."""
 
-    def sample() -> None:
-        at = now()
-        players, rss_mb = online.count(at), memory_mb()["rss"]
-        history.take(health, at, rss_mb=rss_mb, players=players)
+    def take(players: int) -> None:
+        history.take(health, now(), rss_mb=memory_mb()["rss"], players=players)
+
+    def sample() -> Deferred[None]:
+        return online.count().addCallback(take)
 
     return Every(clock, EVERY_S, sample, "a sample for the dashboard")

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from attrs import define, field
 
+from svcserver.board.waiting import unwaited
 from svcserver.metagame.owner.health.rules import Health
 from svcserver.metagame.play.presence.online import Online
 from svcserver.web.metrics import Figure
 
 
-def figures(online: Online, now: Callable[[], float], health: Health | None) -> dict[str, Figure]:
+@define
+class PlayersOnline:
+    """How many; of the scrape before, where live state is kept by an engine elsewhere."""
+
+    online: Online
+    _count: int = field(default=0, init=False)
+
+    def __call__(self) -> float:
+        """The newest count known; asks for the next."""
+        unwaited(self.online.count().addCallback(self._learn))
+        return self._count
+
+    def _learn(self, count: int) -> None:
+        self._count = count
+
+
+def figures(online: Online, health: Health | None) -> dict[str, Figure]:
     """Online players, and with BACKEND_HEALTH=1 requests and event-loop delays."""
-    known = {
-        "svc_metagame_players_online": Figure(
-            "Players heard in the last 90 seconds.", lambda: online.count(now())
-        )
-    }
+    players = Figure("Players heard in the last 90 seconds.", PlayersOnline(online))
+    known = {"svc_metagame_players_online": players}
     return known | _health(health) if health is not None else known
 
 

@@ -86,7 +86,7 @@ class StatusReports:
         return await self._reply([], [], limited=True)
 
     async def _everybody(self) -> wire.ServerStatusReply:
-        beats = self.online.all(self.now())
+        beats = await self.online.all()
         names = await self.directory.accounts(beat.account_id for beat in beats)
         known = [self._whereabouts(beat) for beat in beats if beat.account_id in names]
         placed = await self.instances.place(known)
@@ -132,11 +132,10 @@ class Hunters:
     settings: Settings
     online: Online
     matchmaker: Matchmaker
-    now: Callable[[], float]
 
-    def all(self) -> list[tuple[Beat, Sent | None]]:
+    async def all(self) -> list[tuple[Beat, Sent | None]]:
         """The last heartbeats by account id, each with the hunt that the player was sent to."""
-        beats = sorted(self.online.all(self.now()), key=lambda beat: beat.account_id)
+        beats = sorted(await self.online.all(), key=lambda beat: beat.account_id)
         return [(beat, self._hunt(beat)) for beat in beats]
 
     def _hunt(self, beat: Beat) -> Sent | None:

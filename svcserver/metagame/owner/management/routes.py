@@ -48,4 +48,4 @@ class OnlineList:
     )
     async def everyone(self, call: Call) -> Answer:
         """Everyone online, by account id."""
-        return Answer(200, [wire.show_online(*one) for one in self.hunters.all()])
+        return Answer(200, [wire.show_online(*one) for one in await self.hunters.all()])

@@ -29,6 +29,8 @@ class PartyBook(Protocol):
 
     def of(self, account_id: AccountId) -> Deferred[Party | None]: ...
 
+    def hear(self, account_id: AccountId) -> Deferred[None]: ...
+
 
 @frozen
 class MatchmakingActs:
@@ -57,6 +59,7 @@ class MatchmakingActs:
         """Where the player stands; starts what is due and retries capacity. Raises Missing."""
         entry = self._entry(player)
         if entry.match.party_id is not None:
+            await self.parties.hear(player)
             self.heard.send(Heard(player))
         await self.launching.wait(entry.match, POLL_WAITS_S)
         entry, now = self._entry(player), self.now()

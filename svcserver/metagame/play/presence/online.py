@@ -1,20 +1,20 @@
-"""Who is online: a player is for 90 s after the last heartbeat. In memory.
+"""Who is online: a player is for 90 s after the last heartbeat. On the board.
 
-A plain object that takes ``now``; what is too old is recognised when it is read.
 Spec: 1 §4 Status, heartbeat, fixed replies; 2 §4 Server status rules.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from typing import Protocol
+from collections.abc import Callable
 
-from attrs import define, field, frozen
+from attrs import frozen
+from twisted.internet.defer import Deferred
 
+from svcserver.board.board import Board, Sheet
+from svcserver.board.kinds import Kind
 from svcserver.kernel.ids import AccountId
 
 ONLINE_S = 90.0
-MAX_PLAYERS = 100_000
 
 
 @frozen
@@ -27,54 +27,34 @@ class Beat:
     at: float
 
 
-class Online(Protocol):
-    """What the rest of the metagame asks; a shared store can stand behind it later."""
-
-    def hear(self, account_id: AccountId, map_path: str, state: str, now: float) -> None: ...
-
-    def forget(self, account_id: AccountId) -> None: ...
-
-    def last(self, account_id: AccountId, now: float) -> Beat | None: ...
-
-    def all(self, now: float) -> list[Beat]: ...
-
-    def count(self, now: float) -> int: ...
+BEATS = Kind("online", Beat, lives_s=ONLINE_S, compared=False, listed=True)
 
 
-@define
-class OnlineInMemory:
-    """The Online of a single metagame process; the oldest beats stand first."""
+@frozen
+class Online:
+    """Everybody's last heartbeat. ``also_heard``: what else it keeps alive, in the same sheet."""
 
-    _beats: OrderedDict[AccountId, Beat] = field(factory=OrderedDict, init=False)
+    board: Board
+    also_heard: tuple[Callable[[Sheet, AccountId], None], ...] = ()
 
-    def hear(self, account_id: AccountId, map_path: str, state: str, now: float) -> None:
-        """Keep a heartbeat."""
-        self._beats[account_id] = Beat(account_id, map_path, state, now)
-        self._beats.move_to_end(account_id)
-        self._forget(now)
+    def hear(self, account_id: AccountId, map_path: str, state: str) -> Deferred[None]:
+        """Keep a heartbeat; blind, so it never runs again."""
 
-    def forget(self, account_id: AccountId) -> None:
+        def work(sheet: Sheet) -> None:
+            sheet.put(BEATS, account_id, Beat(account_id, map_path, state, sheet.now))
+            for follow in self.also_heard:
+                follow(sheet, account_id)
+
+        return self.board.act(work)
+
+    def forget(self, account_id: AccountId) -> Deferred[None]:
         """The player is no longer online."""
-        self._beats.pop(account_id, None)
+        return self.board.act(lambda sheet: sheet.drop(BEATS, account_id))
 
-    def last(self, account_id: AccountId, now: float) -> Beat | None:
-        """The player's last beat while it counts."""
-        beat = self._beats.get(account_id)
-        return beat if beat is not None and now - beat.at < ONLINE_S else None
-
-    def all(self, now: float) -> list[Beat]:
+    def all(self) -> Deferred[list[Beat]]:
         """Everyone online."""
-        self._forget(now)
-        return list(self._beats.values())
+        return self.board.act(lambda sheet: [beat for _, beat in sheet.each(BEATS)])
 
-    def count(self, now: float) -> int:
+    def count(self) -> Deferred[int]:
         """How many are online."""
-        self._forget(now)
-        return len(self._beats)
-
-    def _forget(self, now: float) -> None:
-        while self._beats:
-            oldest = next(iter(self._beats.values()))
-            if now - oldest.at < ONLINE_S and len(self._beats) <= MAX_PLAYERS:
-                return
-            del self._beats[oldest.account_id]
+        return self.board.act(lambda sheet: sheet.count(BEATS))

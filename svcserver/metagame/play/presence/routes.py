@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar
 
 from attrs import frozen
@@ -24,7 +23,6 @@ class Presence:
     routes: ClassVar[Routes] = Routes(bare)
     online: Online
     heard: Signal[Heard]
-    now: Callable[[], float]
 
     @routes.row("POST", "/heartbeat", access=Access.TOKEN, body=OrEmpty[wire.Heartbeat], reply=str)
     async def beat(self, call: Call[wire.Heartbeat]) -> Answer:
@@ -32,7 +30,7 @@ class Presence:
         account_id = call.caller.account
         if account_id is not None:
             map_path, state = call.body.map[:MAX_MAP], call.body.state[:MAX_MAP]
-            self.online.hear(account_id, map_path, state, self.now())
+            await self.online.hear(account_id, map_path, state)
             self.heard.send(Heard(account_id, map_path, state))
         return Answer(200, wire.NEXT_BEAT, content_type="text/plain; charset=utf-8")
 
@@ -41,4 +39,4 @@ class Presence:
     )
     async def count(self, call: Call) -> Answer:
         """The number of online players."""
-        return Answer(200, {"NumActivePlayers": self.online.count(self.now())})
+        return Answer(200, {"NumActivePlayers": await self.online.count()})

@@ -71,7 +71,7 @@ class BoardParties:
         return self.sheet.get(HEARD, account_id)
 
     def hear(self, account_id: AccountId) -> None:
-        self.sheet.put(HEARD, account_id, self.sheet.now)
+        hear(self.sheet, account_id)
 
     def received(self, recipient: AccountId) -> tuple[Invite, ...]:
         return self.sheet.get(RECEIVED, recipient) or ()
@@ -131,7 +131,7 @@ class LiveParties:
 
     def hear(self, account_id: AccountId) -> Deferred[None]:
         """A sign of life; blind, so it never runs again."""
-        return self.board.act(lambda sheet: sheet.put(HEARD, account_id, sheet.now))
+        return self.board.act(lambda sheet: hear(sheet, account_id))
 
     def part(self, one: AccountId, other: AccountId) -> Deferred[None]:
         """One has blocked the other."""
@@ -140,6 +140,11 @@ class LiveParties:
     def leave(self, account_id: AccountId) -> Deferred[None]:
         """Leave whatever party it is."""
         return self.act(lambda parties: parties.leave(account_id), near(account_id))
+
+
+def hear(sheet: Sheet, account_id: AccountId) -> None:
+    """A sign of life on an open sheet."""
+    sheet.put(HEARD, account_id, sheet.now)
 
 
 def near(*account_ids: AccountId) -> list[Key]:

@@ -8,7 +8,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.metagame.owner.dashboard.history import EVERY_S, KEPT, History
 from svcserver.metagame.owner.dashboard.watching import health_watch
 from svcserver.metagame.owner.health.rules import Health
-from svcserver.metagame.play.presence.online import OnlineInMemory
+from svcserver.metagame.play.presence.online import Online
+from tests.support.live import TestBoard
 from tests.support.proves import proves
 
 
@@ -51,7 +52,9 @@ class HistoryTests(SynchronousTestCase):
 
     def test_samples_are_taken_until_the_service_stops(self) -> None:
         clock = Clock()
-        watch = health_watch(clock, self.history, self.health, OnlineInMemory(), clock.seconds)
+        watch = health_watch(
+            clock, self.history, self.health, Online(TestBoard().board), clock.seconds
+        )
         watch.startService()
         clock.pump([EVERY_S] * 3)
         self.assertEqual([one["at"] for one in self.history.samples], [5.0, 10.0, 15.0])

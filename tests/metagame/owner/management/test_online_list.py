@@ -6,6 +6,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.board.waiting import at_once
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import check
 from svcserver.kernel.times import iso
@@ -70,7 +71,7 @@ class HuntTests(SynchronousTestCase):
         self.ann = AccountId(game.player("Ann_1").id)
         self.matchmaker = Matchmaker()
         self.now = game.clock.seconds
-        feature = OnlineList(Hunters(game.settings, game.parts.online, self.matchmaker, self.now))
+        feature = OnlineList(Hunters(game.settings, game.parts.online, self.matchmaker))
         self.browse = Browser(self, FrontDoor(game.door.gate, game.settings).mount(feature))
 
     def sent_to(self, hunt: str) -> None:
@@ -81,7 +82,7 @@ class HuntTests(SynchronousTestCase):
         self.matchmaker.sent(self.ann, entry, self.now())
 
     def entry(self, map_path: str) -> Any:
-        self.game.parts.online.hear(self.ann, map_path, "island", self.now())
+        at_once(self.game.parts.online.hear(self.ann, map_path, "island"))
         [entry] = self.browse("GET", PATH, key=self.admin.key).json
         return entry["HuntId"], entry["EnteredHuntAt"]
 

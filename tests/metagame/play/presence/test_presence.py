@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.board.waiting import at_once
 from svcserver.kernel.signals import Heard
-from svcserver.metagame.play.presence.online import MAX_PLAYERS, OnlineInMemory
+from svcserver.metagame.play.presence import online as presence
+from svcserver.metagame.play.presence.online import Online
 from svcserver.metagame.play.presence.places import Place, place
 from tests.support.game import GAME_SERVER_KEY, Game
+from tests.support.live import TestBoard
 from tests.support.proves import proves
 
 CITY = "/Game/Maps/city/river_02_persistent"
@@ -89,24 +93,27 @@ class HeartbeatTests(SynchronousTestCase):
 
 class OnlineTests(SynchronousTestCase):
     def test_it_is_bounded(self) -> None:
-        online = OnlineInMemory()
-        for n in range(MAX_PLAYERS + 5):
-            online.hear(str(n), "", "", 0.0)
-        self.assertEqual(online.count(0.0), MAX_PLAYERS)
-        self.assertIsNone(online.last("0", 0.0))
+        self.patch(presence, "BEATS", evolve(presence.BEATS, most=50))
+        online = Online(TestBoard().board)
+        for n in range(55):
+            at_once(online.hear(str(n), "", ""))
+        self.assertEqual(at_once(online.count()), 50)
+        self.assertNotIn("0", [beat.account_id for beat in at_once(online.all())])
 
     @proves("limit: heartbeat period; online window")
     @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 50))))
     def test_exactly_those_heard_within_ninety_seconds_are_online(
         self, beats: list[tuple[str, float]]
     ) -> None:
-        online, now, last = OnlineInMemory(), 0.0, {}
+        live, last = TestBoard(), {}
+        online = Online(live.board)
         for who, later in beats:
-            now += later
-            online.hear(who, "", "", now)
-            last[who] = now
-        expected = {who for who, at in last.items() if now - at < 90}
-        self.assertEqual({beat.account_id for beat in online.all(now)}, expected)
+            live.now += later
+            at_once(online.hear(who, "", ""))
+            last[who] = live.now
+        expected = {who for who, at in last.items() if at + 90 > live.now}
+        self.assertEqual({beat.account_id for beat in at_once(online.all())}, expected)
+        self.assertEqual(at_once(online.count()), len(expected))
 
 
 class PlaceTests(SynchronousTestCase):
