@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from attrs import define, field, frozen
-from sqlalchemy import Connection
+from sqlalchemy import Connection, LargeBinary
 from sqlalchemy.exc import MultipleResultsFound, NoResultFound
 
 from svcserver.kernel.cache import BoundedCache
@@ -21,6 +22,7 @@ MAX_PLANS = 1_024  # a few hundred statements are prebuilt; those built per call
 MAX_LIST = 16  # values of an expanding list; each length needs a plan of its own
 Convert = Callable[[Any], Any]
 SEEN_ONCE, IMPOSSIBLE = "seen once", "impossible"
+BY_LENGTH = "by length"  # a plan for each length of the lists among its values
 
 
 class Rows:
@@ -62,27 +64,18 @@ class Rows:
 
 @frozen
 class Plan:
-    """A compiled statement with what a run of it needs."""
+    """A statement as SQLite wants it."""
 
     sql: str
-    # name, index in its list or None, default, converter to what SQLite stores
-    parameters: Sequence[tuple[str, int | None, Any, Convert | None]]
-    row: Callable[[Any], Any] | None  # makes a named tuple of a row; None: the statement gives none
-
-    def values(self, given: Mapping[str, Any]) -> list[Any]:
-        """The positional parameters of a run with the ``given`` ones."""
-        found = []
-        for name, at, otherwise, convert in self.parameters:
-            value = given.get(name, otherwise) if at is None else given[name][at]
-            found.append(value if convert is None or value is None else convert(value))
-        return found
+    values: Callable[[Mapping[str, Any]], Sequence[Any]]  # the parameters in their order
+    row: Callable[[Any], Any] | None  # makes a row with names of a tuple; None: no rows
 
 
 @define
 class Plans:
     """A bounded cache of plans by statement and parameter names."""
 
-    # SEEN_ONCE, or IMPOSSIBLE, in place of a plan
+    # SEEN_ONCE, IMPOSSIBLE, or BY_LENGTH in place of a plan
     _known: BoundedCache[Any, Plan | str] = field(init=False)
 
     @_known.default
@@ -94,12 +87,24 @@ class Plans:
 
         A statement that was built for a single run is never seen again.
         """
-        key = (statement, *given, *[len(one) for one in given.values() if type(one) is list])
-        found = self._known.get(key)
+        found = self._known.get((statement, *given))
+        if type(found) is Plan:
+            return found
+        return self._look((statement, *given), found, given, dialect)
+
+    def _look(
+        self, key: Any, found: Plan | str | None, given: Mapping[str, Any], dialect: Any
+    ) -> Plan | None:
+        lengths = [len(one) for one in given.values() if type(one) is list]
+        if lengths:
+            if found is not BY_LENGTH:
+                self._known.put(key, BY_LENGTH)
+            key = (*key, *lengths)
+            found = self._known.get(key)
         if found is None:
             self._known.put(key, SEEN_ONCE)
         elif found is SEEN_ONCE:
-            found = _plan(statement, given, dialect) or IMPOSSIBLE
+            found = _plan(key[0], given, dialect) or IMPOSSIBLE
             self._known.put(key, found)
         return found if isinstance(found, Plan) else None
 
@@ -110,6 +115,7 @@ class FastConnection:
     def __init__(self, connection: Connection, plans: Plans) -> None:
         self._connection, self._plans = connection, plans
         self._raw: Any = connection.connection.dbapi_connection
+        self._dialect = connection.dialect
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
@@ -118,16 +124,16 @@ class FastConnection:
         """As ``Connection.execute``, with every row fetched."""
         many = isinstance(parameters, list)
         given = parameters[0] if many and parameters else parameters or {}
-        plan = self._plans.of(statement, given, self._connection.dialect)
+        plan = self._plans.of(statement, given, self._dialect)
         if plan is None or (many and (plan.row is not None or not parameters)):
             return self._connection.execute(statement, parameters)
         if many:
-            done = self._raw.executemany(plan.sql, [plan.values(one) for one in parameters])
+            done = self._raw.executemany(plan.sql, list(map(plan.values, parameters)))
             return Rows([], done.rowcount)
         cursor = self._raw.execute(plan.sql, plan.values(given))
         if plan.row is None:
             return Rows([], cursor.rowcount)
-        return Rows([plan.row(row) for row in cursor.fetchall()], cursor.rowcount)
+        return Rows(list(map(plan.row, cursor.fetchall())), cursor.rowcount)
 
 
 def _plan(statement: Any, given: Mapping[str, Any], dialect: Any) -> Plan | None:
@@ -146,18 +152,39 @@ def _plan(statement: Any, given: Mapping[str, Any], dialect: Any) -> Plan | None
         return None
     if getattr(compiled, "insert_prefetch", ()) or getattr(compiled, "update_prefetch", ()):
         return None
-    parameters: list[tuple[str, int | None, Any, Convert | None]] = []
-    for name in compiled.positiontup or ():
+    values = _values(compiled, given)
+    return None if values is None else Plan(str(compiled), values, _row_maker(compiled, dialect))
+
+
+def _values(compiled: Any, given: Mapping[str, Any]) -> Callable[[Any], Sequence[Any]] | None:
+    """A function that puts what is given in order; one expression, since every call pays for it."""
+    names: dict[str, Any] = {}
+    parts = []
+    for at, name in enumerate(compiled.positiontup or ()):
         convert = compiled._bind_processors.get(name)
         whole, _, number = name.rpartition("_")
-        if name not in compiled.binds:
-            parameters.append((whole, int(number) - 1, None, convert))
-            continue
-        bind = compiled.binds[name]
-        if bind.required and name not in given:
-            return None  # SQLAlchemy raises the error that names it
-        parameters.append((bind.key, None, bind.effective_value, convert))
-    return Plan(str(compiled), parameters, _row_maker(compiled, dialect))
+        bind = compiled.binds.get(name)
+        if bind is None:
+            part = f"given[{whole!r}][{int(number) - 1}]"
+        elif bind.key in given:
+            part = f"given[{bind.key!r}]"
+        elif bind.required:
+            return None  # SQLAlchemy says best what is missing
+        else:
+            names[f"constant{at}"], part = bind.effective_value, f"constant{at}"
+        if convert is not None and not _is_bytes(bind):
+            names[f"convert{at}"] = convert
+            part = f"(None if (one := {part}) is None else convert{at}(one))"
+        parts.append(part + ",")
+    made: Callable[[Any], Sequence[Any]] = eval(  # noqa: S307 - names of our own statements alone
+        f"lambda given: ({' '.join(parts)})", names
+    )
+    return made
+
+
+def _is_bytes(value: Any) -> bool:
+    """Whether SQLite takes and gives it as it is: SQLAlchemy converts bytes for other drivers."""
+    return isinstance(getattr(value, "type", None), LargeBinary)
 
 
 def _row_maker(compiled: Any, dialect: Any) -> Callable[[Any], Any] | None:
@@ -168,9 +195,11 @@ def _row_maker(compiled: Any, dialect: Any) -> Callable[[Any], Any] | None:
         (at, convert)
         for at, column in enumerate(columns)
         if (convert := column.type.dialect_impl(dialect).result_processor(dialect, None))
+        and not _is_bytes(column)
     ]
     named: Any = namedtuple  # mypy takes only literal field names
-    make: Callable[[Any], Any] = named("named", [one.keyname for one in columns], rename=True)._make
+    row = named("named", [one.keyname for one in columns], rename=True)
+    make: Callable[[Any], Any] = partial(tuple.__new__, row)  # as _make, which is written in Python
     if not converts:
         return make
 
