@@ -159,6 +159,12 @@ def _object(shape: type[Any]) -> Read:
     names: dict[str, Any] = {"shape": shape, "missing": MISSING}
     parts = []
     for at, (key, read_one, default) in enumerate(attributes):
+        optional = _plain_of_optional(by_name[key].type)
+        if optional is not None and default is None:  # spares the commonest union its own call
+            names |= {f"key{at}": key, f"read{at}": optional}
+            sent = f"(sent := get(key{at}))"
+            parts.append(f"None if {sent} is None else read{at}(sent, None)")
+            continue
         names |= {f"key{at}": key, f"read{at}": read_one, f"default{at}": default}
         if default is NOTHING:
             parts.append(f"read{at}(get(key{at}, missing), None)")
@@ -181,6 +187,15 @@ def _object(shape: type[Any]) -> Read:
     return read
 
 
+def _plain_of_optional(kind: Any) -> Read | None:
+    """How what may also be null is read when it is not, when nothing else is to be said of it."""
+    alternatives = get_args(kind) if get_origin(kind) in (Union, UnionType) else ()
+    plain = [one for one in alternatives if one is not NoneType]
+    if len(plain) != 1 or len(alternatives) != 2 or get_origin(plain[0]) is Late:
+        return None
+    return _hook(plain[0])
+
+
 def _member(key: str, one: Attribute[Any]) -> Read:
     late = next(
         (kind for kind in (one.type, *get_args(one.type)) if get_origin(kind) is Late), None
@@ -192,9 +207,11 @@ def _member(key: str, one: Attribute[Any]) -> Read:
         plain, *marks = get_args(one.type)
         rest = [mark for mark in marks if not isinstance(mark, LenientMark)]
         if len(rest) < len(marks):
-            read = _hook(Annotated[(plain, *rest)] if rest else plain)
+            strict = Annotated[(plain, *rest)] if rest else plain
             default = _default(one)
-            return LenientMark.otherwise(read, None if default is NOTHING else default)
+            if default is None or default is NOTHING:  # then null need not be looked for
+                return LenientMark.otherwise(_plain_of_optional(strict) or _hook(strict), None)
+            return LenientMark.otherwise(_hook(strict), default)
     return _hook(one.type)
 
 

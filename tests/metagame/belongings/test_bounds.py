@@ -36,7 +36,9 @@ class Bounded(SynchronousTestCase):
 
 class InventoryBoundTests(Bounded):
     def size(self) -> Size:
-        return self.game.ledger.now(lambda tx: SqlInventory(tx).size(self.ann.character))
+        held = self.game.ledger.now(lambda tx: SqlInventory(tx).holder(self.ann.character, None))
+        assert held is not None
+        return held.size
 
     def test_one_more_than_the_most_is_refused_whole(self) -> None:
         self.start(INVENTORY_MAX_ITEMS="3")

@@ -58,10 +58,11 @@ class Policy:
 
 @frozen
 class Holder:
-    """A character's account, and the stored answer to a repeated transaction."""
+    """A character's account and size, and the stored answer to a repeated transaction."""
 
     account_id: AccountId
     answer: bytes | None = field(default=None, repr=False)
+    size: Size = NOTHING
 
 
 @frozen
@@ -81,8 +82,6 @@ class Inventory(Protocol):
     """Stored belongings, inside one transaction."""
 
     def holder(self, character_id: CharacterId, transaction_id: str | None) -> Holder | None: ...
-
-    def size(self, character_id: CharacterId) -> Size: ...
 
     def put_size(self, character_id: CharacterId, size: Size) -> None: ...
 
@@ -133,7 +132,7 @@ def transact(
         return Done(_answer(deal, []))
     instances = _Instances.plan(inventory, owned, deal)
     answer = _answer(deal, stacks.report(policy))
-    _grow(inventory, owned, stacks.growth() + instances.growth(), policy)
+    _grow(inventory, owned, holder.size, stacks.growth() + instances.growth(), policy)
     stacks.carry_out(inventory, owned)
     instances.carry_out(inventory, owned)
     changes = json.dump({**stacks.changes(), **instances.changes})
@@ -157,13 +156,13 @@ def update_instance(
     Raises Forbidden, Missing (no item with both ids), Conflict (version not greater, or
     more than a character may hold).
     """
-    owned, _ = _owned(inventory, account_id, character_id, None)
+    owned, holder = _owned(inventory, account_id, character_id, None)
     held = inventory.instances(owned, [item.instance_id]).get(item.instance_id)
     if held is None or held.catalog_id != item.catalog_id:
         raise Missing("this character holds no such item")
     if not is_newer(held, item):
         return held
-    _grow(inventory, owned, item.size - held.size, policy)
+    _grow(inventory, owned, holder.size, item.size - held.size, policy)
     inventory.put_instances(owned, [item])
     changes = json.dump({"saved": [item.instance_id]})
     inventory.note(Note(owned, None, int(now * 1000), by, "", changes))
@@ -198,10 +197,12 @@ def _owned(
     return character_id, holder
 
 
-def _grow(inventory: Inventory, character_id: CharacterId, growth: Size, policy: Policy) -> None:
+def _grow(
+    inventory: Inventory, character_id: CharacterId, held: Size, growth: Size, policy: Policy
+) -> None:
     """Update the stored size; raises Conflict, before anything else is written."""
-    if growth != NOTHING:
-        inventory.put_size(character_id, policy.grown(inventory.size(character_id), growth))
+    if growth is not NOTHING and growth != NOTHING:
+        inventory.put_size(character_id, policy.grown(held, growth))
 
 
 def _answer(deal: Transaction, totals: list[dict[str, Any]]) -> bytes:
@@ -257,10 +258,12 @@ class _Stacks:
         grown = NOTHING
         for one, total in self.totals.items():
             before = self.before.get(one)
-            if total and (before is None or one in self.extras):
+            if total and before is not None and one not in self.extras:
+                continue
+            if total:
                 grown += Stacked(one, total, self.extras.get(one)).size
                 grown -= NOTHING if before is None else before.size
-            elif not total and before is not None:
+            elif before is not None:
                 grown -= before.size
         return grown
 
@@ -329,6 +332,8 @@ class _Instances:
     def growth(self) -> Size:
         """By how much the instanced items grow; negative where they shrink."""
         grown = NOTHING
+        if not self.put and not self.dropped:
+            return grown
         for one in self.put.values():
             grown += one.size
         for name in self.dropped | self.put.keys():

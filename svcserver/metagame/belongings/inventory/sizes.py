@@ -15,6 +15,8 @@ class Size:
     bytes: int = 0
 
     def __add__(self, other: Size) -> Size:
+        if other is NOTHING:  # most changes only count up what is held already
+            return self
         return Size(self.items + other.items, self.bytes + other.bytes)
 
     def __sub__(self, other: Size) -> Size:

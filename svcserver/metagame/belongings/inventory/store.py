@@ -24,6 +24,7 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    null,
     select,
     union_all,
 )
@@ -80,19 +81,23 @@ CHUNK = 500  # parameters of one look-up
 LOG_DAYS = 90
 
 _C, _S, _I, _L = CHARACTERS.c, ITEM_STACKS.c, ITEM_INSTANCES.c, ITEM_LOG.c
+_Z = INVENTORY_SIZES.c
 _OWNER = select(_C.account_id).where(_C.id == bindparam("character"))
+_SIZED = CHARACTERS.outerjoin(INVENTORY_SIZES, _Z.character_id == _C.id)
 _HOLDER = (
-    select(_C.account_id, _L.answer)
+    select(_C.account_id, null(), _Z["items"], _Z.bytes)
+    .select_from(_SIZED)
+    .where(_C.id == bindparam("character"))
+)
+_HOLDER_AND_ANSWER = (
+    select(_C.account_id, _L.answer, _Z["items"], _Z.bytes)
     .select_from(
-        CHARACTERS.outerjoin(
+        _SIZED.outerjoin(
             ITEM_LOG,
             and_(_L.character_id == _C.id, _L.transaction_id == bindparam("transaction")),
         )
     )
     .where(_C.id == bindparam("character"))
-)
-_SIZE = select(INVENTORY_SIZES.c["items"], INVENTORY_SIZES.c["bytes"]).where(
-    INVENTORY_SIZES.c.character_id == bindparam("character")
 )
 _STACK = select(_S.catalog_id, _S.quantity, _S.extra).where(
     _S.character_id == bindparam("character"), _S.catalog_id == bindparam("catalog")
@@ -174,17 +179,16 @@ class SqlInventory:
     tx: Connection
 
     def holder(self, character_id: CharacterId, transaction_id: str | None) -> Holder | None:
-        """The character's account, with the stored answer to a repeat."""
+        """The character's account and size, with the stored answer to a repeat."""
         if transaction_id is None:
-            row = self.tx.execute(_OWNER, {"character": character_id}).first()
+            row = self.tx.execute(_HOLDER, {"character": character_id}).first()
         else:
             asked = {"character": character_id, "transaction": transaction_id}
-            row = self.tx.execute(_HOLDER, asked).first()
-        return None if row is None else Holder(*row)
-
-    def size(self, character_id: CharacterId) -> Size:
-        row = self.tx.execute(_SIZE, {"character": character_id}).first()
-        return NOTHING if row is None else Size(*row)
+            row = self.tx.execute(_HOLDER_AND_ANSWER, asked).first()
+        if row is None:
+            return None
+        owner, answer, items, size = row
+        return Holder(owner, answer, NOTHING if items is None else Size(items, size))
 
     def put_size(self, character_id: CharacterId, size: Size) -> None:
         row = {"character_id": character_id, "items": size.items, "bytes": size.bytes}
