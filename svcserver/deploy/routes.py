@@ -12,6 +12,7 @@ from svcserver.deploy.fleet import NoCapacity
 from svcserver.deploy.hunts import Unlaunchable
 from svcserver.deploy.supervisor import Supervisor
 from svcserver.kernel.redaction import printable
+from svcserver.kernel.refusals import Malformed, Refusal
 from svcserver.web.local import LOCAL
 from svcserver.web.routes import Answer, Call, Routes
 
@@ -22,11 +23,18 @@ MAX_LOGGED = 256  # characters of a launch's arguments in the log
 MAX_JSON = 100 * 1024  # bytes of a body
 
 
+def refuse(status: int, refusal: Refusal) -> Answer:
+    """``bad_request`` with a message for Malformed; an empty body for every other refusal."""
+    if isinstance(refusal, Malformed):
+        return Answer(status, {"error": "bad_request", "message": refusal.message})
+    return Answer(status)
+
+
 @frozen
 class Deploy:
     """The routes that the metagame calls."""
 
-    routes: ClassVar[Routes] = Routes(wire.refuse)
+    routes: ClassVar[Routes] = Routes(refuse)
     supervisor: Supervisor
 
     @routes.row(

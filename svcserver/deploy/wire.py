@@ -8,9 +8,7 @@ from attrs import frozen
 
 from svcserver.deploy.fleet import GameServerRecord
 from svcserver.kernel.launch_requests import MAX_PLAYERS, LaunchRequest, check, is_player
-from svcserver.kernel.refusals import Malformed, Refusal
 from svcserver.kernel.shapes import AtMost, TextWithNul, pascal_case, spelled, text_where
-from svcserver.web.routes import Answer
 
 PlayerId = Annotated[str, text_where(is_player, "an account id")]
 
@@ -47,10 +45,3 @@ class KeyReply(TypedDict):
     """Whether the key belongs to a running game server."""
 
     known: bool
-
-
-def refuse(status: int, refusal: Refusal) -> Answer:
-    """``bad_request`` with a message for Malformed; an empty body for every other refusal."""
-    if isinstance(refusal, Malformed):
-        return Answer(status, {"error": "bad_request", "message": refusal.message})
-    return Answer(status)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from attrs import frozen
 
-from svcserver.kernel.refusals import Conflict, Malformed
+from svcserver.kernel.refusals import Conflict, Malformed, Refusal
 from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.management import wire
@@ -16,6 +16,11 @@ from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import NO_STORE, Answer, bare
 
 ADMIN = Access.ADMIN_KEY
+
+
+def refuse_registration(status: int, refusal: Refusal) -> Answer:
+    """``{error, message}``, but an empty 500 for a wrong REGISTRATION_MODE."""
+    return Answer(status) if isinstance(refusal, rules.ServerFault) else worded(status, refusal)
 
 
 @frozen
@@ -51,7 +56,7 @@ class AccountManagement:
         access=Access.NONE,
         body=wire.RegisterWish,
         reply=wire.RegisterReply,
-        refuse=wire.refuse_registration,
+        refuse=refuse_registration,
         bad_json=BAD_JSON,
         public=True,
     )

@@ -16,11 +16,8 @@ from svcserver.kernel.shapes import (
     spelled,
     text_where,
 )
-from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.entries import AccountEntry, entry
 from svcserver.metagame.accounts.rules import Account
-from svcserver.metagame.replies import worded
-from svcserver.web.routes import Answer
 
 PAGE = 100
 MAX_OFFSET = 10_000_000
@@ -121,11 +118,6 @@ class PlayerToken(TypedDict):
     """A player token for 24 hours."""
 
     JWT: str
-
-
-def refuse_registration(status: int, refusal: Refusal) -> Answer:
-    """``{error, message}``, but an empty 500 for a wrong REGISTRATION_MODE."""
-    return Answer(status) if isinstance(refusal, rules.ServerFault) else worded(status, refusal)
 
 
 def read_offset(asked: str | None) -> int:

@@ -28,7 +28,7 @@ class BreadcrumbRoutes:
     )
     async def read(self, call: Call, character_id: str) -> Answer:
         """The stored list; empty at version 0."""
-        return wire.show(*await self.acts.read(call.player, character_id))
+        return Answer(200, wire.show(*await self.acts.read(call.player, character_id)))
 
     @routes.row(
         "POST",
@@ -42,4 +42,4 @@ class BreadcrumbRoutes:
         player, sent = call.player, call.body.read()
         version, listed = sent.update_version, json.dump(sent.breadcrumbs)
         await self.acts.save(player, character_id, version, listed)
-        return wire.show(version, listed)
+        return Answer(200, wire.show(version, listed))

@@ -6,10 +6,9 @@ from typing import Any, TypedDict
 
 from attrs import frozen
 
+from svcserver.kernel.envelope import envelope
 from svcserver.kernel.json import Fragment
 from svcserver.kernel.shapes import Count, camel_case, spelled
-from svcserver.metagame.replies import enveloped
-from svcserver.web.routes import Answer
 
 
 @spelled(camel_case)
@@ -28,6 +27,6 @@ class BreadcrumbList(TypedDict):
     updateVersion: int
 
 
-def show(version: int, listed: bytes) -> Answer:
+def show(version: int, listed: bytes) -> dict[str, Any]:
     """The reply with a list, whose JSON text is ``listed``."""
-    return enveloped({"breadcrumbs": Fragment(listed), "updateVersion": version})
+    return envelope({"breadcrumbs": Fragment(listed), "updateVersion": version})

@@ -47,7 +47,7 @@ class EncounterRoutes:
         return await self._read(call, character_id, call.body.content_types)
 
     async def _read(self, call: Call, character_id: str, kinds: Sequence[int]) -> Answer:
-        return wire.show(kinds, await self.acts.met(call.player, character_id, kinds))
+        return Answer(200, wire.show(kinds, await self.acts.met(call.player, character_id, kinds)))
 
     @routes.row(
         "POST",

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from attrs import frozen
 
+from svcserver.kernel.envelope import envelope
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.shapes import AtMost, Name, whole
 from svcserver.metagame.achievements.encounters.rules import MAX_ASKED, MAX_TYPE, MAX_TYPE_ASKED
-from svcserver.metagame.replies import enveloped
-from svcserver.web.routes import Answer
 
 _DIGITS = re.compile(r"\d{1,4}\Z", re.ASCII)
 
@@ -55,7 +54,7 @@ def type_in_path(text: str) -> int:
     return int(text)
 
 
-def show(kinds: Sequence[int], found: Mapping[int, Sequence[str]]) -> Answer:
+def show(kinds: Sequence[int], found: Mapping[int, Sequence[str]]) -> dict[str, Any]:
     """The reply for the types ``kinds``."""
     listed = [{"content": found.get(kind, ()), "content_type": kind} for kind in kinds]
-    return enveloped({"content_types": listed, "success": True})
+    return envelope({"content_types": listed, "success": True})

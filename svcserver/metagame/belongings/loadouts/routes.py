@@ -40,7 +40,9 @@ class LoadoutRoutes:
     async def read(self, call: Call, user_id: str, character_id: str) -> Answer:
         """Every saved slot, the persistent part and the counts."""
         owner = self.acting.reads(call, user_id)
-        return wire.show(*await self.acts.read(owner, character_id), real=self.acts.real(owner))
+        return Answer(
+            200, wire.show(*await self.acts.read(owner, character_id), real=self.acts.real(owner))
+        )
 
     @routes.row(
         "POST",
@@ -56,7 +58,7 @@ class LoadoutRoutes:
         owner, size = self.acting.writes(call, user_id), len(call.request.body)
         reason = reason_of(game_server=call.caller.game_server)
         saved = await self.acts.save(owner, character_id, index, call.body, reason, size)
-        return wire.show(*saved, real=self.acts.real(owner))
+        return Answer(200, wire.show(*saved, real=self.acts.real(owner)))
 
     @routes.row(
         "POST",

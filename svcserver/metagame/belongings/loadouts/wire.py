@@ -7,6 +7,7 @@ from typing import Any, TypedDict
 
 from attrs import frozen
 
+from svcserver.kernel.envelope import envelope
 from svcserver.kernel.json import Fragment
 from svcserver.kernel.shapes import TextWithNul
 from svcserver.metagame.belongings.loadouts.rules import (
@@ -15,8 +16,6 @@ from svcserver.metagame.belongings.loadouts.rules import (
     PERSISTENT,
     Loadout,
 )
-from svcserver.metagame.replies import enveloped
-from svcserver.web.routes import Answer
 
 
 class SlotCounts(TypedDict):
@@ -61,10 +60,10 @@ def counts(loadout: Loadout, *, real: bool) -> SlotCounts:
     }
 
 
-def show(loadout: Loadout, elements: Mapping[str, bytes], *, real: bool) -> Answer:
+def show(loadout: Loadout, elements: Mapping[str, bytes], *, real: bool) -> dict[str, Any]:
     """Every saved slot, the persistent part and the counts."""
     slots = sorted(name for name in elements if name != PERSISTENT)
-    return enveloped(
+    return envelope(
         {
             "loadouts": [Fragment(elements[name]) for name in slots],
             "persistent": Fragment(elements[PERSISTENT]),

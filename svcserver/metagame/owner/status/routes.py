@@ -15,7 +15,7 @@ from svcserver.metagame.owner.status import wire
 from svcserver.metagame.owner.status.build import Build
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
-from svcserver.web.routes import NO_CONTENT, Answer, bare
+from svcserver.web.routes import EMPTY_OBJECT, NO_CONTENT, Answer, bare
 
 
 @frozen
@@ -59,12 +59,12 @@ class FixedReplies:
     @routes.row("POST", "/event", access=Access.NONE, reply=dict)
     async def event(self, call: Call) -> Answer:
         """Telemetry sink. Spec: 1 §6.2."""
-        return wire.EMPTY
+        return Answer(200, EMPTY_OBJECT)
 
     @routes.row("POST", "/account/migrate", access=Access.TOKEN, reply=dict)
     async def migrate(self, call: Call) -> Answer:
         """There is nothing to migrate; ``{}`` would make the client poll for ever."""
-        return wire.MIGRATED
+        return Answer(200, wire.MIGRATED)
 
     @routes.row("POST", "/profile/update", access=Access.TOKEN)
     async def profile(self, call: Call) -> Answer:
@@ -87,16 +87,16 @@ class FixedReplies:
     @routes.row("GET", "/playertreatments/<user_id>", access=Access.TOKEN, reply=dict)
     async def treatments(self, call: Call, user_id: str) -> Answer:
         """The test cohort of a player, the same for all."""
-        return wire.TREATMENTS
+        return Answer(200, wire.TREATMENTS)
 
     @routes.row("GET", "/eventstats/", access=Access.TOKEN, reply=dict)
     async def event_stats(self, call: Call) -> Answer:
-        return wire.NO_STATS
+        return Answer(200, wire.NO_STATS)
 
     @routes.row("GET", "/all/", access=Access.TOKEN, reply=Envelope[dict[str, Any]])
     async def mailbox(self, call: Call) -> Answer:
         """An empty mailbox."""
-        return wire.NO_MAIL
+        return Answer(200, wire.NO_MAIL)
 
     @routes.row(
         "GET",
@@ -106,21 +106,21 @@ class FixedReplies:
     )
     async def schedule(self, call: Call) -> Answer:
         """No scheduled events."""
-        return wire.NO_EVENTS
+        return Answer(200, wire.NO_EVENTS)
 
     @routes.row(
         "GET", "/game_tuning/huntpass_xp_config", access=Access.NONE, reply=Envelope[dict[str, Any]]
     )
     async def hunt_pass_xp(self, call: Call) -> Answer:
         """How much experience a hunt gives the hunt pass."""
-        return wire.HUNT_PASS_XP
+        return Answer(200, wire.HUNT_PASS_XP)
 
     @routes.row("GET", "/creator", access=Access.TOKEN, reply=dict)
     async def creator(self, call: Call) -> Answer:
         """The supported creator; always none."""
-        return wire.CREATOR
+        return Answer(200, wire.CREATOR)
 
     @routes.row("POST", "/inventory/<character_id>/<change_list>", access=Access.TOKEN, reply=dict)
     async def migrate_items(self, call: Call, character_id: str, change_list: str) -> Answer:
         """There are no items to migrate."""
-        return wire.MOVED_ITEMS
+        return Answer(200, wire.MOVED_ITEMS)

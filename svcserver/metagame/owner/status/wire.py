@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
-from svcserver.metagame.replies import enveloped
-from svcserver.web.routes import EMPTY_OBJECT, Answer
+from svcserver.kernel.envelope import envelope
 
 WELCOME = {
     "en": "Welcome to {name}!",
@@ -37,19 +36,16 @@ StatusBanner = TypedDict(  # the functional form, because of the hyphen
     },
 )
 
-EMPTY = Answer(200, EMPTY_OBJECT)
-MIGRATED = Answer(200, {"migration_failed": False, "migration_finished": True})
-TREATMENTS = Answer(200, {"treatments": ["CohortTreatment.Dojo.B"]})
-NO_STATS = Answer(200, {"stats": []})
-NO_MAIL = enveloped({"messages": []})
-NO_EVENTS = enveloped({"ScheduledItems": []})
-HUNT_PASS_XP = enveloped(
+MIGRATED = {"migration_failed": False, "migration_finished": True}
+TREATMENTS = {"treatments": ["CohortTreatment.Dojo.B"]}
+NO_STATS: dict[str, list[Any]] = {"stats": []}
+NO_MAIL = envelope({"messages": []})
+NO_EVENTS = envelope({"ScheduledItems": []})
+HUNT_PASS_XP = envelope(
     {
         "EventConfigs": [],
         "GlobalConfig": {"DifficultyBias": 1, "GlobalMultiplier": 1, "MaxXPAwarded": 200},
     }
 )
-CREATOR = Answer(
-    200, {"expirationDate": "2099-01-01T01:00:00.041Z", "slug": "NONE", "success": True}
-)
-MOVED_ITEMS = Answer(200, {"code": None, "message": ""})
+CREATOR = {"expirationDate": "2099-01-01T01:00:00.041Z", "slug": "NONE", "success": True}
+MOVED_ITEMS = {"code": None, "message": ""}

@@ -9,12 +9,13 @@ from twisted.logger import Logger
 
 from svcserver.kernel.envelope import Envelope
 from svcserver.kernel.json import Json
+from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.shapes import OrEmpty
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.social.guilds import wire
 from svcserver.metagame.social.guilds.acts import GuildActs
-from svcserver.web.routes import NO_CONTENT, Answer
+from svcserver.web.routes import EMPTY_OBJECT, NO_CONTENT, Answer
 
 log = Logger()
 
@@ -29,11 +30,20 @@ def is_off(settings: Any) -> bool:
     return not settings.guilds
 
 
+ACK = Answer(200, {"code": "OK", "message": "", "payload": EMPTY_OBJECT})
+
+
+def refuse(status: int, refusal: Refusal) -> Answer:
+    """``{code, message, payload: {}}``; the code is empty where none is documented."""
+    body = {"code": refusal.code, "message": refusal.message, "payload": EMPTY_OBJECT}
+    return Answer(status, body)
+
+
 @frozen
 class GuildRoutes:
     """The routes with GUILDS on."""
 
-    routes: ClassVar[Routes] = Routes(wire.refuse, when=is_on, body_log=True)
+    routes: ClassVar[Routes] = Routes(refuse, when=is_on, body_log=True)
     acts: GuildActs
 
     @routes.row("GET", "/guild", access=Access.TOKEN, reply=wire.GuildReply)
@@ -41,13 +51,17 @@ class GuildRoutes:
         """The caller's guild; 204 for none."""
         me = call.caller.account
         found = None if me is None else await self.acts.mine(me)
-        return NO_CONTENT if found is None else wire.show(*found, self.acts.limits.max_members)
+        return (
+            NO_CONTENT
+            if found is None
+            else Answer(200, wire.show(*found, self.acts.limits.max_members))
+        )
 
     @routes.row("GET", "/guild/invite/player", access=Access.TOKEN, reply=wire.GuildInvites)
     async def invites(self, call: Call) -> Answer:
         """The caller's open invites, newest first."""
         me = call.caller.account
-        return wire.show_invites([] if me is None else await self.acts.invites(me))
+        return Answer(200, wire.show_invites([] if me is None else await self.acts.invites(me)))
 
     @routes.row(
         "POST",
@@ -62,7 +76,7 @@ class GuildRoutes:
         if sent.leader_account_id not in (wire.NOBODY, call.player):
             log.info("{account} checked a name for somebody else", account=call.player)
         await self.acts.validate(call.player, sent.name, sent.nameplate)
-        return wire.ACK
+        return ACK
 
     @routes.row(
         "POST",
@@ -77,13 +91,13 @@ class GuildRoutes:
         if call.caller.account not in (None, sent.leader_account_id):
             log.info("a guild's founding came with the token of {account}", account=call.player)
         made = await self.acts.found(sent.leader_account_id, sent.name, sent.nameplate)
-        return wire.show(*made, self.acts.limits.max_members)
+        return Answer(200, wire.show(*made, self.acts.limits.max_members))
 
     @routes.row("DELETE", "/guild/player", access=Access.PLAYER, reply=Envelope[dict[str, Json]])
     async def leave(self, call: Call) -> Answer:
         """Leave; the leader cannot."""
         await self.acts.remove(call.player, call.player)
-        return wire.ACK
+        return ACK
 
     @routes.row(
         "DELETE",
@@ -94,7 +108,7 @@ class GuildRoutes:
     async def kick(self, call: Call, account_id: str) -> Answer:
         """Remove a member; naming oneself is leaving."""
         await self.acts.remove(call.player, account_id)
-        return wire.ACK
+        return ACK
 
     @routes.row(
         "PUT", "/guild/invite/<account_id>", access=Access.PLAYER, reply=Envelope[dict[str, Json]]
@@ -102,7 +116,7 @@ class GuildRoutes:
     async def invite(self, call: Call, account_id: str) -> Answer:
         """Invite; Leader or Officer."""
         await self.acts.invite(call.player, account_id)
-        return wire.ACK
+        return ACK
 
     @routes.row(
         "POST",
@@ -113,7 +127,7 @@ class GuildRoutes:
     async def accept(self, call: Call, invite_id: str) -> Answer:
         """Join as Member."""
         await self.acts.accept(call.player, invite_id)
-        return wire.ACK
+        return ACK
 
     @routes.row(
         "DELETE", "/guild/invite/<invite_id>", access=Access.PLAYER, reply=Envelope[dict[str, Json]]
@@ -121,7 +135,7 @@ class GuildRoutes:
     async def decline(self, call: Call, invite_id: str) -> Answer:
         """Decline an invite, which ends it."""
         await self.acts.decline(call.player, invite_id)
-        return wire.ACK
+        return ACK
 
     @routes.row(
         "PUT",
@@ -132,7 +146,7 @@ class GuildRoutes:
     async def set_rank(self, call: Call, account_id: str, rank: str) -> Answer:
         """Change a member's rank; ``leader`` hands the guild over."""
         await self.acts.set_rank(call.player, account_id, rank)
-        return wire.ACK
+        return ACK
 
     @routes.row(
         "DELETE", "/guild/<guild_id>", access=Access.PLAYER, reply=Envelope[dict[str, Json]]
@@ -140,14 +154,14 @@ class GuildRoutes:
     async def disband(self, call: Call, guild_id: str) -> Answer:
         """Disband the caller's own guild."""
         await self.acts.disband(call.player, guild_id)
-        return wire.ACK
+        return ACK
 
 
 @frozen
 class GuildStubs:
     """The two reads with GUILDS=0; every other guild route is the empty 404."""
 
-    routes: ClassVar[Routes] = Routes(wire.refuse, when=is_off, body_log=True)
+    routes: ClassVar[Routes] = Routes(refuse, when=is_off, body_log=True)
 
     @routes.row("GET", "/guild", access=Access.TOKEN)
     async def mine(self, call: Call) -> Answer:

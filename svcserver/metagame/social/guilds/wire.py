@@ -8,13 +8,9 @@ from typing import Annotated, Any, TypedDict
 from attrs import field, frozen
 
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.shapes import Or, TextWithNul, sent_as
 from svcserver.metagame.social.guilds.rules import Guild, Invite, Member
 from svcserver.metagame.social.guilds.store import Summary
-from svcserver.web.routes import EMPTY_OBJECT, Answer
-
-ACK = Answer(200, {"code": "OK", "message": "", "payload": EMPTY_OBJECT})
 
 NOBODY, NO_NAME, NO_NAMEPLATE = "", "", "?"  # in place of no text; the rules refuse them
 GuildName = Annotated[str, Or(NO_NAME)]
@@ -95,13 +91,7 @@ class DisbandReply(TypedDict):
     Members: int
 
 
-def refuse(status: int, refusal: Refusal) -> Answer:
-    """``{code, message, payload: {}}``; the code is empty where none is documented."""
-    body = {"code": refusal.code, "message": refusal.message, "payload": EMPTY_OBJECT}
-    return Answer(status, body)
-
-
-def show(guild: Guild, members: Sequence[Member], maximum: int) -> Answer:
+def show(guild: Guild, members: Sequence[Member], maximum: int) -> dict[str, Any]:
     """The reply with a guild, in both places (see ``flat``)."""
     reply: GuildReply = {
         "id": guild.id,
@@ -114,7 +104,7 @@ def show(guild: Guild, members: Sequence[Member], maximum: int) -> Answer:
     return flat(dict(reply))
 
 
-def show_invites(found: Iterable[tuple[Invite, Guild]]) -> Answer:
+def show_invites(found: Iterable[tuple[Invite, Guild]]) -> dict[str, Any]:
     """The reply with invites, in both places (see ``flat``)."""
     return flat({"invites": [show_invite(one, guild) for one, guild in found]})
 
@@ -140,6 +130,6 @@ def show_summary(one: Summary) -> GuildSummary:
     }
 
 
-def flat(payload: dict[str, Any]) -> Answer:
+def flat(payload: dict[str, Any]) -> dict[str, Any]:
     """The envelope with the payload's fields repeated at the root."""
-    return Answer(200, {"code": "OK", "message": "", "payload": payload} | payload)
+    return {"code": "OK", "message": "", "payload": payload} | payload

@@ -9,6 +9,7 @@ from attrs import frozen
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
+from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.shapes import OrEmpty
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
@@ -20,11 +21,19 @@ from svcserver.web.routes import EMPTY_OBJECT, Answer
 PLAYER = Access.PLAYER
 
 
+OK = Answer(200, EMPTY_OBJECT)
+
+
+def refuse(status: int, refusal: Refusal) -> Answer:
+    """Every refusal here has the body ``{}``."""
+    return Answer(status, EMPTY_OBJECT)
+
+
 @frozen
 class PartyRoutes:
     """Poll, invite, join, leave, kick, promote."""
 
-    routes: ClassVar[Routes] = Routes(wire.refuse, body_log=True)
+    routes: ClassVar[Routes] = Routes(refuse, body_log=True)
     settings: Settings
     acts: PartyActs
 
@@ -48,7 +57,7 @@ class PartyRoutes:
         """Invite into the caller's own party, whatever party the body names."""
         sent = call.body
         await self.acts.invite(call.player, sent.recipient_player_id, sent.party_id)
-        return wire.OK
+        return OK
 
     @routes.row(
         "PUT",
@@ -69,31 +78,31 @@ class PartyRoutes:
         sent = call.body
         named = (sent.sending_player_id, sent.party_id)
         await self.acts.drop_invite(call.player, named, sent.recipient_player_id)
-        return wire.OK
+        return OK
 
     @routes.row("DELETE", "/party/member", access=PLAYER, reply=dict)
     async def leave(self, call: Call) -> Answer:
         """Leave; the client sends it at every login."""
         await self.acts.leave(call.player)
-        return wire.OK
+        return OK
 
     @routes.row("DELETE", "/party/member/<member_id>", access=PLAYER, reply=dict)
     async def kick(self, call: Call, member_id: str) -> Answer:
         """Remove a member; naming oneself is leaving."""
         await self.acts.kick(call.player, member_id)
-        return wire.OK
+        return OK
 
     @routes.row("PUT", "/party/member/promote/<member_id>", access=PLAYER, reply=dict)
     async def promote(self, call: Call, member_id: str) -> Answer:
         """Make another member the leader."""
         await self.acts.promote(call.player, member_id)
-        return wire.OK
+        return OK
 
     @routes.row("DELETE", "/party/leader/<leader_id>", access=PLAYER, reply=dict)
     async def drop_leader(self, call: Call, leader_id: str) -> Answer:
         """Reading the party drops a leader unheard for two minutes; otherwise ignored."""
         await self.acts.refresh(call.player)
-        return wire.OK
+        return OK
 
     @routes.row(
         "POST",

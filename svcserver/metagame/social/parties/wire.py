@@ -9,17 +9,14 @@ from attrs import frozen
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
-from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.shapes import First, Lenient, Or, Skipping, camel_case, spelled
 from svcserver.metagame.social.parties.rules import Invite, Party, PartyCandidate
-from svcserver.web.routes import EMPTY_OBJECT, Answer
 
 SOLO_CANDIDATE = "SOLO_CANDIDATE"
 QUEUED_FOR_START = "QUEUED_FOR_START"
 PLATFORM = "win"
 MAX_ASKED = 16
 NOBODY = ""  # for an account id that is no text: nobody has it
-OK = Answer(200, EMPTY_OBJECT)
 
 
 @spelled(camel_case)
@@ -101,11 +98,6 @@ class PartyInviteReply(TypedDict):
 
     From: str
     To: str
-
-
-def refuse(status: int, refusal: Refusal) -> Answer:
-    """Every refusal here has the body ``{}``."""
-    return Answer(status, EMPTY_OBJECT)
 
 
 def show_invite(invite: Invite, name: Json) -> PartyInvite:

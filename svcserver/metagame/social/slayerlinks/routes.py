@@ -8,6 +8,7 @@ from attrs import frozen
 
 from svcserver.kernel.envelope import Envelope
 from svcserver.kernel.json import Json
+from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.shapes import OrEmpty
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
@@ -24,11 +25,17 @@ def is_on(settings: Any) -> bool:
     return bool(settings.slayer_links)
 
 
+def refuse(status: int, refusal: Refusal) -> Answer:
+    """``{code: '<status>', message, payload: null}``."""
+    body = {"code": str(status), "message": refusal.message, "payload": None}
+    return Answer(status, body)
+
+
 @frozen
 class SlayerLinkRoutes:
     """Invites, links and who may be invited."""
 
-    routes: ClassVar[Routes] = Routes(wire.refuse, when=is_on, body_log=True)
+    routes: ClassVar[Routes] = Routes(refuse, when=is_on, body_log=True)
     acts: SlayerLinkActs
 
     @routes.row("GET", "/slayerlink/status_good", access=PLAYER, reply=Envelope[wire.SlayerStatus])

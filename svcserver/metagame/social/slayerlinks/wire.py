@@ -10,7 +10,6 @@ from attrs import frozen
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
 from svcserver.kernel.readers import reader
-from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.shapes import As, First, Lenient, Skipping, whole
 from svcserver.kernel.times import iso
 from svcserver.metagame.social.slayerlinks.rules import (
@@ -24,7 +23,6 @@ from svcserver.metagame.social.slayerlinks.rules import (
     Link,
     Reply,
 )
-from svcserver.web.routes import Answer
 
 MAX_ASKED = 50
 CONFIG = {"link_duration_hours": LINK_HOURS, "invite_expiry_hours": INVITE_HOURS}
@@ -160,12 +158,6 @@ class AvailabilityReply(TypedDict):
     """The result for each player, in the order of the request."""
 
     availability: list[SlayerAvailability]
-
-
-def refuse(status: int, refusal: Refusal) -> Answer:
-    """``{code: '<status>', message, payload: null}``."""
-    body = {"code": str(status), "message": refusal.message, "payload": None}
-    return Answer(status, body)
 
 
 def show_invite(invite: Invite, me: AccountId) -> SlayerInvite:
