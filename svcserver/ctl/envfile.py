@@ -9,19 +9,16 @@ from pathlib import Path
 
 from svcserver.kernel.settings import parse_env_file
 
-_NONE: Mapping[str, str] = {}
 
-
-def change(path: Path, settings: Mapping[str, str], notes: Mapping[str, str] = _NONE) -> None:
+def change(path: Path, settings: Mapping[str, str]) -> None:
     """Set these variables, each in its line or at the end; raises OSError.
 
-    A note is written as a comment ``# name: text``. The file is replaced atomically, since a
-    service may be starting, and keeps its mode and owner, since it may hold secrets.
+    The file is replaced atomically, since a service may be starting, and keeps its mode and
+    owner, since it may hold secrets.
     """
     path = path.resolve()
     lines = path.read_text(encoding="utf-8-sig").splitlines()
-    wanted = {f"# {name}": f"# {name}: {text}" for name, text in notes.items()}
-    wanted |= {name: f"{name}={value}" for name, value in settings.items()}
+    wanted = {name: f"{name}={value}" for name, value in settings.items()}
     rest = dict(wanted)
     kept = []
     for line in lines:
@@ -33,17 +30,8 @@ def change(path: Path, settings: Mapping[str, str], notes: Mapping[str, str] = _
     _replace(path, "\n".join([*kept, *rest.values(), ""]))
 
 
-def note(text: str, name: str) -> str | None:
-    """The text of the note of that name in an env file's ``text``; None without one."""
-    start = f"# {name}: "
-    found = [line.removeprefix(start) for line in text.splitlines() if line.startswith(start)]
-    return found[-1] if found else None
-
-
 def _name(line: str) -> str:
-    """The variable or note that a line holds; empty for other lines."""
-    if line.startswith("# "):
-        return line.partition(":")[0]
+    """The variable that a line holds; empty for other lines."""
     return next(iter(parse_env_file(line)), "")
 
 

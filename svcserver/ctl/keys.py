@@ -7,24 +7,26 @@ signed has expired; then it is retired.
 from __future__ import annotations
 
 import base64
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 from attrs import field, frozen
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from sqlalchemy import Connection
 
-from svcserver.ctl.envfile import change, note
+from svcserver.ctl.database import transact
+from svcserver.ctl.envfile import change
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Out, fail
 from svcserver.kernel.settings import comma_list
 from svcserver.metagame.access.keys import MAX_FURTHER, BadKey, key_id, load_public
 from svcserver.metagame.access.tokens import LIFETIME_S
+from svcserver.metagame.accounts.signing import signs_since
 
 PRIVATE, PUBLIC = "AUTH_SIGNING_PRIVKEY_B64", "AUTH_SIGNING_PUBKEY_B64"
 FURTHER = "AUTH_VERIFY_KEYS_B64"
-ROTATED = "svcctl keys rotate"  # the note in the file with the time of the last one
 
 
 @frozen
@@ -78,7 +80,7 @@ def rotate(host: Host, out: Out) -> None:
         fail(f"{PUBLIC} is {why}: no token is accepted now, so there is nothing to keep")
     made = new_signing_keys()
     kept = _Kept(kept.file, made.public, (kept.public, *kept.further))
-    kept.write({PRIVATE: made.private, PUBLIC: made.public}, rotated=datetime.now(UTC))
+    kept.write({PRIVATE: made.private, PUBLIC: made.public})
     _show(out, kept)
     out.say(
         "Restart the metagame now: until then it signs with the old key.",
@@ -92,19 +94,15 @@ def rotate(host: Host, out: Out) -> None:
 def retire(host: Host, out: Out, at_once: bool) -> None:
     """Take away the keys that no longer sign.
 
-    Only when the tokens they signed have expired, a day after svcctl keys rotate; where the
-    metagame was restarted later than that, wait for a day after the restart. A key that
-    others may know goes at once, with --now: then everybody logs in again.
+    Only when the tokens they signed have expired, a day after the metagame's first start with
+    the new key. A key that others may know goes at once, with --now: then everybody logs in
+    again.
     """
     kept = _Kept.of(host)
     if not kept.further:
         fail(f"{FURTHER} is empty: there is no old key")
-    until = kept.rotated() + timedelta(seconds=LIFETIME_S)
-    if not at_once and datetime.now(UTC) < until:
-        fail(
-            f"players may have tokens of the old key until {until:%Y-%m-%d %H:%M} UTC; "
-            "wait, or use --now, which logs them out"
-        )
+    if not at_once:
+        _check_expired(host, kept)
     kept = _Kept(kept.file, kept.public, ())
     kept.write({})
     _show(out, kept)
@@ -127,21 +125,38 @@ class _Kept:
         values = host.variables("metagame")
         return cls(file, values.get(PUBLIC, ""), comma_list(values.get(FURTHER, "")))
 
-    def rotated(self) -> datetime:
-        """When a key was last renewed; without a note, the time of the file's last change."""
-        noted = note(self.file.read_text(encoding="utf-8-sig"), ROTATED)
-        try:
-            return datetime.fromisoformat(noted or "").astimezone(UTC)
-        except ValueError:
-            return datetime.fromtimestamp(self.file.stat().st_mtime, UTC)
-
-    def write(self, settings: dict[str, str], rotated: datetime | None = None) -> None:
+    def write(self, settings: dict[str, str]) -> None:
         """Change the file; fails with one line."""
-        notes = {} if rotated is None else {ROTATED: f"{rotated:%Y-%m-%dT%H:%M:%SZ}"}
         try:
-            change(self.file, {**settings, FURTHER: ",".join(self.further)}, notes)
+            change(self.file, {**settings, FURTHER: ",".join(self.further)})
         except OSError as why:
             fail(f"{self.file} cannot be written: {why.strerror}")
+
+
+def expired_at(tx: Connection, public: str) -> datetime | None:
+    """When the last token of an older key expires; None if the metagame still signs with one.
+
+    ``public`` is the key that shall sign now; raises BadKey.
+    """
+    since = signs_since(tx, key_id(load_public(public)))
+    return None if since is None else datetime.fromtimestamp(since + LIFETIME_S, UTC)
+
+
+def _check_expired(host: Host, kept: _Kept) -> None:
+    try:
+        until = transact(host, lambda tx: expired_at(tx, kept.public))
+    except BadKey as why:
+        fail(f"{PUBLIC} is {why}: nobody can log in; use --now if the old keys shall go")
+    if until is None:
+        fail(
+            "the metagame has not been started with the new key and signs with the old one; "
+            "restart it, and retire the old one a day later, or use --now"
+        )
+    if datetime.now(UTC) < until:
+        fail(
+            f"players may have tokens of the old key until {until:%Y-%m-%d %H:%M} UTC; "
+            "wait, or use --now, which logs them out"
+        )
 
 
 def _show(out: Out, kept: _Kept) -> None:

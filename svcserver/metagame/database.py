@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Engine
+import time
+
+from sqlalchemy import Connection, Engine
 from twisted.logger import Logger
 
 from svcserver.db import migrations
 from svcserver.db.engine import BadDatabase, SQLAlchemyError, describe, make_engine
 from svcserver.db.transaction import transact
+from svcserver.metagame.access.keys import BadKey, key_id, load_private
+from svcserver.metagame.accounts.signing import note_signing
 from svcserver.metagame.accounts.store import move_queued_keys
 from svcserver.metagame.settings import Settings
 
@@ -20,6 +24,7 @@ def open_database(name: str, settings: Settings) -> Engine:
     try:
         migrations.upgrade(engine)
         moved = transact(engine, move_queued_keys)
+        transact(engine, lambda tx: _note_key(tx, settings))
     except BadDatabase as why:
         raise SystemExit(f"{name}: DATABASE_URL: {why}") from None
     except SQLAlchemyError as why:
@@ -29,3 +34,11 @@ def open_database(name: str, settings: Settings) -> Engine:
     if moved:
         log.info("registered {count} queued game-server keys", count=moved)
     return engine
+
+
+def _note_key(tx: Connection, settings: Settings) -> None:
+    try:
+        key = load_private(settings.signing_private_key.reveal())
+    except BadKey:
+        return  # nobody can log in, which is logged where tokens are signed
+    note_signing(tx, key_id(key.public_key()), time.time())

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 import time
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest import mock
 
 from svcserver.ctl.envfile import change
 from svcserver.ctl.host import find
+from svcserver.metagame import database
 from svcserver.metagame.access.keys import Keys
 from svcserver.metagame.access.tokens import InvalidToken, Tokens
+from svcserver.metagame.database import open_database
 from svcserver.metagame.settings import Settings
 from tests.ctl.command import svcctl
 from tests.ctl.hosts import value
-from tests.ctl.test_accounts import HostCase
+from tests.ctl.patients import DoctorCase, Quiet
 
 
-class KeysTests(HostCase):
+class KeysTests(DoctorCase):
     @property
     def file(self) -> Path:
         return self.folder / "metagame.env"
@@ -30,12 +32,15 @@ class KeysTests(HostCase):
         )
         return Tokens(time.time, keys)
 
-    def age(self, hours: float) -> None:
-        """The last rotation was so long ago."""
-        at = datetime.now(UTC) - timedelta(hours=hours)
-        change(self.file, {}, {"svcctl keys rotate": f"{at:%Y-%m-%dT%H:%M:%SZ}"})
+    def start(self, hours_ago: float = 0) -> None:
+        """The metagame started with the settings of now, so long ago."""
+        then = time.time() - hours_ago * 3600
+        settings = find(str(self.folder), None).settings("metagame", Settings)
+        with mock.patch.object(database.time, "time", lambda: then):
+            open_database("svc-metagame", settings).dispose()
 
     def test_a_rotation_logs_nobody_out(self) -> None:
+        self.start(hours_ago=100)
         before = self.tokens().sign("UID-ann")
         said = self.ctl("keys", "rotate", "--json").data
         after = self.tokens().sign("UID-ann")
@@ -43,26 +48,53 @@ class KeysTests(HostCase):
             self.assertEqual(self.tokens().verify(token), "UID-ann")
         self.assertEqual(self.ctl("keys", "list", "--json").data, said)
         self.assertEqual(list(self.tokens().keys.public), [said["signing"], *said["verifying"]])
-        self.age(24.1)
+        self.start(hours_ago=24.1)
+        self.start()  # one more changes nothing
         self.assertEqual(self.ctl("keys", "retire").status, 0)
         self.assertEqual(self.tokens().verify(after), "UID-ann")
         self.assertRaises(InvalidToken, self.tokens().verify, before)
 
     def test_a_key_is_not_retired_while_its_tokens_live_unless_told_to(self) -> None:
         self.assertEqual(self.ctl("keys", "retire").status, 1)
+        self.start(hours_ago=100)
         self.ctl("keys", "rotate")
-        self.age(23.9)
+        self.start(hours_ago=23.9)
         ran = self.ctl("keys", "retire")
         self.assertEqual(ran.status, 1)
         self.assertIn("--now", ran.line)
         self.assertEqual(self.ctl("keys", "retire", "--now").status, 0)
         self.assertEqual(len(self.tokens().keys.public), 1)
 
-    def test_where_nobody_noted_when_the_file_tells(self) -> None:
+    def test_the_day_begins_with_the_first_start_with_the_new_key(self) -> None:
+        for hours in (None, 100):  # the metagame never ran, or ran before
+            if hours is not None:
+                self.start(hours_ago=hours)
+            self.ctl("keys", "rotate")
+            ran = self.ctl("keys", "retire")
+            self.assertEqual(ran.status, 1)
+            self.assertIn("has not been started with the new key", ran.line)
+
+    def test_the_doctor_says_when_to_restart_and_when_the_old_key_may_go(self) -> None:
+        self.start(hours_ago=100)
         self.ctl("keys", "rotate")
-        text = self.file.read_text()
-        self.file.write_text(re.sub(r"(?m)^# svcctl keys rotate.*\n", "", text))
-        self.assertEqual(self.ctl("keys", "retire").status, 1)
+        self.assertIn("from before svcctl keys rotate; restart it", self.notes())
+        self.start(hours_ago=23)
+        self.assertNotIn("svcctl keys", self.notes())
+        later = Quiet(at=time.time() + 2 * 3600)
+        self.assertIn("run svcctl keys retire and restart it", self.notes(later))
+        self.assertEqual(self.wrong(later), [])
+
+    def test_an_owner_who_goes_back_to_the_old_key_waits_anew(self) -> None:
+        self.start(hours_ago=100)
+        old = self.file.read_text()
+        self.ctl("keys", "rotate")
+        self.start(hours_ago=50)
+        newer = value(self.folder, "metagame", "AUTH_SIGNING_PUBKEY_B64")
+        self.file.write_text(old)
+        change(self.file, {"AUTH_VERIFY_KEYS_B64": newer})
+        self.assertEqual(self.ctl("keys", "retire").status, 1)  # not yet restarted
+        self.start(hours_ago=1)
+        self.assertIn("until", self.ctl("keys", "retire").line)
 
     def test_the_rest_of_the_file_its_mode_and_other_keys_stay(self) -> None:
         self.file.write_text(self.file.read_text() + "# mine\nSERVER_NAME='A B'\n")
@@ -70,9 +102,9 @@ class KeysTests(HostCase):
         self.ctl("keys", "rotate")
         self.ctl("keys", "rotate")
         after = self.file.read_text()
-        ours = re.compile(r"(?m)^(AUTH_(?:SIGNING|VERIFY)_\w+=.*|# svcctl keys rotate.*)\n")
+        ours = re.compile(r"(?m)^AUTH_(?:SIGNING|VERIFY)_\w+=.*\n")
         self.assertEqual(ours.sub("", after), ours.sub("", before))
-        self.assertEqual(len(ours.findall(after)), 4)
+        self.assertEqual(len(ours.findall(after)), 3)
         self.assertEqual(self.file.stat().st_mode & 0o777, 0o600)
         self.assertEqual(len(self.tokens().keys.public), 3)
         self.assertNotIn(value(self.folder, "metagame", "AUTH_SIGNING_PRIVKEY_B64"), before)

@@ -13,11 +13,13 @@ from svcserver.ctl import database
 from svcserver.ctl.database_commands import sqlite_faults
 from svcserver.ctl.doctor.case import Case, Finding
 from svcserver.ctl.host import OWNER_KEY
+from svcserver.ctl.keys import expired_at
 from svcserver.ctl.output import Failed
 from svcserver.db import migrations
 from svcserver.db.engine import SQLAlchemyError, describe, make_engine
 from svcserver.db.faults import cure_of
 from svcserver.db.transaction import transaction
+from svcserver.metagame.access.keys import BadKey
 from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
 
 ALLOWED_SLIP_S = 300  # how far a clock may be behind the newest file
@@ -95,6 +97,7 @@ def _content(case: Case, tx: Connection) -> Iterator[Finding]:
         yield Finding("database", what, cure)
         return
     yield from _accounts(case, SqlAccounts(tx))
+    yield from _old_keys(case, tx)
     key = case.deploy.key if case.deploy is not None else None
     if key is not None and not knows_game_server(tx, key.reveal()):
         yield Finding(
@@ -116,6 +119,21 @@ def _accounts(case: Case, accounts: SqlAccounts) -> Iterator[Finding]:
                 f"{case.folder / OWNER_KEY} holds no key of an account: svcctl status is refused",
                 "make an account (svcctl account create NAME --admin) and put its key there",
             )
+
+
+def _old_keys(case: Case, tx: Connection) -> Iterator[Finding]:
+    if case.metagame is None or not case.metagame.verify_keys:
+        return
+    try:
+        until = expired_at(tx, case.metagame.signing_public_key)
+    except BadKey:
+        return  # matching.signing_keys says so
+    if until is None:
+        what = "it still signs with the key from before svcctl keys rotate"
+        yield Finding.note("metagame", what, "restart it")
+    elif until.timestamp() <= case.machine.now():
+        what = "AUTH_VERIFY_KEYS_B64 holds keys whose last tokens have expired"
+        yield Finding.note("metagame", what, "run svcctl keys retire and restart it")
 
 
 def clock(case: Case) -> Iterator[Finding]:

@@ -1,0 +1,47 @@
+"""Since when the metagame signs with which key: ``svcctl keys retire`` must know.
+
+A renewed key counts from the metagame's next start on. Until then the old one signs, so its last
+token is a day old a day after that start, however long before it the key was renewed.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    String,
+    Table,
+    bindparam,
+    delete,
+    insert,
+    select,
+)
+
+from svcserver.db.tables import METADATA
+
+SIGNING_KEYS = Table(
+    "signing_keys",
+    METADATA,
+    Column("kid", String(64), primary_key=True),
+    Column("signs_since", BigInteger, nullable=False),  # epoch seconds
+)
+_NEWEST = select(SIGNING_KEYS).order_by(SIGNING_KEYS.c.signs_since.desc()).limit(1)
+_DROP = delete(SIGNING_KEYS).where(SIGNING_KEYS.c.kid == bindparam("wanted"))
+_ADD = insert(SIGNING_KEYS)
+
+
+def note_signing(tx: Connection, kid: str, at: float) -> None:
+    """The metagame starts with that key; nothing changes where it did so the last time, too."""
+    newest = tx.execute(_NEWEST).first()
+    if newest is not None and newest.kid == kid:
+        return
+    since = int(at) if newest is None else max(int(at), newest.signs_since + 1)
+    tx.execute(_DROP, {"wanted": kid})  # of an earlier time, where an owner goes back to a key
+    tx.execute(_ADD, {"kid": kid, "signs_since": since})
+
+
+def signs_since(tx: Connection, kid: str) -> int | None:
+    """Since when, in epoch seconds; None if the metagame did not start with that key last."""
+    newest = tx.execute(_NEWEST).first()
+    return None if newest is None or newest.kid != kid else int(newest.signs_since)
