@@ -21,7 +21,7 @@ from svcserver.http.heads import Fault
 from svcserver.http.prompt import send
 from svcserver.web.request import HttpRequest
 from svcserver.web.request_head import Asked
-from svcserver.web.response import CONTINUE, Stream, payload, said
+from svcserver.web.response import CONTINUE, Stream, encode_body, response_head
 from svcserver.web.routes import Answer
 from svcserver.web.unread import FAIR
 
@@ -191,15 +191,15 @@ class Channel(Connection):
             return
         close = not asked.keep_alive or (self.half_closed and not self.waiting)
         if isinstance(body, Stream):
-            self._begin(body, said(answer, b"", self.factory.date(), close=close), close)
+            self._begin(body, response_head(answer, b"", self.factory.date(), close=close), close)
             return
         try:
-            data = payload(answer)
+            data = encode_body(answer)
         except TypeError as why:
             log.failure("an answer is no JSON")
             answer = self.factory.front.page(500, why)
-            data = payload(answer)
-        head = said(answer, data, self.factory.date(), close=close)
+            data = encode_body(answer)
+        head = response_head(answer, data, self.factory.date(), close=close)
         if asked.method == "HEAD":
             data = b""
         if len(data) > PROMPT:
@@ -252,12 +252,12 @@ class Channel(Connection):
 
     def _refuse(self, answer: Answer) -> None:
         """Answer and end; what still comes is dropped, since a reset would lose the answer."""
-        body = payload(answer)
+        body = encode_body(answer)
         upload, self._upload = self._upload, None
         self._hold(0)
         if upload is not None and upload.asked.method == "HEAD":
             body = b""
-        send(self.transport, said(answer, body, self.factory.date(), close=True) + body)
+        send(self.transport, response_head(answer, body, self.factory.date(), close=True) + body)
         self.end(linger=True)
 
     # -- back-pressure of a client that reads too slowly -----------------------

@@ -26,7 +26,7 @@ class Stream:
         """Called once: everything is written, or the connection is gone."""
 
 
-def payload(answer: Answer) -> bytes:
+def encode_body(answer: Answer) -> bytes:
     """The body as bytes; raises TypeError where it is no JSON."""
     body = answer.body
     if isinstance(body, bytes):
@@ -34,7 +34,7 @@ def payload(answer: Answer) -> bytes:
     return b"" if body is None else json.dump(body)
 
 
-def said(answer: Answer, body: bytes, date: bytes, *, close: bool) -> bytes:
+def response_head(answer: Answer, body: bytes, date: bytes, *, close: bool) -> bytes:
     """The head of an answer with that body, with its empty line."""
     status = answer.status
     if answer.headers or status in _BARE:

@@ -16,7 +16,7 @@ from openapi_schema_validator import OAS31Validator
 
 from svcserver.web.front import Done
 from svcserver.web.openapi import Credentials, operation
-from svcserver.web.response import payload
+from svcserver.web.response import encode_body
 from svcserver.web.routes import Row
 
 JSON = "application/json"
@@ -46,7 +46,7 @@ class Described:
         if sent is not None and not self.odd:
             self._compare(sent, done.request.body, f"what is sent to {row.name}")
         if answered is not None and said.content_type.startswith(JSON):
-            self._compare(answered, payload(said), f"what {row.name} answers")
+            self._compare(answered, encode_body(said), f"what {row.name} answers")
 
     def _compare(self, rules: Any, body: bytes, what: str) -> None:
         try:

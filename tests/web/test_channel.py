@@ -20,7 +20,7 @@ from svcserver.kernel.counters import Counted
 from svcserver.web import channel as channel_module
 from svcserver.web.channel import FAREWELL_S, IDLE_S, PROMPT, RECEIVE_S, Channel
 from svcserver.web.request import HttpRequest
-from svcserver.web.response import said
+from svcserver.web.response import response_head
 from svcserver.web.routes import Answer
 from svcserver.web.site import FrontFactory
 from svcserver.web.unread import FAIR
@@ -341,7 +341,7 @@ class WaitingTests(SynchronousTestCase):
     def test_no_header_can_be_split(self) -> None:
         for bad in ("a\r\nX: y", "a\nX: y", "a\r"):
             with self.assertRaises(ValueError):
-                said(Answer(200, None, {"ETag": bad}), b"", b"", close=False)
+                response_head(Answer(200, None, {"ETag": bad}), b"", b"", close=False)
 
     def test_a_stopping_service_waits_only_for_answers(self) -> None:
         self.assertEqual(self.factory.close_idle(), 1)
