@@ -20,7 +20,7 @@ from svcserver.http.connection import Connection
 from svcserver.http.heads import Fault
 from svcserver.http.prompt import send
 from svcserver.web.request import HttpRequest
-from svcserver.web.request_head import Asked
+from svcserver.web.request_head import ParsedHead
 from svcserver.web.response import CONTINUE, Stream, encode_body, response_head
 from svcserver.web.routes import Answer
 from svcserver.web.unread import FAIR
@@ -38,7 +38,7 @@ PROMPT = 128 * 1024  # bytes of an answer offered to the socket at once
 class Upload:
     """A request body that is being received; ``limit`` and ``size`` in bytes."""
 
-    asked: Asked
+    asked: ParsedHead
     request: HttpRequest
     body: Body
     limit: int
@@ -159,7 +159,7 @@ class Channel(Connection):
         self.factory.held += size - self._holding
         self._holding = size
 
-    def _ask(self, asked: Asked, request: HttpRequest) -> None:
+    def _ask(self, asked: ParsedHead, request: HttpRequest) -> None:
         self._request = request
         work = self.factory.front.answer(request)
         if isinstance(work, Answer):
@@ -172,7 +172,7 @@ class Channel(Connection):
 
     # -- answering -------------------------------------------------------------
 
-    def _answered(self, answer: Answer, asked: Asked) -> None:
+    def _answered(self, answer: Answer, asked: ParsedHead) -> None:
         self._work = None
         self._answer(asked, answer)
         self.advance()
@@ -183,7 +183,7 @@ class Channel(Connection):
         if not self.closing:
             self.cut()
 
-    def _answer(self, asked: Asked, answer: Answer) -> None:
+    def _answer(self, asked: ParsedHead, answer: Answer) -> None:
         body = answer.body
         if self.closing:
             if isinstance(body, Stream):

@@ -26,7 +26,7 @@ class Fields:
         self.hasHeader = fields.__contains__
 
 
-class Asked:
+class ParsedHead:
     """A parsed head, shared by every request with the same bytes. Raises Fault."""
 
     __slots__ = ("expects", "fields", "keep_alive", "length", "method", "path", "query")
@@ -41,16 +41,16 @@ class Asked:
         self.length, self.keep_alive, self.expects = head.length, head.keep_alive, head.expects
 
 
-class HeadBook:
+class HeadCache:
     """A cache of parsed heads."""
 
     def __init__(self) -> None:
-        self._known: Remembered[Asked] = Remembered()
+        self._known: Remembered[ParsedHead] = Remembered()
 
-    def read(self, raw: bytes) -> Asked:
+    def read(self, raw: bytes) -> ParsedHead:
         """The head whose bytes, with the empty line, are ``raw``; raises Fault."""
         asked = self._known.get(raw)
         if asked is None:
-            asked = Asked(raw)
+            asked = ParsedHead(raw)
             self._known.keep(raw, asked)
         return asked

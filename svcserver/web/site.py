@@ -16,7 +16,7 @@ from svcserver.kernel.counters import Counters
 from svcserver.kernel.throttle import Throttle
 from svcserver.web.channel import Channel
 from svcserver.web.request import PROXY_HEADERS, HttpRequest
-from svcserver.web.request_head import HeadBook
+from svcserver.web.request_head import HeadCache
 from svcserver.web.response import date_line
 from svcserver.web.routes import Answer
 from svcserver.web.unread import Unread
@@ -58,7 +58,7 @@ class FrontFactory(Connections[Channel]):
         super().__init__(clock)
         self.front = front
         self.proxy_headers = (*proxy_headers, *PROXY_HEADERS)
-        self.heads = HeadBook()
+        self.heads = HeadCache()
         self.held = 0  # bytes of bodies in memory
         self.unread = Unread(counters=counters or Counters())
         self._complained = Throttle()

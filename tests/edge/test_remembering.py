@@ -13,7 +13,7 @@ from svcserver.edge.wording import answer_head, request_head
 from svcserver.http import heads
 from svcserver.http.heads import Fault, read_request, read_response
 from svcserver.http.remembered import LONGEST, Remembered
-from svcserver.web.request_head import Asked
+from svcserver.web.request_head import ParsedHead
 
 ASKED = b"GET /party HTTP/1.1\r\nHost: x\r\nExpect-More: 1\r\nCookie: a\r\n\r\n"
 ANSWERED = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Powered-By: y\r\n\r\n"
@@ -51,7 +51,7 @@ class BoundTests(SynchronousTestCase):
                 raw += b"\r\n"
                 block = raw.partition(b"\r\n")[2]
                 if fields % 2:
-                    book.keep(raw, Asked(raw))
+                    book.keep(raw, ParsedHead(raw))
                 else:
                     book.keep(block, heads._block(block, 1, passed_on=True))
             used, _ = tracemalloc.get_traced_memory()
