@@ -25,7 +25,7 @@ from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
 from svcserver.web.jsonlines import json_lines
 from svcserver.web.metrics import Figure, show_figures
 from svcserver.web.options import ServiceOptions
-from svcserver.web.serving import House, Listening, warn_of
+from svcserver.web.serving import Listening, TopService, warn_of
 from svcserver.web.site import FrontFactory
 
 log = Logger()
@@ -40,7 +40,7 @@ class Options(ServiceOptions):
     longdesc = "Opens the game ports for players. Settings: docs/owners/configuration.md"
 
 
-def makeService(options: Options, reactor: Any = None) -> House:
+def makeService(options: Options, reactor: Any = None) -> TopService:
     """The allowlist helper as a service."""
     if reactor is None:
         reactor = monotonic_reactor()
@@ -48,7 +48,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
     helper = make_helper(settings, reactor)
     desk = Desk(helper, settings.secret)
     factory = FrontFactory(desk, reactor, proxy_headers=(GATEWAY,))
-    top = House(json_lines(settings.log_level, reactor))
+    top = TopService(json_lines(settings.log_level, reactor))
     listening = Listening(
         reactor,
         "allowlist",

@@ -29,7 +29,7 @@ from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.web.jsonlines import json_lines
 from svcserver.web.metrics import Figure, show_figures
 from svcserver.web.options import ServiceOptions
-from svcserver.web.serving import House, Listening, warn_of
+from svcserver.web.serving import Listening, TopService, warn_of
 from svcserver.web.site import FrontFactory
 
 log = Logger()
@@ -48,7 +48,7 @@ class Options(ServiceOptions):
         return []
 
 
-def makeService(options: Options, reactor: Any = None) -> House:
+def makeService(options: Options, reactor: Any = None) -> TopService:
     """The content server as a service."""
     if reactor is None:
         reactor = monotonic_reactor()
@@ -59,7 +59,7 @@ def makeService(options: Options, reactor: Any = None) -> House:
     desk = make_desk(settings, shelf, http, reactor)
     transfers = Transfers()
     factory = FrontFactory(Sender(desk, transfers), reactor, proxy_headers=(GATEWAY,))
-    top = House(json_lines(settings.log_level, reactor))
+    top = TopService(json_lines(settings.log_level, reactor))
     warn_of(options.warnings).setServiceParent(top)
     Checking(shelf, pool).setServiceParent(top)
     sweep = Every(

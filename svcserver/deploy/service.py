@@ -31,7 +31,7 @@ from svcserver.web.metrics import CountingRefusals, Figure, show_figures
 from svcserver.web.options import ServiceOptions
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
-from svcserver.web.serving import House, InTurn, Listening, house, warn_of
+from svcserver.web.serving import InTurn, Listening, TopService, top_service, warn_of
 from svcserver.web.site import FrontFactory
 
 log = Logger()
@@ -50,12 +50,12 @@ class Options(ServiceOptions):
         return check(self.settings)
 
 
-def makeService(options: Options, reactor: Any = None) -> House:
+def makeService(options: Options, reactor: Any = None) -> TopService:
     """The deploy server as a service."""
     if reactor is None:
         reactor = monotonic_reactor()
     settings = options.settings
-    top = house(reactor, production=settings.production, level=settings.log_level)
+    top = top_service(reactor, production=settings.production, level=settings.log_level)
     supervisor = supervise(settings, reactor, options.environ)
     refusals = CountingRefusals(top.counters)
     door = front_door(supervisor, refusals, traces=not settings.production)

@@ -33,7 +33,7 @@ from svcserver.kernel.settings import BadSetting, load
 from svcserver.web.jsonlines import json_lines
 from svcserver.web.metrics import Figure, show_figures
 from svcserver.web.options import ServiceOptions
-from svcserver.web.serving import House, warn_of
+from svcserver.web.serving import TopService, warn_of
 
 log = Logger()
 NAME = "svc-gateway"
@@ -65,14 +65,14 @@ class Options(ServiceOptions):
         return warnings
 
 
-def makeService(options: Options, reactor: Any = None) -> House:
+def makeService(options: Options, reactor: Any = None) -> TopService:
     """The gateway as a service."""
     real = reactor is None
     if reactor is None:
         reactor = monotonic_reactor()
     settings = options.settings
     lines = json_lines(settings.log_level, reactor)
-    top = House(lines)
+    top = TopService(lines)
     feed = None
     if options.allowlist is not None:
         pool = HTTPConnectionPool(reactor)

@@ -132,7 +132,7 @@ from svcserver.web.front import FrontDoor, Observer
 from svcserver.web.metrics import CountingRefusals, metrics
 from svcserver.web.options import ServiceOptions
 from svcserver.web.routes import Feature
-from svcserver.web.serving import Closing, House, InTurn, Listening, house, warn_of
+from svcserver.web.serving import Closing, InTurn, Listening, TopService, top_service, warn_of
 from svcserver.web.site import FrontFactory
 
 NAME = "svc-metagame"
@@ -359,12 +359,12 @@ class Options(ServiceOptions):
         return check(self.settings)
 
 
-def makeService(options: Options, reactor: Any = None) -> House:
+def makeService(options: Options, reactor: Any = None) -> TopService:
     """The metagame as a service."""
     if reactor is None:
         reactor = monotonic_reactor()
     settings = options.settings
-    top = house(reactor, production=settings.production, level=settings.log_level)
+    top = top_service(reactor, production=settings.production, level=settings.log_level)
     engine = open_database(NAME, settings)
     ledger = ledger_for(engine, reactor, settings.disk_reserve_mb << 20, top.counters)
     pool = HTTPConnectionPool(reactor)

@@ -18,7 +18,7 @@ from svcserver.relay.settings import Settings, target_of
 from svcserver.web.logs import LogLines, standard_lines
 from svcserver.web.metrics import Figure, show_figures
 from svcserver.web.options import ServiceOptions
-from svcserver.web.serving import House, warn_of
+from svcserver.web.serving import TopService, warn_of
 
 NAME = "svc-relay"
 
@@ -72,13 +72,13 @@ def say(lines: LogLines, text: str) -> None:
         lines.keep(f"{iso(time.time())} info relay.keeper: {text}\n")
 
 
-def makeService(options: Options, reactor: Any = None) -> House:
+def makeService(options: Options, reactor: Any = None) -> TopService:
     """The relay as a service."""
     if reactor is None:
         reactor = monotonic_reactor()
     settings = options.settings
     lines = standard_lines(production=False, level=settings.log_level, clock=reactor)
-    top = House(lines)
+    top = TopService(lines)
     warn_of(options.warnings).setServiceParent(top)
     relay = RelayService(
         reactor,

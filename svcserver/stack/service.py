@@ -15,7 +15,7 @@ from svcserver.kernel.settings import port as port_number
 from svcserver.stack.children import Children
 from svcserver.stack.components import BadHost, Component, components, environment
 from svcserver.web.metrics import Figure, show_figures
-from svcserver.web.serving import House, house
+from svcserver.web.serving import TopService, top_service
 
 NAME = "svc-stack"
 
@@ -50,11 +50,11 @@ class Options(usage.Options):
             raise SystemExit(f"{NAME}: {why}") from None
 
 
-def makeService(options: Options, reactor: Any = None) -> House:
+def makeService(options: Options, reactor: Any = None) -> TopService:
     """The stack as a service."""
     if reactor is None:
         reactor = monotonic_reactor()
-    top = house(reactor)
+    top = top_service(reactor)
     folder = str(Path(options["config"]).absolute())
     # directly, since our own lines are written with a delay and the order should show
     write = top.lines.out.write

@@ -23,7 +23,7 @@ from twisted.web.server import Site
 from svcserver.kernel.counters import MEANINGS, Counted, Counters
 from svcserver.web.front import Done
 from svcserver.web.request import HttpRequest
-from svcserver.web.serving import House, Listening
+from svcserver.web.serving import Listening, TopService
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -106,7 +106,7 @@ class CountingRefusals:
 
 
 def show_figures(
-    top: House, reactor: Any, name: str, port: int | None, figures: Mapping[str, Figure]
+    top: TopService, reactor: Any, name: str, port: int | None, figures: Mapping[str, Figure]
 ) -> None:
     """Add the listener of METRICS_PORT to ``top``; nothing where the port is not set."""
     if port is not None:

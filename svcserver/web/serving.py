@@ -28,7 +28,7 @@ DRAIN_LOOK_S = 0.05  # between two looks whether running requests have finished
 DRAIN_S = 10.0  # how long a stopping service lets running requests finish
 
 
-class House(MultiService):
+class TopService(MultiService):
     """The top service of a plugin; gives the application our log observer."""
 
     def __init__(self, lines: LogLines) -> None:
@@ -62,10 +62,10 @@ class House(MultiService):
         return result
 
 
-def house(reactor: Any, *, production: bool = False, level: str = "info") -> House:
+def top_service(reactor: Any, *, production: bool = False, level: str = "info") -> TopService:
     """A House that logs to standard output."""
     Libraries.heard()
-    return House(standard_lines(production=production, level=level, clock=reactor))
+    return TopService(standard_lines(production=production, level=level, clock=reactor))
 
 
 class InTurn(MultiService):

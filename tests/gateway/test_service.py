@@ -23,7 +23,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.edge.certificate import Pair, make_pair, read_pair, write_pair
 from svcserver.gateway.service import Options, makeService
 from svcserver.gateway.settings import Address
-from svcserver.web.serving import House
+from svcserver.web.serving import TopService
 from tests.support.proves import proves
 from tests.support.starting import start
 
@@ -217,7 +217,7 @@ class StartTests(SynchronousTestCase):
         write_pair(rsa_pair(2048), short, force=True)
         self.assertEqual(self.options(**files).pair, read_pair(*map(Path, files.values())))
 
-    def start(self, reactor: Any, **changes: str) -> House:
+    def start(self, reactor: Any, **changes: str) -> TopService:
         house = makeService(self.options(**changes), reactor)
         start(house)
         return house

@@ -18,7 +18,7 @@ from svcserver.web import logwriter
 from svcserver.web.jsonlines import JsonLines
 from svcserver.web.logs import LogLines
 from svcserver.web.logwriter import PIECE, Backlog, LogWriter
-from svcserver.web.serving import House
+from svcserver.web.serving import TopService
 
 
 class BacklogTests(SynchronousTestCase):
@@ -179,7 +179,7 @@ class LinesTests(SynchronousTestCase):
 
     def test_a_service_counts_them_for_its_figures(self) -> None:
         writer = LogWriter(len, backlog=Backlog(most=2))
-        top = House(LogLines(writer, writers=[writer]))
+        top = TopService(LogLines(writer, writers=[writer]))
         writer.backlog.put(b"a\nb\nc\n")
         counts = top.counters.by_reason(Counted.DROPPED_LOG_LINES)
         self.assertEqual(counts, {"unread": 2})
