@@ -25,7 +25,7 @@ from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
 from svcserver.web.jsonlines import json_lines
 from svcserver.web.metrics import Figure, show_figures
 from svcserver.web.options import ServiceOptions
-from svcserver.web.serving import Listening, TopService, warn_of
+from svcserver.web.serving import Listening, TopService, warn_at_start
 from svcserver.web.site import FrontFactory
 
 log = Logger()
@@ -57,7 +57,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         factory,
         variables="ALLOWLIST_PORT or ALLOWLIST_BIND",
     )
-    for part in (warn_of(options.warnings), Helping(helper), listening):
+    for part in (warn_at_start(options.warnings), Helping(helper), listening):
         part.setServiceParent(top)  # started in this order
     show_figures(top, reactor, "allowlist", settings.metrics_port, figures(helper))
     return top

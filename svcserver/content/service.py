@@ -29,7 +29,7 @@ from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.web.jsonlines import json_lines
 from svcserver.web.metrics import Figure, show_figures
 from svcserver.web.options import ServiceOptions
-from svcserver.web.serving import Listening, TopService, warn_of
+from svcserver.web.serving import Listening, TopService, warn_at_start
 from svcserver.web.site import FrontFactory
 
 log = Logger()
@@ -60,7 +60,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     transfers = Transfers()
     factory = FrontFactory(Sender(desk, transfers), reactor, proxy_headers=(GATEWAY,))
     top = TopService(json_lines(settings.log_level, reactor))
-    warn_of(options.warnings).setServiceParent(top)
+    warn_at_start(options.warnings).setServiceParent(top)
     Checking(shelf, pool).setServiceParent(top)
     sweep = Every(
         reactor,

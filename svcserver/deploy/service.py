@@ -31,7 +31,7 @@ from svcserver.web.metrics import CountingRefusals, Figure, show_figures
 from svcserver.web.options import ServiceOptions
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
-from svcserver.web.serving import InTurn, Listening, TopService, top_service, warn_of
+from svcserver.web.serving import Listening, OrderedServices, TopService, top_service, warn_at_start
 from svcserver.web.site import FrontFactory
 
 log = Logger()
@@ -71,10 +71,10 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         reactor, supervisor, _at_boot(settings), lambda: end_left_over(*here), top.lines.end
     )
     # listening comes first: only who holds the address may kill what an earlier run left behind
-    fleet = InTurn()  # ending game servers still call the metagame, which then asks us
+    fleet = OrderedServices()  # ending game servers still call the metagame, which then asks us
     for part in (listening, watch):
         part.setServiceParent(fleet)
-    warn_of(options.warnings).setServiceParent(top)
+    warn_at_start(options.warnings).setServiceParent(top)
     fleet.setServiceParent(top)
     reactor.addSystemEventTrigger("after", "shutdown", watch.tell_status)
     show_figures(top, reactor, "deploy", settings.metrics_port, figures(supervisor))

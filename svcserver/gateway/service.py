@@ -33,7 +33,7 @@ from svcserver.kernel.settings import BadSetting, load
 from svcserver.web.jsonlines import json_lines
 from svcserver.web.metrics import Figure, show_figures
 from svcserver.web.options import ServiceOptions
-from svcserver.web.serving import TopService, warn_of
+from svcserver.web.serving import TopService, warn_at_start
 
 log = Logger()
 NAME = "svc-gateway"
@@ -81,7 +81,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     keeper = make_keeper(settings, feed, reactor)
     keeper.say, keeper.counters = lines.say, top.counters
     entrance = Entrance(reactor, keeper, options.pair, settings)
-    warn_of(options.warnings).setServiceParent(top)
+    warn_at_start(options.warnings).setServiceParent(top)
     entrance.setServiceParent(top)
     show_figures(top, reactor, "gateway", settings.metrics_port, figures(keeper))
     if real:

@@ -132,7 +132,14 @@ from svcserver.web.front import FrontDoor, Observer
 from svcserver.web.metrics import CountingRefusals, metrics
 from svcserver.web.options import ServiceOptions
 from svcserver.web.routes import Feature
-from svcserver.web.serving import Closing, InTurn, Listening, TopService, top_service, warn_of
+from svcserver.web.serving import (
+    CloseOnStop,
+    Listening,
+    OrderedServices,
+    TopService,
+    top_service,
+    warn_at_start,
+)
 from svcserver.web.site import FrontFactory
 
 NAME = "svc-metagame"
@@ -380,16 +387,16 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     log = request_log(top.lines, settings.log_requests, counters=game.counters)
     door = game.front_door(log)
     factory = FrontFactory(door, reactor, game.counters, proxy_headers=(GATEWAY,))
-    answering = InTurn()  # the database stops last: running requests still need it
+    answering = OrderedServices()  # the database stops last: running requests still need it
     for part in (
         ledger,
         housekeeping(ledger, reactor, game.now),
         session_watch(game.sessions, reactor),
-        Closing(pool.closeCachedConnections),
+        CloseOnStop(pool.closeCachedConnections),
         Listening(reactor, "metagame", settings.port, settings.bind_host, factory),
     ):
         part.setServiceParent(answering)
-    warn_of(options.warnings).setServiceParent(top)
+    warn_at_start(options.warnings).setServiceParent(top)
     answering.setServiceParent(top)
     parts = game.chat(options.environ, reactor), game.metrics(reactor), *game.watches(reactor)
     for beside in parts:

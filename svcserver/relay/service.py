@@ -18,7 +18,7 @@ from svcserver.relay.settings import Settings, target_of
 from svcserver.web.logs import LogLines, standard_lines
 from svcserver.web.metrics import Figure, show_figures
 from svcserver.web.options import ServiceOptions
-from svcserver.web.serving import TopService, warn_of
+from svcserver.web.serving import TopService, warn_at_start
 
 NAME = "svc-relay"
 
@@ -79,7 +79,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     settings = options.settings
     lines = standard_lines(production=False, level=settings.log_level, clock=reactor)
     top = TopService(lines)
-    warn_of(options.warnings).setServiceParent(top)
+    warn_at_start(options.warnings).setServiceParent(top)
     relay = RelayService(
         reactor,
         options.target,

@@ -68,7 +68,7 @@ def top_service(reactor: Any, *, production: bool = False, level: str = "info") 
     return TopService(standard_lines(production=production, level=level, clock=reactor))
 
 
-class InTurn(MultiService):
+class OrderedServices(MultiService):
     """Parts that need those before them: they stop one after the other, the last first.
 
     A MultiService stops all at once, so that a running request would find the database gone.
@@ -87,13 +87,13 @@ class InTurn(MultiService):
                 log.failure("{part} did not stop well", part=type(part).__name__)
 
 
-def warn_of(lines: list[str]) -> Service:
+def warn_at_start(lines: list[str]) -> Service:
     """A part that logs the settings' warnings once logging is up."""
-    return Warnings(lines)
+    return StartWarnings(lines)
 
 
 @implementer(IService)
-class Warnings(Service):
+class StartWarnings(Service):
     """Logs the warnings of ``kernel.settings.load``."""
 
     def __init__(self, lines: list[str]) -> None:
@@ -167,7 +167,7 @@ class Listening(Service):
 
 
 @define(eq=False, slots=False)
-class Closing(Service):
+class CloseOnStop(Service):
     """Calls ``close`` when the service stops."""
 
     close: Callable[[], Deferred[Any]]

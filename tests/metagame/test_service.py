@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.db.sqlite import SqliteLedger
 from svcserver.metagame.service import Options, makeService
-from svcserver.web.serving import InTurn, Listening
+from svcserver.web.serving import Listening, OrderedServices
 from tests.support.game import settings
 
 
@@ -21,7 +21,9 @@ class OrderTests(SynchronousTestCase):
         options.settings = settings(DATABASE_URL=f"sqlite:///{folder}/svc.db")
         options.warnings, options.environ = [], {}
         [answering] = [
-            part for part in makeService(options, MemoryReactorClock()) if isinstance(part, InTurn)
+            part
+            for part in makeService(options, MemoryReactorClock())
+            if isinstance(part, OrderedServices)
         ]
         first, *_, last = answering
         self.assertIsInstance(first, SqliteLedger)

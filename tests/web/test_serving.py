@@ -17,7 +17,7 @@ from svcserver.kernel.counters import Counters
 from svcserver.web.metrics import metrics
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
-from svcserver.web.serving import DRAIN_S, InTurn, Listening
+from svcserver.web.serving import DRAIN_S, Listening, OrderedServices
 from svcserver.web.site import FrontFactory
 from tests.edge.wires import Wire
 from tests.support.proves import proves
@@ -42,7 +42,7 @@ class InTurnTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.told: list[str] = []
         self.parts = [Part(name, self.told) for name in ("cellar", "kitchen", "door")]
-        self.house = InTurn()
+        self.house = OrderedServices()
         for part in self.parts:
             part.setServiceParent(self.house)
         start(self.house)
