@@ -26,7 +26,7 @@ from svcserver.web.jsonlines import json_lines
 from svcserver.web.metrics import Figure, show_figures
 from svcserver.web.options import ServiceOptions
 from svcserver.web.serving import Listening, TopService, warn_at_start
-from svcserver.web.site import FrontFactory
+from svcserver.web.site import HttpFactory
 
 log = Logger()
 NAME = "svc-allowlist"
@@ -47,7 +47,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     settings = options.settings
     helper = make_helper(settings, reactor)
     desk = Desk(helper, settings.secret)
-    factory = FrontFactory(desk, reactor, proxy_headers=(GATEWAY,))
+    factory = HttpFactory(desk, reactor, proxy_headers=(GATEWAY,))
     top = TopService(json_lines(settings.log_level, reactor))
     listening = Listening(
         reactor,

@@ -30,7 +30,7 @@ from svcserver.web.jsonlines import json_lines
 from svcserver.web.metrics import Figure, show_figures
 from svcserver.web.options import ServiceOptions
 from svcserver.web.serving import Listening, TopService, warn_at_start
-from svcserver.web.site import FrontFactory
+from svcserver.web.site import HttpFactory
 
 log = Logger()
 NAME = "svc-content"
@@ -58,7 +58,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
     desk = make_desk(settings, shelf, http, reactor)
     transfers = Transfers()
-    factory = FrontFactory(Sender(desk, transfers), reactor, proxy_headers=(GATEWAY,))
+    factory = HttpFactory(Sender(desk, transfers), reactor, proxy_headers=(GATEWAY,))
     top = TopService(json_lines(settings.log_level, reactor))
     warn_at_start(options.warnings).setServiceParent(top)
     Checking(shelf, pool).setServiceParent(top)

@@ -32,7 +32,7 @@ from svcserver.web.options import ServiceOptions
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
 from svcserver.web.serving import Listening, OrderedServices, TopService, top_service, warn_at_start
-from svcserver.web.site import FrontFactory
+from svcserver.web.site import HttpFactory
 
 log = Logger()
 NAME = "svc-deploy"
@@ -64,7 +64,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         "deploy",
         settings.port,
         settings.bind_host,
-        FrontFactory(door, reactor, proxy_headers=(GATEWAY,)),
+        HttpFactory(door, reactor, proxy_headers=(GATEWAY,)),
     )
     here = settings.bind_host, settings.port
     watch = Watch(

@@ -140,7 +140,7 @@ from svcserver.web.serving import (
     top_service,
     warn_at_start,
 )
-from svcserver.web.site import FrontFactory
+from svcserver.web.site import HttpFactory
 
 NAME = "svc-metagame"
 
@@ -386,7 +386,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     top.lines.out = game.shown.log  # it keeps the last lines and passes them on
     log = request_log(top.lines, settings.log_requests, counters=game.counters)
     door = game.front_door(log)
-    factory = FrontFactory(door, reactor, game.counters, proxy_headers=(GATEWAY,))
+    factory = HttpFactory(door, reactor, game.counters, proxy_headers=(GATEWAY,))
     answering = OrderedServices()  # the database stops last: running requests still need it
     for part in (
         ledger,

@@ -19,7 +19,7 @@ from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.descriptors import allow_many
 from svcserver.kernel.every import Every
 from svcserver.web.logs import Libraries, LogLines, standard_lines
-from svcserver.web.site import FrontFactory
+from svcserver.web.site import HttpFactory
 
 log = Logger()
 
@@ -149,7 +149,7 @@ class Listening(Service):
             return succeed(None)
         closed: Deferred[Any] = Deferred()
         self._listening.stopListening()
-        if not isinstance(self.factory, FrontFactory):
+        if not isinstance(self.factory, HttpFactory):
             return succeed(None)
         deadline = self.reactor.seconds() + DRAIN_S
         drain = partial(self._drain, deadline, closed)

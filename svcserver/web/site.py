@@ -24,7 +24,7 @@ from svcserver.web.unread import Unread
 log = Logger()
 
 
-class Answering(Protocol):
+class HttpHandler(Protocol):
     """What answers a channel's requests: the front door, or a service with few paths."""
 
     @property
@@ -41,7 +41,7 @@ class Answering(Protocol):
         """The answer to an error that the channel itself finds."""
 
 
-class FrontFactory(Connections[Channel]):
+class HttpFactory(Connections[Channel]):
     """Serves ``front`` on every connection.
 
     ``proxy_headers``: what else marks a request as passed on, beside what every proxy adds.
@@ -49,7 +49,7 @@ class FrontFactory(Connections[Channel]):
 
     def __init__(
         self,
-        front: Answering,
+        front: HttpHandler,
         clock: IReactorTime,
         counters: Counters | None = None,
         *,

@@ -25,7 +25,7 @@ from svcserver.allowlist.routes import Desk
 from svcserver.allowlist.scripts import Ports
 from svcserver.kernel.secrets import Secret
 from svcserver.web.request import HttpRequest
-from svcserver.web.site import FrontFactory
+from svcserver.web.site import HttpFactory
 from tests.allowlist.support import SECRET, FakeSpawner
 from tests.edge.wires import Wire
 from tests.support.proves import proves
@@ -171,7 +171,7 @@ class AnswerTests(HelperCase):
 
     @proves("allowlist: 413 larger body")
     def test_over_the_wire_a_chunked_body_is_cut_at_the_limit(self) -> None:
-        factory = FrontFactory(self.desk, self.reactor)
+        factory = HttpFactory(self.desk, self.reactor)
         channel = factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 1))
         transport = Wire(channel)
         channel.makeConnection(transport)

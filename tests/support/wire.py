@@ -8,12 +8,12 @@ from treq.testing import StubTreq
 from twisted.web.resource import Resource
 
 from svcserver.kernel.headers import GATEWAY
-from svcserver.web.site import Answering, FrontFactory
+from svcserver.web.site import HttpFactory, HttpHandler
 
 
-def browsing(front: Answering) -> StubTreq:
+def browsing(front: HttpHandler) -> StubTreq:
     """``await browsing(door).get("http://127.0.0.1/...")``; ``flush`` lets bytes flow."""
     stub = StubTreq(Resource())
     agent: Any = stub._agent
-    agent._serverFactory = FrontFactory(front, agent._memoryReactor, proxy_headers=(GATEWAY,))
+    agent._serverFactory = HttpFactory(front, agent._memoryReactor, proxy_headers=(GATEWAY,))
     return stub

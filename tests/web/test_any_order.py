@@ -20,7 +20,7 @@ from svcserver.http import connection
 from svcserver.web.request import HttpRequest
 from svcserver.web.response import Stream
 from svcserver.web.routes import Answer
-from svcserver.web.site import FrontFactory
+from svcserver.web.site import HttpFactory
 from tests.edge.wires import Wire, pieces_of
 
 LARGE = 70_000  # bytes: more than may wait
@@ -122,11 +122,11 @@ class World:
     leaves: bool  # having said everything
     front: Front = field(factory=Front)
     clock: Clock = field(factory=Clock)
-    factory: FrontFactory = field(init=False)
+    factory: HttpFactory = field(init=False)
     client: Wire = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.factory = FrontFactory(self.front, self.clock)
+        self.factory = HttpFactory(self.front, self.clock)
         protocol = self.factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 1))
         self.client = Wire(protocol)
         protocol.makeConnection(self.client)

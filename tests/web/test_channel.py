@@ -22,7 +22,7 @@ from svcserver.web.channel import FAREWELL_S, IDLE_S, PROMPT, RECEIVE_S, Channel
 from svcserver.web.request import HttpRequest
 from svcserver.web.response import response_head
 from svcserver.web.routes import Answer
-from svcserver.web.site import FrontFactory
+from svcserver.web.site import HttpFactory
 from svcserver.web.unread import FAIR
 from tests.edge.wires import Wire
 from tests.support.game import Game
@@ -37,7 +37,7 @@ class ChannelTests(SynchronousTestCase):
         self.game = Game(self)
         self.ann = self.game.player("Ann_1")
         self.reactor = MemoryReactorClock()
-        self.factory = FrontFactory(self.game.door, self.reactor)
+        self.factory = HttpFactory(self.game.door, self.reactor)
         self.factory.doStart()
         self.addCleanup(self.factory.doStop)
         self.channel = self.factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 1))
@@ -274,7 +274,7 @@ class Slow:
 class WaitingTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.front, self.reactor = Slow(), MemoryReactorClock()
-        self.factory = FrontFactory(self.front, self.reactor)
+        self.factory = HttpFactory(self.front, self.reactor)
         self.factory.startFactory()
         self.channel = self.factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 1))
         self.wire = Wire(self.channel)
@@ -351,7 +351,7 @@ class WaitingTests(SynchronousTestCase):
 
     def test_a_stopping_service_does_not_wait_for_what_will_never_be_answered(self) -> None:
         game = Game(self, AUTH_MODE="")
-        factory = FrontFactory(game.door, self.reactor)
+        factory = HttpFactory(game.door, self.reactor)
         channel = factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 1))
         wire = Wire(channel)
         channel.makeConnection(wire)
@@ -364,7 +364,7 @@ class WaitingTests(SynchronousTestCase):
     @settings(max_examples=60, deadline=None)
     def test_no_bytes_in_any_pieces_bring_it_down(self, parts: list[bytes], rng: Random) -> None:
         front = Slow()
-        channel = FrontFactory(front, self.reactor).buildProtocol(None)
+        channel = HttpFactory(front, self.reactor).buildProtocol(None)
         wire = Wire(channel)
         channel.makeConnection(wire)
         data = b"".join(parts)
@@ -382,7 +382,7 @@ class MemoryTests(SynchronousTestCase):
     """Bodies of all connections together are bounded; nobody's ordinary save is refused for it."""
 
     def setUp(self) -> None:
-        self.factory = FrontFactory(Game(self).door, MemoryReactorClock())
+        self.factory = HttpFactory(Game(self).door, MemoryReactorClock())
 
     def connect(self) -> tuple[Channel, Wire]:
         channel = self.factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 1))

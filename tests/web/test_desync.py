@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.web.front import Done
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
-from svcserver.web.site import FrontFactory
+from svcserver.web.site import HttpFactory
 from tests.edge.desync import CASES, SMUGGLED, Case
 from tests.edge.wires import Wire
 from tests.support.game import Game
@@ -48,7 +48,7 @@ LENIENT = {
 
 
 def connect(front: Any) -> tuple[Any, Wire]:
-    factory = FrontFactory(front, MemoryReactorClock())
+    factory = HttpFactory(front, MemoryReactorClock())
     channel = factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 1))
     wire = Wire(channel)
     channel.makeConnection(wire)

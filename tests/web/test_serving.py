@@ -18,7 +18,7 @@ from svcserver.web.metrics import metrics
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
 from svcserver.web.serving import DRAIN_S, Listening, OrderedServices
-from svcserver.web.site import FrontFactory
+from svcserver.web.site import HttpFactory
 from tests.edge.wires import Wire
 from tests.support.proves import proves
 from tests.support.starting import start
@@ -85,7 +85,7 @@ class Slow:
 class ListeningTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.reactor, self.front = MemoryReactorClock(), Slow()
-        self.factory = FrontFactory(self.front, self.reactor)
+        self.factory = HttpFactory(self.front, self.reactor)
         self.part = Listening(self.reactor, "game", 61000, "127.0.0.1", self.factory)
         self.addCleanup(self.factory.doStop)
 
@@ -135,7 +135,7 @@ class TakenTests(SynchronousTestCase):
 
     def house(self) -> MultiService:
         made = MultiService()
-        factory = FrontFactory(Slow(), self.reactor)
+        factory = HttpFactory(Slow(), self.reactor)
         Listening(self.reactor, "game", 61000, "127.0.0.1", factory).setServiceParent(made)
         metrics(self.reactor, "game", 61900, {}, Counters()).setServiceParent(made)
         return made
