@@ -53,7 +53,7 @@ class Gate(Protocol[R]):
 
 
 @define(eq=False)  # not frozen: one is made for every request
-class Done:
+class FinishedRequest:
     """An answered request, for the observers: request log, counters, health figures."""
 
     request: HttpRequest
@@ -66,7 +66,7 @@ class Done:
     said: Answer | None = field(default=None, repr=False)  # None when aborted
 
 
-Observer = Callable[[Done], None]
+Observer = Callable[[FinishedRequest], None]
 
 
 class PageError(Exception):
@@ -258,7 +258,7 @@ class FrontDoor:
         status = 0 if said is None else said.status
         took, address = time.perf_counter() - started, self.gate.address(request)
         caller: Caller = seen["caller"]
-        done = Done(request, row, caller, status, took, address, said is None, said)
+        done = FinishedRequest(request, row, caller, status, took, address, said is None, said)
         for observe in self.observers:
             observe(done)
 

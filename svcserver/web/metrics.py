@@ -21,7 +21,7 @@ from twisted.web.resource import Resource
 from twisted.web.server import Site
 
 from svcserver.kernel.counters import MEANINGS, Counted, Counters
-from svcserver.web.front import Done
+from svcserver.web.front import FinishedRequest
 from svcserver.web.request import HttpRequest
 from svcserver.web.serving import Listening, TopService
 
@@ -97,7 +97,7 @@ class CountingRefusals:
 
     counters: Counters
 
-    def __call__(self, done: Done) -> None:
+    def __call__(self, done: FinishedRequest) -> None:
         if not 400 <= done.status < 500:
             return
         self.counters.add(Counted.REFUSALS, done.request.refused or str(done.status))

@@ -17,14 +17,14 @@ from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.networks import network_of
 from svcserver.kernel.sampling import LineSample
 from svcserver.kernel.times import iso
-from svcserver.web.front import Done
+from svcserver.web.front import FinishedRequest
 from svcserver.web.logs import LogLines
 from svcserver.web.routes import logged_path
 
 log = Logger()
 
 
-def _no_marks(done: Done) -> Mapping[str, int]:
+def _no_marks(done: FinishedRequest) -> Mapping[str, int]:
     return {}
 
 
@@ -40,12 +40,12 @@ class RequestLog:
     on: bool = True
     now: Callable[[], float] = time.time
     counters: Counters = field(factory=Counters)
-    mark: Callable[[Done], Mapping[str, int]] = _no_marks
+    mark: Callable[[FinishedRequest], Mapping[str, int]] = _no_marks
     proxy: str = "proxy"
     expected: tuple[str, ...] = ()
     _refusals: LineSample = field(factory=LineSample, init=False)
 
-    def __call__(self, done: Done) -> None:
+    def __call__(self, done: FinishedRequest) -> None:
         """Write the line; a path no row knows is written even with LOG_REQUESTS=0."""
         request, row = done.request, done.row
         if 400 <= done.status < 500 and not self._keeps(done):
@@ -59,10 +59,10 @@ class RequestLog:
         if self.on and self.lines.shows(LogLevel.info):
             self.lines.keep(self._line(done, path))
 
-    def _keeps(self, done: Done) -> bool:
+    def _keeps(self, done: FinishedRequest) -> bool:
         return self._refusals.keeps(network_of(done.address or done.request.peer), self.now())
 
-    def _line(self, done: Done, path: str) -> str:
+    def _line(self, done: FinishedRequest, path: str) -> str:
         method = done.request.method
         marks = self.mark(done)
         status = "aborted" if done.aborted else done.status

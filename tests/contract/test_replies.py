@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.http_headers import Headers
 
 from svcserver.metagame.rows import NOBODY, Access, Row
-from svcserver.web.front import Done
+from svcserver.web.front import FinishedRequest
 from svcserver.web.openapi import template
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer, bare
@@ -98,7 +98,7 @@ class DescribedTests(SynchronousTestCase):
         row = Row("POST", "/note", Access.NONE, _handler, bare, body=NoteWish, reply=NoteReply)
         asked = HttpRequest("POST", b"/note", b"", Headers(), "127.0.0.1", sent)
         observer = Described(odd=odd)
-        observer(Done(asked, row, NOBODY, status, 0.0, said=Answer(status, answered)))
+        observer(FinishedRequest(asked, row, NOBODY, status, 0.0, said=Answer(status, answered)))
         return observer.faults
 
     def test_what_fits_is_no_fault(self) -> None:

@@ -14,7 +14,7 @@ import orjson
 from attrs import define, field
 from openapi_schema_validator import OAS31Validator
 
-from svcserver.web.front import Done
+from svcserver.web.front import FinishedRequest
 from svcserver.web.openapi import Credentials, operation
 from svcserver.web.response import encode_body
 from svcserver.web.routes import Row
@@ -33,7 +33,7 @@ class Described:
     faults: list[str] = field(factory=list, init=False)
     _rules: dict[str, tuple[Any, Any]] = field(factory=dict, init=False)
 
-    def __call__(self, done: Done) -> None:
+    def __call__(self, done: FinishedRequest) -> None:
         row, said = done.row, done.said
         if row is None or said is None or not 200 <= done.status < 300:
             return

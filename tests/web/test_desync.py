@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.web.front import Done
+from svcserver.web.front import FinishedRequest
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
 from svcserver.web.site import HttpFactory
@@ -92,7 +92,7 @@ class DesyncTests(SynchronousTestCase):
 
     def test_nothing_hidden_reaches_the_metagame(self) -> None:
         game = Game(self)
-        done: list[Done] = []
+        done: list[FinishedRequest] = []
         game.door.observers = [done.append]
         for case in CASES:
             if case.gateway != 400 or case.family == "upgrade" or case.data in LENIENT:

@@ -14,7 +14,7 @@ from svcserver.kernel.refusals import Conflict, TooMany
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.replies import coded
 from svcserver.metagame.rows import NOBODY, Access, Call, Routes
-from svcserver.web.front import UNPROVEN_BODY, Done, FrontDoor
+from svcserver.web.front import UNPROVEN_BODY, FinishedRequest, FrontDoor
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer, bare
 from svcserver.web.table import BadPath, RouteTable
@@ -118,7 +118,7 @@ class Open:
 
 class ConventionTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.seen: list[Done] = []
+        self.seen: list[FinishedRequest] = []
         self.held: Deferred[None] = Deferred()
         self.door = FrontDoor(Open(), {"on": False}, observers=[self.seen.append])
         self.door.mount(Example(self.held))

@@ -16,7 +16,7 @@ from svcserver.kernel.redaction import redact
 from svcserver.kernel.sampling import EACH
 from svcserver.kernel.times import iso
 from svcserver.metagame.owner.requestlog import request_log
-from svcserver.web.front import Done
+from svcserver.web.front import FinishedRequest
 from svcserver.web.logs import LogLines
 from svcserver.web.requestlog import RequestLog
 from svcserver.web.routes import logged_path
@@ -93,7 +93,7 @@ class RequestLogTests(SynchronousTestCase):
 
     def test_a_flood_of_refusals_is_sampled_but_faults_of_ours_are_all_written(self) -> None:
         log = self.log()
-        done: list[Done] = []
+        done: list[FinishedRequest] = []
         Game(self, observers=[done.append]).browse("GET", "/accountinfo")
         for status, written in ((401, EACH.burst), (500, 100), (503, 100), (200, 100)):
             self.out.truncate(self.out.seek(0))

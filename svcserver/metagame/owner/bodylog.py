@@ -21,7 +21,7 @@ from twisted.logger import Logger
 from svcserver.kernel import json
 from svcserver.kernel.redaction import OTHER, redact
 from svcserver.kernel.times import iso
-from svcserver.web.front import Done
+from svcserver.web.front import FinishedRequest
 from svcserver.web.routes import logged_path
 
 log = Logger()
@@ -51,7 +51,7 @@ class BodyLog:
         self._append(b"")
         return self
 
-    def __call__(self, done: Done) -> None:
+    def __call__(self, done: FinishedRequest) -> None:
         row = done.row
         if not self.on or row is None or not row.body_log:
             return

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from svcserver.kernel.headers import GAME_SERVER_KEY
-from svcserver.web.front import Done
+from svcserver.web.front import FinishedRequest
 from svcserver.web.logs import LogLines
 from svcserver.web.requestlog import RequestLog
 
@@ -21,5 +21,5 @@ def request_log(
     )
 
 
-def _by_game_server(done: Done) -> Mapping[str, int]:
+def _by_game_server(done: FinishedRequest) -> Mapping[str, int]:
     return {"gs": int(done.request.has_header(GAME_SERVER_KEY))}

@@ -10,7 +10,7 @@ from attrs import define, field, frozen
 
 from svcserver.kernel.every import Every
 from svcserver.metagame.owner.health.rules import SAMPLE_S, LoopDelays, Requests
-from svcserver.web.front import Done
+from svcserver.web.front import FinishedRequest
 
 PROCESS = Path("/proc/self/status")
 
@@ -22,7 +22,7 @@ class Counting:
     requests: Requests
     now: Callable[[], float]
 
-    def __call__(self, done: Done) -> None:
+    def __call__(self, done: FinishedRequest) -> None:
         if done.row is not None and done.row.quiet:
             return
         if done.aborted:

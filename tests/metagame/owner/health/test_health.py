@@ -22,7 +22,7 @@ from svcserver.metagame.owner.health.rules import (
 )
 from svcserver.metagame.owner.health.watching import Counting, loop_watch, memory_mb
 from svcserver.metagame.rows import NOBODY
-from svcserver.web.front import Done
+from svcserver.web.front import FinishedRequest
 from svcserver.web.request import HttpRequest
 from tests.support.game import Game
 from tests.support.proves import proves
@@ -149,9 +149,11 @@ class LoopTests(SynchronousTestCase):
 
 
 class CountingTests(SynchronousTestCase):
-    def done(self, **also: Any) -> Done:
+    def done(self, **also: Any) -> FinishedRequest:
         request = HttpRequest("GET", b"/x", b"", None, "127.0.0.1")
-        return Done(request, also.pop("row", None), NOBODY, also.pop("status", 200), 0.01, **also)
+        return FinishedRequest(
+            request, also.pop("row", None), NOBODY, also.pop("status", 200), 0.01, **also
+        )
 
     @proves("GET /svc/api/BackendHealth")
     def test_an_aborted_reply_counts_only_as_aborted(self) -> None:
