@@ -200,7 +200,7 @@ def standard_lines(*, production: bool, level: str, clock: Any = None) -> LogLin
     return LogLines(out, as_json=production, level=level, clock=clock, writers=mine[:1])
 
 
-class Libraries(logging.Handler):
+class LibraryLogs(logging.Handler):
     """Passes warnings and errors that libraries send to ``logging`` on to Twisted's logger."""
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -18,7 +18,7 @@ from zope.interface import implementer
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.descriptors import allow_many
 from svcserver.kernel.every import Every
-from svcserver.web.logs import Libraries, LogLines, standard_lines
+from svcserver.web.logs import LibraryLogs, LogLines, standard_lines
 from svcserver.web.site import HttpFactory
 
 log = Logger()
@@ -64,7 +64,7 @@ class TopService(MultiService):
 
 def top_service(reactor: Any, *, production: bool = False, level: str = "info") -> TopService:
     """A House that logs to standard output."""
-    Libraries.heard()
+    LibraryLogs.heard()
     return TopService(standard_lines(production=production, level=level, clock=reactor))
 
 

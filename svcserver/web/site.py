@@ -19,7 +19,7 @@ from svcserver.web.request import PROXY_HEADERS, HttpRequest
 from svcserver.web.request_head import HeadCache
 from svcserver.web.response import date_line
 from svcserver.web.routes import Answer
-from svcserver.web.unread import Unread
+from svcserver.web.unread import UnreadAnswers
 
 log = Logger()
 
@@ -60,7 +60,7 @@ class HttpFactory(Connections[Channel]):
         self.proxy_headers = (*proxy_headers, *PROXY_HEADERS)
         self.heads = HeadCache()
         self.held = 0  # bytes of bodies in memory
-        self.unread = Unread(counters=counters or Counters())
+        self.unread = UnreadAnswers(counters=counters or Counters())
         self._complained = Throttle()
         self._date = (-1, b"")
 

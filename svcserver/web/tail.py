@@ -14,7 +14,7 @@ LONGEST = 2_000  # characters of a line
 
 
 @define
-class Tail:
+class LogTail:
     """Passes on what is written and remembers its last lines, numbered from 1 since the start.
 
     Secrets never reach the log; what has the shape of one is replaced here once more,

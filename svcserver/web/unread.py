@@ -20,7 +20,7 @@ class Reader(Protocol):
 
 
 @define
-class Unread:
+class UnreadAnswers:
     """Connections with an unread answer, the longest waiting first, which is cut beyond ``most``.
 
     An answer is written in pieces, and each that is read puts its connection last again, so that

@@ -15,7 +15,7 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.web.jsonlines import JsonLines
-from svcserver.web.logs import FLUSH_S, Libraries, LogLines, level_word
+from svcserver.web.logs import FLUSH_S, LibraryLogs, LogLines, level_word
 from tests.support.proves import proves
 
 
@@ -91,7 +91,7 @@ class LineTests(SynchronousTestCase):
 
 class LibraryTests(SynchronousTestCase):
     def test_what_a_library_says_is_a_line_of_ours(self) -> None:
-        handler = Libraries()
+        handler = LibraryLogs()
         record = logging.LogRecord("sqlalchemy.pool", logging.WARNING, "", 1, "a %s", ("b",), None)
         with capturedLogs() as events:
             handler.handle(record)
@@ -102,14 +102,14 @@ class LibraryTests(SynchronousTestCase):
         why = (OSError, OSError("x"), None)
         record = logging.LogRecord("psycopg", logging.ERROR, "", 1, "{odd}", None, why)
         with capturedLogs() as events:
-            Libraries().handle(record)
+            LibraryLogs().handle(record)
         self.assertIn("OSError: x", "\n".join(lines(*events)))
         self.assertEqual(len(self.flushLoggedErrors(OSError)), 1)
 
     def test_it_is_heard_once_a_process(self) -> None:
         root = logging.getLogger()
         self.patch(root, "handlers", [])
-        Libraries.heard(), Libraries.heard()
+        LibraryLogs.heard(), LibraryLogs.heard()
         self.assertEqual(len(root.handlers), 1)
 
 

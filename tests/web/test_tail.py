@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.web.tail import KEPT, LONGEST, Tail
+from svcserver.web.tail import KEPT, LONGEST, LogTail
 from tests.support.proves import proves
 
 lines = st.lists(st.text("abc ", max_size=5), max_size=30)
@@ -17,7 +17,7 @@ lines = st.lists(st.text("abc ", max_size=5), max_size=30)
 class TailTests(SynchronousTestCase):
     def test_lines_go_on_to_where_they_went_before(self) -> None:
         out = io.StringIO()
-        tail = Tail(out)
+        tail = LogTail(out)
         tail.write("one\ntwo\n")
         tail.flush()
         self.assertEqual(out.getvalue(), "one\ntwo\n")
@@ -26,7 +26,7 @@ class TailTests(SynchronousTestCase):
         )
 
     def test_only_the_last_lines_are_kept_and_none_is_endless(self) -> None:
-        tail = Tail()
+        tail = LogTail()
         for number in range(KEPT + 7):
             tail.write(f"{number}\n")
         tail.write("x" * 10_000 + "\n")
@@ -36,19 +36,19 @@ class TailTests(SynchronousTestCase):
 
     @proves("GET DashboardLog")
     def test_what_looks_like_a_secret_is_replaced(self) -> None:
-        tail = Tail()
+        tail = LogTail()
         tail.write("key UUK_" + "ab" * 24 + " and ABCD-EFGH-JKMN\n")
         self.assertEqual(tail.after(0), ["key <key> and <redacted>"])
 
     def test_a_reader_from_before_a_restart_gets_what_there_is_from_now_on(self) -> None:
-        tail = Tail()
+        tail = LogTail()
         tail.write("first\n")
         self.assertEqual(tail.after(9_999), [])
 
     @given(lines, st.integers(0, 40))
     @settings(max_examples=50, deadline=None)
     def test_a_reader_misses_nothing(self, written: list[str], number: int) -> None:
-        tail = Tail()
+        tail = LogTail()
         for line in written:
             tail.write(line + "\n")
         self.assertEqual(tail.after(number), written[number:])

@@ -9,7 +9,7 @@ from typing import TypedDict
 from attrs import define, field
 
 from svcserver.metagame.owner.dashboard.history import History
-from svcserver.web.tail import Tail
+from svcserver.web.tail import LogTail
 
 MAX_ROOMS = 200
 MAX_NAMES = 60
@@ -42,6 +42,6 @@ class Shown:
     """``chat`` is None without chat; ``folder`` is the host's folder of env files, if any."""
 
     health: History = field(factory=History)
-    log: Tail = field(factory=Tail)
+    log: LogTail = field(factory=LogTail)
     chat: Callable[[], ChatFigures] | None = None
     folder: Path | None = None
