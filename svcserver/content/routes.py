@@ -31,7 +31,7 @@ from svcserver.kernel import json
 from svcserver.kernel.headers import ACCOUNT_KEY, GATEWAY
 from svcserver.kernel.refusals import Malformed, Missing, Refusal
 from svcserver.kernel.secrets import Secret
-from svcserver.web.begin import begin
+from svcserver.web.coroutines import start_coroutine
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer, logged_path
 
@@ -130,7 +130,7 @@ class Desk:
         if handler is None:
             return refusal
         try:
-            asked = begin(handler(self, request))
+            asked = start_coroutine(handler(self, request))
         except Exception:
             return self._refused(Failure(), request)
         if isinstance(asked, Deferred):

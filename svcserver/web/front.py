@@ -24,7 +24,7 @@ from svcserver.kernel import json
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Refusal, TooLarge
 from svcserver.web import bodies
-from svcserver.web.begin import begin
+from svcserver.web.coroutines import start_coroutine
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import NOBODY, Answer, Call, Caller, Feature, Row, logged_path
 from svcserver.web.table import BadPath, Parameters, RouteTable
@@ -166,7 +166,9 @@ class FrontDoor:
             return said
 
         # Klein would make a Deferred of every coroutine; most never wait
-        return lambda request, seen, **parameters: begin(answer(request, seen, **parameters))
+        return lambda request, seen, **parameters: start_coroutine(
+            answer(request, seen, **parameters)
+        )
 
     def early(self, request: HttpRequest, length: int | None) -> Answer | None:
         """The refusal that can be given before the body is read, or None.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.web.begin import begin
+from svcserver.web.coroutines import start_coroutine
 
 
 async def add(*parts: Deferred[int]) -> int:
@@ -24,17 +24,17 @@ async def add(*parts: Deferred[int]) -> int:
 
 class BeginTests(SynchronousTestCase):
     def test_without_a_wait_the_result_is_there_at_once(self) -> None:
-        self.assertEqual(begin(add(succeed(1), succeed(2))), 3)
+        self.assertEqual(start_coroutine(add(succeed(1), succeed(2))), 3)
 
     def test_what_is_raised_before_the_first_wait_is_raised(self) -> None:
         async def fail() -> None:
             raise KeyError("now")
 
         with self.assertRaises(KeyError):
-            begin(fail())
+            start_coroutine(fail())
 
     def later(self, *parts: Deferred[int]) -> Deferred[int]:
-        work: Any = begin(add(*parts))
+        work: Any = start_coroutine(add(*parts))
         assert isinstance(work, Deferred)
         return work
 
@@ -63,7 +63,7 @@ class BeginTests(SynchronousTestCase):
         for wait, (early, good) in zip(waits, steps, strict=True):
             if early:
                 fire(wait, good)
-        work: Any = begin(add(*waits))
+        work: Any = start_coroutine(add(*waits))
         for wait, (early, good) in zip(waits, steps, strict=True):
             if not early:
                 fire(wait, good)

@@ -16,7 +16,7 @@ from twisted.internet.defer import Deferred
 T = TypeVar("T")
 
 
-def begin(work: Coroutine[Any, Any, T]) -> T | Deferred[T]:
+def start_coroutine(work: Coroutine[Any, Any, T]) -> T | Deferred[T]:
     """What ``work`` returns without waiting, else a Deferred of it.
 
     Raises what ``work`` raises before its first wait.
@@ -33,7 +33,7 @@ def begin(work: Coroutine[Any, Any, T]) -> T | Deferred[T]:
 def _rest(work: Coroutine[Any, Any, T], waits_for: Deferred[Any]) -> Generator[Any, Any, T]:
     """The rest of ``work`` after its first wait: passes on each awaited result or exception.
 
-    ``begin`` has taken the first step already, so ``fromCoroutine`` gets this and not ``work``.
+    ``start_coroutine`` has taken the first step already, so ``fromCoroutine`` gets this and not ``work``.
     """
     while True:
         try:
