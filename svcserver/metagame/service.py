@@ -128,18 +128,11 @@ from svcserver.metagame.social.parties.store import LiveParties, hear
 from svcserver.metagame.social.slayerlinks.acts import SlayerLinkActs
 from svcserver.metagame.social.slayerlinks.routes import SlayerLinkRoutes
 from svcserver.metagame.social.slayerlinks.store import cancel_between
+from svcserver.web import serving
 from svcserver.web.front import FrontDoor, Observer
 from svcserver.web.metrics import CountingRefusals, metrics
 from svcserver.web.options import ServiceOptions
 from svcserver.web.routes import Feature
-from svcserver.web.serving import (
-    CloseOnStop,
-    Listening,
-    OrderedServices,
-    TopService,
-    top_service,
-    warn_at_start,
-)
 from svcserver.web.site import HttpFactory
 
 NAME = "svc-metagame"
@@ -366,12 +359,12 @@ class Options(ServiceOptions):
         return check(self.settings)
 
 
-def makeService(options: Options, reactor: Any = None) -> TopService:
+def makeService(options: Options, reactor: Any = None) -> serving.TopService:
     """The metagame as a service."""
     if reactor is None:
         reactor = monotonic_reactor()
     settings = options.settings
-    top = top_service(reactor, production=settings.production, level=settings.log_level)
+    top = serving.top_service(reactor, production=settings.production, level=settings.log_level)
     engine = open_database(NAME, settings)
     ledger = ledger_for(engine, reactor, settings.disk_reserve_mb << 20, top.counters)
     pool = HTTPConnectionPool(reactor)
@@ -387,16 +380,16 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     log = request_log(top.lines, settings.log_requests, counters=game.counters)
     door = game.front_door(log)
     factory = HttpFactory(door, reactor, game.counters, proxy_headers=(GATEWAY,))
-    answering = OrderedServices()  # the database stops last: running requests still need it
+    answering = serving.OrderedServices()  # the database stops last: running requests still need it
     for part in (
         ledger,
         housekeeping(ledger, reactor, game.now),
         session_watch(game.sessions, reactor),
-        CloseOnStop(pool.closeCachedConnections),
-        Listening(reactor, "metagame", settings.port, settings.bind_host, factory),
+        serving.CloseOnStop(pool.closeCachedConnections),
+        serving.Listening(reactor, "metagame", settings.port, settings.bind_host, factory),
     ):
         part.setServiceParent(answering)
-    warn_at_start(options.warnings).setServiceParent(top)
+    serving.warn_at_start(options.warnings).setServiceParent(top)
     answering.setServiceParent(top)
     parts = game.chat(options.environ, reactor), game.metrics(reactor), *game.watches(reactor)
     for beside in parts:

@@ -33,7 +33,7 @@ def start_coroutine(work: Coroutine[Any, Any, T]) -> T | Deferred[T]:
 def _rest(work: Coroutine[Any, Any, T], waits_for: Deferred[Any]) -> Generator[Any, Any, T]:
     """The rest of ``work`` after its first wait: passes on each awaited result or exception.
 
-    ``start_coroutine`` has taken the first step already, so ``fromCoroutine`` gets this and not ``work``.
+    The first step has been taken already, so ``fromCoroutine`` gets this and not ``work``.
     """
     while True:
         try:
