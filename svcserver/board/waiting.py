@@ -14,6 +14,8 @@ log = Logger()
 
 def unwaited(done: Deferred[Any]) -> None:
     """Log it if what had to follow some news could not be done."""
+    if done.called and not done.paused and not isinstance(done.result, Failure):
+        return  # done, and well: on the board in memory nearly always
     done.addErrback(lambda why: log.failure("an act on live state failed", why))
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import jwt
 from attrs import define, field, frozen
-from cachetools import LRUCache
 
 from svcserver.kernel import json
+from svcserver.kernel.cache import BoundedCache
 from svcserver.kernel.ids import AccountId
 from svcserver.metagame.access.epochs import Epochs
 from svcserver.metagame.access.keys import Keys
@@ -49,8 +49,8 @@ class Tokens:
     now: Callable[[], float]
     keys: Keys = field(factory=Keys)
     epochs: Epochs = field(factory=Epochs)
-    _known: LRUCache[str, _Claims] = field(
-        factory=lambda: LRUCache(MAX_KNOWN), init=False, repr=False
+    _known: BoundedCache[str, _Claims] = field(
+        factory=lambda: BoundedCache(MAX_KNOWN), init=False, repr=False
     )
 
     def sign(self, account_id: AccountId, asked_at: float | None = None) -> str:
@@ -91,9 +91,9 @@ class Tokens:
         """
         known = self._known.get(token)
         if known is None:
-            known = self._known[token] = self._decode(token)
+            known = self._decode(token)
+            self._known.put(token, known)
         if not known.expires > self.now():
-            del self._known[token]
             raise InvalidToken
         if not known.issued_at >= self.epochs.not_before(known.account_id):
             raise InvalidToken
