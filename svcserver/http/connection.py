@@ -9,6 +9,7 @@ answers itself, ``edge/channel.py`` passes on.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from math import inf
 from typing import Any, Generic, TypeVar
@@ -32,7 +33,7 @@ SWEEP_S = 1
 
 
 @implementer(IHalfCloseableProtocol, IPushProducer)
-class Connection(protocol.Protocol):
+class Connection(protocol.Protocol, ABC):
     """The server's end of one client connection; an owner says what its requests are."""
 
     transport: Any
@@ -57,34 +58,34 @@ class Connection(protocol.Protocol):
     # -- what an owner says ----------------------------------------------------
 
     @property
+    @abstractmethod
     def in_work(self) -> bool:
         """Whether a request is being read or answered, so that the next one has to wait."""
-        raise NotImplementedError
 
+    @abstractmethod
     def use(self) -> bool:
         """Take what it can of ``waiting`` for the request in work; False where it takes none."""
-        raise NotImplementedError
 
+    @abstractmethod
     def begin(self, raw: bytes) -> None:
         """A whole head has come; raises Fault."""
-        raise NotImplementedError
 
+    @abstractmethod
     def owes(self) -> bool:
         """Whether something is due to a client that will say nothing more."""
-        raise NotImplementedError
 
+    @abstractmethod
     def faulty(self, fault: Fault) -> None:
         """What has come cannot be read: answer if none has begun, and end."""
-        raise NotImplementedError
 
+    @abstractmethod
     def awake(self) -> None:
         """A part of a head is here, and ``since`` is now: the rest of it is due."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def read_s(self) -> float:
         """How long the client may take to read the last answer."""
-        raise NotImplementedError
 
     # -- reading ---------------------------------------------------------------
 
