@@ -165,9 +165,5 @@ class Entries:
     def all(self) -> Sequence[Entry]:
         return [Entry(ip, self._until[ip]) for ip in self.addresses()]
 
-    def next_expiry(self) -> float | None:
-        """When the first entry ends; None without entries."""
-        return min(self._until.values(), default=None)
-
     def __len__(self) -> int:
         return len(self._until)

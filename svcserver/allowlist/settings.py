@@ -13,6 +13,7 @@ from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import (
     Bad,
     env,
+    log_level,
     off_unless_1,
     one_of,
     strong_secret,
@@ -57,12 +58,7 @@ class Settings:
     powershell: str | None = env("ALLOWLIST_POWERSHELL", absolute, default=None)
     nft_set: NftSet | None = env("ALLOWLIST_NFT_SET", NftSet.read, default=None)
     metrics_port: int | None = env("METRICS_PORT", port_number, default=None)
-    log_level: str = env(
-        "LOG_LEVEL",
-        one_of("debug", "info", "warn", "error", any_case=True),
-        default="info",
-        bad=Bad.WARN,
-    )
+    log_level: str = env("LOG_LEVEL", log_level, default="info", bad=Bad.WARN)
 
     @property
     def paths(self) -> Paths:

@@ -14,8 +14,8 @@ from svcserver.kernel.settings import (
     BadSetting,
     comma_list,
     env,
+    log_level,
     off_unless_1,
-    one_of,
     strong_secret,
     whole,
 )
@@ -86,12 +86,7 @@ class Settings:
     streams_total: int = env("CONTENT_MAX_STREAMS_TOTAL", whole(1, 1024), default=48)
     auth_cache_s: int = env("CONTENT_AUTH_CACHE_SECONDS", whole(0, 3600), default=300)
     metrics_port: int | None = env("METRICS_PORT", port_number, default=None)
-    log_level: str = env(
-        "LOG_LEVEL",
-        one_of("debug", "info", "warn", "error", any_case=True),
-        default="info",
-        bad=Bad.WARN,
-    )
+    log_level: str = env("LOG_LEVEL", log_level, default="info", bad=Bad.WARN)
 
     @property
     def manifest_file(self) -> Path:

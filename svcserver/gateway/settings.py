@@ -19,8 +19,8 @@ from svcserver.kernel.settings import (
     comma_list,
     env,
     ip_address,
+    log_level,
     on_unless_0,
-    one_of,
     port,
     strong_secret,
     whole,
@@ -126,12 +126,7 @@ class Settings:
     ws_idle_s: float = env("GATEWAY_WS_IDLE_TIMEOUT_MS", ms(1000, 86_400_000), default=300.0)
     grace_s: float = env("GATEWAY_SHUTDOWN_GRACE_MS", ms(0, 300_000), default=10.0)
     metrics_port: int | None = env("METRICS_PORT", whole(1, 65535), default=None)
-    log_level: str = env(
-        "LOG_LEVEL",
-        one_of("debug", "info", "warn", "error", any_case=True),
-        default="info",
-        bad=Bad.WARN,
-    )
+    log_level: str = env("LOG_LEVEL", log_level, default="info", bad=Bad.WARN)
 
     def limits(self) -> Limits:
         """The core's share of it."""

@@ -186,6 +186,10 @@ def one_of(*words: str, any_case: bool = False) -> Reader:
     return read
 
 
+log_level = one_of("debug", "info", "warn", "error", any_case=True)
+"""The reader of LOG_LEVEL of the services whose log lines are always JSON, and of the relay."""
+
+
 def ip_address(text: str) -> str:
     """One IPv4 or IPv6 address."""
     try:

@@ -9,7 +9,7 @@ from attrs import frozen
 from svcserver.edge import invite
 from svcserver.edge.invite import BadInvite
 from svcserver.kernel.secrets import Secret
-from svcserver.kernel.settings import Bad, BadSetting, env, one_of, secret, whole
+from svcserver.kernel.settings import Bad, BadSetting, env, log_level, secret, whole
 from svcserver.relay.relaying import DEFAULT_PORT, Target
 
 _HEX = re.compile(r"[0-9a-f]{64}\Z")
@@ -53,12 +53,7 @@ class Settings:
     fingerprint: str = env("SVC_RELAY_FINGERPRINT", fingerprint, default="")
     connect_timeout_s: float = env("SVC_RELAY_CONNECT_TIMEOUT_MS", milliseconds, default=10.0)
     metrics_port: int | None = env("METRICS_PORT", whole(1, 65535), default=None)
-    log_level: str = env(
-        "LOG_LEVEL",
-        one_of("debug", "info", "warn", "error", any_case=True),
-        default="info",
-        bad=Bad.WARN,
-    )
+    log_level: str = env("LOG_LEVEL", log_level, default="info", bad=Bad.WARN)
 
 
 def target_of(settings: Settings, argument: str | None) -> Target:

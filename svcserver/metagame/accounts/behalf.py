@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from attrs import field, frozen
 
-from svcserver.kernel.json import Json
-from svcserver.kernel.refusals import Malformed, Missing
+from svcserver.kernel.refusals import Missing
 from svcserver.kernel.shapes import Late, TextWithNul, sent_as
 from svcserver.metagame.access import acting
 from svcserver.metagame.accounts.directory import Directory
@@ -30,14 +29,6 @@ class Pair:
 
     sender: Account
     target: Account
-
-
-def text_field(body: Json, name: str) -> str:
-    """The text field ``name`` of an object; raises bad_request."""
-    value = body.get(name) if isinstance(body, dict) else None
-    if not isinstance(value, str):
-        raise Malformed(f"{name} must be a text", code="bad_request")
-    return value
 
 
 async def pair(call: Call, sent: BehalfWish, directory: Directory) -> Pair:

@@ -16,11 +16,11 @@ from sqlalchemy import (
     Table,
     bindparam,
     delete,
-    insert,
     select,
 )
 
 from svcserver.db.tables import METADATA
+from svcserver.db.upsert import Upsert
 from svcserver.kernel.ids import AccountId
 from svcserver.metagame.achievements.bounties.rules import Bounty
 
@@ -41,13 +41,12 @@ BOUNTY_DRAFTS = Table(
 )
 _B, _D = BOUNTIES.c, BOUNTY_DRAFTS.c
 _ALL = select(BOUNTIES).where(_B.account_id == bindparam("account"))
-_ADD = insert(BOUNTIES)
+_PUT = Upsert.into(BOUNTIES)
 _DROP = delete(BOUNTIES).where(
     _B.account_id == bindparam("account"), _B.bounty_id == bindparam("wanted")
 )
 _DRAFT = select(_D.data).where(_D.account_id == bindparam("account"))
-_ADD_DRAFT = insert(BOUNTY_DRAFTS)
-_DROP_DRAFT = delete(BOUNTY_DRAFTS).where(_D.account_id == bindparam("account"))
+_PUT_DRAFT = Upsert.into(BOUNTY_DRAFTS)
 
 
 @frozen
@@ -66,7 +65,6 @@ class SqlBounties:
         }
 
     def keep(self, account_id: AccountId, bounty: Bounty) -> None:
-        self.drop(account_id, [bounty.id])
         row = {
             "account_id": account_id,
             "bounty_id": bounty.id,
@@ -74,7 +72,7 @@ class SqlBounties:
             "version": bounty.version,
             "data": orjson.dumps(bounty.sent),
         }
-        self.tx.execute(_ADD, row)
+        _PUT.put(self.tx, [row])
 
     def drop(self, account_id: AccountId, bounty_ids: Sequence[str]) -> None:
         if bounty_ids:
@@ -86,5 +84,4 @@ class SqlBounties:
         return None if data is None else dict(orjson.loads(data))
 
     def keep_draft(self, account_id: AccountId, draft: Mapping[str, Any]) -> None:
-        self.tx.execute(_DROP_DRAFT, {"account": account_id})
-        self.tx.execute(_ADD_DRAFT, {"account_id": account_id, "data": orjson.dumps(draft)})
+        _PUT_DRAFT.put(self.tx, [{"account_id": account_id, "data": orjson.dumps(draft)}])

@@ -11,12 +11,11 @@ from sqlalchemy import (
     String,
     Table,
     bindparam,
-    delete,
-    insert,
     select,
 )
 
 from svcserver.db.tables import METADATA
+from svcserver.db.upsert import Upsert
 from svcserver.kernel.ids import CharacterId
 
 BREADCRUMBS = Table(
@@ -28,8 +27,7 @@ BREADCRUMBS = Table(
 )
 _B = BREADCRUMBS.c
 _FIND = select(_B.version, _B.data).where(_B.character_id == bindparam("character"))
-_DROP = delete(BREADCRUMBS).where(_B.character_id == bindparam("character"))
-_ADD = insert(BREADCRUMBS)
+_PUT = Upsert.into(BREADCRUMBS)
 
 
 @frozen
@@ -44,6 +42,5 @@ class SqlBreadcrumbs:
         return None if row is None else (row.version, bytes(row.data))
 
     def keep(self, character_id: CharacterId, version: int, data: bytes) -> None:
-        self.tx.execute(_DROP, {"character": character_id})
         row = {"character_id": character_id, "version": version, "data": data}
-        self.tx.execute(_ADD, row)
+        _PUT.put(self.tx, [row])

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from attrs import frozen
-from sqlalchemy import Column, Connection, String, Table, bindparam, delete, insert, select
+from sqlalchemy import Column, Connection, String, Table, bindparam, delete, select
 
 from svcserver.db.tables import METADATA
+from svcserver.db.upsert import Upsert
 from svcserver.kernel.ids import AccountId
 
 COOLDOWNS = Table(
@@ -22,7 +23,7 @@ _ALL = select(_C.cooldown_id, _C.started).where(_C.account_id == bindparam("acco
 _DROP = delete(COOLDOWNS).where(
     _C.account_id == bindparam("account"), _C.cooldown_id == bindparam("wanted")
 )
-_ADD = insert(COOLDOWNS)
+_PUT = Upsert.into(COOLDOWNS)
 
 
 @frozen
@@ -37,14 +38,11 @@ class SqlCooldowns:
         return dict(sorted((row.cooldown_id, row.started) for row in rows))
 
     def keep(self, account_id: AccountId, started: Mapping[str, str]) -> None:
-        if not started:
-            return
-        self.drop(account_id, list(started))
         rows = [
             {"account_id": account_id, "cooldown_id": name, "started": date}
             for name, date in started.items()
         ]
-        self.tx.execute(_ADD, rows)
+        _PUT.put(self.tx, rows)
 
     def drop(self, account_id: AccountId, names: Sequence[str]) -> None:
         if names:

@@ -12,12 +12,11 @@ from sqlalchemy import (
     String,
     Table,
     bindparam,
-    insert,
     select,
-    update,
 )
 
 from svcserver.db.tables import METADATA
+from svcserver.db.upsert import Upsert
 from svcserver.kernel.ids import AccountId
 from svcserver.metagame.achievements.entitlements import rules
 from svcserver.metagame.achievements.entitlements.rules import Entitlement
@@ -34,17 +33,7 @@ ENTITLEMENTS = Table(
 )
 _E = ENTITLEMENTS.c
 _ALL = select(ENTITLEMENTS).where(_E.account_id == bindparam("account"))
-_ADD = insert(ENTITLEMENTS)
-_CHANGE = (
-    update(ENTITLEMENTS)
-    .where(_E.account_id == bindparam("account"), _E.name == bindparam("wanted"))
-    .values(
-        duration=bindparam("hours"),
-        activated_at=bindparam("at"),
-        revoked=bindparam("is_revoked"),
-        source=bindparam("why"),
-    )
-)
+_PUT = Upsert.into(ENTITLEMENTS)
 
 
 @frozen
@@ -66,16 +55,6 @@ class SqlEntitlements:
 
     def keep(self, account_id: AccountId, one: Entitlement) -> None:
         """Update the row of that name, or insert it."""
-        changed = {
-            "account": account_id,
-            "wanted": one.name,
-            "hours": one.duration,
-            "at": one.activated_at,
-            "is_revoked": int(one.revoked),
-            "why": one.source[:256],
-        }
-        if self.tx.execute(_CHANGE, changed).rowcount:
-            return
         row = {
             "account_id": account_id,
             "name": one.name,
@@ -84,7 +63,7 @@ class SqlEntitlements:
             "revoked": int(one.revoked),
             "source": one.source[:256],
         }
-        self.tx.execute(_ADD, row)
+        _PUT.put(self.tx, [row])
 
     def active(self, account_id: AccountId, now: float) -> set[str]:
         """The names in force at ``now`` (epoch seconds)."""

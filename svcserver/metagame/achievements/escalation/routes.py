@@ -22,16 +22,6 @@ from svcserver.metagame.settings import Settings
 from svcserver.web.routes import Answer
 
 
-def is_real(settings: Any) -> bool:
-    """Whether ESCALATION_MODE is ``real``."""
-    return bool(settings.escalation_mode == "real")
-
-
-def is_stub(settings: Any) -> bool:
-    """Whether ESCALATION_MODE is not ``real``."""
-    return not is_real(settings)
-
-
 def _show(state: State) -> dict[str, Any]:
     return envelope(wire.show(state))
 
@@ -48,7 +38,9 @@ def refuse(status: int, refusal: Refusal) -> Answer:
 class EscalationStub:
     """ESCALATION_MODE=stub: the highest level for everyone, nothing is stored."""
 
-    routes: ClassVar[Routes] = Routes(refuse, when=is_stub, body_log=True)
+    routes: ClassVar[Routes] = Routes(
+        refuse, when=lambda settings: settings.escalation_mode != "real", body_log=True
+    )
 
     @routes.row(
         "GET",
@@ -65,7 +57,9 @@ class EscalationStub:
 class EscalationRoutes:
     """ESCALATION_MODE=real, for accounts with real progression."""
 
-    routes: ClassVar[Routes] = Routes(refuse, when=is_real, body_log=True)
+    routes: ClassVar[Routes] = Routes(
+        refuse, when=lambda settings: settings.escalation_mode == "real", body_log=True
+    )
     settings: Settings
     acts: EscalationActs
     acting: Acting

@@ -12,12 +12,11 @@ from sqlalchemy import (
     String,
     Table,
     bindparam,
-    delete,
-    insert,
     select,
 )
 
 from svcserver.db.tables import METADATA
+from svcserver.db.upsert import Upsert
 from svcserver.kernel.ids import AccountId
 from svcserver.metagame.achievements.escalation.rules import State
 
@@ -35,10 +34,7 @@ _S = ESCALATION_SEASONS.c
 _FIND = select(ESCALATION_SEASONS).where(
     _S.account_id == bindparam("account"), _S.season_id == bindparam("season")
 )
-_DROP = delete(ESCALATION_SEASONS).where(
-    _S.account_id == bindparam("account"), _S.season_id == bindparam("season")
-)
-_ADD = insert(ESCALATION_SEASONS)
+_PUT = Upsert.into(ESCALATION_SEASONS)
 
 
 @frozen
@@ -56,7 +52,6 @@ class SqlSeasons:
         return State(row.level, row.xp, talents, tuple(data["rewards"]), row.version)
 
     def keep(self, account_id: AccountId, season_id: str, state: State) -> None:
-        self.tx.execute(_DROP, {"account": account_id, "season": season_id})
         data = {"talents": list(state.talents), "rewards": list(state.rewards)}
         row = {
             "account_id": account_id,
@@ -66,4 +61,4 @@ class SqlSeasons:
             "version": state.version,
             "data": orjson.dumps(data),
         }
-        self.tx.execute(_ADD, row)
+        _PUT.put(self.tx, [row])

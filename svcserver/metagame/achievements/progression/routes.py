@@ -30,11 +30,6 @@ from svcserver.metagame.settings import Settings
 from svcserver.web.routes import Answer, bare
 
 
-def confirms(settings: Any) -> bool:
-    """Whether PROGRESSION_CONFIRM is on."""
-    return bool(settings.progression_confirm)
-
-
 def _show_choice(track_id: str) -> dict[str, Any]:
     return envelope(track_id, code="OK")
 
@@ -146,7 +141,7 @@ class ProgressionRoutes:
         access=Access.TOKEN,
         game_server=True,
         real_only=True,
-        when=confirms,
+        when=lambda settings: settings.progression_confirm,
         reply=Envelope[TrackRecord],
     )
     async def confirm(

@@ -15,12 +15,11 @@ from sqlalchemy import (
     Table,
     bindparam,
     delete,
-    insert,
     select,
-    update,
 )
 
 from svcserver.db.tables import METADATA
+from svcserver.db.upsert import Upsert
 from svcserver.kernel.ids import AccountId
 from svcserver.metagame.achievements.progression.rules import Objective, Track
 
@@ -60,19 +59,9 @@ HUNT_PASSES = Table(
 )
 _T, _O, _L, _H = TRACKS.c, OBJECTIVES.c, LAST_GRANTS.c, HUNT_PASSES.c
 _TRACKS = select(TRACKS).where(_T.account_id == bindparam("account"))
-_ADD_TRACK = insert(TRACKS)
+_PUT_TRACK = Upsert.into(TRACKS)
 _DROP_TRACK = delete(TRACKS).where(
     _T.account_id == bindparam("account"), _T.progression_id == bindparam("wanted")
-)
-_CHANGE_TRACK = (
-    update(TRACKS)
-    .where(_T.account_id == bindparam("account"), _T.progression_id == bindparam("wanted"))
-    .values(
-        progress=bindparam("xp"),
-        confirmed_free=bindparam("free"),
-        confirmed_premium=bindparam("premium"),
-        confirmed_at=bindparam("at"),
-    )
 )
 _OBJECTIVES = (
     select(OBJECTIVES).where(_O.account_id == bindparam("account")).order_by(_O.objective_id)
@@ -80,23 +69,13 @@ _OBJECTIVES = (
 _ONE_OBJECTIVE = select(OBJECTIVES).where(
     _O.account_id == bindparam("account"), _O.objective_id == bindparam("wanted")
 )
-_ADD_OBJECTIVE = insert(OBJECTIVES)
+_PUT_OBJECTIVE = Upsert.into(OBJECTIVES, kept=("created_at",))
 _DROP_OBJECTIVES = delete(OBJECTIVES).where(_O.account_id == bindparam("account"))
-_CHANGE_OBJECTIVE = (
-    update(OBJECTIVES)
-    .where(_O.account_id == bindparam("account"), _O.objective_id == bindparam("wanted"))
-    .values(
-        progress=bindparam("value"),
-        completed_count=bindparam("count"),
-        modified_at=bindparam("modified"),
-    )
-)
 _LAST = select(_L.body_hash, _L.reply, _L.at).where(_L.account_id == bindparam("account"))
-_ADD_LAST = insert(LAST_GRANTS)
+_PUT_LAST = Upsert.into(LAST_GRANTS)
 _DROP_LAST = delete(LAST_GRANTS).where(_L.account_id == bindparam("account"))
 _CHOSEN = select(_H.progression_id).where(_H.account_id == bindparam("account"))
-_CHOOSE = insert(HUNT_PASSES)
-_DROP_CHOICE = delete(HUNT_PASSES).where(_H.account_id == bindparam("account"))
+_CHOOSE = Upsert.into(HUNT_PASSES)
 
 
 @frozen
@@ -120,16 +99,6 @@ class SqlProgress:
 
     def keep_track(self, account_id: AccountId, track: Track) -> None:
         """Update the row, or insert it."""
-        changed = {
-            "account": account_id,
-            "wanted": track.id,
-            "xp": track.progress,
-            "free": track.confirmed_free,
-            "premium": track.confirmed_premium,
-            "at": track.confirmed_at,
-        }
-        if self.tx.execute(_CHANGE_TRACK, changed).rowcount:
-            return
         row = {
             "account_id": account_id,
             "progression_id": track.id,
@@ -138,7 +107,7 @@ class SqlProgress:
             "confirmed_premium": track.confirmed_premium,
             "confirmed_at": track.confirmed_at,
         }
-        self.tx.execute(_ADD_TRACK, row)
+        _PUT_TRACK.put(self.tx, [row])
 
     def drop_track(self, account_id: AccountId, track_id: str) -> None:
         self.tx.execute(_DROP_TRACK, {"account": account_id, "wanted": track_id})
@@ -155,17 +124,8 @@ class SqlProgress:
 
     def keep_objectives(self, account_id: AccountId, changed: Sequence[Objective]) -> None:
         """Update each row, or insert it."""
-        for one in changed:
-            values = {
-                "account": account_id,
-                "wanted": one.id,
-                "value": one.progress,
-                "count": one.completed_count,
-                "modified": one.modified_at,
-            }
-            if self.tx.execute(_CHANGE_OBJECTIVE, values).rowcount:
-                continue
-            row = {
+        rows = [
+            {
                 "account_id": account_id,
                 "objective_id": one.id,
                 "progress": one.progress,
@@ -173,7 +133,9 @@ class SqlProgress:
                 "created_at": one.created_at,
                 "modified_at": one.modified_at,
             }
-            self.tx.execute(_ADD_OBJECTIVE, row)
+            for one in changed
+        ]
+        _PUT_OBJECTIVE.put(self.tx, rows)
 
     def drop_objectives(self, account_id: AccountId) -> None:
         self.tx.execute(_DROP_OBJECTIVES, {"account": account_id})
@@ -194,9 +156,8 @@ class SqlProgress:
 
     def remember(self, account_id: AccountId, body_hash: str, reply: bytes, at: int) -> None:
         """Store this grant as the last track write."""
-        self.forget(account_id)
         row = {"account_id": account_id, "body_hash": body_hash, "reply": reply, "at": at}
-        self.tx.execute(_ADD_LAST, row)
+        _PUT_LAST.put(self.tx, [row])
 
     def forget(self, account_id: AccountId) -> None:
         """Forget the last grant, after another track write."""
@@ -206,8 +167,7 @@ class SqlProgress:
         return self.tx.execute(_CHOSEN, {"account": account_id}).scalar()
 
     def choose(self, account_id: AccountId, track_id: str) -> None:
-        self.tx.execute(_DROP_CHOICE, {"account": account_id})
-        self.tx.execute(_CHOOSE, {"account_id": account_id, "progression_id": track_id})
+        _CHOOSE.put(self.tx, [{"account_id": account_id, "progression_id": track_id}])
 
 
 def _objective(row: Any) -> Objective:

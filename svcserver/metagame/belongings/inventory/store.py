@@ -5,7 +5,6 @@ stored answer to a repeat, so that a transaction of stacks needs only four state
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import orjson
 from attrs import frozen
@@ -22,15 +21,14 @@ from sqlalchemy import (
     bindparam,
     case,
     delete,
-    func,
     insert,
     null,
     select,
     union_all,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
 from svcserver.db.tables import METADATA, ROW_ID
+from svcserver.db.upsert import Upsert
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.metagame.belongings.characters.store import CHARACTERS
 from svcserver.metagame.belongings.inventory.items import Instance, Stacked
@@ -146,30 +144,9 @@ ACTIVE_CHARACTER = (
 """The account's most recently saved character; its only one, even if never saved."""
 
 
-def _upserts(dialect: Any) -> tuple[Any, Any, Any]:
-    put = dialect.insert(ITEM_STACKS)
-    stack = put.on_conflict_do_update(
-        index_elements=[_S.character_id, _S.catalog_id],
-        set_={
-            "quantity": put.excluded.quantity,
-            "extra": func.coalesce(put.excluded.extra, _S.extra),
-        },
-    )
-    put = dialect.insert(ITEM_INSTANCES)
-    changing = ("catalog_id", "update_version", "stateless", "body")
-    instance = put.on_conflict_do_update(
-        index_elements=[_I.character_id, _I.instance_id],
-        set_={name: put.excluded[name] for name in changing},
-    )
-    put = dialect.insert(INVENTORY_SIZES)
-    size = put.on_conflict_do_update(
-        index_elements=[INVENTORY_SIZES.c.character_id],
-        set_={name: put.excluded[name] for name in ("items", "bytes")},
-    )
-    return stack, instance, size
-
-
-_UPSERTS = {"sqlite": _upserts(sqlite), "postgresql": _upserts(postgresql)}
+_PUT_STACKS = Upsert.into(ITEM_STACKS, kept_for_null=("extra",))
+_PUT_INSTANCES = Upsert.into(ITEM_INSTANCES)
+_PUT_SIZE = Upsert.into(INVENTORY_SIZES)
 
 
 @frozen
@@ -192,7 +169,7 @@ class SqlInventory:
 
     def put_size(self, character_id: CharacterId, size: Size) -> None:
         row = {"character_id": character_id, "items": size.items, "bytes": size.bytes}
-        self.tx.execute(_UPSERTS[self.tx.dialect.name][2], row)
+        _PUT_SIZE.put(self.tx, [row])
 
     def stacks(self, character_id: CharacterId, ids: list[str]) -> dict[str, Stacked]:
         """The held stacks among these ids."""
@@ -224,7 +201,7 @@ class SqlInventory:
             }
             for one in totals
         ]
-        self.tx.execute(_UPSERTS[self.tx.dialect.name][0], rows)
+        _PUT_STACKS.put(self.tx, rows)
 
     def drop_stacks(self, character_id: CharacterId, ids: list[str]) -> None:
         self.tx.execute(_DROP_STACK, [{"character": character_id, "gone": one} for one in ids])
@@ -241,7 +218,7 @@ class SqlInventory:
             }
             for one in items
         ]
-        self.tx.execute(_UPSERTS[self.tx.dialect.name][1], rows)
+        _PUT_INSTANCES.put(self.tx, rows)
 
     def drop_instances(self, character_id: CharacterId, ids: list[str]) -> None:
         self.tx.execute(_DROP_INSTANCE, [{"character": character_id, "gone": one} for one in ids])

@@ -24,6 +24,7 @@ from sqlalchemy import (
 )
 
 from svcserver.db.tables import METADATA, ROW_ID
+from svcserver.db.upsert import Upsert
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.metagame.belongings.inventory.store import owner_of
 from svcserver.metagame.belongings.loadouts.rules import Loadout
@@ -60,17 +61,7 @@ _L, _E, _S = LOADOUTS.c, LOADOUT_ELEMENTS.c, LOADOUT_SAVES.c
 _FIND = select(_L.character_id, _L.character_slots, _L.active_index, _L.version).where(
     _L.character_id == bindparam("character")
 )
-_EXISTS = select(_L.version).where(_L.character_id == bindparam("character"))
-_ADD = insert(LOADOUTS)
-_PUT = (
-    update(LOADOUTS)
-    .where(_L.character_id == bindparam("character"))
-    .values(
-        character_slots=bindparam("slots"),
-        active_index=bindparam("active"),
-        version=bindparam("newest"),
-    )
-)
+_PUT = Upsert.into(LOADOUTS, kept=("save_id",))
 _POINT = (
     update(LOADOUTS)
     .where(_L.character_id == bindparam("character"))
@@ -105,25 +96,14 @@ class SqlLoadouts:
         return None if row is None else Loadout(*row)
 
     def put(self, loadout: Loadout) -> None:
-        if self.tx.execute(_EXISTS, {"character": loadout.character_id}).first() is None:
-            row = {
-                "character_id": loadout.character_id,
-                "character_slots": loadout.character_slots,
-                "active_index": loadout.active_index,
-                "version": loadout.version,
-                "save_id": None,
-            }
-            self.tx.execute(_ADD, row)
-            return
-        self.tx.execute(
-            _PUT,
-            {
-                "character": loadout.character_id,
-                "slots": loadout.character_slots,
-                "active": loadout.active_index,
-                "newest": loadout.version,
-            },
-        )
+        row = {
+            "character_id": loadout.character_id,
+            "character_slots": loadout.character_slots,
+            "active_index": loadout.active_index,
+            "version": loadout.version,
+            "save_id": None,
+        }
+        _PUT.put(self.tx, [row])
 
     def save(self, loadout: Loadout, changed: Mapping[str, bytes], at_ms: int, reason: str) -> None:
         held = self._held(loadout.character_id)

@@ -5,7 +5,7 @@ A purchase token is sent in the query, which is never logged.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from attrs import frozen
 from twisted.logger import Logger
@@ -22,16 +22,6 @@ from svcserver.web.routes import NO_CONTENT, Answer
 log = Logger()
 
 
-def is_free(settings: Any) -> bool:
-    """Whether STORE is ``free``."""
-    return bool(settings.store == "free")
-
-
-def is_off(settings: Any) -> bool:
-    """Whether STORE is not ``free``."""
-    return not is_free(settings)
-
-
 def refuse(status: int, refusal: Refusal) -> Answer:
     """``{code: '<status>', message}``; the gate's own refusals have no body."""
     by_gate = isinstance(refusal, Unauthenticated | Forbidden) and not isinstance(refusal, NotYours)
@@ -42,7 +32,9 @@ def refuse(status: int, refusal: Refusal) -> Answer:
 class ClosedStore:
     """STORE=off: the answer to a client that opens its store screen."""
 
-    routes: ClassVar[Routes] = Routes(refuse, when=is_off, body_log=True)
+    routes: ClassVar[Routes] = Routes(
+        refuse, when=lambda settings: settings.store != "free", body_log=True
+    )
 
     @routes.row("GET", "/product/skus/public", access=Access.TOKEN)
     async def listing(self, call: Call) -> Answer:
@@ -53,7 +45,9 @@ class ClosedStore:
 class StoreRoutes:
     """Offers, purchase tokens, redemption."""
 
-    routes: ClassVar[Routes] = Routes(refuse, when=is_free, body_log=True)
+    routes: ClassVar[Routes] = Routes(
+        refuse, when=lambda settings: settings.store == "free", body_log=True
+    )
     acts: StoreActs
 
     @routes.row("GET", "/product/skus/public", access=Access.PLAYER, reply=list[OfferReply])

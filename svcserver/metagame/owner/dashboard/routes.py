@@ -7,7 +7,7 @@ specification do. Spec: 2 §4 Management API.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import segno
 from attrs import frozen
@@ -28,10 +28,6 @@ from svcserver.web.routes import NO_STORE, Answer
 MAX_TEXT = 64
 
 
-def _watched(settings: Any) -> bool:
-    return bool(settings.backend_health)
-
-
 @frozen
 class Dashboard:
     """The rows that only the dashboard's pages ask for."""
@@ -46,7 +42,7 @@ class Dashboard:
         "GET",
         "/svc/api/DashboardHealth",
         access=Access.ADMIN_KEY,
-        when=_watched,
+        when=lambda settings: settings.backend_health,
         reply=wire.HealthOverTime,
         query=("after",),
         quiet=True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from attrs import frozen
 
@@ -13,10 +13,6 @@ from svcserver.metagame.owner.health.watching import memory_mb
 from svcserver.metagame.owner.health.wire import BackendHealthReply
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import NO_STORE, Answer, bare
-
-
-def _watched(settings: Any) -> bool:
-    return bool(settings.backend_health)
 
 
 @frozen
@@ -33,7 +29,7 @@ class BackendHealth:
         "GET",
         "/svc/api/BackendHealth",
         access=Access.ADMIN_KEY,
-        when=_watched,
+        when=lambda settings: settings.backend_health,
         reply=BackendHealthReply,
         quiet=True,
     )

@@ -46,10 +46,6 @@ class Banner:
         return Answer(200, self.body)
 
 
-def _misc(settings: Any) -> bool:
-    return bool(settings.misc_routes)
-
-
 @frozen
 class FixedReplies:
     """Routes with constant answers, which the client needs to go on."""
@@ -79,7 +75,9 @@ class FixedReplies:
     async def message_of_the_day(self, call: Call) -> Answer:
         return NO_CONTENT
 
-    @routes.row("GET", "/motd/trigger", access=Access.NONE, when=_misc)
+    @routes.row(
+        "GET", "/motd/trigger", access=Access.NONE, when=lambda settings: settings.misc_routes
+    )
     async def message_trigger(self, call: Call) -> Answer:
         """The message of the day's trigger; there is none."""
         return NO_CONTENT

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from attrs import frozen
 from twisted.logger import Logger
@@ -20,16 +20,6 @@ from svcserver.web.routes import EMPTY_OBJECT, NO_CONTENT, Answer
 log = Logger()
 
 
-def is_on(settings: Any) -> bool:
-    """Whether GUILDS is on."""
-    return bool(settings.guilds)
-
-
-def is_off(settings: Any) -> bool:
-    """Whether GUILDS is off."""
-    return not settings.guilds
-
-
 ACK = Answer(200, {"code": "OK", "message": "", "payload": EMPTY_OBJECT})
 
 
@@ -43,7 +33,7 @@ def refuse(status: int, refusal: Refusal) -> Answer:
 class GuildRoutes:
     """The routes with GUILDS on."""
 
-    routes: ClassVar[Routes] = Routes(refuse, when=is_on, body_log=True)
+    routes: ClassVar[Routes] = Routes(refuse, when=lambda settings: settings.guilds, body_log=True)
     acts: GuildActs
 
     @routes.row("GET", "/guild", access=Access.TOKEN, reply=wire.GuildReply)
@@ -161,7 +151,9 @@ class GuildRoutes:
 class GuildStubs:
     """The two reads with GUILDS=0; every other guild route is the empty 404."""
 
-    routes: ClassVar[Routes] = Routes(refuse, when=is_off, body_log=True)
+    routes: ClassVar[Routes] = Routes(
+        refuse, when=lambda settings: not settings.guilds, body_log=True
+    )
 
     @routes.row("GET", "/guild", access=Access.TOKEN)
     async def mine(self, call: Call) -> Answer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from attrs import frozen
 
@@ -20,11 +20,6 @@ PLAYER = Access.PLAYER
 NOTHING = Envelope[dict[str, Json]]
 
 
-def is_on(settings: Any) -> bool:
-    """Whether SLAYER_LINKS is on."""
-    return bool(settings.slayer_links)
-
-
 def refuse(status: int, refusal: Refusal) -> Answer:
     """``{code: '<status>', message, payload: null}``."""
     body = {"code": str(status), "message": refusal.message, "payload": None}
@@ -35,7 +30,9 @@ def refuse(status: int, refusal: Refusal) -> Answer:
 class SlayerLinkRoutes:
     """Invites, links and who may be invited."""
 
-    routes: ClassVar[Routes] = Routes(refuse, when=is_on, body_log=True)
+    routes: ClassVar[Routes] = Routes(
+        refuse, when=lambda settings: settings.slayer_links, body_log=True
+    )
     acts: SlayerLinkActs
 
     @routes.row("GET", "/slayerlink/status_good", access=PLAYER, reply=Envelope[wire.SlayerStatus])
