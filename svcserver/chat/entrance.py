@@ -17,7 +17,7 @@ from svcserver.chat.readings import Readings, pause
 from svcserver.chat.session import Session
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.sampling import LineSample
+from svcserver.kernel.sampling import LogSampler
 
 log = Logger()
 
@@ -37,7 +37,7 @@ class Entrance:
     readings: Readings
     counters: Counters
     board: Board
-    lines: LineSample = field(factory=LineSample)  # log lines of connections not logged in
+    lines: LogSampler = field(factory=LogSampler)  # log lines of connections not logged in
 
     # -- login -------------------------------------------------------------
 
@@ -104,7 +104,7 @@ class Entrance:
 
     def omitted_words(self) -> str:
         """The end of a log line: how many lines were omitted since the last call."""
-        count = self.lines.say_omitted()
+        count = self.lines.take_omitted()
         return f" omitted={count}" if count else ""
 
     def _finish(self, session: Session, account: AccountId, found: About | Refuse | None) -> None:

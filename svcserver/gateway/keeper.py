@@ -22,7 +22,7 @@ from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.headers import GAME_SERVER_KEY, GATEWAY
 from svcserver.kernel.networks import network_of
 from svcserver.kernel.redaction import shown
-from svcserver.kernel.sampling import LineSample
+from svcserver.kernel.sampling import LogSampler
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.throttle import Throttle
 
@@ -68,7 +68,7 @@ class Gateway:
     answered: int = field(default=0, init=False)
     refused: int = field(default=0, init=False)
     _throttle: Throttle = field(factory=Throttle, init=False)
-    _refusal_lines: LineSample = field(factory=LineSample, init=False)
+    _refusal_lines: LogSampler = field(factory=LogSampler, init=False)
 
     def admit(self, peer: str) -> bool:
         """Count a new connection, or turn it away without an answer."""
@@ -165,7 +165,7 @@ class Gateway:
             fields["reason"] = record.reason
         if record.aborted:
             fields["aborted"] = True
-        if omitted := self._refusal_lines.say_omitted():
+        if omitted := self._refusal_lines.take_omitted():
             fields["omitted"] = omitted
         self.say("websocket closed" if record.tunnel else "request", fields)
 

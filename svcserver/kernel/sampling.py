@@ -11,7 +11,7 @@ ALL = Rate(400, 600)  # lines about all of them; ten a second fill 150 MB a day
 
 
 @define
-class LineSample:
+class LogSampler:
     """Decides which of many similar lines are written; the next one names the number omitted."""
 
     _each: TokenBuckets = field(factory=lambda: TokenBuckets(EACH, 20_000), init=False)
@@ -24,7 +24,7 @@ class LineSample:
         self.omitted += not kept
         return kept
 
-    def say_omitted(self) -> int:
+    def take_omitted(self) -> int:
         """How many lines were omitted since the last call."""
         count, self.omitted = self.omitted, 0
         return count

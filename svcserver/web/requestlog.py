@@ -15,7 +15,7 @@ from twisted.logger import Logger, LogLevel
 from svcserver.kernel import json
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.networks import network_of
-from svcserver.kernel.sampling import LineSample
+from svcserver.kernel.sampling import LogSampler
 from svcserver.kernel.times import iso
 from svcserver.web.front import FinishedRequest
 from svcserver.web.logs import LogLines
@@ -43,7 +43,7 @@ class RequestLog:
     mark: Callable[[FinishedRequest], Mapping[str, int]] = _no_marks
     proxy: str = "proxy"
     expected: tuple[str, ...] = ()
-    _refusals: LineSample = field(factory=LineSample, init=False)
+    _refusals: LogSampler = field(factory=LogSampler, init=False)
 
     def __call__(self, done: FinishedRequest) -> None:
         """Write the line; a path no row knows is written even with LOG_REQUESTS=0."""
@@ -71,7 +71,7 @@ class RequestLog:
         marked = ""
         for name, value in marks.items():
             marked += f" {name}={value}"
-        omitted = self._refusals.say_omitted()
+        omitted = self._refusals.take_omitted()
         message = f"{method} {path}{marked} {status} {ms}ms{via}"
         if omitted:
             message += f" omitted={omitted}"

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.kernel.sampling import ALL, EACH, LineSample
+from svcserver.kernel.sampling import ALL, EACH, LogSampler
 
 
 class SampleTests(SynchronousTestCase):
     def test_one_source_has_its_share_and_leaves_others_theirs(self) -> None:
-        sample = LineSample()
+        sample = LogSampler()
         self.assertEqual(sum(sample.keeps("a", 0.0) for _ in range(1_000)), EACH.burst)
         self.assertTrue(sample.keeps("b", 0.0))
-        self.assertEqual(sample.say_omitted(), 1_000 - EACH.burst)
-        self.assertEqual(sample.say_omitted(), 0)
+        self.assertEqual(sample.take_omitted(), 1_000 - EACH.burst)
+        self.assertEqual(sample.take_omitted(), 0)
         self.assertTrue(sample.keeps("a", 60 / EACH.per_minute))
 
     def test_many_sources_have_a_bound_together(self) -> None:
-        sample = LineSample()
+        sample = LogSampler()
         kept = sum(sample.keeps(str(number), 0.0) for number in range(2_000))
         self.assertEqual(kept, ALL.burst)
