@@ -21,7 +21,7 @@ from svcserver.ctl.play.chain import Chain
 from svcserver.ctl.play.evening import MAX_PLAYERS, Evening, Wishes
 from svcserver.ctl.play.story import Story
 from svcserver.ctl.play.timings import Timings
-from svcserver.kernel.descriptors import allow_many
+from svcserver.kernel.descriptors import raise_file_limit
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.store import SqlAccounts
 
@@ -95,7 +95,7 @@ async def live(
     reactor: Any, host: Host, out: Out, wishes: Wishes, timings: Timings
 ) -> Broken | None:
     """Run the evening on ``reactor``; returns what failed, or None."""
-    allow_many()
+    raise_file_limit()
     story = Story(out.say, time.monotonic)
     known = host if host.folder is not None else None
     code = None

@@ -7,7 +7,7 @@ import sys
 ENOUGH = 65_536
 
 
-def allow_many() -> int:
+def raise_file_limit() -> int:
     """Raise the soft limit to the hard one, at most ``ENOUGH``; returns it (0 on Windows).
 
     Shells give 1,024, which a few hundred players with a chat connection each use up.

@@ -16,7 +16,7 @@ from twisted.python.components import Componentized
 from zope.interface import implementer
 
 from svcserver.kernel.counters import Counted, Counters
-from svcserver.kernel.descriptors import allow_many
+from svcserver.kernel.descriptors import raise_file_limit
 from svcserver.kernel.every import Every
 from svcserver.web.logs import LibraryLogs, LogLines, standard_lines
 from svcserver.web.site import HttpFactory
@@ -45,7 +45,7 @@ class TopService(MultiService):
 
     def startService(self) -> None:
         """Raise the limit of open files, start the parts, and exempt what they hold from GC."""
-        allow_many()
+        raise_file_limit()
         super().startService()
         gc.collect()
         gc.freeze()

@@ -6,7 +6,7 @@ import resource
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.kernel.descriptors import ENOUGH, allow_many
+from svcserver.kernel.descriptors import ENOUGH, raise_file_limit
 
 
 class DescriptorTests(SynchronousTestCase):
@@ -18,9 +18,9 @@ class DescriptorTests(SynchronousTestCase):
         hard = self.before[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (900, hard))
         wanted = min(hard, ENOUGH) if hard > 0 else ENOUGH
-        self.assertEqual(allow_many(), wanted)
+        self.assertEqual(raise_file_limit(), wanted)
         self.assertEqual(resource.getrlimit(resource.RLIMIT_NOFILE), (wanted, hard))
 
     def test_what_is_enough_stays(self) -> None:
-        first = allow_many()
-        self.assertEqual(allow_many(), first)
+        first = raise_file_limit()
+        self.assertEqual(raise_file_limit(), first)
