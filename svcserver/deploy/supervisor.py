@@ -27,7 +27,7 @@ from svcserver.deploy.hunts import HuntTable, Kind, Launch, Unlaunchable
 from svcserver.deploy.process import WELL, GameProcess, Output
 from svcserver.deploy.readiness import Readiness
 from svcserver.kernel.launch_requests import LaunchRequest
-from svcserver.kernel.secrets import Secret, fingerprint, hex_token, same
+from svcserver.kernel.secrets import Secret, constant_time_equal, fingerprint, hex_token
 
 log = Logger()
 
@@ -230,7 +230,11 @@ class Supervisor:
 
     def knows_key(self, key_hash: str) -> bool:
         """Whether a running game server was launched with the key of this SHA-256 (hex)."""
-        held = [one for one in self.fleet.servers.values() if same(one.key_hash, key_hash)]
+        held = [
+            one
+            for one in self.fleet.servers.values()
+            if constant_time_equal(one.key_hash, key_hash)
+        ]
         return bool(key_hash) and any(self._is_alive(one) for one in held)
 
     def queued(self) -> int:

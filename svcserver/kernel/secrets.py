@@ -21,7 +21,7 @@ class Secret:
 
     def matches(self, offered: str | bytes) -> bool:
         """Constant-time comparison with what a caller sent."""
-        return same(self._value, offered)
+        return constant_time_equal(self._value, offered)
 
     def __len__(self) -> int:
         return len(self._value)
@@ -32,7 +32,7 @@ class Secret:
     __str__ = __repr__
 
 
-def same(kept: str | bytes, offered: str | bytes) -> bool:
+def constant_time_equal(kept: str | bytes, offered: str | bytes) -> bool:
     """Constant-time equality of two texts."""
     return hmac.compare_digest(_bytes(kept), _bytes(offered))
 

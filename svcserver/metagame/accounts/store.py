@@ -26,7 +26,7 @@ from sqlalchemy import (
 
 from svcserver.db.tables import METADATA
 from svcserver.kernel.ids import AccountId, is_account_shaped
-from svcserver.kernel.secrets import fingerprint, same
+from svcserver.kernel.secrets import constant_time_equal, fingerprint
 from svcserver.metagame.accounts.rules import MAX_LOOKUP_NAME, Account, Invite
 
 ACCOUNTS = Table(
@@ -185,7 +185,9 @@ class SqlAccounts:
         """The holder of an account key, found by its hash, compared in constant time."""
         offered = fingerprint(key)
         row = self.tx.execute(_BY_KEY, {"key_hash": offered}).first()
-        return _known(row) if row is not None and same(row.key_hash, offered) else None
+        return (
+            _known(row) if row is not None and constant_time_equal(row.key_hash, offered) else None
+        )
 
     def add(self, account: Account, key: str, at: float) -> None:
         """Write a new account and its key's hash."""
@@ -268,7 +270,7 @@ def knows_game_server(tx: Connection, key: str) -> bool:
     """Whether the game-server key is registered."""
     offered = fingerprint(key)
     row = tx.execute(_GAMESERVER_KEY, {"key_hash": offered}).first()
-    return row is not None and same(row.key_hash, offered)
+    return row is not None and constant_time_equal(row.key_hash, offered)
 
 
 def add_game_server_key(tx: Connection, key: str) -> None:
