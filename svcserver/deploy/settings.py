@@ -22,7 +22,7 @@ from svcserver.kernel.settings import port as port_number
 from svcserver.web.logs import level_word
 
 
-def words(text: str) -> tuple[str, ...]:
+def split_words(text: str) -> tuple[str, ...]:
     """Words separated by blanks."""
     return tuple(text.split())
 
@@ -54,9 +54,9 @@ class Settings:
     first_port: int = env("PORT_RANGE_BEGIN", port_number, default=0, bad=Bad.WARN)
     last_port: int = env("PORT_RANGE_END", port_number, default=0, bad=Bad.WARN)
     binary: str = env("GAMESERVER_BINARY_PATH", str.strip, default="")
-    launcher: tuple[str, ...] = env("GAMESERVER_LAUNCHER", words, default=())
+    launcher: tuple[str, ...] = env("GAMESERVER_LAUNCHER", split_words, default=())
     arguments: tuple[str, ...] = env(
-        "GAMESERVER_ARGS", words, default=("-server", "-nullrhi"), empty_is_a_value=True
+        "GAMESERVER_ARGS", split_words, default=("-server", "-nullrhi"), empty_is_a_value=True
     )
     key: Secret | None = env("METAGAME_API_KEY", secret, default=None)
     launch_keys: bool = env("GAMESERVER_LAUNCH_KEYS", off_unless_1, default=False)
