@@ -24,13 +24,13 @@ METHODS = {b"/allow": ("POST",), b"/status": ("GET", "HEAD")}
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
-def say(status: int, body: json.Json, headers: dict[str, str] | None = None) -> Answer:
+def json_answer(status: int, body: json.Json, headers: dict[str, str] | None = None) -> Answer:
     """A JSON answer, encoded already, since the channel sends early refusals as bytes."""
     return Answer(status, json.dump(body), {**_HEADERS, **(headers or {})})
 
 
 @define(eq=False)
-class Desk:
+class AllowlistHandler:
     """An ``Answering`` for the channel: answers the gateway on this machine."""
 
     helper: Helper
@@ -44,7 +44,9 @@ class Desk:
         return refusal
 
     def page(self, status: int, why: BaseException | None) -> Answer:
-        return say(status, {"error": "body_too_large" if status == 413 else "internal_error"})
+        return json_answer(
+            status, {"error": "body_too_large" if status == 413 else "internal_error"}
+        )
 
     def answer(self, request: HttpRequest) -> Answer:
         """Answer one request; never fails."""
@@ -56,20 +58,20 @@ class Desk:
 
     def _refusal(self, request: HttpRequest) -> Answer | None:
         if not is_loopback(request.peer) or request.foreign():
-            return say(403, {"error": "forbidden"})
+            return json_answer(403, {"error": "forbidden"})
         methods = METHODS.get(request.path)
         if methods is None:
-            return say(404, {"error": "not_found"})
+            return json_answer(404, {"error": "not_found"})
         if not self.secret.matches(request.header(b"x-allowlist-secret") or ""):
             self.helper.audit.unauthorized()
-            return say(401, {"error": "unauthorized"})
+            return json_answer(401, {"error": "unauthorized"})
         if request.method not in methods:
-            return say(405, {"error": "method_not_allowed"}, {"Allow": ", ".join(methods)})
+            return json_answer(405, {"error": "method_not_allowed"}, {"Allow": ", ".join(methods)})
         return None
 
     def _answer(self, request: HttpRequest) -> Answer:
         if request.path == b"/status":
-            return say(200, self.helper.status())
+            return json_answer(200, self.helper.status())
         if len(request.body) > self.max_json:
             return self.page(413, None)
         try:
@@ -77,12 +79,12 @@ class Desk:
         except json.BadJson:
             body = None
         if not isinstance(body, dict):
-            return say(400, {"error": "bad_request"})
+            return json_answer(400, {"error": "bad_request"})
         try:
             ip, added = self.helper.allow(body.get("ip"))
         except InvalidIp as why:
-            return say(400, {"error": "invalid_ip", "reason": why.reason})
+            return json_answer(400, {"error": "invalid_ip", "reason": why.reason})
         except Full:
-            return say(503, {"error": "allowlist_full"})
+            return json_answer(503, {"error": "allowlist_full"})
         ttl = int(self.helper.entries.ttl_s)
-        return say(200, {"ip": ip, "added": added, "ttlSeconds": ttl})
+        return json_answer(200, {"ip": ip, "added": added, "ttlSeconds": ttl})

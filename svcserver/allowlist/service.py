@@ -18,7 +18,7 @@ from svcserver.allowlist.firewall import DryRun, Firewall, NoFirewall
 from svcserver.allowlist.helper import Helper
 from svcserver.allowlist.keeping import Audit, StateFile
 from svcserver.allowlist.programs import FirewallError, Programs
-from svcserver.allowlist.routes import Desk
+from svcserver.allowlist.routes import AllowlistHandler
 from svcserver.allowlist.settings import Settings
 from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
@@ -46,7 +46,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         reactor = monotonic_reactor()
     settings = options.settings
     helper = make_helper(settings, reactor)
-    desk = Desk(helper, settings.secret)
+    desk = AllowlistHandler(helper, settings.secret)
     factory = HttpFactory(desk, reactor, proxy_headers=(GATEWAY,))
     top = TopService(json_lines(settings.log_level, reactor))
     listening = Listening(

@@ -91,7 +91,7 @@ class Totals:
 
 
 @define(eq=False)
-class Desk:
+class ContentHandler:
     """Answers requests, without I/O on sockets: a file's body is sent by ``site.Sender``."""
 
     shelf: Shelf
@@ -305,9 +305,9 @@ class _Ending:
 
 
 _FIXED: dict[bytes, Handler] = {
-    b"/content/v1/manifest": Desk.manifest,
-    b"/content/v1/branding": Desk.backgrounds,
-    b"/content/v1/news": Desk.latest,
+    b"/content/v1/manifest": ContentHandler.manifest,
+    b"/content/v1/branding": ContentHandler.backgrounds,
+    b"/content/v1/news": ContentHandler.latest,
 }
 
 
@@ -315,9 +315,9 @@ def _find(request: HttpRequest) -> tuple[Handler | None, Answer]:
     """The handler, or None and the refusal: route first, then method."""
     handler = _FIXED.get(request.path)
     if handler is None and request.path.startswith(FILES):
-        handler = Desk.game_file
+        handler = ContentHandler.game_file
     elif handler is None and request.path.startswith(IMAGES):
-        handler = Desk.image
+        handler = ContentHandler.image
     if handler is None:
         return None, refuse(404, "not_found")
     if request.method not in ("GET", "HEAD"):

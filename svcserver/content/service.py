@@ -18,7 +18,7 @@ from svcserver.content.keycheck import KeyCheck
 from svcserver.content.manifest import BadManifest
 from svcserver.content.manifest_builder import load_manifest
 from svcserver.content.news import News
-from svcserver.content.routes import Desk
+from svcserver.content.routes import ContentHandler
 from svcserver.content.settings import Settings, check
 from svcserver.content.shelf import Shelf
 from svcserver.content.site import Sender
@@ -56,7 +56,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     shelf = open_shelf(settings)
     pool = HTTPConnectionPool(reactor)
     http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
-    desk = make_desk(settings, shelf, http, reactor)
+    desk = make_handler(settings, shelf, http, reactor)
     transfers = Transfers()
     factory = HttpFactory(Sender(desk, transfers), reactor, proxy_headers=(GATEWAY,))
     top = TopService(json_lines(settings.log_level, reactor))
@@ -77,7 +77,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     return top
 
 
-def figures(desk: Desk) -> dict[str, Figure]:
+def figures(desk: ContentHandler) -> dict[str, Figure]:
     """The figures for METRICS_PORT."""
     totals = desk.totals
     return {
@@ -92,12 +92,14 @@ def figures(desk: Desk) -> dict[str, Figure]:
     }
 
 
-def make_desk(settings: Settings, shelf: Shelf, http: HTTPClient, clock: IReactorTime) -> Desk:
+def make_handler(
+    settings: Settings, shelf: Shelf, http: HTTPClient, clock: IReactorTime
+) -> ContentHandler:
     """The five routes with what they need."""
     keys = KeyCheck(http, clock, settings.metagame_url, float(settings.auth_cache_s))
     slots = Slots(settings.streams_per_account, settings.streams_total)
     branding, news = Branding(settings.branding_dir), News(settings.news_file)
-    return Desk(shelf, keys, slots, branding, news, clock, settings.gateway_secret)
+    return ContentHandler(shelf, keys, slots, branding, news, clock, settings.gateway_secret)
 
 
 def open_shelf(settings: Settings) -> Shelf:

@@ -6,7 +6,7 @@ from attrs import define
 from twisted.internet.defer import Deferred
 
 from svcserver.content.files import Transfer, Transfers
-from svcserver.content.routes import Desk, FileAnswer, Said
+from svcserver.content.routes import ContentHandler, FileAnswer, Said
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
 
@@ -15,7 +15,7 @@ from svcserver.web.routes import Answer
 class Sender:
     """An ``Answering`` for the channel: asks the routes, and makes a transfer of a file."""
 
-    desk: Desk
+    desk: ContentHandler
     transfers: Transfers
 
     @property

@@ -21,7 +21,7 @@ from svcserver.allowlist.firewall import DryRun, Nftables
 from svcserver.allowlist.helper import Helper
 from svcserver.allowlist.keeping import Audit, StateFile
 from svcserver.allowlist.programs import Programs
-from svcserver.allowlist.routes import Desk
+from svcserver.allowlist.routes import AllowlistHandler
 from svcserver.allowlist.scripts import Ports
 from svcserver.kernel.secrets import Secret
 from svcserver.web.request import HttpRequest
@@ -55,7 +55,7 @@ class HelperCase(SynchronousTestCase):
             Audit(self.audit_path, now),
             StateFile(self.folder / "state.json"),
         )
-        self.desk = Desk(helper, Secret(SECRET))
+        self.desk = AllowlistHandler(helper, Secret(SECRET))
         return helper
 
     def events(self) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from twisted.web.server import NOT_DONE_YET
 
 from svcserver.content.files import Transfers
 from svcserver.content.manifest import Entry, Manifest, make
-from svcserver.content.service import make_desk
+from svcserver.content.service import make_handler
 from svcserver.content.settings import Settings
 from svcserver.content.shelf import Shelf
 from svcserver.content.site import Sender
@@ -105,7 +105,7 @@ class DeskCase(SynchronousTestCase):
         self.shelf = Shelf(self.folder, self.manifest)
         self.shelf.check()
         http: HTTPClient = self.stub  # type: ignore[assignment]  # the same methods
-        self.desk = make_desk(settings, self.shelf, http, self.clock)
+        self.desk = make_handler(settings, self.shelf, http, self.clock)
         self.transfers = Transfers()
         self.site = browsing(Sender(self.desk, self.transfers))
 
