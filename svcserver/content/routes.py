@@ -19,11 +19,11 @@ from twisted.python.failure import Failure
 from svcserver.content import paths, ranges
 from svcserver.content.branding import URL as BRANDING
 from svcserver.content.branding import Branding
+from svcserver.content.game_files import GameFiles
 from svcserver.content.keycheck import KeyCheck, Player
 from svcserver.content.manifest import Entry, body_etag
 from svcserver.content.news import News
 from svcserver.content.ranges import Span
-from svcserver.content.shelf import Shelf
 from svcserver.content.streams import Slot, Slots
 from svcserver.http.crosssite import is_loopback, names_this_machine
 from svcserver.http.peers import vouched_address
@@ -94,7 +94,7 @@ class Totals:
 class ContentHandler:
     """Answers requests, without I/O on sockets: a file's body is sent by ``site.Sender``."""
 
-    shelf: Shelf
+    shelf: GameFiles
     keys: KeyCheck
     slots: Slots
     branding: Branding

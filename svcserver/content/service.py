@@ -14,13 +14,13 @@ from twisted.web.client import Agent, HTTPConnectionPool
 
 from svcserver.content.branding import Branding
 from svcserver.content.files import SWEEP_S, Transfers
+from svcserver.content.game_files import GameFiles
 from svcserver.content.keycheck import KeyCheck
 from svcserver.content.manifest import BadManifest
 from svcserver.content.manifest_builder import load_manifest
 from svcserver.content.news import News
 from svcserver.content.routes import ContentHandler
 from svcserver.content.settings import Settings, check
-from svcserver.content.shelf import Shelf
 from svcserver.content.site import Sender
 from svcserver.content.streams import Slots
 from svcserver.kernel.every import Every
@@ -53,7 +53,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     if reactor is None:
         reactor = monotonic_reactor()
     settings = options.settings
-    shelf = open_shelf(settings)
+    shelf = open_game_files(settings)
     pool = HTTPConnectionPool(reactor)
     http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
     desk = make_handler(settings, shelf, http, reactor)
@@ -93,7 +93,7 @@ def figures(desk: ContentHandler) -> dict[str, Figure]:
 
 
 def make_handler(
-    settings: Settings, shelf: Shelf, http: HTTPClient, clock: IReactorTime
+    settings: Settings, shelf: GameFiles, http: HTTPClient, clock: IReactorTime
 ) -> ContentHandler:
     """The five routes with what they need."""
     keys = KeyCheck(http, clock, settings.metagame_url, float(settings.auth_cache_s))
@@ -102,11 +102,11 @@ def make_handler(
     return ContentHandler(shelf, keys, slots, branding, news, clock, settings.gateway_secret)
 
 
-def open_shelf(settings: Settings) -> Shelf:
+def open_game_files(settings: Settings) -> GameFiles:
     """The files of the manifest; a broken manifest ends the start with one line."""
     path = settings.manifest_file
     try:
-        return Shelf(settings.game_dir, load_manifest(path))
+        return GameFiles(settings.game_dir, load_manifest(path))
     except BadManifest as why:
         raise SystemExit(
             f"{NAME}: CONTENT_MANIFEST {path} {why}; make it anew with: "
@@ -118,7 +118,7 @@ def open_shelf(settings: Settings) -> Shelf:
 class Checking(Service):
     """Checks the game files at the start, and closes the connections at the stop."""
 
-    shelf: Shelf
+    shelf: GameFiles
     pool: HTTPConnectionPool
 
     def startService(self) -> None:

@@ -17,10 +17,10 @@ from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET
 
 from svcserver.content.files import Transfers
+from svcserver.content.game_files import GameFiles
 from svcserver.content.manifest import Entry, Manifest, make
 from svcserver.content.service import make_handler
 from svcserver.content.settings import Settings
-from svcserver.content.shelf import Shelf
 from svcserver.content.site import Sender
 from tests.support.browser import Page
 from tests.support.wire import browsing
@@ -102,7 +102,7 @@ class DeskCase(SynchronousTestCase):
         self.metagame = Metagame()
         self.stub = StubTreq(self.metagame)
         settings = Settings(game_dir=self.folder, **self.more())
-        self.shelf = Shelf(self.folder, self.manifest)
+        self.shelf = GameFiles(self.folder, self.manifest)
         self.shelf.check()
         http: HTTPClient = self.stub  # type: ignore[assignment]  # the same methods
         self.desk = make_handler(settings, self.shelf, http, self.clock)

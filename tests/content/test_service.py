@@ -145,7 +145,7 @@ class StartTests(ServiceCase):
     ) -> None:
         (self.folder / "a").unlink()
         (self.folder / "b").write_bytes(b"longer")
-        shelf = service.open_shelf(self.options().settings)
+        shelf = service.open_game_files(self.options().settings)
         with capturedLogs() as events:
             shelf.check()
         self.assertEqual((shelf.missing, shelf.mismatched), (["a"], ["b"]))
@@ -158,7 +158,7 @@ class StartTests(ServiceCase):
     def test_a_manifest_of_its_own_place_is_read_there(self) -> None:
         target = self.root / "other.json"
         os.rename(self.root / "manifest.json", target)
-        shelf = service.open_shelf(self.options(CONTENT_MANIFEST=str(target)).settings)
+        shelf = service.open_game_files(self.options(CONTENT_MANIFEST=str(target)).settings)
         self.assertEqual(json.loads(shelf.manifest.dump())["totalBytes"], 3)
 
     @proves("METRICS_PORT of the content server")

@@ -24,7 +24,7 @@ _FLAGS |= getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 @define
-class Shelf:
+class GameFiles:
     """Opens files of the manifest below ``folder``."""
 
     folder: Path
