@@ -24,7 +24,7 @@ from svcserver.content.keycheck import KeyCheck, Player
 from svcserver.content.manifest import Entry, body_etag
 from svcserver.content.news import News
 from svcserver.content.ranges import Span
-from svcserver.content.streams import Slot, Slots
+from svcserver.content.streams import DownloadSlot, DownloadSlots
 from svcserver.http.crosssite import is_loopback, names_this_machine
 from svcserver.http.peers import vouched_address
 from svcserver.kernel import json
@@ -96,7 +96,7 @@ class ContentHandler:
 
     shelf: GameFiles
     keys: KeyCheck
-    slots: Slots
+    slots: DownloadSlots
     branding: Branding
     news: News
     clock: IReactorTime
@@ -276,7 +276,7 @@ class _Ending:
     """Frees the slot and writes the log line of one download."""
 
     totals: Totals
-    slot: Slot
+    slot: DownloadSlot
     player: Player
     path: str
     span: Span

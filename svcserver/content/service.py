@@ -22,7 +22,7 @@ from svcserver.content.news import News
 from svcserver.content.routes import ContentHandler
 from svcserver.content.settings import Settings, check
 from svcserver.content.site import Sender
-from svcserver.content.streams import Slots
+from svcserver.content.streams import DownloadSlots
 from svcserver.kernel.every import Every
 from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import monotonic_reactor
@@ -97,7 +97,7 @@ def make_handler(
 ) -> ContentHandler:
     """The five routes with what they need."""
     keys = KeyCheck(http, clock, settings.metagame_url, float(settings.auth_cache_s))
-    slots = Slots(settings.streams_per_account, settings.streams_total)
+    slots = DownloadSlots(settings.streams_per_account, settings.streams_total)
     branding, news = Branding(settings.branding_dir), News(settings.news_file)
     return ContentHandler(shelf, keys, slots, branding, news, clock, settings.gateway_secret)
 

@@ -13,7 +13,7 @@ TOTAL_RETRY_S = 10
 
 
 @define
-class Slots:
+class DownloadSlots:
     """Counts running downloads; the limits are CONTENT_MAX_STREAMS_*."""
 
     per_account: int = 6
@@ -21,7 +21,7 @@ class Slots:
     _running: Counter[str] = field(factory=Counter, init=False)
     _all: int = field(default=0, init=False)
 
-    def take(self, account: str) -> Slot:
+    def take(self, account: str) -> DownloadSlot:
         """A slot, to be released once; raises TooMany or Unavailable."""
         if self._running[account] >= self.per_account:
             raise TooMany(code="too_many_streams", retry_after_s=ACCOUNT_RETRY_S)
@@ -29,7 +29,7 @@ class Slots:
             raise Unavailable(code="server_busy", retry_after_s=TOTAL_RETRY_S)
         self._running[account] += 1
         self._all += 1
-        return Slot(self, account)
+        return DownloadSlot(self, account)
 
     def running(self, account: str | None = None) -> int:
         """Downloads now, of one account or of all."""
@@ -43,10 +43,10 @@ class Slots:
 
 
 @define
-class Slot:
+class DownloadSlot:
     """One running download."""
 
-    _slots: Slots
+    _slots: DownloadSlots
     _account: str
     _taken: bool = field(default=True, init=False)
 
