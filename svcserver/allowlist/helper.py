@@ -15,7 +15,7 @@ from twisted.logger import Logger
 from svcserver.allowlist.applier import Applied, Applier, Ips
 from svcserver.allowlist.entries import Entries, Full, InvalidIp, canonical
 from svcserver.allowlist.firewall import DryRun, Firewall
-from svcserver.allowlist.keeping import Audit, StateFile
+from svcserver.allowlist.persistence import Audit, StateFile
 from svcserver.allowlist.programs import FirewallError
 from svcserver.allowlist.scripts import Ports, Rule
 from svcserver.kernel.every import Every

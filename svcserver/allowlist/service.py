@@ -16,7 +16,7 @@ from svcserver.allowlist import firewall as firewalls
 from svcserver.allowlist.entries import Entries
 from svcserver.allowlist.firewall import DryRun, Firewall, NoFirewall
 from svcserver.allowlist.helper import Helper
-from svcserver.allowlist.keeping import Audit, StateFile
+from svcserver.allowlist.persistence import Audit, StateFile
 from svcserver.allowlist.programs import FirewallError, Programs
 from svcserver.allowlist.routes import AllowlistHandler
 from svcserver.allowlist.settings import Settings

@@ -19,7 +19,7 @@ from twisted.web.http_headers import Headers
 from svcserver.allowlist.entries import Entries, Entry
 from svcserver.allowlist.firewall import DryRun, Nftables
 from svcserver.allowlist.helper import Helper
-from svcserver.allowlist.keeping import Audit, StateFile
+from svcserver.allowlist.persistence import Audit, StateFile
 from svcserver.allowlist.programs import Programs
 from svcserver.allowlist.routes import AllowlistHandler
 from svcserver.allowlist.scripts import Ports
