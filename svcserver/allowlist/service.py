@@ -46,8 +46,8 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         reactor = monotonic_reactor()
     settings = options.settings
     helper = make_helper(settings, reactor)
-    desk = AllowlistHandler(helper, settings.secret)
-    factory = HttpFactory(desk, reactor, proxy_headers=(GATEWAY,))
+    handler = AllowlistHandler(helper, settings.secret)
+    factory = HttpFactory(handler, reactor, proxy_headers=(GATEWAY,))
     top = TopService(json_lines(settings.log_level, reactor))
     listening = Listening(
         reactor,

@@ -63,7 +63,7 @@ class FileAnswer:
 Said = Answer | FileAnswer
 
 
-Handler = Callable[["Desk", HttpRequest], Coroutine[Any, Any, Said]]
+Handler = Callable[["ContentHandler", HttpRequest], Coroutine[Any, Any, Said]]
 
 
 class RangeRefused(Refusal):
@@ -94,7 +94,7 @@ class Totals:
 class ContentHandler:
     """Answers requests, without I/O on sockets: a file's body is sent by ``site.Sender``."""
 
-    shelf: GameFiles
+    game_files: GameFiles
     keys: KeyCheck
     slots: DownloadSlots
     branding: Branding
@@ -108,7 +108,7 @@ class ContentHandler:
     _manifest_etag: str = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._manifest = self.shelf.manifest.dump()
+        self._manifest = self.game_files.manifest.dump()
         self._manifest_etag = body_etag(self._manifest)
 
     # -- what the channel asks ---------------------------------------------------
@@ -213,7 +213,7 @@ class ContentHandler:
     async def game_file(self, request: HttpRequest) -> Said:
         entry = self._named(request.path[len(FILES) :])
         player = await self.keys.who(request.header(ACCOUNT_KEY))
-        file = self.shelf.open(entry)
+        file = self.game_files.open(entry)
         try:
             said = self._file_answer(request, entry, player, file)
         except BaseException:
@@ -225,7 +225,7 @@ class ContentHandler:
 
     def _named(self, raw: bytes) -> Entry:
         try:
-            entry = self.shelf.manifest.files.get(paths.decode(raw))
+            entry = self.game_files.manifest.files.get(paths.decode(raw))
         except paths.BadPath:
             raise Malformed(code="bad_path") from None
         if entry is None:
@@ -256,7 +256,7 @@ class ContentHandler:
         ended = _Ending(self.totals, slot, player, entry.path, span, head.status, address)
 
         def spoiled() -> None:
-            self.shelf.spoiled(entry.path, "it shrank during a download")
+            self.game_files.spoiled(entry.path, "it shrank during a download")
 
         return FileAnswer(head, file, span, ended, spoiled)
 

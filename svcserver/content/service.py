@@ -53,15 +53,15 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     if reactor is None:
         reactor = monotonic_reactor()
     settings = options.settings
-    shelf = open_game_files(settings)
+    game_files = open_game_files(settings)
     pool = HTTPConnectionPool(reactor)
     http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
-    desk = make_handler(settings, shelf, http, reactor)
+    handler = make_handler(settings, game_files, http, reactor)
     transfers = Transfers()
-    factory = HttpFactory(Sender(desk, transfers), reactor, proxy_headers=(GATEWAY,))
+    factory = HttpFactory(Sender(handler, transfers), reactor, proxy_headers=(GATEWAY,))
     top = TopService(json_lines(settings.log_level, reactor))
     warn_at_start(options.warnings).setServiceParent(top)
-    Checking(shelf, pool).setServiceParent(top)
+    Checking(game_files, pool).setServiceParent(top)
     sweep = Every(
         reactor,
         SWEEP_S,
@@ -73,15 +73,15 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         address = MultiService()  # two parts of one name need a parent each
         Listening(reactor, "content", settings.port, host, factory).setServiceParent(address)
         address.setServiceParent(top)
-    show_figures(top, reactor, "content", settings.metrics_port, figures(desk))
+    show_figures(top, reactor, "content", settings.metrics_port, figures(handler))
     return top
 
 
-def figures(desk: ContentHandler) -> dict[str, Figure]:
+def figures(handler: ContentHandler) -> dict[str, Figure]:
     """The figures for METRICS_PORT."""
-    totals = desk.totals
+    totals = handler.totals
     return {
-        "svc_content_downloads_running": Figure("Downloads now.", desk.slots.running),
+        "svc_content_downloads_running": Figure("Downloads now.", handler.slots.running),
         "svc_content_downloads_complete": Figure(
             "Downloads that reached their end.", lambda: totals.complete, counts=True
         ),
@@ -93,13 +93,13 @@ def figures(desk: ContentHandler) -> dict[str, Figure]:
 
 
 def make_handler(
-    settings: Settings, shelf: GameFiles, http: HTTPClient, clock: IReactorTime
+    settings: Settings, game_files: GameFiles, http: HTTPClient, clock: IReactorTime
 ) -> ContentHandler:
     """The five routes with what they need."""
     keys = KeyCheck(http, clock, settings.metagame_url, float(settings.auth_cache_s))
     slots = DownloadSlots(settings.streams_per_account, settings.streams_total)
     branding, news = Branding(settings.branding_dir), News(settings.news_file)
-    return ContentHandler(shelf, keys, slots, branding, news, clock, settings.gateway_secret)
+    return ContentHandler(game_files, keys, slots, branding, news, clock, settings.gateway_secret)
 
 
 def open_game_files(settings: Settings) -> GameFiles:
@@ -118,12 +118,12 @@ def open_game_files(settings: Settings) -> GameFiles:
 class Checking(Service):
     """Checks the game files at the start, and closes the connections at the stop."""
 
-    shelf: GameFiles
+    game_files: GameFiles
     pool: HTTPConnectionPool
 
     def startService(self) -> None:
         Service.startService(self)
-        self.shelf.check()
+        self.game_files.check()
 
     def stopService(self) -> Deferred[Any]:
         Service.stopService(self)

@@ -3,7 +3,7 @@
 It makes a process group of its own and asks the kernel to kill it when the deploy server
 dies (PDEATHSIG), so that even a ``kill -9`` leaves no orphan.
 
-    python -I -S leash.py PROGRAM ARGUMENT...
+    python -I -S child_setup.py PROGRAM ARGUMENT...
 
 It imports little, since every launch waits for it.
 """

@@ -1,6 +1,6 @@
 """Finds game servers that an earlier run left behind, by their environment, and kills them.
 
-``leash`` covers what this server started itself, but not what a launcher or a game server
+``child_setup`` covers what this server started itself, but not what a launcher or a game server
 forked. Each has a variable in its environment that its children inherit. Spec: 2 §3.
 """
 

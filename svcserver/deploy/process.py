@@ -24,7 +24,7 @@ MAX_OUTPUT = 1024 * 1024  # bytes of one server's output file; then a new one is
 CHUNK = 64 * 1024  # bytes
 MAX_LEFT = 1024 * 1024  # bytes read from the pipe of a dead server; it usually holds 64 KiB at most
 WELL = "code 0"  # how a game server ends when its players have left
-LEASH = str(Path(__file__).with_name("leash.py"))
+CHILD_SETUP = str(Path(__file__).with_name("child_setup.py"))
 
 
 class Output:
@@ -166,7 +166,7 @@ class GameProcess(ProcessProtocol):
             log.error("process {pid} cannot be ended: {why}", pid=self.pid, why=why.strerror)
 
     def _kill_group(self, how: str) -> bool:
-        """Whether there was a group to signal: ``leash`` may not have made it yet."""
+        """Whether there was a group to signal: ``child_setup`` may not have made it yet."""
         if self.group is None:
             return False
         try:
@@ -180,27 +180,27 @@ class GameProcess(ProcessProtocol):
 class Spawner:
     """Starts processes through the reactor.
 
-    ``leash`` where the system knows process groups; Windows does not, and takes no
+    ``child_setup`` where the system knows process groups; Windows does not, and takes no
     choice of descriptors either.
     """
 
     reactor: Any
     python: str = sys.executable
     environ: dict[str, str] = field(factory=lambda: dict(os.environ), repr=False)
-    leash: bool = os.name == "posix"
+    own_group: bool = os.name == "posix"
 
     def spawn(self, process: GameProcess, command: list[str], extra: dict[str, str]) -> int:
         """Start ``command`` (a list, never a shell line); its pid. Raises OSError."""
         words = [check_program(command[0], self.environ.get("PATH")), *command[1:]]
         environ = {**self.environ, **extra}
-        if not self.leash:
+        if not self.own_group:
             transport = self.reactor.spawnProcess(process, words[0], words, env=environ)
             transport.closeStdin()
             return int(transport.pid)
         transport = self.reactor.spawnProcess(
             process,
             self.python,
-            [self.python, "-I", "-S", LEASH, *words],
+            [self.python, "-I", "-S", CHILD_SETUP, *words],
             env=environ,
             childFDs={1: "r", 2: "r"},  # standard input stays closed
         )

@@ -21,7 +21,7 @@ from svcserver.http.heads import Fault, RequestHead
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.headers import GAME_SERVER_KEY, GATEWAY
 from svcserver.kernel.networks import network_of
-from svcserver.kernel.redaction import redact_target
+from svcserver.kernel.redaction import redact_bytes
 from svcserver.kernel.sampling import LogSampler
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.throttle import Throttle
@@ -153,13 +153,13 @@ class Gateway:
         fields: dict[str, Any] = {
             "ip": record.peer,
             "method": head.method[:32].decode("latin-1") if head is not None else "",
-            "target": redact_target(head.target) if head is not None else "",
+            "target": redact_bytes(head.target) if head is not None else "",
             "route": record.route or "gateway",
             "status": record.status,
             "bytesIn": record.bytes_in,
             "bytesOut": record.bytes_out,
             "ms": round((record.ended - record.began) * 1000),
-            "ua": redact_target(agents[0]) if agents else "",
+            "ua": redact_bytes(agents[0]) if agents else "",
         }
         if record.reason:
             fields["reason"] = record.reason

@@ -56,12 +56,12 @@ def redact(text: str) -> str:
 def printable(text: str, longest: int = LONGEST) -> str:
     """Text of an untrusted client for a log line: printable, cut, and without secrets of ours.
 
-    Unlike ``redact_target`` it keeps long runs of letters and digits: rooms and maps have such names.
+    Unlike ``redact_bytes`` it keeps long runs of letters and digits, as rooms and maps have.
     """
     return "".join(one if one.isprintable() else "?" for one in redact(text[:_SCAN])[:longest])
 
 
-def redact_target(raw: bytes) -> str:
+def redact_bytes(raw: bytes) -> str:
     """A request's target or user agent for a log line: printable ASCII, without secrets.
 
     Clients may put anything there, so whatever could be a secret counts as one.

@@ -10,7 +10,7 @@ from twisted.logger import Logger
 
 from svcserver.edge.verdicts import Forward, Limits, Record, Refuse, Verdict
 from svcserver.http.heads import Fault, RequestHead
-from svcserver.kernel.redaction import redact_target
+from svcserver.kernel.redaction import redact_bytes
 from svcserver.relay import guard
 
 log = Logger()
@@ -57,7 +57,7 @@ class Relay:
     def done(self, record: Record) -> None:
         head = record.head
         method = head.method[:32].decode("latin-1") if head is not None else ""
-        target = redact_target(head.target) if head is not None else ""
+        target = redact_bytes(head.target) if head is not None else ""
         ms = round((record.ended - record.began) * 1000)
         how = " aborted" if record.aborted else ""
         self.say(f"{method} {target} {record.status} {ms} ms {record.reason}{how}")

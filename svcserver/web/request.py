@@ -19,7 +19,7 @@ PROXY_HEADERS: tuple[bytes, ...] = (
 )
 """What proxies add: any of these marks a request as proxied, whatever its value. Spec: 1 §5.9.
 
-A service names further ones to its ``FrontFactory``.
+A service names further ones to its ``HttpFactory``.
 """
 
 

@@ -20,7 +20,7 @@ from attrs import define, field, frozen
 from typing_extensions import TypeVar
 
 from svcserver.kernel.json import Json
-from svcserver.kernel.redaction import OTHER, redact_target
+from svcserver.kernel.redaction import OTHER, redact_bytes
 from svcserver.kernel.refusals import Refusal
 from svcserver.web.request import HttpRequest
 
@@ -102,16 +102,16 @@ class Row:
 def logged_path(path: bytes, row: Row | None = None) -> str:
     """A request's path for a log line: without secrets, nor the row's secret parameters."""
     if row is None:
-        return redact_target(path)
+        return redact_bytes(path)
     if path == row.path.encode():  # nothing of it is the caller's
         return row.path
     if not row.secret_path:
-        return redact_target(path)
+        return redact_bytes(path)
     hidden = {f"<{name}>" for name in row.secret_path}
     pattern = [segment for segment in row.path.split("/") if segment]
     sent = [segment for segment in path.decode("latin-1").split("/") if segment]
     kept = [OTHER if p in hidden else s for p, s in zip(pattern, sent, strict=False)]
-    return redact_target(("/" + "/".join(kept)).encode("latin-1"))
+    return redact_bytes(("/" + "/".join(kept)).encode("latin-1"))
 
 
 R = TypeVar("R", bound=Row, default=Row)

@@ -63,7 +63,7 @@ class TopService(MultiService):
 
 
 def top_service(reactor: Any, *, production: bool = False, level: str = "info") -> TopService:
-    """A House that logs to standard output."""
+    """A top service that logs to standard output."""
     LibraryLogs.heard()
     return TopService(standard_lines(production=production, level=level, clock=reactor))
 

@@ -102,10 +102,10 @@ class DeskCase(SynchronousTestCase):
         self.metagame = Metagame()
         self.stub = StubTreq(self.metagame)
         settings = Settings(game_dir=self.folder, **self.more())
-        self.shelf = GameFiles(self.folder, self.manifest)
-        self.shelf.check()
+        self.game_files = GameFiles(self.folder, self.manifest)
+        self.game_files.check()
         http: HTTPClient = self.stub  # type: ignore[assignment]  # the same methods
-        self.desk = make_handler(settings, self.shelf, http, self.clock)
+        self.desk = make_handler(settings, self.game_files, http, self.clock)
         self.transfers = Transfers()
         self.site = browsing(Sender(self.desk, self.transfers))
 

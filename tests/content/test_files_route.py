@@ -245,9 +245,9 @@ class SlotTests(DeskCase):
 
     def test_a_file_that_shrinks_during_a_download_ends_it_and_no_other(self) -> None:
         path = self.folder / "A/b.bin"
-        opened = self.shelf.open(self.entries["A/b.bin"])
+        opened = self.game_files.open(self.entries["A/b.bin"])
         os.truncate(path, 1000)
-        self.patch(self.desk.shelf.__class__, "open", lambda *_: opened)
+        self.patch(self.desk.game_files.__class__, "open", lambda *_: opened)
         asked = self.ask("GET", "/content/v1/files/A/b.bin", key=ANN)
         self.failureResultOf(asked)
         self.assertEqual((self.desk.slots.running(), len(self.transfers)), (0, 0))

@@ -145,21 +145,21 @@ class StartTests(ServiceCase):
     ) -> None:
         (self.folder / "a").unlink()
         (self.folder / "b").write_bytes(b"longer")
-        shelf = service.open_game_files(self.options().settings)
+        game_files = service.open_game_files(self.options().settings)
         with capturedLogs() as events:
-            shelf.check()
-        self.assertEqual((shelf.missing, shelf.mismatched), (["a"], ["b"]))
+            game_files.check()
+        self.assertEqual((game_files.missing, game_files.mismatched), (["a"], ["b"]))
         warnings = [one for one in events if one["log_level"] is LogLevel.warn]
         self.assertEqual([(one["count"], one["paths"]) for one in warnings], [(1, "a"), (1, "b")])
         self.assertEqual((events[0]["good"], events[0]["all"]), (1, 3))
-        shelf.open(shelf.manifest.files["c"]).close()
+        game_files.open(game_files.manifest.files["c"]).close()
 
     @proves("settings of the content server")
     def test_a_manifest_of_its_own_place_is_read_there(self) -> None:
         target = self.root / "other.json"
         os.rename(self.root / "manifest.json", target)
-        shelf = service.open_game_files(self.options(CONTENT_MANIFEST=str(target)).settings)
-        self.assertEqual(json.loads(shelf.manifest.dump())["totalBytes"], 3)
+        game_files = service.open_game_files(self.options(CONTENT_MANIFEST=str(target)).settings)
+        self.assertEqual(json.loads(game_files.manifest.dump())["totalBytes"], 3)
 
     @proves("METRICS_PORT of the content server")
     def test_metrics_listen_on_loopback_where_they_are_wanted(self) -> None:

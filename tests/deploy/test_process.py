@@ -239,7 +239,7 @@ class SpawnerTests(SynchronousTestCase):
                 check_program(path, str(self.folder))
 
     def test_where_there_are_no_process_groups_the_program_is_started_itself(self) -> None:
-        spawner = self.spawner(leash=False)
+        spawner = self.spawner(own_group=False)
         self.assertEqual(spawner.spawn(self.process, [str(self.program), "key"], {}), PID)
         [(program, words, more)] = self.reactor.started
         self.assertEqual((program, words), (str(self.program), [str(self.program), "key"]))

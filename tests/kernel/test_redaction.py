@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import redaction
-from svcserver.kernel.redaction import LONGEST, printable, redact, redact_target
+from svcserver.kernel.redaction import LONGEST, printable, redact, redact_bytes
 from tests.support.proves import proves
 
 JWT = b"eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl"
@@ -34,7 +34,7 @@ class RedactionTests(SynchronousTestCase):
             (b"/a\x1b[0m\xff", "/a?[0m?"),
             (b"/plain/path-with.words", "/plain/path-with.words"),
         ):
-            self.assertEqual(redact_target(raw), text)
+            self.assertEqual(redact_bytes(raw), text)
 
     def test_a_strangers_words_are_printable_cut_and_without_secrets(self) -> None:
         text = JWT.decode()
@@ -43,27 +43,27 @@ class RedactionTests(SynchronousTestCase):
         self.assertNotIn("UUK", printable("x" * 50 + "UUK_" + "0a" * 20, 60))
 
     def test_long_ones_are_cut(self) -> None:
-        self.assertEqual(redact_target(b"/" + b"a/" * 9_999), ("/" + "a/" * 200)[:LONGEST] + "...")
+        self.assertEqual(redact_bytes(b"/" + b"a/" * 9_999), ("/" + "a/" * 200)[:LONGEST] + "...")
 
     @settings(max_examples=300, deadline=None)
     @given(st.lists(st.sampled_from(WORDS), max_size=4))
     def test_what_is_shown_the_short_way_is_the_same_the_long_way(self, words: list[bytes]) -> None:
         path = b"/" + b"".join(words)
-        self.assertEqual(redact_target(path), redaction._shown(path))
+        self.assertEqual(redact_bytes(path), redaction._shown(path))
 
     @settings(max_examples=50, deadline=None)
     @given(st.binary(max_size=900), st.booleans())
     def test_no_byte_breaks_the_log(self, noise: bytes, question: bool) -> None:
-        text = redact_target(noise + (b"?" if question else b"/") + JWT + noise)
+        text = redact_bytes(noise + (b"?" if question else b"/") + JWT + noise)
         self.assertTrue(text.isascii() and text.isprintable())
         self.assertLessEqual(len(text), LONGEST + 3)
         self.assertNotIn("c2lnbmF0dXJl", text)
 
     def test_half_a_secret_at_the_cut_is_not_shown(self) -> None:
         hidden = b"/" + b"UUK_abcdef/" * 144 + b"UUK" + b"_" * 100  # cut within its last word
-        text = redact_target(b"/?token=" + b"x" * 1_590 + b"&a=" + JWT)
+        text = redact_bytes(b"/?token=" + b"x" * 1_590 + b"&a=" + JWT)
         self.assertEqual(text, "/?token=<redacted>&...")
-        self.assertNotIn("abcdef", redact_target(hidden))
+        self.assertNotIn("abcdef", redact_bytes(hidden))
 
     def test_a_token_without_signature_and_one_among_other_dots_are_seen(self) -> None:
         self.assertEqual(redact("a.b eyJhbGciOiJ9.eyJzdWIi. c"), "a.b <token> c")
@@ -71,10 +71,10 @@ class RedactionTests(SynchronousTestCase):
         self.assertEqual(redact("honeyJar.png and eyJ.x"), "honeyJar.png and eyJ.x")
 
     def test_percent_encoding_hides_no_secret(self) -> None:
-        self.assertEqual(redact_target(b"/k/UUK_ab%61b%20c"), "/k/<key> c")
-        self.assertEqual(redact_target(b"/k/UU%4B_abab/c%20d"), "/k/<key>/c d")
-        self.assertEqual(redact_target(b"/c/ABCD-EFGH-JK%4DN"), "/c/<redacted>")
-        self.assertEqual(redact_target(b"/plain%20words/x"), "/plain%20words/x")
+        self.assertEqual(redact_bytes(b"/k/UUK_ab%61b%20c"), "/k/<key> c")
+        self.assertEqual(redact_bytes(b"/k/UU%4B_abab/c%20d"), "/k/<key>/c d")
+        self.assertEqual(redact_bytes(b"/c/ABCD-EFGH-JK%4DN"), "/c/<redacted>")
+        self.assertEqual(redact_bytes(b"/plain%20words/x"), "/plain%20words/x")
 
     def test_sixteen_kilobytes_of_anything_cost_less_than_a_millisecond_each(self) -> None:
         for word in (
@@ -94,7 +94,7 @@ class RedactionTests(SynchronousTestCase):
             text = hostile.decode("latin-1") * 4
             began = time.thread_time()
             for _ in range(20):
-                redact_target(hostile)
+                redact_bytes(hostile)
             for _ in range(2):
                 redact(text)
             self.assertLess(time.thread_time() - began, 0.2, word)
