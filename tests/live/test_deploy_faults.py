@@ -134,7 +134,7 @@ def test_what_was_forked_before_a_hard_kill_is_ended_at_the_next_start(tmp_path:
         port = hand_out(service, CITY)[1]["port"]
         eventually(lambda: answered(port))
         service.stop(signal.SIGKILL)
-        assert is_bound(port)  # the leash ends the launcher alone
+        assert is_bound(port)  # the kernel ends the launcher alone
         service.start()
         assert hand_out(service, CITY)[0] == 200  # on the very port
         assert b"hello" in eventually(lambda: answered(port))

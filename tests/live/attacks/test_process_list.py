@@ -49,7 +49,7 @@ def _read_key(games: Service) -> tuple[int, str] | None:
     for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
         words = Path(f"/proc/{child}/cmdline").read_bytes().decode().split("\0")
         at = next((n for n, word in enumerate(words) if word.endswith("svc-gameserver-sim")), None)
-        if at is not None and "leash.py" not in "".join(words[:at]):
+        if at is not None and "child_setup.py" not in "".join(words[:at]):
             return int(child), words[at + 1]
     return None
 
