@@ -13,7 +13,6 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from svcserver.board.board import Board
-from svcserver.chat.crowding import who_gives_way
 from svcserver.chat.effects import (
     Announce,
     Bound,
@@ -32,6 +31,7 @@ from svcserver.chat.effects import (
     Withdraw,
 )
 from svcserver.chat.entrance import Entrance
+from svcserver.chat.eviction import choose_evicted
 from svcserver.chat.friendship import Friendships
 from svcserver.chat.messages import Messages, not_acceptable
 from svcserver.chat.people import People, Person
@@ -140,7 +140,7 @@ class Hall:
         return len(self._sessions) >= self.settings.max_connections
 
     def _gives_way(self, network: str) -> Session | None:
-        return who_gives_way(list(self._sessions.values()), network)
+        return choose_evicted(list(self._sessions.values()), network)
 
     def connect(self, wire: Wire, address: str, since: float) -> Session:
         """A session for a connection made at ``since`` (clock seconds); may close another."""

@@ -26,7 +26,7 @@ class Connection(Protocol):
 C = TypeVar("C", bound=Connection)
 
 
-def who_gives_way(connections: Sequence[C], newcomer: str) -> C | None:
+def choose_evicted(connections: Sequence[C], newcomer: str) -> C | None:
     """The one of ``connections`` (oldest first) to close for the network ``newcomer``.
 
     A player's session is closed only when no connection is still logging in, and only when its
