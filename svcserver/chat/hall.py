@@ -13,6 +13,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from svcserver.board.board import Board
+from svcserver.chat.admission import Admission
 from svcserver.chat.effects import (
     Announce,
     Bound,
@@ -30,7 +31,6 @@ from svcserver.chat.effects import (
     Whisper,
     Withdraw,
 )
-from svcserver.chat.entrance import Entrance
 from svcserver.chat.eviction import choose_evicted
 from svcserver.chat.friendship import Friendships
 from svcserver.chat.messages import Messages, not_acceptable
@@ -80,7 +80,7 @@ class Hall:
     presences: Presences = field(init=False)
     friendships: Friendships = field(init=False)
     readings: Readings = field(init=False)
-    entrance: Entrance = field(init=False)
+    entrance: Admission = field(init=False)
     seating: Seating = field(init=False)
     messages: Messages = field(init=False)
     _sessions: dict[int, Session] = field(factory=dict, init=False)  # oldest first
@@ -94,7 +94,7 @@ class Hall:
         self.presences = Presences(self.people, self.settings.presence)
         self.friendships = Friendships(self.people, self.presences)
         self.readings = Readings(self.game, self.clock, self.people, self.friendships)
-        self.entrance = Entrance(self.game, self.people, self.readings, self.counters, self.board)
+        self.entrance = Admission(self.game, self.people, self.readings, self.counters, self.board)
         self.seating = Seating(self.rooms, self.people, self.readings)
         self.messages = Messages(self.rooms, self.people, self.readings, self.seating)
         self._acts = {

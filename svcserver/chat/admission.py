@@ -29,7 +29,7 @@ CAUSES = ("replaced", "abuse", "size", "backlog")  # reasons after which the acc
 
 
 @define
-class Entrance:
+class Admission:
     """Logs sessions in, binds them, and counts failures for the lockout."""
 
     proofs: Proofs
