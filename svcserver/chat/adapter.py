@@ -13,7 +13,7 @@ from autobahn.twisted.websocket import WebSocketServerFactory, WebSocketServerPr
 from autobahn.websocket.types import ConnectionDeny, ConnectionRequest
 from twisted.logger import Logger
 
-from svcserver.chat.hall import Hall
+from svcserver.chat.server import ChatServer
 from svcserver.chat.session import Session
 from svcserver.chat.stanza import MAX_BYTES
 from svcserver.http.peers import vouched_address
@@ -192,7 +192,7 @@ class ChatFactory(WebSocketServerFactory):
 
     protocol = ChatProtocol
 
-    def __init__(self, hall: Hall, clock: Any) -> None:
+    def __init__(self, hall: ChatServer, clock: Any) -> None:
         loops: Any = txaio
         loops.config.loop = clock  # autobahn makes its timers from txaio's loop
         super().__init__(protocols=[SUBPROTOCOL], reactor=clock)

@@ -14,8 +14,8 @@ from twisted.logger import Logger
 
 from svcserver.board.board import Board
 from svcserver.chat.adapter import CUT_S, ChatFactory
-from svcserver.chat.hall import Hall
 from svcserver.chat.ports import Game
+from svcserver.chat.server import ChatServer
 from svcserver.chat.settings import Settings
 from svcserver.kernel.counters import Counters
 from svcserver.kernel.every import Every
@@ -35,7 +35,9 @@ def chat_service(
     counters: Counters | None = None,
 ) -> ChatService:
     """The chat of these settings; the caller connects ``hall.on_...`` to the game's signals."""
-    return ChatService(reactor, Hall(settings, game, board, reactor, now, counters or Counters()))
+    return ChatService(
+        reactor, ChatServer(settings, game, board, reactor, now, counters or Counters())
+    )
 
 
 @define(eq=False, slots=False)
@@ -43,7 +45,7 @@ class ChatService(Service):
     """Listens from start to stop, and ends every session at the stop."""
 
     reactor: Any
-    hall: Hall
+    hall: ChatServer
     warnings: list[str] = field(factory=list)
     factory: ChatFactory = field(init=False)
     _listening: Any = field(default=None, init=False)

@@ -15,9 +15,9 @@ from twisted.logger import Logger
 
 from svcserver.board.board import Board
 from svcserver.board.waiting import at_once
-from svcserver.chat.hall import Hall
 from svcserver.chat.ports import About, BadToken
 from svcserver.chat.rooms import Seat
+from svcserver.chat.server import ChatServer
 from svcserver.chat.service import chat_service
 from svcserver.chat.settings import Settings, check
 from svcserver.db.ledger import Ledger
@@ -126,7 +126,7 @@ def chat_part(
     return chat
 
 
-def figures(hall: Hall) -> ChatFigures:
+def figures(hall: ChatServer) -> ChatFigures:
     """The chat for the dashboard: rooms and people, and nothing that was written."""
     rooms = [(key, hall.rooms.occupants(key)) for key in hall.rooms.keys()]  # noqa: SIM118
     rooms.sort(key=lambda one: (-len(one[1]), one[0]))
@@ -138,7 +138,7 @@ def figures(hall: Hall) -> ChatFigures:
     }
 
 
-def _room(hall: Hall, key: str, seats: list[Seat]) -> ChatRoom:
+def _room(hall: ChatServer, key: str, seats: list[Seat]) -> ChatRoom:
     people = [hall.people.get(one.sitter.account) for one in seats[:MAX_NAMES]]
     return {
         "room": key.partition("@")[0],

@@ -11,9 +11,9 @@ from twisted.internet.task import Clock
 
 from svcserver.board.rehearsed import RehearsedBoard
 from svcserver.chat import stanza
-from svcserver.chat.hall import Hall
 from svcserver.chat.ports import About, BadToken
 from svcserver.chat.rooms import Rooms
+from svcserver.chat.server import ChatServer
 from svcserver.chat.session import Session
 from svcserver.chat.settings import Settings
 
@@ -171,10 +171,10 @@ class Town:
     game: ToldGame = field(factory=ToldGame)
     clock: Clock = field(factory=Clock)
     rooms: Rooms = field(factory=Rooms)
-    hall: Hall = field(init=False)
+    hall: ChatServer = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.hall = Hall(
+        self.hall = ChatServer(
             self.settings,
             self.game,
             RehearsedBoard(self.clock.seconds),

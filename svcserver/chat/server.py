@@ -65,7 +65,7 @@ MAX_UNBOUND = 8  # connections per forwarded address, of IPv6 per /64
 
 
 @define(eq=False)
-class Hall:
+class ChatServer:
     """All sessions and what they share. ``clock`` gives seconds and carries timeouts."""
 
     settings: Settings
