@@ -11,8 +11,8 @@ from svcserver.chat.names import printable, room_of, split_address
 from svcserver.chat.people import People
 from svcserver.chat.readings import Readings
 from svcserver.chat.requests import MAX_ID
+from svcserver.chat.room_access import RoomAccess
 from svcserver.chat.rooms import Rooms
-from svcserver.chat.seating import Seating
 from svcserver.chat.session import Session
 from svcserver.chat.stanza import Stanza
 
@@ -28,7 +28,7 @@ class Messages:
     rooms: Rooms
     people: People
     readings: Readings
-    seating: Seating
+    seating: RoomAccess
 
     def say(self, session: Session, wish: Say) -> None:
         """Deliver a line to a room; over the rate it is refused."""

@@ -21,7 +21,7 @@ MAX_ROOMS_PER_SESSION = 30
 HERE = "\0"  # a placeholder in a text; XML cannot carry it, so no client can have sent it
 
 
-class Sitter(Protocol):
+class OccupantSession(Protocol):
     """What a room needs of a session."""
 
     @property
@@ -31,17 +31,17 @@ class Sitter(Protocol):
     def jid(self) -> str: ...
 
     @property
-    def seats(self) -> dict[str, Seat]:
+    def seats(self) -> dict[str, Occupant]:
         """Its seats by room key; the rooms keep this up to date."""
 
     def deliver(self, frame: bytes) -> None: ...
 
 
 @define(eq=False)
-class Seat:
+class Occupant:
     """A session in a room, with the nickname and the room's address as it sent them."""
 
-    sitter: Sitter
+    sitter: OccupantSession
     room: Room
     nick: str
 
@@ -77,14 +77,14 @@ class Rooms:
     max_rooms: int = MAX_ROOMS
     max_occupants: int = MAX_OCCUPANTS
     # room key -> account -> seat
-    _rooms: dict[str, dict[AccountId, Seat]] = field(factory=dict, init=False)
+    _rooms: dict[str, dict[AccountId, Occupant]] = field(factory=dict, init=False)
     _nicks: dict[str, dict[str, AccountId]] = field(factory=dict, init=False)
 
     def conflict(self, room: Room, nick: str, account: AccountId) -> bool:
         """Whether another account has that nickname there."""
         return self._nicks.get(room.key, {}).get(nick, account) != account
 
-    def full(self, room: Room, sitter: Sitter) -> bool:
+    def full(self, room: Room, sitter: OccupantSession) -> bool:
         """Whether a limit is reached: occupants, rooms, or rooms of the session."""
         occupants = self._rooms.get(room.key)
         if len(sitter.seats) >= MAX_ROOMS_PER_SESSION:
@@ -93,12 +93,12 @@ class Rooms:
             return len(self._rooms) >= self.max_rooms
         return sitter.account not in occupants and len(occupants) >= self.max_occupants
 
-    def enter(self, sitter: Sitter, room: Room, nick: str) -> Seat | None:
+    def enter(self, sitter: OccupantSession, room: Room, nick: str) -> Occupant | None:
         """Seat a session; returns the seat of the account's older session, which leaves first."""
         older = self._rooms.get(room.key, {}).get(sitter.account)
         if older is not None:
             self.leave(older, tell_leaver=False)
-        seat = Seat(sitter, room, nick)
+        seat = Occupant(sitter, room, nick)
         occupants = self._rooms.setdefault(room.key, {})
         self._show_others(seat)
         self._tell(seat)
@@ -108,12 +108,12 @@ class Rooms:
         self._confirm(seat)
         return older
 
-    def welcome(self, seat: Seat) -> None:
+    def welcome(self, seat: Occupant) -> None:
         """Send an occupant the room's state again; the others get nothing."""
         self._show_others(seat)
         self._confirm(seat)
 
-    def leave(self, seat: Seat, *codes: str, tell_leaver: bool = True) -> None:
+    def leave(self, seat: Occupant, *codes: str, tell_leaver: bool = True) -> None:
         """Remove an occupant; ``codes`` (307: removed) are sent to all who are told."""
         key = seat.room.key
         occupants, nicks = self._rooms[key], self._nicks[key]
@@ -128,7 +128,7 @@ class Rooms:
             seat.sitter.deliver(text_frame(said))
 
     def say(
-        self, seat: Seat, stanza_id: str | None, body: str, hears: Callable[[Seat], bool]
+        self, seat: Occupant, stanza_id: str | None, body: str, hears: Callable[[Occupant], bool]
     ) -> int:
         """Deliver a line to every occupant for which ``hears`` is true; returns how many.
 
@@ -157,7 +157,7 @@ class Rooms:
             count += 1
         return count
 
-    def occupants(self, key: str) -> list[Seat]:
+    def occupants(self, key: str) -> list[Occupant]:
         """The room's seats, oldest first."""
         return list(self._rooms.get(key, {}).values())
 
@@ -170,17 +170,17 @@ class Rooms:
 
     # -- inside ------------------------------------------------------------
 
-    def _show_others(self, seat: Seat) -> None:
+    def _show_others(self, seat: Occupant) -> None:
         address, to = seat.room.address, seat.sitter.jid
         for other in self.occupants(seat.room.key):
             if other.sitter.account != seat.sitter.account:
                 seat.sitter.deliver(text_frame(other.presence(address, to)))
 
-    def _confirm(self, seat: Seat) -> None:
+    def _confirm(self, seat: Occupant) -> None:
         said = seat.presence(seat.room.address, seat.sitter.jid, "110")
         seat.sitter.deliver(text_frame(said))
 
-    def _tell(self, seat: Seat, *codes: str, gone: bool = False) -> None:
+    def _tell(self, seat: Occupant, *codes: str, gone: bool = False) -> None:
         wordings: dict[str, tuple[str, str]] = {}
         for other in self.occupants(seat.room.key):
             address = other.room.address

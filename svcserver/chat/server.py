@@ -39,8 +39,8 @@ from svcserver.chat.ports import Game, Wire
 from svcserver.chat.presence import Presences
 from svcserver.chat.rates import Rates
 from svcserver.chat.readings import Readings
+from svcserver.chat.room_access import RoomAccess
 from svcserver.chat.rooms import Rooms
-from svcserver.chat.seating import Seating
 from svcserver.chat.session import Session
 from svcserver.chat.settings import Settings
 from svcserver.chat.status import Status
@@ -81,7 +81,7 @@ class ChatServer:
     friendships: Friendships = field(init=False)
     readings: Readings = field(init=False)
     entrance: Admission = field(init=False)
-    seating: Seating = field(init=False)
+    seating: RoomAccess = field(init=False)
     messages: Messages = field(init=False)
     _sessions: dict[int, Session] = field(factory=dict, init=False)  # oldest first
     _number: int = field(default=0, init=False)
@@ -95,7 +95,7 @@ class ChatServer:
         self.friendships = Friendships(self.people, self.presences)
         self.readings = Readings(self.game, self.clock, self.people, self.friendships)
         self.entrance = Admission(self.game, self.people, self.readings, self.counters, self.board)
-        self.seating = Seating(self.rooms, self.people, self.readings)
+        self.seating = RoomAccess(self.rooms, self.people, self.readings)
         self.messages = Messages(self.rooms, self.people, self.readings, self.seating)
         self._acts = {
             Reply: lambda session, effect: session.write(effect.stanza),

@@ -17,7 +17,7 @@ from svcserver.chat.frames import text_frame
 from svcserver.chat.names import is_domain, is_resource
 from svcserver.chat.ports import Wire
 from svcserver.chat.rates import Rates
-from svcserver.chat.rooms import Seat
+from svcserver.chat.rooms import Occupant
 from svcserver.chat.settings import Settings
 from svcserver.chat.stages import Stage, Steps, Where, steps_of
 from svcserver.chat.stanza import Restricted, Stanza, Unparseable, parse
@@ -69,7 +69,7 @@ class Session:
     ended: str = ""  # the reason, once it has ended
     status: Status | None = None
     waiting_status: Status | None = None
-    seats: dict[str, Seat] = field(factory=dict)
+    seats: dict[str, Occupant] = field(factory=dict)
     heard: float = 0.0
     refusals_logged: dict[tuple[str, str], float] = field(factory=dict)
     _where: Where = field(factory=Where)

@@ -16,7 +16,7 @@ from twisted.logger import Logger
 from svcserver.board.board import Board
 from svcserver.board.waiting import at_once
 from svcserver.chat.ports import About, BadToken
-from svcserver.chat.rooms import Seat
+from svcserver.chat.rooms import Occupant
 from svcserver.chat.server import ChatServer
 from svcserver.chat.service import chat_service
 from svcserver.chat.settings import Settings, check
@@ -138,7 +138,7 @@ def figures(hall: ChatServer) -> ChatFigures:
     }
 
 
-def _room(hall: ChatServer, key: str, seats: list[Seat]) -> ChatRoom:
+def _room(hall: ChatServer, key: str, seats: list[Occupant]) -> ChatRoom:
     people = [hall.people.get(one.sitter.account) for one in seats[:MAX_NAMES]]
     return {
         "room": key.partition("@")[0],

@@ -18,7 +18,7 @@ from svcserver.chat.names import (
 )
 from svcserver.chat.people import People, Person
 from svcserver.chat.readings import Readings
-from svcserver.chat.rooms import Rooms, Seat
+from svcserver.chat.rooms import Occupant, Rooms
 from svcserver.chat.session import Session
 
 log = Logger()
@@ -38,7 +38,7 @@ REFUSALS = {
 
 
 @define
-class Seating:
+class RoomAccess:
     """Lets sessions into rooms, and removes those who may no longer be there."""
 
     rooms: Rooms
@@ -109,7 +109,9 @@ class Seating:
         if seat is not None:
             self.leave(session, seat, "left")
 
-    def leave(self, session: Session, seat: Seat, why: str, *, tell_leaver: bool = True) -> None:
+    def leave(
+        self, session: Session, seat: Occupant, why: str, *, tell_leaver: bool = True
+    ) -> None:
         """Leave a seat; ``why`` is left, disconnect, evicted or replaced."""
         if session.seats.get(seat.room.key) is not seat:
             return  # asking the game for the party may have sent the signal that removed it
@@ -179,7 +181,7 @@ def _refuse(session: Session, address: str, nick: str, reason: str) -> None:
         )
 
 
-def _log_leave(seat: Seat, why: str) -> None:
+def _log_leave(seat: Occupant, why: str) -> None:
     log.info(
         "leave room={room} uid={uid} reason={why}",
         room=seat.room.address,
