@@ -15,7 +15,7 @@ from twisted.python.failure import Failure
 from svcserver.edge.verdicts import Forward, Limits, Record, Refuse, Verdict
 from svcserver.gateway import policy
 from svcserver.gateway.feed import Feed
-from svcserver.gateway.limits import Crowd, Spending
+from svcserver.gateway.limits import ConnectionCounts, Spending
 from svcserver.gateway.policy import Route
 from svcserver.http.heads import Fault, RequestHead
 from svcserver.kernel.counters import Counted, Counters
@@ -57,7 +57,7 @@ class Gateway:
     clock: IReactorTime
     limits: Limits
     spending: Spending
-    crowd: Crowd
+    crowd: ConnectionCounts
     upstreams: Mapping[Route, Any]
     secret: Secret
     feed: Feed | None = None

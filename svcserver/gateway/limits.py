@@ -75,7 +75,7 @@ class Spending:
 
 
 @define
-class Crowd:
+class ConnectionCounts:
     """Open connections, in all and per network, and how fast new ones may come.
 
     ``make_room`` ends a connection that does nothing, and says whether there was one.

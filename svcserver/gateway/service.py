@@ -24,7 +24,7 @@ from svcserver.edge.tls import Door, server_context
 from svcserver.edge.upstream import Pool, plain
 from svcserver.gateway.feed import Feed
 from svcserver.gateway.keeper import Gateway
-from svcserver.gateway.limits import Crowd, NetworkBuckets, Spending
+from svcserver.gateway.limits import ConnectionCounts, NetworkBuckets, Spending
 from svcserver.gateway.policy import Route
 from svcserver.gateway.settings import AllowlistSettings, Settings
 from svcserver.http.peers import peer_of
@@ -118,7 +118,7 @@ def make_keeper(settings: Settings, feed: Feed | None, reactor: Any) -> Gateway:
         reactor,
         settings.limits(),
         Spending(settings.rates()),
-        Crowd(
+        ConnectionCounts(
             settings.max_connections,
             settings.max_per_address,
             NetworkBuckets(settings.connect),

@@ -21,7 +21,7 @@ from svcserver.edge.connections import ChannelFactory
 from svcserver.edge.upstream import Connection, Pool
 from svcserver.edge.verdicts import Limits
 from svcserver.gateway.keeper import Gateway
-from svcserver.gateway.limits import Crowd, NetworkBuckets, Spending
+from svcserver.gateway.limits import ConnectionCounts, NetworkBuckets, Spending
 from svcserver.gateway.policy import Bucket, Route
 from svcserver.kernel.rates import Rate
 from svcserver.kernel.secrets import Secret
@@ -229,7 +229,7 @@ def gateway(clock: Clock | None = None, **how: Any) -> Edge:
         clock,
         how.pop("limits", Limits(max_body=131_072)),
         Spending(rates),
-        Crowd(2048, 128, NetworkBuckets(PLENTY)),
+        ConnectionCounts(2048, 128, NetworkBuckets(PLENTY)),
         {route: upstream.pool for route, upstream in upstreams.items()},
         Secret(SECRET),
         **how,

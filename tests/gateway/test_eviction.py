@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.gateway.limits import Crowd, NetworkBuckets
+from svcserver.gateway.limits import ConnectionCounts, NetworkBuckets
 from svcserver.gateway.policy import Route
 from svcserver.kernel.counters import Counted
 from tests.edge.wires import OK, PLENTY, Edge, Wire, gateway
@@ -20,7 +20,7 @@ class EvictionTests(SynchronousTestCase):
         self.clock = Clock()
         self.edge: Edge = gateway(self.clock)
         keeper, factory = self.edge.keeper, self.edge.factory
-        keeper.crowd = Crowd(3, 3, NetworkBuckets(PLENTY))
+        keeper.crowd = ConnectionCounts(3, 3, NetworkBuckets(PLENTY))
         keeper.crowd.make_room = lambda: keeper.evicted(factory.evict(keeper.crowd.beside))
         factory.left = keeper.left
 

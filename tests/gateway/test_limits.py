@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.gateway.limits import TIERS, Crowd, NetworkBuckets, Spending
+from svcserver.gateway.limits import TIERS, ConnectionCounts, NetworkBuckets, Spending
 from svcserver.gateway.policy import Bucket
 from svcserver.gateway.service import figures
 from svcserver.kernel.counters import Counted
@@ -70,7 +70,7 @@ class BucketTests(SynchronousTestCase):
 class CrowdTests(SynchronousTestCase):
     @proves("limit: Open connections per address / in total")
     def test_connections_are_counted_and_forgotten(self) -> None:
-        crowd = Crowd(3, 2, NetworkBuckets(Rate(100, 100)))
+        crowd = ConnectionCounts(3, 2, NetworkBuckets(Rate(100, 100)))
         self.assertEqual([crowd.enter("a", 0) for _ in range(2)], ["", ""])
         self.assertEqual(crowd.enter("a", 0), "max_connections_per_ip")
         self.assertEqual(crowd.enter("b", 0), "")
@@ -82,7 +82,7 @@ class CrowdTests(SynchronousTestCase):
         self.assertEqual((crowd.total, len(crowd)), (0, 0))
 
     def test_who_leaves_makes_room_for_one(self) -> None:
-        crowd = Crowd(100, 3, NetworkBuckets(Rate(100, 100)))
+        crowd = ConnectionCounts(100, 3, NetworkBuckets(Rate(100, 100)))
         for _ in range(3):
             crowd.enter("fe80::1%eth0", 0)  # a zone is not part of the address
         crowd.leave("fe80::1%eth1")
@@ -94,7 +94,7 @@ class CrowdTests(SynchronousTestCase):
         self.assertEqual(crowd.enter("fe80::3", 0), "max_connections_per_ip")
 
     def test_a_wide_network_has_the_share_of_a_few_addresses(self) -> None:
-        crowd = Crowd(9_999, 10, NetworkBuckets(Rate(999, 999)))
+        crowd = ConnectionCounts(9_999, 10, NetworkBuckets(Rate(999, 999)))
         whole_56 = [crowd.enter(f"2001:db8:1:{n:x}::1", 0) for n in range(25)]
         self.assertEqual((whole_56.count(""), set(whole_56[20:])), (20, {FULL_NETWORK}))
         whole_48 = [crowd.enter(f"2001:db8:1:{n << 8:x}::1", 0) for n in range(1, 40)]
@@ -115,13 +115,13 @@ class CrowdTests(SynchronousTestCase):
 
     def test_a_full_house_asks_for_room(self) -> None:
         room = [True, False]
-        crowd = Crowd(1, 2, NetworkBuckets(Rate(100, 100)), lambda: room.pop(0))
+        crowd = ConnectionCounts(1, 2, NetworkBuckets(Rate(100, 100)), lambda: room.pop(0))
         self.assertEqual([crowd.enter("a", 0) for _ in range(3)], ["", "", FULL_ADDRESS])
         self.assertEqual(crowd.enter("b", 0), "max_connections")
 
     @proves("limit: Gateway token buckets per IPv4 address or IPv6 /64")
     def test_connects_have_a_rate(self) -> None:
-        crowd = Crowd(100, 100, NetworkBuckets(Rate(2, 60)))
+        crowd = ConnectionCounts(100, 100, NetworkBuckets(Rate(2, 60)))
         self.assertEqual([crowd.enter("a", 0) for _ in range(3)], ["", "", "connect_rate"])
         self.assertEqual(crowd.enter("a", 1), "")
 
