@@ -60,7 +60,7 @@ class Route(StrEnum):
 
 
 @frozen
-class No:
+class Denial:
     """A refusal: status, code, and the log's word."""
 
     status: int
@@ -69,20 +69,20 @@ class No:
 
 
 @define  # not frozen: one is made for nearly every request
-class Ruling:
+class Decision:
     """Which bucket pays, where it would go, and whether it may."""
 
     bucket: Bucket
     route: Route
     path: str  # canonical
-    no: No | None = None
+    no: Denial | None = None
 
 
-BAD_REQUEST = No(400, "bad_request", "bad_request")
-BAD_PATH = No(400, "bad_path", "bad_path")
-BAD_METHOD = No(405, "method_not_allowed", "method_not_allowed")
-BAD_HEADER = No(403, "forbidden", "gameserver_key_header")
-ADMIN_ROUTE = No(403, "forbidden", "admin_route")
+BAD_REQUEST = Denial(400, "bad_request", "bad_request")
+BAD_PATH = Denial(400, "bad_path", "bad_path")
+BAD_METHOD = Denial(405, "method_not_allowed", "method_not_allowed")
+BAD_HEADER = Denial(403, "forbidden", "gameserver_key_header")
+ADMIN_ROUTE = Denial(403, "forbidden", "admin_route")
 
 
 def canonical(path: bytes) -> str:
@@ -94,26 +94,26 @@ def canonical(path: bytes) -> str:
 
 def rule(
     method: bytes, target: bytes, *, upgrade: bytes, has_body: bool, gameserver_key: bool
-) -> Ruling:
+) -> Decision:
     """The verdict on a request; ``upgrade`` is its Upgrade field in lower case."""
     plain = _PLAIN.match(target)
     if plain is not None and not upgrade and not gameserver_key and method in METHODS:
         path = plain[0].decode("ascii").lower()
         if plain[1].lower() not in _PARTICULAR:
-            return Ruling(Bucket.GENERAL, Route.METAGAME, path)
+            return Decision(Bucket.GENERAL, Route.METAGAME, path)
     asked = (method, target, upgrade, has_body, gameserver_key)
     return _ruled_before(*asked) if len(target) <= _SHORT else _rule(*asked)
 
 
 def _rule(
     method: bytes, target: bytes, upgrade: bytes, has_body: bool, gameserver_key: bool
-) -> Ruling:
+) -> Decision:
     raw = target.partition(b"?")[0]
     path = canonical(raw)
     socket = upgrade == b"websocket" and method == b"GET"
     bucket = _bucket(path, socket=socket)
     route = Route.WS if socket else Route.CONTENT if is_under(path, CONTENT) else Route.METAGAME
-    return Ruling(
+    return Decision(
         bucket, route, path, _refusal(method, raw, path, upgrade, has_body, gameserver_key)
     )
 
@@ -133,7 +133,7 @@ def _bucket(path: str, *, socket: bool) -> Bucket:
 
 def _refusal(
     method: bytes, raw: bytes, path: str, upgrade: bytes, has_body: bool, gameserver_key: bool
-) -> No | None:
+) -> Denial | None:
     """The first that applies, in the documented order. Spec: 2 §4 Gateway."""
     if method not in METHODS:
         return BAD_METHOD
@@ -162,7 +162,7 @@ def is_under(path: str, root: str) -> bool:
     return path == root or path.startswith(root + "/")
 
 
-def earns_ports(ruling: Ruling, method: bytes, authorization: Sequence[bytes]) -> bool:
+def earns_ports(ruling: Decision, method: bytes, authorization: Sequence[bytes]) -> bool:
     """Whether a 2xx answer to this request proves a player whose UDP ports may open."""
     if method != b"POST" or ruling.route is not Route.METAGAME:
         return False

@@ -14,7 +14,7 @@ from svcserver.http.crosssite import LOOPBACK_HOST, LOOPBACK_ORIGIN, is_loopback
 
 
 @frozen
-class No:
+class Denial:
     """A refusal: status, code, and the reason for the log."""
 
     status: int
@@ -29,21 +29,21 @@ def refusal(
     upgrade: bytes,
     method: bytes,
     headers: Sequence[tuple[bytes, bytes, bytes]],
-) -> No | None:
+) -> Denial | None:
     """Why a request is refused, or None; ``headers`` as (sent name, lower name, value)."""
     if not is_loopback(peer):
-        return No(403, "forbidden", "peer")
+        return Denial(403, "forbidden", "peer")
     hosts, origins, fetched = _tell_tales(headers)
     if len(hosts) != 1 or not LOOPBACK_HOST.fullmatch(hosts[0]):
-        return No(403, "forbidden", "host")
+        return Denial(403, "forbidden", "host")
     if not all(LOOPBACK_ORIGIN.fullmatch(origin) for origin in origins):
-        return No(403, "forbidden", "origin")
+        return Denial(403, "forbidden", "origin")
     if fetched and not upgrade:
-        return No(403, "forbidden", "sec_fetch")
+        return Denial(403, "forbidden", "sec_fetch")
     if not target.startswith(b"/"):
-        return No(400, "bad_request", "target")
+        return Denial(400, "bad_request", "target")
     if upgrade and (upgrade != b"websocket" or method != b"GET"):
-        return No(400, "bad_request", "upgrade")
+        return Denial(400, "bad_request", "upgrade")
     return None
 
 

@@ -37,9 +37,9 @@ class Relay:
             peer, head.target, upgrade=head.upgrade, method=head.method, headers=head.headers
         )
         if no is None and not head.is_plain:
-            no = guard.No(400, "bad_request", "target")
+            no = guard.Denial(400, "bad_request", "target")
         if no is None and head.upgrade and head.has_body:
-            no = guard.No(400, "bad_request", "upgrade")
+            no = guard.Denial(400, "bad_request", "upgrade")
         if no is not None:
             return Refuse(no.status, no.code, no.reason, close=no.status == 400)
         return Forward(self.upstream, "gateway", tunnel=bool(head.upgrade))

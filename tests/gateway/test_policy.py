@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.gateway import policy
-from svcserver.gateway.policy import Bucket, Route, Ruling, rule
+from svcserver.gateway.policy import Bucket, Decision, Route, rule
 from tests.support.proves import proves
 
 PUBLIC = [
@@ -47,7 +47,7 @@ MANAGEMENT = [
 ]
 
 
-def ask(method: str, target: str, upgrade: str = "", key: bool = False) -> Ruling:
+def ask(method: str, target: str, upgrade: str = "", key: bool = False) -> Decision:
     return rule(
         method.encode(),
         target.encode("latin-1"),
