@@ -34,7 +34,7 @@ class People(Protocol[A]):
     def account_named(self, username: str) -> Awaitable[A | None]: ...
 
 
-class Undirect(Forbidden):
+class NotDirect(Forbidden):
     """A 403 without a body, for an admin who does not call directly (``HttpRequest.direct``)."""
 
 
@@ -92,7 +92,7 @@ async def sender(call: Call, people: People[A], named: Callable[[], str] | None)
             raise Unauthenticated
         return own
     if not call.request.direct:
-        raise Undirect
+        raise NotDirect
     if not call.caller.admin:
         raise Forbidden("only an admin acts for another player", code="forbidden")
     text = named()

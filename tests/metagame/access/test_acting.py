@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.http_headers import Headers
 
 from svcserver.kernel.refusals import Forbidden, Malformed, Missing, Unauthenticated
-from svcserver.metagame.access.acting import Acting, Undirect, check_owner, sender
+from svcserver.metagame.access.acting import Acting, NotDirect, check_owner, sender
 from svcserver.metagame.rows import Access, Call, Caller, Row
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer, bare
@@ -109,7 +109,7 @@ class SenderTests(SynchronousTestCase):
 
         proxied = call(Caller(ANN), Via="x")
         for asked, kind in (
-            (proxied, Undirect),
+            (proxied, NotDirect),
             (call(PLAYER), Forbidden),
             (call(ADMIN), Malformed),
         ):
