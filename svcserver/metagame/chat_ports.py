@@ -32,7 +32,7 @@ from svcserver.metagame.owner.dashboard.shown import (
     MAX_ROOMS,
     ChatFigures,
     ChatRoom,
-    Shown,
+    DashboardState,
 )
 from svcserver.metagame.social.friends.store import BLOCKS, SqlFriends
 from svcserver.metagame.social.guilds.store import SqlGuilds
@@ -98,7 +98,7 @@ def chat_part(
     asks: ChatGame,
     board: Board,
     news: News,
-    shown: Shown,
+    shown: DashboardState,
     counters: Counters,
     environ: Mapping[str, str],
     reactor: Any,

@@ -91,7 +91,7 @@ from svcserver.metagame.owner.dashboard.acts import DashboardActs
 from svcserver.metagame.owner.dashboard.document import ApiDocument
 from svcserver.metagame.owner.dashboard.pages import DashboardPages
 from svcserver.metagame.owner.dashboard.routes import Dashboard
-from svcserver.metagame.owner.dashboard.shown import Shown
+from svcserver.metagame.owner.dashboard.shown import DashboardState
 from svcserver.metagame.owner.dashboard.watching import health_watch
 from svcserver.metagame.owner.health.figures import figures
 from svcserver.metagame.owner.health.routes import BackendHealth
@@ -182,7 +182,7 @@ class Metagame:
         self.online = Online(board, also_heard=(hear,))
         self.matchmaker = Matchmaker(Launches(settings.launch_cooldown_s))
         self.about = Build.of(settings)
-        self.health, self.shown, self.counters = Health(), Shown(), Counters()
+        self.health, self.shown, self.counters = Health(), DashboardState(), Counters()
         self._join()
 
     def _join(self) -> None:

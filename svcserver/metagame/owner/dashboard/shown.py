@@ -38,7 +38,7 @@ class ChatFigures(TypedDict):
 
 
 @define
-class Shown:
+class DashboardState:
     """``chat`` is None without chat; ``folder`` is the host's folder of env files, if any."""
 
     health: History = field(factory=History)
