@@ -97,7 +97,7 @@ from svcserver.metagame.owner.health.figures import figures
 from svcserver.metagame.owner.health.routes import BackendHealth
 from svcserver.metagame.owner.health.rules import Health
 from svcserver.metagame.owner.health.watching import Counting, loop_watch
-from svcserver.metagame.owner.management.acts import Hunters, StatusReports
+from svcserver.metagame.owner.management.acts import OnlinePlayers, StatusReports
 from svcserver.metagame.owner.management.instances import DeployedInstances, Titles
 from svcserver.metagame.owner.management.routes import OnlineList, ServerStatus
 from svcserver.metagame.owner.requestlog import request_log
@@ -302,7 +302,7 @@ class Metagame:
             settings, self.about, self.registration, self.online, self.directory, placed, now, now()
         )
         yield ServerStatus(reports)
-        yield OnlineList(Hunters(settings, self.online, self.matchmaker))
+        yield OnlineList(OnlinePlayers(settings, self.online, self.matchmaker))
         yield BackendHealth(self.health, ReadLimit(self.board), now, started_at=now())
         yield DashboardPages()
         limit = ReadLimit(self.board, DASHBOARD_READS)

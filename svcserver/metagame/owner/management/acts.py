@@ -126,7 +126,7 @@ class StatusReports:
 
 
 @frozen
-class Hunters:
+class OnlinePlayers:
     """The online players, with their hunts."""
 
     settings: Settings

@@ -7,7 +7,7 @@ from typing import ClassVar
 from attrs import frozen
 
 from svcserver.metagame.owner.management import wire
-from svcserver.metagame.owner.management.acts import Hunters, StatusReports
+from svcserver.metagame.owner.management.acts import OnlinePlayers, StatusReports
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import Answer, bare
 
@@ -41,7 +41,7 @@ class OnlineList:
     """The owner's list of online players."""
 
     routes: ClassVar[Routes] = Routes(bare)
-    hunters: Hunters
+    hunters: OnlinePlayers
 
     @routes.row(
         "GET", "/svc/api/PrivateOnlineStats", access=Access.ADMIN_KEY, reply=list[wire.OnlineEntry]

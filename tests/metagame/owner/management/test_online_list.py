@@ -10,7 +10,7 @@ from svcserver.board.waiting import at_once
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import check
 from svcserver.kernel.times import iso
-from svcserver.metagame.owner.management.acts import Hunters
+from svcserver.metagame.owner.management.acts import OnlinePlayers
 from svcserver.metagame.owner.management.routes import OnlineList
 from svcserver.metagame.play.matchmaking.matches import Server
 from svcserver.metagame.play.matchmaking.rules import Matchmaker
@@ -71,7 +71,7 @@ class HuntTests(SynchronousTestCase):
         self.ann = AccountId(game.player("Ann_1").id)
         self.matchmaker = Matchmaker()
         self.now = game.clock.seconds
-        feature = OnlineList(Hunters(game.settings, game.parts.online, self.matchmaker))
+        feature = OnlineList(OnlinePlayers(game.settings, game.parts.online, self.matchmaker))
         self.browse = Browser(self, FrontDoor(game.door.gate, game.settings).mount(feature))
 
     def sent_to(self, hunt: str) -> None:
