@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from svcserver.kernel.ids import AccountId
-from svcserver.metagame.achievements.room import check_room
+from svcserver.metagame.achievements.capacity import check_capacity
 
 _THROWAWAY = re.compile(r"[0-9A-F]{32}\Z")
 
@@ -26,7 +26,7 @@ def start_all(
     cooldowns: Cooldowns, account_id: AccountId, started: Mapping[str, str], most: int
 ) -> None:
     """Start or restart cooldowns; raises Conflict beyond ``most``."""
-    check_room(cooldowns.all(account_id), started, most)
+    check_capacity(cooldowns.all(account_id), started, most)
     cooldowns.keep(account_id, started)
 
 
@@ -36,7 +36,7 @@ def start(
     """Start one and drop one-time ids from before ``yesterday``; Conflict beyond ``most``."""
     stored = cooldowns.all(account_id)
     old = [one for one, date in stored.items() if is_throwaway(one) and date < yesterday]
-    check_room(stored.keys() - set(old), [name], most)
+    check_capacity(stored.keys() - set(old), [name], most)
     cooldowns.drop(account_id, old)
     cooldowns.keep(account_id, {name: now})
 

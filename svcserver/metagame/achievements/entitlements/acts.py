@@ -11,10 +11,10 @@ from svcserver.db.ledger import Ledger
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.accounts.eventlog import Entry, EventLog, holds
+from svcserver.metagame.achievements.capacity import check_capacity
 from svcserver.metagame.achievements.entitlements import records, rules, wire
 from svcserver.metagame.achievements.entitlements.records import EntitlementRecord
 from svcserver.metagame.achievements.entitlements.store import SqlEntitlements, grant
-from svcserver.metagame.achievements.room import check_room
 
 
 @frozen
@@ -50,7 +50,7 @@ class EntitlementActs:
 
         def work(tx: Connection, notes: list[str]) -> list[EntitlementRecord]:
             sent, now = late.read(), self.now()
-            check_room(SqlEntitlements(tx).all(account_id), [sent.wanted], self.most)
+            check_capacity(SqlEntitlements(tx).all(account_id), [sent.wanted], self.most)
             records.listing(tx, account_id, self.defaults, now)
             grant(tx, account_id, sent.wanted, sent.duration or 0.0, "game server", now)
             return records.listing(tx, account_id, self.defaults, now)

@@ -10,7 +10,7 @@ from attrs import evolve, frozen
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden, Malformed, Missing
-from svcserver.metagame.achievements.room import check_room
+from svcserver.metagame.achievements.capacity import check_capacity
 
 INT_MAX = 2**31 - 1
 INT_MIN = -(2**31)
@@ -131,8 +131,8 @@ def apply_grant(
     """
     stored = store.tracks(account_id) if grant.tracks else {}
     known = store.objectives(account_id) if grant.objectives else {}
-    check_room(stored, grant.tracks, most)
-    check_room(known, grant.objectives, most)
+    check_capacity(stored, grant.tracks, most)
+    check_capacity(known, grant.objectives, most)
     tracks = []
     for name, amount in grant.tracks.items():
         track = _added(stored.get(name) or Track(name), amount, cap, notes)
@@ -174,7 +174,7 @@ def add(
 ) -> Track:
     """Add to one track; raises Conflict for a new one beyond ``most``."""
     stored = store.tracks(account_id)
-    check_room(stored, [track_id], most)
+    check_capacity(stored, [track_id], most)
     before = stored.get(track_id) or Track(track_id)
     track = _added(before, max(amount, 0), cap, notes)
     store.keep_track(account_id, track)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from svcserver.kernel.refusals import Conflict
 
 
-def check_room(stored: Collection[str], wanted: Iterable[str], most: int) -> None:
+def check_capacity(stored: Collection[str], wanted: Iterable[str], most: int) -> None:
     """Raise Conflict when ``wanted`` adds new names beyond ``most``."""
     added = {one for one in wanted if one not in stored}
     if added and len(stored) + len(added) > most:
