@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 from svcserver.ctl.blueprint import Ports
-from svcserver.ctl.founding import found
+from svcserver.ctl.new_host import create_host
 
 FIRST = 11_000  # the host's TCP ports from here on
 UDP = 13_000  # the game servers'
@@ -62,7 +62,7 @@ def main() -> None:
             hunts=UDP,
             city=UDP + MOST,
         )
-        found(folder, "127.0.0.1", "owner", ports=ports, demo=True)
+        create_host(folder, "127.0.0.1", "owner", ports=ports, demo=True)
         set_all(folder, settings(asked.players))
         command = [str(Path(sys.executable).with_name("svcctl")), "demo", "--once"]
         command += ["--config", str(folder), "--times"]

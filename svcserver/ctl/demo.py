@@ -11,8 +11,8 @@ from twisted.internet.task import react
 from twisted.logger import globalLogBeginner
 
 from svcserver.ctl.blueprint import Ports
-from svcserver.ctl.founding import found
 from svcserver.ctl.host import OWNER_KEY, Host, find
+from svcserver.ctl.new_host import create_host
 from svcserver.ctl.output import Out, fail, program
 from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.evening import MAX_PLAYERS, Wishes
@@ -45,7 +45,7 @@ def demo(
     """Start a whole host, let simulated players live an evening on it, and keep it running."""
     out, folder = Out(as_json), Path(config)
     if not (folder / "metagame.env").is_file():
-        found(folder, "127.0.0.1", "owner", ports=PORTS, demo=True)
+        create_host(folder, "127.0.0.1", "owner", ports=PORTS, demo=True)
         out.say(f"a demo host was made in {folder.absolute()}")
     host = find(str(folder.absolute()), None)
     wishes = Wishes(players, hunts, relay_port=relay_port(host), hunt_s=hunt_seconds, whole=True)

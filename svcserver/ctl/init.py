@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from svcserver.ctl.founding import UNITS, Founded, found
+from svcserver.ctl.new_host import UNITS, CreatedHost, create_host
 from svcserver.ctl.output import Out, fail, program
 from svcserver.ctl.overlay import LOOPBACK, is_private, own_address
 
@@ -42,7 +42,7 @@ def init(
             "on any other address every stranger reaches the metagame; use --public-host"
         )
     address = public_host or private_host or own_address() or LOOPBACK
-    made = found(folder, address, owner, private=public_host is None)
+    made = create_host(folder, address, owner, private=public_host is None)
     out.data(
         {
             "folder": str(made.folder),
@@ -55,7 +55,7 @@ def init(
     tell(out, made, address)
 
 
-def tell(out: Out, made: Founded, address: str) -> None:
+def tell(out: Out, made: CreatedHost, address: str) -> None:
     """Print what was written and the next steps."""
     svcctl, folder = program("svcctl"), made.folder
     out.say(

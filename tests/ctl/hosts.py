@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from svcserver.ctl.blueprint import Ports
-from svcserver.ctl.founding import found
+from svcserver.ctl.new_host import create_host
 
 PATIENCE_S = 90
 SVCCTL = str(Path(sys.executable).with_name("svcctl"))
@@ -46,7 +46,7 @@ def demo_host(folder: Path) -> Path:
     tcp = row_of(14, socket.SOCK_STREAM)
     udp = row_of(8, socket.SOCK_DGRAM)
     ports = Ports(tcp, tcp + 1, tcp + 2, tcp + 3, tcp + 4, tcp + 5, tcp + 6, udp, udp + 7)
-    found(folder, "127.0.0.1", "owner", ports=ports, demo=True)
+    create_host(folder, "127.0.0.1", "owner", ports=ports, demo=True)
     return folder
 
 

@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.allowlist.settings import Settings as AllowlistSettings
 from svcserver.content.settings import Settings as ContentSettings
-from svcserver.ctl import founding
+from svcserver.ctl import new_host
 from svcserver.ctl.doctor.case import Level
 from svcserver.ctl.doctor.command import examine
 from svcserver.ctl.host import find

@@ -36,7 +36,7 @@ Put the game's files here, then run: svcctl content manifest . --config ..
 
 
 @frozen
-class Founded:
+class CreatedHost:
     """A host that was written."""
 
     folder: Path
@@ -44,7 +44,7 @@ class Founded:
     fingerprint: str | None  # of the gateway's certificate, where there is a gateway
 
 
-def found(
+def create_host(
     folder: Path,
     host: str,
     owner: str,
@@ -52,7 +52,7 @@ def found(
     ports: Ports | None = None,
     demo: bool = False,
     private: bool = False,
-) -> Founded:
+) -> CreatedHost:
     """Write a ready-to-run host into ``folder``; fails with one line, leaving nothing behind.
 
     ``host`` is the address or name that players connect to; ``private``: without a gateway.
@@ -86,7 +86,7 @@ def found(
         fail(f"{folder} cannot be written: {why.strerror}")
     finally:
         shutil.rmtree(staged, ignore_errors=True)
-    return Founded(folder, name, pair.fingerprint if pair else None)
+    return CreatedHost(folder, name, pair.fingerprint if pair else None)
 
 
 def _secrets() -> blueprint.Secrets:
