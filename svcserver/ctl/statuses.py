@@ -11,8 +11,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from svcserver.ctl.asking import get
 from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.http_get import get_json
 from svcserver.ctl.output import Failed, Out, fail
 
 EVERY_S = 2.0
@@ -49,10 +49,10 @@ def look(host: Host, key: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The server status, and the health where BACKEND_HEALTH is on and the key an admin's."""
     variables = host.variables("metagame")
     base = f"http://{variables.get('BIND_HOST') or '127.0.0.1'}:{variables.get('PORT', '61000')}"
-    said = get(base, "/svc/api/ServerStatus", {KEY: key}, "the metagame")
+    said = get_json(base, "/svc/api/ServerStatus", {KEY: key}, "the metagame")
     if said.get("limited"):
         fail("the metagame does not know the key; give --key with an account key")
-    health = get(base, HEALTH, {KEY: key}, "the metagame", nothing=(401, 403, 404))
+    health = get_json(base, HEALTH, {KEY: key}, "the metagame", nothing=(401, 403, 404))
     return said, health
 
 

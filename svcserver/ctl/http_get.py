@@ -13,7 +13,7 @@ ANSWER_S = 5.0
 MAX_ANSWER = 16 * 1024 * 1024
 
 
-def get(
+def get_json(
     base: str, path: str, headers: dict[str, str], what: str, nothing: tuple[int, ...] = ()
 ) -> Any:
     """The JSON of a 200 answer, None for a status in ``nothing``; else fails with one line.
