@@ -14,15 +14,15 @@ from svcserver.ctl.blueprint import Ports
 from svcserver.ctl.host import OWNER_KEY, Host, find
 from svcserver.ctl.new_host import create_host
 from svcserver.ctl.output import Out, fail, program
-from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.evening import MAX_PLAYERS, Wishes
+from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.timings import Timings
 from svcserver.ctl.playing import findings, live, tell_times
 from svcserver.ctl.stacking import Stack
 
 FOLDER = "demo-host"
 PORTS = Ports(gateway=61443, relay=61010)
-STOPPED = Broken("stack", "stopped before the evening was over")
+STOPPED = PlayFailed("stack", "stopped before the evening was over")
 
 
 @click.command("demo")
@@ -60,13 +60,13 @@ def demo(
         fail(f"the evening failed at the {why}; the services' log is {folder / 'stack.log'}")
 
 
-def run(host: Host, out: Out, wishes: Wishes, timings: Timings, *, once: bool) -> Broken | None:
+def run(host: Host, out: Out, wishes: Wishes, timings: Timings, *, once: bool) -> PlayFailed | None:
     """Start the stack, run the evening, and without ``once`` wait for Ctrl-C.
 
     Returns what failed, or None.
     """
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
-    ended: list[Broken | None] = []
+    ended: list[PlayFailed | None] = []
 
     async def work(reactor: Any) -> None:
         assert host.folder is not None  # noqa: S101 - found by --config
@@ -81,7 +81,7 @@ def run(host: Host, out: Out, wishes: Wishes, timings: Timings, *, once: bool) -
             tell(host, out)
             await stack.gone  # until Ctrl-C, or the stack's own end
             if not stack.told_to_stop:
-                ended[0] = Broken("stack", "ended by itself")
+                ended[0] = PlayFailed("stack", "ended by itself")
 
     try:
         react(lambda reactor: Deferred.fromCoroutine(work(reactor)))
@@ -93,15 +93,15 @@ def run(host: Host, out: Out, wishes: Wishes, timings: Timings, *, once: bool) -
 
 async def evening(
     reactor: Any, stack: Stack, host: Host, out: Out, wishes: Wishes, timings: Timings
-) -> Broken | None:
+) -> PlayFailed | None:
     """Start the stack and run the evening with its checks; returns what failed."""
     try:
         stack.start()
         names = await stack.ready
-    except Broken as why:
+    except PlayFailed as why:
         return why
     except OSError as why:
-        return Broken("stack", f"cannot be started: {why.strerror}")
+        return PlayFailed("stack", f"cannot be started: {why.strerror}")
     out.say(f"the stack runs: {names}")
     return await live(reactor, host, out, wishes, timings)
 

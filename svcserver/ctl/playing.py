@@ -16,9 +16,9 @@ from svcserver.ctl import database
 from svcserver.ctl.blueprint import program as stand_in
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Failed, Out, fail
-from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.chain import Chain
 from svcserver.ctl.play.evening import MAX_PLAYERS, Evening, Wishes
+from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.story import Story
 from svcserver.ctl.play.timings import Timings
 from svcserver.kernel.descriptors import raise_file_limit
@@ -57,7 +57,7 @@ def play(
         fail(f"the evening failed at the {why}")
 
 
-def findings(wishes: Wishes, why: Broken | None, timings: Timings) -> dict[str, Any]:
+def findings(wishes: Wishes, why: PlayFailed | None, timings: Timings) -> dict[str, Any]:
     """The results for ``--json``."""
     said: dict[str, Any] = {"ok": why is None, "players": wishes.players, "hunts": wishes.hunts}
     if why is not None:
@@ -75,10 +75,10 @@ def tell_times(out: Out, timings: Timings) -> None:
     out.table(["operation", "count", "median ms", "p99 ms", "worst ms"], rows)
 
 
-def run(host: Host, out: Out, wishes: Wishes, timings: Timings) -> Broken | None:
+def run(host: Host, out: Out, wishes: Wishes, timings: Timings) -> PlayFailed | None:
     """Run the evening in a reactor of its own; returns what failed, or None."""
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
-    ended: list[Broken | None] = []
+    ended: list[PlayFailed | None] = []
 
     async def work(reactor: Any) -> None:
         ended.append(await live(reactor, host, out, wishes, timings))
@@ -93,7 +93,7 @@ def run(host: Host, out: Out, wishes: Wishes, timings: Timings) -> Broken | None
 
 async def live(
     reactor: Any, host: Host, out: Out, wishes: Wishes, timings: Timings
-) -> Broken | None:
+) -> PlayFailed | None:
     """Run the evening on ``reactor``; returns what failed, or None."""
     raise_file_limit()
     story = Story(out.say, time.monotonic)
@@ -101,17 +101,17 @@ async def live(
     code = None
     try:
         if wishes.url is None and known is None:
-            raise Broken("host", "unknown; give --config DIR, or --url of a metagame")
+            raise PlayFailed("host", "unknown; give --config DIR, or --url of a metagame")
         if known is not None:
             code = make_invite(known, wishes.players)
         chain = Chain.of(known) if known is not None and wishes.url is None else None
         asked = evolve(wishes, invite=code, stand_in=known is None or stands_in(known))
         evening = Evening(reactor, asked, story, known, chain, timings=timings)
         await evening.live()
-    except Broken as why:
+    except PlayFailed as why:
         return why
     except Failed as why:  # a file of the host that cannot be read
-        return Broken("host", why.message)
+        return PlayFailed("host", why.message)
     finally:
         if known is not None and code is not None:
             drop_invite(known, code)

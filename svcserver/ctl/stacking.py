@@ -14,7 +14,7 @@ from twisted.internet.error import ProcessExitedAlready
 from twisted.internet.protocol import ProcessProtocol
 from twisted.python.failure import Failure
 
-from svcserver.ctl.play.broken import Broken
+from svcserver.ctl.play.failed import PlayFailed
 from svcserver.kernel import json
 from svcserver.stack.components import environment
 from svcserver.stack.lines import Lines
@@ -26,11 +26,11 @@ ENDED = " ended before it was ready ("  # logged by stack/children.py
 LOG = "stack.log"
 
 
-def broken_of(line: str) -> Broken:
+def broken_of(line: str) -> PlayFailed:
     """The component that ended before it was ready, with its last line, or how it ended."""
     name, _, rest = line.partition(ENDED)
     how, _, last = rest.partition("): ")
-    return Broken(name.rpartition(": ")[2], plain(last.rpartition("; again in ")[0]) or how)
+    return PlayFailed(name.rpartition(": ")[2], plain(last.rpartition("; again in ")[0]) or how)
 
 
 @define(eq=False)
@@ -88,7 +88,7 @@ class Stack:
     def ended(self, reason: Failure) -> None:
         self.running = False
         if not self.ready.called:
-            self.ready.errback(Broken("stack", f"ended at its start; see {self.folder / LOG}"))
+            self.ready.errback(PlayFailed("stack", f"ended at its start; see {self.folder / LOG}"))
         self.gone.callback(None)
 
     def _signal(self, name: str) -> None:
@@ -127,4 +127,4 @@ def plain(line: str) -> str:
 
 
 def _too_slow(result: Any, timeout: float | None) -> Any:
-    raise Broken("stack", f"was not ready after {timeout:.0f} s")
+    raise PlayFailed("stack", f"was not ready after {timeout:.0f} s")

@@ -13,9 +13,9 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.datagram import GIVE_UP_S, HELLO, answer_of
 from svcserver.ctl.play.evening import source_of
+from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.player import Player
 from svcserver.ctl.play.story import Story
 from svcserver.ctl.play.wire import ANSWER_S, Wire
@@ -39,9 +39,9 @@ class WireTests(SynchronousTestCase):
         wire._http = answering(status, body)
         return wire
 
-    def broken(self, status: int, body: bytes, path: str = "/character") -> Broken:
+    def broken(self, status: int, body: bytes, path: str = "/character") -> PlayFailed:
         asked = Deferred.fromCoroutine(self.wire(status, body).ask("GET", path))
-        return self.failureResultOf(asked, Broken).value
+        return self.failureResultOf(asked, PlayFailed).value
 
     def test_an_answer_as_wanted(self) -> None:
         heard = self.successResultOf(
@@ -71,7 +71,7 @@ class WireTests(SynchronousTestCase):
         heard = self.successResultOf(
             Deferred.fromCoroutine(self.wire(200, b"<html>").ask("GET", "/x"))
         )
-        self.assertRaises(Broken, lambda: heard.json)
+        self.assertRaises(PlayFailed, lambda: heard.json)
 
     def test_silence_ends(self) -> None:
         app = Klein()
@@ -81,7 +81,7 @@ class WireTests(SynchronousTestCase):
         wire._http = StubTreq(app.resource())  # type: ignore[assignment]
         asked = Deferred.fromCoroutine(wire.ask("GET", "/x"))
         clock.advance(ANSWER_S)
-        self.assertEqual(self.failureResultOf(asked, Broken).value.link, "metagame")
+        self.assertEqual(self.failureResultOf(asked, PlayFailed).value.link, "metagame")
         self.assertEqual(clock.getDelayedCalls(), [])
 
 
@@ -91,7 +91,7 @@ class PlayerTests(SynchronousTestCase):
         said = json.dumps({"data": "{}", "updateVersion": 1}).encode()
         wire._http = answering(200, said)
         player = Player(wire.reactor, wire, "Ada")
-        why = self.failureResultOf(Deferred.fromCoroutine(player.save()), Broken).value
+        why = self.failureResultOf(Deferred.fromCoroutine(player.save()), PlayFailed).value
         self.assertIn("came back changed", str(why))
         self.assertEqual((player.saves, player.version), (0, 0))
 
@@ -100,7 +100,7 @@ class PlayerTests(SynchronousTestCase):
         wire._http = answering(200, b'{"status":"FAILED"}')
         player = Player(wire.reactor, wire, "Ada")
         waited = Deferred.fromCoroutine(player.wait_for_server())
-        self.assertEqual(self.failureResultOf(waited, Broken).value.link, "deploy")
+        self.assertEqual(self.failureResultOf(waited, PlayFailed).value.link, "deploy")
 
     def test_no_two_players_share_an_address(self) -> None:
         found = [source_of(at) for at in range(600)]
@@ -147,7 +147,7 @@ class DatagramTests(SynchronousTestCase):
 
     def test_silence_names_the_game_server(self) -> None:
         self.reactor.pump([0.25] * int(GIVE_UP_S * 4))
-        self.assertEqual(self.failureResultOf(self.answer, Broken).value.link, "game server")
+        self.assertEqual(self.failureResultOf(self.answer, PlayFailed).value.link, "game server")
         self.assertEqual(self.reactor.getDelayedCalls(), [])
 
 

@@ -10,9 +10,9 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.chat import LATE_S, LINE, Chat
 from svcserver.ctl.play.chat_client import ANSWER_S, ChatClient, ChatProtocol
+from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.player import Player
 from svcserver.ctl.play.timings import Timings
 from svcserver.ctl.play.wire import Wire
@@ -80,7 +80,7 @@ class TalkTests(SynchronousTestCase):
         return player
 
     def fault(self, server: Server) -> str:
-        why = self.failureResultOf(self.evening(server), Broken).value
+        why = self.failureResultOf(self.evening(server), PlayFailed).value
         self.assertEqual(why.link, "chat")
         return str(why)
 

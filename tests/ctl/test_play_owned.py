@@ -12,8 +12,8 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl.play import checks, looting, owned, together
-from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.earned import CURRENCY, SEASON
+from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.looting import GameServer
 from svcserver.ctl.play.player import Player
 from svcserver.ctl.play.timings import Timings
@@ -128,7 +128,7 @@ class EarningTests(SynchronousTestCase):
             [name] = re.findall(r"(?:UPDATE|DELETE FROM) (\w+)", words)
             kept = self.rows(name)
             self.steal(words, **({"data": b'{"slot_index":0}'} if ":data" in words else {}))
-            with self.assertRaises((Broken, self.failureException), msg=words) as seen:
+            with self.assertRaises((PlayFailed, self.failureException), msg=words) as seen:
                 self.look()
             self.assertIn(what, str(seen.exception), words)
             self.rows(name, kept)
@@ -141,13 +141,13 @@ class EarningTests(SynchronousTestCase):
 
         server = Forgetful(self.wire(), GAME_SERVER_KEY)
         done = Deferred.fromCoroutine(server.loot(self.ada, 2))
-        self.assertIn("was told", str(self.failureResultOf(done, Broken).value))
+        self.assertIn("was told", str(self.failureResultOf(done, PlayFailed).value))
 
     def test_a_failed_write_counts_for_nothing(self) -> None:
         self.ada.character = "another"
         done = Deferred.fromCoroutine(self.server.loot(self.ada, 1))
         self.flush(done)
-        self.failureResultOf(done, Broken)
+        self.failureResultOf(done, PlayFailed)
         self.assertEqual((self.ada.earned.transactions, self.ada.earned.stacks), (0, {}))
 
 

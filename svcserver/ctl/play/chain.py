@@ -12,7 +12,7 @@ from attrs import field, frozen
 from twisted.internet.threads import deferToThreadPool
 
 from svcserver.ctl.host import Host
-from svcserver.ctl.play.broken import Broken
+from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.player import pause
 from svcserver.ctl.play.wire import Wire
 from svcserver.edge.certificate import BadCertificate, fingerprint
@@ -65,7 +65,7 @@ class Chain:
         try:
             pinned = fingerprint(certificate.read_bytes())
         except (OSError, BadCertificate):
-            raise Broken("gateway", f"the certificate {certificate} cannot be read") from None
+            raise PlayFailed("gateway", f"the certificate {certificate} cannot be read") from None
         return cls(
             host,
             _local(metagame, "PORT", 61000),
@@ -95,7 +95,7 @@ class Chain:
         """Check each component; raises Broken for the first that fails."""
         for name, one, other in SHARED:
             if self.host.variables(one).get(name) != self.host.variables(other).get(name):
-                raise Broken(one, f"{name} differs between {one}.env and {other}.env")
+                raise PlayFailed(one, f"{name} differs between {one}.env and {other}.env")
         metagame = Wire(reactor, self.metagame)
         deploy = Wire(reactor, self.deploy, link="deploy")
         content = Wire(reactor, self.content, link="content")
@@ -118,7 +118,7 @@ class Chain:
         """Raise Broken where a switch turns a part of the evening off; for the demo."""
         for name, (link, cure) in SWITCHES.items():
             if name not in self.features:
-                raise Broken(link, f"is off; {cure} in metagame.env turns it on")
+                raise PlayFailed(link, f"is off; {cure} in metagame.env turns it on")
 
     async def let_in(self, reactor: Any, addresses: Sequence[str]) -> bool:
         """Wait until the allowlist has each address; False where it does not take loopback ones.
@@ -138,7 +138,7 @@ class Chain:
                     return True
                 if reactor.seconds() > deadline:
                     seen = f"the gateway did not report the player at {min(missing)}"
-                    raise Broken("allowlist", seen)
+                    raise PlayFailed("allowlist", seen)
                 await pause(reactor, 0.1)
         finally:
             await wire.close()
@@ -149,7 +149,7 @@ class Chain:
             "GET", "/character", headers={GAME_SERVER_KEY: self.game_server_key}, want=()
         )
         if heard.status == 401:
-            raise Broken(
+            raise PlayFailed(
                 "game-server key",
                 "the metagame does not know METAGAME_API_KEY of deploy.env; "
                 "register it with svcctl gameserver-key add",
@@ -160,10 +160,10 @@ class Chain:
         wish = {"GameMode": "CITY", "GameArgs": "", "HuntId": "", "ExpectedPlayers": []}
         try:
             heard = await deploy.ask("POST", MATCH, json=wish, want=())
-        except Broken:
+        except PlayFailed:
             return  # a slow answer is no refusal; the players' own requests will tell
         if heard.status == 503:
-            raise Broken(
+            raise PlayFailed(
                 "deploy",
                 "has too little memory for a game server; lower GAMESERVER_MIN_FREE_MB and "
                 "GAMESERVER_STARTUP_MB in deploy.env, or free some",
@@ -171,16 +171,18 @@ class Chain:
 
     def _program(self) -> None:
         if not self.program:
-            raise Broken("game server", "GAMESERVER_BINARY_PATH of deploy.env is not set")
+            raise PlayFailed("game server", "GAMESERVER_BINARY_PATH of deploy.env is not set")
         if not os.path.isfile(self.program) or not os.access(self.program, os.X_OK):
-            raise Broken("game server", f"the program {self.program} is missing or not executable")
+            raise PlayFailed(
+                "game server", f"the program {self.program} is missing or not executable"
+            )
 
     async def _gateway(self, reactor: Any) -> None:
         good, said = await deferToThreadPool(
             reactor, reactor.getThreadPool(), verdict, self.gateway, TLS_S
         )
         if not good:
-            raise Broken("gateway", said)
+            raise PlayFailed("gateway", said)
 
 
 def _features(metagame: dict[str, str]) -> frozenset[str]:

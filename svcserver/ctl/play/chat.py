@@ -8,9 +8,9 @@ from typing import Any
 
 from attrs import define, field
 
-from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.chat_client import ChatClient
 from svcserver.ctl.play.crowd import gather
+from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.player import Player, pause
 from svcserver.ctl.play.timings import Timings
 
@@ -78,12 +78,12 @@ class Chat:
     def _compare(self, client: ChatClient, wanted: Counter[tuple[str, str]]) -> None:
         name = client.player.name
         if client.refused:
-            raise Broken("chat", f"refused {client.refused} lines of {name}")
+            raise PlayFailed("chat", f"refused {client.refused} lines of {name}")
         heard = Counter({line: n for line, n in client.heard.items() if self.tag in line[1]})
         if heard != wanted:
             twice = sum((heard - wanted).values())
             lost = sum((wanted - heard).values())
-            raise Broken("chat", f"{name} heard {twice} lines too many and {lost} too few")
+            raise PlayFailed("chat", f"{name} heard {twice} lines too many and {lost} too few")
 
     def _line(self, words: str) -> str:
         self.said += 1

@@ -15,7 +15,7 @@ from autobahn.twisted.websocket import WebSocketClientFactory, WebSocketClientPr
 from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import TCP4ClientEndpoint
 
-from svcserver.ctl.play.broken import Broken
+from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.player import Player
 from svcserver.kernel.secrets import hex_token
 
@@ -112,7 +112,7 @@ class ChatClient:
         try:
             self._wire = await endpoint.connect(factory)
         except Exception as why:
-            raise Broken("chat", f"the connection failed: {type(why).__name__}") from why
+            raise PlayFailed("chat", f"the connection failed: {type(why).__name__}") from why
         self._wire.listener = self.listener
         await self.until(lambda: self._wire.state == ChatProtocol.STATE_OPEN, "the upgrade")
         self._send(OPEN.format(domain=self.domain))
@@ -137,7 +137,7 @@ class ChatClient:
         self._send(JOIN.format(room=address, nick=escape(self.nick)))
         said = await self.hear(f'from="{address}/', also=('code="110"', 'type="error"'))
         if 'type="error"' in said:
-            raise Broken("chat", f"{self.player.name} may not enter {room}")
+            raise PlayFailed("chat", f"{self.player.name} may not enter {room}")
 
     def say(self, room: str, text: str) -> None:
         self._tell("groupchat", self.address_of(room), text)
@@ -180,7 +180,7 @@ class ChatClient:
 
     def _send(self, frame: str) -> None:
         if self._wire.ended or self._wire.state != ChatProtocol.STATE_OPEN:
-            raise Broken("chat", f"the server closed {self.player.name}'s connection")
+            raise PlayFailed("chat", f"the server closed {self.player.name}'s connection")
         self._wire.sendMessage(frame.encode())
 
     async def until(self, true: Callable[[], bool], what: str) -> None:
@@ -190,7 +190,7 @@ class ChatClient:
             left = deadline - self.reactor.seconds()
             if self._wire.ended or left <= 0:
                 seen = "closed" if self._wire.ended else "silent"
-                raise Broken("chat", f"{seen} while {self.player.name} waited for {what}")
+                raise PlayFailed("chat", f"{seen} while {self.player.name} waited for {what}")
             self._wire.waiting = Deferred()
             timer = self.reactor.callLater(min(left, 1.0), self._wire._wake)
             try:

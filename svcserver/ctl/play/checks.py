@@ -15,7 +15,7 @@ from sqlalchemy import Connection, bindparam, text
 from svcserver.ctl import database
 from svcserver.ctl.host import Host
 from svcserver.ctl.play import owned
-from svcserver.ctl.play.broken import Broken
+from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.player import Player, pause
 from svcserver.ctl.play.together import Downloaded
 from svcserver.ctl.play.wire import Wire
@@ -52,19 +52,21 @@ def _accounts(tx: Connection, players: Sequence[Player]) -> None:
     }
     wanted = {one.account: one.name for one in players}
     if found != wanted:
-        raise Broken("database", f"holds {len(found)} of the {len(wanted)} accounts as registered")
+        raise PlayFailed(
+            "database", f"holds {len(found)} of the {len(wanted)} accounts as registered"
+        )
 
 
 def _character(tx: Connection, player: Player) -> int:
     rows = tx.execute(_CHARACTERS, {"account": player.account}).all()
     if [row.id for row in rows] != [player.character]:
-        raise Broken("database", f"{player.name} has {len(rows)} characters instead of one")
+        raise PlayFailed("database", f"{player.name} has {len(rows)} characters instead of one")
     document = json.parse(b"[" + bytes(rows[0].data) + b"]")[0]
     if document != player.data or rows[0].version != player.version:
-        raise Broken("database", f"{player.name}'s document is not the one acknowledged last")
+        raise PlayFailed("database", f"{player.name}'s document is not the one acknowledged last")
     saves = int(tx.execute(_SAVES, {"wanted": player.character}).scalar_one())
     if saves != player.saves:
-        raise Broken(
+        raise PlayFailed(
             "database", f"{player.name} has {saves} saves in the history, not {player.saves}"
         )
     return saves
@@ -87,9 +89,9 @@ async def read_again(
 
 def _same_document(other: Player, player: Player) -> None:
     if other.account != player.account or other.character != player.character:
-        raise Broken("metagame", f"{player.name}'s second login is another account")
+        raise PlayFailed("metagame", f"{player.name}'s second login is another account")
     if other.data != player.data or other.version != player.version:
-        raise Broken("metagame", f"{player.name}'s document is not the one acknowledged last")
+        raise PlayFailed("metagame", f"{player.name}'s document is not the one acknowledged last")
 
 
 async def online(reactor: Any, base: str, players: Sequence[Player], owner_key: str) -> None:
@@ -105,12 +107,12 @@ async def online(reactor: Any, base: str, players: Sequence[Player], owner_key: 
             if not missing:
                 break
             if reactor.seconds() > deadline:
-                raise Broken("metagame", f"ServerStatus does not list {missing[0]} as online")
+                raise PlayFailed("metagame", f"ServerStatus does not list {missing[0]} as online")
             await pause(reactor, 0.5)
     finally:
         await wire.close()
     if not any(one["kind"] == "city" for one in said["instances"]):
-        raise Broken("deploy", "ServerStatus lists no city")
+        raise PlayFailed("deploy", "ServerStatus lists no city")
 
 
 async def running(reactor: Any, deploy: str, groups: Mapping[int, Set[str]]) -> None:
@@ -118,9 +120,9 @@ async def running(reactor: Any, deploy: str, groups: Mapping[int, Set[str]]) -> 
     servers = {int(one["port"]): one for one in await _servers(reactor, deploy)}
     for port, accounts in groups.items():
         if port not in servers:
-            raise Broken("deploy", f"lists no game server on port {port}")
+            raise PlayFailed("deploy", f"lists no game server on port {port}")
         if missing := set(accounts) - set(servers[port]["expectedPlayers"]):
-            raise Broken("deploy", f"the server on port {port} does not expect {min(missing)}")
+            raise PlayFailed("deploy", f"the server on port {port} does not expect {min(missing)}")
 
 
 async def gone(reactor: Any, deploy: str, players: Sequence[Player]) -> list[str]:
@@ -133,7 +135,7 @@ async def gone(reactor: Any, deploy: str, players: Sequence[Player]) -> list[str
             return sorted(str(one["kind"]) for one in servers)
         if reactor.seconds() > deadline:
             seen = f"{len(left)} game servers still run {GONE_S:.0f} s after their players left"
-            raise Broken("deploy", f"{seen}, one on port {min(left)}")
+            raise PlayFailed("deploy", f"{seen}, one on port {min(left)}")
         await pause(reactor, 0.25)
 
 
@@ -151,4 +153,4 @@ def same_files(folder: Path, downloads: Sequence[Sequence[Downloaded]]) -> None:
     for got in downloads:
         for one in got:
             if (folder / one.path).read_bytes() != one.body:
-                raise Broken("content", f"{one.path} is not the file in {folder}")
+                raise PlayFailed("content", f"{one.path} is not the file in {folder}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, FirstError, gatherResults
 
-from svcserver.ctl.play.broken import Broken
+from svcserver.ctl.play.failed import PlayFailed
 
 WIDE = 256  # at the same time, at most
 
@@ -29,7 +29,7 @@ async def gather(work: Sequence[Coroutine[Any, Any, Any]], wide: int = WIDE) -> 
         for one in hands:
             one.cancel()
         why = first.subFailure.value
-        raise Broken("player", repr(why)) if why is None else why from None
+        raise PlayFailed("player", repr(why)) if why is None else why from None
     finally:
         for _, never in left:
             never.close()

@@ -7,7 +7,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.internet.protocol import DatagramProtocol
 
-from svcserver.ctl.play.broken import Broken
+from svcserver.ctl.play.failed import PlayFailed
 from svcserver.kernel.every import Every
 
 KNOCK_S = 0.25
@@ -54,6 +54,6 @@ async def answer_of(reactor: Any, host: str, port: int, source: str, words: byte
         return await knock.answer.addTimeout(GIVE_UP_S, reactor)
     except Exception:
         seen = f"no UDP answer from {host}:{port} within {GIVE_UP_S:.0f} s"
-        raise Broken("game server", seen) from None
+        raise PlayFailed("game server", seen) from None
     finally:
         await listening.stopListening()

@@ -11,10 +11,10 @@ from attrs import define, field, frozen
 
 from svcserver.ctl.host import Host
 from svcserver.ctl.play import checks, datagram, together
-from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.chain import Chain
 from svcserver.ctl.play.chat import Chat
 from svcserver.ctl.play.crowd import gather, some_of
+from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.looting import GameServer
 from svcserver.ctl.play.outing import Outing, named
 from svcserver.ctl.play.player import Player, pause
@@ -72,7 +72,7 @@ class Evening:
                 await self.chain.look(self.reactor)
                 self.story.say("every component of the host answers")
             await self._play()
-        except Broken:
+        except PlayFailed:
             if self.chain is not None and self.players:
                 await self.chain.look(self.reactor)  # a broken link explains more than its effect
             raise
@@ -130,7 +130,7 @@ class Evening:
                 continue
             self.relays.append(relay)
             return f"http://127.0.0.1:{relay.port}"
-        raise Broken("relay", f"port {busy} is taken; choose another with --relay-port")
+        raise PlayFailed("relay", f"port {busy} is taken; choose another with --relay-port")
 
     async def _settle_in(self) -> None:
         await self._each(Player.register)
@@ -144,7 +144,7 @@ class Evening:
         where = self.players[0].place
         assert where is not None  # noqa: S101 - _to_the_city sets it or raises
         if {one.place for one in self.players} != {where}:
-            raise Broken("deploy", "the players were sent to different cities")
+            raise PlayFailed("deploy", "the players were sent to different cities")
         await self._each(lambda one: self._knock(one, datagram.HELLO))
         await self._listed({where.port: set()})
         answers = "which answers" if self.wishes.stand_in else "which runs"

@@ -12,9 +12,9 @@ from uuid import uuid4
 
 from attrs import define, field
 
-from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.crowd import gather
 from svcserver.ctl.play.earned import CURRENCY, PERSISTENT, SEASON, Item
+from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.player import Player
 from svcserver.ctl.play.wire import Wire
 from svcserver.kernel import json
@@ -79,7 +79,7 @@ class GameServer:
             [track] = said["payload"]["progress_tracks"]
             if track["progress"] != player.earned.tracks[SEASON]:
                 seen = f"{track['progress']} experience, not {player.earned.tracks[SEASON]}"
-                raise Broken("metagame", f"{player.name} is told {seen}")
+                raise PlayFailed("metagame", f"{player.name} is told {seen}")
 
     async def bounty(self, player: Player, hunt: int) -> None:
         """Write a bounty: the first hunt drafts it, the others update it."""
@@ -155,4 +155,4 @@ def _totals(player: Player, answers: list[Any], touched: list[str]) -> None:
     for said in answers:
         told = {one["catalogId"]: one["quantity"] for one in said["updatedStackedItems"]}
         if told != wanted:
-            raise Broken("metagame", f"{player.name} was told {told} and earned {wanted}")
+            raise PlayFailed("metagame", f"{player.name} was told {told} and earned {wanted}")

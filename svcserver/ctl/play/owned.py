@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.earned import CURRENCY, SEASON
+from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.player import Player
 from svcserver.kernel import json
 
@@ -115,7 +115,7 @@ def stored(tx: Connection, player: Player) -> int:
 def _same(player: Player, what: str, found: Any, wanted: Any, link: str = "metagame") -> None:
     if found != wanted:
         told = f"{_short(found)} instead of {_short(wanted)}"
-        raise Broken(link, f"{player.name}'s {what} are not what was earned: {told}")
+        raise PlayFailed(link, f"{player.name}'s {what} are not what was earned: {told}")
 
 
 def _short(value: Any) -> str:

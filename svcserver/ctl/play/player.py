@@ -8,8 +8,8 @@ from typing import Any
 from attrs import define, field, frozen
 from twisted.internet.defer import Deferred
 
-from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.earned import Earned, Ties
+from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.wire import Wire
 
 SAVE_BYTES = 40_000  # the size of a character after many evenings
@@ -64,17 +64,17 @@ class Player:
         self.wire.headers["Authorization"] = f"Bearer {self.token}"
         verified = (await self.wire.ask("GET", "/account/api/oauth/verify")).json
         if verified.get("account_id") != self.account:
-            raise Broken("metagame", "does not accept its own token (AUTH_SIGNING_*_B64)")
+            raise PlayFailed("metagame", "does not accept its own token (AUTH_SIGNING_*_B64)")
         wish = {"email": self.account, "env": "prod", "lang": "en"}
         said = (await self.wire.ask("POST", "/login", json=wish)).json
         if said.get("state") != "OPEN":
-            raise Broken("metagame", "the login queue did not open")
+            raise PlayFailed("metagame", "the login queue did not open")
 
     async def load(self) -> None:
         """Read the character; the host makes it at the first read."""
         found = (await self.wire.ask("GET", "/character")).json
         if len(found) != 1 or found[0]["accountId"] != self.account:
-            raise Broken("metagame", f"{self.name} has {len(found)} characters instead of one")
+            raise PlayFailed("metagame", f"{self.name} has {len(found)} characters instead of one")
         self.character, self.data = str(found[0]["id"]), str(found[0]["data"])
         self.version = int(found[0]["updateVersion"])
 
@@ -85,7 +85,7 @@ class Player:
         wish = {"characterId": self.character, "data": data, "updateVersion": self.version + 1}
         said = (await self.wire.ask("POST", "/character", json=wish)).json
         if said.get("data") != data or said.get("updateVersion") != self.version + 1:
-            raise Broken("metagame", f"{self.name}'s save came back changed")
+            raise PlayFailed("metagame", f"{self.name}'s save came back changed")
         self.version, self.data, self.saves = self.version + 1, data, self.saves + 1
 
     async def beat(self, where: str, state: str = "") -> None:
@@ -99,7 +99,7 @@ class Player:
         wish["buildId"] = BUILD
         heard = await self.wire.ask("POST", "/candidate/join", json=wish, want=(200, 400))
         if heard.status == 400:
-            raise Broken("metagame", "matchmaking refused the join (MATCHMAKING_MODE)")
+            raise PlayFailed("metagame", "matchmaking refused the join (MATCHMAKING_MODE)")
         return str(heard.json["candidateId"])
 
     async def wait_for_server(self) -> Place:
@@ -114,10 +114,10 @@ class Player:
                     self.wire.timings.note(MATCH, self.reactor.seconds() - self.asked_at)
                 return self.place
             if said["status"] == "FAILED":
-                raise Broken("deploy", "no game server could be started")
+                raise PlayFailed("deploy", "no game server could be started")
             await pause(self.reactor, POLL_S)
         seen = f"no game server within {MATCH_S:.0f} s: no port is free, or too little memory"
-        raise Broken("deploy", f"{seen}; the [deploy] lines of the log say which")
+        raise PlayFailed("deploy", f"{seen}; the [deploy] lines of the log say which")
 
 
 async def follow(player: Player, candidate: str) -> None:

@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 from attrs import frozen
 
-from svcserver.ctl.play.broken import Broken
 from svcserver.ctl.play.earned import Item
+from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.looting import KEY_HEADER
 from svcserver.ctl.play.player import Place, Player, follow
 from svcserver.ctl.play.wire import Wire
@@ -34,7 +34,7 @@ async def befriend(one: Player, other: Player) -> None:
     for me, them in ((one, other), (other, one)):
         listed = (await me.wire.ask("GET", f"{path}/{me.account}")).json
         if {"ACCEPTED"} != {x["status"] for x in listed if x["accountId"] == them.account}:
-            raise Broken("metagame", f"{me.name} does not have {them.name} as a friend")
+            raise PlayFailed("metagame", f"{me.name} does not have {them.name} as a friend")
         me.ties.friends.add(them.account)
 
 
@@ -47,7 +47,7 @@ async def party_up(leader: Player, others: Sequence[Player]) -> str:
         await leader.wire.ask("PUT", "/party/invite", json=wish)
         invites = (await one.wire.ask("GET", "/party/invites")).json["invitations"]
         if party not in [invite["partyId"] for invite in invites]:
-            raise Broken("metagame", f"{one.name} did not get the party invite")
+            raise PlayFailed("metagame", f"{one.name} did not get the party invite")
         await one.wire.ask("PUT", f"/party/invite/accept/{party}", json={"partyId": party})
     if not others:
         return party
@@ -55,7 +55,7 @@ async def party_up(leader: Player, others: Sequence[Player]) -> str:
     for one in (leader, *others):
         seen = (await one.wire.ask("POST", "/party", json={})).json
         if seen["partyId"] != party or sorted(seen["playerIds"]) != wanted:
-            raise Broken("metagame", f"{one.name} sees another party")
+            raise PlayFailed("metagame", f"{one.name} sees another party")
     return party
 
 
@@ -66,14 +66,14 @@ async def hunt(members: Sequence[Player], hunt_id: str) -> Place:
     for one in others:
         seen = (await one.wire.ask("POST", "/party", json={})).json
         if (seen["candidateId"], seen["playerHuntId"]) != (candidate, hunt_id):
-            raise Broken("metagame", f"{one.name} does not see their party's hunt")
+            raise PlayFailed("metagame", f"{one.name} does not see their party's hunt")
         await follow(one, candidate)
     places = set()
     for one in members:
         places.add(await one.wait_for_server())
         one.hunting = True
     if len(places) != 1:
-        raise Broken("deploy", "one party was sent to several game servers")
+        raise PlayFailed("deploy", "one party was sent to several game servers")
     for one in members:
         await one.beat(f"/Game/Maps/islands/{hunt_id}")
     return places.pop()
@@ -116,7 +116,7 @@ async def found_guild(
         guild = (await one.wire.ask("GET", "/guild")).json
         ids.add(str(guild["id"]))
         if guild["name"] != name or len(guild["members"]) != len(wanted) or len(ids) != 1:
-            raise Broken("metagame", f"{one.name} is not in the guild {name}")
+            raise PlayFailed("metagame", f"{one.name} is not in the guild {name}")
         one.ties.guild, one.ties.fellows = str(guild["id"]), wanted
     return name, ids.pop()
 
@@ -128,13 +128,13 @@ async def link(one: Player, other: Player) -> str:
     invites = (await other.wire.ask("GET", "/slayerlink/invites")).json["payload"]["invites"]
     made = str(said["link_id"])
     if made not in [invite["link_id"] for invite in invites]:
-        raise Broken("metagame", f"{other.name} did not get the slayer link's invite")
+        raise PlayFailed("metagame", f"{other.name} did not get the slayer link's invite")
     wish = {"account_id": one.account, "slot": FIRST_SLOT, "action": "accept"}
     await other.wire.ask("POST", "/slayerlink/invite", json=wish)
     for me, them in ((one, other), (other, one)):
         links = (await me.wire.ask("GET", "/slayerlink/links")).json["payload"]["links"]
         if [(entry["account_id"], entry["link_id"]) for entry in links] != [(them.account, made)]:
-            raise Broken("metagame", f"{me.name} has no slayer link with {them.name}")
+            raise PlayFailed("metagame", f"{me.name} has no slayer link with {them.name}")
         me.ties.links[them.account] = made
     return made
 
@@ -144,7 +144,7 @@ async def shop(player: Player) -> str:
     offers = (await player.wire.ask("GET", "/product/skus/public?requiredTags=webstore")).json
     fitting = [one for one in offers if one["remaining"] == 1 and len(one["items"] or []) == 1]
     if not fitting:
-        raise Broken("metagame", "the store (STORE=free) offers nothing")
+        raise PlayFailed("metagame", "the store (STORE=free) offers nothing")
     sku = str(fitting[0]["id"])
     item = str(fitting[0]["items"][0]["catalogId"])
     said = (await player.wire.ask("GET", f"/token/platinum/{sku}")).json
@@ -157,7 +157,7 @@ async def shop(player: Player) -> str:
     single = [one for one in held["instancedItems"] if one["catalogId"] == item]
     if stacks + len(single) != 1:
         count = stacks + len(single)
-        raise Broken("metagame", f"{player.name} bought {item} once and holds {count}")
+        raise PlayFailed("metagame", f"{player.name} bought {item} once and holds {count}")
     player.earned.add(
         {item: stacks} if stacks else {},
         {str(one["instanceId"]): Item(item, one["updateVersion"], None) for one in single},
@@ -181,8 +181,10 @@ async def download(player: Player) -> list[Downloaded]:
         path = f"/content/v1/files/{quote(one['path'])}"
         heard = await player.wire.ask("GET", path, headers={ACCOUNT_KEY: player.key})
         if hashlib.sha256(heard.body).hexdigest() != one["sha256"]:
-            raise Broken("content", f"{one['path']} came with other bytes than the manifest says")
+            raise PlayFailed(
+                "content", f"{one['path']} came with other bytes than the manifest says"
+            )
         got.append(Downloaded(str(one["path"]), heard.body))
     if not got:
-        raise Broken("content", "the manifest lists no file")
+        raise PlayFailed("content", "the manifest lists no file")
     return got

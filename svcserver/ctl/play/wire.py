@@ -10,7 +10,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectError, ConnectionRefusedError
 from twisted.web.client import Agent, HTTPConnectionPool, ResponseNeverReceived
 
-from svcserver.ctl.play.broken import Broken
+from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.timings import Timings, operation_of
 from svcserver.kernel import json
 
@@ -38,7 +38,7 @@ class Heard:
         try:
             return json.parse(self.body)
         except json.BadJson:
-            raise Broken("metagame", "answered something that is not JSON") from None
+            raise PlayFailed("metagame", "answered something that is not JSON") from None
 
 
 @define(eq=False)
@@ -82,12 +82,12 @@ class Wire:
             reply = await asked.addTimeout(ANSWER_S, self.reactor)
             body = await reply.content().addTimeout(ANSWER_S, self.reactor)
         except (ConnectionRefusedError, ConnectError):
-            raise Broken(self.link, f"nothing listens on {self.base}") from None
+            raise PlayFailed(self.link, f"nothing listens on {self.base}") from None
         except ResponseNeverReceived:
-            raise Broken(self.link, f"{method} {path} got no answer from {self.base}") from None
+            raise PlayFailed(self.link, f"{method} {path} got no answer from {self.base}") from None
         except Exception as why:
             seen = f"{method} {path} failed: {type(why).__name__}"
-            raise Broken(self.link, seen) from why
+            raise PlayFailed(self.link, seen) from why
         if self.timings is not None:
             self.timings.note(operation_of(method, path), self.reactor.seconds() - began)
         heard = Heard(reply.code, body[:MAX_ANSWER])
@@ -95,18 +95,18 @@ class Wire:
             raise self._refused(method, path, heard)
         return heard
 
-    def _refused(self, method: str, path: str, heard: Heard) -> Broken:
+    def _refused(self, method: str, path: str, heard: Heard) -> PlayFailed:
         """The component at fault for an unexpected answer."""
         word = _error_word(heard.body)
         if word in _FROM_THE_EDGE:
-            return Broken(*_FROM_THE_EDGE[word])
+            return PlayFailed(*_FROM_THE_EDGE[word])
         link = "content" if path.startswith("/content") else self.link
         if word in _BEHIND_THE_GATEWAY:
-            return Broken(link, "the gateway gets no answer from it")
+            return PlayFailed(link, "the gateway gets no answer from it")
         if word == "rate_limited":
-            return Broken("gateway", f"{method} {path} met the rate limit")
+            return PlayFailed("gateway", f"{method} {path} met the rate limit")
         said = f" ({word})" if word else ""
-        return Broken(link, f"{method} {path} answered {heard.status}{said}")
+        return PlayFailed(link, f"{method} {path} answered {heard.status}{said}")
 
 
 def _error_word(body: bytes) -> str:

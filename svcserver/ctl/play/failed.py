@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Broken(Exception):
+class PlayFailed(Exception):
     """``link`` is the component that failed, ``seen`` what was observed; ``str()`` is one line."""
 
     def __init__(self, link: str, seen: str) -> None:
