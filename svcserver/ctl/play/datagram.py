@@ -15,7 +15,7 @@ GIVE_UP_S = 20.0
 HELLO, GOODBYE = b"svc hello", b"svc goodbye"
 
 
-class Knock(DatagramProtocol):
+class ServerProbe(DatagramProtocol):
     """Sends ``words`` repeatedly; ``answer`` fires with the first reply."""
 
     def __init__(self, reactor: Any, host: str, port: int, words: bytes) -> None:
@@ -48,7 +48,7 @@ async def tell(reactor: Any, host: str, port: int, source: str, *words: bytes) -
 
 async def answer_of(reactor: Any, host: str, port: int, source: str, words: bytes = HELLO) -> bytes:
     """The game server's answer to ``words``; raises Broken without one."""
-    knock = Knock(reactor, host, port, words)
+    knock = ServerProbe(reactor, host, port, words)
     listening = reactor.listenUDP(0, knock, interface=source)
     try:
         return await knock.answer.addTimeout(GIVE_UP_S, reactor)

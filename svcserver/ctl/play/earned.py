@@ -52,7 +52,7 @@ class Earned:
 
 
 @define
-class Ties:
+class Relations:
     """A player's friends (account ids), guild (its id and members) and slayer links."""
 
     friends: set[str] = field(factory=set)

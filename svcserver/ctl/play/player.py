@@ -8,7 +8,7 @@ from typing import Any
 from attrs import define, field, frozen
 from twisted.internet.defer import Deferred
 
-from svcserver.ctl.play.earned import Earned, Ties
+from svcserver.ctl.play.earned import Earned, Relations
 from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.wire import Wire
 
@@ -47,7 +47,7 @@ class Player:
     hunting: bool = False  # there, and has not said goodbye
     asked_at: float = 0.0  # for a game server
     earned: Earned = field(factory=Earned, repr=False)
-    ties: Ties = field(factory=Ties, repr=False)
+    ties: Relations = field(factory=Relations, repr=False)
 
     async def register(self) -> None:
         wish = {"Username": self.name}
