@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 from svcserver.ctl.blueprint import Ports
-from svcserver.ctl.new_host import create_host
+from svcserver.ctl.host_creation import create_host
 
 FIRST = 11_000  # the host's TCP ports from here on
 UDP = 13_000  # the game servers'

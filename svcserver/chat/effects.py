@@ -1,4 +1,4 @@
-"""Effects: what a session asks to be done for what it has received; the hall does them in order."""
+"""Effects: what a session wants done for what it has received; the server does it in order."""
 
 from __future__ import annotations
 

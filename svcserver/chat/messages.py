@@ -28,7 +28,7 @@ class Messages:
     rooms: Rooms
     people: People
     readings: Readings
-    seating: RoomAccess
+    room_access: RoomAccess
 
     def say(self, session: Session, wish: Say) -> None:
         """Deliver a line to a room; over the rate it is refused."""
@@ -55,26 +55,26 @@ class Messages:
         local, host, _ = split_address(said.get("to"))
         room, body = room_of(local, host, session.domain), _body(said)
         person = self.people.get(session.account)
-        seat = session.seats.get(room.key) if room is not None else None
-        if seat is None or person is None or body is None:
+        occupant = session.in_rooms.get(room.key) if room is not None else None
+        if occupant is None or person is None or body is None:
             not_acceptable(session, said)
             return
-        if not self.people.member(person, seat.room):
+        if not self.people.member(person, occupant.room):
             not_acceptable(session, said)
-            self.seating.leave(session, seat, "evicted")
+            self.room_access.leave(session, occupant, "evicted")
             return
-        self.seating.evict_strangers(seat.room)
+        self.room_access.evict_strangers(occupant.room)
         rooms, blocked_by = self.rooms, person.about.blocked_by
         count = rooms.say(
-            seat, _id(said), body, lambda other: other.sitter.account not in blocked_by
+            occupant, _id(said), body, lambda other: other.session.account not in blocked_by
         )
         log.info(
             "message room={room} uid={uid} len={length} to={count}{blocked}",
-            room=seat.room.address,
+            room=occupant.room.address,
             uid=person.account,
             length=len(body),
             count=count,
-            blocked=_blocked_words(len(rooms.occupants(seat.room.key)) - count),
+            blocked=_blocked_words(len(rooms.occupants(occupant.room.key)) - count),
         )
 
     def _whisper(self, session: Session, said: Stanza) -> None:

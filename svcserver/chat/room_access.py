@@ -64,22 +64,22 @@ class RoomAccess:
         self.readings.freshly(session, lambda: self._join(session, person, room, nick), anew=anew)
 
     def _join(self, session: Session, person: Person, room: Room, nick: str) -> None:
-        seat = session.seats.get(room.key)
+        occupant = session.in_rooms.get(room.key)
         if not self.people.member(person, room):
             for mine in person.bound:
-                if room.key in mine.seats:
-                    self.leave(mine, mine.seats[room.key], "evicted")
+                if room.key in mine.in_rooms:
+                    self.leave(mine, mine.in_rooms[room.key], "evicted")
             _refuse(session, room.address, nick, "not-member")
             return
-        if seat is not None and seat.nick == nick:
-            self.rooms.welcome(seat)
+        if occupant is not None and occupant.nick == nick:
+            self.rooms.welcome(occupant)
             return
         fault = _nick_fault(session, person, nick)
         if fault is not None:
             _refuse(session, room.address, nick, fault)
             return
-        if seat is not None:
-            self.leave(session, seat, "left")
+        if occupant is not None:
+            self.leave(session, occupant, "left")
         if self.rooms.conflict(room, nick, person.account):
             _refuse(session, room.address, nick, "conflict")
         elif self.rooms.full(room, session):
@@ -105,45 +105,45 @@ class RoomAccess:
         """Leave a room at the client's request, if it is there."""
         local, host, _ = split_address(wish.to)
         room = room_of(local, host, session.domain)
-        seat = session.seats.get(room.key) if room is not None else None
-        if seat is not None:
-            self.leave(session, seat, "left")
+        occupant = session.in_rooms.get(room.key) if room is not None else None
+        if occupant is not None:
+            self.leave(session, occupant, "left")
 
     def leave(
-        self, session: Session, seat: Occupant, why: str, *, tell_leaver: bool = True
+        self, session: Session, occupant: Occupant, why: str, *, tell_leaver: bool = True
     ) -> None:
-        """Leave a seat; ``why`` is left, disconnect, evicted or replaced."""
-        if session.seats.get(seat.room.key) is not seat:
+        """An occupant leaves; ``why`` is left, disconnect, evicted or replaced."""
+        if session.in_rooms.get(occupant.room.key) is not occupant:
             return  # asking the game for the party may have sent the signal that removed it
         codes = ("307",) if why == "evicted" else ()
-        self.rooms.leave(seat, *codes, tell_leaver=tell_leaver)
-        _log_leave(seat, why)
+        self.rooms.leave(occupant, *codes, tell_leaver=tell_leaver)
+        _log_leave(occupant, why)
 
     def leave_all(self, session: Session, why: str) -> None:
         """Leave every room; the leaving session is sent nothing."""
-        for seat in list(session.seats.values()):
-            self.leave(session, seat, why, tell_leaver=False)
+        for occupant in list(session.in_rooms.values()):
+            self.leave(session, occupant, why, tell_leaver=False)
 
     def evict(self, person: Person) -> None:
         """Remove the person from rooms that it may no longer be in."""
         for session in person.bound:
-            for seat in list(session.seats.values()):
-                if not self.people.member(person, seat.room):
-                    self.leave(session, seat, "evicted")
+            for occupant in list(session.in_rooms.values()):
+                if not self.people.member(person, occupant.room):
+                    self.leave(session, occupant, "evicted")
 
     def evict_strangers(self, room: Room) -> None:
         if KINDS[room.kind].mine is None:
             return
-        for seat in self.rooms.occupants(room.key):
-            person = self.people.get(seat.sitter.account)
-            if person is not None and not self.people.member(person, seat.room):
+        for occupant in self.rooms.occupants(room.key):
+            person = self.people.get(occupant.session.account)
+            if person is not None and not self.people.member(person, occupant.room):
                 self.evict(person)
 
     def sweep(self) -> None:
         """Remove everyone from rooms that they may no longer be in."""
         for key in self.rooms.keys():  # noqa: SIM118 - a method of ours, not of a dict
-            for seat in self.rooms.occupants(key)[:1]:
-                self.evict_strangers(seat.room)
+            for occupant in self.rooms.occupants(key)[:1]:
+                self.evict_strangers(occupant.room)
 
 
 def _nick_fault(session: Session, person: Person, nick: str) -> str | None:
@@ -181,10 +181,10 @@ def _refuse(session: Session, address: str, nick: str, reason: str) -> None:
         )
 
 
-def _log_leave(seat: Occupant, why: str) -> None:
+def _log_leave(occupant: Occupant, why: str) -> None:
     log.info(
         "leave room={room} uid={uid} reason={why}",
-        room=seat.room.address,
-        uid=seat.sitter.account,
+        room=occupant.room.address,
+        uid=occupant.session.account,
         why=why,
     )

@@ -1,6 +1,6 @@
 """Rooms: their occupants, and what those are sent, in which order. Spec: 2 §4 Chat.
 
-Who may enter is decided in ``seating``.
+Who may enter is decided in ``room_access``.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class OccupantSession(Protocol):
     def jid(self) -> str: ...
 
     @property
-    def seats(self) -> dict[str, Occupant]:
-        """Its seats by room key; the rooms keep this up to date."""
+    def in_rooms(self) -> dict[str, Occupant]:
+        """Itself as occupant, by room key; the rooms keep this up to date."""
 
     def deliver(self, frame: bytes) -> None: ...
 
@@ -41,7 +41,7 @@ class OccupantSession(Protocol):
 class Occupant:
     """A session in a room, with the nickname and the room's address as it sent them."""
 
-    sitter: OccupantSession
+    session: OccupantSession
     room: Room
     nick: str
 
@@ -57,7 +57,7 @@ class Occupant:
             "item",
             affiliation="none",
             role="none" if gone else "participant",
-            jid=self.sitter.jid,
+            jid=self.session.jid,
         )
         before, _, after = stanza.element(
             "presence",
@@ -72,11 +72,11 @@ class Occupant:
 
 @define
 class Rooms:
-    """Every room with occupants. An account has one seat in a room, that of its newest session."""
+    """Every room with occupants: of an account, only its newest session."""
 
     max_rooms: int = MAX_ROOMS
     max_occupants: int = MAX_OCCUPANTS
-    # room key -> account -> seat
+    # room key -> account -> occupant
     _rooms: dict[str, dict[AccountId, Occupant]] = field(factory=dict, init=False)
     _nicks: dict[str, dict[str, AccountId]] = field(factory=dict, init=False)
 
@@ -84,51 +84,57 @@ class Rooms:
         """Whether another account has that nickname there."""
         return self._nicks.get(room.key, {}).get(nick, account) != account
 
-    def full(self, room: Room, sitter: OccupantSession) -> bool:
+    def full(self, room: Room, session: OccupantSession) -> bool:
         """Whether a limit is reached: occupants, rooms, or rooms of the session."""
         occupants = self._rooms.get(room.key)
-        if len(sitter.seats) >= MAX_ROOMS_PER_SESSION:
+        if len(session.in_rooms) >= MAX_ROOMS_PER_SESSION:
             return True
         if occupants is None:
             return len(self._rooms) >= self.max_rooms
-        return sitter.account not in occupants and len(occupants) >= self.max_occupants
+        return session.account not in occupants and len(occupants) >= self.max_occupants
 
-    def enter(self, sitter: OccupantSession, room: Room, nick: str) -> Occupant | None:
-        """Seat a session; returns the seat of the account's older session, which leaves first."""
-        older = self._rooms.get(room.key, {}).get(sitter.account)
+    def enter(self, session: OccupantSession, room: Room, nick: str) -> Occupant | None:
+        """Add a session; returns the account's older occupant, which leaves first."""
+        older = self._rooms.get(room.key, {}).get(session.account)
         if older is not None:
             self.leave(older, tell_leaver=False)
-        seat = Occupant(sitter, room, nick)
+        occupant = Occupant(session, room, nick)
         occupants = self._rooms.setdefault(room.key, {})
-        self._show_others(seat)
-        self._tell(seat)
-        occupants[sitter.account] = seat
-        self._nicks.setdefault(room.key, {})[nick] = sitter.account
-        sitter.seats[room.key] = seat
-        self._confirm(seat)
+        self._show_others(occupant)
+        self._tell(occupant)
+        occupants[session.account] = occupant
+        self._nicks.setdefault(room.key, {})[nick] = session.account
+        session.in_rooms[room.key] = occupant
+        self._confirm(occupant)
         return older
 
-    def welcome(self, seat: Occupant) -> None:
+    def welcome(self, occupant: Occupant) -> None:
         """Send an occupant the room's state again; the others get nothing."""
-        self._show_others(seat)
-        self._confirm(seat)
+        self._show_others(occupant)
+        self._confirm(occupant)
 
-    def leave(self, seat: Occupant, *codes: str, tell_leaver: bool = True) -> None:
+    def leave(self, occupant: Occupant, *codes: str, tell_leaver: bool = True) -> None:
         """Remove an occupant; ``codes`` (307: removed) are sent to all who are told."""
-        key = seat.room.key
+        key = occupant.room.key
         occupants, nicks = self._rooms[key], self._nicks[key]
-        del occupants[seat.sitter.account]
-        del nicks[seat.nick]
-        del seat.sitter.seats[key]
+        del occupants[occupant.session.account]
+        del nicks[occupant.nick]
+        del occupant.session.in_rooms[key]
         if not occupants:
             del self._rooms[key], self._nicks[key]
-        self._tell(seat, *codes, gone=True)
+        self._tell(occupant, *codes, gone=True)
         if tell_leaver:
-            said = seat.presence(seat.room.address, seat.sitter.jid, "110", *codes, gone=True)
-            seat.sitter.deliver(text_frame(said))
+            said = occupant.presence(
+                occupant.room.address, occupant.session.jid, "110", *codes, gone=True
+            )
+            occupant.session.deliver(text_frame(said))
 
     def say(
-        self, seat: Occupant, stanza_id: str | None, body: str, hears: Callable[[Occupant], bool]
+        self,
+        occupant: Occupant,
+        stanza_id: str | None,
+        body: str,
+        hears: Callable[[Occupant], bool],
     ) -> int:
         """Deliver a line to every occupant for which ``hears`` is true; returns how many.
 
@@ -137,7 +143,7 @@ class Rooms:
         inner = stanza.element("body", stanza.text(body))
         frames: dict[str, bytes] = {}
         count = 0
-        for other in list(self._rooms.get(seat.room.key, {}).values()):
+        for other in list(self._rooms.get(occupant.room.key, {}).values()):
             if not hears(other):
                 continue
             address = other.room.address
@@ -150,15 +156,15 @@ class Rooms:
                         xmlns=stanza.CLIENT,
                         type="groupchat",
                         id=stanza_id,
-                        from_=f"{address}/{seat.nick}",
+                        from_=f"{address}/{occupant.nick}",
                     )
                 )
-            other.sitter.deliver(frame)
+            other.session.deliver(frame)
             count += 1
         return count
 
     def occupants(self, key: str) -> list[Occupant]:
-        """The room's seats, oldest first."""
+        """The room's in_rooms, oldest first."""
         return list(self._rooms.get(key, {}).values())
 
     def keys(self) -> list[str]:
@@ -170,22 +176,22 @@ class Rooms:
 
     # -- inside ------------------------------------------------------------
 
-    def _show_others(self, seat: Occupant) -> None:
-        address, to = seat.room.address, seat.sitter.jid
-        for other in self.occupants(seat.room.key):
-            if other.sitter.account != seat.sitter.account:
-                seat.sitter.deliver(text_frame(other.presence(address, to)))
+    def _show_others(self, occupant: Occupant) -> None:
+        address, to = occupant.room.address, occupant.session.jid
+        for other in self.occupants(occupant.room.key):
+            if other.session.account != occupant.session.account:
+                occupant.session.deliver(text_frame(other.presence(address, to)))
 
-    def _confirm(self, seat: Occupant) -> None:
-        said = seat.presence(seat.room.address, seat.sitter.jid, "110")
-        seat.sitter.deliver(text_frame(said))
+    def _confirm(self, occupant: Occupant) -> None:
+        said = occupant.presence(occupant.room.address, occupant.session.jid, "110")
+        occupant.session.deliver(text_frame(said))
 
-    def _tell(self, seat: Occupant, *codes: str, gone: bool = False) -> None:
+    def _tell(self, occupant: Occupant, *codes: str, gone: bool = False) -> None:
         wordings: dict[str, tuple[str, str]] = {}
-        for other in self.occupants(seat.room.key):
+        for other in self.occupants(occupant.room.key):
             address = other.room.address
             if address not in wordings:
-                wordings[address] = seat.wording(address, *codes, gone=gone)
+                wordings[address] = occupant.wording(address, *codes, gone=gone)
             before, after = wordings[address]
-            to = stanza.attribute(other.sitter.jid)
-            other.sitter.deliver(text_frame(f"{before}{to}{after}"))
+            to = stanza.attribute(other.session.jid)
+            other.session.deliver(text_frame(f"{before}{to}{after}"))

@@ -80,8 +80,8 @@ class ChatServer:
     presences: Presences = field(init=False)
     friendships: Friendships = field(init=False)
     readings: Readings = field(init=False)
-    entrance: Admission = field(init=False)
-    seating: RoomAccess = field(init=False)
+    admission: Admission = field(init=False)
+    room_access: RoomAccess = field(init=False)
     messages: Messages = field(init=False)
     _sessions: dict[int, Session] = field(factory=dict, init=False)  # oldest first
     _number: int = field(default=0, init=False)
@@ -94,17 +94,17 @@ class ChatServer:
         self.presences = Presences(self.people, self.settings.presence)
         self.friendships = Friendships(self.people, self.presences)
         self.readings = Readings(self.game, self.clock, self.people, self.friendships)
-        self.entrance = Admission(self.game, self.people, self.readings, self.counters, self.board)
-        self.seating = RoomAccess(self.rooms, self.people, self.readings)
-        self.messages = Messages(self.rooms, self.people, self.readings, self.seating)
+        self.admission = Admission(self.game, self.people, self.readings, self.counters, self.board)
+        self.room_access = RoomAccess(self.rooms, self.people, self.readings)
+        self.messages = Messages(self.rooms, self.people, self.readings, self.room_access)
         self._acts = {
             Reply: lambda session, effect: session.write(effect.stanza),
-            LogIn: self.entrance.log_in,
-            Refuse: self.entrance.refuse,
-            MakeRoom: self.entrance.make_room,
-            Bound: lambda session, _: self.entrance.bound(session),
-            Join: self.seating.join,
-            Leave: self.seating.ask_to_leave,
+            LogIn: self.admission.log_in,
+            Refuse: self.admission.refuse,
+            MakeRoom: self.admission.make_room,
+            Bound: lambda session, _: self.admission.bound(session),
+            Join: self.room_access.join,
+            Leave: self.room_access.ask_to_leave,
             Announce: self._announce,
             Withdraw: self._withdraw,
             Say: self.messages.say,
@@ -160,13 +160,13 @@ class ChatServer:
             self._act,
         )
         self._sessions[session.number] = session
-        if self.entrance.says(session):
+        if self.admission.says(session):
             log.info(
                 "connect c={number} from={address} via={via}{omitted}",
                 number=session.number,
                 address=address or "127.0.0.1",
                 via="gateway" if address else "direct",
-                omitted=self.entrance.omitted_words(),
+                omitted=self.admission.omitted_words(),
             )
         return session
 
@@ -174,10 +174,12 @@ class ChatServer:
         self._acts[type(effect)](session, effect)
 
     def _forget(self, session: Session, over: Over) -> None:
-        self.seating.leave_all(session, "replaced" if over.reason == "replaced" else "disconnect")
+        self.room_access.leave_all(
+            session, "replaced" if over.reason == "replaced" else "disconnect"
+        )
         if over.was_bound and over.reason != "shutdown":
             self.presences.withdraw(session)
-        if session.account or self.entrance.says(session):
+        if session.account or self.admission.says(session):
             log.info(
                 "closed c={number} uid={uid} reason={reason} after={after}s",
                 number=session.number,
@@ -186,7 +188,7 @@ class ChatServer:
                 after=int(self.seconds() - session.since),
             )
         self._sessions.pop(session.number, None)
-        self.entrance.left(session, over)
+        self.admission.left(session, over)
 
     def tick(self) -> None:
         """Check timeouts, and every minute everybody's right to be in their rooms."""
@@ -197,14 +199,14 @@ class ChatServer:
                 self._tell(session, session.waiting_status)
         if now - self._swept_at >= SWEEP_S:
             self._swept_at = now
-            self.seating.sweep()
+            self.room_access.sweep()
         old = [one for one in self.people.all() if now - one.read_at >= SWEEP_S]
         for person in old[:SWEEP_AT_ONCE]:
             person.read_at = now  # so that the next tick does not ask again
             self._look_again(person)
 
     def _look_again(self, person: Person) -> None:
-        self.readings.read(person).addCallback(lambda _: self.seating.evict(person))
+        self.readings.read(person).addCallback(lambda _: self.room_access.evict(person))
 
     def shut(self) -> None:
         """End every session."""
@@ -228,7 +230,7 @@ class ChatServer:
             session.waiting_status = status
 
     def _withdraw(self, session: Session, _: Withdraw) -> None:
-        self.seating.leave_all(session, "left")
+        self.room_access.leave_all(session, "left")
         self.presences.withdraw(session)
 
     # -- the game's signals --------------------------------------------------
@@ -237,7 +239,7 @@ class ChatServer:
         """Remove those who left the party from its room."""
         for account in news.left:
             if (person := self.people.get(account)) is not None:
-                self.seating.evict(person)
+                self.room_access.evict(person)
 
     def on_guild_changed(self, news: GuildChanged) -> None:
         """Remove those who left the guild from its room."""
@@ -245,7 +247,7 @@ class ChatServer:
             if (person := self.people.get(account)) is not None:
                 if person.about.guild == news.guild_id:
                     person.change(evolve(person.about, guild=None))
-                self.seating.evict(person)
+                self.room_access.evict(person)
 
     def on_sessions_ended(self, news: SessionsEnded) -> None:
         """End the account's sessions, also those still logging in: all used an older token."""

@@ -34,7 +34,7 @@ def chat_service(
     now: Callable[[], float],
     counters: Counters | None = None,
 ) -> ChatService:
-    """The chat of these settings; the caller connects ``hall.on_...`` to the game's signals."""
+    """The chat of these settings; the caller connects ``server.on_...`` to the game's signals."""
     return ChatService(
         reactor, ChatServer(settings, game, board, reactor, now, counters or Counters())
     )
@@ -45,23 +45,23 @@ class ChatService(Service):
     """Listens from start to stop, and ends every session at the stop."""
 
     reactor: Any
-    hall: ChatServer
+    server: ChatServer
     warnings: list[str] = field(factory=list)
     factory: ChatFactory = field(init=False)
     _listening: Any = field(default=None, init=False)
     _ticking: Every = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.factory = ChatFactory(self.hall, self.reactor)
+        self.factory = ChatFactory(self.server, self.reactor)
         self._ticking = Every(
-            self.reactor, TICK_S, lambda: self.hall.tick(), "a round of the chat's timers"
+            self.reactor, TICK_S, lambda: self.server.tick(), "a round of the chat's timers"
         )
 
     def startService(self) -> None:
         Service.startService(self)
         for line in self.warnings:
             log.warn("{line}", line=line)
-        settings = self.hall.settings
+        settings = self.server.settings
         try:
             self._listening = self.reactor.listenTCP(
                 settings.port, self.factory, backlog=511, interface=settings.host
@@ -91,7 +91,7 @@ class ChatService(Service):
         listening, self._listening = self._listening, None
         stopped = listening.stopListening()
         self._ticking.stopService()
-        self.hall.shut()
+        self.server.shut()
         gone: Deferred[Any] = Deferred()
         deadline = self.reactor.seconds() + CUT_S
         work = partial(self._look, gone, deadline)

@@ -69,7 +69,7 @@ class Session:
     ended: str = ""  # the reason, once it has ended
     status: Status | None = None
     waiting_status: Status | None = None
-    seats: dict[str, Occupant] = field(factory=dict)
+    in_rooms: dict[str, Occupant] = field(factory=dict)
     heard: float = 0.0
     refusals_logged: dict[tuple[str, str], float] = field(factory=dict)
     _where: Where = field(factory=Where)

@@ -12,7 +12,7 @@ from twisted.logger import globalLogBeginner
 
 from svcserver.ctl.blueprint import Ports
 from svcserver.ctl.host import OWNER_KEY, Host, find
-from svcserver.ctl.new_host import create_host
+from svcserver.ctl.host_creation import create_host
 from svcserver.ctl.output import Out, fail, program
 from svcserver.ctl.play.evening import MAX_PLAYERS, Wishes
 from svcserver.ctl.play.failed import PlayFailed

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from svcserver.ctl.new_host import UNITS, CreatedHost, create_host
+from svcserver.ctl.host_creation import UNITS, CreatedHost, create_host
 from svcserver.ctl.output import Out, fail, program
 from svcserver.ctl.overlay import LOOPBACK, is_private, own_address
 

@@ -114,37 +114,37 @@ def chat_part(
         return NotStarted(str(why))
     chat = chat_service(settings, asks, board, reactor, asks.now, counters)
     chat.warnings = warnings
-    hall = chat.hall
-    shown.chat = partial(figures, hall)
-    news.party_changed.connect(hall.on_party_changed)
-    news.guild_changed.connect(hall.on_guild_changed)
-    news.sessions_ended.connect(hall.on_sessions_ended)
-    news.renamed.connect(hall.on_renamed)
-    news.friend_accepted.connect(hall.on_friend_accepted)
-    news.unfriended.connect(hall.on_unfriended)
-    news.blocked.connect(hall.on_blocked)
+    server = chat.server
+    shown.chat = partial(figures, server)
+    news.party_changed.connect(server.on_party_changed)
+    news.guild_changed.connect(server.on_guild_changed)
+    news.sessions_ended.connect(server.on_sessions_ended)
+    news.renamed.connect(server.on_renamed)
+    news.friend_accepted.connect(server.on_friend_accepted)
+    news.unfriended.connect(server.on_unfriended)
+    news.blocked.connect(server.on_blocked)
     return chat
 
 
-def figures(hall: ChatServer) -> ChatFigures:
+def figures(server: ChatServer) -> ChatFigures:
     """The chat for the dashboard: rooms and people, and nothing that was written."""
-    rooms = [(key, hall.rooms.occupants(key)) for key in hall.rooms.keys()]  # noqa: SIM118
+    rooms = [(key, server.rooms.occupants(key)) for key in server.rooms.keys()]  # noqa: SIM118
     rooms.sort(key=lambda one: (-len(one[1]), one[0]))
     return {
-        "connections": len(hall),
-        "people": len(hall.people),
+        "connections": len(server),
+        "people": len(server.people),
         "roomCount": len(rooms),
-        "rooms": [_room(hall, key, seats) for key, seats in rooms[:MAX_ROOMS]],
+        "rooms": [_room(server, key, in_rooms) for key, in_rooms in rooms[:MAX_ROOMS]],
     }
 
 
-def _room(hall: ChatServer, key: str, seats: list[Occupant]) -> ChatRoom:
-    people = [hall.people.get(one.sitter.account) for one in seats[:MAX_NAMES]]
+def _room(server: ChatServer, key: str, in_rooms: list[Occupant]) -> ChatRoom:
+    people = [server.people.get(one.session.account) for one in in_rooms[:MAX_NAMES]]
     return {
         "room": key.partition("@")[0],
-        "kind": seats[0].room.kind,
-        "id": seats[0].room.id,
-        "count": len(seats),
+        "kind": in_rooms[0].room.kind,
+        "id": in_rooms[0].room.id,
+        "count": len(in_rooms),
         "names": sorted(one.about.name for one in people if one is not None),
     }
 

@@ -53,7 +53,7 @@ class AdapterTests(SynchronousTestCase):
     def start(self, settings: Settings) -> None:
         self.town = Town(settings)
         self.clock: Clock = self.town.clock
-        self.factory = ChatFactory(self.town.hall, self.clock)
+        self.factory = ChatFactory(self.town.server, self.clock)
 
     def connect(self, more: str = "", *, request: bytes | None = None) -> Any:
         connection = self.factory.buildProtocol(None)
@@ -107,7 +107,7 @@ class AdapterTests(SynchronousTestCase):
         one.dataReceived(b"\r\n")
         self.assertEqual(one.session.since, 0)
         self.clock.advance(6)
-        self.town.hall.tick()
+        self.town.server.tick()
         self.assertEqual(one.session.ended, "timeout")
 
     def test_an_endless_request_is_cut(self) -> None:
@@ -249,11 +249,11 @@ class AdapterTests(SynchronousTestCase):
         one = self.connect()
         one.dataReceived(masked(stanza.CLOSE.encode()))
         one.connectionLost(Failure(ConnectionDone()))
-        self.assertEqual((len(self.town.hall), self.factory.connections), (0, set()))
+        self.assertEqual((len(self.town.server), self.factory.connections), (0, set()))
         self.clock.advance(2)  # the closing handshake's
         two = self.connect()
         two.connectionLost(Failure(ConnectionDone()))
-        self.assertEqual((two.session.ended, len(self.town.hall)), ("socket", 0))
+        self.assertEqual((two.session.ended, len(self.town.server)), ("socket", 0))
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_a_defect_costs_one_connection_and_is_logged(self) -> None:
@@ -303,7 +303,7 @@ class ServiceTests(SynchronousTestCase):
             if len(rounds) == 1:
                 raise ZeroDivisionError
 
-        self.patch(type(service.hall), "tick", lambda _: tick())
+        self.patch(type(service.server), "tick", lambda _: tick())
         self.reactor.pump([1.0] * 3)
         self.assertEqual(rounds, [1, 2, 3])
         self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)

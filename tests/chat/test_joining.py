@@ -112,11 +112,11 @@ class JoinTests(TownTests):
             who.join("Guild-g")
         one.heard()
         del self.town.game.parties[two.account]
-        self.town.hall.on_party_changed(PartyChanged("7", (two.account,)))
+        self.town.server.on_party_changed(PartyChanged("7", (two.account,)))
         room = f"Party-7@muc.{DOMAIN}"
         self.assertEqual(two.heard(), [occupant(two, two, room=room, codes="110 307", gone=True)])
         self.assertEqual(one.heard(), [occupant(two, one, room=room, codes="307", gone=True)])
-        self.town.hall.on_guild_changed(GuildChanged("g", (two.account,)))
+        self.town.server.on_guild_changed(GuildChanged("g", (two.account,)))
         room = f"Guild-g@muc.{DOMAIN}"
         self.assertEqual(two.heard(), [occupant(two, two, room=room, codes="110 307", gone=True)])
         self.assertEqual(one.heard(), [occupant(two, one, room=room, codes="307", gone=True)])
@@ -171,13 +171,13 @@ class JoinTests(TownTests):
         self.assertEqual(two.heard(), [occupant(two, two, room=room, codes="110 307", gone=True)])
 
     def test_asking_for_a_party_may_bring_the_news_that_it_was_left(self) -> None:
-        one, game, hall = self.town.bound(1), self.town.game, self.town.hall
+        one, game, server = self.town.bound(1), self.town.game, self.town.server
         game.parties[account(1)] = "7"
         one.join("Party-7")
 
         def settle(game: object, who: str) -> None:
             self.patch(type(game), "party_of", lambda *_: None)
-            hall.on_party_changed(PartyChanged("7", (who,)))
+            server.on_party_changed(PartyChanged("7", (who,)))
 
         self.patch(type(game), "party_of", settle)
         self.town.pass_time(61)
@@ -227,7 +227,7 @@ class JoinTests(TownTests):
     def test_the_old_and_the_new_name_both_pass_after_a_renaming(self) -> None:
         one = self.town.bound(1)
         self.town.game.people[account(1)] = evolve(self.town.game.people[account(1)], name="New")
-        self.town.hall.on_renamed(Renamed(account(1), "New"))
+        self.town.server.on_renamed(Renamed(account(1), "New"))
         self.assertIn('code="110"', one.join("City-1")[-1])
         said = one.join("City-1", f"New:{account(1)}:{resource(1)}")[-1]
         self.assertTrue("New:" in said and 'code="110"' in said, said)
@@ -249,7 +249,7 @@ class JoinTests(TownTests):
 
     @proves("chat: Join refusal: limit")
     def test_a_thousand_rooms_of_256_and_a_full_one_takes_its_own_again(self) -> None:
-        rooms = self.town.hall.rooms
+        rooms = self.town.server.rooms
         self.assertEqual((rooms.max_rooms, rooms.max_occupants), (1_000, 256))
         self.town = Town(rooms=Rooms(max_occupants=2))
         for number in (1, 2):
@@ -264,7 +264,7 @@ class JoinTests(TownTests):
         one, two = self.town.bound(1), self.town.bound(2)
         one.join("City-1", "x")
         one.leave("City-1")
-        self.assertEqual((len(self.town.hall.rooms), self.town.hall.rooms.keys()), (0, []))
+        self.assertEqual((len(self.town.server.rooms), self.town.server.rooms.keys()), (0, []))
         two.join("City-1")
         one.join("City-1", "x")
         one.leave("City-1")

@@ -66,7 +66,7 @@ class LogTests(SynchronousTestCase):
             stranger.session.lost()
         flood, dropped = len(self.lines), Counted.DROPPED_LOG_LINES
         self.assertLess(flood, 450)
-        self.assertEqual(town.hall.counters.by_reason(dropped), {"chat_refusals": 1500 - flood})
+        self.assertEqual(town.server.counters.by_reason(dropped), {"chat_refusals": 1500 - flood})
         town.pass_time(60)
         friend = town.connect(2, address="198.51.100.7").log_in()
         self.assertIn(f"via=gateway omitted={1500 - flood}", "\n".join(self.lines))
@@ -128,7 +128,7 @@ class LogTests(SynchronousTestCase):
         one.whisper(two.jid, "to one")
         one.whisper(f"{account(1)}@{DOMAIN}", "to itself")
         one.say("City-1", "x")
-        town.hall.on_blocked(Blocked(account(2), account(1)))
+        town.server.on_blocked(Blocked(account(2), account(1)))
         town.game.block(account(2), account(1))
         one.whisper(to, "blocked")
         one.say("City-1", "x")

@@ -204,7 +204,7 @@ class RefusalTests(SynchronousTestCase):
         for token in ("bad", "expired", "bad", f"token {account(2)}"):
             self.opened().auth(token)
         self.opened().auth()
-        counted = self.town.hall.counters.by_reason(Counted.FAILED_LOGINS)
+        counted = self.town.server.counters.by_reason(Counted.FAILED_LOGINS)
         self.assertEqual(counted, {"chat_bad_token": 2, "chat_expired": 1, "chat_uid_mismatch": 1})
 
     def test_a_game_that_does_not_answer_is_a_temporary_failure(self) -> None:
@@ -238,10 +238,10 @@ class RefusalTests(SynchronousTestCase):
         before = self.town.game.people[account(1)]
         self.town.game.silent = True
         self.opened().auth()
-        self.town.hall.on_blocked(Blocked(account(2), account(1)))
+        self.town.server.on_blocked(Blocked(account(2), account(1)))
         [(answer, _)] = self.town.game.waiting
         answer.callback(before)
-        person = self.town.hall.people.get(account(1))
+        person = self.town.server.people.get(account(1))
         assert person is not None
         self.assertEqual((len(person.sessions), person.about.blocked_by), (2, {account(2)}))
 
@@ -251,7 +251,7 @@ class RefusalTests(SynchronousTestCase):
         client.auth()
         client.session.lost()
         self.town.game.answer()
-        self.assertEqual((len(self.town.hall), len(self.town.hall.people)), (0, 0))
+        self.assertEqual((len(self.town.server), len(self.town.server.people)), (0, 0))
 
     @proves("state: Chat connection", "limit: Chat")
     def test_login_within_15_seconds_and_bind_within_10_more(self) -> None:
@@ -300,7 +300,7 @@ class SessionLimitTests(SynchronousTestCase):
         client = self.town.connect(1)
         client.open()
         self.assertIn("temporary-auth-failure", client.auth()[0])
-        counted = self.town.hall.counters.by_reason(Counted.FAILED_LOGINS)
+        counted = self.town.server.counters.by_reason(Counted.FAILED_LOGINS)
         self.assertEqual(counted, {"chat_throttled": 1})
 
     def test_after_a_plain_close_it_does_not(self) -> None:
@@ -331,19 +331,19 @@ class SessionLimitTests(SynchronousTestCase):
 
     def test_eight_unbound_connections_per_forwarded_address(self) -> None:
         for _ in range(8):
-            self.assertTrue(self.town.hall.may_connect("203.0.113.9"))
+            self.assertTrue(self.town.server.may_connect("203.0.113.9"))
             self.town.connect(1, address="203.0.113.9")
-        self.assertFalse(self.town.hall.may_connect("203.0.113.9"))
-        self.assertTrue(self.town.hall.may_connect("203.0.113.8"))
-        self.assertTrue(self.town.hall.may_connect(""))
+        self.assertFalse(self.town.server.may_connect("203.0.113.9"))
+        self.assertTrue(self.town.server.may_connect("203.0.113.8"))
+        self.assertTrue(self.town.server.may_connect(""))
 
     def test_the_addresses_of_an_ipv6_network_are_one(self) -> None:
         for number in range(8):
-            self.assertTrue(self.town.hall.may_connect(f"2001:db8:1:2::{number}"))
+            self.assertTrue(self.town.server.may_connect(f"2001:db8:1:2::{number}"))
             self.town.connect(1, address=f"2001:db8:1:2::{number}")
-        self.assertFalse(self.town.hall.may_connect("2001:db8:1:2:ffff::1"))
-        self.assertTrue(self.town.hall.may_connect("2001:db8:1:3::1"))
-        refused = self.town.hall.counters.by_reason(Counted.REFUSALS)
+        self.assertFalse(self.town.server.may_connect("2001:db8:1:2:ffff::1"))
+        self.assertTrue(self.town.server.may_connect("2001:db8:1:3::1"))
+        refused = self.town.server.counters.by_reason(Counted.REFUSALS)
         self.assertEqual(refused, {"chat_unbound": 1})
 
 
@@ -353,7 +353,7 @@ class FullTests(SynchronousTestCase):
 
     def come(self, number: int, address: str) -> Client | None:
         """A connection, if it is let in."""
-        if not self.town.hall.may_connect(address):
+        if not self.town.server.may_connect(address):
             return None
         return self.town.connect(number, address=address)
 
@@ -361,8 +361,8 @@ class FullTests(SynchronousTestCase):
         flood = [self.town.connect(n, address=f"2001:db8::{n}") for n in range(4)]
         self.assertIsNotNone(self.come(9, "203.0.113.9"))
         self.assertEqual([one.end for one in flood], ["full", "", "", ""])
-        self.assertEqual(len(self.town.hall), 4)
-        evicted = self.town.hall.counters.by_reason(Counted.EVICTED_CONNECTIONS)
+        self.assertEqual(len(self.town.server), 4)
+        evicted = self.town.server.counters.by_reason(Counted.EVICTED_CONNECTIONS)
         self.assertEqual(evicted, {"chat_full": 1})
 
     def test_who_gave_way_while_logging_in_may_come_back_at_once(self) -> None:
@@ -376,7 +376,7 @@ class FullTests(SynchronousTestCase):
         for number in range(4):
             self.town.connect(number, address=f"2001:db8::{number}")
         self.assertIsNone(self.come(9, "2001:db8::9"))
-        refused = self.town.hall.counters.by_reason(Counted.REFUSALS)
+        refused = self.town.server.counters.by_reason(Counted.REFUSALS)
         self.assertEqual(refused, {"chat_full": 1})
 
     def test_players_give_way_only_to_a_network_with_less_and_wait_for_nothing(self) -> None:
@@ -401,7 +401,7 @@ class RevokedTests(SynchronousTestCase):
         self.town = Town()
 
     def end(self, number: int) -> None:
-        self.town.hall.on_sessions_ended(SessionsEnded(account(number), 0))
+        self.town.server.on_sessions_ended(SessionsEnded(account(number), 0))
 
     def test_every_session_of_the_account_hears_why_and_ends(self) -> None:
         mine, other = [self.town.bound(1, "a"), self.town.bound(1, "b")], self.town.bound(2)
@@ -437,7 +437,7 @@ class RevokedTests(SynchronousTestCase):
         client.auth()
         self.end(1)
         self.town.game.answer()
-        self.assertEqual((client.end, len(self.town.hall.people)), ("revoked", 0))
+        self.assertEqual((client.end, len(self.town.server.people)), ("revoked", 0))
 
     def test_who_only_names_the_account_is_nobody(self) -> None:
         stranger = self.town.connect(1)

@@ -30,10 +30,10 @@ class PeopleTests(SynchronousTestCase):
         town.clock.advance(2)
         town.game.silent = True
         one.whisper(two.jid, "hi")
-        town.hall.on_blocked(Blocked(account(2), account(1)))
+        town.server.on_blocked(Blocked(account(2), account(1)))
         town.game.answer()
         self.assertEqual(two.heard(), [])
-        person = town.hall.people.get(account(1))
+        person = town.server.people.get(account(1))
         assert person is not None
         self.assertEqual(person.about.blocked_by, {account(2)})
         self.assertEqual(person.read_at, 0)
@@ -41,11 +41,11 @@ class PeopleTests(SynchronousTestCase):
     def test_an_answer_that_was_overtaken_by_a_later_one_is_not_kept(self) -> None:
         town = Town()
         town.bound(1)
-        person = town.hall.people.get(account(1))
+        person = town.server.people.get(account(1))
         assert person is not None
         town.game.silent = True
         for _ in range(2):
-            town.hall.readings.read(person)
+            town.server.readings.read(person)
         (first, _), (second, _) = town.game.waiting
         second.callback(About("Later"))
         first.callback(About("Earlier"))

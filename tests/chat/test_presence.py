@@ -98,7 +98,7 @@ class PresenceTests(SynchronousTestCase):
     def test_an_accepted_request_is_pushed_to_both_and_shows_them_to_each_other(self) -> None:
         for who in (self.one, self.stranger):
             who.send("<presence/>")
-        self.town.hall.on_friend_accepted(
+        self.town.server.on_friend_accepted(
             FriendAccepted(account(1), account(3), "2026-09-21T10:00:00.000Z")
         )
         push, presence = self.one.heard()
@@ -120,9 +120,9 @@ class PresenceTests(SynchronousTestCase):
     def test_who_befriend_again_after_a_lifted_block_see_each_other(self) -> None:
         for who in (self.one, self.two, self.one):
             who.send("<presence/>")
-        self.town.hall.on_blocked(Blocked(account(2), account(1)))
+        self.town.server.on_blocked(Blocked(account(2), account(1)))
         self.one.heard(), self.two.heard()
-        self.town.hall.on_friend_accepted(FriendAccepted(account(1), account(2), ""))
+        self.town.server.on_friend_accepted(FriendAccepted(account(1), account(2), ""))
         for me, other in ((self.one, self.two), (self.two, self.one)):
             push, presence = me.heard()
             self.assertIn("ACCEPTED", push)
@@ -150,9 +150,9 @@ class PresenceTests(SynchronousTestCase):
                 self.town.clock.advance(2)
                 told = pair[reader].say("City-1", "x")  # which reads the account anew
                 if isinstance(news, Blocked):
-                    self.town.hall.on_blocked(news)
+                    self.town.server.on_blocked(news)
                 else:
-                    self.town.hall.on_unfriended(news)
+                    self.town.server.on_unfriended(news)
                 self.assertEqual(len(told), 2)
                 self.assertEqual(told[0], gone(pair[1 - reader], pair[reader]))
                 self.assertEqual(pair[reader].heard(), [])
@@ -166,10 +166,10 @@ class PresenceTests(SynchronousTestCase):
                 who.send("<presence/>")
             self.one.heard(), self.two.heard()
             if isinstance(news, Unfriended):
-                self.town.hall.on_unfriended(news)
-                self.town.hall.on_unfriended(news)
+                self.town.server.on_unfriended(news)
+                self.town.server.on_unfriended(news)
             else:
-                self.town.hall.on_blocked(news)
+                self.town.server.on_blocked(news)
             self.assertEqual(self.one.heard(), [gone(self.two, self.one)])
             self.assertEqual(self.two.heard(), [gone(self.one, self.two)])
 
@@ -177,12 +177,12 @@ class PresenceTests(SynchronousTestCase):
     def test_the_news_of_a_friendship_counts_before_it_is_read(self) -> None:
         for who in (self.one, self.stranger):
             who.send("<presence/>")
-        self.town.hall.on_friend_accepted(FriendAccepted(account(1), account(3), ""))
+        self.town.server.on_friend_accepted(FriendAccepted(account(1), account(3), ""))
         for me, other in ((self.one, self.stranger), (self.stranger, self.one)):
             other.heard()
             me.send(AWAY)
             self.assertIn("<show>away</show>", other.heard()[-1])
-        self.town.hall.on_unfriended(Unfriended(account(1), account(3)))
+        self.town.server.on_unfriended(Unfriended(account(1), account(3)))
         for me, other in ((self.one, self.stranger), (self.stranger, self.one)):
             other.heard()
             me.send("<presence/>")
@@ -191,10 +191,10 @@ class PresenceTests(SynchronousTestCase):
     def test_friends_who_are_not_there_change_nothing(self) -> None:
         for number in range(10, 30):
             self.town.game.befriend(account(1), account(number))
-        self.town.hall.on_friend_accepted(FriendAccepted(account(1), account(40), ""))
-        self.town.hall.on_unfriended(Unfriended(account(1), account(10)))
-        self.town.hall.on_unfriended(Unfriended(account(11), account(1)))
-        self.town.hall.on_blocked(Blocked(account(12), account(1)))
+        self.town.server.on_friend_accepted(FriendAccepted(account(1), account(40), ""))
+        self.town.server.on_unfriended(Unfriended(account(1), account(10)))
+        self.town.server.on_unfriended(Unfriended(account(11), account(1)))
+        self.town.server.on_blocked(Blocked(account(12), account(1)))
         self.town.clock.advance(2)
         self.two.send("<presence/>")
         self.one.heard()
@@ -205,7 +205,7 @@ class PresenceTests(SynchronousTestCase):
         for who in (self.one, self.two):
             who.send("<presence/>")
         self.one.heard()
-        self.town.hall.shut()
+        self.town.server.shut()
         self.assertEqual(len(self.one.heard()), 1)
 
     @proves("event 4: chat pushes only with CHAT_PRESENCE=1", "chat: broadcast presence")
@@ -215,7 +215,7 @@ class PresenceTests(SynchronousTestCase):
         one, two = self.town.bound(1), self.town.bound(2)
         one.send(AWAY)
         self.assertEqual((two.send(AWAY), one.heard()), ([], []))
-        self.town.hall.on_friend_accepted(FriendAccepted(account(1), account(2), ""))
+        self.town.server.on_friend_accepted(FriendAccepted(account(1), account(2), ""))
         self.assertEqual(one.heard(), [])
 
 
@@ -258,7 +258,9 @@ class Evening(RuleBasedStateMachine):
         for one in self.clients:
             one.heard()
         (said,) = [line for line in client.say(room, "hello") if line.startswith("<message")]
-        inside = [seat.sitter.account for seat in self.town.hall.rooms.occupants(f"{room}@muc")]
+        inside = [
+            occupant.session.account for occupant in self.town.server.rooms.occupants(f"{room}@muc")
+        ]
         others = [one for one in self.clients if one is not client and one.heard()]
         if 'type="error"' in said:
             assert all("hello" not in "".join(one.wire.sent) for one in others)
@@ -286,17 +288,21 @@ class Evening(RuleBasedStateMachine):
         self.town.pass_time(seconds)
 
     @invariant()
-    def seats_and_sessions_agree(self) -> None:
-        hall = self.town.hall
-        seated = {seat for key in hall.rooms.keys() for seat in hall.rooms.occupants(key)}  # noqa: SIM118
-        held = {seat for one in self.clients for seat in one.session.seats.values()}
+    def rooms_and_sessions_agree(self) -> None:
+        server = self.town.server
+        seated = {
+            occupant
+            for key in server.rooms.keys()  # noqa: SIM118
+            for occupant in server.rooms.occupants(key)
+        }
+        held = {occupant for one in self.clients for occupant in one.session.in_rooms.values()}
         assert seated == held
-        assert all(not one.session.seats for one in self.clients if one.end)
+        assert all(not one.session.in_rooms for one in self.clients if one.end)
         live = [one for one in self.clients if not one.end]
         for number in range(1, 5):
             assert sum(one.number == number for one in live) <= 2
-        assert len(hall) >= len(live)
-        assert len(hall.people) == len({one.account for one in live})
+        assert len(server) >= len(live)
+        assert len(server.people) == len({one.account for one in live})
 
 
 TestEvening = Evening.TestCase

@@ -24,7 +24,7 @@ class RoomTests(SynchronousTestCase):
         one, two, three = (self.town.bound(number) for number in (1, 2, 3))
         for client in (one, two, three):
             client.join("City-1")
-        self.assertEqual(len(self.town.hall.rooms), 1)
+        self.assertEqual(len(self.town.server.rooms), 1)
         for client in (one, two, three):
             client.heard()
         one.say("City-1", "hello")
@@ -55,5 +55,5 @@ class StatusTests(SynchronousTestCase):
         one = town.bound(1)
         for asked, accepted in ((1, 2), (2, 1)):
             news = FriendAccepted(account(asked), account(accepted), "then")
-            town.hall.presences.befriend(news, "now")
+            town.server.presences.befriend(news, "now")
             self.assertEqual(len(one.heard()), 1)

@@ -35,7 +35,7 @@ class MessageTests(TownTests):
         two.join("City-1")
         one.heard()
         self.town.game.block(two.account, one.account)
-        self.town.hall.on_blocked(Blocked(two.account, one.account))
+        self.town.server.on_blocked(Blocked(two.account, one.account))
         self.assertEqual(one.say("City-1", "x"), [message(one, "x")])
         self.assertEqual(two.heard(), [])
         two.say("City-1", "y")
@@ -52,7 +52,7 @@ class MessageTests(TownTests):
 
     def test_an_unblock_counts_at_once(self) -> None:
         one, two = self.town.bound(1), self.town.bound(2)
-        self.town.hall.on_blocked(Blocked(two.account, one.account))
+        self.town.server.on_blocked(Blocked(two.account, one.account))
         self.assertEqual(one.whisper(two.account + "@x", "hi"), [])
         self.assertEqual(len(two.heard()), 1)
 
@@ -114,7 +114,7 @@ class MessageTests(TownTests):
         self.assertEqual(one.whisper(two.jid, ""), [])
         self.assertEqual(one.whisper(two.jid, "x" * 2049), [])
         self.town.game.block(one.account, two.account)
-        self.town.hall.on_blocked(Blocked(one.account, two.account))
+        self.town.server.on_blocked(Blocked(one.account, two.account))
         for sender, receiver in ((one, two), (two, one)):
             self.assertEqual(sender.whisper(receiver.jid, "x"), [])
             self.assertEqual(receiver.heard(), [])
@@ -144,7 +144,7 @@ class IqAndEndTests(TownTests):
     def test_close_is_answered_and_ends(self) -> None:
         one = self.town.bound(1)
         self.assertEqual(one.send(stanza.CLOSE), [stanza.CLOSE])
-        self.assertEqual((one.wire.ended, one.end, len(self.town.hall)), ([1000], "close", 0))
+        self.assertEqual((one.wire.ended, one.end, len(self.town.server)), ([1000], "close", 0))
 
     @proves("chat: ping after 50 s, end 100 s later", "limit: Chat")
     def test_silence_is_pinged_after_50_s_and_ended_100_s_later(self) -> None:
@@ -253,7 +253,7 @@ class IqAndEndTests(TownTests):
 
     def test_shutdown_says_close_to_everyone(self) -> None:
         bound, new = self.town.bound(1), self.town.connect(2)
-        self.town.hall.shut()
+        self.town.server.shut()
         for one in (bound, new):
             self.assertEqual((one.heard()[-1], one.wire.ended), (stanza.CLOSE, [1000]))
 

@@ -165,16 +165,16 @@ class Client:
 
 @define(eq=False)
 class Town:
-    """A hall, its game and its clock."""
+    """A server, its game and its clock."""
 
     settings: Settings = field(factory=Settings)
     game: ToldGame = field(factory=ToldGame)
     clock: Clock = field(factory=Clock)
     rooms: Rooms = field(factory=Rooms)
-    hall: ChatServer = field(init=False)
+    server: ChatServer = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.hall = ChatServer(
+        self.server = ChatServer(
             self.settings,
             self.game,
             RehearsedBoard(self.clock.seconds),
@@ -187,7 +187,7 @@ class Town:
 
     def connect(self, number: int, name: str | None = None, address: str = "") -> Client:
         wire = ToldWire()
-        session = self.hall.connect(wire, address, self.clock.seconds())
+        session = self.server.connect(wire, address, self.clock.seconds())
         return Client(session, wire, number, name if name is not None else resource(number))
 
     def bound(self, number: int, name: str | None = None) -> Client:
@@ -196,4 +196,4 @@ class Town:
     def pass_time(self, seconds: int) -> None:
         for _ in range(seconds):
             self.clock.advance(1)
-            self.hall.tick()
+            self.server.tick()

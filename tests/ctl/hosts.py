@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from svcserver.ctl.blueprint import Ports
-from svcserver.ctl.new_host import create_host
+from svcserver.ctl.host_creation import create_host
 
 PATIENCE_S = 90
 SVCCTL = str(Path(sys.executable).with_name("svcctl"))

@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.allowlist.settings import Settings as AllowlistSettings
 from svcserver.content.settings import Settings as ContentSettings
-from svcserver.ctl import new_host
+from svcserver.ctl import host_creation
 from svcserver.ctl.doctor.case import Level
 from svcserver.ctl.doctor.command import examine
 from svcserver.ctl.host import find
@@ -140,7 +140,9 @@ class InitTests(SynchronousTestCase):
 
     def test_a_failure_halfway_leaves_nothing_behind(self) -> None:
         folder = nowhere(self)
-        with mock.patch.object(founding, "build_manifest", side_effect=OSError(28, "disk full")):
+        with mock.patch.object(
+            host_creation, "build_manifest", side_effect=OSError(28, "disk full")
+        ):
             ran = svcctl("init", folder)
         self.assertEqual((ran.status, list(folder.iterdir())), (1, []))
         self.assertIn("disk full", ran.line)

@@ -46,7 +46,7 @@ class Stage:
 
     def __init__(self) -> None:
         self.town = Town()
-        self.factory = ChatFactory(self.town.hall, self.town.clock)
+        self.factory = ChatFactory(self.town.server, self.town.clock)
         self.bad: Client = self.town.bound(1)
         self.good: Client = self.town.bound(2)
         for one in (self.good, self.bad):
@@ -72,7 +72,7 @@ class Stage:
     def rest(self) -> None:
         """Time for every rate to fill up; nobody falls silent."""
         self.town.clock.advance(40)
-        self.town.hall.tick()
+        self.town.server.tick()
         for one in (self.good, self.bad):
             one.send("<x/>")
 

@@ -237,7 +237,7 @@ class ChatTests(Case):
         for number in (1, 2):
             town.bound(number).join("General")
         town.bound(3)
-        said = figures(town.hall)
+        said = figures(town.server)
         self.assertEqual((said["connections"], said["people"], said["roomCount"]), (3, 3, 1))
         [room] = said["rooms"]
         self.assertEqual((room["room"], room["kind"], room["count"]), ("General", "General", 2))
