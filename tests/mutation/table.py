@@ -18,10 +18,11 @@ RULES = frozenset(
 # and in the folders whose work is to decide, these
 ALSO = {
     "chat": {
-        *("entrance", "kinds", "lockout", "messages", "presence", "readings", "requests"),
-        *("rooms", "seating", "session", "stanza", "status"),
+        *("admission", "kinds", "lockout", "messages", "presence", "readings", "requests"),
+        *("room_access", "rooms", "session", "stanza", "status"),
     },
-    "kernel": {"quota", "redaction", "sampling", "throttle", "times"},
+    "board": {"quota"},
+    "kernel": {"redaction", "sampling", "throttle", "times"},
 }
 LEFT_OUT = HOUSE / "ctl"  # what it does shows in the exit status and the words of a command
 
