@@ -48,6 +48,13 @@ class PromptTLS(TLSMemoryBIOProtocol):
         elif not self._aborted:
             self.wrappedProtocol.dataReceived(_unpack(_BUFFER, size))
 
+    def write(self, data: bytes) -> None:
+        """Send it, unless the connection is on its way out; then Twisted decides."""
+        if self.disconnecting:
+            super().write(data)
+        else:
+            self._write(data)
+
     def _write(self, data: bytes) -> None:
         if self._lostTLSConnection:
             return

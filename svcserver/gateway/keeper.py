@@ -120,7 +120,7 @@ class Gateway:
         )
         return Forward(
             self.upstreams[ruling.route],
-            ruling.route,
+            str(ruling.route),  # not its value, which an Enum looks up in Python
             _added(peer, self.secret),
             tunnel=ruling.route is Route.WS,
             on_answer=partial(self._answered, peer) if reports else None,

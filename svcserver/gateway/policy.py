@@ -49,6 +49,7 @@ class Bucket(StrEnum):
     REGISTER = "register"
     TOKEN = "token"  # noqa: S105 - a bucket's name
     WS = "ws"
+    __hash__ = str.__hash__  # an Enum's own is Python, and each request looks its bucket up
 
 
 class Route(StrEnum):
@@ -57,6 +58,7 @@ class Route(StrEnum):
     METAGAME = "metagame"
     CONTENT = "content"
     WS = "ws"
+    __hash__ = str.__hash__
 
 
 @frozen
