@@ -1,4 +1,4 @@
-"""Tells the allowlist helpers which address has a player; no player ever waits for it.
+"""Reports players' addresses to the allowlist helpers, in the background.
 
 Spec: 2 §4 Gateway, allowlist feed.
 """
@@ -44,7 +44,7 @@ class Feed:
     _warning: Throttle = field(factory=Throttle, init=False)
 
     def heard(self, address: str) -> None:
-        """A player has proven itself from ``address``."""
+        """Report ``address``, from which a player has authenticated."""
         now = self.clock.seconds()
         network = network_of(address)
         for url in self.urls:
@@ -59,7 +59,7 @@ class Feed:
                     self._under_way.pop(key, None)
 
     def _is_busy(self, url: str, network: str) -> bool:
-        """Whether enough is under way, in all or for one network, which must not hold it all."""
+        """Whether too many reports are running, in all or for the address's network."""
         if len(self._under_way) >= MAX_UNDER_WAY:
             return True
         near = sum(one == url and network_of(peer) == network for one, peer in self._under_way)
@@ -99,7 +99,7 @@ class Feed:
             self._under_way.pop(key, None)
 
     def stop(self) -> Deferred[Any]:
-        """Give up what is under way."""
+        """Cancel running reports."""
         works = list(self._under_way.values())
         for work in works:
             work.cancel()

@@ -1,4 +1,4 @@
-"""The gateway's decisions, joined: policy, tokens, upstreams, headers, feed, log line."""
+"""The gateway's policy for the proxy core: routing, rates, headers, feed, log line."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Gateway:
     _refusal_lines: LogSampler = field(factory=LogSampler, init=False)
 
     def admit(self, peer: str) -> bool:
-        """Count a new connection, or turn it away without an answer."""
+        """Count a new connection; False to close it without an answer."""
         now = self.clock.seconds()
         why = self.crowd.enter(peer, now)
         if why:
@@ -98,7 +98,7 @@ class Gateway:
             log.debug("TLS failed", ip=peer, why=str(why.value))
 
     def judge(self, head: RequestHead, peer: str) -> Verdict:
-        """Steps 4 and 5 of the order of work. Spec: 2 §4 Gateway."""
+        """Steps 4 and 5 of the specification's order of checks. Spec: 2 §4 Gateway."""
         ruling = policy.rule(
             head.method,
             head.target,
@@ -131,17 +131,14 @@ class Gateway:
             self.feed.heard(peer)
 
     def wrong(self, fault: Fault) -> Refuse:
-        """A message that cannot be read."""
         return Refuse(fault.status, fault.code, fault.code, close=True)
 
     def lost(self, why: str, answered: bool) -> tuple[int, str, str]:
-        """An upstream that was reset, silent or not to be understood."""
         if why == "silent":
             return 504, "upstream_timeout", "upstream_timeout"
         return 502, "bad_gateway", f"upstream_{why}"
 
     def done(self, record: Record) -> None:
-        """The request's line in the log."""
         self.answered += 1
         if record.reason and 400 <= record.status < 500:
             self._count_refusal(record)

@@ -29,7 +29,7 @@ def retry_after_s(wait_s: float) -> int:
 
 @lru_cache(maxsize=8192)
 def networks_of(peer: str) -> tuple[tuple[str, int], ...]:
-    """The networks an address is counted under, the narrowest first, with their shares."""
+    """The networks an address is counted under, narrowest first, with their multiples."""
     narrowest, *wider = (network_of(peer, bits) for bits, _ in TIERS)
     if narrowest in wider:  # an IPv4 address, which stands for itself alone
         return ((narrowest, 1),)
@@ -89,7 +89,7 @@ class ConnectionCounts:
     _open: Counter[str] = field(factory=Counter, init=False)
 
     def enter(self, peer: str, now: float) -> str:
-        """Count a connection: empty, or why it must go."""
+        """Count a connection; returns why it is refused, or an empty text."""
         networks = networks_of(peer)
         for network, shares in networks:
             if self._open[network] >= self.most_per_address * shares:
@@ -104,7 +104,7 @@ class ConnectionCounts:
         return ""
 
     def leave(self, peer: str) -> None:
-        """A counted connection is gone."""
+        """Uncount a connection."""
         self.total -= 1
         for network, _ in networks_of(peer):
             self._open[network] -= 1
@@ -112,7 +112,7 @@ class ConnectionCounts:
                 del self._open[network]
 
     def beside(self, peer: str) -> int:
-        """How many connections there are from its widest network."""
+        """The number of connections from the address's widest network."""
         return self._open[networks_of(peer)[-1][0]]
 
     def __len__(self) -> int:

@@ -1,7 +1,7 @@
-"""Who may pass the gateway: a request's head in, a verdict out. Pure.
+"""Decides which requests the gateway forwards, and where to.
 
-The list of public management routes is the gateway's own, so that a management route
-that somebody adds is closed to the internet until it is named here too.
+The list of public management routes is the gateway's own, so that a new management route
+is not reachable from the internet until it is named here, too.
 Spec: 2 §4 Gateway routing, §7 Gateway refusals, §8, §9.
 """
 
@@ -42,7 +42,7 @@ _PARTICULAR = frozenset([b"svc", b"account", b"content"])  # below these, where 
 
 
 class Bucket(StrEnum):
-    """Which token bucket pays for a request; the value is the log's word."""
+    """The token bucket that a request is charged to; the value appears in the log."""
 
     GENERAL = "general"
     CONTENT = "content"
@@ -53,7 +53,7 @@ class Bucket(StrEnum):
 
 
 class Route(StrEnum):
-    """Where a request goes; the value is the log's word."""
+    """The upstream of a request; the value appears in the log."""
 
     METAGAME = "metagame"
     CONTENT = "content"
@@ -63,7 +63,7 @@ class Route(StrEnum):
 
 @frozen
 class Denial:
-    """A refusal: status, code, and the log's word."""
+    """A refusal: status, code, and the reason for the log."""
 
     status: int
     code: str
@@ -72,7 +72,7 @@ class Denial:
 
 @define  # not frozen: one is made for nearly every request
 class Decision:
-    """Which bucket pays, where it would go, and whether it may."""
+    """The decision on a request: its bucket, its upstream, and the refusal, if any."""
 
     bucket: Bucket
     route: Route
@@ -97,7 +97,7 @@ def canonical(path: bytes) -> str:
 def rule(
     method: bytes, target: bytes, *, upgrade: bytes, has_body: bool, gameserver_key: bool
 ) -> Decision:
-    """The verdict on a request; ``upgrade`` is its Upgrade field in lower case."""
+    """The decision on a request; ``upgrade`` is its Upgrade field in lower case."""
     plain = _PLAIN.match(target)
     if plain is not None and not upgrade and not gameserver_key and method in METHODS:
         path = plain[0].decode("ascii").lower()
@@ -153,7 +153,7 @@ def _refusal(
 
 
 def is_clean(raw: bytes) -> bool:
-    """Whether a raw path means the same to everybody who decodes it."""
+    """Whether every server decodes the raw path to the same path."""
     if _BAD.search(raw):
         return False
     return b"/." not in raw or not any(segment in DOTS for segment in raw.split(b"/"))

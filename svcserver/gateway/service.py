@@ -1,4 +1,4 @@
-"""``svc-gateway``: makes and joins the parts of the one public entry."""
+"""``svc-gateway``: the public HTTPS entry."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NAME = "svc-gateway"
 
 
 class Options(ServiceOptions):
-    """One option; the environment says the rest."""
+    """The command line: ``--env-file`` only; all settings come from the environment."""
 
     name, shape = NAME, Settings
     settings: Settings
@@ -90,7 +90,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 
 def figures(keeper: Gateway) -> dict[str, Figure]:
-    """What an owner may watch."""
+    """The figures for METRICS_PORT."""
     return {
         "svc_gateway_connections": Figure(
             "Open client connections.", lambda: float(keeper.crowd.total)
@@ -108,7 +108,7 @@ def make_feed(settings: AllowlistSettings, refresh_s: float, http: Any, clock: A
 
 
 def make_keeper(settings: Settings, feed: Feed | None, reactor: Any) -> Gateway:
-    """The gateway's decisions over live upstreams."""
+    """The gateway's policy with its upstreams."""
     addresses = {
         Route.METAGAME: settings.metagame,
         Route.CONTENT: settings.content,
@@ -171,7 +171,7 @@ class Entrance(Service):
         return self.keeper.evicted(self.factory.evict(self.keeper.crowd.beside))
 
     def startService(self) -> None:
-        """Bind now, so that a failure ends the process."""
+        """Start listening; a failure ends the process."""
         Service.startService(self)
         door = Door(
             server_context(self.pair),
@@ -232,7 +232,6 @@ class Impatience(Service):
     entrance: Entrance
 
     def stopService(self) -> None:
-        """The first signal has come."""
         Service.stopService(self)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._again)

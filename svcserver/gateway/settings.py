@@ -1,4 +1,4 @@
-"""Every switch of the gateway; a bad one ends the start. Settings: docs/owners/configuration.md."""
+"""The settings of ``svc-gateway``; a bad one ends the start. See docs/owners/configuration.md."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Address:
     port: int
 
     def url(self) -> str:
-        """As the start of a URL."""
+        """The address as the start of a URL."""
         return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self}"
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ def local_url(text: str) -> Address:
 
 
 def local_urls(text: str) -> tuple[Address, ...]:
-    """A comma list of the same."""
+    """A comma list of such URLs."""
     return tuple(local_url(part) for part in comma_list(text))
 
 
@@ -87,14 +87,14 @@ def rate(text: str) -> Rate:
 
 
 def ms(low: int, high: int) -> Callable[[str], float]:
-    """Whole milliseconds, kept as seconds."""
+    """Whole milliseconds; returns seconds."""
     read = whole(low, high)
     return lambda text: read(text) / 1000
 
 
 @frozen
 class Settings:
-    """The gateway's environment."""
+    """The environment variables, one line each."""
 
     bind: str = env("GATEWAY_BIND", ip_address, default="0.0.0.0")  # noqa: S104 - its purpose
     port: int = env("GATEWAY_PORT", port, default=443)
@@ -129,7 +129,7 @@ class Settings:
     log_level: str = env("LOG_LEVEL", log_level, default="info", bad=Bad.WARN)
 
     def limits(self) -> Limits:
-        """The core's share of it."""
+        """The limits of the proxy core."""
         return Limits(
             headers_s=self.headers_s,
             request_s=self.request_s,
@@ -142,7 +142,7 @@ class Settings:
         )
 
     def rates(self) -> dict[Bucket, Rate]:
-        """Who pays from what."""
+        """The rate of each token bucket."""
         return {
             Bucket.GENERAL: self.general,
             Bucket.CONTENT: self.content_rate,
@@ -154,7 +154,7 @@ class Settings:
 
 @frozen
 class AllowlistSettings:
-    """Read only while GATEWAY_ALLOWLIST is on."""
+    """The variables that are read only with GATEWAY_ALLOWLIST on."""
 
     url: Address = env("ALLOWLIST_URL", local_url, default=Address("127.0.0.1", 61005))
     more: tuple[Address, ...] = env("ALLOWLIST_ADDITIONAL_URLS", local_urls, default=())

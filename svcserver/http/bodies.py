@@ -1,4 +1,4 @@
-"""Bodies on their way through: counted, or taken out of chunks, never kept."""
+"""Incremental readers of bodies: by length, chunked, or until the connection ends."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Endless:
 
 @define
 class Chunked:
-    """Takes a chunked body apart; trailers are checked and dropped. Raises Fault."""
+    """Decodes a chunked body; trailers are checked and dropped. Raises Fault."""
 
     done: bool = field(default=False, init=False)
     _rest: bytes = field(default=b"", init=False)

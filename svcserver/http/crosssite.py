@@ -51,7 +51,7 @@ def foreign(
 
 
 def _is_own(origin: bytes, hosts: Sequence[bytes]) -> bool:
-    """Whether a page of the service itself asks, or one of a program on this machine."""
+    """Whether the origin is the service itself, or another program on this machine."""
     if hosts and LOOPBACK_HOST.fullmatch(hosts[0]) and LOOPBACK_ORIGIN.fullmatch(origin):
         return True
     scheme, _, place = origin.lower().partition(b"://")
@@ -75,7 +75,7 @@ def names_this_machine(host: bytes) -> bool:
 
 @lru_cache(maxsize=1)
 def own_names() -> frozenset[str]:
-    """What this machine calls itself, read once."""
+    """This machine's host names, read once."""
     name = socket.gethostname().lower()
     try:
         with HOSTS_FILE.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Who is at the other end of a connection."""
+"""The address of a client, direct or as forwarded by our own proxy."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def forwarded_for(peer: str, forwarded: Sequence[str]) -> str:
 def vouched_address(
     peer: str, forwarded: Sequence[str], *, secret: Secret | None, offered: str | None
 ) -> str:
-    """The client's address where our own proxy vouches for it with ``secret``, else empty."""
+    """The forwarded address, if the request carries our proxy's ``secret``; else empty."""
     if secret is None or offered is None or not is_loopback(peer) or not secret.matches(offered):
         return ""
     return forwarded_for(peer, forwarded)
