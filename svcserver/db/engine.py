@@ -10,9 +10,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 DEFAULT_URL = "sqlite:///svc.db"
-# Connections to PostgreSQL, which groups commits itself: more writers only add lock waits
-WRITERS = 8
-READERS = 4
+CONNECTIONS = 8  # of a process to PostgreSQL: DATABASE_CONNECTIONS
 
 _PRAGMAS = (
     "page_size=16384",  # only a new file takes it; twice the saves of 4 KiB pages
@@ -58,8 +56,11 @@ def is_sqlite(engine: Engine) -> bool:
     return engine.dialect.name == "sqlite"
 
 
-def make_engine(url: URL) -> Engine:
-    """An engine that has not connected yet. It hides statement parameters in logs and errors."""
+def make_engine(url: URL, connections: int = CONNECTIONS) -> Engine:
+    """An engine that has not connected yet. It hides statement parameters in logs and errors.
+
+    ``connections``: the most to PostgreSQL.
+    """
     if url.get_backend_name() == "sqlite":
         engine = create_engine(
             url,
@@ -72,7 +73,7 @@ def make_engine(url: URL) -> Engine:
     return create_engine(
         url,
         hide_parameters=True,
-        pool_size=WRITERS + READERS,
+        pool_size=connections,
         max_overflow=0,
         pool_pre_ping=True,
         connect_args=_PATIENCE,
@@ -92,9 +93,8 @@ def _prepare_sqlite(connection: Any, record: Any) -> None:
 
 
 __all__ = [
+    "CONNECTIONS",
     "DEFAULT_URL",
-    "READERS",
-    "WRITERS",
     "BadDatabase",
     "SQLAlchemyError",
     "database_url",

@@ -1,4 +1,6 @@
-"""Runs compiled statements on SQLite's own cursor, at a third of SQLAlchemy's CPU cost.
+"""Runs compiled statements on the driver itself, at a third of SQLAlchemy's CPU cost.
+
+On SQLite that is its own cursor, on PostgreSQL libpq's pipeline (``pipelined.py``).
 
 SQLAlchemy still compiles every statement; what is the same for each run of it (the SQL text,
 the order of the parameters, the names of the columns) is cached as a plan. Statements that
@@ -13,13 +15,14 @@ from functools import partial
 from typing import Any
 
 from attrs import define, field, frozen
-from sqlalchemy import Connection, LargeBinary
+from sqlalchemy import Connection, Float, LargeBinary, Numeric
 from sqlalchemy.exc import MultipleResultsFound, NoResultFound
 
 from svcserver.kernel.cache import BoundedCache
 
 MAX_PLANS = 1_024  # a few hundred statements are prebuilt; those built per call are bounded
 MAX_LIST = 16  # values of an expanding list; each length needs a plan of its own
+_FLOAT8, _NUMERIC = 701, 1700
 Convert = Callable[[Any], Any]
 SEEN_ONCE, IMPOSSIBLE = "seen once", "impossible"
 BY_LENGTH = "by length"  # a plan for each length of the lists among its values
@@ -64,17 +67,19 @@ class Rows:
 
 @frozen
 class Plan:
-    """A statement as SQLite wants it."""
+    """A statement as the driver wants it."""
 
     sql: str
     values: Callable[[Mapping[str, Any]], Sequence[Any]]  # the parameters in their order
     row: Callable[[Any], Any] | None  # makes a row with names of a tuple; None: no rows
+    writes: bool = False
 
 
 @define
 class Plans:
     """A bounded cache of plans by statement and parameter names."""
 
+    most_listed: int = MAX_LIST
     # SEEN_ONCE, IMPOSSIBLE, or BY_LENGTH in place of a plan
     _known: BoundedCache[Any, Plan | str] = field(init=False)
 
@@ -104,7 +109,7 @@ class Plans:
         if found is None:
             self._known.put(key, SEEN_ONCE)
         elif found is SEEN_ONCE:
-            found = _plan(key[0], given, dialect) or IMPOSSIBLE
+            found = _plan(key[0], given, dialect, self.most_listed) or IMPOSSIBLE
             self._known.put(key, found)
         return found if isinstance(found, Plan) else None
 
@@ -136,24 +141,30 @@ class FastConnection:
         return Rows(list(map(plan.row, cursor.fetchall())), cursor.rowcount)
 
 
-def _plan(statement: Any, given: Mapping[str, Any], dialect: Any) -> Plan | None:
+def _plan(statement: Any, given: Mapping[str, Any], dialect: Any, most_listed: int) -> Plan | None:
     if not (getattr(statement, "is_select", False) or getattr(statement, "is_dml", False)):
         return None  # other kinds do not tell whether they give rows
     columns = list(given) if getattr(statement, "is_insert", False) else None
     lists = {name: value for name, value in given.items() if type(value) is list}
-    if any(not 0 < len(value) <= MAX_LIST for value in lists.values()):
+    if any(not 0 < len(value) <= most_listed for value in lists.values()):
         return None
     if lists:
         statement = statement.params(dict(given))  # lists are rendered only with all values given
     compiled: Any = statement.compile(
-        dialect=dialect, column_keys=columns, compile_kwargs={"render_postcompile": bool(lists)}
+        dialect=dialect,
+        column_keys=columns,
+        compile_kwargs={"render_postcompile": bool(lists)},
+        for_executemany=dialect.name != "sqlite",  # else every insert gives its row's number
     )
     if (not lists and compiled.post_compile_params) or compiled.literal_execute_params:
         return None
     if getattr(compiled, "insert_prefetch", ()) or getattr(compiled, "update_prefetch", ()):
         return None
     values = _values(compiled, given)
-    return None if values is None else Plan(str(compiled), values, _row_maker(compiled, dialect))
+    if values is None:
+        return None
+    writes = bool(getattr(statement, "is_dml", False))
+    return Plan(str(compiled), values, _row_maker(compiled, dialect), writes)
 
 
 def _values(compiled: Any, given: Mapping[str, Any]) -> Callable[[Any], Sequence[Any]] | None:
@@ -194,8 +205,7 @@ def _row_maker(compiled: Any, dialect: Any) -> Callable[[Any], Any] | None:
     converts = [
         (at, convert)
         for at, column in enumerate(columns)
-        if (convert := column.type.dialect_impl(dialect).result_processor(dialect, None))
-        and not _is_bytes(column)
+        if (convert := _convert(column.type, dialect)) and not _is_bytes(column)
     ]
     named: Any = namedtuple  # mypy takes only literal field names
     row = named("named", [one.keyname for one in columns], rename=True)
@@ -210,3 +220,16 @@ def _row_maker(compiled: Any, dialect: Any) -> Callable[[Any], Any] | None:
         return make(values)
 
     return converted
+
+
+def _convert(kind: Any, dialect: Any) -> Convert | None:
+    """What makes a value of what the driver gives, or None for as it is."""
+    given: Convert | None = kind.dialect_impl(dialect).result_processor(dialect, _oid(kind))
+    return given
+
+
+def _oid(kind: Any) -> int | None:
+    """PostgreSQL's number of a type of numbers, which SQLAlchemy asks for."""
+    if isinstance(kind, Float):
+        return _FLOAT8
+    return _NUMERIC if isinstance(kind, Numeric) else None

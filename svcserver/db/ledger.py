@@ -14,11 +14,36 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+from attrs import frozen
 from sqlalchemy import Connection
 from twisted.internet.defer import Deferred
 
 T = TypeVar("T")
 Work = Callable[[Connection], T]
+
+
+@frozen
+class OneAccount:
+    """The work writes what belongs to this account and judges by that alone.
+
+    PostgreSQL locks the account's row before the work begins, and runs it READ COMMITTED.
+    """
+
+    account_id: str
+
+
+@frozen
+class Across:
+    """The work judges by what several accounts share: PostgreSQL runs it SERIALIZABLE.
+
+    Acts of one account, ``turn``, are run one after the other all the same.
+    """
+
+    turn: str | None = None
+
+
+ACROSS = Across()
+Scope = OneAccount | Across
 
 
 class Ledger(Protocol):
@@ -27,9 +52,9 @@ class Ledger(Protocol):
     def read(self, work: Work[T]) -> Deferred[T]:
         """Run ``work`` on a snapshot; it must not write."""
 
-    def write(self, work: Work[T], turn: str | None = None) -> Deferred[T]:
+    def write(self, work: Work[T], scope: Scope = ACROSS) -> Deferred[T]:
         """Run ``work`` in a transaction; fires after the commit.
 
-        ``turn`` names what the work locks: where transactions run at once, those of one name
-        run one after the other instead of failing against each other.
+        ``scope`` says how it is kept apart from others where transactions run at once; on
+        SQLite they never do. docs/contributors/transactions.md lists which act has which, and why.
         """

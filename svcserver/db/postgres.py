@@ -1,72 +1,72 @@
-"""The ledger on PostgreSQL: a few connections in threads; the server groups commits itself.
+"""PostgreSQL: a few connections in threads, each of which takes all that waits in one go.
 
-Writes run SERIALIZABLE, as they do on SQLite's single writer, so a rule that reads and
-then writes holds under concurrency. A transaction that the server rolls back for a conflict
-is run again. A read sees one snapshot from its first statement to its last, as on SQLite;
-reads have threads of their own, so that they never wait for writes.
+Reads of a moment share one snapshot, and so its round trips. Writes of one account each lock
+that account's row and share a transaction at READ COMMITTED, as they share one on SQLite. What
+judges by more than one account runs by itself, SERIALIZABLE, and again where another
+transaction got in between. docs/contributors/transactions.md says which act is which.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from threading import Thread
 from typing import Any, TypeVar
 
-from attrs import define
-from sqlalchemy import Engine, event
+from sqlalchemy import Column, Engine, event
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, fail
 from twisted.python.failure import Failure
-from twisted.python.threadpool import ThreadPool
 
-from svcserver.db.engine import READERS, WRITERS
+from svcserver.db.crew import Crew, Job
+from svcserver.db.engine import CONNECTIONS
 from svcserver.db.faults import Faults
-from svcserver.db.ledger import Work
-from svcserver.db.transaction import serializable
+from svcserver.db.ledger import ACROSS, Across, OneAccount, Scope, Work
+from svcserver.db.postgres_runs import LATER, AccountLock, AccountRuns, ReadRuns, SingleRuns
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.refusals import Unavailable
 
 T = TypeVar("T")
 
 MAX_WAITING = 10_000
-STATEMENT_S = 30  # ours take milliseconds; another program's lock must not block us for ever
-
-
-@define(eq=False)
-class Job:
-    """Accepted work; ``turn``: see ``Ledger.write``."""
-
-    pool: ThreadPool
-    run: Callable[[], Any]
-    done: Deferred[Any]
-    turn: str | None
+STATEMENT_S = 30  # ours take milliseconds; a foreign lock must not hold up everybody for ever
+READERS_OF = 4  # one connection in so many reads, and one writes for single accounts
 
 
 class PostgresLedger(Service):
-    """The Ledger on a PostgreSQL server."""
+    """The Ledger on a PostgreSQL server.
 
-    def __init__(self, engine: Engine, reactor: Any, counters: Counters) -> None:
-        self._engine = engine
-        self._snapshot = engine.execution_options(
-            isolation_level="REPEATABLE READ", postgresql_readonly=True
-        )
-        self._serializable = engine.execution_options(isolation_level="SERIALIZABLE")
-        self._reactor = reactor
-        self._readers = ThreadPool(minthreads=1, maxthreads=READERS, name="database-read")
-        self._writers = ThreadPool(minthreads=1, maxthreads=WRITERS, name="database-write")
+    ``accounts``: the column by which an account's row is locked; without it every write is
+    kept apart as those across accounts are.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        reactor: Any,
+        counters: Counters,
+        accounts: Column[Any] | None = None,
+        connections: int = CONNECTIONS,
+    ) -> None:
+        self._engine, self._reactor, self._counters = engine, reactor, counters
+        lock = None if accounts is None else AccountLock(accounts)
+        self._locks = lock is not None
         self._faults = Faults(reactor.seconds)
         self._under_way = 0
-        self._counters = counters
         self._turns: dict[str, deque[Job]] = {}  # those that wait for one that is under way
         self._closed: Deferred[None] | None = None
-        event.listen(engine, "connect", _limit)
+        some = max(1, connections // READERS_OF)
+        self._readers = self._crew("database-read", some, ReadRuns())
+        self._together = self._crew("database-write", some, AccountRuns(self._again, lock))
+        rest = max(1, connections - 2 * some)
+        self._singles = self._crew("database-single", rest, SingleRuns(self._again, lock))
+        event.listen(engine, "connect", _prepare)
         engine.dispose()  # connections of the start, whose migrations may take longer
 
     def startService(self) -> None:
+        """Start the threads; each connects with its first work."""
         Service.startService(self)
-        self._readers.start()
-        self._writers.start()
+        for crew in self._crews():
+            crew.start()
 
     def stopService(self) -> Deferred[None]:
         """Finish what was accepted, then close; the reactor does not wait for it."""
@@ -78,24 +78,27 @@ class PostgresLedger(Service):
 
     def read(self, work: Work[T]) -> Deferred[T]:
         """See ``Ledger.read``."""
-        return self._submit(self._readers, lambda: self._look(work), None)
+        return self._submit(Job(self._readers, work, ACROSS))
 
-    def write(self, work: Work[T], turn: str | None = None) -> Deferred[T]:
+    def write(self, work: Work[T], scope: Scope = ACROSS) -> Deferred[T]:
         """See ``Ledger.write``."""
+        whole = isinstance(scope, Across) or not self._locks
+        return self._submit(Job(self._singles if whole else self._together, work, scope))
 
-        def run() -> T:
-            return serializable(self._serializable, work, self._again)
+    def _crews(self) -> tuple[Crew, ...]:
+        return self._readers, self._together, self._singles
 
-        return self._submit(self._writers, run, turn)
+    def _crew(self, name: str, count: int, run: Any) -> Crew:
+        return Crew(name, count, self._engine, run, self._reactor, self._delivered)
 
     def _again(self) -> None:
         self._reactor.callFromThread(self._counters.add, Counted.RERUN_TRANSACTIONS)
 
-    def _submit(self, pool: ThreadPool, run: Callable[[], T], turn: str | None) -> Deferred[T]:
+    def _submit(self, job: Job) -> Deferred[Any]:
         if not self.running or self._under_way >= MAX_WAITING:
             return fail(Unavailable("the database is busy", retry_after_s=1))
         self._under_way += 1
-        job = Job(pool, run, Deferred(), turn)
+        turn = _turn(job)
         if turn is not None and turn in self._turns:
             self._turns[turn].append(job)
         else:
@@ -103,23 +106,26 @@ class PostgresLedger(Service):
         return job.done
 
     def _begin(self, job: Job) -> None:
-        if job.turn is not None:
-            self._turns.setdefault(job.turn, deque())
+        if (turn := _turn(job)) is not None:
+            self._turns.setdefault(turn, deque())
+        job.crew.take(job)
 
-        def ended(success: bool, result: Any) -> None:
-            self._reactor.callFromThread(self._ended, job, result)
-
-        job.pool.callInThreadWithCallback(ended, job.run)
+    def _delivered(self, outcomes: list[tuple[Job, Any]]) -> None:
+        for job, result in outcomes:
+            if result is LATER:
+                self._singles.take(job)
+            else:
+                self._ended(job, result)
+        self._close_when_idle()
 
     def _ended(self, job: Job, result: Any) -> None:
-        """Deliver the result; a job counts as waiting until here, even if its caller has left."""
+        """Free the place now: one whose asker has left keeps it until its work is done."""
         self._under_way -= 1
-        self._next(job.turn)
+        self._next(_turn(job))
         if isinstance(result, Failure):
             result = self._faults.refuse(result)
         if not job.done.called:  # a caller may have cancelled; its write stands
             job.done.callback(result)
-        self._close_when_idle()
 
     def _next(self, turn: str | None) -> None:
         if turn is None:
@@ -129,27 +135,33 @@ class PostgresLedger(Service):
         else:
             del self._turns[turn]
 
-    def _look(self, work: Work[T]) -> T:
-        with self._snapshot.connect() as tx:
-            return work(tx)
-
     def _close_when_idle(self) -> None:
         if self._closed is not None and not self._under_way:
             Thread(target=self._close, name="database-close", daemon=True).start()
 
     def _close(self) -> None:
         try:
-            self._readers.stop()
-            self._writers.stop()
+            for crew in self._crews():
+                crew.stop()
             self._engine.dispose()
         finally:
             self._reactor.callFromThread(self._said_closed)
 
     def _said_closed(self) -> None:
-        if self._closed is not None:
+        if self._closed is not None and not self._closed.called:
             self._closed.callback(None)
 
 
-def _limit(connection: Any, record: Any) -> None:
+def _turn(job: Job) -> str | None:
+    return job.scope.account_id if isinstance(job.scope, OneAccount) else job.scope.turn
+
+
+def _prepare(connection: Any, record: Any) -> None:
     connection.execute(f"SET statement_timeout = {round(STATEMENT_S * 1000)}")
+    # A small table is read whole where an index would do, and SERIALIZABLE then takes everybody
+    # who writes to it for a conflict. Statements are prepared once: planning each run of them
+    # would cost as much as running it. What is read whole all the same must not be compiled.
+    connection.execute("SET enable_seqscan = off")
+    connection.execute("SET plan_cache_mode = force_generic_plan")
+    connection.execute("SET jit = off")
     connection.commit()

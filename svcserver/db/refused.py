@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Insert
 
-from svcserver.db.ledger import Ledger, Work
+from svcserver.db.ledger import ACROSS, Ledger, Scope, Work
 from svcserver.db.shield import shielded
 from svcserver.kernel.refusals import Refusal
 
@@ -27,14 +27,14 @@ class Refused(Exception):
 
 
 @shielded
-async def write_or_record(ledger: Ledger, work: Work[T], turn: str | None = None) -> T:
+async def write_or_record(ledger: Ledger, work: Work[T], scope: Scope = ACROSS) -> T:
     """As ``ledger.write``; of work that raises ``Refused`` only its row is committed.
 
     The row is on disk before the refusal is raised.
     """
     try:
-        return await ledger.write(work, turn)
+        return await ledger.write(work, scope)
     except Refused as one:
         add, row, why = one.add, one.row, one.why
-    await ledger.write(lambda tx: tx.execute(add, row), turn)
+    await ledger.write(lambda tx: tx.execute(add, row), scope)
     raise why

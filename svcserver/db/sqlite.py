@@ -20,7 +20,7 @@ from twisted.python.failure import Failure
 
 from svcserver.db.fast_execute import FastConnection, Plans
 from svcserver.db.faults import Faults, is_full
-from svcserver.db.ledger import Work
+from svcserver.db.ledger import ACROSS, Scope, Work
 from svcserver.db.space import Reserve
 from svcserver.kernel.refusals import Unavailable
 
@@ -251,8 +251,8 @@ class SqliteLedger(Service):
         """See ``Ledger.read``."""
         return self._reader.submit(work) if self._reader is not None else _closed()
 
-    def write(self, work: Work[T], turn: str | None = None) -> Deferred[T]:
-        """See ``Ledger.write``; one writer runs all, so ``turn`` changes nothing."""
+    def write(self, work: Work[T], scope: Scope = ACROSS) -> Deferred[T]:
+        """See ``Ledger.write``; one writer runs all, so ``scope`` changes nothing."""
         return self._writer.submit(work) if self._writer is not None else _closed()
 
     def _worker(self, name: str, *, writes: bool, reserve: Reserve | None = None) -> Worker:

@@ -1,4 +1,4 @@
-"""Single transactions: at the start, from ``svcctl``, and those of PostgreSQL's ledger."""
+"""Single transactions at the start and from ``svcctl``, and whether one is run again."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from threading import Event
 from typing import TypeVar
 
+from attrs import define
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
@@ -52,31 +53,48 @@ def transact(engine: Engine, work: Callable[[Connection], T], wait_ms: int = WAI
         return work(tx)
 
 
-def serializable(
-    engine: Engine, work: Callable[[Connection], T], again: Callable[[], None] = lambda: None
-) -> T:
+def serializable(engine: Engine, work: Callable[[Connection], T]) -> T:
     """Run and commit on PostgreSQL; again when it conflicts with another transaction.
 
     A violated uniqueness is a conflict, too: the second run reads the row that won and gives
     the documented refusal. It has a retry budget of its own, so that it gets its second run
-    even after many serialization failures. ``again`` is called before each further run.
+    even after many serialization failures.
     """
-    conflicts = duplicates = 0
+    tries = Tries()
     while True:
         try:
             with engine.begin() as tx:
                 return work(tx)
         except DBAPIError as why:
-            if getattr(why.orig, "sqlstate", None) in _CONFLICTS:
-                conflicts += 1
-            elif isinstance(why, IntegrityError):
-                duplicates += 1
-            else:
+            if not tries.again(why):
                 raise
-            if conflicts >= MAX_CONFLICTS or duplicates >= MAX_DUPLICATES:
-                raise
-        again()
-        _wait(conflicts + duplicates)
+
+
+@define
+class Tries:
+    """Whether a transaction is run once more."""
+
+    conflicts: int = 0
+    duplicates: int = 0
+
+    def again(self, why: BaseException | None) -> bool:
+        """Whether to run it again after this; waits until then."""
+        if not self.counts(why):
+            return False
+        if self.conflicts >= MAX_CONFLICTS or self.duplicates >= MAX_DUPLICATES:
+            return False
+        _wait(self.conflicts + self.duplicates)
+        return True
+
+    def counts(self, why: BaseException | None) -> bool:
+        """Whether another transaction is to blame."""
+        if isinstance(why, DBAPIError) and getattr(why.orig, "sqlstate", None) in _CONFLICTS:
+            self.conflicts += 1
+        elif isinstance(why, IntegrityError):
+            self.duplicates += 1
+        else:
+            return False
+        return True
 
 
 def _wait(attempt: int) -> None:

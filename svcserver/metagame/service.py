@@ -47,6 +47,7 @@ from svcserver.metagame.accounts.management.acts import AccountActs
 from svcserver.metagame.accounts.management.routes import AccountManagement
 from svcserver.metagame.accounts.registration import Registration
 from svcserver.metagame.accounts.sessions import Sessions, session_watch
+from svcserver.metagame.accounts.store import ACCOUNTS
 from svcserver.metagame.achievements.bounties.acts import BountyActs
 from svcserver.metagame.achievements.bounties.routes import BountyRoutes, load_game_data
 from svcserver.metagame.achievements.breadcrumbs.acts import BreadcrumbActs
@@ -366,7 +367,8 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
     settings = options.settings
     top = serving.top_service(reactor, production=settings.production, level=settings.log_level)
     engine = open_database(NAME, settings)
-    ledger = ledger_for(engine, reactor, settings.disk_reserve_mb << 20, top.counters)
+    reserve = settings.disk_reserve_mb << 20
+    ledger = ledger_for(engine, reactor, reserve, top.counters, ACCOUNTS.c.id)
     pool = HTTPConnectionPool(reactor)
     http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
     now = MonotonicClock().now

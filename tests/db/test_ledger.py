@@ -31,6 +31,7 @@ from svcserver.db import postgres
 from svcserver.db import transaction as transactions
 from svcserver.db.engine import database_url, make_engine
 from svcserver.db.factory import ledger_for
+from svcserver.db.ledger import OneAccount
 from svcserver.db.space import Reserve
 from svcserver.db.sqlite import MAX_WAITING
 from svcserver.db.transaction import transaction
@@ -310,9 +311,9 @@ class PostgresLedgerTests(SqliteLedgerTests):
 
     def test_the_threads_are_bounded_and_so_are_the_connections(self) -> None:
         ledger: Any = self.ledger
-        self.assertEqual((ledger._writers.max, ledger._readers.max), (8, 4))
+        self.assertEqual([len(crew.threads) for crew in ledger._crews()], [2, 2, 4])
         pool: Any = self.engine.pool
-        self.assertEqual((pool.size(), pool._max_overflow), (12, 0))
+        self.assertEqual((pool.size(), pool._max_overflow), (8, 0))
 
     def test_a_read_waits_for_no_writer(self) -> None:
         go = Event()
@@ -323,9 +324,11 @@ class PostgresLedgerTests(SqliteLedgerTests):
 
     def test_work_of_one_turn_takes_one_thread_and_keeps_its_order(self) -> None:
         go, seen = Event(), list[int]()
-        first = self.ledger.write(lambda tx: go.wait(20), turn="ann")
-        others = [self.ledger.write(lambda tx, n=n: seen.append(n), turn="ann") for n in range(20)]
-        self.wait(self.ledger.write(add(1), turn="ben"))
+        first = self.ledger.write(lambda tx: go.wait(20), OneAccount("ann"))
+        others = [
+            self.ledger.write(lambda tx, n=n: seen.append(n), OneAccount("ann")) for n in range(20)
+        ]
+        self.wait(self.ledger.write(add(1), OneAccount("ben")))
         self.wait(self.ledger.write(add(2)))
         self.assertEqual(seen, [])
         go.set()
@@ -336,13 +339,13 @@ class PostgresLedgerTests(SqliteLedgerTests):
         def fails(tx: Connection) -> None:
             raise Conflict("no")
 
-        asked = [self.ledger.write(one, turn="ann") for one in (fails, add(1))]
+        asked = [self.ledger.write(one, OneAccount("ann")) for one in (fails, add(1))]
         self.reactor.wait_for(*asked)
         self.failureResultOf(asked[0], Conflict)
         self.assertEqual((self.wait(self.ledger.read(names)), self.turns()), (["1"], 0))
 
     def test_stop_finishes_the_turns_that_wait(self) -> None:
-        asked = [self.ledger.write(add(n), turn="ann") for n in range(10)]
+        asked = [self.ledger.write(add(n), OneAccount("ann")) for n in range(10)]
         self.stop()
         self.reactor.wait_for(*asked)
         with self.engine.connect() as other:

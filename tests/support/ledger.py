@@ -13,18 +13,23 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.pool import StaticPool
 from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.python.failure import Failure
 
 from svcserver.db.engine import is_sqlite
 from svcserver.db.fast_execute import FastConnection, Plans
-from svcserver.db.ledger import Work
+from svcserver.db.ledger import ACROSS, Scope, Work
+from svcserver.db.pipeline import Pipeline
+from svcserver.db.pipelined import MAX_LIST, Spoilt, together
+from svcserver.db.postgres_runs import COMMITTED
 from svcserver.db.tables import METADATA
 from tests.support.postgres import fresh_database
 
 T = TypeVar("T")
 
-_free: list[Engine] = []  # PostgreSQL databases whose ledger is gone
+_free: list[tuple[Engine, Pipeline]] = []  # PostgreSQL databases whose ledger is gone
 _templates: dict[int, Any] = {}  # SQLite connections by their number of tables
 _plans = Plans()  # of all tests, so that most statements are run as a busy server runs them
+_pipelined_plans = Plans(MAX_LIST)
 
 
 class InstantLedger:
@@ -32,8 +37,8 @@ class InstantLedger:
 
     def __init__(self) -> None:
         if os.environ.get("SVC_TEST_DATABASE") == "postgresql":
-            self.engine = _emptied()
-            weakref.finalize(self, _free.append, self.engine)
+            self.engine, self._pipeline = _emptied()
+            weakref.finalize(self, _free.append, (self.engine, self._pipeline))
         else:
             self.engine = _in_memory()
 
@@ -41,14 +46,30 @@ class InstantLedger:
         """See ``Ledger.read``."""
         return maybeDeferred(self.now, work)
 
-    def write(self, work: Work[T], turn: str | None = None) -> Deferred[T]:
+    def write(self, work: Work[T], scope: Scope = ACROSS) -> Deferred[T]:
         """See ``Ledger.write``."""
         return maybeDeferred(self.now, work)
 
     def now(self, work: Work[T]) -> Any:
         """Run ``work`` in a transaction and return what it returns; for set-up and checks."""
+        if not is_sqlite(self.engine):
+            return self._pipelined(work)
         with self.engine.begin() as tx:
-            return work(FastConnection(tx, _plans) if is_sqlite(self.engine) else tx)
+            return work(FastConnection(tx, _plans))
+
+    def _pipelined(self, work: Work[T]) -> Any:
+        """As the threads of ``PostgresLedger`` run it."""
+        pipeline = self._pipeline
+        pipeline.begin(COMMITTED)
+        try:
+            [result] = together(pipeline, _pipelined_plans, [work])
+        except Spoilt as why:
+            [result] = why.by.values()
+        if isinstance(result, Failure):
+            pipeline.roll_back()
+            result.raiseException()
+        pipeline.commit()
+        return result
 
 
 def _in_memory() -> Engine:
@@ -78,11 +99,15 @@ def _driver(connection: Connection) -> Any:
     return connection.connection.dbapi_connection
 
 
-def _emptied() -> Engine:
+def _emptied() -> tuple[Engine, Pipeline]:
     """A database nobody uses: one that was left, emptied, or a new one."""
-    engine = _free.pop() if _free else create_engine(fresh_database(), pool_size=1)
+    if _free:
+        engine, pipeline = _free.pop()
+    else:
+        engine = create_engine(fresh_database(), pool_size=2)
+        pipeline = Pipeline(engine)
     METADATA.create_all(engine)  # the tables of features imported since
     with engine.begin() as tx:
         for table in reversed(METADATA.sorted_tables):
             tx.execute(table.delete())
-    return engine
+    return engine, pipeline

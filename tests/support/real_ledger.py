@@ -9,7 +9,8 @@ from sqlalchemy import Engine
 from twisted.internet.defer import Deferred
 
 from svcserver.db.factory import ledger_for
-from svcserver.db.ledger import Work
+from svcserver.db.ledger import ACROSS, Scope, Work
+from svcserver.metagame.accounts.store import ACCOUNTS
 
 T = TypeVar("T")
 
@@ -40,7 +41,7 @@ class RealLedger:
 
     def __init__(self, test: Any, engine: Engine) -> None:
         self.engine, self._reactor = engine, QueueReactor()
-        self.ledger = ledger_for(engine, self._reactor)
+        self.ledger = ledger_for(engine, self._reactor, accounts=ACCOUNTS.c.id)
         self.ledger.startService()
         test.addCleanup(self._stop)
 
@@ -51,9 +52,9 @@ class RealLedger:
         """See ``Ledger.read``."""
         return self._done(self.ledger.read(work))
 
-    def write(self, work: Work[T], turn: str | None = None) -> Deferred[T]:
+    def write(self, work: Work[T], scope: Scope = ACROSS) -> Deferred[T]:
         """See ``Ledger.write``."""
-        return self._done(self.ledger.write(work, turn))
+        return self._done(self.ledger.write(work, scope))
 
     def now(self, work: Work[T]) -> Any:
         """Run ``work`` in a transaction and return what it returns; for set-up and checks."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from attrs import field, frozen
 
-from svcserver.db.ledger import Ledger, T, Work
+from svcserver.db.ledger import Across, Ledger, OneAccount, T, Work
 from svcserver.db.turns import Turns
 from svcserver.kernel.ids import AccountId
 from svcserver.metagame.accounts.allowance import Allowance
@@ -28,11 +28,15 @@ class AccountData:
         """Run ``work`` on a snapshot; raises TooMany when too many reads of the account wait."""
         return await self._turns.run(account_id, lambda: self.ledger.read(work))
 
-    async def write(self, account_id: AccountId, size: int, work: Work[T]) -> T:
-        """Run ``work``, which stores about ``size`` bytes; raises TooMany beyond a day's quota."""
+    async def write(
+        self, account_id: AccountId, size: int, work: Work[T], across: Across | None = None
+    ) -> T:
+        """Run ``work``, which stores about ``size`` bytes; raises TooMany beyond a day's quota.
+
+        ``ACROSS`` where it judges by more than what is the account's own.
+        """
         self.allowance.spend(account_id, size)
+        scope = OneAccount(account_id) if across is None else Across(account_id)
         if size > LARGE:
-            return await self._turns.run(
-                account_id, lambda: self.ledger.write(work, turn=account_id)
-            )
-        return await self.ledger.write(work, turn=account_id)
+            return await self._turns.run(account_id, lambda: self.ledger.write(work, scope))
+        return await self.ledger.write(work, scope)

@@ -22,7 +22,7 @@ from sqlalchemy import (
     select,
 )
 
-from svcserver.db.ledger import Ledger
+from svcserver.db.ledger import Ledger, OneAccount
 from svcserver.db.refused import Refused, write_or_record
 from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.kernel import json
@@ -47,7 +47,11 @@ PROGRESSION_EVENTS = Table(
     Column("note", String(1024), nullable=False),
 )
 _ADD = insert(PROGRESSION_EVENTS)
-_LOCK = select(ACCOUNTS.c.id).where(ACCOUNTS.c.id == bindparam("wanted")).with_for_update()
+_LOCK = (
+    select(ACCOUNTS.c.id)
+    .where(ACCOUNTS.c.id == bindparam("wanted"))
+    .with_for_update(key_share=True)
+)
 
 T = TypeVar("T")
 Work = Callable[[Connection, list[str]], T]
@@ -111,7 +115,7 @@ class EventLog:
             tx.execute(_ADD, self._row(entry, 200, _bytes(entry.show(done)), notes))
             return done, notes
 
-        return await write_or_record(self.ledger, whole, entry.account_id)
+        return await write_or_record(self.ledger, whole, OneAccount(entry.account_id))
 
     def _row(
         self, entry: Entry[Any], status: int, reply: bytes, notes: list[str]

@@ -16,7 +16,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from svcserver.board.board import Board
-from svcserver.db.ledger import Ledger
+from svcserver.db.ledger import Ledger, OneAccount
 from svcserver.db.shield import shielded
 from svcserver.kernel.every import Every
 from svcserver.kernel.ids import AccountId
@@ -47,7 +47,7 @@ class Sessions:
         def work(tx: Connection) -> int:
             return rules.end_sessions(SqlAccounts(tx), account_id, self.now())
 
-        moved = EpochMoved(account_id, await self.ledger.write(work))
+        moved = EpochMoved(account_id, await self.ledger.write(work, OneAccount(account_id)))
         self.epochs.hear(moved)
         await self.board.act(lambda sheet: sheet.tell(moved))
         log.info("the sessions of {account} have ended", account=account_id)
@@ -64,7 +64,8 @@ class Sessions:
         learned = self.epochs.learned
         self.epochs.stored(await self.ledger.read(self._stored), learned)
         for account_id, (stored, ours) in self.epochs.behind().items():
-            if await self.ledger.write(partial(_move, account_id, stored, ours)):
+            moved = partial(_move, account_id, stored, ours)
+            if await self.ledger.write(moved, OneAccount(account_id)):
                 self.epochs.caught_up(account_id, ours)
 
     def _stored(self, tx: Connection) -> dict[AccountId, int]:

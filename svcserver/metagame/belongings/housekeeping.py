@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
-from svcserver.db.ledger import Ledger
+from svcserver.db.ledger import ACROSS, Ledger
 from svcserver.kernel.every import Every
 from svcserver.metagame.belongings.inventory.store import forget_old
 from svcserver.metagame.belongings.shop.store import forget_purchases
@@ -33,6 +33,6 @@ def housekeeping(ledger: Ledger, clock: IReactorTime, now: Callable[[], float]) 
         )
 
     def tidy() -> Deferred[None]:
-        return ledger.write(work).addCallback(said)
+        return ledger.write(work, ACROSS).addCallback(said)
 
     return Every(clock, HOUR_S, tidy, "the deletion of expired purchases and answers", at_once=True)

@@ -8,18 +8,19 @@ from attrs import define, field
 from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.db.ledger import ACROSS, OneAccount, Scope
 from svcserver.metagame.accounts.allowance import Allowance
 from svcserver.metagame.accounts.data import LARGE, AccountData
 
 
 @define
 class Noting:
-    """A ledger that notes whose turn each write takes."""
+    """A ledger that notes what each write is kept apart by."""
 
-    turns: list[str | None] = field(factory=list)
+    scopes: list[Scope] = field(factory=list)
 
-    def write(self, work: Any, turn: str | None = None) -> Deferred[Any]:
-        self.turns.append(turn)
+    def write(self, work: Any, scope: Scope = ACROSS) -> Deferred[Any]:
+        self.scopes.append(scope)
         return succeed(None)
 
 
@@ -31,4 +32,4 @@ class DataTests(SynchronousTestCase):
             self.successResultOf(
                 Deferred.fromCoroutine(data.write("UID-ann", size, lambda tx: None))
             )
-        self.assertEqual(ledger.turns, ["UID-ann", "UID-ann"])
+        self.assertEqual(ledger.scopes, [OneAccount("UID-ann")] * 2)

@@ -59,8 +59,8 @@ class RefusedTests(SynchronousTestCase):
     def test_its_row_is_kept_though_the_client_has_left(self) -> None:
         begun: Deferred[None] = Deferred()
         write = self.game.ledger.write
-        ways = [lambda work, turn: begun.addCallback(lambda _: write(work, turn)), write]
-        self.patch(self.game.ledger, "write", lambda work, turn=None: ways.pop(0)(work, turn))
+        ways = [lambda work, scope: begun.addCallback(lambda _: write(work, scope)), write]
+        self.patch(self.game.ledger, "write", lambda work, scope: ways.pop(0)(work, scope))
         asked = self.write(self.refusing)
         asked.addErrback(lambda why: None)
         asked.cancel()

@@ -275,8 +275,8 @@ class AdminTests(SynchronousTestCase):
         commit: Deferred[None] = Deferred()
         write = self.game.ledger.write
 
-        def slow(work: Any) -> Any:
-            return commit.addCallback(lambda _: write(work))
+        def slow(work: Any, scope: Any) -> Any:
+            return commit.addCallback(lambda _: write(work, scope))
 
         self.patch(self.game.ledger, "write", slow)
         body = json.dumps({"UserId": self.ann.id, "NewUsername": "Zoe_1"}).encode()

@@ -6,7 +6,7 @@ from attrs import frozen
 from sqlalchemy import Connection
 from twisted.logger import Logger
 
-from svcserver.db.ledger import Ledger
+from svcserver.db.ledger import ACROSS, Ledger
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.rules import Invite
 from svcserver.metagame.accounts.store import SqlAccounts
@@ -33,15 +33,15 @@ class InviteActs:
             SqlAccounts(tx).put_invite(Invite(code, uses, False))
             return code
 
-        code = await self.ledger.write(work)
+        code = await self.ledger.write(work, ACROSS)
         said = "invite {code} created: uses {uses}, note {note!r}"
         log.info(said, code=rules.first_group(code), uses=uses, note=note[:MAX_NOTE])
         return code
 
     async def put(self, invite: Invite) -> None:
         """Add a code, or give an existing one the new uses."""
-        await self.ledger.write(lambda tx: SqlAccounts(tx).put_invite(invite))
+        await self.ledger.write(lambda tx: SqlAccounts(tx).put_invite(invite), ACROSS)
 
     async def revoke(self, code: str) -> None:
         """Delete a code, if there is one."""
-        await self.ledger.write(lambda tx: SqlAccounts(tx).drop_invite(code))
+        await self.ledger.write(lambda tx: SqlAccounts(tx).drop_invite(code), ACROSS)

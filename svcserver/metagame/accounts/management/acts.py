@@ -8,7 +8,7 @@ from attrs import field, frozen
 from sqlalchemy import Connection
 from twisted.logger import Logger
 
-from svcserver.db.ledger import Ledger
+from svcserver.db.ledger import ACROSS, Ledger, OneAccount
 from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.signals import Renamed, Signal
@@ -50,7 +50,7 @@ class AccountActs:
         def work(tx: Connection) -> NewAccount:
             return rules.register(SqlAccounts(tx), mode, name, code, self.now())
 
-        created = await self.ledger.write(work)
+        created = await self.ledger.write(work, ACROSS)
         log.info("registered {username}", username=name, account=created.account.id)
         return created
 
@@ -70,14 +70,16 @@ class AccountActs:
         self, account_id: AccountId | None, current: str | None, name: str
     ) -> tuple[Account, Account]:
         """Rename an account and its characters; returns the account before and after."""
+        known = await self._id_of(current) if account_id is None else account_id
 
         def work(tx: Connection) -> tuple[Account, Account]:
-            before, after = rules.rename(SqlAccounts(tx), account_id, current, name)
+            before, after = rules.rename(SqlAccounts(tx), known, current, name)
             for also in self.also_rename:
                 also(tx, after.id, after.username)
             return before, after
 
-        before, after = await self.ledger.write(work)
+        # that nobody else has the name is up to its index
+        before, after = await self.ledger.write(work, OneAccount(known or ""))
         self.renamed.send(Renamed(after.id, after.username))
         log.info("renamed {old} to {new}", old=before.username, new=name, account=after.id)
         return before, after
@@ -89,3 +91,7 @@ class AccountActs:
             self.tokens.epochs.learn(found.id, found.tokens_not_before)
         log.warn("an admin took a player token for {account}", account=account_id)
         return self.tokens.sign(account_id)
+
+    async def _id_of(self, name: str | None) -> AccountId | None:
+        found = await self.ledger.read(lambda tx: SqlAccounts(tx).named(name or ""))
+        return None if found is None else found.id

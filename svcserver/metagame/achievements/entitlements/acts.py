@@ -7,7 +7,7 @@ from collections.abc import Callable
 from attrs import frozen
 from sqlalchemy import Connection
 
-from svcserver.db.ledger import Ledger
+from svcserver.db.ledger import Ledger, OneAccount
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.accounts.eventlog import Entry, EventLog, holds
@@ -40,7 +40,7 @@ class EntitlementActs:
             at = self._at()
             return records.show(rules.with_defaults(held, self.defaults, at), at)
 
-        return await self.ledger.write(first_use, turn=account_id)
+        return await self.ledger.write(first_use, OneAccount(account_id))
 
     async def grant(
         self, entry: Entry[list[EntitlementRecord]], late: Late[wire.EntitlementWish]

@@ -8,7 +8,7 @@ from attrs import frozen
 from sqlalchemy import Connection
 from twisted.logger import Logger
 
-from svcserver.db.ledger import Ledger
+from svcserver.db.ledger import Ledger, OneAccount
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Missing
 from svcserver.metagame.belongings.characters.rules import Character, Head
@@ -46,7 +46,8 @@ class SaveHistoryActs:
     async def roll_back(self, character_id: CharacterId, version: int) -> tuple[Head, Character]:
         """Make an old version of a character the newest; returns it before and after."""
         done = await self.ledger.write(
-            lambda tx: rules.roll_back(SqlHistories(tx), character_id, version, self.now())
+            lambda tx: rules.roll_back(SqlHistories(tx), character_id, version, self.now()),
+            await self._scope(character_id),
         )
         log.info(
             "rolled character {character} back to version {version}",
@@ -58,7 +59,8 @@ class SaveHistoryActs:
     async def roll_back_loadout(self, character_id: CharacterId, version: int) -> Loadout:
         """Make an old version of a loadout the newest; returns it afterwards."""
         after = await self.ledger.write(
-            lambda tx: loadouts.roll_back(SqlLoadouts(tx), character_id, version, self.now())
+            lambda tx: loadouts.roll_back(SqlLoadouts(tx), character_id, version, self.now()),
+            await self._scope(character_id),
         )
         log.info(
             "rolled the loadout of {character} back to version {version}",
@@ -66,3 +68,8 @@ class SaveHistoryActs:
             version=version,
         )
         return after
+
+    async def _scope(self, character_id: CharacterId) -> OneAccount:
+        """Whose the character is, which never changes."""
+        found = await self.ledger.read(lambda tx: SqlHistories(tx).find(character_id))
+        return OneAccount("" if found is None else found.account_id)

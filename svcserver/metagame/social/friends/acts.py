@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from svcserver.board.board import Board
 from svcserver.board.quota import Quota
+from svcserver.db.ledger import ACROSS
 from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.signals import Blocked, FriendAccepted, Signal, Unfriended
@@ -45,7 +46,7 @@ class FriendActs:
             def work(tx: Connection) -> tuple[Result, Friendship]:
                 return rules.request(SqlFriends(tx), me, friend, self._at(), may_ask=place.free)
 
-            result, row = await self.data.write(me, 0, work)
+            result, row = await self.data.write(me, 0, work, ACROSS)
             place.used = result is Result.REQUESTED
         if result is Result.ACCEPTED:
             self.accepted.send(FriendAccepted(row.asked_by, me, iso(row.created_at / 1000)))
@@ -61,7 +62,7 @@ class FriendActs:
                 also(tx, me, other)
             return ended
 
-        ended = await self.data.write(me, 0, work)
+        ended = await self.data.write(me, 0, work, ACROSS)
         if ended is not None and ended.status == ACCEPTED:
             self.unfriended.send(Unfriended(me, other))
 
@@ -75,7 +76,7 @@ class FriendActs:
                 also(tx, me, other)
             return is_new
 
-        if await self.data.write(me, 0, work):
+        if await self.data.write(me, 0, work, ACROSS):
             self.blocked.send(Blocked(me, other))
 
     async def friends(self, me: AccountId, *, pending: bool) -> list[Friendship]:
@@ -88,7 +89,7 @@ class FriendActs:
         return await self.data.read(me, lambda tx: SqlFriends(tx).blocks(me))
 
     async def unblock(self, me: AccountId, other: AccountId) -> None:
-        await self.data.write(me, 0, lambda tx: SqlFriends(tx).unblock(me, other))
+        await self.data.write(me, 0, lambda tx: SqlFriends(tx).unblock(me, other), ACROSS)
 
     def _at(self) -> int:
         return round(self.now() * 1000)

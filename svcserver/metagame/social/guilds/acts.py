@@ -10,6 +10,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from svcserver.board.board import Board, Sheet
+from svcserver.db.ledger import ACROSS
 from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.signals import GuildChanged, Signal
@@ -85,7 +86,7 @@ class GuildActs:
                 guild = rules.found(guilds, self.words, wish, self._at())
                 return guild, guilds.members(guild.id)
 
-            guild, members = await self.data.write(leader, 0, work)
+            guild, members = await self.data.write(leader, 0, work, ACROSS)
             place.used = True
         await self.board.act(lambda sheet: Founders(sheet).clear(leader))
         log.info("{account} founded the guild {name}", account=leader, name=guild.name)
@@ -116,7 +117,7 @@ class GuildActs:
                     SqlGuilds(tx), self.limits, me, target, self._at(), may_send=place.free
                 )
 
-            guild = await self.data.write(me, 0, work)
+            guild = await self.data.write(me, 0, work, ACROSS)
             place.used = True
         return guild
 
@@ -124,37 +125,46 @@ class GuildActs:
     async def accept(self, me: AccountId, invite_id: str) -> None:
         """Join by an invite of one's own."""
         await self.data.write(
-            me, 0, lambda tx: rules.accept(SqlGuilds(tx), self.limits, me, invite_id, self._at())
+            me,
+            0,
+            lambda tx: rules.accept(SqlGuilds(tx), self.limits, me, invite_id, self._at()),
+            ACROSS,
         )
 
     @shielded
     async def decline(self, me: AccountId, invite_id: str) -> None:
         """Decline an invite of one's own."""
         await self.data.write(
-            me, 0, lambda tx: rules.decline(SqlGuilds(tx), me, invite_id, self._at())
+            me, 0, lambda tx: rules.decline(SqlGuilds(tx), me, invite_id, self._at()), ACROSS
         )
 
     @shielded
     async def remove(self, me: AccountId, target: AccountId) -> None:
         """Leave, or kick another member."""
-        gone = await self.data.write(me, 0, lambda tx: rules.kick(SqlGuilds(tx), me, target))
+        gone = await self.data.write(
+            me, 0, lambda tx: rules.kick(SqlGuilds(tx), me, target), ACROSS
+        )
         self._tell(gone.guild_id, [gone])
 
     async def set_rank(self, me: AccountId, target: AccountId, rank: str) -> None:
         """Change a member's rank, or hand the guild over."""
-        await self.data.write(me, 0, lambda tx: rules.set_rank(SqlGuilds(tx), me, target, rank))
+        await self.data.write(
+            me, 0, lambda tx: rules.set_rank(SqlGuilds(tx), me, target, rank), ACROSS
+        )
 
     @shielded
     async def disband(self, me: AccountId, guild_id: str) -> None:
         """Disband the caller's own guild."""
-        gone = await self.data.write(me, 0, lambda tx: rules.disband(SqlGuilds(tx), me, guild_id))
+        gone = await self.data.write(
+            me, 0, lambda tx: rules.disband(SqlGuilds(tx), me, guild_id), ACROSS
+        )
         self._tell(guild_id, gone)
 
     @shielded
     async def disband_named(self, text: str) -> tuple[Guild, int]:
         """Disband a guild by id or name; returns it and its number of members."""
         guild, gone = await self.data.ledger.write(
-            lambda tx: rules.disband_named(SqlGuilds(tx), text)
+            lambda tx: rules.disband_named(SqlGuilds(tx), text), ACROSS
         )
         self._tell(guild.id, gone)
         return guild, len(gone)

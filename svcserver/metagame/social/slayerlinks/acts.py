@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from svcserver.board.board import Board
 from svcserver.board.quota import Quota
+from svcserver.db.ledger import ACROSS
 from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
 from svcserver.metagame.accounts.data import AccountData
@@ -61,25 +62,28 @@ class SlayerLinkActs:
                 links, at = SqlSlayerLinks(tx), self._at()
                 return rules.invite(links, me, other, slot, at, may_send=place.free)
 
-            link_id, place.used = await self.data.write(me, 0, work)
+            link_id, place.used = await self.data.write(me, 0, work, ACROSS)
         return link_id
 
     async def answer(self, me: AccountId, reply: Reply) -> str:
         """Accept, reject or cancel an invite; returns its id."""
         return await self.data.write(
-            me, 0, lambda tx: rules.answer(SqlSlayerLinks(tx), me, reply, self._at())
+            me, 0, lambda tx: rules.answer(SqlSlayerLinks(tx), me, reply, self._at()), ACROSS
         )
 
     async def drop_invites(self, me: AccountId, other: AccountId) -> None:
         """Drop all pending invites (``other`` is ``me``), else those between the two."""
         await self.data.write(
-            me, 0, lambda tx: rules.drop_invites(SqlSlayerLinks(tx), me, other, self._at())
+            me, 0, lambda tx: rules.drop_invites(SqlSlayerLinks(tx), me, other, self._at()), ACROSS
         )
 
     async def end_link(self, me: AccountId, other: AccountId | None, slot: int | None) -> None:
         """End a link for both sides, if there is one."""
         await self.data.write(
-            me, 0, lambda tx: rules.end_link(SqlSlayerLinks(tx), me, other, slot, self._at())
+            me,
+            0,
+            lambda tx: rules.end_link(SqlSlayerLinks(tx), me, other, slot, self._at()),
+            ACROSS,
         )
 
     def _at(self) -> int:

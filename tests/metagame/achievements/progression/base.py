@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import select
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.db.ledger import ACROSS
 from svcserver.metagame.accounts.eventlog import PROGRESSION_EVENTS
 from tests.support.browser import Page
 from tests.support.game import GAME_SERVER_KEY, Game
@@ -41,11 +42,11 @@ class Achieving(SynchronousTestCase):
         """Let every write be rolled back once and run again, as the ledgers may."""
         ledger, write = self.game.ledger, self.game.ledger.write
 
-        def again(work: Any, turn: str | None = None) -> Any:
+        def again(work: Any, scope: Any = ACROSS) -> Any:
             with ledger.engine.connect() as tx:
                 work(tx)
                 tx.rollback()
-            return write(work, turn)
+            return write(work, scope)
 
         self.patch(ledger, "write", again)
 

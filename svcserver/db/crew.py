@@ -1,0 +1,102 @@
+"""Threads that share a queue; each has a connection and takes all that waits in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any
+
+from attrs import define, field
+from sqlalchemy import Engine
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from svcserver.db.fast_execute import Plans
+from svcserver.db.ledger import Scope, Work
+from svcserver.db.pipeline import Pipeline
+from svcserver.db.pipelined import MAX_LIST
+
+
+@define(eq=False)
+class Job:
+    """Work that was accepted; see ``Ledger.write``."""
+
+    crew: Crew
+    work: Work[Any]
+    scope: Scope
+    done: Deferred[Any] = field(factory=Deferred)
+
+
+Outcomes = list[tuple[Job, Any]]
+Run = Callable[[Pipeline, Plans, list[Job]], Outcomes]
+
+
+class Crew:
+    """``count`` threads, each of which runs at most ``run.most`` jobs at once."""
+
+    def __init__(
+        self,
+        name: str,
+        count: int,
+        engine: Engine,
+        run: Any,
+        reactor: Any,
+        deliver: Callable[[Outcomes], None],
+    ) -> None:
+        self._engine, self._run, self._reactor, self._deliver = engine, run, reactor, deliver
+        self._gathered: list[Job] = []
+        self._queue: SimpleQueue[list[Job] | None] = SimpleQueue()
+        self.threads = [
+            Thread(target=self._work, name=f"{name}-{number}", daemon=True)
+            for number in range(count)
+        ]
+
+    def start(self) -> None:
+        """Begin to work."""
+        for one in self.threads:
+            one.start()
+
+    def take(self, job: Job) -> None:
+        """Queue a job; those of one turn of the reactor wake a thread once."""
+        self._gathered.append(job)
+        if len(self._gathered) == 1:
+            self._reactor.callLater(0, self._hand_over)
+
+    def stop(self) -> None:
+        """End the threads, which have nothing to do any more; waits for that."""
+        for one in self.threads:
+            if one.is_alive():
+                self._queue.put(None)
+        for one in self.threads:
+            if one.is_alive():
+                one.join()
+
+    def _hand_over(self) -> None:
+        jobs, self._gathered = self._gathered, []
+        most = self._run.most
+        for start in range(0, len(jobs), most):
+            self._queue.put(jobs[start : start + most])
+
+    # -- below: the threads ---------------------------------------------------
+
+    def _work(self) -> None:
+        pipeline, plans = Pipeline(self._engine), Plans(MAX_LIST)
+        while (batch := self._queue.get()) is not None:
+            while len(batch) < self._run.most:
+                try:
+                    more = self._queue.get_nowait()
+                except Empty:
+                    break
+                if more is None:
+                    self._queue.put(None)
+                    break
+                batch += more
+            try:
+                outcomes = self._run(pipeline, plans, batch)
+            except Exception:
+                failure = Failure()
+                pipeline.close()
+                outcomes = [(job, failure) for job in batch]
+            self._reactor.callFromThread(self._deliver, outcomes)
+        pipeline.close()

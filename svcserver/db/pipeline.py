@@ -1,0 +1,286 @@
+"""One connection to PostgreSQL on which many statements take one round trip.
+
+It is libpq's pipeline mode: statements are prepared once, sent together and answered together.
+Used by one thread; a connection that broke is opened anew when it is next needed.
+"""
+
+from __future__ import annotations
+
+import select
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, cast
+
+from attrs import frozen
+from psycopg import Error, OperationalError, pq
+from psycopg.adapt import Transformer
+from psycopg.errors import error_from_result
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+
+MAX_PREPARED = 2_048  # a few hundred statements, some in several lengths of a list
+ANSWER_S = 45.0  # the server itself ends a statement after less
+_TEXT, _BINARY = pq.Format.TEXT, pq.Format.BINARY
+Sent = list[str | None]  # what is answered: None for a command, else what was prepared
+_DONE = (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
+
+
+class Gone(Exception):
+    """The connection broke; ``error`` is what SQLAlchemy would have raised."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class Unsure(Gone):
+    """It broke while a commit was under way: what was done may stand, or not."""
+
+
+class Failed(Exception):
+    """The command ``at`` failed, and the transaction with it."""
+
+    def __init__(self, at: int, error: Exception) -> None:
+        super().__init__(str(error))
+        self.at, self.error = at, error
+
+
+@frozen
+class Command:
+    """A statement with ``$1``; its values as ``encoded`` gives them."""
+
+    sql: str
+    values: Sequence[bytes | None] = ()
+    formats: Sequence[pq.Format] = ()
+
+
+def encoded(value: Any) -> tuple[bytes | None, pq.Format] | None:
+    """The value as PostgreSQL reads it; None for one that we leave to the driver."""
+    kind = type(value)
+    if kind is str:
+        return None if "\0" in value else (value.encode(), _TEXT)
+    if kind is bytes:
+        return value, _BINARY
+    if value is None:
+        return None, _TEXT
+    if kind is bool:
+        return b"t" if value else b"f", _TEXT
+    if kind is int:
+        return b"%d" % value, _TEXT
+    return (repr(value).encode(), _TEXT) if kind is float else None
+
+
+class Pipeline:
+    """Sends commands and reads their results."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._connection: Any = None
+        self._pg: Any = None
+        self._loader: Any = None
+        self._names: dict[str, bytes] = {}
+        self._number = 0  # of the last prepared statement
+        self._first: list[Command] = []  # to be sent before the next command
+        self._owed: deque[Sent] = deque()  # sent, not yet answered; only the last is waited for
+        self._poll: Any = None
+
+    @property
+    def dialect(self) -> Any:
+        """SQLAlchemy's."""
+        return self._engine.dialect
+
+    @property
+    def failed(self) -> bool:
+        """Whether the transaction can only be rolled back."""
+        return bool(self._pg.transaction_status == pq.TransactionStatus.INERROR)
+
+    def begin(self, *first: Command) -> None:
+        """A transaction, which is opened with the next command."""
+        self.open()
+        if len(self._names) >= MAX_PREPARED:
+            self._forget()
+        self._first = list(first)
+
+    def exchange(self, commands: Sequence[Command]) -> list[Any]:
+        """The result of each; raises Failed or Gone."""
+        first, self._first = self._first, []
+        self._send([*first, *commands])
+        try:
+            return self._answers()[len(first) :]
+        except Failed as why:
+            why.at -= len(first)
+            raise
+
+    def commit(self) -> None:
+        """Returns when it is on disk."""
+        if self._first:
+            self._first = []  # nothing was done
+            return
+        try:
+            [result] = self.exchange([COMMIT])
+        except Gone as why:
+            raise Unsure(why.error) from why
+        if result.command_status != b"COMMIT":
+            raise Failed(0, OperationalError("the transaction was rolled back"))
+
+    def end_reading(self) -> None:
+        """Let go of the snapshot; nobody waits for that."""
+        if self._first:
+            self._first = []
+            return
+        with suppress(Gone):  # the next who needs the connection opens another
+            self._send([COMMIT])
+
+    def roll_back(self) -> None:
+        """Undo what was done; a connection that cannot is closed, which undoes it too."""
+        self._first = []
+        if self._pg is None:
+            return
+        try:
+            self._answers()
+            if self._pg.transaction_status != pq.TransactionStatus.IDLE:
+                self.exchange([ROLLBACK])
+        except (Failed, Gone):
+            self.close()
+
+    def rows(self, result: Any, make: Callable[[Any], Any] | None) -> list[Any]:
+        """The rows of a result."""
+        if make is None or not result.ntuples:
+            return []
+        self._loader.set_pgresult(result)
+        loaded: list[Any] = self._loader.load_rows(0, result.ntuples, make)
+        return loaded
+
+    def plainly(self, run: Callable[[Connection], Any]) -> Any:
+        """What ``run`` gives, in SQLAlchemy's own way: for what is not simple."""
+        if self._first:
+            self.exchange([])
+        self._answers()
+        self._pg.exit_pipeline_mode()
+        try:
+            return run(self._connection)
+        except DBAPIError as why:
+            if self._pg.status != pq.ConnStatus.OK:
+                raise Gone(why) from why
+            raise
+        finally:
+            if self._pg.status == pq.ConnStatus.OK:
+                self._pg.enter_pipeline_mode()
+
+    def open(self) -> None:
+        """Connect, unless connected; raises what SQLAlchemy raises."""
+        if self._pg is not None:
+            if self._pg.status == pq.ConnStatus.OK:
+                return
+            self.close()
+        connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        raw: Any = connection.connection.dbapi_connection
+        raw.prepare_threshold = None  # what is prepared here is none of the driver's business
+        self._connection, self._pg, self._loader = connection, raw.pgconn, Transformer(raw)
+        self._names, self._owed = {}, deque()
+        self._pg.nonblocking = 1
+        self._pg.enter_pipeline_mode()
+        self._poll = select.poll()
+        self._poll.register(self._pg.socket, select.POLLIN)
+
+    def close(self) -> None:
+        """Hang up."""
+        connection, self._connection, self._pg = self._connection, None, None
+        if connection is not None:
+            connection.invalidate()
+            connection.close()
+
+    # -- below: libpq --------------------------------------------------------
+
+    def _send(self, commands: Sequence[Command]) -> None:
+        sent: Sent = []
+        try:
+            for one in commands:
+                name = self._names.get(one.sql)
+                if name is None:
+                    name = self._prepare(one.sql)
+                    sent.append(one.sql)
+                self._pg.send_query_prepared(name, one.values, one.formats, _BINARY)
+                sent.append(None)
+            self._pg.pipeline_sync()
+            self._owed.append(sent)
+            self._pg.flush()
+        except Error as why:
+            raise self._gone(why) from why
+
+    def _prepare(self, sql: str) -> bytes:
+        self._number += 1
+        name = self._names[sql] = b"svc_%d" % self._number
+        self._pg.send_prepare(name, sql.encode())
+        return name
+
+    def _forget(self) -> None:
+        """Let the server forget what was prepared."""
+        self._names = {}
+        self._pg.send_query_params(b"DEALLOCATE ALL", None)
+        self._pg.pipeline_sync()
+        self._owed.append([None])
+
+    def _answers(self) -> list[Any]:
+        """The results of what was sent last; what was sent before is read and forgotten."""
+        results: list[Any] = []
+        while self._owed:
+            results = self._answer(self._owed.popleft())
+        return results
+
+    def _answer(self, sent: Sent) -> list[Any]:
+        results: list[Any] = []
+        failed: Error | None = None
+        try:
+            for sql in sent:
+                result = self._next()
+                if result.status not in _DONE:
+                    failed = failed or error_from_result(result)
+                    if sql is not None:
+                        self._names.pop(sql, None)
+                elif sql is None and failed is None:
+                    results.append(result)
+                self._pg.get_result()  # None: the end of this one
+            self._next()  # the end of them all
+        except Error as why:
+            raise self._gone(failed or why) from why
+        if failed is not None:
+            if (failed.sqlstate or "").startswith("57P"):  # it hangs up
+                raise self._gone(failed)
+            raise Failed(len(results), self._said(failed))
+        return results
+
+    def _next(self) -> Any:
+        unsent = self._pg.flush()
+        while self._pg.is_busy():
+            self._poll.modify(self._pg.socket, _BOTH if unsent else select.POLLIN)
+            if not self._poll.poll(ANSWER_S * 1000):
+                raise OperationalError("PostgreSQL does not answer")
+            self._pg.consume_input()
+            unsent = unsent and self._pg.flush()
+        result = self._pg.get_result()
+        if result is None:
+            raise OperationalError("the connection to PostgreSQL broke")
+        return result
+
+    def _gone(self, why: Error) -> Gone:
+        self.close()
+        return Gone(self._said(why, gone=True))
+
+    def _said(self, why: Error, *, gone: bool = False) -> Exception:
+        """As SQLAlchemy says it."""
+        said: Any = DBAPIError.instance(
+            "",
+            None,
+            why,
+            Error,
+            hide_parameters=True,
+            connection_invalidated=gone,
+            dialect=self.dialect,
+        )
+        return cast(Exception, said)
+
+
+COMMIT, ROLLBACK = Command("COMMIT"), Command("ROLLBACK")
+_BOTH = select.POLLIN | select.POLLOUT

@@ -1,0 +1,184 @@
+"""Pieces of work that share one transaction and its round trips.
+
+Each runs in a greenlet until it asks for something; what all of them ask for is then sent
+together, and each goes on with its answer. For the work it looks like a connection of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attrs import define, field
+from greenlet import getcurrent, greenlet
+from psycopg import pq
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+from twisted.python.failure import Failure
+
+from svcserver.db.fast_execute import Plan, Plans, Rows
+from svcserver.db.ledger import Work
+from svcserver.db.pipeline import Command, Failed, Gone, Pipeline, encoded
+
+MAX_LIST = 512  # values of an expanding list, rounded up to a power of two
+DIALECT = PGDialect_psycopg(paramstyle="numeric_dollar")
+
+
+class Spoilt(Exception):
+    """The transaction can only be rolled back, because of the pieces in ``by``."""
+
+    def __init__(self, by: Mapping[int, Failure]) -> None:
+        super().__init__(f"{len(by)} failed")
+        self.by = by
+
+
+class PipelinedConnection:
+    """A SQLAlchemy connection whose ``execute`` is short and sent together with others'."""
+
+    def __init__(self, pipeline: Pipeline, plans: Plans) -> None:
+        self._pipeline, self._plans = pipeline, plans
+        self.wrote = False
+        self.dialect = pipeline.dialect
+
+    def execute(self, statement: Any, parameters: Any = None) -> Any:
+        """As ``Connection.execute``, with every row fetched."""
+        many = isinstance(parameters, list)
+        sets = [_even(one) for one in parameters] if many else [_even(parameters or {})]
+        plan = self._plans.of(statement, sets[0], DIALECT) if sets else None
+        commands = None if plan is None or (many and plan.row) else _commands(plan, sets)
+        if plan is None or commands is None:
+            self.wrote = self.wrote or not getattr(statement, "is_select", False)
+            return self._pipeline.plainly(lambda tx: tx.execute(statement, parameters))
+        self.wrote = self.wrote or plan.writes
+        results = getcurrent().parent.switch(commands)
+        rows = self._pipeline.rows(results[0], plan.row)
+        return Rows(rows, sum(one.command_tuples or 0 for one in results))
+
+    def exec_driver_sql(self, statement: str, parameters: Any = None) -> Any:
+        """As ``Connection.exec_driver_sql``."""
+        self.wrote = True  # for all we know
+        return self._pipeline.plainly(lambda tx: tx.exec_driver_sql(statement, parameters))
+
+
+@define
+class _Run:
+    """A piece of work that waits for the answers to what it asked."""
+
+    at: int
+    tx: PipelinedConnection
+    greenlet: Any
+    asked: list[Command] = field(factory=list)
+
+
+@define
+class _Together:
+    """Runs all pieces side by side."""
+
+    pipeline: Pipeline
+    plans: Plans
+    results: list[Any] = field(factory=list)
+    spoilt: dict[int, Failure] = field(factory=dict)
+    runs: list[_Run] = field(factory=list)  # those that wait
+    greenlets: list[Any] = field(factory=list)
+
+    def begin(self, works: Sequence[Work[Any]]) -> None:
+        """Each up to what it asks first."""
+        self.results = [None] * len(works)
+        for at, work in enumerate(works):
+            tx = PipelinedConnection(self.pipeline, self.plans)
+            run = _Run(at, tx, greenlet(_outcome))
+            self.greenlets.append(run.greenlet)
+            self._take(run, run.greenlet.switch(work, tx))
+
+    def exchange(self) -> None:
+        """One round trip for all that is asked, and each up to what it asks next."""
+        runs, self.runs = self.runs, []
+        try:
+            answers = self.pipeline.exchange([one for run in runs for one in run.asked])
+        except Failed as why:
+            run = _asked(runs, why.at)
+            said = run.greenlet.throw(why.error)
+            failure = said if isinstance(said, Failure) else Failure(why.error)
+            raise Spoilt({run.at: failure}) from why
+        begin = 0
+        for run in runs:
+            end = begin + len(run.asked)
+            self._take(run, run.greenlet.switch(answers[begin:end]))
+            begin = end
+
+    def end(self) -> None:
+        """Those that wait get no answer: they are run again."""
+        for one in self.greenlets:
+            if not one.dead:
+                one.throw()
+
+    def _take(self, run: _Run, said: Any) -> None:
+        if not run.greenlet.dead:
+            run.asked = said
+            self.runs.append(run)
+            return
+        self.results[run.at] = said
+        if not isinstance(said, Failure):
+            return
+        if said.check(Gone):
+            said.raiseException()
+        if run.tx.wrote or self.pipeline.failed:
+            self.spoilt[run.at] = said
+        if self.pipeline.failed:
+            raise Spoilt(self.spoilt)
+
+
+def together(pipeline: Pipeline, plans: Plans, works: Sequence[Work[Any]]) -> list[Any]:
+    """What each piece gives, or its Failure; raises Spoilt or Gone."""
+    them = _Together(pipeline, plans)
+    try:
+        them.begin(works)
+        while them.runs:
+            them.exchange()
+    finally:
+        them.end()
+    if them.spoilt:
+        raise Spoilt(them.spoilt)
+    return them.results
+
+
+def _outcome(work: Work[Any], tx: Any) -> Any:
+    try:
+        return work(tx)
+    except Exception:
+        return Failure()
+
+
+def _asked(runs: Sequence[_Run], at: int) -> _Run:
+    """Whose command was the one ``at``."""
+    for run in runs:
+        if at < len(run.asked):
+            return run
+        at -= len(run.asked)
+    return runs[-1]
+
+
+def _even(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """With lists as long as a power of two: one value more often says the same of an IN."""
+    lists = {name: value for name, value in given.items() if type(value) is list and value}
+    if not lists:
+        return given
+    longer = {
+        name: value + value[-1:] * ((1 << (len(value) - 1).bit_length()) - len(value))
+        for name, value in lists.items()
+    }
+    return {**given, **longer}
+
+
+def _commands(plan: Plan, sets: Sequence[Mapping[str, Any]]) -> list[Command] | None:
+    commands = []
+    for one in sets:
+        values: list[bytes | None] = []
+        formats: list[pq.Format] = []
+        for value in plan.values(one):
+            sent = encoded(value)
+            if sent is None:
+                return None
+            values.append(sent[0])
+            formats.append(sent[1])
+        commands.append(Command(plan.sql, values, formats))
+    return commands

@@ -1,0 +1,207 @@
+"""How PostgreSQL runs jobs: reads in one snapshot, accounts' writes in one transaction.
+
+A run is called in a thread of a crew with that thread's connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Final
+
+from attrs import field, frozen
+from psycopg import pq
+from sqlalchemy import ARRAY, Column, Select, String, any_, bindparam, select
+from twisted.python.failure import Failure
+
+from svcserver.db.crew import Job, Outcomes
+from svcserver.db.fast_execute import Plans
+from svcserver.db.ledger import OneAccount
+from svcserver.db.pipeline import Command, Failed, Gone, Pipeline, Unsure
+from svcserver.db.pipelined import DIALECT, Spoilt, together
+from svcserver.db.transaction import Tries
+
+LATER: Final = object()  # the outcome of a job that must be run by itself
+READ = Command("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+COMMITTED = Command("BEGIN ISOLATION LEVEL READ COMMITTED")
+SERIALIZABLE = Command("BEGIN ISOLATION LEVEL SERIALIZABLE")
+
+
+Results = Sequence[Any]
+
+
+@frozen
+class ReadRuns:
+    """Reads: one snapshot, and one round trip for all that is asked at the same time."""
+
+    most: ClassVar[int] = 128
+
+    def __call__(self, pipeline: Pipeline, plans: Plans, batch: list[Job]) -> Outcomes:
+        """The outcomes of the jobs."""
+
+        def run(jobs: Sequence[Job]) -> Results:
+            pipeline.begin(READ)
+            results = together(pipeline, plans, [job.work for job in jobs])
+            pipeline.end_reading()
+            return results
+
+        return _without_those_that_fail(pipeline, batch, run, lambda failure: failure)
+
+
+@frozen
+class AccountLock:
+    """How the row of an account is locked: ``column`` is its id."""
+
+    column: Column[Any]
+    together: str = field(init=False)
+    single: str = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        rows = select(self.column)
+        some = rows.where(self.column == any_(bindparam("ids", type_=ARRAY(String))))
+        one = rows.where(self.column == bindparam("wanted"))
+        # key_share: as strong as an update of the row, but its keys may be referred to meanwhile
+        object.__setattr__(self, "together", _sql(some, skip_locked=True))
+        object.__setattr__(self, "single", _sql(one))
+
+    def take(self, pipeline: Pipeline, jobs: Sequence[Job]) -> set[str]:
+        """Those accounts that nobody else holds are held now."""
+        ids = [_account(job) for job in jobs]
+        return self._held(pipeline, self.together, _array([one for one in ids if "\0" not in one]))
+
+    def wait_for(self, pipeline: Pipeline, job: Job) -> bool:
+        """Hold the account as soon as nobody else does; whether there is such an account."""
+        account = _account(job)
+        return "\0" not in account and bool(self._held(pipeline, self.single, account))
+
+    def _held(self, pipeline: Pipeline, sql: str, value: str) -> set[str]:
+        [result] = pipeline.exchange([Command(sql, [value.encode()], [pq.Format.TEXT])])
+        return {row[0] for row in pipeline.rows(result, tuple)}
+
+
+@frozen
+class AccountRuns:
+    """Writes of one account each: one transaction that has locked the row of each account."""
+
+    most: ClassVar[int] = 64
+    again: Callable[[], None]
+    lock: AccountLock | None
+
+    def __call__(self, pipeline: Pipeline, plans: Plans, batch: list[Job]) -> Outcomes:
+        """The outcomes of the jobs; LATER where somebody else holds the account."""
+        lock = self.lock
+        if lock is None:
+            return [(job, LATER) for job in batch]
+
+        def run(jobs: Sequence[Job]) -> Results:
+            pipeline.begin(COMMITTED)
+            held = lock.take(pipeline, jobs)
+            works = [job.work if _account(job) in held else _later for job in jobs]
+            results = together(pipeline, plans, works)
+            pipeline.commit()
+            return results
+
+        def judged(failure: Failure) -> Any:
+            self.again()
+            return LATER if Tries().counts(failure.value) else failure
+
+        return _without_those_that_fail(pipeline, batch, run, judged)
+
+
+@frozen
+class SingleRuns:
+    """One piece of work by itself, again where another transaction got in between.
+
+    Across accounts it is SERIALIZABLE, and so it is for an account that is not there.
+    """
+
+    most: ClassVar[int] = 1
+    again: Callable[[], None]
+    lock: AccountLock | None
+
+    def __call__(self, pipeline: Pipeline, plans: Plans, batch: list[Job]) -> Outcomes:
+        """The outcome of the job."""
+        return [(job, self._run(pipeline, plans, job)) for job in batch]
+
+    def _run(self, pipeline: Pipeline, plans: Plans, job: Job) -> Any:
+        tries, broke = Tries(), False
+        while True:
+            try:
+                result = self._once(pipeline, plans, job)
+            except Unsure as why:
+                return Failure(why.error)
+            except Gone as why:
+                if broke:
+                    return Failure(why.error)
+                broke = True
+                continue
+            except Spoilt as why:
+                [result] = why.by.values()
+            except Failed as why:
+                result = Failure(why.error)
+            if not isinstance(result, Failure):
+                return result
+            pipeline.roll_back()
+            if not tries.again(result.value):
+                return result
+            self.again()
+
+    def _once(self, pipeline: Pipeline, plans: Plans, job: Job) -> Any:
+        pipeline.begin(COMMITTED)
+        if not self._locked(pipeline, job):
+            pipeline.roll_back()
+            pipeline.begin(SERIALIZABLE)
+        [result] = together(pipeline, plans, [job.work])
+        if not isinstance(result, Failure):
+            pipeline.commit()
+        return result
+
+    def _locked(self, pipeline: Pipeline, job: Job) -> bool:
+        mine = isinstance(job.scope, OneAccount)
+        return mine and self.lock is not None and self.lock.wait_for(pipeline, job)
+
+
+def _without_those_that_fail(
+    pipeline: Pipeline,
+    batch: list[Job],
+    run: Callable[[Sequence[Job]], Results],
+    judged: Callable[[Failure], Any],
+) -> Outcomes:
+    """Run all together; those because of which all is undone have their outcome, the rest again."""
+    outcomes: Outcomes = []
+    broke = False
+    while batch:
+        try:
+            return [*outcomes, *zip(batch, run(batch), strict=True)]
+        except Spoilt as why:
+            pipeline.roll_back()
+            outcomes += [(batch[at], judged(failure)) for at, failure in why.by.items()]
+            batch = [job for at, job in enumerate(batch) if at not in why.by]
+        except Failed as why:
+            pipeline.roll_back()
+            failure = Failure(why.error)
+            return [*outcomes, *((job, judged(failure)) for job in batch)]
+        except Gone as why:
+            if broke or isinstance(why, Unsure):
+                failure = Failure(why.error)
+                return [*outcomes, *((job, failure) for job in batch)]
+            broke = True
+    return outcomes
+
+
+def _sql(rows: Select[Any], *, skip_locked: bool = False) -> str:
+    locked = rows.with_for_update(key_share=True, skip_locked=skip_locked)
+    return str(locked.compile(dialect=DIALECT))
+
+
+def _later(tx: Any) -> Any:
+    return LATER
+
+
+def _account(job: Job) -> str:
+    return job.scope.account_id if isinstance(job.scope, OneAccount) else ""
+
+
+def _array(texts: Sequence[str]) -> str:
+    """As PostgreSQL writes an array of texts."""
+    quoted = (one.replace("\\", "\\\\").replace('"', '\\"') for one in texts)
+    return "{" + ",".join(f'"{one}"' for one in quoted) + "}"

@@ -1,0 +1,79 @@
+"""Every act that writes says how it is kept apart from others; a page of docs lists them all."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+import svcserver.metagame
+
+HOUSE = Path(svcserver.metagame.__file__).parent
+PAGE = HOUSE.parents[1] / "docs" / "contributors" / "transactions.md"
+PASSES_ON = {"accounts/data.py", "accounts/eventlog.py"}  # each is the way of one account
+OF_ONE_ACCOUNT = {"data", "events", "log"}
+
+
+def writes(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
+    """Each call that hands over writing work, with the outermost function that makes it."""
+    holders = [one for one in ast.walk(tree) if isinstance(one, ast.ClassDef)]
+    for holder in [tree, *holders]:
+        for function in ast.iter_child_nodes(holder):
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                for call in ast.walk(function):
+                    if isinstance(call, ast.Call) and ledger_of(call):
+                        yield function.name, call
+
+
+def ledger_of(call: ast.Call) -> str:
+    """``ledger``, ``data`` and the like, where it is a write."""
+    made = call.func
+    if not isinstance(made, ast.Attribute) or made.attr not in ("write", "noted"):
+        return ""
+    name = made.value.attr if isinstance(made.value, ast.Attribute) else ast.unparse(made.value)
+    return name if name in {"ledger", *OF_ONE_ACCOUNT} else ""
+
+
+def scope_of(call: ast.Call) -> str:
+    """What docs/contributors/transactions.md calls it; empty where the call does not say."""
+    said = ast.unparse(call.args[-1]) if len(call.args) > 1 else ""
+    if said == "ACROSS":
+        return "across"
+    if ledger_of(call) in OF_ONE_ACCOUNT:
+        return "account"
+    return "account" if "OneAccount" in said or "_scope" in said else ""
+
+
+def in_code() -> dict[str, str]:
+    """The scope of each act, as ``folder: method``."""
+    found = {}
+    for file in sorted(HOUSE.rglob("*.py")):
+        place = str(file.relative_to(HOUSE))
+        if place in PASSES_ON:
+            continue
+        for method, call in writes(ast.parse(file.read_text("utf-8"))):
+            folder = place.removesuffix(".py").removesuffix("/acts")
+            found[f"{folder}: {method}"] = scope_of(call)
+    return found
+
+
+def on_the_page() -> dict[str, str]:
+    """The same of the page's table."""
+    found = {}
+    for folder, methods, scope in re.findall(
+        r"^\| `([\w/]+)` \| ([^|]+) \| (\w+) \|", PAGE.read_text("utf-8"), re.MULTILINE
+    ):
+        for method in re.findall(r"`(\w+)`", methods):
+            found[f"{folder}: {method}"] = scope
+    return found
+
+
+class IsolationTests(SynchronousTestCase):
+    def test_every_write_says_its_scope(self) -> None:
+        self.assertEqual([act for act, scope in in_code().items() if not scope], [])
+
+    def test_the_page_lists_every_act_with_its_scope(self) -> None:
+        self.assertEqual(on_the_page(), in_code())
