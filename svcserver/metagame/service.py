@@ -107,10 +107,9 @@ from svcserver.metagame.owner.status.routes import Banner, FixedReplies
 from svcserver.metagame.play.matchmaking.acts import MatchmakingActs
 from svcserver.metagame.play.matchmaking.deploy_client import DeployClient
 from svcserver.metagame.play.matchmaking.launch_keys import LaunchKeys
-from svcserver.metagame.play.matchmaking.launches import Launches
 from svcserver.metagame.play.matchmaking.launching import Launching
 from svcserver.metagame.play.matchmaking.routes import MatchmakingRoutes
-from svcserver.metagame.play.matchmaking.rules import Matchmaker
+from svcserver.metagame.play.matchmaking.store import LiveMatches
 from svcserver.metagame.play.presence.online import Online
 from svcserver.metagame.play.presence.routes import Presence
 from svcserver.metagame.settings import Settings, check
@@ -178,10 +177,11 @@ class Metagame:
             settings.inventory_report_removals,
             Size(settings.inventory_max_items, settings.inventory_max_bytes),
         )
-        self.parties = LiveParties(board)
+        self.matches = LiveMatches(board, settings.launch_cooldown_s)
+        follow, candidate = (self.matches.left_party,), self.matches.of_party
+        self.parties = LiveParties(board, follow, candidate)
         self.guilds = GuildActs(settings, self.data, board, now, self.news.guild_changed)
         self.online = Online(board, also_heard=(hear,))
-        self.matchmaker = Matchmaker(Launches(settings.launch_cooldown_s))
         self.about = Build.of(settings)
         self.health, self.shown, self.counters = Health(), DashboardState(), Counters()
         self._join()
@@ -194,9 +194,8 @@ class Metagame:
         news.blocked.connect(lambda one: unwaited(parties.part(one.by, one.whom)))
         self.board.listen(EpochMoved, self.epochs.hear)
         self.board.listen(PartyChanged, news.party_changed.send)
-        news.party_changed.connect(lambda one: self.matchmaker.left_party(one.party_id, one.left))
         news.sessions_ended.connect(lambda one: unwaited(parties.leave(one.account_id)))
-        news.sessions_ended.connect(lambda one: self.matchmaker.forget(one.account_id))
+        news.sessions_ended.connect(lambda one: unwaited(self.matches.forget(one.account_id)))
         news.sessions_ended.connect(lambda one: unwaited(self.online.forget(one.account_id)))
 
     def features(self) -> Iterator[Feature]:
@@ -267,7 +266,7 @@ class Metagame:
     def _social(self) -> Iterator[Feature]:
         ledger, now, news = self.ledger, self.now, self.news
         blocks = Blocks(ledger)
-        parties = PartyActs(self.parties, self.directory, blocks, news.heard, self.matchmaker, now)
+        parties = PartyActs(self.parties, self.directory, blocks, news.heard)
         yield PartyRoutes(self.settings, parties)
         yield PartyManagement(parties)
         friends = FriendActs(
@@ -288,22 +287,22 @@ class Metagame:
         yield SlayerLinkRoutes(SlayerLinkActs(self.data, self.board, now))
 
     def _play(self) -> Iterator[Feature]:
-        heard, now = self.news.heard, self.now
-        launching = Launching(self.matchmaker, self.deploy, self.clock, now)
+        heard = self.news.heard
+        launching = Launching(self.matches, self.deploy, self.clock)
         yield Presence(self.online, heard)
-        acts = MatchmakingActs(self.matchmaker, launching, self.parties, heard, now)
+        acts = MatchmakingActs(self.matches, launching, self.parties, heard)
         yield MatchmakingRoutes(self.settings, acts)
 
     def _owner(self) -> Iterator[Feature]:
         settings, now = self.settings, self.now
         yield Banner.of(settings, self.about)
         yield FixedReplies()
-        placed = DeployedInstances(self.deploy, self.matchmaker, Titles.load(), settings.city_title)
+        placed = DeployedInstances(self.deploy, self.matches, Titles.load(), settings.city_title)
         reports = StatusReports(
             settings, self.about, self.registration, self.online, self.directory, placed, now, now()
         )
         yield ServerStatus(reports)
-        yield OnlineList(OnlinePlayers(settings, self.online, self.matchmaker))
+        yield OnlineList(OnlinePlayers(settings, self.online, self.matches))
         yield BackendHealth(self.health, ReadLimit(self.board), now, started_at=now())
         yield DashboardPages()
         limit = ReadLimit(self.board, DASHBOARD_READS)

@@ -20,7 +20,7 @@ from svcserver.metagame.owner.management import wire
 from svcserver.metagame.owner.management.rules import Instances, Whereabouts
 from svcserver.metagame.owner.status.build import Build
 from svcserver.metagame.play.matchmaking.matches import Sent, is_world
-from svcserver.metagame.play.matchmaking.rules import Matchmaker
+from svcserver.metagame.play.matchmaking.store import LiveMatches
 from svcserver.metagame.play.presence.online import Beat, Online
 from svcserver.metagame.play.presence.places import Place, place
 from svcserver.metagame.settings import Settings
@@ -131,18 +131,18 @@ class OnlinePlayers:
 
     settings: Settings
     online: Online
-    matchmaker: Matchmaker
+    matches: LiveMatches
 
     async def all(self) -> list[tuple[Beat, Sent | None]]:
         """The last heartbeats by account id, each with the hunt that the player was sent to."""
         beats = sorted(await self.online.all(), key=lambda beat: beat.account_id)
-        return [(beat, self._hunt(beat)) for beat in beats]
+        sent = await self.matches.sent_to(beat.account_id for beat in beats)
+        return [(beat, self._hunt(beat, sent.get(beat.account_id))) for beat in beats]
 
-    def _hunt(self, beat: Beat) -> Sent | None:
+    def _hunt(self, beat: Beat, sent: Sent | None) -> Sent | None:
         """The hunt the player was last sent to, if the heartbeat shows them in a hunt."""
         if place(beat.map, beat.state, self.settings.city_map) is not Place.HUNT:
             return None
-        sent = self.matchmaker.last_sent(beat.account_id)
         if sent is None or is_world(LaunchRequest(ISLAND, "", sent.hunt_id)):
             return None
         return sent

@@ -13,10 +13,10 @@ from twisted.internet.defer import Deferred
 
 from svcserver.kernel import datafiles, json
 from svcserver.kernel.datafiles import BadData, fault
-from svcserver.kernel.ids import AccountId
 from svcserver.metagame.owner.management.rules import Placed, Whereabouts
 from svcserver.metagame.play.matchmaking.deploy_client import DeployClient
-from svcserver.metagame.play.matchmaking.rules import Matchmaker
+from svcserver.metagame.play.matchmaking.matches import Sent
+from svcserver.metagame.play.matchmaking.store import LiveMatches
 from svcserver.metagame.play.presence.places import Place, map_name
 
 CITY_PLAYERS = 32
@@ -73,7 +73,7 @@ class DeployedInstances:
     """``rules.Instances`` by asking the deploy server."""
 
     deploy: DeployClient
-    matchmaker: Matchmaker
+    matches: LiveMatches
     titles: Titles
     city_title: str
 
@@ -82,41 +82,16 @@ class DeployedInstances:
 
     async def _place(self, players: list[Whereabouts]) -> Placed:
         records = await self.deploy.game_servers()
+        sent = await self.matches.sent_to(one.account_id for one in players)
         of_player = {
             one.account_id: record["id"]
             for one in players
-            if (record := self._record_of(one, records)) is not None
+            if (record := _record_of(one, records, sent.get(one.account_id))) is not None
         }
         counts: dict[str, int] = {}
         for instance in of_player.values():
             counts[instance] = counts.get(instance, 0) + 1
         return Placed([self._shown(one, counts) for one in records], of_player)
-
-    def _record_of(
-        self, player: Whereabouts, records: list[dict[str, Any]]
-    ) -> dict[str, Any] | None:
-        kind = player.where.value
-        same = [one for one in records if one.get("kind") == kind]
-        if player.where in (Place.CITY, Place.DOJO):
-            return same[0] if same else None
-        if player.where not in (Place.HUNT, Place.TUTORIAL):
-            return None
-        for one in same:
-            if player.account_id in (one.get("expectedPlayers") or []):
-                return one
-        return self._last_sent_to(player.account_id, player.map, same)
-
-    def _last_sent_to(
-        self, account_id: AccountId, map_path: str, records: list[dict[str, Any]]
-    ) -> dict[str, Any] | None:
-        sent = self.matchmaker.last_sent(account_id)
-        if sent is None:
-            return None
-        name = map_name(map_path).lower()
-        for one in records:
-            if one.get("port") == sent.server.port and name == map_name(str(one["map"])).lower():
-                return one
-        return None
 
     def _shown(self, record: dict[str, Any], counts: dict[str, int]) -> dict[str, json.Json]:
         most = record.get("maxPlayers")
@@ -132,3 +107,24 @@ class DeployedInstances:
             "maxPlayers": most,
             "startedAt": record.get("startedAt"),
         }
+
+
+def _record_of(
+    player: Whereabouts, records: list[dict[str, Any]], sent: Sent | None
+) -> dict[str, Any] | None:
+    kind = player.where.value
+    same = [one for one in records if one.get("kind") == kind]
+    if player.where in (Place.CITY, Place.DOJO):
+        return same[0] if same else None
+    if player.where not in (Place.HUNT, Place.TUTORIAL):
+        return None
+    for one in same:
+        if player.account_id in (one.get("expectedPlayers") or []):
+            return one
+    if sent is None:
+        return None
+    name = map_name(player.map).lower()
+    for one in same:
+        if one.get("port") == sent.server.port and name == map_name(str(one["map"])).lower():
+            return one
+    return None

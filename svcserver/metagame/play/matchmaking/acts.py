@@ -5,83 +5,98 @@ Nothing is stored: a restart forgets queues and candidates. Spec: 1 §4 Matchmak
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
-
 from attrs import frozen
-from twisted.internet.defer import Deferred
 
+from svcserver.board.board import Sheet
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.refusals import Missing
 from svcserver.kernel.signals import Heard, Signal
 from svcserver.metagame.play.matchmaking.launching import Launching
 from svcserver.metagame.play.matchmaking.matches import Entry, Group, State
-from svcserver.metagame.play.matchmaking.rules import Matchmaker
-from svcserver.metagame.social.parties.rules import Party
+from svcserver.metagame.play.matchmaking.store import LiveMatches
+from svcserver.metagame.social.parties.store import LiveParties, hear
 
 JOIN_WAITS_S = 2.5
 POLL_WAITS_S = 1.5
 
 
-class PartyBook(Protocol):
-    """What matchmaking asks of the parties."""
-
-    def of(self, account_id: AccountId) -> Deferred[Party | None]: ...
-
-    def hear(self, account_id: AccountId) -> Deferred[None]: ...
-
-
 @frozen
 class MatchmakingActs:
-    """What a player does, alone or with a party."""
+    """What a player does, alone or with a party; each reading of the party comes first."""
 
-    matchmaker: Matchmaker
+    matches: LiveMatches
     launching: Launching
-    parties: PartyBook
+    parties: LiveParties
     heard: Signal[Heard]
-    now: Callable[[], float]
 
     async def join(self, player: AccountId, wish: LaunchRequest) -> Entry:
         """A place for the wish, or the one that the player has already."""
-        entry = self.matchmaker.join(player, wish, await self._group(player), self.now())
+
+        def work(sheet: Sheet) -> tuple[Entry, LaunchRequest | None]:
+            group = self._group(sheet, player)
+            with self.matches.on(sheet) as rules:
+                entry = rules.join(player, wish, group)
+                return entry, None if entry.match.queued else rules.begin(entry.match)
+
+        entry, begun = await self.matches.board.act(work)
         if not entry.match.queued:
-            await self.launching.wait(entry.match, JOIN_WAITS_S)
-            entry = self.matchmaker.entry(player, self.now()) or entry  # an earlier launch, perhaps
+            await self.launching.wait(entry.match.id, begun, JOIN_WAITS_S)
+            now_at = await self.matches.act(lambda rules: rules.entry(player))
+            return entry if now_at is None else now_at  # an earlier launch, perhaps
         return entry
 
     async def follow(self, player: AccountId, candidate_id: str) -> Entry:
         """A party member follows the leader's candidate; raises Missing."""
-        group = await self._group(player)
-        return self.matchmaker.follow(player, candidate_id, group, self.now())
+
+        def work(sheet: Sheet) -> Entry:
+            group = self._group(sheet, player)
+            with self.matches.on(sheet) as rules:
+                return rules.follow(player, candidate_id, group)
+
+        return await self.matches.board.act(work)
 
     async def poll(self, player: AccountId) -> tuple[Entry, State]:
         """Where the player stands; starts what is due and retries capacity. Raises Missing."""
-        entry = self._entry(player)
+        entry, begun = await self.matches.board.act(lambda sheet: self._asked(sheet, player))
         if entry.match.party_id is not None:
-            await self.parties.hear(player)
             self.heard.send(Heard(player))
-        await self.launching.wait(entry.match, POLL_WAITS_S)
-        entry, now = self._entry(player), self.now()
-        state = entry.state(now)
-        if state is State.IN_PROGRESS:
-            self.matchmaker.sent(player, entry, now)
-        return entry, state
+        await self.launching.wait(entry.match.id, begun, POLL_WAITS_S)
+        return await self.matches.board.act(lambda sheet: self._standing(sheet, player))
 
-    def _entry(self, player: AccountId) -> Entry:
-        entry = self.matchmaker.entry(player, self.now())
-        if entry is None:
-            raise Missing("not queued")
-        return entry
+    def _asked(self, sheet: Sheet, player: AccountId) -> tuple[Entry, LaunchRequest | None]:
+        with self.matches.on(sheet) as rules:
+            entry = rules.entry(player)
+            if entry is None:
+                raise Missing("not queued")
+            if entry.match.party_id is not None:
+                hear(sheet, player)
+            return entry, rules.begin(entry.match)
+
+    def _standing(self, sheet: Sheet, player: AccountId) -> tuple[Entry, State]:
+        with self.matches.on(sheet) as rules:
+            entry = rules.entry(player)
+            if entry is None:
+                raise Missing("not queued")
+            state = entry.state(sheet.now)
+            if state is State.IN_PROGRESS:
+                rules.sent(player, entry)
+            return entry, state
 
     async def cancel(self, player: AccountId) -> None:
         """A party leader's cancel is the party's."""
-        self.matchmaker.cancel(player, await self._group(player))
 
-    def leave(self, player: AccountId) -> None:
+        def work(sheet: Sheet) -> None:
+            group = self._group(sheet, player)
+            with self.matches.on(sheet) as rules:
+                rules.cancel(player, group)
+
+        await self.matches.board.act(work)
+
+    async def leave(self, player: AccountId) -> None:
         """Only this player."""
-        self.matchmaker.leave(player)
+        await self.matches.act(lambda rules: rules.leave(player))
 
-    async def _group(self, player: AccountId) -> Group | None:
-        party = await self.parties.of(player)
-        return None if party is None or len(party.members) < 2 else party
+    def _group(self, sheet: Sheet, player: AccountId) -> Group | None:
+        party = self.parties.on(sheet).of(player)
+        return None if party is None or party.is_solo else party

@@ -18,107 +18,91 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from attrs import define, field
-from cachetools import LRUCache
+from attrs import define
 
 from svcserver.kernel.ids import AccountId
-from svcserver.metagame.play.matchmaking.matches import Match, Server, State
+from svcserver.metagame.play.matchmaking.matches import Match, MatchBook, Server, State
 
 AT_ONCE = 2
 EMPTY_S = 120.0  # an empty game server ends within a minute
 FORGET_S = 3600.0
-MAX_HOLDERS = 100_000
 
 
 @define
 class Launches:
     """Who started what, by account id and by party id; ``cooldown_s`` 0 bounds nothing."""
 
-    cooldown_s: float
-    _of: LRUCache[str, list[Match]] = field(  # the newest stands last
-        factory=lambda: LRUCache(MAX_HOLDERS), init=False
-    )
-    _on: dict[Server, Match] = field(factory=dict, init=False)
+    book: MatchBook
+    cooldown_s: float = 0.0
 
-    def begun(self, match: Match, now: float) -> None:
+    def begun(self, match: Match) -> None:
         """The deploy server is asked for it: it counts for who has none, and for the party."""
         if not match.takes_a_port or not self.cooldown_s:
             return
-        match.counts_for = {one for one in match.players if not self._of_player(one, match, now)}
+        match.counts_for = {one for one in match.players if not self._of_player(one, match)}
         for holder in _holders(match):
-            self._of[holder] = [*self._others(holder, match), match]
+            self.book.hold(holder, [*self._others(holder, match), match])
 
     def ready(self, match: Match, server: Server) -> None:
         """It runs there; whatever ran there before has ended."""
-        before = self._on.get(server)
+        before = self.book.on(server)
         if before is not None and before is not match:
             before.ended = True
         if match.takes_a_port:
-            self._on[server] = match
+            self.book.put_on(server, match)
 
     def running(self, match: Match) -> list[Match]:
         """The servers whose end would let this match start."""
         found = (one for holder in _holders(match) for one in self._live(holder))
         return [one for one in found if one is not match and one.state is State.IN_PROGRESS]
 
-    def elsewhere(self, player: AccountId, now: float) -> None:
+    def elsewhere(self, player: AccountId) -> None:
         """The player asked for the city or the dojo: their hunt is behind them."""
-        for match in self._of.get(player, ()):
-            match.elsewhere.setdefault(player, now)
+        for match in self.book.held(player):
+            match.elsewhere.setdefault(player, self.book.now)
             if len(match.counts_for) > 1:
                 match.counts_for.discard(player)
 
-    def in_the_way(self, match: Match, now: float) -> dict[AccountId, Match]:
+    def in_the_way(self, match: Match) -> dict[AccountId, Match]:
         """The launch that each player has already; empty when the match may start.
 
         It may when the party has none and one of its players has none.
         """
         if not match.takes_a_port or not self.cooldown_s:
             return {}
-        party = self._newest(self._others(match.party_id or "", match), now)
+        party = self._newest(self._others(match.party_id, match) if match.party_id else [])
         if party is not None:
             return dict.fromkeys(match.players, party)
         found = {}
         for player in match.players:
-            own = self._of_player(player, match, now)
+            own = self._of_player(player, match)
             if own is None:
                 return {}
             found[player] = own
         return found
 
-    def sweep(self, now: float) -> None:
-        """Forget what has ended, and what nobody can still be playing."""
-        for holder in list(self._of):
-            left = [one for one in self._live(holder) if now - one.created_at < FORGET_S]
-            if left:
-                self._of[holder] = left
-            else:
-                del self._of[holder]
-        for server, match in list(self._on.items()):
-            if match.ended or now - match.created_at >= FORGET_S:
-                del self._on[server]
-
-    def _of_player(self, player: AccountId, asking: Match, now: float) -> Match | None:
-        live = self._others(player, asking)
+    def _of_player(self, player: AccountId, asking: Match) -> Match | None:
+        live, now = self._others(player, asking), self.book.now
         for match in live:
             if player in match.counts_for and not _is_held_by_another(match, player, now):
                 return match
-        return self._newest(live, now)
+        return self._newest(live)
 
-    def _newest(self, live: list[Match], now: float) -> Match | None:
+    def _newest(self, live: list[Match]) -> Match | None:
         """The newest of somebody's launches, while nobody may start another for them."""
         if not live:
             return None
         newest = live[-1]
-        if newest.asking or now - newest.ready_at < self.cooldown_s or len(live) >= AT_ONCE:
-            return newest
-        return None
+        cools = self.book.now - newest.ready_at < self.cooldown_s
+        return newest if newest.asking or cools or len(live) >= AT_ONCE else None
 
     def _others(self, holder: str, asking: Match) -> list[Match]:
         return [one for one in self._live(holder) if one is not asking]
 
     def _live(self, holder: str) -> list[Match]:
-        return [one for one in self._of.get(holder, ()) if _is_live(one)]
+        now = self.book.now
+        held = self.book.held(holder)
+        return [one for one in held if _is_live(one) and now - one.created_at < FORGET_S]
 
 
 def end_those_not_on(matches: Iterable[Match], ports: Collection[int]) -> None:

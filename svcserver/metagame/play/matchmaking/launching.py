@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from attrs import define, field
@@ -10,30 +9,31 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
+from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.metagame.play.matchmaking.deploy_client import Busy, DeployClient, Failed
 from svcserver.metagame.play.matchmaking.launches import end_those_not_on
 from svcserver.metagame.play.matchmaking.matches import Match
 from svcserver.metagame.play.matchmaking.rules import Matchmaker
+from svcserver.metagame.play.matchmaking.store import LiveMatches
 
 log = Logger()
 
 
 @define
 class Launching:
-    """Asks the deploy server once for each match that is due."""
+    """Asks the deploy server for each match that ``Matchmaker.begin`` has begun."""
 
-    matchmaker: Matchmaker
+    matches: LiveMatches
     deploy: DeployClient
     clock: IReactorTime
-    now: Callable[[], float]
     _running: dict[str, set[Deferred[None]]] = field(factory=dict, init=False)  # who waits
 
-    def wait(self, match: Match, seconds: float) -> Deferred[None]:
-        """Start the match if it is due; fires when it is decided or ``seconds`` have passed."""
-        if self.matchmaker.due(match, self.now()):
-            self._start(match)
+    def wait(self, match_id: str, begun: LaunchRequest | None, seconds: float) -> Deferred[None]:
+        """Ask what has ``begun``; fires when the match is decided or ``seconds`` have passed."""
+        if begun is not None:
+            self._start(match_id, begun)
         done: Deferred[None] = Deferred()
-        waiting = self._running.get(match.id)
+        waiting = self._running.get(match_id)
         if waiting is None:
             done.callback(None)
             return done
@@ -47,34 +47,38 @@ class Launching:
         done.addBoth(over)
         return done
 
-    def _start(self, match: Match) -> None:
-        self._running[match.id] = set()
-        work = Deferred.fromCoroutine(self._launch(match))
+    def _start(self, match_id: str, wish: LaunchRequest) -> None:
+        self._running[match_id] = set()
+        work = Deferred.fromCoroutine(self._launch(match_id, wish))
         work.addErrback(lambda why: log.failure("a launch failed", why))
-        work.addBoth(lambda _: self._decided(match))
+        work.addBoth(lambda _: self._decided(match_id))
 
-    def _decided(self, match: Match) -> None:
-        for one in list(self._running.pop(match.id, ())):
+    def _decided(self, match_id: str) -> None:
+        for one in list(self._running.pop(match_id, ())):
             _fire(one)
 
-    async def _launch(self, match: Match) -> None:
-        wish = self.matchmaker.asking(match, self.now())
-        earlier = self.matchmaker.launches.running(match)
-        if earlier:
+    async def _launch(self, match_id: str, wish: LaunchRequest) -> None:
+        on_match = self.matches.on_match
+        ports = None
+        if await on_match(match_id, lambda rules, match: bool(rules.launches.running(match))):
             ports = await self.deploy.ports()
+
+        def may_start(rules: Matchmaker, match: Match) -> bool:
             if ports is not None:
-                end_those_not_on(earlier, ports)
-        if not self.matchmaker.may_start(match, self.now()):
+                end_those_not_on(rules.launches.running(match), ports)
+            return rules.may_start(match)
+
+        if not await on_match(match_id, may_start):
             return
         try:
             server = await self.deploy.launch(wish)
         except Busy:
-            self.matchmaker.busy(match, self.now())
+            await on_match(match_id, lambda rules, match: rules.busy(match))
         except Failed as why:
-            log.warn("no game server for {hunt}: {why}", hunt=match.hunt_id, why=str(why))
-            self.matchmaker.failed(match)
+            log.warn("no game server for {hunt}: {why}", hunt=wish.hunt_id, why=str(why))
+            await on_match(match_id, lambda rules, match: rules.failed(match))
         else:
-            self.matchmaker.ready(match, server, self.now())
+            await on_match(match_id, lambda rules, match: rules.ready(match, server))
 
 
 def _fire(done: Deferred[None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from enum import StrEnum
 from typing import Protocol
 
@@ -40,9 +41,9 @@ class Group(Protocol):
     def members(self) -> tuple[AccountId, ...]: ...
 
 
-@define(eq=False)
+@define
 class Match:
-    """One launch for one or more players."""
+    """One launch for one or more players; a copy of one act, which keeps what it changed."""
 
     id: str
     mode: str
@@ -58,7 +59,7 @@ class Match:
     server: Server | None = None
     asking: bool = False
     queued: bool = False
-    retry_at: float = float("-inf")
+    retry_at: float = 0.0
     refused_at: float | None = None
     ready_at: float = 0.0
     sent_at: float | None = None
@@ -72,6 +73,14 @@ class Match:
     def takes_a_port(self) -> bool:
         """Whether it starts a game server of its own: a hunt or a tutorial, no city or dojo."""
         return self.expects or self.request().names_a_map
+
+    def copy(self) -> Match:
+        """Another one, to be changed."""
+        made = copy(self)
+        made.players, made.known_as = list(self.players), dict(self.known_as)
+        made.told, made.counts_for = set(self.told), set(self.counts_for)
+        made.elsewhere = dict(self.elsewhere)
+        return made
 
     def request(self) -> LaunchRequest:
         """What the deploy server is asked."""
@@ -87,7 +96,6 @@ class Entry:
     mode: str
     hunt_id: str
     match: Match
-    seen_at: float
     hold_until: float = 0.0  # answers MATCHING until then, though the server is known
 
     def state(self, now: float) -> State:
@@ -105,6 +113,48 @@ class Sent:
     hunt_id: str
     match_id: str
     at: float
+
+
+class MatchBook(Protocol):
+    """What the rules need kept; an instance lives inside one act.
+
+    A match is the same object throughout the act, and what was changed of it is kept.
+    """
+
+    @property
+    def now(self) -> float: ...
+
+    def new_id(self) -> str: ...
+
+    def match(self, match_id: str) -> Match | None: ...
+
+    def add(self, match: Match) -> None: ...
+
+    def entry(self, player: AccountId) -> Entry | None: ...
+
+    def place(self, player: AccountId, entry: Entry | None) -> None: ...
+
+    def queue(self, hunt_id: str) -> Match | None: ...
+
+    def set_queue(self, hunt_id: str, match: Match | None) -> None: ...
+
+    def of_party(self, party_id: str) -> Match | None: ...
+
+    def set_party(self, party_id: str, match: Match | None) -> None: ...
+
+    def sent(self, player: AccountId) -> Sent | None: ...
+
+    def set_sent(self, player: AccountId, sent: Sent | None) -> None: ...
+
+    def held(self, holder: str) -> list[Match]:
+        """What an account or a party has launched, the newest last."""
+
+    def hold(self, holder: str, matches: list[Match]) -> None: ...
+
+    def on(self, server: Server) -> Match | None:
+        """Whose launch was the last to get that server."""
+
+    def put_on(self, server: Server, match: Match) -> None: ...
 
 
 def is_world(wish: LaunchRequest) -> bool:

@@ -69,7 +69,7 @@ class MatchmakingRoutes:
     @routes.row("DELETE", "/candidate/leave", access=TOKEN, when=_cancels, reply=dict)
     async def leave(self, call: Call) -> Answer:
         """Only the caller leaves."""
-        self.acts.leave(call.player)
+        await self.acts.leave(call.player)
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row(

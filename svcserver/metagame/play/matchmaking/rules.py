@@ -1,14 +1,14 @@
 """Who waits for what, and when a group is launched. Spec: 1 §3 Matchmaking candidate, §4.
 
-Live state in memory, plain objects that take ``now`` (seconds): a restart forgets queues
-and candidates. Launching itself is somebody else's work: these rules say when.
+Live state: these rules run on one open ``MatchBook``, whose entries end by themselves. Launching
+itself is somebody else's work: these rules say when.
 """
 
 from __future__ import annotations
 
-from attrs import define, evolve, field
+from attrs import define
 
-from svcserver.kernel.ids import AccountId, new_id
+from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import CITY, ISLAND, SHARED, LaunchRequest
 from svcserver.kernel.refusals import Malformed, Missing
 from svcserver.metagame.play.matchmaking.launches import Launches
@@ -16,6 +16,7 @@ from svcserver.metagame.play.matchmaking.matches import (
     Entry,
     Group,
     Match,
+    MatchBook,
     Sent,
     Server,
     State,
@@ -32,66 +33,60 @@ SENT_AGAIN_S = 20.0
 FOLLOW_S = 600.0
 SHOWN_S = 60.0  # a sent party candidate in the party poll
 FORGET_S = 3600.0
-SWEEP_S = 60.0
-MAX_ENTRIES = 100_000
 
 
 @define
 class Matchmaker:
-    """Every candidate of a single metagame process."""
+    """Every candidate, on an open book."""
 
-    launches: Launches = field(factory=lambda: Launches(0.0))
-    _entries: dict[AccountId, Entry] = field(factory=dict, init=False)
-    _queues: dict[str, Match] = field(factory=dict, init=False)
-    _parties: dict[str, Match] = field(factory=dict, init=False)
-    _sent: dict[AccountId, Sent] = field(factory=dict, init=False)
-    _swept_at: float = field(default=0.0, init=False)
+    book: MatchBook
+    launches: Launches
 
     # -- joining -----------------------------------------------------------
 
-    def join(
-        self, player: AccountId, wish: LaunchRequest, group: Group | None, now: float
-    ) -> Entry:
+    def join(self, player: AccountId, wish: LaunchRequest, group: Group | None) -> Entry:
         """A player's wish; ``entry.match`` may be due at once (see ``due``)."""
-        self._sweep(now)
         if group is not None and not wish.names_a_map:
-            return self._join_party(player, wish, group, now)
-        return self._join_alone(player, wish, now)
+            return self._join_party(player, wish, group)
+        return self._join_alone(player, wish)
 
-    def _join_alone(self, player: AccountId, wish: LaunchRequest, now: float) -> Entry:
+    def _join_alone(self, player: AccountId, wish: LaunchRequest) -> Entry:
         self._leave(player)
         if wish.names_a_map or is_world(wish):
-            match = self._match(wish, [player], now, expects=False)
-            return self._enter(player, match, new_id(), wish, now)
-        match = self._queues.get(wish.hunt_id) or self._open_queue(wish.hunt_id, now)
+            match = self._match(wish, [player], expects=False)
+            return self._enter(player, match, self.book.new_id(), wish)
+        match = self._queue(wish.hunt_id)
         match.players.append(player)
-        match.joined_at = now
+        match.joined_at = self.book.now
         if len(match.players) >= GROUP:
             self._close(match)
-        return self._enter(player, match, new_id(), wish, now)
+        return self._enter(player, match, self.book.new_id(), wish)
 
-    def _open_queue(self, hunt_id: str, now: float) -> Match:
-        match = self._match(LaunchRequest(ISLAND, "", hunt_id), [], now, expects=True)
-        match.queued = True
-        self._queues[hunt_id] = match
+    def _queue(self, hunt_id: str) -> Match:
+        match = self.book.queue(hunt_id)
+        if match is not None and match.queued:
+            match.players = [one for one in match.players if self._is_in(one, match)]
+        else:
+            match = self._match(LaunchRequest(ISLAND, "", hunt_id), [], expects=True)
+            match.queued = True
+        self.book.set_queue(hunt_id, match)
         return match
 
-    def _join_party(
-        self, player: AccountId, wish: LaunchRequest, group: Group, now: float
-    ) -> Entry:
-        current = self._parties.get(group.id)
-        if current is not None and self._follows(player, wish, current, group, now):
-            return self._again(player, current, now)
+    def _join_party(self, player: AccountId, wish: LaunchRequest, group: Group) -> Entry:
+        current = self._of_party(group.id)
+        if current is not None and self._follows(player, wish, current, group):
+            return self._again(player, current)
         if player == group.leader:
-            return self._lead(player, wish, group, now)
+            return self._lead(player, wish, group)
         if wish.game_mode in (CITY, SHARED) or is_world(wish):
-            return self._join_alone(player, wish, now)
+            return self._join_alone(player, wish)
         raise Malformed("only the leader chooses another hunt")
 
     def _follows(
-        self, player: AccountId, wish: LaunchRequest, current: Match, group: Group, now: float
+        self, player: AccountId, wish: LaunchRequest, current: Match, group: Group
     ) -> bool:
         """Whether the wish is the party's current hunt again, or its last one for a member."""
+        now = self.book.now
         if wish.hunt_id != current.hunt_id or current.state is State.FAILED:
             return False
         if player == group.leader and not self._is_in(player, current):
@@ -105,89 +100,88 @@ class Matchmaker:
             and now - current.created_at < FOLLOW_S
         )
 
-    def _again(self, player: AccountId, match: Match, now: float) -> Entry:
+    def _again(self, player: AccountId, match: Match) -> Entry:
         """The same candidate; a player already sent is told MATCHING a while, then sent again."""
         if not self._is_in(player, match):
             self._leave(player)
         if player not in match.players:
             match.players.append(player)
-        hold_until = now + SENT_AGAIN_S if player in match.told else 0.0
+        hold_until = self.book.now + SENT_AGAIN_S if player in match.told else 0.0
         match.elsewhere.pop(player, None)
         known_as = match.known_as.setdefault(player, match.id)
-        entry = Entry(known_as, match.mode, match.hunt_id, match, now, hold_until)
-        self._entries[player] = entry
+        entry = Entry(known_as, match.mode, match.hunt_id, match, hold_until)
+        self.book.place(player, entry)
         return entry
 
-    def _lead(self, leader: AccountId, wish: LaunchRequest, group: Group, now: float) -> Entry:
+    def _lead(self, leader: AccountId, wish: LaunchRequest, group: Group) -> Entry:
         world = wish.game_mode in (CITY, SHARED) or is_world(wish)
         members = self._on_the_same_server(leader, group) if world else list(group.members)
         if members == [leader] and world:
-            return self._join_alone(leader, wish, now)
+            return self._join_alone(leader, wish)
         for member in members:
             self._leave(member)
-        match = self._match(wish, members, now, expects=not world)
+        match = self._match(wish, members, expects=not world)
         match.party_id, match.leader = group.id, leader
-        self._parties.pop(group.id, None)
-        self._parties[group.id] = match
-        while len(self._parties) > MAX_ENTRIES:
-            del self._parties[next(iter(self._parties))]
-        for member in members:
-            self._enter(member, match, match.id, wish, now)
-        return self._entries[leader]
+        self.book.set_party(group.id, match)
+        entries = {one: self._enter(one, match, match.id, wish) for one in members}
+        return entries[leader]
 
     def _on_the_same_server(self, leader: AccountId, group: Group) -> list[AccountId]:
-        there = self._sent.get(leader)
+        there = self.last_sent(leader)
         if there is None:
             return [leader]
+        sent = {one: self.last_sent(one) for one in group.members}
         return [
             one
-            for one in group.members
-            if one == leader or (one in self._sent and self._sent[one].server == there.server)
+            for one, their in sent.items()
+            if one == leader or (their is not None and their.server == there.server)
         ]
 
-    @staticmethod
-    def _match(
-        wish: LaunchRequest, players: list[AccountId], now: float, *, expects: bool
-    ) -> Match:
-        return Match(new_id(), wish.game_mode, wish.hunt_id, wish.game_args, players, expects, now)
+    def _match(self, wish: LaunchRequest, players: list[AccountId], *, expects: bool) -> Match:
+        made = self.book.new_id(), wish.game_mode, wish.hunt_id, wish.game_args
+        match = Match(*made, players, expects, self.book.now)
+        self.book.add(match)
+        return match
 
     def _enter(
-        self, player: AccountId, match: Match, candidate_id: str, wish: LaunchRequest, now: float
+        self, player: AccountId, match: Match, candidate_id: str, wish: LaunchRequest
     ) -> Entry:
         if not match.takes_a_port:
-            self.launches.elsewhere(player, now)
+            self.launches.elsewhere(player)
         match.known_as[player] = candidate_id
-        entry = Entry(candidate_id, wish.game_mode, wish.hunt_id, match, now)
-        self._entries[player] = entry
+        entry = Entry(candidate_id, wish.game_mode, wish.hunt_id, match)
+        self.book.place(player, entry)
         return entry
 
     def _is_in(self, player: AccountId, match: Match) -> bool:
         """Whether that is where the player stands now; ``players`` may still expect them."""
-        entry = self._entries.get(player)
+        entry = self.book.entry(player)
         return entry is not None and entry.match is match
 
-    def follow(
-        self, player: AccountId, candidate_id: str, group: Group | None, now: float
-    ) -> Entry:
+    def follow(self, player: AccountId, candidate_id: str, group: Group | None) -> Entry:
         """A member's way into the party's candidate; raises Missing."""
-        match = self._parties.get(group.id) if group is not None else None
-        if match is None or match.id != candidate_id or not self._is_in(player, match):
+        match = self._of_party(group.id) if group is not None else None
+        entry = self.book.entry(player)
+        if match is None or match.id != candidate_id or entry is None or entry.match is not match:
             raise Missing("not a candidate of your party")
-        return self._entries[player]
+        return entry
 
     # -- waiting -----------------------------------------------------------
 
-    def entry(self, player: AccountId, now: float) -> Entry | None:
-        """The player's place, marked as asked for."""
-        entry = self._entries.get(player)
-        if entry is None:
-            return None
-        entry = evolve(entry, seen_at=now)
-        self._entries[player] = entry
+    def entry(self, player: AccountId) -> Entry | None:
+        """The player's place; it is kept an hour from now."""
+        entry = self.book.entry(player)
+        if entry is not None:
+            self.book.place(player, entry)
         return entry
 
-    def due(self, match: Match, now: float) -> bool:
+    def begin(self, match: Match) -> LaunchRequest | None:
+        """What the deploy server is to be asked now by whoever called this; None: nothing."""
+        return self.asking(match) if self.due(match) else None
+
+    def due(self, match: Match) -> bool:
         """Whether the deploy server should be asked now; closes a queue that is due."""
+        now = self.book.now
         if match.state is not State.MATCHING or match.asking or not match.players:
             return False
         if match.queued:
@@ -203,51 +197,51 @@ class Matchmaker:
 
     def _close(self, match: Match) -> None:
         match.queued = False
-        if self._queues.get(match.hunt_id) is match:
-            del self._queues[match.hunt_id]
+        if self.book.queue(match.hunt_id) is match:
+            self.book.set_queue(match.hunt_id, None)
 
-    def asking(self, match: Match, now: float) -> LaunchRequest:
+    def asking(self, match: Match) -> LaunchRequest:
         """The launch begins; what to ask."""
-        match.asking, match.retry_at = True, now + RETRY_S
+        match.asking, match.retry_at = True, self.book.now + RETRY_S
         return match.request()
 
-    def may_start(self, match: Match, now: float) -> bool:
+    def may_start(self, match: Match) -> bool:
         """Whether the deploy server may be asked; if so, the launch counts from now on.
 
         If not, whoever has not left their earlier hunt is sent there again, and who went to
         the city meanwhile waits until that game server has ended, as for capacity.
         """
-        theirs = self.launches.in_the_way(match, now)
+        theirs = self.launches.in_the_way(match)
         if not theirs:
-            self.launches.begun(match, now)
+            self.launches.begun(match)
             return True
-        match.retry_at = now + LOOK_AGAIN_S
-        self._wait(match, now)
+        match.retry_at = self.book.now + LOOK_AGAIN_S
+        self._wait(match)
         for player, earlier in theirs.items():
             decides = match.leader or player
             if decides not in earlier.elsewhere and self._is_in(player, match):
-                self._again(player, earlier, now)
+                self._again(player, earlier)
         if match.party_id is not None and not match.players:
             earlier = next(iter(theirs.values()))
             if earlier.party_id == match.party_id:
-                self._parties[match.party_id] = earlier
+                self.book.set_party(match.party_id, earlier)
         return False
 
     # -- what the deploy server said ---------------------------------------
 
-    def ready(self, match: Match, server: Server, now: float) -> None:
+    def ready(self, match: Match, server: Server) -> None:
         match.asking, match.server, match.state = False, server, State.IN_PROGRESS
-        match.ready_at = now
+        match.ready_at = self.book.now
         self.launches.ready(match, server)
 
-    def busy(self, match: Match, now: float) -> None:
+    def busy(self, match: Match) -> None:
         """No capacity: stays MATCHING, retried by active polls for five minutes."""
-        self._wait(match, now)
+        self._wait(match)
 
-    def _wait(self, match: Match, now: float) -> None:
+    def _wait(self, match: Match) -> None:
         match.asking = False
         if match.refused_at is None:
-            match.refused_at = now
+            match.refused_at = self.book.now
         for player in list(match.players):  # who left meanwhile is not expected again
             if not self._is_in(player, match):
                 self._drop(player, match)
@@ -259,35 +253,34 @@ class Matchmaker:
 
     def _fail(self, match: Match) -> None:
         match.state = State.FAILED
-        if match.party_id is not None and self._parties.get(match.party_id) is match:
-            del self._parties[match.party_id]
+        self._end_of_party(match)
 
-    def sent(self, player: AccountId, entry: Entry, now: float) -> None:
+    def sent(self, player: AccountId, entry: Entry) -> None:
         """The player was told the server's address."""
-        match, before = entry.match, self._sent.get(player)
+        match, before, now = entry.match, self.last_sent(player), self.book.now
         if match.server is None or (before is not None and before.match_id == match.id):
             return
         match.told.add(player)
-        self._sent.pop(player, None)  # the longest sent stands first
-        self._sent[player] = Sent(match.server, entry.hunt_id, match.id, now)
-        while len(self._sent) > MAX_ENTRIES:
-            del self._sent[next(iter(self._sent))]
+        self.book.set_sent(player, Sent(match.server, entry.hunt_id, match.id, now))
         match.sent_at = now
 
     def last_sent(self, player: AccountId) -> Sent | None:
-        """Where the player was last sent."""
-        return self._sent.get(player)
+        """Where the player was last sent, an hour ago at most or while they are a candidate."""
+        sent = self.book.sent(player)
+        if sent is None or self.book.now - sent.at < FORGET_S:
+            return sent
+        return sent if self.book.entry(player) is not None else None
 
     # -- leaving -----------------------------------------------------------
 
     def cancel(self, player: AccountId, group: Group | None) -> None:
         """``DELETE /candidate``: a party leader's cancel is the party's."""
-        entry = self._entries.get(player)
+        entry = self.book.entry(player)
         if entry is None:
             return
         match = entry.match
         if match.party_id is not None and group is not None and group.leader == player:
-            self._parties.pop(match.party_id, None)
+            self.book.set_party(match.party_id, None)
             if match.state is not State.IN_PROGRESS:
                 for member in list(match.players):
                     if self._is_in(member, match):
@@ -297,26 +290,27 @@ class Matchmaker:
 
     def leave(self, player: AccountId) -> None:
         """``DELETE /candidate/leave``: only the caller, and only an unresolved wait."""
-        entry = self._entries.get(player)
+        entry = self.book.entry(player)
         if entry is not None and entry.match.state is not State.IN_PROGRESS:
             self._leave(player)
 
     def forget(self, player: AccountId) -> None:
         """The player's sessions have ended: no place in any queue, match or server."""
         self._leave(player)
-        self._sent.pop(player, None)
+        self.book.set_sent(player, None)
 
     def left_party(self, party_id: str, players: tuple[AccountId, ...]) -> None:
         """Who leaves the party before the server is up stays behind."""
         for player in players:
-            entry = self._entries.get(player)
+            entry = self.book.entry(player)
             if entry is not None and entry.match.party_id == party_id:
                 self.leave(player)
 
     def _leave(self, player: AccountId) -> None:
-        entry = self._entries.pop(player, None)
+        entry = self.book.entry(player)
         if entry is None:
             return
+        self.book.place(player, None)
         match = entry.match
         if match.state is State.IN_PROGRESS or match.asking:
             return  # the launch under way goes on for whoever is expected
@@ -327,33 +321,24 @@ class Matchmaker:
             match.players.remove(player)
         if not match.players:
             self._close(match)
-            if match.party_id is not None and self._parties.get(match.party_id) is match:
-                del self._parties[match.party_id]
+            self._end_of_party(match)
+
+    def _end_of_party(self, match: Match) -> None:
+        if match.party_id is not None and self.book.of_party(match.party_id) is match:
+            self.book.set_party(match.party_id, None)
 
     # -- for others --------------------------------------------------------
 
-    def of_party(self, party_id: str, now: float) -> PartyCandidate | None:
+    def of_party(self, party_id: str) -> PartyCandidate | None:
         """The candidate the party poll shows; gone a minute after the last was sent."""
-        match = self._parties.get(party_id)
+        match = self._of_party(party_id)
         if match is None:
             return None
-        if match.sent_at is not None and now - match.sent_at >= SHOWN_S:
+        if match.sent_at is not None and self.book.now - match.sent_at >= SHOWN_S:
             return None
         return PartyCandidate(match.id, match.state.value, match.hunt_id, frozenset(match.players))
 
-    def _sweep(self, now: float) -> None:
-        if now - self._swept_at < SWEEP_S and len(self._entries) < MAX_ENTRIES:
-            return
-        self._swept_at = now
-        self.launches.sweep(now)
-        for player, entry in list(self._entries.items()):
-            if now - entry.seen_at >= FORGET_S:
-                self._leave(player)
-        while len(self._entries) >= MAX_ENTRIES:
-            self._leave(next(iter(self._entries)))
-        for party_id, match in list(self._parties.items()):
-            if now - match.created_at >= FORGET_S:
-                del self._parties[party_id]
-        for player, sent in list(self._sent.items()):
-            if now - sent.at >= FORGET_S and player not in self._entries:
-                del self._sent[player]
+    def _of_party(self, party_id: str) -> Match | None:
+        match = self.book.of_party(party_id)
+        is_old = match is not None and self.book.now - match.created_at >= FORGET_S
+        return None if is_old else match

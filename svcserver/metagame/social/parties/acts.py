@@ -16,17 +16,11 @@ from svcserver.kernel.ids import AccountId, is_account_shaped
 from svcserver.kernel.refusals import Missing, Refusal
 from svcserver.kernel.signals import Heard, Signal
 from svcserver.metagame.accounts.directory import Directory
-from svcserver.metagame.social.parties.rules import Invite, Parties, Party, PartyCandidate
+from svcserver.metagame.social.parties.rules import Invite, Parties, Standing
 from svcserver.metagame.social.parties.store import LiveParties, near
 
 T = TypeVar("T")
 log = Logger()
-
-
-class Candidates(Protocol):
-    """What the party poll asks of matchmaking."""
-
-    def of_party(self, party_id: str, now: float) -> PartyCandidate | None: ...
 
 
 class Apart(Protocol):
@@ -43,18 +37,13 @@ class PartyActs:
     directory: Directory
     blocks: Apart
     heard: Signal[Heard]
-    candidates: Candidates
-    now: Callable[[], float]
 
-    async def poll(self, me: AccountId) -> Party:
+    async def poll(self, me: AccountId) -> Standing:
         """The caller's party or a party of one; a sign of life."""
-        party = await self.parties.act(lambda parties: parties.poll(me), near(me))
+        work = self.parties.act(lambda parties: parties.standing(parties.poll(me)), near(me))
+        standing = await work
         self.heard.send(Heard(me))
-        return party
-
-    def candidate(self, party: Party) -> PartyCandidate | None:
-        """What the party waits for or was sent to."""
-        return None if party.is_solo else self.candidates.of_party(party.id, self.now())
+        return standing
 
     async def names(self, account_ids: Sequence[AccountId]) -> Mapping[AccountId, str]:
         """Display names, empty for an account that is gone."""
@@ -76,13 +65,13 @@ class PartyActs:
         if party_id not in (None, "", party.id):
             log.info("an invite by {account} named another party", account=me)
 
-    async def accept(self, me: AccountId, named: str) -> Party:
+    async def accept(self, me: AccountId, named: str) -> Standing:
         """Join by party id or sender; a repeated accept finds the party joined before."""
         invite = await self.parties.act(lambda parties: parties.invite_named(me, named))
         if invite is None or await self.blocks.apart(me, [invite.sender]):
-            return await self._act(me, lambda parties: parties.joined(me, named))
+            return await self._act(me, lambda parties: parties.standing(parties.joined(me, named)))
         found = invite
-        return await self._act(me, lambda parties: parties.accept(found))
+        return await self._act(me, lambda parties: parties.standing(parties.accept(found)))
 
     async def refresh(self, me: AccountId) -> None:
         """A sign of life; reading the party drops a leader unheard for two minutes."""
@@ -101,12 +90,12 @@ class PartyActs:
 
         await self.parties.act(work)
 
-    async def of(self, me: AccountId, asked: Collection[AccountId]) -> list[Party]:
+    async def of(self, me: AccountId, asked: Collection[AccountId]) -> list[Standing]:
         """The parties of these players, each once; a sign of life of the caller."""
 
-        def work(parties: Parties) -> list[Party]:
+        def work(parties: Parties) -> list[Standing]:
             parties.hear(me)
-            return parties.of_all(asked)
+            return [parties.standing(party) for party in parties.of_all(asked)]
 
         return await self.parties.act(work, near(*asked))
 

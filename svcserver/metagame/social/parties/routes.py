@@ -15,7 +15,7 @@ from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
 from svcserver.metagame.social.parties import wire
 from svcserver.metagame.social.parties.acts import PartyActs
-from svcserver.metagame.social.parties.rules import Party
+from svcserver.metagame.social.parties.rules import Standing
 from svcserver.web.routes import EMPTY_OBJECT, Answer
 
 PLAYER = Access.PLAYER
@@ -120,17 +120,17 @@ class PartyRoutes:
         shown = await self._shown(found)
         return Answer(200, {"parties": shown, "invitations": await self._invites(me)})
 
-    async def _party(self, party: Party) -> Answer:
-        [reply] = await self._shown([party])
+    async def _party(self, standing: Standing) -> Answer:
+        [reply] = await self._shown([standing])
         return Answer(200, reply)
 
-    async def _shown(self, parties: Sequence[Party]) -> list[wire.PartyReply]:
-        names = await self._names([one for party in parties for one in party.members])
+    async def _shown(self, found: Sequence[Standing]) -> list[wire.PartyReply]:
+        names = await self._names([one for standing in found for one in standing.party.members])
         return [
-            wire.show_solo(party, names, self.settings.party_solo_stub)
-            if party.is_solo
-            else wire.show(party, names, self.acts.candidate(party))
-            for party in parties
+            wire.show_solo(one.party, names, self.settings.party_solo_stub)
+            if one.party.is_solo
+            else wire.show(one.party, names, one.candidate)
+            for one in found
         ]
 
     async def _invites(self, me: AccountId) -> list[wire.PartyInvite]:

@@ -60,6 +60,14 @@ class PartyCandidate:
     members: frozenset[AccountId]
 
 
+@frozen
+class Standing:
+    """A party, and what one of two or more waits for or was sent to."""
+
+    party: Party
+    candidate: PartyCandidate | None
+
+
 class PartyBook(Protocol):
     """Stored parties and invites, inside one act."""
 
@@ -107,6 +115,9 @@ class PartyBook(Protocol):
     def left(self, party_id: str, account_id: AccountId) -> None:
         """Whoever must know is told."""
 
+    def candidate(self, party_id: str) -> PartyCandidate | None:
+        """What the party waits for or was sent to."""
+
 
 @define
 class Parties:
@@ -145,6 +156,10 @@ class Parties:
         """The parties of these players, each once."""
         found = [self.of(one) for one in account_ids]
         return list({party.id: party for party in found if party is not None}.values())
+
+    def standing(self, party: Party) -> Standing:
+        """The party and its candidate."""
+        return Standing(party, None if party.is_solo else self.book.candidate(party.id))
 
     def get(self, party_id: str) -> Party | None:
         """A party by its id, or None."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from attrs import define, field, frozen
+from attrs import define, frozen
 from twisted.internet.defer import Deferred
 
 from svcserver.board.board import Board, Key, Sheet
@@ -20,10 +20,12 @@ from svcserver.metagame.social.parties.rules import (
     Invite,
     Parties,
     Party,
+    PartyCandidate,
 )
 
 T = TypeVar("T")
 Left = Callable[[Sheet, PartyChanged], None]
+Candidate = Callable[[Sheet, str], PartyCandidate | None]
 
 # a day: rules drop and forget long before; members poll every few seconds
 PARTIES = Kind("parties", Party, lives_s=DAY_S, kept_by_reading=True)
@@ -37,10 +39,11 @@ DECLINED = Kind("party_declined", float, lives_s=DECLINE_PAUSE_S, most=65_536)
 
 @define
 class BoardParties:
-    """The PartyBook of one sheet. ``also_left``: what follows a leaving in the same sheet."""
+    """The PartyBook of one sheet; the last two as in ``LiveParties``."""
 
     sheet: Sheet
-    also_left: tuple[Left, ...] = ()
+    also_left: tuple[Left, ...]
+    candidate_of: Candidate
 
     @property
     def now(self) -> float:
@@ -109,17 +112,28 @@ class BoardParties:
         for follow in self.also_left:
             follow(self.sheet, news)
 
+    def candidate(self, party_id: str) -> PartyCandidate | None:
+        return self.candidate_of(self.sheet, party_id)
+
+
+def _no_candidate(sheet: Sheet, party_id: str) -> PartyCandidate | None:
+    return None
+
 
 @frozen
 class LiveParties:
-    """The parties for whoever asks: of a sheet that is open, or in an act of their own."""
+    """The parties for whoever asks: of a sheet that is open, or in an act of their own.
+
+    ``also_left``: what follows a leaving in the same sheet; ``candidate``: what a party waits for.
+    """
 
     board: Board
-    also_left: tuple[Left, ...] = field(default=())
+    also_left: tuple[Left, ...] = ()
+    candidate: Candidate = _no_candidate
 
     def on(self, sheet: Sheet) -> Parties:
         """The rules on an open sheet."""
-        return Parties(BoardParties(sheet, self.also_left))
+        return Parties(BoardParties(sheet, self.also_left, self.candidate))
 
     def act(self, work: Callable[[Parties], T], near: Iterable[Key] = ()) -> Deferred[T]:
         """One act on parties alone."""

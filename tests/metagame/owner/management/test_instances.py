@@ -16,8 +16,8 @@ from svcserver.metagame.owner.management.instances import DeployedInstances, Tit
 from svcserver.metagame.owner.management.rules import Placed, Whereabouts
 from svcserver.metagame.play.matchmaking.deploy_client import DeployClient
 from svcserver.metagame.play.matchmaking.matches import Server
-from svcserver.metagame.play.matchmaking.rules import Matchmaker
 from svcserver.metagame.play.presence.places import Place
+from tests.metagame.play.matchmaking.live import Seen
 from tests.support.proves import proves
 
 ANN, BOB, CLEO = AccountId("UID-ann"), AccountId("UID-bob"), AccountId("UID-cleo")
@@ -68,20 +68,20 @@ class Http:
 class InstancesCase(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock, self.http = Clock(), Http()
-        self.matchmaker = Matchmaker()
+        self.matches = Seen()
         deploy = DeployClient(self.http, self.clock, "127.0.0.1:61001", 30.0)
-        self.instances = DeployedInstances(deploy, self.matchmaker, Titles.load(), "The City")
+        self.instances = DeployedInstances(deploy, self.matches.matches, Titles.load(), "The City")
 
     def place(self, records: list[Any], *players: Whereabouts) -> Placed:
         self.http.answer = Reply(200, json.dumps({"servers": records}).encode())
         return self.successResultOf(self.instances.place(list(players)))
 
     def sent_to(self, player: AccountId, port: int) -> None:
-        entry = self.matchmaker.join(player, check("CITY", "", ""), None, 0.0)
-        self.matchmaker.due(entry.match, 0.0)
-        self.matchmaker.asking(entry.match, 0.0)
-        self.matchmaker.ready(entry.match, Server("127.0.0.1", port), 0.0)
-        self.matchmaker.sent(player, entry, 0.0)
+        entry = self.matches.join(player, check("CITY", "", ""), None, 0.0)
+        self.matches.due(entry.match, 0.0)
+        self.matches.asking(entry.match, 0.0)
+        self.matches.ready(entry.match, Server("127.0.0.1", port), 0.0)
+        self.matches.sent(player, 0.0)
 
 
 class WhoTests(InstancesCase):

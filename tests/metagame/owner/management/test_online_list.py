@@ -13,8 +13,8 @@ from svcserver.kernel.times import iso
 from svcserver.metagame.owner.management.acts import OnlinePlayers
 from svcserver.metagame.owner.management.routes import OnlineList
 from svcserver.metagame.play.matchmaking.matches import Server
-from svcserver.metagame.play.matchmaking.rules import Matchmaker
 from svcserver.web.front import FrontDoor
+from tests.metagame.play.matchmaking.live import Seen
 from tests.support.browser import Browser
 from tests.support.game import Game, Player
 from tests.support.proves import proves
@@ -69,17 +69,18 @@ class HuntTests(SynchronousTestCase):
         self.game = game = Game(self)
         self.admin = game.player("Olga", admin=True)
         self.ann = AccountId(game.player("Ann_1").id)
-        self.matchmaker = Matchmaker()
+        self.matches = Seen()
+        self.matches.live.now = game.clock.seconds()
         self.now = game.clock.seconds
-        feature = OnlineList(OnlinePlayers(game.settings, game.parts.online, self.matchmaker))
+        feature = OnlineList(OnlinePlayers(game.settings, game.parts.online, self.matches.matches))
         self.browse = Browser(self, FrontDoor(game.door.gate, game.settings).mount(feature))
 
     def sent_to(self, hunt: str) -> None:
         """Ann asks for a hunt, and is told of its server."""
         wish = check("ISLAND", "", hunt)
-        entry = self.matchmaker.join(self.ann, wish, None, self.now())
+        entry = self.matches.join(self.ann, wish, None, self.now())
         entry.match.server = Server("127.0.0.1", 8771)
-        self.matchmaker.sent(self.ann, entry, self.now())
+        self.matches.sent(self.ann, self.now())
 
     def entry(self, map_path: str) -> Any:
         at_once(self.game.parts.online.hear(self.ann, map_path, "island"))

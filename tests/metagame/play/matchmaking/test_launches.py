@@ -8,10 +8,16 @@ from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.error import ConnectionLost
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.kernel.launch_requests import LaunchRequest
+from svcserver.board.memory import MemorySheet, Tables
 from svcserver.metagame.play.matchmaking import launches
 from svcserver.metagame.play.matchmaking.launches import Launches
 from svcserver.metagame.play.matchmaking.matches import Match, Server, State
+from svcserver.metagame.play.matchmaking.store import (
+    LAUNCH_ON,
+    LAUNCHES_OF,
+    MATCHES,
+    BoardMatches,
+)
 from tests.metagame.play.matchmaking.base import CITY, HUNT, Deploy, MatchmakingCase, Reply
 from tests.support.game import Game, Player
 
@@ -285,48 +291,58 @@ class PartyTests(LaunchCase):
 
 
 class BookTests(SynchronousTestCase):
+    """Everything in one act, whose time the test moves."""
+
     def setUp(self) -> None:
-        self.book = Launches(60.0)
+        self.tables = Tables()
+        self.start()
+
+    def start(self, cooldown_s: float = 60.0) -> None:
+        self.sheet = MemorySheet(0.0, self.tables, [])
+        self.book = BoardMatches(self.sheet)
+        self.launches = Launches(self.book, cooldown_s)
 
     def match(self, *players: str, now: float = 0.0, mode: str = "ISLAND") -> Match:
-        wish = LaunchRequest(mode, "", "Hunt_A")
-        made = Match(f"m-{now}", *(wish.game_mode, wish.hunt_id, ""), [*players], True, now)
+        made = Match(self.book.new_id(), mode, "Hunt_A", "", [*players], True, now)
         made.asking = True
+        self.book.add(made)
         return made
 
-    def runs(self, match: Match, port: int, now: float = 0.0) -> None:
-        self.book.begun(match, now)
-        match.asking, match.state, match.ready_at = False, State.IN_PROGRESS, now
+    def runs(self, match: Match, port: int) -> None:
+        self.launches.begun(match)
+        match.asking, match.state, match.ready_at = False, State.IN_PROGRESS, self.sheet.now
         match.server = Server("h", port)
-        self.book.ready(match, match.server)
+        self.launches.ready(match, match.server)
+
+    def in_the_way(self, match: Match, now: float) -> dict[str, Match]:
+        self.sheet.now = now
+        return self.launches.in_the_way(match)
 
     def test_a_port_given_to_another_launch_ends_the_one_before(self) -> None:
         self.runs(self.match("ann"), 1)
-        self.assertEqual(list(self.book.in_the_way(self.match("ann"), 1.0)), ["ann"])
+        self.assertEqual(list(self.in_the_way(self.match("ann"), 1.0)), ["ann"])
         self.runs(self.match("bob"), 1)
-        self.assertEqual(self.book.in_the_way(self.match("ann"), 1.0), {})
+        self.assertEqual(self.in_the_way(self.match("ann"), 1.0), {})
 
-    def test_what_has_ended_or_is_an_hour_old_is_forgotten(self) -> None:
+    def test_what_has_ended_or_is_an_hour_old_counts_no_more(self) -> None:
         old, ended, young = self.match("ann"), self.match("bob"), self.match("cat", now=100.0)
         for port, one in enumerate((old, ended, young)):
             self.runs(one, port)
         ended.ended = True
-        self.book.sweep(3599.0)
-        self.assertEqual(list(self.book._of), ["ann", "cat"])
-        self.book.sweep(3600.0)
-        self.assertEqual((list(self.book._of), len(self.book._on)), (["cat"], 1))
+        for now, running in ((3599.0, [old, young]), (3600.0, [young])):
+            self.sheet.now = now
+            found = self.launches.running(self.match("ann", "bob", "cat", now=now))
+            self.assertEqual(found, running)
 
-    def test_the_table_is_bounded(self) -> None:
-        self.patch(launches, "MAX_HOLDERS", 2)
-        self.book = Launches(60.0)
-        for port, name in enumerate(("ann", "bob", "cat")):
-            self.runs(self.match(name), port)
-        self.assertEqual(list(self.book._of), ["bob", "cat"])
+    def test_what_is_kept_is_bounded_and_ends_by_itself(self) -> None:
+        for kind in (LAUNCHES_OF, LAUNCH_ON, MATCHES):
+            self.assertLessEqual(kind.most, 100_000)
+            self.assertLessEqual(kind.lives_s, 7200)
 
     def test_servers_are_looked_for_by_port(self) -> None:
         one, other = self.match("ann"), self.match("ann")
         self.runs(one, 1), self.runs(other, 2)
-        self.assertEqual(self.book.running(self.match("ann")), [one, other])
+        self.assertEqual(self.launches.running(self.match("ann")), [one, other])
         launches.end_those_not_on([one, other], {2})
         self.assertEqual((one.ended, other.ended), (True, False))
 
@@ -334,35 +350,29 @@ class BookTests(SynchronousTestCase):
         first, second, other = self.match("ann"), self.match("cat"), self.match("cat")
         first.party_id, second.party_id = "p", "p"
         self.runs(first, 1)
-        self.assertEqual(self.book.in_the_way(second, 1.0), {"cat": first})
-        self.assertEqual(self.book.in_the_way(other, 1.0), {})
+        self.assertEqual(self.in_the_way(second, 1.0), {"cat": first})
+        self.assertEqual(self.in_the_way(other, 1.0), {})
 
     def test_a_world_and_a_book_without_a_bound_count_nothing(self) -> None:
         city = self.match("ann")
         city.expects = False
         self.runs(city, 1)
-        self.assertEqual((self.book._of, self.book._on), ({}, {}))
-        self.book = Launches(0.0)
+        self.assertEqual(self.sheet.written, {})
+        self.start(0.0)
         self.runs(self.match("ann"), 1)
-        self.assertEqual(self.book._of, {})
-        self.assertEqual(self.book.in_the_way(self.match("ann"), 1.0), {})
+        self.assertEqual(self.book.held("ann"), [])
+        self.assertEqual(self.in_the_way(self.match("ann"), 1.0), {})
 
     def test_one_that_is_being_asked_for_counts_but_does_not_run(self) -> None:
         asked = self.match("ann")
-        self.book.begun(asked, 0.0)
-        self.assertEqual(self.book.running(self.match("ann")), [])
-        self.assertEqual(self.book.in_the_way(self.match("ann"), 1.0), {"ann": asked})
-        self.assertEqual(self.book.in_the_way(asked, 1.0), {})
+        self.launches.begun(asked)
+        self.assertEqual(self.launches.running(self.match("ann")), [])
+        self.assertEqual(self.in_the_way(self.match("ann"), 1.0), {"ann": asked})
+        self.assertEqual(self.in_the_way(asked, 1.0), {})
 
-    def test_who_launches_again_is_forgotten_last(self) -> None:
-        self.patch(launches, "MAX_HOLDERS", 2)
-        self.book = Launches(60.0)
-        for port, name in enumerate(("ann", "bob", "ann", "cat")):
-            self.runs(self.match(name), port)
-        self.assertEqual(set(self.book._of), {"ann", "cat"})
-
-    def test_only_what_is_an_hour_old_is_swept(self) -> None:
-        old, young = self.match("ann"), self.match("ann", now=3000.0)
+    def test_only_what_is_an_hour_old_is_forgotten(self) -> None:
+        old, young, newest = (self.match("ann", now=now) for now in (0.0, 3000.0, 3600.0))
         self.runs(old, 1), self.runs(young, 2)
-        self.book.sweep(3600.0)
-        self.assertEqual(self.book._of["ann"], [young])
+        self.sheet.now = 3600.0
+        self.launches.begun(newest)
+        self.assertEqual(self.book.held("ann"), [young, newest])

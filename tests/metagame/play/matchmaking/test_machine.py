@@ -1,70 +1,192 @@
-"""Players who join, wait and leave at random. Spec: 1 §3 Matchmaking candidate."""
+"""Players who join, wait and leave at random, on the board and on a plain model.
+
+Both say the same after every step. Spec: 1 §3 Matchmaking candidate.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
+from attrs import frozen
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.launch_requests import LaunchRequest
-from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.refusals import Malformed, Refusal
 from svcserver.metagame.play.matchmaking.matches import Match, Server, State
 from svcserver.metagame.play.matchmaking.rules import Matchmaker
+from tests.metagame.play.matchmaking.live import Seen
+from tests.metagame.play.matchmaking.model import Launches, PlainMatchmaker
 from tests.support.proves import proves
+
+COOLDOWN_S = 60.0
+PLAYERS = "abcdefgh"
+who = st.sampled_from(PLAYERS)
+hunts = st.sampled_from(["A", "B"])
+
+
+@frozen
+class Party:
+    id: str
+    leader: str
+    members: tuple[str, ...]
+
+
+PARTY = Party("party", "a", ("a", "b", "c"))
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """Several players at random: queued once, expected once, never more than four a hunt."""
+    """Queued once, expected once, never more than four a hunt; one party that hunts together."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.matchmaker, self.now = Matchmaker(), 0.0
-        self.launched: list[Match] = []
+        self.seen, self.model = Seen(COOLDOWN_S), PlainMatchmaker(Launches(COOLDOWN_S))
+        self.now = 0.0
+        self.ports = 8000
+        self.named: dict[str, str] = {}  # the model's name of each match and candidate
+        self.launched: list[str] = []
 
-    @rule(player=st.sampled_from("abcdefgh"), hunt=st.sampled_from(["A", "B"]))
+    def group(self, player: str) -> Party | None:
+        return PARTY if player in PARTY.members else None
+
+    def same(self, mine: Any, model: Any) -> None:
+        """Two entries are one, but for the names of what was made."""
+        assert (mine is None) == (model is None)
+        if mine is None:
+            return
+        assert self.named.setdefault(mine.candidate_id, model.candidate_id) == model.candidate_id
+        assert self.named.setdefault(mine.match.id, model.match.id) == model.match.id
+        for name in ("mode", "hunt_id", "hold_until"):
+            assert getattr(mine, name) == getattr(model, name)
+        self.same_match(self.seen.do(lambda rules: rules.book.match(mine.match.id)), model.match)
+
+    def same_match(self, mine: Any, model: Any) -> None:
+        names = "players state queued asking server joined_at refused_at party_id leader told"
+        for name in (*names.split(), "counts_for", "ended", "elsewhere"):
+            assert getattr(mine, name) == getattr(model, name), name
+
+    @rule(player=who, hunt=hunts)
     def join(self, player: str, hunt: str) -> None:
-        entry = self.matchmaker.join(player, LaunchRequest("ISLAND", "", hunt), None, self.now)
-        self._launch_if_due(entry.match)
+        self.ask(player, LaunchRequest("ISLAND", "", hunt))
 
-    @rule(player=st.sampled_from("abcdefgh"))
+    @rule(player=who)
     def city(self, player: str) -> None:
-        entry = self.matchmaker.join(player, LaunchRequest("CITY", "", ""), None, self.now)
-        self._launch_if_due(entry.match)
+        self.ask(player, LaunchRequest("CITY", "", ""))
 
-    @rule(player=st.sampled_from("abcdefgh"), later=st.floats(0, 30))
+    @rule(player=who)
+    def tutorial(self, player: str) -> None:
+        self.ask(player, LaunchRequest("ISLAND", "/Game/M?x?Class=", ""))
+
+    def ask(self, player: str, wish: LaunchRequest) -> None:
+        group = self.group(player)
+        try:
+            model = self.model.join(player, wish, group, self.now)
+        except Refusal as why:
+            try:
+                self.seen.join(player, wish, group, self.now)
+            except Refusal as found:
+                assert (type(found), found.message) == (type(why), why.message)
+                return
+            raise AssertionError("only the model refuses") from why
+        entry = self.seen.join(player, wish, group, self.now)
+        self.same(entry, model)
+        self.launch_if_due(entry.match, model.match)
+
+    @rule(player=who, later=st.floats(0, 30))
     def poll(self, player: str, later: float) -> None:
         self.now += later
-        entry = self.matchmaker.entry(player, self.now)
-        if entry is not None:
-            self._launch_if_due(entry.match)
-
-    @rule(player=st.sampled_from("abcdefgh"))
-    def leave(self, player: str) -> None:
-        self.matchmaker.leave(player)
-
-    def _launch_if_due(self, match: Match) -> None:
-        if not self.matchmaker.due(match, self.now):
+        entry = self.seen.entry(player, self.now)
+        model = self.model.entry(player, self.now)
+        self.same(entry, model)
+        if entry is None or model is None:
             return
-        wish = self.matchmaker.asking(match, self.now)
+        self.launch_if_due(entry.match, model.match)
+        entry, model = self.seen.entry(player, self.now), self.model.entry(player, self.now)
+        self.same(entry, model)
+        if entry is not None and entry.state(self.now) is State.IN_PROGRESS:
+            self.seen.sent(player, self.now)
+            assert model is not None
+            self.model.sent(player, model, self.now)
+
+    @rule(player=who)
+    def leave(self, player: str) -> None:
+        self.seen.leave(player)
+        self.model.leave(player)
+
+    @rule(player=who)
+    def cancel(self, player: str) -> None:
+        self.seen.cancel(player, self.group(player))
+        self.model.cancel(player, self.group(player))
+
+    @rule(player=who)
+    def leaves_the_party_for_a_moment(self, player: str) -> None:
+        self.seen.left_party(PARTY.id, (player,))
+        self.model.left_party(PARTY.id, (player,))
+
+    @rule(player=who)
+    def forget(self, player: str) -> None:
+        self.seen.do(lambda rules: rules.forget(player))
+        self.model.forget(player)
+
+    def launch_if_due(self, match: Any, model: Any) -> None:
+        due = self.model.due(model, self.now)
+        assert self.seen.due(match, self.now) == due
+        if not due:
+            return
+        wish = self.seen.asking(match, self.now)
+        assert wish == self.model.asking(model, self.now)
         assert len(set(wish.players)) == len(wish.players) <= 4
-        assert match not in self.launched
-        self.launched.append(match)
-        if len(self.launched) % 3:
-            self.matchmaker.ready(match, Server("h", 1), self.now)
+        may = self.model.may_start(model, self.now)
+        assert self.seen.on(match, lambda rules, found: rules.may_start(found), self.now) == may
+        if may:
+            assert match.id not in self.launched or model.refused_at is not None
+            self.launched.append(match.id)
+            self.decide(match, model)
+
+    def decide(self, match: Any, model: Any) -> None:
+        self.ports += 1
+        if len(self.launched) % 4 == 0:
+            self.seen.failed(match)
+            self.model.failed(model)
+        elif len(self.launched) % 4 == 1:
+            self.seen.busy(match, self.now)
+            self.model.busy(model, self.now)
         else:
-            self.matchmaker.failed(match)
+            server = Server("h", self.ports)
+            self.seen.ready(match, server, self.now)
+            self.model.ready(model, server, self.now)
+
+    @invariant()
+    def everybody_stands_where_the_model_says(self) -> None:
+        for player in PLAYERS:
+            self.same(self.seen.entry(player, self.now), self.model.entry(player, self.now))
+            mine, model = self.seen.last_sent(player), self.model.last_sent(player)
+            assert (mine and mine.server) == (model and model.server)
+        mine, model = (
+            self.seen.of_party(PARTY.id, self.now),
+            self.model.of_party(PARTY.id, self.now),
+        )
+        assert (mine is None) == (model is None)
+        if mine is not None and model is not None:
+            assert (mine.state, mine.members) == (model.state, model.members)
 
     @invariant()
     def a_player_waits_once(self) -> None:
-        waiting = [one for match in self.matchmaker._queues.values() for one in match.players]
+        def queued(rules: Matchmaker) -> list[Match]:
+            found = (rules.book.queue(hunt) for hunt in "AB")
+            return [match for match in found if match is not None]
+
+        matches = self.seen.do(queued, self.now)
+        waiting = [one for match in matches for one in match.players]
         assert len(waiting) == len(set(waiting))
-        for match in self.matchmaker._queues.values():
+        for match in matches:
             assert match.state is State.MATCHING and 0 < len(match.players) < 4
 
 
 QueueMachineTests = QueueMachine.TestCase
-QueueMachineTests.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+QueueMachineTests.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
 
 
 class RulesTests(SynchronousTestCase):
@@ -74,4 +196,4 @@ class RulesTests(SynchronousTestCase):
             id, leader, members = "p", "a", ("a", "b")
 
         with self.assertRaises(Malformed):
-            Matchmaker().join("b", LaunchRequest("ISLAND", "", "A"), Group(), 0.0)
+            Seen().join("b", LaunchRequest("ISLAND", "", "A"), Group(), 0.0)

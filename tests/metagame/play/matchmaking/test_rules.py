@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from attrs import frozen
+from attrs import evolve, frozen
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.refusals import Malformed, Missing
-from svcserver.metagame.play.matchmaking import rules
+from svcserver.metagame.play.matchmaking import store
 from svcserver.metagame.play.matchmaking.launching import Launching
 from svcserver.metagame.play.matchmaking.matches import Match, Server, State
-from svcserver.metagame.play.matchmaking.rules import Matchmaker
+from tests.metagame.play.matchmaking.live import Seen
 
 HUNT, OTHER = (LaunchRequest("ISLAND", "", name) for name in ("Hunt_A", "Hunt_B"))
 CITY = LaunchRequest("CITY", "", "")
@@ -31,7 +31,7 @@ PARTY = Party("party", "ann", ("ann", "bob", "cat"))
 
 class Case(SynchronousTestCase):
     def setUp(self) -> None:
-        self.matches = Matchmaker()
+        self.matches = Seen()
 
     def join(self, player: str, now: float = 0.0, wish: LaunchRequest = HUNT) -> Match:
         return self.matches.join(player, wish, PARTY, now).match
@@ -44,7 +44,7 @@ class Case(SynchronousTestCase):
             entry = self.matches.entry(player, now)
             assert entry is not None
             self.matches.ready(entry.match, server, 0.0)
-            self.matches.sent(player, entry, now)
+            self.matches.sent(player, now)
 
 
 class PartyTests(Case):
@@ -178,9 +178,7 @@ class PartyTests(Case):
 
     def test_nobody_is_sent_to_a_server_that_is_not_there(self) -> None:
         self.alone("ann")
-        entry = self.matches.entry("ann", 0.0)
-        assert entry is not None
-        self.matches.sent("ann", entry, 0.0)
+        self.matches.sent("ann", 0.0)
         self.assertIsNone(self.matches.last_sent("ann"))
 
 
@@ -229,9 +227,10 @@ class Silent:
 class WaitTests(Case):
     def test_who_waits_no_more_is_forgotten_before_the_launch_is_decided(self) -> None:
         clock = Clock()
-        launching = Launching(self.matches, Silent(), clock, clock.seconds)  # type: ignore[arg-type]
+        launching = Launching(self.matches.matches, Silent(), clock)  # type: ignore[arg-type]
         match = self.alone("ann", wish=CITY)
-        first, left = launching.wait(match, 1.5), launching.wait(match, 1.5)
+        wish = self.matches.asking(match, 0.0)
+        first, left = launching.wait(match.id, wish, 1.5), launching.wait(match.id, None, 1.5)
         left.cancel()
         self.failureResultOf(left, CancelledError)
         self.assertEqual(len(clock.getDelayedCalls()), 1)
@@ -245,22 +244,15 @@ class MemoryTests(Case):
     def test_who_asks_for_an_hour_no_more_is_forgotten(self) -> None:
         self.alone("ann"), self.alone("bob")
         self.matches.entry("bob", 100.0)
-        self.alone("cat", 3600.0)
-        self.assertEqual(list(self.matches._entries), ["bob", "cat"])
-        self.alone("dan", 3659.0)  # no sweep within a minute
-        self.matches.entry("dan", 3659.0)
-        self.alone("eve", 3700.0)
-        self.assertNotIn("bob", self.matches._entries)
+        self.assertIsNone(self.matches.entry("ann", 3600.0))
+        self.assertIsNotNone(self.matches.entry("bob", 3699.0))
+        self.assertIsNone(self.matches.entry("bob", 3699.0 + 3600.0))
 
-    def test_a_sweep_comes_at_most_once_a_minute(self) -> None:
-        self.alone("ann")
-        self.alone("bob", 60.0)  # sweeps
-        self.matches._entries.pop("bob")
-        self.alone("cat", 3599.0)  # sweeps
-        self.alone("dan", 3650.0)
-        self.assertIn("ann", self.matches._entries)
-        self.alone("eve", 3659.0)
-        self.assertNotIn("ann", self.matches._entries)
+    def test_who_is_forgotten_is_not_expected_by_the_queue(self) -> None:
+        match = self.alone("ann")
+        self.alone("bob", 3000.0)
+        self.assertIs(self.alone("cat", 3600.0), match)
+        self.assertEqual(match.players, ["bob", "cat"])
 
     def test_where_somebody_was_sent_is_known_for_an_hour_or_while_they_are_a_candidate(
         self,
@@ -268,19 +260,22 @@ class MemoryTests(Case):
         self.alone("ann", wish=CITY), self.alone("bob", wish=CITY)
         self.send("ann", "bob")
         self.alone("bob", 3000.0)
-        self.matches.entry("ann", 1.0)
-        self.alone("cat", 3599.0)
+        self.matches.entry("ann", 0.0)
+        self.matches.live.now = 3599.0
         self.assertIsNotNone(self.matches.last_sent("ann"))
-        self.alone("cat", 3700.0)
-        self.assertIsNone(self.matches.last_sent("ann"))
         self.assertIsNotNone(self.matches.last_sent("bob"))
-        self.send("bob", now=3701.0)
-        self.matches.leave("cat")
-        self.alone("dan", 3800.0, CITY)
-        self.send("dan", now=3800.0)
-        self.matches._entries.clear()
-        self.alone("eve", 7300.0)
-        self.assertIsNotNone(self.matches.last_sent("dan"))
+        self.matches.live.now = 7300.0
+        self.assertIsNone(self.matches.last_sent("ann"))
+
+    def test_a_match_that_is_gone_takes_nobody_along(self) -> None:
+        match = self.join("ann")
+        self.matches.live.do(lambda sheet: sheet.drop(store.MATCHES, match.id))
+        self.assertIsNone(self.matches.entry("ann", 1.0))
+        self.assertIsNone(self.matches.of_party("party", 1.0))
+        self.assertEqual(self.join("ann", 1.0).players, ["ann", "bob", "cat"])
+        queue = self.alone("dan")
+        self.matches.live.do(lambda sheet: sheet.drop(store.MATCHES, queue.id))
+        self.assertEqual(self.alone("eve").players, ["eve"])
 
     def test_a_partys_hunt_is_forgotten_after_an_hour(self) -> None:
         self.join("ann")
@@ -298,17 +293,15 @@ class MemoryTests(Case):
         self.assertIsNone(self.matches.of_party("party", 4660.0))
 
     def test_every_table_is_bounded(self) -> None:
-        self.patch(rules, "MAX_ENTRIES", 3)
+        for name in ("MATCHES", "PLACES", "PARTY_HUNTS", "SENT", "QUEUES"):
+            self.patch(store, name, evolve(getattr(store, name), most=3))
         for number in range(9):
             party = Party(f"party-{number}", f"p{number}", (f"p{number}", f"q{number}"))
             self.matches.join(f"p{number}", HUNT, party, 0.0)
             self.send(f"p{number}", f"q{number}")
-        self.assertEqual(list(self.matches._parties), ["party-6", "party-7", "party-8"])
-        again = Party("party-6", "p6", ("p6", "q6"))
-        self.matches.join("p6", OTHER, again, 0.0)
-        self.assertEqual(list(self.matches._parties), ["party-7", "party-8", "party-6"])
-        self.assertEqual(list(self.matches._sent), ["q7", "p8", "q8"])
         for number in range(9):
-            self.alone(f"r{number}")
-        self.assertEqual(list(self.matches._entries), ["r6", "r7", "r8"])
-        self.assertLessEqual(len(self.matches._queues), 3)
+            self.alone(f"r{number}", wish=LaunchRequest("ISLAND", "", f"Hunt_{number}"))
+        for kind in (store.MATCHES, store.PLACES, store.PARTY_HUNTS, store.SENT, store.QUEUES):
+            self.assertEqual(self.matches.live.board.held(kind), 3, kind.name)
+        self.assertIsNotNone(self.matches.entry("r8"))
+        self.assertIsNone(self.matches.entry("r0"))

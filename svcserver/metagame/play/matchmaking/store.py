@@ -1,0 +1,202 @@
+"""Matchmaking on the board: what is kept, how long, and how much of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from attrs import define, field, frozen
+from twisted.internet.defer import Deferred
+
+from svcserver.board.board import Board, Sheet
+from svcserver.board.kinds import Kind
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.signals import PartyChanged
+from svcserver.kernel.times import DAY_S
+from svcserver.metagame.play.matchmaking.launches import Launches
+from svcserver.metagame.play.matchmaking.matches import Entry, Match, Sent, Server
+from svcserver.metagame.play.matchmaking.rules import FORGET_S, Matchmaker
+from svcserver.metagame.social.parties.rules import PartyCandidate
+
+T = TypeVar("T")
+
+
+@frozen
+class Place:
+    """An ``Entry`` as it is kept."""
+
+    candidate_id: str
+    mode: str
+    hunt_id: str
+    match_id: str
+    hold_until: float
+
+
+# a match outlasts what names it
+MATCHES = Kind("matches", Match, lives_s=2 * FORGET_S, kept_by_reading=True)
+PLACES = Kind("candidates", Place, lives_s=FORGET_S)
+QUEUES = Kind("queues", str, lives_s=FORGET_S)
+PARTY_HUNTS = Kind("party_hunts", str, lives_s=FORGET_S)
+SENT = Kind("sent_to", Sent, lives_s=DAY_S)
+LAUNCHES_OF = Kind("launches_of", tuple[str, ...], lives_s=FORGET_S)
+LAUNCH_ON = Kind("launch_on", str, lives_s=FORGET_S)
+
+
+@define
+class BoardMatches:
+    """The MatchBook of one sheet; ``save`` before the act ends."""
+
+    sheet: Sheet
+    _loaded: dict[str, tuple[Match | None, Match]] = field(factory=dict, init=False)
+
+    @property
+    def now(self) -> float:
+        return self.sheet.now
+
+    def new_id(self) -> str:
+        return self.sheet.new_id()
+
+    def save(self) -> None:
+        """Keep the matches that have changed."""
+        for match_id, (kept, match) in self._loaded.items():
+            if match != kept:
+                self.sheet.put(MATCHES, match_id, match)
+
+    def match(self, match_id: str) -> Match | None:
+        if match_id in self._loaded:
+            return self._loaded[match_id][1]
+        kept = self.sheet.get(MATCHES, match_id)
+        if kept is None:
+            return None
+        match = kept.copy()
+        self._loaded[match_id] = kept, match
+        return match
+
+    def add(self, match: Match) -> None:
+        self._loaded[match.id] = None, match
+
+    def entry(self, player: AccountId) -> Entry | None:
+        place = self.sheet.get(PLACES, player)
+        match = None if place is None else self.match(place.match_id)
+        if place is None or match is None:
+            return None
+        return Entry(place.candidate_id, place.mode, place.hunt_id, match, place.hold_until)
+
+    def place(self, player: AccountId, entry: Entry | None) -> None:
+        if entry is None:
+            self.sheet.drop(PLACES, player)
+            return
+        known = entry.candidate_id, entry.mode, entry.hunt_id
+        self.sheet.put(PLACES, player, Place(*known, entry.match.id, entry.hold_until))
+
+    def queue(self, hunt_id: str) -> Match | None:
+        return self._named(QUEUES, hunt_id)
+
+    def set_queue(self, hunt_id: str, match: Match | None) -> None:
+        self._name(QUEUES, hunt_id, match)
+
+    def of_party(self, party_id: str) -> Match | None:
+        return self._named(PARTY_HUNTS, party_id)
+
+    def set_party(self, party_id: str, match: Match | None) -> None:
+        self._name(PARTY_HUNTS, party_id, match)
+
+    def sent(self, player: AccountId) -> Sent | None:
+        return self.sheet.get(SENT, player)
+
+    def set_sent(self, player: AccountId, sent: Sent | None) -> None:
+        if sent is None:
+            self.sheet.drop(SENT, player)
+        else:
+            self.sheet.put(SENT, player, sent)
+
+    def held(self, holder: str) -> list[Match]:
+        found = [self.match(one) for one in self.sheet.get(LAUNCHES_OF, holder) or ()]
+        return [one for one in found if one is not None]
+
+    def hold(self, holder: str, matches: list[Match]) -> None:
+        self.sheet.put(LAUNCHES_OF, holder, tuple(one.id for one in matches))
+
+    def on(self, server: Server) -> Match | None:
+        return self._named(LAUNCH_ON, _key(server))
+
+    def put_on(self, server: Server, match: Match) -> None:
+        self._name(LAUNCH_ON, _key(server), match)
+
+    def _named(self, kind: Kind[str], key: str) -> Match | None:
+        match_id = self.sheet.get(kind, key)
+        return None if match_id is None else self.match(match_id)
+
+    def _name(self, kind: Kind[str], key: str, match: Match | None) -> None:
+        if match is None:
+            self.sheet.drop(kind, key)
+        else:
+            self.sheet.put(kind, key, match.id)
+
+
+@frozen
+class LiveMatches:
+    """The candidates for whoever asks: on a sheet that is open, or in an act of their own.
+
+    ``cooldown_s`` as in ``Launches``.
+    """
+
+    board: Board
+    cooldown_s: float = 0.0
+
+    @contextmanager
+    def on(self, sheet: Sheet) -> Iterator[Matchmaker]:
+        """The rules on an open sheet; what they change is kept at the end.
+
+        Nobody else opens them on that sheet meanwhile: a party that is read may do so.
+        """
+        book = BoardMatches(sheet)
+        yield Matchmaker(book, Launches(book, self.cooldown_s))
+        book.save()
+
+    def act(self, work: Callable[[Matchmaker], T]) -> Deferred[T]:
+        """One act on candidates alone."""
+
+        def job(sheet: Sheet) -> T:
+            with self.on(sheet) as matchmaker:
+                return work(matchmaker)
+
+        return self.board.act(job)
+
+    def on_match(self, match_id: str, work: Callable[[Matchmaker, Match], T]) -> Deferred[T | None]:
+        """One act on a match; None when it is gone."""
+
+        def job(matchmaker: Matchmaker) -> T | None:
+            match = matchmaker.book.match(match_id)
+            return None if match is None else work(matchmaker, match)
+
+        return self.act(job)
+
+    def forget(self, player: AccountId) -> Deferred[None]:
+        """The player's sessions have ended."""
+        return self.act(lambda matchmaker: matchmaker.forget(player))
+
+    def sent_to(self, players: Iterable[AccountId]) -> Deferred[dict[AccountId, Sent]]:
+        """Where each was last sent, of those who were."""
+        asked = list(players)
+
+        def work(matchmaker: Matchmaker) -> dict[AccountId, Sent]:
+            found = ((one, matchmaker.last_sent(one)) for one in asked)
+            return {one: sent for one, sent in found if sent is not None}
+
+        return self.act(work)
+
+    def left_party(self, sheet: Sheet, news: PartyChanged) -> None:
+        """Who left a party leaves its candidate, in the same sheet."""
+        with self.on(sheet) as matchmaker:
+            matchmaker.left_party(news.party_id, news.left)
+
+    def of_party(self, sheet: Sheet, party_id: str) -> PartyCandidate | None:
+        """What the party poll shows."""
+        with self.on(sheet) as matchmaker:
+            return matchmaker.of_party(party_id)
+
+
+def _key(server: Server) -> str:
+    return f"{server.host} {server.port}"

@@ -1,0 +1,115 @@
+"""The rules of matchmaking over a board of its own, each call an act at a time that it names.
+
+A match is read anew whenever one looks at it; there is one object for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from attrs import evolve
+
+from svcserver.kernel.launch_requests import LaunchRequest
+from svcserver.kernel.signals import PartyChanged
+from svcserver.metagame.play.matchmaking.matches import Entry, Group, Match, Sent, Server
+from svcserver.metagame.play.matchmaking.rules import Matchmaker
+from svcserver.metagame.play.matchmaking.store import LiveMatches
+from svcserver.metagame.social.parties.rules import PartyCandidate
+from tests.support.live import TestBoard
+
+T = TypeVar("T")
+
+
+class SeenMatch:
+    """A match as it is now; what is set on it is kept."""
+
+    def __init__(self, seen: Seen, match_id: str) -> None:
+        object.__setattr__(self, "_at", (seen, match_id))
+
+    def __getattr__(self, name: str) -> Any:
+        seen, match_id = self._at
+        return getattr(seen.do(lambda rules: rules.book.match(match_id)), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        seen, match_id = self._at
+        seen.do(lambda rules: setattr(rules.book.match(match_id), name, value))
+
+
+class Seen:
+    """The acts of ``Matchmaker``; without ``now`` at the time of the act before."""
+
+    def __init__(self, cooldown_s: float = 0.0) -> None:
+        self.live = TestBoard()
+        self.matches = LiveMatches(self.live.board, cooldown_s)
+        self._known: dict[str, Any] = {}
+
+    def do(self, work: Callable[[Matchmaker], T], now: float | None = None) -> T:
+        def job(sheet: Any) -> T:
+            with self.matches.on(sheet) as rules:
+                return work(rules)
+
+        return self.live.do(job, now)
+
+    def on(self, match: Any, work: Callable[[Matchmaker, Match], T], now: float | None = None) -> T:
+        def job(rules: Matchmaker) -> T:
+            found = rules.book.match(match.id)
+            assert found is not None
+            return work(rules, found)
+
+        return self.do(job, now)
+
+    def seen(self, entry: Entry) -> Entry:
+        match: Any = self._known.setdefault(entry.match.id, SeenMatch(self, entry.match.id))
+        return evolve(entry, match=match)
+
+    def join(
+        self, player: str, wish: LaunchRequest, group: Group | None, now: float | None = None
+    ) -> Entry:
+        return self.seen(self.do(lambda rules: rules.join(player, wish, group), now))
+
+    def entry(self, player: str, now: float | None = None) -> Entry | None:
+        found = self.do(lambda rules: rules.entry(player), now)
+        return None if found is None else self.seen(found)
+
+    def follow(self, player: str, named: str, group: Group | None, now: float) -> Entry:
+        return self.seen(self.do(lambda rules: rules.follow(player, named, group), now))
+
+    def due(self, match: Any, now: float) -> bool:
+        return self.on(match, lambda rules, found: rules.due(found), now)
+
+    def asking(self, match: Any, now: float) -> LaunchRequest:
+        return self.on(match, lambda rules, found: rules.asking(found), now)
+
+    def ready(self, match: Any, server: Server, now: float) -> None:
+        self.on(match, lambda rules, found: rules.ready(found, server), now)
+
+    def busy(self, match: Any, now: float) -> None:
+        self.on(match, lambda rules, found: rules.busy(found), now)
+
+    def failed(self, match: Any) -> None:
+        self.on(match, lambda rules, found: rules.failed(found))
+
+    def sent(self, player: str, now: float | None = None) -> None:
+        def job(rules: Matchmaker) -> None:
+            entry = rules.entry(player)
+            assert entry is not None
+            rules.sent(player, entry)
+
+        self.do(job, now)
+
+    def last_sent(self, player: str) -> Sent | None:
+        return self.do(lambda rules: rules.last_sent(player))
+
+    def leave(self, player: str) -> None:
+        self.do(lambda rules: rules.leave(player))
+
+    def cancel(self, player: str, group: Group | None) -> None:
+        self.do(lambda rules: rules.cancel(player, group))
+
+    def left_party(self, party_id: str, players: tuple[str, ...]) -> None:
+        news = PartyChanged(party_id, players)
+        self.live.do(lambda sheet: self.matches.left_party(sheet, news))
+
+    def of_party(self, party_id: str, now: float) -> PartyCandidate | None:
+        return self.live.do(lambda sheet: self.matches.of_party(sheet, party_id), now)

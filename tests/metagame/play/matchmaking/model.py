@@ -1,0 +1,523 @@
+"""Matchmaking in plain dictionaries that are swept: what the rules on the board are compared with.
+
+Written before them; it shares with them the kinds of values, and no rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from attrs import define, evolve, field, frozen
+from cachetools import LRUCache
+
+from svcserver.kernel.ids import AccountId, new_id
+from svcserver.kernel.launch_requests import CITY, ISLAND, SHARED, LaunchRequest
+from svcserver.kernel.refusals import Malformed, Missing
+from svcserver.metagame.play.matchmaking.matches import Group, Sent, Server, State, is_world
+from svcserver.metagame.social.parties.rules import PartyCandidate
+
+GROUP = 4
+GROUP_WAIT_S = 20.0  # without a new joiner
+RETRY_S = 10.0
+RETRY_FOR_S = 300.0
+LOOK_AGAIN_S = 1.0  # whether an earlier game server has ended
+SENT_AGAIN_S = 20.0
+FOLLOW_S = 600.0
+SHOWN_S = 60.0  # a sent party candidate in the party poll
+FORGET_S = 3600.0
+SWEEP_S = 60.0
+MAX_ENTRIES = 100_000
+AT_ONCE = 2
+EMPTY_S = 120.0  # an empty game server ends within a minute
+MAX_HOLDERS = 100_000
+
+
+@define(eq=False)
+class Match:
+    """One launch for one or more players."""
+
+    id: str
+    mode: str
+    hunt_id: str
+    args: str
+    players: list[AccountId]
+    expects: bool  # whether the deploy server is told whom to expect
+    created_at: float
+    party_id: str | None = None
+    leader: AccountId | None = None  # of the party
+    joined_at: float = 0.0  # the last joiner
+    state: State = State.MATCHING
+    server: Server | None = None
+    asking: bool = False
+    queued: bool = False
+    retry_at: float = float("-inf")
+    refused_at: float | None = None
+    ready_at: float = 0.0
+    sent_at: float | None = None
+    known_as: dict[AccountId, str] = field(factory=dict)  # each player's candidate id
+    told: set[AccountId] = field(factory=set)  # who has learned the server's address
+    elsewhere: dict[AccountId, float] = field(factory=dict)  # who asked for a world since, and when
+    counts_for: set[AccountId] = field(factory=set)  # who starts no other while it runs
+    ended: bool = False  # the server is known to run no more
+
+    @property
+    def takes_a_port(self) -> bool:
+        """Whether it starts a game server of its own: a hunt or a tutorial, no city or dojo."""
+        return self.expects or self.request().names_a_map
+
+    def request(self) -> LaunchRequest:
+        """What the deploy server is asked."""
+        players = tuple(self.players) if self.expects else ()
+        return LaunchRequest(self.mode, self.args, self.hunt_id, players)
+
+
+@frozen
+class Entry:
+    """A player's place: the id they know it by, and the match."""
+
+    candidate_id: str
+    mode: str
+    hunt_id: str
+    match: Match
+    seen_at: float
+    hold_until: float = 0.0  # answers MATCHING until then, though the server is known
+
+    def state(self, now: float) -> State:
+        """What this player is told."""
+        if self.match.state is State.IN_PROGRESS and now < self.hold_until:
+            return State.MATCHING
+        return self.match.state
+
+
+@define
+class Launches:
+    """Who started what, by account id and by party id; ``cooldown_s`` 0 bounds nothing."""
+
+    cooldown_s: float
+    _of: LRUCache[str, list[Match]] = field(  # the newest stands last
+        factory=lambda: LRUCache(MAX_HOLDERS), init=False
+    )
+    _on: dict[Server, Match] = field(factory=dict, init=False)
+
+    def begun(self, match: Match, now: float) -> None:
+        """The deploy server is asked for it: it counts for who has none, and for the party."""
+        if not match.takes_a_port or not self.cooldown_s:
+            return
+        match.counts_for = {one for one in match.players if not self._of_player(one, match, now)}
+        for holder in _holders(match):
+            self._of[holder] = [*self._others(holder, match), match]
+
+    def ready(self, match: Match, server: Server) -> None:
+        """It runs there; whatever ran there before has ended."""
+        before = self._on.get(server)
+        if before is not None and before is not match:
+            before.ended = True
+        if match.takes_a_port:
+            self._on[server] = match
+
+    def running(self, match: Match) -> list[Match]:
+        """The servers whose end would let this match start."""
+        found = (one for holder in _holders(match) for one in self._live(holder))
+        return [one for one in found if one is not match and one.state is State.IN_PROGRESS]
+
+    def elsewhere(self, player: AccountId, now: float) -> None:
+        """The player asked for the city or the dojo: their hunt is behind them."""
+        for match in self._of.get(player, ()):
+            match.elsewhere.setdefault(player, now)
+            if len(match.counts_for) > 1:
+                match.counts_for.discard(player)
+
+    def in_the_way(self, match: Match, now: float) -> dict[AccountId, Match]:
+        """The launch that each player has already; empty when the match may start.
+
+        It may when the party has none and one of its players has none.
+        """
+        if not match.takes_a_port or not self.cooldown_s:
+            return {}
+        party = self._newest(self._others(match.party_id or "", match), now)
+        if party is not None:
+            return dict.fromkeys(match.players, party)
+        found = {}
+        for player in match.players:
+            own = self._of_player(player, match, now)
+            if own is None:
+                return {}
+            found[player] = own
+        return found
+
+    def sweep(self, now: float) -> None:
+        """Forget what has ended, and what nobody can still be playing."""
+        for holder in list(self._of):
+            left = [one for one in self._live(holder) if now - one.created_at < FORGET_S]
+            if left:
+                self._of[holder] = left
+            else:
+                del self._of[holder]
+        for server, match in list(self._on.items()):
+            if match.ended or now - match.created_at >= FORGET_S:
+                del self._on[server]
+
+    def _of_player(self, player: AccountId, asking: Match, now: float) -> Match | None:
+        live = self._others(player, asking)
+        for match in live:
+            if player in match.counts_for and not _is_held_by_another(match, player, now):
+                return match
+        return self._newest(live, now)
+
+    def _newest(self, live: list[Match], now: float) -> Match | None:
+        """The newest of somebody's launches, while nobody may start another for them."""
+        if not live:
+            return None
+        newest = live[-1]
+        if newest.asking or now - newest.ready_at < self.cooldown_s or len(live) >= AT_ONCE:
+            return newest
+        return None
+
+    def _others(self, holder: str, asking: Match) -> list[Match]:
+        return [one for one in self._live(holder) if one is not asking]
+
+    def _live(self, holder: str) -> list[Match]:
+        return [one for one in self._of.get(holder, ()) if _is_live(one)]
+
+
+def end_those_not_on(matches: Iterable[Match], ports: Collection[int]) -> None:
+    """Mark the matches whose server is none of the running ones."""
+    for match in matches:
+        if match.server is not None and match.server.port not in ports:
+            match.ended = True
+
+
+def _is_held_by_another(match: Match, player: AccountId, now: float) -> bool:
+    left_at = match.elsewhere.get(player)
+    return left_at is not None and len(match.players) > 1 and now - left_at >= EMPTY_S
+
+
+def _is_live(match: Match) -> bool:
+    return not match.ended and (match.asking or match.state is State.IN_PROGRESS)
+
+
+def _holders(match: Match) -> list[str]:
+    return [*match.players, *([match.party_id] if match.party_id is not None else [])]
+
+
+@define
+class PlainMatchmaker:
+    """The same acts, with the time as an argument."""
+
+    launches: Launches = field(factory=lambda: Launches(0.0))
+    _entries: dict[AccountId, Entry] = field(factory=dict, init=False)
+    _queues: dict[str, Match] = field(factory=dict, init=False)
+    _parties: dict[str, Match] = field(factory=dict, init=False)
+    _sent: dict[AccountId, Sent] = field(factory=dict, init=False)
+    _swept_at: float = field(default=0.0, init=False)
+
+    # -- joining -----------------------------------------------------------
+
+    def join(
+        self, player: AccountId, wish: LaunchRequest, group: Group | None, now: float
+    ) -> Entry:
+        """A player's wish; ``entry.match`` may be due at once (see ``due``)."""
+        self._sweep(now)
+        if group is not None and not wish.names_a_map:
+            return self._join_party(player, wish, group, now)
+        return self._join_alone(player, wish, now)
+
+    def _join_alone(self, player: AccountId, wish: LaunchRequest, now: float) -> Entry:
+        self._leave(player)
+        if wish.names_a_map or is_world(wish):
+            match = self._match(wish, [player], now, expects=False)
+            return self._enter(player, match, new_id(), wish, now)
+        match = self._queues.get(wish.hunt_id) or self._open_queue(wish.hunt_id, now)
+        match.players.append(player)
+        match.joined_at = now
+        if len(match.players) >= GROUP:
+            self._close(match)
+        return self._enter(player, match, new_id(), wish, now)
+
+    def _open_queue(self, hunt_id: str, now: float) -> Match:
+        match = self._match(LaunchRequest(ISLAND, "", hunt_id), [], now, expects=True)
+        match.queued = True
+        self._queues[hunt_id] = match
+        return match
+
+    def _join_party(
+        self, player: AccountId, wish: LaunchRequest, group: Group, now: float
+    ) -> Entry:
+        current = self._parties.get(group.id)
+        if current is not None and self._follows(player, wish, current, group, now):
+            return self._again(player, current, now)
+        if player == group.leader:
+            return self._lead(player, wish, group, now)
+        if wish.game_mode in (CITY, SHARED) or is_world(wish):
+            return self._join_alone(player, wish, now)
+        raise Malformed("only the leader chooses another hunt")
+
+    def _follows(
+        self, player: AccountId, wish: LaunchRequest, current: Match, group: Group, now: float
+    ) -> bool:
+        """Whether the wish is the party's current hunt again, or its last one for a member."""
+        if wish.hunt_id != current.hunt_id or current.state is State.FAILED:
+            return False
+        if player == group.leader and not self._is_in(player, current):
+            return False  # back from elsewhere: the leader wants the hunt anew
+        if player in current.players and wish.game_mode == current.mode:
+            return current.state is State.MATCHING or now - current.created_at < FOLLOW_S
+        return (
+            player != group.leader
+            and not is_world(wish)
+            and current.state is State.IN_PROGRESS
+            and now - current.created_at < FOLLOW_S
+        )
+
+    def _again(self, player: AccountId, match: Match, now: float) -> Entry:
+        """The same candidate; a player already sent is told MATCHING a while, then sent again."""
+        if not self._is_in(player, match):
+            self._leave(player)
+        if player not in match.players:
+            match.players.append(player)
+        hold_until = now + SENT_AGAIN_S if player in match.told else 0.0
+        match.elsewhere.pop(player, None)
+        known_as = match.known_as.setdefault(player, match.id)
+        entry = Entry(known_as, match.mode, match.hunt_id, match, now, hold_until)
+        self._entries[player] = entry
+        return entry
+
+    def _lead(self, leader: AccountId, wish: LaunchRequest, group: Group, now: float) -> Entry:
+        world = wish.game_mode in (CITY, SHARED) or is_world(wish)
+        members = self._on_the_same_server(leader, group) if world else list(group.members)
+        if members == [leader] and world:
+            return self._join_alone(leader, wish, now)
+        for member in members:
+            self._leave(member)
+        match = self._match(wish, members, now, expects=not world)
+        match.party_id, match.leader = group.id, leader
+        self._parties.pop(group.id, None)
+        self._parties[group.id] = match
+        while len(self._parties) > MAX_ENTRIES:
+            del self._parties[next(iter(self._parties))]
+        for member in members:
+            self._enter(member, match, match.id, wish, now)
+        return self._entries[leader]
+
+    def _on_the_same_server(self, leader: AccountId, group: Group) -> list[AccountId]:
+        there = self._sent.get(leader)
+        if there is None:
+            return [leader]
+        return [
+            one
+            for one in group.members
+            if one == leader or (one in self._sent and self._sent[one].server == there.server)
+        ]
+
+    @staticmethod
+    def _match(
+        wish: LaunchRequest, players: list[AccountId], now: float, *, expects: bool
+    ) -> Match:
+        return Match(new_id(), wish.game_mode, wish.hunt_id, wish.game_args, players, expects, now)
+
+    def _enter(
+        self, player: AccountId, match: Match, candidate_id: str, wish: LaunchRequest, now: float
+    ) -> Entry:
+        if not match.takes_a_port:
+            self.launches.elsewhere(player, now)
+        match.known_as[player] = candidate_id
+        entry = Entry(candidate_id, wish.game_mode, wish.hunt_id, match, now)
+        self._entries[player] = entry
+        return entry
+
+    def _is_in(self, player: AccountId, match: Match) -> bool:
+        """Whether that is where the player stands now; ``players`` may still expect them."""
+        entry = self._entries.get(player)
+        return entry is not None and entry.match is match
+
+    def follow(
+        self, player: AccountId, candidate_id: str, group: Group | None, now: float
+    ) -> Entry:
+        """A member's way into the party's candidate; raises Missing."""
+        match = self._parties.get(group.id) if group is not None else None
+        if match is None or match.id != candidate_id or not self._is_in(player, match):
+            raise Missing("not a candidate of your party")
+        return self._entries[player]
+
+    # -- waiting -----------------------------------------------------------
+
+    def entry(self, player: AccountId, now: float) -> Entry | None:
+        """The player's place, marked as asked for."""
+        entry = self._entries.get(player)
+        if entry is None:
+            return None
+        entry = evolve(entry, seen_at=now)
+        self._entries[player] = entry
+        return entry
+
+    def due(self, match: Match, now: float) -> bool:
+        """Whether the deploy server should be asked now; closes a queue that is due."""
+        if match.state is not State.MATCHING or match.asking or not match.players:
+            return False
+        if match.queued:
+            if now - match.joined_at <= GROUP_WAIT_S:
+                return False
+            self._close(match)
+        if match.refused_at is not None:
+            if now - match.refused_at >= RETRY_FOR_S:
+                self._fail(match)
+                return False
+            return now >= match.retry_at
+        return True
+
+    def _close(self, match: Match) -> None:
+        match.queued = False
+        if self._queues.get(match.hunt_id) is match:
+            del self._queues[match.hunt_id]
+
+    def asking(self, match: Match, now: float) -> LaunchRequest:
+        """The launch begins; what to ask."""
+        match.asking, match.retry_at = True, now + RETRY_S
+        return match.request()
+
+    def may_start(self, match: Match, now: float) -> bool:
+        """Whether the deploy server may be asked; if so, the launch counts from now on.
+
+        If not, whoever has not left their earlier hunt is sent there again, and who went to
+        the city meanwhile waits until that game server has ended, as for capacity.
+        """
+        theirs = self.launches.in_the_way(match, now)
+        if not theirs:
+            self.launches.begun(match, now)
+            return True
+        match.retry_at = now + LOOK_AGAIN_S
+        self._wait(match, now)
+        for player, earlier in theirs.items():
+            decides = match.leader or player
+            if decides not in earlier.elsewhere and self._is_in(player, match):
+                self._again(player, earlier, now)
+        if match.party_id is not None and not match.players:
+            earlier = next(iter(theirs.values()))
+            if earlier.party_id == match.party_id:
+                self._parties[match.party_id] = earlier
+        return False
+
+    # -- what the deploy server said ---------------------------------------
+
+    def ready(self, match: Match, server: Server, now: float) -> None:
+        match.asking, match.server, match.state = False, server, State.IN_PROGRESS
+        match.ready_at = now
+        self.launches.ready(match, server)
+
+    def busy(self, match: Match, now: float) -> None:
+        """No capacity: stays MATCHING, retried by active polls for five minutes."""
+        self._wait(match, now)
+
+    def _wait(self, match: Match, now: float) -> None:
+        match.asking = False
+        if match.refused_at is None:
+            match.refused_at = now
+        for player in list(match.players):  # who left meanwhile is not expected again
+            if not self._is_in(player, match):
+                self._drop(player, match)
+
+    def failed(self, match: Match) -> None:
+        """Anything else: FAILED, asked once."""
+        match.asking = False
+        self._fail(match)
+
+    def _fail(self, match: Match) -> None:
+        match.state = State.FAILED
+        if match.party_id is not None and self._parties.get(match.party_id) is match:
+            del self._parties[match.party_id]
+
+    def sent(self, player: AccountId, entry: Entry, now: float) -> None:
+        """The player was told the server's address."""
+        match, before = entry.match, self._sent.get(player)
+        if match.server is None or (before is not None and before.match_id == match.id):
+            return
+        match.told.add(player)
+        self._sent.pop(player, None)  # the longest sent stands first
+        self._sent[player] = Sent(match.server, entry.hunt_id, match.id, now)
+        while len(self._sent) > MAX_ENTRIES:
+            del self._sent[next(iter(self._sent))]
+        match.sent_at = now
+
+    def last_sent(self, player: AccountId) -> Sent | None:
+        """Where the player was last sent."""
+        return self._sent.get(player)
+
+    # -- leaving -----------------------------------------------------------
+
+    def cancel(self, player: AccountId, group: Group | None) -> None:
+        """``DELETE /candidate``: a party leader's cancel is the party's."""
+        entry = self._entries.get(player)
+        if entry is None:
+            return
+        match = entry.match
+        if match.party_id is not None and group is not None and group.leader == player:
+            self._parties.pop(match.party_id, None)
+            if match.state is not State.IN_PROGRESS:
+                for member in list(match.players):
+                    if self._is_in(member, match):
+                        self._leave(member)
+                return
+        self.leave(player)
+
+    def leave(self, player: AccountId) -> None:
+        """``DELETE /candidate/leave``: only the caller, and only an unresolved wait."""
+        entry = self._entries.get(player)
+        if entry is not None and entry.match.state is not State.IN_PROGRESS:
+            self._leave(player)
+
+    def forget(self, player: AccountId) -> None:
+        """The player's sessions have ended: no place in any queue, match or server."""
+        self._leave(player)
+        self._sent.pop(player, None)
+
+    def left_party(self, party_id: str, players: tuple[AccountId, ...]) -> None:
+        """Who leaves the party before the server is up stays behind."""
+        for player in players:
+            entry = self._entries.get(player)
+            if entry is not None and entry.match.party_id == party_id:
+                self.leave(player)
+
+    def _leave(self, player: AccountId) -> None:
+        entry = self._entries.pop(player, None)
+        if entry is None:
+            return
+        match = entry.match
+        if match.state is State.IN_PROGRESS or match.asking:
+            return  # the launch under way goes on for whoever is expected
+        self._drop(player, match)
+
+    def _drop(self, player: AccountId, match: Match) -> None:
+        if player in match.players:
+            match.players.remove(player)
+        if not match.players:
+            self._close(match)
+            if match.party_id is not None and self._parties.get(match.party_id) is match:
+                del self._parties[match.party_id]
+
+    # -- for others --------------------------------------------------------
+
+    def of_party(self, party_id: str, now: float) -> PartyCandidate | None:
+        """The candidate the party poll shows; gone a minute after the last was sent."""
+        match = self._parties.get(party_id)
+        if match is None:
+            return None
+        if match.sent_at is not None and now - match.sent_at >= SHOWN_S:
+            return None
+        return PartyCandidate(match.id, match.state.value, match.hunt_id, frozenset(match.players))
+
+    def _sweep(self, now: float) -> None:
+        if now - self._swept_at < SWEEP_S and len(self._entries) < MAX_ENTRIES:
+            return
+        self._swept_at = now
+        self.launches.sweep(now)
+        for player, entry in list(self._entries.items()):
+            if now - entry.seen_at >= FORGET_S:
+                self._leave(player)
+        while len(self._entries) >= MAX_ENTRIES:
+            self._leave(next(iter(self._entries)))
+        for party_id, match in list(self._parties.items()):
+            if now - match.created_at >= FORGET_S:
+                del self._parties[party_id]
+        for player, sent in list(self._sent.items()):
+            if now - sent.at >= FORGET_S and player not in self._entries:
+                del self._sent[player]
