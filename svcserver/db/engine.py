@@ -17,8 +17,7 @@ _PRAGMAS = (
     "journal_mode=WAL",
     "synchronous=FULL",  # NORMAL may lose acknowledged saves on a power failure
     "cache_size=-32768",
-    # 64 MiB of log: a quarter of the checkpoints, a tenth less work a save
-    "wal_autocheckpoint=4000",
+    "wal_autocheckpoint=4000",  # 64 MiB; the ledger moves its log by itself (checkpoints.py)
     "journal_size_limit=134217728",
     "busy_timeout=5000",
     "foreign_keys=ON",

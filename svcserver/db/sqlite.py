@@ -14,10 +14,11 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine
 from twisted.application.service import Service
-from twisted.internet.defer import Deferred, fail, gatherResults, succeed
+from twisted.internet.defer import Deferred, fail, gatherResults
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from svcserver.db.checkpoints import MOST, Checkpoints
 from svcserver.db.fast_execute import FastConnection, Plans
 from svcserver.db.faults import Faults, is_full
 from svcserver.db.ledger import ACROSS, Scope, Work
@@ -46,8 +47,9 @@ class Worker:
         *,
         writes: bool,
         reserve: Reserve | None = None,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
-        self._connection = connection
+        self._connection, self._checkpoints = connection, checkpoints
         self._tx: Any = FastConnection(connection, Plans())
         self._raw: Any = connection.connection.dbapi_connection
         self._reactor = reactor
@@ -97,6 +99,8 @@ class Worker:
             if batch:
                 outcomes = self._transact(batch)
                 self._reactor.callFromThread(self._deliver, outcomes)
+                if self._checkpoints is not None:
+                    self._checkpoints.after_commit(len(batch), self._raw)
         self._connection.close()
         self._reactor.callFromThread(self._ended)
 
@@ -227,17 +231,30 @@ class SqliteLedger(Service):
     def __init__(self, engine: Engine, reactor: Any, reserve: int = 0) -> None:
         self._engine = engine
         file = engine.url.database
-        folder = Path(file).parent if file and file != ":memory:" else None
-        self._reserve = Reserve(folder, reserve, reactor.seconds) if folder else None
+        self._file = Path(file) if file and file != ":memory:" else None
+        self._reserve = Reserve(self._file.parent, reserve, reactor.seconds) if self._file else None
         self._reactor = reactor
         self._writer: Worker | None = None
         self._reader: Worker | None = None
+        self._checkpoints: Checkpoints | None = None
 
     def startService(self) -> None:
-        """Open both connections now, so that a failure ends the start."""
+        """Open the connections now, so that a failure ends the start."""
         Service.startService(self)
-        self._writer = self._worker("database-writer", reserve=self._reserve, writes=True)
-        self._reader = self._worker("database-reader", writes=False)
+        writing = self._connect()
+        if self._file is not None:
+            self._checkpoints = Checkpoints(self._connect(), self._file, self._reactor)
+            writing.exec_driver_sql(f"PRAGMA wal_autocheckpoint={MOST}")
+            self._checkpoints.start()
+        self._writer = Worker(
+            "database-writer",
+            writing,
+            self._reactor,
+            writes=True,
+            reserve=self._reserve,
+            checkpoints=self._checkpoints,
+        )
+        self._reader = Worker("database-reader", self._connect(), self._reactor, writes=False)
         self._writer.start()
         self._reader.start()
 
@@ -245,7 +262,9 @@ class SqliteLedger(Service):
         """Finish what was accepted, then close."""
         Service.stopService(self)
         workers = [worker for worker in (self._writer, self._reader) if worker is not None]
-        return gatherResults([worker.stop() for worker in workers]) if workers else succeed(None)
+        stopped = gatherResults([worker.stop() for worker in workers])
+        checkpoints = self._checkpoints
+        return stopped if checkpoints is None else stopped.addBoth(lambda _: checkpoints.stop())
 
     def read(self, work: Work[T]) -> Deferred[T]:
         """See ``Ledger.read``."""
@@ -255,10 +274,9 @@ class SqliteLedger(Service):
         """See ``Ledger.write``; one writer runs all, so ``scope`` changes nothing."""
         return self._writer.submit(work) if self._writer is not None else _closed()
 
-    def _worker(self, name: str, *, writes: bool, reserve: Reserve | None = None) -> Worker:
+    def _connect(self) -> Connection:
         # AUTOCOMMIT: the worker issues BEGIN and COMMIT itself, SQLAlchemy must not
-        connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        return Worker(name, connection, self._reactor, writes=writes, reserve=reserve)
+        return self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
 
 
 def _closed() -> Deferred[Any]:
