@@ -20,3 +20,12 @@ class SampleTests(SynchronousTestCase):
         sample = LogSampler()
         kept = sum(sample.keeps(str(number), 0.0) for number in range(2_000))
         self.assertEqual(kept, ALL.burst)
+
+    def test_a_flood_fills_150_megabytes_a_day_and_one_source_a_tenth_of_it(self) -> None:
+        sample = LogSampler()
+        self.assertEqual(sum(sample.keeps("a", 0.0) for _ in range(100)), 40)
+        self.assertEqual(sum(sample.keeps("a", 60.0) for _ in range(100)), 40)
+        whole = LogSampler()
+        self.assertEqual(sum(whole.keeps(str(number), 0.0) for number in range(999)), 400)
+        again = sum(whole.keeps(str(number), 30.0) for number in range(1_000, 1_999))
+        self.assertEqual(again, 300)

@@ -12,6 +12,7 @@ from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.shapes import (
     MAX_WHOLE,
+    As,
     AtMost,
     Count,
     CountOrDigits,
@@ -19,6 +20,8 @@ from svcserver.kernel.shapes import (
     Itself,
     Late,
     Lenient,
+    LenientMark,
+    Mark,
     Name,
     Or,
     OrEmpty,
@@ -275,3 +278,62 @@ class EdgeTests(SynchronousTestCase):
         self.assertEqual(reader(kind)(3), 3)
         self.unfit(kind, "a whole number from 0 to 9", 10)
         self.assertRaises(Malformed, reader(list[int] | dict[str, int]), None)
+
+    def test_the_texts_and_numbers_that_shapes_use_most(self) -> None:
+        self.fits(TextWithNul, "", "a\0b")
+        self.unfit(TextWithNul, "a text", 7, None)
+        self.assertEqual(reader(CountOrDigits)("0" * 16), 0)
+        self.unfit(CountOrDigits, "a whole number of at least 0", "0" * 17)
+        self.assertEqual((camel_case("a_bc_d"), pascal_case("a_bc_d")), ("aBcD", "ABcD"))
+
+    def test_how_a_member_is_sent(self) -> None:
+        self.assertEqual(len(sent_as("Key")), 1)
+        self.assertEqual(len(sent_as(message="No.")), 1)
+        self.assertEqual(len(sent_as("Key", message="No.", code="no")), 3)
+
+    def test_a_mark_that_changes_nothing(self) -> None:
+        kind = Annotated[int, Mark()]
+        self.fits(kind, 3)
+        self.unfit(kind, "a whole number", "3")
+        self.assertEqual(schema(kind, {}), {"type": "integer"})
+
+    def test_only_lists_are_cut_and_only_objects_kept(self) -> None:
+        self.unfit(Annotated[list[str], First(2)], "a list", 7, {"a": 1}, None)
+        kept = reader(OrEmpty[AllOptional])
+        self.assertEqual(kept({"note": "mine"}), AllOptional("mine"))
+
+    def test_what_is_late_is_in_no_repr(self) -> None:
+        late = reader(Save)({"version": 3, "data": "secret"}).data
+        self.assertEqual(repr(late), "Late(name='data')")
+
+    def test_anything_at_all_must_be_there(self) -> None:
+        @frozen
+        class Open:
+            said: Any
+            held: object
+
+        made = reader(Open)({"said": [1], "held": {"a": 1}})
+        self.assertEqual((made.said, made.held), ([1], {"a": 1}))
+        why = self.assertRaises(Malformed, reader(Open), {"held": 1})
+        self.assertEqual(why.message, "said must be there")
+
+    def test_a_type_of_ours_is_read_by_its_mark_alone(self) -> None:
+        class Ours:
+            """No type that a reader knows."""
+
+        ours = Ours()
+        read = reader(Annotated[Ours, As(lambda value, _: ours, {})])
+        self.assertIs(read("x"), ours)
+
+    def test_what_one_wants_or_nothing_is_refused_in_its_words(self) -> None:
+        self.unfit(int | None, "a whole number", "x")
+        self.unfit(Stack | None, "an object", "x")
+
+    def test_lenient_keeps_the_other_marks(self) -> None:
+        @frozen
+        class Short:
+            name: Annotated[str, text(1, 3), LenientMark()] = "?"
+            plain: Annotated[str, LenientMark()] = "?"
+
+        self.assertEqual(reader(Short)({"name": "abc", "plain": "abcd"}), Short("abc", "abcd"))
+        self.assertEqual(reader(Short)({"name": "abcd", "plain": 7}), Short("?", "?"))

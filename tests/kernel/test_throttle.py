@@ -7,9 +7,9 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel.throttle import Throttle
 
 
-class SeldomTests(SynchronousTestCase):
+class ThrottleTests(SynchronousTestCase):
     def test_each_key_is_said_once_in_its_time(self) -> None:
-        throttle = Throttle(60.0)
+        throttle = Throttle()
         said = [throttle.due(key, at) for key, at in (("a", 0), ("a", 59), ("b", 59), ("a", 60))]
         self.assertEqual(said, [True, False, True, True])
 
@@ -20,3 +20,9 @@ class SeldomTests(SynchronousTestCase):
         self.assertEqual(len(throttle), 2)
         self.assertTrue(throttle.due("a", 1))
         self.assertFalse(throttle.due("c", 1))
+
+    def test_its_keys_are_bounded_and_in_no_repr(self) -> None:
+        throttle = Throttle()
+        self.assertEqual((throttle.every_s, throttle.most), (60.0, 20_000))
+        throttle.due("somebody", 0)
+        self.assertNotIn("somebody", repr(throttle))

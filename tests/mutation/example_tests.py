@@ -14,3 +14,6 @@ class ExampleTests(unittest.TestCase):
 
     def test_nothing_costs_nothing(self) -> None:
         self.assertEqual(example.price(0), 0)
+
+    def test_double(self) -> None:
+        self.assertEqual((example.DOUBLE(2), example.DOUBLE(5)), (4, 8))

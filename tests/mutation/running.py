@@ -3,7 +3,8 @@
 The trial and unittest classes of the named folders are loaded once. A first, healthy run
 notes which test enters which line of the file. A mutant of a function meets the tests that
 enter its line, quickest first, in a forked child in which the code of that one function is
-exchanged. What is decided at import (constants, classes) is imported anew in the child.
+exchanged. What is decided at import (constants, classes), and whatever has survived that, is
+imported anew in a child and meets all tests.
 """
 
 from __future__ import annotations
@@ -102,7 +103,22 @@ def judge(target: Target, cases: Cases, health: list[Health], mutant: Mutant | N
     tree = apply(target.source, mutant) if mutant is not None else ast.parse(target.source)
     compiled = compile(tree, target.file, "exec")
     change = _changed_function(target, compiled)
-    tests = [one for one in health if change is None or (mutant and mutant.line in one.lines)]
+    if change is not None:
+        tests = [one for one in health if mutant and mutant.line in one.lines]
+        verdict = _run(target, compiled, change, cases, tests)
+        if verdict != SURVIVED:
+            return verdict
+    # what was made at an import, or is kept since, does not heed the exchange of a function
+    return _run(target, compiled, None, cases, health)
+
+
+def _run(
+    target: Target,
+    compiled: types.CodeType,
+    change: tuple[Any, types.CodeType] | None,
+    cases: Cases,
+    tests: list[Health],
+) -> str:
     seconds = max(LEAST_S, SLACK * sum(one.seconds for one in tests))
     pid = os.fork()
     if pid == 0:
