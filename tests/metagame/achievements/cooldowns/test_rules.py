@@ -1,56 +1,44 @@
-"""How many cooldowns an account may have, and which end by themselves."""
+"""What a batch of cooldowns may hold. Spec: 1 §4 PUT /cooldown/batch."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.kernel.ids import AccountId
-from svcserver.kernel.refusals import Conflict
-from svcserver.metagame.achievements.cooldowns.rules import start, start_all
-
-ANN = AccountId("UID-ann")
-ONCE = "0123456789ABCDEF" * 2
-YESTERDAY, NOW = "2026-09-20T10:00:00.000Z", "2026-09-21T10:00:00.000Z"
-OLD = "2026-09-20T09:59:59.999Z"
+from svcserver.kernel.readers import reader
+from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.times import DAY_S
+from svcserver.metagame.achievements.cooldowns.rules import is_throwaway
+from svcserver.metagame.achievements.cooldowns.wire import CooldownBatch
 
 
-class Shelf:
-    def __init__(self, **dates: str) -> None:
-        self.dates = dates
-
-    def all(self, account_id: AccountId) -> Mapping[str, str]:
-        return dict(self.dates)
-
-    def keep(self, account_id: AccountId, started: Mapping[str, str]) -> None:
-        self.dates |= started
-
-    def drop(self, account_id: AccountId, names: Sequence[str]) -> None:
-        for name in names:
-            del self.dates[name]
+def read_batch(body: Any, now: str) -> dict[str, str]:
+    return reader(CooldownBatch)(body).started(now)  # type: ignore[no-any-return]
 
 
-class CooldownTests(SynchronousTestCase):
-    def start(self, shelf: Shelf, name: str, most: int = 9) -> None:
-        start(shelf, ANN, name, NOW, YESTERDAY, most)
+class BatchTests(SynchronousTestCase):
+    def read(self, date: Any) -> dict[str, str]:
+        one = {"cooldown_id": "A", "cooldown_started_date": date}
+        return read_batch({"cooldowns": [one]}, "now")
 
-    def test_a_one_time_id_ends_after_a_day(self) -> None:
-        shelf = Shelf(**{ONCE: OLD, ONCE[::-1]: YESTERDAY, "lasting": OLD, ONCE[:-1]: OLD})
-        self.start(shelf, "new")
-        kept = {ONCE[::-1]: YESTERDAY, "lasting": OLD, ONCE[:-1]: OLD, "new": NOW}
-        self.assertEqual(shelf.dates, kept)
+    def test_a_missing_date_is_now(self) -> None:
+        for date in (None, ""):
+            self.assertEqual(self.read(date), {"A": "now"})
+        self.assertEqual(read_batch({"cooldowns": [{"cooldown_id": "A"}]}, "now"), {"A": "now"})
 
-    def test_the_last_place_is_filled_and_no_more(self) -> None:
-        shelf = Shelf(a=NOW)
-        self.start(shelf, "b", most=2)
-        self.assertRaises(Conflict, self.start, shelf, "c", 2)
-        self.start(shelf, "a", most=2)
-        self.assertRaises(Conflict, start_all, shelf, ANN, {"a": OLD, "c": OLD}, 2)
-        start_all(shelf, ANN, {"a": OLD, "b": OLD}, 2)
-        self.assertEqual(shelf.dates, {"a": OLD, "b": OLD})
+    def test_a_date_is_a_printable_text_of_64_characters(self) -> None:
+        self.assertEqual(self.read("x" * 64), {"A": "x" * 64})
+        for date in ("x" * 65, "a\nb", 5, [], True):
+            self.assertRaises(Malformed, self.read, date)
 
-    def test_what_ended_makes_room(self) -> None:
-        shelf = Shelf(**{ONCE: OLD, "a": NOW})
-        self.start(shelf, "b", most=2)
-        self.assertEqual(sorted(shelf.dates), ["a", "b"])
+    def test_an_object_of_dates_is_a_batch_too(self) -> None:
+        self.assertEqual(
+            read_batch({"cooldowns": {"A": "x", "B": ""}}, "now"), {"A": "x", "B": "now"}
+        )
+
+    def test_throw_away_ids_are_32_hex_digits_and_live_a_day(self) -> None:
+        self.assertEqual(DAY_S, 86_400)
+        self.assertIs(is_throwaway("A1" * 16), True)
+        for name in ("A1" * 15, "A1" * 17, "a1" * 16, "A1" * 16 + "\n"):
+            self.assertIs(is_throwaway(name), False)

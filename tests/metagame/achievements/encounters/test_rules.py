@@ -1,49 +1,44 @@
-"""How much a character may have met, and how long an answer may be."""
+"""Content types at their edges. Spec: 1 §2 Encountered content."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.kernel.ids import CharacterId
-from svcserver.kernel.refusals import Conflict, Malformed
-from svcserver.metagame.achievements.encounters.rules import check_answer, meet
-
-HERS = CharacterId("hers")
-
-
-class Diary:
-    def __init__(self, *names: str) -> None:
-        self.names = list(names)
-
-    def has(self, character_id: CharacterId, kind: int, name: str) -> bool:
-        return name in self.names
-
-    def count(self, character_id: CharacterId) -> int:
-        return len(self.names)
-
-    def add(self, character_id: CharacterId, kind: int, name: str) -> None:
-        self.names.append(name)
+from svcserver.kernel.readers import reader
+from svcserver.kernel.refusals import Malformed
+from svcserver.metagame.achievements.encounters.wire import (
+    ContentTypes,
+    Encounter,
+    type_in_path,
+)
 
 
-class MeetTests(SynchronousTestCase):
-    def test_the_last_place_is_filled_and_no_more(self) -> None:
-        diary = Diary("a")
-        meet(diary, HERS, 1, "b", 2)
-        self.assertRaises(Conflict, meet, diary, HERS, 1, "c", 2)
-        self.assertEqual(diary.names, ["a", "b"])
-
-    def test_who_was_met_before_needs_no_place(self) -> None:
-        diary = Diary("a", "b")
-        meet(diary, HERS, 1, "a", 2)
-        self.assertEqual(diary.names, ["a", "b"])
+def encounter(body: Any) -> tuple[int, str]:
+    sent = reader(Encounter)(body)
+    return sent.content_type, sent.content_id
 
 
-class AnswerTests(SynchronousTestCase):
-    def test_repeated_types_make_no_answer_beyond_the_bound(self) -> None:
-        found = {1: ["a", "b"], 2: ["c"]}
-        check_answer([1, 1], found, 4)
-        self.assertRaises(Malformed, check_answer, [1, 1, 2], found, 4)
-        check_answer([2, 2, 3], found, 2)
+def types_asked(body: Any) -> list[int]:
+    return list(reader(ContentTypes)(body).content_types)
 
-    def test_each_type_once_is_whatever_there_is(self) -> None:
-        check_answer([1, 2], {1: ["a", "b"], 2: ["c"]}, 1)
+
+class TypeTests(SynchronousTestCase):
+    def test_a_met_type_is_0_to_7(self) -> None:
+        for kind in (0, 7, 2.0):
+            self.assertEqual(encounter({"content_type": kind, "content_id": "M"}), (kind, "M"))
+        for bad in (-1, 8, True, 1.5, "1", None):
+            sent = {"content_type": bad, "content_id": "M"}
+            self.assertRaises(Malformed, encounter, sent)
+
+    def test_up_to_a_thousand_types_of_up_to_four_digits_are_asked(self) -> None:
+        self.assertEqual(types_asked({"content_types": [0, 9999.0]}), [0, 9999])
+        self.assertEqual(len(types_asked({"content_types": [1] * 1000})), 1000)
+        for bad in ([1] * 1001, [-1], [10_000], [True], [1.5], "1", None):
+            self.assertRaises(Malformed, types_asked, {"content_types": bad})
+
+    def test_a_type_in_a_path_has_one_to_four_digits(self) -> None:
+        self.assertEqual([type_in_path(one) for one in ("0", "9999")], [0, 9999])
+        for bad in ("", "10000", "-1", "1\n", "\u0661", "x"):
+            self.assertRaises(Malformed, type_in_path, bad)
