@@ -128,6 +128,13 @@ class EndingTests(SessionCase):
         slow.found()
         self.assertEqual(self.status(self.successResultOf(asked)[0]), 200)
 
+    def test_a_development_server_takes_the_id_again_after_an_end(self) -> None:
+        self.game = Game(self, AUTH_MODE="NONE")
+        self.ann = self.game.player("Ann_1")
+        self.end(self.ann.id)
+        self.assertEqual(self.status(self.log_in(self.ann.id)), 200)
+        self.assertEqual(self.status(self.ann.token), 401)
+
     def test_an_unknown_account(self) -> None:
         self.failureResultOf(
             Deferred.fromCoroutine(self.game.parts.sessions.end("UID-nobody")), Missing

@@ -9,7 +9,6 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.access.tokens import Tokens, is_usable
 from svcserver.metagame.accounts.directory import Directory
-from svcserver.metagame.accounts.rules import Account
 
 TRIES = 3  # look-ups of a key, when the account's sessions are ended meanwhile
 
@@ -25,18 +24,22 @@ class LoginActs:
 
     async def log_in(self, key: str) -> tuple[str, AccountId]:
         """A token and its account; raises Malformed for an unknown key."""
+        if self.by_id:
+            found = (self.tokens.sign(key), key) if is_usable(key) else None
+        else:
+            found = await self._by_key(key) if key else None
+        if found is None:
+            self.counters.add(Counted.FAILED_LOGINS, "account_key")
+            raise Malformed("not a known account key")
+        return found
+
+    async def _by_key(self, key: str) -> tuple[str, AccountId] | None:
         for _ in range(TRIES):
             asked_at = self.tokens.now()
-            account = await self._account(key) if key else None
+            account = await self.directory.account_of_key(key)
             if account is None:
                 break
             # when a later epoch is known, this read may have seen a key replaced since: read again
             if self.tokens.epochs.learn(account.id, account.tokens_not_before):
                 return self.tokens.sign(account.id, asked_at), account.id
-        self.counters.add(Counted.FAILED_LOGINS, "account_key")
-        raise Malformed("not a known account key")
-
-    async def _account(self, key: str) -> Account | None:
-        if self.by_id:
-            return Account(key, key) if is_usable(key) else None
-        return await self.directory.account_of_key(key)
+        return None
