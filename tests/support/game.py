@@ -89,14 +89,14 @@ class Game:
         self.door = self.parts.front_door(*observers, self.described)
         test.addCleanup(self._as_described)
         self.browse = Browser(test, self.door)
-        self.ledger.now(lambda tx: add_game_server_key(tx, GAME_SERVER_KEY))
+        self.ledger.run(lambda tx: add_game_server_key(tx, GAME_SERVER_KEY))
 
     def _as_described(self) -> None:
         self.test.assertEqual(self.described.faults, [])
 
     def player(self, name: str, *, admin: bool = False) -> Player:
         """Register and log in."""
-        made = self.ledger.now(
+        made = self.ledger.run(
             lambda tx: rules.register(
                 SqlAccounts(tx), "OPEN", name, None, self.clock.seconds(), is_admin=admin
             )

@@ -44,13 +44,13 @@ class InstantLedger:
 
     def read(self, work: Work[T]) -> Deferred[T]:
         """See ``Ledger.read``."""
-        return maybeDeferred(self.now, work)
+        return maybeDeferred(self.run, work)
 
     def write(self, work: Work[T], scope: Scope = ACROSS) -> Deferred[T]:
         """See ``Ledger.write``."""
-        return maybeDeferred(self.now, work)
+        return maybeDeferred(self.run, work)
 
-    def now(self, work: Work[T]) -> Any:
+    def run(self, work: Work[T]) -> Any:
         """Run ``work`` in a transaction and return what it returns; for set-up and checks."""
         if not is_sqlite(self.engine):
             return self._pipelined(work)

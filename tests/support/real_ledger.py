@@ -56,7 +56,7 @@ class RealLedger:
         """See ``Ledger.write``."""
         return self._done(self.ledger.write(work, scope))
 
-    def now(self, work: Work[T]) -> Any:
+    def run(self, work: Work[T]) -> Any:
         """Run ``work`` in a transaction and return what it returns; for set-up and checks."""
         done = self.write(work)
         done.addErrback(lambda why: why.raiseException())

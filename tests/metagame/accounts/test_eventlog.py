@@ -33,10 +33,10 @@ class RefusedTests(SynchronousTestCase):
 
     def events(self) -> list[tuple[int, str]]:
         wanted = select(PROGRESSION_EVENTS.c.status, PROGRESSION_EVENTS.c.note)
-        return [tuple(row) for row in self.game.ledger.now(lambda tx: tx.execute(wanted).all())]
+        return [tuple(row) for row in self.game.ledger.run(lambda tx: tx.execute(wanted).all())]
 
     def codes(self) -> list[str]:
-        return [one.code for one in self.game.ledger.now(lambda tx: SqlAccounts(tx).invites())]
+        return [one.code for one in self.game.ledger.run(lambda tx: SqlAccounts(tx).invites())]
 
     @staticmethod
     def refusing(tx: Connection, notes: list[str]) -> str:

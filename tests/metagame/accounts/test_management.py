@@ -35,10 +35,10 @@ class RegisterTests(SynchronousTestCase):
         return (game or self.game).browse("POST", "/svc/api/Register", json=body)
 
     def invite(self, game: Game, code: str, uses: int = 1, infinite: bool = False) -> None:
-        game.ledger.now(lambda tx: SqlAccounts(tx).put_invite(Invite(code, uses, infinite)))
+        game.ledger.run(lambda tx: SqlAccounts(tx).put_invite(Invite(code, uses, infinite)))
 
     def uses(self, game: Game, code: str) -> int:
-        return game.ledger.now(lambda tx: SqlAccounts(tx).invite(code)).uses_remaining
+        return game.ledger.run(lambda tx: SqlAccounts(tx).invite(code)).uses_remaining
 
     @proves(
         "thing: Account key stored as its hash",
@@ -56,7 +56,7 @@ class RegisterTests(SynchronousTestCase):
         key = page.json["UUK"]
         self.assertRegex(key, r"\AUUK_[0-9a-f]{48}\Z")
         self.assertEqual(list(page.json), ["UUK"])
-        rows = self.game.ledger.now(
+        rows = self.game.ledger.run(
             lambda tx: tx.exec_driver_sql("select * from account_keys").all()
         )
         self.assertEqual([row.key_hash for row in rows], [fingerprint(key)])
@@ -322,7 +322,7 @@ class AdminTests(SynchronousTestCase):
             for name in ("Twin", "tWIN"):
                 tx.execute(ACCOUNTS.insert().values(id=f"UID-{name}", username=name, created_at=0))
 
-        self.game.ledger.now(old)
+        self.game.ledger.run(old)
         page = self.game.browse(
             "POST",
             "/svc/api/RenameUser",

@@ -55,7 +55,7 @@ class SessionCase(SynchronousTestCase):
     def end_beside(self, account_id: str, behind_s: float = 0) -> None:
         """As ``svcctl`` does, in another process, whose clock may be behind."""
         at = self.game.clock.seconds() - behind_s
-        self.game.ledger.now(lambda tx: rules.end_sessions(SqlAccounts(tx), account_id, at))
+        self.game.ledger.run(lambda tx: rules.end_sessions(SqlAccounts(tx), account_id, at))
 
     def log_in(self, key: str) -> str:
         page = self.game.browse("POST", TOKEN, json={"exchange_code": key})
@@ -115,7 +115,7 @@ class EndingTests(SessionCase):
         slow = SlowLook(self.game.parts.directory)
         acts = LoginActs(slow, self.game.parts.tokens, Counters())
         asked = Deferred.fromCoroutine(acts.log_in(self.ann.key))
-        self.game.ledger.now(lambda tx: SqlAccounts(tx).replace_key(self.ann.id, "UUK_new"))
+        self.game.ledger.run(lambda tx: SqlAccounts(tx).replace_key(self.ann.id, "UUK_new"))
         self.end(self.ann.id)
         slow.found()
         self.failureResultOf(asked, Malformed)
@@ -185,7 +185,7 @@ class ClockTests(SessionCase):
         self.refresh()
         again = self.log_in(self.ann.key)
         self.game = Game(self, ledger=self.game.ledger)
-        self.game.ledger.now(self.game.parts.sessions.load)
+        self.game.ledger.run(self.game.parts.sessions.load)
         self.assertEqual([self.status(one) for one in (self.ann.token, again)], [401, 200])
 
     def test_a_clock_that_is_days_ahead_hides_no_end(self) -> None:
@@ -195,7 +195,7 @@ class ClockTests(SessionCase):
 
     def test_what_another_ends_meanwhile_is_not_overwritten(self) -> None:
         self.end_beside(self.ann.id, self.BEHIND_S)
-        self.game.ledger.now(self.game.parts.sessions.load)
+        self.game.ledger.run(self.game.parts.sessions.load)
         again = self.log_in(self.ann.key)
         self.end_beside(self.ann.id, self.BEHIND_S)
         self.refresh()

@@ -65,11 +65,11 @@ class HousekeepingTests(SynchronousTestCase):
             "expires_at": 1,
             "redeemed_at": None,
         }
-        ledger.now(lambda tx: tx.execute(insert(PURCHASE_TOKENS), row))
+        ledger.run(lambda tx: tx.execute(insert(PURCHASE_TOKENS), row))
 
     def left(self, ledger: InstantLedger) -> int:
         count = select(func.count()).select_from(PURCHASE_TOKENS)
-        found: int = ledger.now(lambda tx: tx.execute(count).scalar_one())
+        found: int = ledger.run(lambda tx: tx.execute(count).scalar_one())
         return found
 
 

@@ -36,7 +36,7 @@ class Bounded(SynchronousTestCase):
 
 class InventoryBoundTests(Bounded):
     def size(self) -> Size:
-        held = self.game.ledger.now(lambda tx: SqlInventory(tx).holder(self.ann.character, None))
+        held = self.game.ledger.run(lambda tx: SqlInventory(tx).holder(self.ann.character, None))
         assert held is not None
         return held.size
 
@@ -71,11 +71,11 @@ class InventoryBoundTests(Bounded):
 
     def test_a_bound_that_was_lowered_lets_a_character_shrink(self) -> None:
         self.start(INVENTORY_MAX_ITEMS="2")
-        self.game.ledger.now(lambda tx: SqlInventory(tx).put_size(self.ann.character, Size(9, 900)))
+        self.game.ledger.run(lambda tx: SqlInventory(tx).put_size(self.ann.character, Size(9, 900)))
         self.refused(self.ann.add("A", 1), 409)
-        self.game.ledger.now(lambda tx: SqlInventory(tx).put_size(self.ann.character, Size(1, 90)))
+        self.game.ledger.run(lambda tx: SqlInventory(tx).put_size(self.ann.character, Size(1, 90)))
         self.assertEqual(self.ann.add("A", 1).status, 200)
-        self.game.ledger.now(lambda tx: SqlInventory(tx).put_size(self.ann.character, Size(9, 900)))
+        self.game.ledger.run(lambda tx: SqlInventory(tx).put_size(self.ann.character, Size(9, 900)))
         self.assertEqual(self.ann.take("A", 1).status, 200)
 
     def test_what_is_counted_is_what_is_there_and_back_to_nothing(self) -> None:

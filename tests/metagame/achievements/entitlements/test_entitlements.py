@@ -29,7 +29,7 @@ class EntitlementTests(Achieving):
         token = self.game.parts.tokens.sign("UID-gone")
         page = self.game.browse("GET", "/entitlementsv2", token=token)
         self.assertEqual([one["name"] for one in page.json["entitlements"]], DEFAULTS)
-        stored = self.game.ledger.now(lambda tx: SqlEntitlements(tx).all("UID-gone"))
+        stored = self.game.ledger.run(lambda tx: SqlEntitlements(tx).all("UID-gone"))
         self.assertEqual(stored, {})
 
     @proves("GET /entitlementsv2")
@@ -83,7 +83,7 @@ class EntitlementTests(Achieving):
             grant(tx, self.ann.id, "Y", 0, "store:sku", now)
             return SqlEntitlements(tx, ("D",)).active(self.ann.id, now)
 
-        self.assertEqual(self.game.ledger.now(work), {"Y", "D"})
+        self.assertEqual(self.game.ledger.run(work), {"Y", "D"})
 
 
 class NoDefaultsTests(Achieving):

@@ -36,7 +36,7 @@ class Achieving(SynchronousTestCase):
         """(account, status, note) of the event log, in order."""
         table = PROGRESSION_EVENTS.c
         wanted = select(table.account_id, table.status, table.note).order_by(table.id)
-        return [tuple(row) for row in self.game.ledger.now(lambda tx: tx.execute(wanted).all())]
+        return [tuple(row) for row in self.game.ledger.run(lambda tx: tx.execute(wanted).all())]
 
     def run_twice(self) -> None:
         """Let every write be rolled back once and run again, as the ledgers may."""

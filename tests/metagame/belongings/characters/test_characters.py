@@ -36,7 +36,7 @@ class CharacterTests(SynchronousTestCase):
         return self.game.browse("POST", "/character", json=body, token=self.ann.token)
 
     def history(self) -> list[tuple[int, str]]:
-        rows = self.game.ledger.now(
+        rows = self.game.ledger.run(
             lambda tx: tx.exec_driver_sql(
                 "select version, reason from character_saves order by id"
             ).all()

@@ -34,7 +34,7 @@ class CurrencyTests(SynchronousTestCase):
 
     def set_notes(self, notes: int) -> None:
         change = update(ACCOUNTS).where(ACCOUNTS.c.id == self.ann.player.id).values(notes=notes)
-        self.game.ledger.now(lambda tx: tx.execute(change))
+        self.game.ledger.run(lambda tx: tx.execute(change))
 
     @proves("thing: Currency sheet")
     def test_the_plain_sheet_has_52_keys_in_their_order(self) -> None:

@@ -67,7 +67,7 @@ class Model:
 class CoreTests(SynchronousTestCase):
     def run_all(self, deals: list[dict[str, Any]], policy: Policy) -> tuple[Model, Any, Any]:
         ledger, model, balance = InstantLedger(), Model(), Counter[str]()
-        [first] = ledger.now(lambda tx: characters.all_of(SqlCharacters(tx), "UID-a", "Ann", 0.0))
+        [first] = ledger.run(lambda tx: characters.all_of(SqlCharacters(tx), "UID-a", "Ann", 0.0))
         for sent in deals:
             deal = items.transaction(sent)
 
@@ -76,22 +76,22 @@ class CoreTests(SynchronousTestCase):
                     SqlInventory(tx), "UID-a", first.id, deal, By.CLIENT, policy, 1.0
                 ).answer
 
-            before = ledger.now(lambda tx: inventory_of(tx, first.id))
+            before = ledger.run(lambda tx: inventory_of(tx, first.id))
             try:
-                answer = ledger.now(work)
+                answer = ledger.run(work)
             except Refusal:
-                self.assertEqual(ledger.now(lambda tx: inventory_of(tx, first.id)), before)
+                self.assertEqual(ledger.run(lambda tx: inventory_of(tx, first.id)), before)
                 continue
             if sent["transactionId"] in model.answers:
                 self.assertEqual(answer, model.answers[sent["transactionId"]])
-                self.assertEqual(ledger.now(lambda tx: inventory_of(tx, first.id)), before)
+                self.assertEqual(ledger.run(lambda tx: inventory_of(tx, first.id)), before)
                 continue
             model.learn(sent, answer)
             for one in deal.add_stacked:
                 balance[one.catalog_id] += one.quantity
             for one in deal.remove_stacked:
                 balance[one.catalog_id] -= one.quantity
-        return model, balance, orjson.loads(ledger.now(lambda tx: inventory_of(tx, first.id)))
+        return model, balance, orjson.loads(ledger.run(lambda tx: inventory_of(tx, first.id)))
 
     @proves("thing: Inventory transaction")
     @settings(max_examples=60, deadline=None)

@@ -40,7 +40,7 @@ class Case(SynchronousTestCase):
     def log_lines(self) -> list[tuple[Any, ...]]:
         columns = (ITEM_LOG.c.caller, ITEM_LOG.c.source, ITEM_LOG.c.transaction_id)
         statement = select(*columns).order_by(ITEM_LOG.c.id)
-        rows = self.game.ledger.now(lambda tx: tx.execute(statement).all())
+        rows = self.game.ledger.run(lambda tx: tx.execute(statement).all())
         return [tuple(row) for row in rows]
 
 
@@ -254,8 +254,8 @@ class RepeatTests(Case):
     def test_old_answers_are_forgotten_after_ninety_days(self) -> None:
         self.ann.add("A", 1, transactionId="t-1")
         now = self.game.clock.seconds()
-        self.assertEqual(self.game.ledger.now(lambda tx: forget_old(tx, now + 89 * 86_400)), 0)
-        self.assertEqual(self.game.ledger.now(lambda tx: forget_old(tx, now + 91 * 86_400)), 1)
+        self.assertEqual(self.game.ledger.run(lambda tx: forget_old(tx, now + 89 * 86_400)), 0)
+        self.assertEqual(self.game.ledger.run(lambda tx: forget_old(tx, now + 91 * 86_400)), 1)
         self.assertEqual(self.ann.stacks(), {"A": 1})
 
 
@@ -442,4 +442,4 @@ class OnBehalfTests(Case):
         page = self.game.browse("POST", "/inventory", json={}, game_server=GAME_SERVER_KEY + "x")
         self.assertEqual(page.status, 401)
         count = select(func.count()).select_from(ITEM_LOG)
-        self.assertEqual(self.game.ledger.now(lambda tx: tx.execute(count).scalar_one()), 0)
+        self.assertEqual(self.game.ledger.run(lambda tx: tx.execute(count).scalar_one()), 0)

@@ -115,7 +115,7 @@ class LogTests(Case):
     def lines(self) -> list[tuple[Any, ...]]:
         columns = (ITEM_LOG.c.at, ITEM_LOG.c.caller, ITEM_LOG.c.changes)
         statement = select(*columns).order_by(ITEM_LOG.c.id)
-        rows = self.game.ledger.now(lambda tx: tx.execute(statement).all())
+        rows = self.game.ledger.run(lambda tx: tx.execute(statement).all())
         return [(row[0], row[1], orjson.loads(row[2])) for row in rows]
 
     def test_the_words_of_the_log(self) -> None:

@@ -219,7 +219,7 @@ class ThinningTests(Case):
         self.assertEqual(self.versions("LoadoutVersions"), [(5, "save:client"), (4, "save:client")])
         self.assertEqual(self.slots()["loadouts"][0]["n"], 9)
         count = select(func.count()).select_from(LOADOUT_ELEMENTS)
-        self.assertEqual(self.game.ledger.now(lambda tx: tx.execute(count).scalar_one()), 3)
+        self.assertEqual(self.game.ledger.run(lambda tx: tx.execute(count).scalar_one()), 3)
         self.assertEqual(self.post("RollbackLoadout", Version=4).status, 200)
         self.assertEqual(self.slots()["loadouts"][0]["n"], 8)
 

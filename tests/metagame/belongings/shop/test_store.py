@@ -200,13 +200,13 @@ class PurchaseTests(Case):
         held = {"AR_IRON_HELM": 1, "AR_IRON_CHEST": 1, "AR_IRON_ARMS": 1, "AR_IRON_LEGS": 1}
         self.assertEqual(self.ann.stacks(), held)
         columns = (ITEM_LOG.c.caller, ITEM_LOG.c.source)
-        rows = self.game.ledger.now(lambda tx: tx.execute(select(*columns)).all())
+        rows = self.game.ledger.run(lambda tx: tx.execute(select(*columns)).all())
         self.assertEqual([tuple(row) for row in rows], [("store", f"store:{IRON}")])
 
     @proves("thing: Store purchase token")
     def test_only_the_hash_of_a_token_is_kept(self) -> None:
         token = self.token()
-        rows = self.game.ledger.now(lambda tx: tx.execute(select(PURCHASE_TOKENS)).all())
+        rows = self.game.ledger.run(lambda tx: tx.execute(select(PURCHASE_TOKENS)).all())
         self.assertNotIn(token, str(rows))
         self.assertEqual(rows[0].character_id, self.ann.character)
 
@@ -300,20 +300,20 @@ class PurchaseTests(Case):
     def test_a_character_that_is_no_longer_the_accounts_is_403(self) -> None:
         token = self.token()
         move = update(CHARACTERS).where(CHARACTERS.c.id == self.ann.character)
-        self.game.ledger.now(lambda tx: tx.execute(move.values(account_id=self.bob.player.id)))
+        self.game.ledger.run(lambda tx: tx.execute(move.values(account_id=self.bob.player.id)))
         self.refused(self.redeem(token), 403)
         gone = delete(CHARACTERS).where(CHARACTERS.c.id == self.ann.character)
-        self.game.ledger.now(lambda tx: tx.execute(gone))
+        self.game.ledger.run(lambda tx: tx.execute(gone))
         self.refused(self.redeem(token), 403)
 
     @proves("POST /notification/:currency")
     def test_a_changed_offer_is_409_and_grants_nothing(self) -> None:
         token = self.token()
         change = update(PURCHASE_TOKENS).values(offer_hash="0" * 64)
-        self.game.ledger.now(lambda tx: tx.execute(change))
+        self.game.ledger.run(lambda tx: tx.execute(change))
         self.refused(self.redeem(token), 409)
         change = update(PURCHASE_TOKENS).values(sku=TOKENS)
-        self.game.ledger.now(lambda tx: tx.execute(change))
+        self.game.ledger.run(lambda tx: tx.execute(change))
         self.refused(self.redeem(token), 409)
         self.assertEqual(self.ann.instances(), {})
 
@@ -329,15 +329,15 @@ class PurchaseTests(Case):
         one, _ = self.token(), self.token(IRON)
         self.redeem(one)
         now = self.game.clock.seconds()
-        self.assertEqual(self.game.ledger.now(lambda tx: forget_purchases(tx, now + 601)), 1)
+        self.assertEqual(self.game.ledger.run(lambda tx: forget_purchases(tx, now + 601)), 1)
         late = now + 30 * 86_400 + 1
-        self.assertEqual(self.game.ledger.now(lambda tx: forget_purchases(tx, late)), 1)
+        self.assertEqual(self.game.ledger.run(lambda tx: forget_purchases(tx, late)), 1)
 
     def test_asking_again_forgets_the_accounts_own_expired_tokens(self) -> None:
         self.token()
         self.game.clock.advance(601)
         self.token()
-        rows = self.game.ledger.now(lambda tx: tx.execute(select(PURCHASE_TOKENS)).all())
+        rows = self.game.ledger.run(lambda tx: tx.execute(select(PURCHASE_TOKENS)).all())
         self.assertEqual(len(rows), 1)
 
     @proves("purchase token issued: redeemed")

@@ -53,7 +53,7 @@ class Base(SynchronousTestCase):
                 asker, asked = (who.id, other) if sent else (other, who.id)
                 SqlFriends(tx).add(Friendship(asker, asked, status, 1))
 
-        self.game.ledger.now(work)
+        self.game.ledger.run(work)
 
 
 class RequestTests(Base):
@@ -162,7 +162,7 @@ class RequestTests(Base):
     def test_accepting_beyond_200_friends_is_refused(self) -> None:
         self.fill(self.ann, 200, status=ACCEPTED, sent=False)
         asked = Friendship(self.bob.id, self.ann.id, PENDING, 1)
-        self.game.ledger.now(lambda tx: SqlFriends(tx).add(asked))
+        self.game.ledger.run(lambda tx: SqlFriends(tx).add(asked))
         self.assertEqual(self.friend("POST", self.ann, self.bob.id), 409)
 
     @proves("limit: Unanswered friend requests out; new requests")
@@ -293,7 +293,7 @@ class BlockTests(Base):
             for number in range(199):
                 SqlFriends(tx).block(self.ann.id, f"UID-x{number}", 1)
 
-        self.game.ledger.now(work)
+        self.game.ledger.run(work)
         self.assertEqual(self.block("POST", self.ann, self.bob.id), 204)
         self.assertEqual(self.block("POST", self.ann, self.cat.id), 409)
         self.assertEqual(self.block("POST", self.ann, self.bob.id), 204, "blocked already")

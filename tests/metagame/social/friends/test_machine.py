@@ -26,7 +26,7 @@ class FriendMachine(RuleBasedStateMachine):
         super().__init__()
         self.ledger = InstantLedger()
         self.at = 1
-        self.ledger.now(lambda tx: add_accounts(tx, PLAYERS))
+        self.ledger.run(lambda tx: add_accounts(tx, PLAYERS))
         self.pending: dict[tuple[str, str], int] = {}  # asker, asked
         self.accepted: dict[tuple[str, str], int] = {}  # asker, asked
         self.blocks: set[tuple[str, str]] = set()
@@ -37,7 +37,7 @@ class FriendMachine(RuleBasedStateMachine):
     def run_rule(self, work: Any) -> Any:
         self.at += 1
         try:
-            return self.ledger.now(lambda tx: work(SqlFriends(tx)))
+            return self.ledger.run(lambda tx: work(SqlFriends(tx)))
         except (Forbidden, Malformed) as why:
             return why
 
@@ -91,7 +91,7 @@ class FriendMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_lists_are_the_models(self) -> None:
-        self.ledger.now(lambda tx: self._compare(SqlFriends(tx)))
+        self.ledger.run(lambda tx: self._compare(SqlFriends(tx)))
 
     def _compare(self, circle: SqlFriends) -> None:
         for me in PLAYERS:

@@ -208,8 +208,8 @@ class InviteTests(Base):
             other = self.game.player(f"Other_{later}")
             self.ack(self.invite(self.ann, other))
             [fresh] = self.invites(other)
-            self.game.ledger.now(lambda tx, one=fresh: SqlGuilds(tx).drop_invite(one["id"]))
-            found = self.game.ledger.now(lambda tx: tx.execute(rows).scalar_one())
+            self.game.ledger.run(lambda tx, one=fresh: SqlGuilds(tx).drop_invite(one["id"]))
+            found = self.game.ledger.run(lambda tx: tx.execute(rows).scalar_one())
             self.assertEqual(found, kept, later)
 
 

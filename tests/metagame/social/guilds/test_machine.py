@@ -35,14 +35,14 @@ class GuildMachine(RuleBasedStateMachine):
         super().__init__()
         self.ledger = InstantLedger()
         self.at = 1_000_000
-        self.ledger.now(lambda tx: add_accounts(tx, PLAYERS))
+        self.ledger.run(lambda tx: add_accounts(tx, PLAYERS))
 
     def teardown(self) -> None:
         self.ledger.engine.dispose()
 
     def run_rule(self, work: Callable[[Any], Any]) -> Any:
         with suppress(Refusal):
-            return self.ledger.now(work)
+            return self.ledger.run(work)
         return None
 
     @rule(one=who, name=st.sampled_from(NAMES), plate=st.sampled_from(PLATES))
@@ -64,7 +64,7 @@ class GuildMachine(RuleBasedStateMachine):
 
     @rule(one=who, data=st.data(), declines=st.booleans())
     def answer(self, one: str, data: Any, declines: bool) -> None:
-        found = self.ledger.now(lambda tx: rules.invites(SqlGuilds(tx), one, self.at))
+        found = self.ledger.run(lambda tx: rules.invites(SqlGuilds(tx), one, self.at))
         if not found:
             return
         invite, guild = data.draw(st.sampled_from(found))
@@ -124,7 +124,7 @@ class GuildMachine(RuleBasedStateMachine):
 
     @invariant()
     def nobody_is_in_two_guilds_and_each_has_one_leader(self) -> None:
-        self.ledger.now(self._check_guilds)
+        self.ledger.run(self._check_guilds)
 
     def _check_guilds(self, tx: Any) -> None:
         hall = SqlGuilds(tx)
@@ -145,7 +145,7 @@ class GuildMachine(RuleBasedStateMachine):
 
     @invariant()
     def invites_come_from_those_who_may_and_never_past_a_block(self) -> None:
-        self.ledger.now(self._check_invites)
+        self.ledger.run(self._check_invites)
 
     def _check_invites(self, tx: Any) -> None:
         hall = SqlGuilds(tx)

@@ -99,7 +99,7 @@ class InviteTests(Base):
             if number % 20 == 19:
                 self.game.clock.advance(600)
         count = select(func.count()).select_from(SLAYER_INVITES)
-        self.assertEqual(self.game.ledger.now(lambda tx: tx.execute(count).scalar()), 20)
+        self.assertEqual(self.game.ledger.run(lambda tx: tx.execute(count).scalar()), 20)
 
     @proves("state: Slayer link invite and link", "limit: Slayer links")
     def test_an_invite_lives_24_hours(self) -> None:

@@ -31,14 +31,14 @@ class LinkMachine(RuleBasedStateMachine):
         super().__init__()
         self.ledger = InstantLedger()
         self.at = 1_000_000
-        self.ledger.now(lambda tx: add_accounts(tx, PLAYERS))
+        self.ledger.run(lambda tx: add_accounts(tx, PLAYERS))
 
     def teardown(self) -> None:
         self.ledger.engine.dispose()
 
     def run_rule(self, work: Callable[[Any], Any]) -> Any:
         with suppress(Refusal):
-            return self.ledger.now(work)
+            return self.ledger.run(work)
         return None
 
     @rule(one=who, other=who)
@@ -99,7 +99,7 @@ class LinkMachine(RuleBasedStateMachine):
 
     @invariant()
     def slots_are_never_double_booked(self) -> None:
-        self.ledger.now(self._check_slots)
+        self.ledger.run(self._check_slots)
 
     def _check_slots(self, tx: Any) -> None:
         links = SqlSlayerLinks(tx)
@@ -116,7 +116,7 @@ class LinkMachine(RuleBasedStateMachine):
 
     @invariant()
     def waiting_invites_are_between_friends_and_one_per_pair(self) -> None:
-        self.ledger.now(self._check_invites)
+        self.ledger.run(self._check_invites)
 
     def _check_invites(self, tx: Any) -> None:
         links = SqlSlayerLinks(tx)

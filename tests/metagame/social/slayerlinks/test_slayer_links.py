@@ -179,7 +179,7 @@ class EndTests(Base):
 
     def count(self, table: Any) -> int:
         rows = select(func.count()).select_from(table)
-        return int(self.game.ledger.now(lambda tx: tx.execute(rows).scalar_one()))
+        return int(self.game.ledger.run(lambda tx: tx.execute(rows).scalar_one()))
 
 
 class AvailabilityTests(Base):
