@@ -64,7 +64,7 @@ def _install(folder: Path) -> None:
 def talk(folder: Path, service: Service, chat_port: int, ann: str, bob: str) -> list[str]:
     """Run both players to the end; their addresses as the libraries report them."""
     Path(folder, "node_modules").symlink_to(node_modules())
-    for name in ("clients.mjs", "talk.mjs", "package.json"):
+    for name in ("clients.mjs", "chat.mjs", "package.json"):
         shutil.copy(HERE / name, folder)
     players = {"a": register(service, "Ann_1"), "b": register(service, "Bob_1")}
     told = {
@@ -77,7 +77,7 @@ def talk(folder: Path, service: Service, chat_port: int, ann: str, bob: str) -> 
         },
     }
     done = subprocess.run(
-        ["node", "talk.mjs"],
+        ["node", "chat.mjs"],
         cwd=folder,
         input=json.dumps(told),
         capture_output=True,
