@@ -17,8 +17,8 @@ from svcserver.ctl.output import Out, fail, program
 from svcserver.ctl.play.evening import MAX_PLAYERS, Wishes
 from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.timings import Timings
-from svcserver.ctl.playing import findings, live, tell_times
-from svcserver.ctl.stacking import Stack
+from svcserver.ctl.play_command import findings, live, tell_times
+from svcserver.ctl.stack_process import Stack
 
 FOLDER = "demo-host"
 PORTS = Ports(gateway=61443, relay=61010)

@@ -8,7 +8,7 @@ import click
 
 from svcserver.ctl.host_creation import UNITS, CreatedHost, create_host
 from svcserver.ctl.output import Out, fail, program
-from svcserver.ctl.overlay import LOOPBACK, is_private, own_address
+from svcserver.ctl.private_network import LOOPBACK, is_private, own_address
 
 
 @click.command("init")

@@ -8,17 +8,17 @@ import click
 
 from svcserver.ctl.accounts import account, gameserver_key, invite
 from svcserver.ctl.certificates import cert
-from svcserver.ctl.contents import content
-from svcserver.ctl.copying import copy
+from svcserver.ctl.content_commands import content
 from svcserver.ctl.database_commands import db
+from svcserver.ctl.database_copy import copy
 from svcserver.ctl.demo import demo
 from svcserver.ctl.doctor.command import doctor
-from svcserver.ctl.edges import allowlist, relay
+from svcserver.ctl.edge_commands import allowlist, relay
 from svcserver.ctl.init import init
 from svcserver.ctl.keys import keys
 from svcserver.ctl.openapi import openapi
-from svcserver.ctl.playing import play
-from svcserver.ctl.statuses import status
+from svcserver.ctl.play_command import play
+from svcserver.ctl.status_command import status
 
 COMMANDS: tuple[click.Command, ...] = (
     init,

@@ -21,14 +21,14 @@ from sqlalchemy import (
 )
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.ctl import copying
+from svcserver.ctl import database_copy
 from svcserver.db import migrations
 from svcserver.db.engine import database_url, make_engine
 from tests.ctl.command import nowhere, svcctl
 from tests.ctl.test_accounts import HostCase
 from tests.support.postgres import fresh_database
 
-ROWS = copying.ROWS + 7  # more than one part
+ROWS = database_copy.ROWS + 7  # more than one part
 Rows = dict[str, list[tuple[Any, ...]]]
 
 
@@ -51,7 +51,7 @@ def value(column: Column[Any], number: int) -> Any:
 def tables(engine: Engine) -> list[Table]:
     found = MetaData()
     found.reflect(engine)
-    return [one for one in found.sorted_tables if one.name != copying.REVISION]
+    return [one for one in found.sorted_tables if one.name != database_copy.REVISION]
 
 
 def fill(url: str) -> None:
@@ -153,7 +153,7 @@ class CopyTests(SynchronousTestCase):
         self.assertEqual(set(map(len, read(target).values())), {0})
 
     def test_a_count_that_differs_undoes_everything(self) -> None:
-        target, counted = self.sqlite("other.db"), copying._count
+        target, counted = self.sqlite("other.db"), database_copy._count
 
         def short(tx: Any, table: Table) -> int:
             there = "full.db" in str(tx.engine.url)

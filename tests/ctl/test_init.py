@@ -16,7 +16,7 @@ from svcserver.ctl import host_creation
 from svcserver.ctl.doctor.case import Level
 from svcserver.ctl.doctor.command import examine
 from svcserver.ctl.host import find
-from svcserver.ctl.overlay import is_private, own_address
+from svcserver.ctl.private_network import is_private, own_address
 from svcserver.deploy.settings import Settings as DeploySettings
 from svcserver.edge.certificate import check_pair, read_pair
 from svcserver.edge.invite import decode

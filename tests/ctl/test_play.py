@@ -19,7 +19,7 @@ from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.player import Player
 from svcserver.ctl.play.story import Story
 from svcserver.ctl.play.wire import ANSWER_S, Wire
-from svcserver.ctl.stacking import ENDED, READY, broken_of, plain
+from svcserver.ctl.stack_process import ENDED, READY, broken_of, plain
 
 
 def answering(status: int, body: bytes) -> Any:

@@ -15,10 +15,9 @@ from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.ctl import statuses
 from svcserver.ctl.main import main
 from svcserver.ctl.output import Failed
-from svcserver.ctl.statuses import EVERY_S
+from svcserver.ctl.status_command import EVERY_S
 from svcserver.edge.certificate import check_pair, read_pair
 from svcserver.edge.invite import decode
 from tests.ctl.command import Ran, svcctl
