@@ -16,7 +16,7 @@ from svcserver.ctl.play.chat import Chat
 from svcserver.ctl.play.crowd import gather, some_of
 from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.looting import GameServer
-from svcserver.ctl.play.outing import Outing, named
+from svcserver.ctl.play.party_evening import PartyEvening, named
 from svcserver.ctl.play.player import Player, pause
 from svcserver.ctl.play.story import Story, and_more, counted
 from svcserver.ctl.play.timings import Timings
@@ -224,14 +224,16 @@ class Evening:
             left = "only the city runs" if kinds == ["city"] else f"{', '.join(kinds)} run on"
             self.story.say(f"their game servers have ended; {left}")
 
-    def _outing(self, members: Sequence[Player], at: int) -> Outing:
+    def _outing(self, members: Sequence[Player], at: int) -> PartyEvening:
         server = None
         if self._direct is not None and self.chain is not None:
             server = GameServer(self._direct, self.chain.game_server_key)
         first = together.HUNTS[at % len(together.HUNTS)]
         real = self._has("progression")
         length_s = self.wishes.hunt_s
-        return Outing(members, self._knock, self._listed, self.chat, server, real, first, length_s)
+        return PartyEvening(
+            members, self._knock, self._listed, self.chat, server, real, first, length_s
+        )
 
     async def _listed(self, groups: Mapping[int, Set[str]]) -> None:
         if self.chain is not None:

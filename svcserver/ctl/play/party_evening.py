@@ -18,7 +18,7 @@ Knock = Callable[[Player, bytes], Awaitable[Any]]
 
 
 @define(eq=False)
-class Outing:
+class PartyEvening:
     """A party of up to four players; ``chat`` and ``server`` are None where the host has none."""
 
     members: Sequence[Player]
