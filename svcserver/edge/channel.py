@@ -16,7 +16,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from svcserver.edge.exchange import Exchange
-from svcserver.edge.verdicts import Keeper, Record, Refuse
+from svcserver.edge.verdicts import ProxyPolicy, Record, Refuse
 from svcserver.edge.wording import CONTINUE, refusal
 from svcserver.http.bodies import Counted
 from svcserver.http.connection import LINGER_S, Connection
@@ -47,7 +47,7 @@ class Channel(Connection):
 
     def __init__(self, factory: Any, peer: str) -> None:
         super().__init__(factory, peer)
-        self.keeper: Keeper = factory.keeper
+        self.keeper: ProxyPolicy = factory.keeper
         self.secure = factory.secure
         self.now: Callable[[], float] = factory.clock.seconds
         self._discard: Counted | None = None  # the body of a refused request

@@ -11,7 +11,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.python.failure import Failure
 
 from svcserver.edge.channel import Channel, Idle
-from svcserver.edge.verdicts import Keeper
+from svcserver.edge.verdicts import ProxyPolicy
 from svcserver.http.connection import Connections
 from svcserver.http.peers import peer_of
 
@@ -21,7 +21,7 @@ EVICTED_AT_ONCE = 16  # at least so many are found by one look at all connection
 class ChannelFactory(Connections[Channel]):
     """Serves ``keeper`` on every connection; ``secure`` when TLS is underneath."""
 
-    def __init__(self, clock: IReactorTime, keeper: Keeper, *, secure: bool) -> None:
+    def __init__(self, clock: IReactorTime, keeper: ProxyPolicy, *, secure: bool) -> None:
         super().__init__(clock)
         self.keeper, self.secure = keeper, secure
         self.left: Callable[[str, Failure], None] | None = None  # told of all who go, and why

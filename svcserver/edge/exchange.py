@@ -15,7 +15,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from svcserver.edge.verdicts import Forward, Keeper, Record, Unreachable
+from svcserver.edge.verdicts import Forward, ProxyPolicy, Record, Unreachable
 from svcserver.edge.wording import answer_head, request_head
 from svcserver.http.bodies import LAST_CHUNK, NO_BODY, Body, body_of, chunk
 from svcserver.http.heads import (
@@ -36,7 +36,7 @@ _SAFE = (b"GET", b"HEAD")  # may be sent again when a kept connection turns out 
 class Client(Protocol):
     """What an exchange needs of the connection it came in on."""
 
-    keeper: Keeper
+    keeper: ProxyPolicy
     transport: Any
 
     @property

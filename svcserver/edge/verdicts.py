@@ -89,7 +89,7 @@ class Record:
     tunnel: bool = False
 
 
-class Keeper(Protocol):
+class ProxyPolicy(Protocol):
     """The service behind a channel: gateway or relay."""
 
     limits: Limits

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from svcserver.edge.verdicts import Forward, Keeper, Refuse
+from svcserver.edge.verdicts import Forward, ProxyPolicy, Refuse
 from svcserver.http.heads import Header, RequestHead, ResponseHead
 
 HOP_BY_HOP = frozenset(
@@ -43,7 +43,7 @@ _REASONS = {
 }
 
 
-def request_head(head: RequestHead, forward: Forward, keeper: Keeper) -> bytes:
+def request_head(head: RequestHead, forward: Forward, keeper: ProxyPolicy) -> bytes:
     """The request as the upstream gets it."""
     lines = head.lines.get(keeper.dropped)
     if lines is None:
@@ -64,7 +64,7 @@ def request_head(head: RequestHead, forward: Forward, keeper: Keeper) -> bytes:
     )
 
 
-def answer_head(answer: ResponseHead, keeper: Keeper, *, framed: bool, close: bool) -> bytes:
+def answer_head(answer: ResponseHead, keeper: ProxyPolicy, *, framed: bool, close: bool) -> bytes:
     """The answer as the client gets it; ``framed``: in chunks."""
     asked = (keeper.hidden, framed, close)
     head = answer.lines.get(asked)

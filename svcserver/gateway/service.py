@@ -23,9 +23,9 @@ from svcserver.edge.connections import ChannelFactory
 from svcserver.edge.tls import Door, server_context
 from svcserver.edge.upstream import Pool, plain
 from svcserver.gateway.feed import Feed
-from svcserver.gateway.keeper import Gateway
 from svcserver.gateway.limits import ConnectionCounts, NetworkBuckets, Spending
 from svcserver.gateway.policy import Route
+from svcserver.gateway.proxy_policy import Gateway
 from svcserver.gateway.settings import AllowlistSettings, Settings
 from svcserver.http.peers import peer_of
 from svcserver.kernel.monotonic import monotonic_reactor

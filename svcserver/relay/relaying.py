@@ -18,7 +18,7 @@ from twisted.logger import Logger
 from svcserver.edge.connections import ChannelFactory
 from svcserver.edge.tls import Mismatch, pinned
 from svcserver.edge.upstream import Pool
-from svcserver.relay.keeper import Relay
+from svcserver.relay.proxy_policy import Relay
 
 log = Logger()
 

@@ -20,12 +20,12 @@ from svcserver.edge.channel import Channel
 from svcserver.edge.connections import ChannelFactory
 from svcserver.edge.upstream import Connection, Pool
 from svcserver.edge.verdicts import Limits
-from svcserver.gateway.keeper import Gateway
 from svcserver.gateway.limits import ConnectionCounts, NetworkBuckets, Spending
 from svcserver.gateway.policy import Bucket, Route
+from svcserver.gateway.proxy_policy import Gateway
 from svcserver.kernel.rates import Rate
 from svcserver.kernel.secrets import Secret
-from svcserver.relay.keeper import Relay
+from svcserver.relay.proxy_policy import Relay
 
 SECRET = "s3cret-s3cret-s3cret-s3cret-s3cret"
 PLENTY = Rate(1_000_000, 1_000_000)
