@@ -80,12 +80,12 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         feed = make_feed(options.allowlist, settings.refresh_s, http, reactor)
     keeper = make_keeper(settings, feed, reactor)
     keeper.say, keeper.counters = lines.say, top.counters
-    entrance = Entrance(reactor, keeper, options.pair, settings)
+    entrance = TlsListener(reactor, keeper, options.pair, settings)
     warn_at_start(options.warnings).setServiceParent(top)
     entrance.setServiceParent(top)
     show_figures(top, reactor, "gateway", settings.metrics_port, figures(keeper))
     if real:
-        Impatience(reactor, entrance).setServiceParent(top)
+        CutOnSecondSignal(reactor, entrance).setServiceParent(top)
     return top
 
 
@@ -151,7 +151,7 @@ def passed_socket(reactor: Any) -> Any:
 
 
 @define(eq=False, slots=False)
-class Entrance(Service):
+class TlsListener(Service):
     """Listens with TLS; on stop lets answers finish for the grace time."""
 
     reactor: Any
@@ -225,11 +225,11 @@ class Entrance(Service):
 
 
 @define(eq=False, slots=False)
-class Impatience(Service):
+class CutOnSecondSignal(Service):
     """A second signal while stopping cuts every connection at once."""
 
     reactor: Any
-    entrance: Entrance
+    entrance: TlsListener
 
     def stopService(self) -> None:
         Service.stopService(self)
