@@ -28,7 +28,7 @@ from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
 from svcserver.kernel.signals import News, PartyChanged
 from svcserver.metagame.access.acting import Acting
-from svcserver.metagame.access.attempts import Attempts
+from svcserver.metagame.access.attempts import WrongAdminKeys
 from svcserver.metagame.access.epochs import EpochMoved, Epochs
 from svcserver.metagame.access.gate import Gate, guarded
 from svcserver.metagame.access.keys import Keys
@@ -317,7 +317,7 @@ class Metagame:
         if settings.log_bodies:
             bodies = BodyLog(Path(settings.body_log_file), settings.body_log_per_path, self.now)
             observers = (*observers, bodies.check())
-        tries = Attempts(self.board, self.counters)
+        tries = WrongAdminKeys(self.board, self.counters)
         door = guarded(Gate.of(settings, self.tokens, self.directory, tries), observers)
         try:
             features = list(self.features())

@@ -24,7 +24,7 @@ WRONG_KEYS = Quota.of("wrong_admin_keys", TRIES, TRIES_S)
 
 
 @define
-class Attempts:
+class WrongAdminKeys:
     """Counts wrong admin keys, and decides how the next one is refused."""
 
     board: Board

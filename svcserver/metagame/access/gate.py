@@ -14,7 +14,7 @@ from svcserver.kernel.headers import ACCOUNT_KEY, GAME_SERVER_KEY, GATEWAY
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden, Refusal, Unauthenticated
 from svcserver.metagame.access.acting import check_owner
-from svcserver.metagame.access.attempts import Attempts
+from svcserver.metagame.access.attempts import WrongAdminKeys
 from svcserver.metagame.access.tokens import InvalidToken, Tokens
 from svcserver.metagame.rows import NOBODY, Access, Call, Caller, Row
 from svcserver.metagame.settings import Settings
@@ -86,10 +86,12 @@ class Gate:
     tokens: Tokens
     keys: KeyRing
     origin: Origin
-    attempts: Attempts
+    attempts: WrongAdminKeys
 
     @classmethod
-    def of(cls, settings: Settings, tokens: Tokens, keys: KeyRing, attempts: Attempts) -> Gate:
+    def of(
+        cls, settings: Settings, tokens: Tokens, keys: KeyRing, attempts: WrongAdminKeys
+    ) -> Gate:
         """The gate of a running service, which asks the kernel for this machine's addresses."""
         return cls(settings, tokens, keys, Origin(settings, is_own_address), attempts)
 
