@@ -27,7 +27,7 @@ from svcserver.kernel.settings import BadSetting, load
 from svcserver.kernel.signals import News
 from svcserver.metagame.access.tokens import InvalidToken, Tokens
 from svcserver.metagame.accounts.store import SqlAccounts
-from svcserver.metagame.owner.dashboard.shown import (
+from svcserver.metagame.owner.dashboard.state import (
     MAX_NAMES,
     MAX_ROOMS,
     ChatFigures,

@@ -92,7 +92,7 @@ from svcserver.metagame.owner.dashboard.acts import DashboardActs
 from svcserver.metagame.owner.dashboard.document import ApiDocument
 from svcserver.metagame.owner.dashboard.pages import DashboardPages
 from svcserver.metagame.owner.dashboard.routes import Dashboard
-from svcserver.metagame.owner.dashboard.shown import DashboardState
+from svcserver.metagame.owner.dashboard.state import DashboardState
 from svcserver.metagame.owner.dashboard.watching import health_watch
 from svcserver.metagame.owner.health.figures import figures
 from svcserver.metagame.owner.health.routes import BackendHealth

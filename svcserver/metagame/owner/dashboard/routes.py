@@ -20,7 +20,7 @@ from svcserver.metagame.belongings.characters.rules import MAX_VERSION, MAX_VERS
 from svcserver.metagame.owner.dashboard import wire
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
 from svcserver.metagame.owner.dashboard.history import EVERY_S
-from svcserver.metagame.owner.dashboard.shown import DashboardState
+from svcserver.metagame.owner.dashboard.state import DashboardState
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import NO_STORE, Answer

@@ -9,7 +9,7 @@ from attrs import frozen
 from svcserver.metagame.accounts.entries import AccountEntry
 from svcserver.metagame.owner.dashboard.diffs import Change
 from svcserver.metagame.owner.dashboard.history import HealthSample
-from svcserver.metagame.owner.dashboard.shown import ChatRoom
+from svcserver.metagame.owner.dashboard.state import ChatRoom
 
 
 class SearchReply(TypedDict):

@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.edge.invite import decode
 from svcserver.metagame.chat_ports import figures
 from svcserver.metagame.owner.dashboard import acts
-from svcserver.metagame.owner.dashboard.shown import ChatFigures
+from svcserver.metagame.owner.dashboard.state import ChatFigures
 from tests.chat.town import Town
 from tests.ctl.command import new_host, nowhere
 from tests.support.belongings import Owner
