@@ -57,7 +57,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         factory,
         variables="ALLOWLIST_PORT or ALLOWLIST_BIND",
     )
-    for part in (warn_at_start(options.warnings), Helping(helper), listening):
+    for part in (warn_at_start(options.warnings), HelperService(helper), listening):
         part.setServiceParent(top)  # started in this order
     show_figures(top, reactor, "allowlist", settings.metrics_port, figures(helper))
     return top
@@ -153,7 +153,7 @@ def close_ports(settings: Settings) -> str:
 
 
 @define(eq=False, slots=False)
-class Helping(Service):
+class HelperService(Service):
     """Runs the helper from start to stop."""
 
     helper: Helper

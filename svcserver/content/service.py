@@ -61,7 +61,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     factory = HttpFactory(Sender(handler, transfers), reactor, proxy_headers=(GATEWAY,))
     top = TopService(json_lines(settings.log_level, reactor))
     warn_at_start(options.warnings).setServiceParent(top)
-    Checking(game_files, pool).setServiceParent(top)
+    ContentService(game_files, pool).setServiceParent(top)
     sweep = Every(
         reactor,
         SWEEP_S,
@@ -115,7 +115,7 @@ def open_game_files(settings: Settings) -> GameFiles:
 
 
 @define(eq=False, slots=False)
-class Checking(Service):
+class ContentService(Service):
     """Checks the game files at the start, and closes the connections at the stop."""
 
     game_files: GameFiles
