@@ -47,7 +47,7 @@ class Channel(Connection):
 
     def __init__(self, factory: Any, peer: str) -> None:
         super().__init__(factory, peer)
-        self.keeper: ProxyPolicy = factory.keeper
+        self.policy: ProxyPolicy = factory.policy
         self.secure = factory.secure
         self.now: Callable[[], float] = factory.clock.seconds
         self._discard: Counted | None = None  # the body of a refused request
@@ -61,7 +61,7 @@ class Channel(Connection):
     @property
     def read_s(self) -> float:
         """How long the client may take to read the last answer."""
-        return self.keeper.limits.idle_s
+        return self.policy.limits.idle_s
 
     # -- beginnings ------------------------------------------------------------
 
@@ -69,19 +69,19 @@ class Channel(Connection):
         """Wait for the handshake, or for the first request."""
         super().connectionMade()
         if self.secure:
-            self.within(self.keeper.limits.handshake_s, self.cut)
+            self.within(self.policy.limits.handshake_s, self.cut)
         else:
             self.handshakeCompleted()
 
     def handshakeCompleted(self) -> None:
         """The first head is due."""
-        self.within(self.keeper.limits.headers_s, self._too_slow)
+        self.within(self.policy.limits.headers_s, self._too_slow)
         self._began = self.since
 
     def awake(self) -> None:
         """The rest of the head is due."""
         self._began = self.since
-        self.until(self.since + self.keeper.limits.headers_s, self._too_slow)
+        self.until(self.since + self.policy.limits.headers_s, self._too_slow)
 
     def dataReceived(self, data: bytes) -> None:
         """Bytes of a tunnel go on unread."""
@@ -125,13 +125,13 @@ class Channel(Connection):
                 self._idle()
 
     def begin(self, raw: bytes) -> None:
-        """The keeper decides."""
+        """The policy decides."""
         if self.resting:
             self._began = self.now()
         head = read_request(raw)
         record = Record(self.peer, self._began, head)
-        verdict = self.keeper.judge(head, self.peer)
-        limit = self.keeper.limits.max_body
+        verdict = self.policy.judge(head, self.peer)
+        limit = self.policy.limits.max_body
         if isinstance(verdict, Refuse):
             self._refuse(verdict, record)
             return
@@ -141,7 +141,7 @@ class Channel(Connection):
             return
         if head.expects and head.has_body:
             send(self.transport, CONTINUE)
-        self.until(self._began + self.keeper.limits.request_s, self._too_slow)
+        self.until(self._began + self.policy.limits.request_s, self._too_slow)
         self.exchange = Exchange(self, head, verdict, record)
         self.exchange.start()
 
@@ -195,7 +195,7 @@ class Channel(Connection):
                 self._report(record)
                 self.cut()
                 return
-        self._refuse(self.keeper.wrong(fault), record, body_seen=True)
+        self._refuse(self.policy.wrong(fault), record, body_seen=True)
 
     def _too_slow(self) -> None:
         self.faulty(Fault("slow", 408, "request_timeout"))
@@ -217,13 +217,13 @@ class Channel(Connection):
         if close:
             self.end(linger=linger)
         elif self._discard is not None:
-            self.until(self._began + self.keeper.limits.request_s, self.cut)
+            self.until(self._began + self.policy.limits.request_s, self.cut)
         else:
             self._idle()
 
     def _report(self, record: Record) -> None:
         record.ended = self.now()
-        self.keeper.done(record)
+        self.policy.done(record)
 
     # -- ends ------------------------------------------------------------------
 
@@ -231,7 +231,7 @@ class Channel(Connection):
         if self.stopping:
             self.end()
         else:
-            self.rest(self.keeper.limits.keep_alive_s)
+            self.rest(self.policy.limits.keep_alive_s)
 
     def connectionLost(self, reason: Failure = protocol.connectionDone) -> None:
         """Let go of everything."""

@@ -19,11 +19,11 @@ EVICTED_AT_ONCE = 16  # at least so many are found by one look at all connection
 
 
 class ChannelFactory(Connections[Channel]):
-    """Serves ``keeper`` on every connection; ``secure`` when TLS is underneath."""
+    """Serves ``policy`` on every connection; ``secure`` when TLS is underneath."""
 
-    def __init__(self, clock: IReactorTime, keeper: ProxyPolicy, *, secure: bool) -> None:
+    def __init__(self, clock: IReactorTime, policy: ProxyPolicy, *, secure: bool) -> None:
         super().__init__(clock)
-        self.keeper, self.secure = keeper, secure
+        self.policy, self.secure = policy, secure
         self.left: Callable[[str, Failure], None] | None = None  # told of all who go, and why
         self._empty: Deferred[None] | None = None
         self._next_out: list[tuple[Channel, Idle]] = []  # who gives way next, the last first

@@ -36,7 +36,7 @@ _SAFE = (b"GET", b"HEAD")  # may be sent again when a kept connection turns out 
 class Client(Protocol):
     """What an exchange needs of the connection it came in on."""
 
-    keeper: ProxyPolicy
+    policy: ProxyPolicy
     transport: Any
 
     @property
@@ -123,7 +123,7 @@ class Exchange:
             self.forward.upstream.give_back(connection)
             return
         self.connection, connection.user = connection, self
-        send(connection.transport, request_head(self.head, self.forward, self.client.keeper))
+        send(connection.transport, request_head(self.head, self.forward, self.client.policy))
         self.ready = self.moved = True
         if self.body.done:
             self.client.request_complete()
@@ -145,7 +145,7 @@ class Exchange:
         part, rest = self.body.feed(data)
         self.moved = True
         self.record.bytes_in += len(part)
-        limit = self.client.keeper.limits.max_body
+        limit = self.client.policy.limits.max_body
         if limit is not None and self.record.bytes_in > limit:
             raise Fault("body_too_large", 413, "body_too_large")
         chunked = self.head.length is None
@@ -211,7 +211,7 @@ class Exchange:
             or (self.head.minor == 0 and answer.length in (None, -1))
         )
         self.record.status = answer.status
-        head = answer_head(answer, self.client.keeper, framed=self._framed, close=self._close)
+        head = answer_head(answer, self.client.policy, framed=self._framed, close=self._close)
         self.answered = True
         rest, self._raw = self._raw, b""
         if answer.length == len(rest):  # it is all here, as nearly always
@@ -257,7 +257,7 @@ class Exchange:
             raise Fault("an upgrade nobody asked for")
         self.record.status, self.record.tunnel = 101, True
         self.tunnelling = self.answered = True
-        head = answer_head(answer, self.client.keeper, framed=False, close=False)
+        head = answer_head(answer, self.client.policy, framed=False, close=False)
         rest, self._raw = self._raw, b""
         self.record.bytes_out += len(rest)
         send(self.client.transport, head + rest)
@@ -295,7 +295,7 @@ class Exchange:
 
     def fail(self, why: str) -> None:
         """The upstream will not answer: ``reset``, ``silent`` or ``broken``."""
-        status, code, reason = self.client.keeper.lost(why, self.answered)
+        status, code, reason = self.client.policy.lost(why, self.answered)
         self.record.reason = reason
         if self.answered:
             self.abandon(aborted=True)
@@ -334,7 +334,7 @@ class Exchange:
 
     def sweep(self, now: float) -> None:
         """Notice silence."""
-        limits = self.client.keeper.limits
+        limits = self.client.policy.limits
         if self.moved or not self.ready:
             self.moved, self._last = False, now
             return

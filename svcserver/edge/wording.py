@@ -43,11 +43,11 @@ _REASONS = {
 }
 
 
-def request_head(head: RequestHead, forward: Forward, keeper: ProxyPolicy) -> bytes:
+def request_head(head: RequestHead, forward: Forward, policy: ProxyPolicy) -> bytes:
     """The request as the upstream gets it."""
-    lines = head.lines.get(keeper.dropped)
+    lines = head.lines.get(policy.dropped)
     if lines is None:
-        lines = head.lines[keeper.dropped] = _kept(head.headers, keeper.dropped, head.named)
+        lines = head.lines[policy.dropped] = _kept(head.headers, policy.dropped, head.named)
     framing = b""
     if forward.tunnel:
         framing = _UPGRADE
@@ -64,12 +64,12 @@ def request_head(head: RequestHead, forward: Forward, keeper: ProxyPolicy) -> by
     )
 
 
-def answer_head(answer: ResponseHead, keeper: ProxyPolicy, *, framed: bool, close: bool) -> bytes:
+def answer_head(answer: ResponseHead, policy: ProxyPolicy, *, framed: bool, close: bool) -> bytes:
     """The answer as the client gets it; ``framed``: in chunks."""
-    asked = (keeper.hidden, framed, close)
+    asked = (policy.hidden, framed, close)
     head = answer.lines.get(asked)
     if head is None:
-        head = answer.lines[asked] = _answer_head(answer, keeper.hidden, framed, close)
+        head = answer.lines[asked] = _answer_head(answer, policy.hidden, framed, close)
     return head
 
 

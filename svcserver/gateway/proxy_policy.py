@@ -57,7 +57,7 @@ class Gateway:
     clock: IReactorTime
     limits: Limits
     spending: Spending
-    crowd: ConnectionCounts
+    counts: ConnectionCounts
     upstreams: Mapping[Route, Any]
     secret: Secret
     feed: Feed | None = None
@@ -73,7 +73,7 @@ class Gateway:
     def admit(self, peer: str) -> bool:
         """Count a new connection; False to close it without an answer."""
         now = self.clock.seconds()
-        why = self.crowd.enter(peer, now)
+        why = self.counts.enter(peer, now)
         if why:
             self.counters.add(Counted.REFUSALS, why)
         network = network_of(peer)
@@ -87,12 +87,15 @@ class Gateway:
             return False
         self.counters.add(Counted.EVICTED_CONNECTIONS, waited_for)
         if self._throttle.due("evicted", self.clock.seconds()):
-            log.info("the gateway is full: idle connections give way", connections=self.crowd.most)
+            log.info(
+                "the gateway is full: idle connections give way",
+                connections=self.counts.most,
+            )
         return True
 
     def left(self, peer: str, why: Failure) -> None:
         """A connection that was admitted has ended."""
-        self.crowd.leave(peer)
+        self.counts.leave(peer)
         now = self.clock.seconds()
         if why.check(SSL.Error) and self._throttle.due(("tls", network_of(peer)), now):
             log.debug("TLS failed", ip=peer, why=str(why.value))

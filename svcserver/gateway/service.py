@@ -78,25 +78,25 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         pool = HTTPConnectionPool(reactor)
         http = HTTPClient(Agent(reactor, connectTimeout=2, pool=pool))
         feed = make_feed(options.allowlist, settings.refresh_s, http, reactor)
-    keeper = make_keeper(settings, feed, reactor)
-    keeper.say, keeper.counters = lines.say, top.counters
-    entrance = TlsListener(reactor, keeper, options.pair, settings)
+    policy = make_policy(settings, feed, reactor)
+    policy.say, policy.counters = lines.say, top.counters
+    entrance = TlsListener(reactor, policy, options.pair, settings)
     warn_at_start(options.warnings).setServiceParent(top)
     entrance.setServiceParent(top)
-    show_figures(top, reactor, "gateway", settings.metrics_port, figures(keeper))
+    show_figures(top, reactor, "gateway", settings.metrics_port, figures(policy))
     if real:
         CutOnSecondSignal(reactor, entrance).setServiceParent(top)
     return top
 
 
-def figures(keeper: Gateway) -> dict[str, Figure]:
+def figures(policy: Gateway) -> dict[str, Figure]:
     """The figures for METRICS_PORT."""
     return {
         "svc_gateway_connections": Figure(
-            "Open client connections.", lambda: float(keeper.crowd.total)
+            "Open client connections.", lambda: float(policy.counts.total)
         ),
         "svc_gateway_requests": Figure(
-            "Requests that got an answer.", lambda: float(keeper.answered), counts=True
+            "Requests that got an answer.", lambda: float(policy.answered), counts=True
         ),
     }
 
@@ -107,8 +107,8 @@ def make_feed(settings: AllowlistSettings, refresh_s: float, http: Any, clock: A
     return Feed(http, clock, urls, settings.secret, refresh_s)
 
 
-def make_keeper(settings: Settings, feed: Feed | None, reactor: Any) -> Gateway:
-    """The gateway's policy with its upstreams."""
+def make_policy(settings: Settings, feed: Feed | None, reactor: Any) -> Gateway:
+    """The gateway's decisions over live upstreams."""
     addresses = {
         Route.METAGAME: settings.metagame,
         Route.CONTENT: settings.content,
@@ -155,20 +155,20 @@ class TlsListener(Service):
     """Listens with TLS; on stop lets answers finish for the grace time."""
 
     reactor: Any
-    keeper: Gateway
+    policy: Gateway
     pair: Pair
     settings: Settings
     factory: ChannelFactory = field(init=False)
     _port: Any = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.factory = ChannelFactory(self.reactor, self.keeper, secure=True)
-        self.factory.left = self.keeper.left
-        self.keeper.crowd.make_room = self._make_room
-        self.factory.sweeps += [pool.sweep for pool in self.keeper.upstreams.values()]
+        self.factory = ChannelFactory(self.reactor, self.policy, secure=True)
+        self.factory.left = self.policy.left
+        self.policy.counts.make_room = self._make_room
+        self.factory.sweeps += [pool.sweep for pool in self.policy.upstreams.values()]
 
     def _make_room(self) -> bool:
-        return self.keeper.evicted(self.factory.evict(self.keeper.crowd.beside))
+        return self.policy.evicted(self.factory.evict(self.policy.counts.beside))
 
     def startService(self) -> None:
         """Start listening; a failure ends the process."""
@@ -176,7 +176,7 @@ class TlsListener(Service):
         door = Door(
             server_context(self.pair),
             self.factory,
-            lambda addr: self.keeper.admit(peer_of(addr)),
+            lambda addr: self.policy.admit(peer_of(addr)),
             self.reactor,
         )
         host, port = self.settings.bind, self.settings.port
@@ -219,9 +219,9 @@ class TlsListener(Service):
         return gone.addCallback(self._close)
 
     def _close(self, result: Any) -> Any:
-        for pool in self.keeper.upstreams.values():
+        for pool in self.policy.upstreams.values():
             pool.close()
-        return self.keeper.feed.stop() if self.keeper.feed is not None else None
+        return self.policy.feed.stop() if self.policy.feed is not None else None
 
 
 @define(eq=False, slots=False)

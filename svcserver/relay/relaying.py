@@ -97,7 +97,7 @@ class RelayService(Service):
     bind: str | None = None
     connect_timeout_s: float = CONNECT_TIMEOUT_S
     pool: Pool = field(init=False)
-    keeper: Relay = field(init=False)
+    policy: Relay = field(init=False)
     factory: ChannelFactory = field(init=False)
     _listening: Any = field(default=None, init=False)
 
@@ -108,8 +108,8 @@ class RelayService(Service):
             bind=self.bind,
             connect_timeout_s=self.connect_timeout_s,
         )
-        self.keeper = Relay(self.pool)
-        self.factory = ChannelFactory(self.reactor, self.keeper, secure=False)
+        self.policy = Relay(self.pool)
+        self.factory = ChannelFactory(self.reactor, self.policy, secure=False)
         self.factory.sweeps.append(self.pool.sweep)
 
     def startService(self) -> None:

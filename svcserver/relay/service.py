@@ -69,7 +69,7 @@ class Guarded(Service):
 def say(lines: LogLines, text: str) -> None:
     """Write a request's line directly: an event of the logger would cost as much as the request."""
     if lines.shows(LogLevel.info):
-        lines.keep(f"{iso(time.time())} info relay.keeper: {text}\n")
+        lines.keep(f"{iso(time.time())} info relay.policy: {text}\n")
 
 
 def makeService(options: Options, reactor: Any = None) -> TopService:
@@ -86,7 +86,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         port=settings.port,
         connect_timeout_s=settings.connect_timeout_s,
     )
-    relay.keeper.say = partial(say, lines)
+    relay.policy.say = partial(say, lines)
     Guarded(relay).setServiceParent(top)
     figures = {
         "svc_relay_connections": Figure(

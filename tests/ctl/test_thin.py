@@ -15,6 +15,7 @@ from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.ctl import status_command
 from svcserver.ctl.main import main
 from svcserver.ctl.output import Failed
 from svcserver.ctl.status_command import EVERY_S
@@ -224,7 +225,7 @@ class StatusTests(HostCase):
 
     @proves("svcctl status --watch")
     def test_watching_outlives_a_restart_of_the_metagame(self) -> None:
-        with self.metagame(STATUS), mock.patch.object(statuses, "look") as look:
+        with self.metagame(STATUS), mock.patch.object(status_command, "look") as look:
             look.side_effect = [(STATUS, None), Failed("the metagame does not answer")]
             ran = self.watch(2, lambda: None)
         self.assertEqual(ran.status, 0, ran.err)

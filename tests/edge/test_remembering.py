@@ -112,12 +112,12 @@ class RememberingTests(SynchronousTestCase):
 
     def test_what_is_added_belongs_to_one_request(self) -> None:
         head = read_request(ASKED)
-        keeper: Any = Dropping()
+        policy: Any = Dropping()
         for peer in (b"X-Forwarded-For: 1.1.1.1\r\n", b"X-Forwarded-For: 2.2.2.2\r\n"):
-            sent = request_head(head, forward(peer), keeper)
+            sent = request_head(head, forward(peer), policy)
             self.assertEqual(sent.count(b"X-Forwarded-For"), 1)
             self.assertIn(peer, sent)
 
 
-def _said(answer: Any, keeper: Any) -> bytes:
-    return answer_head(answer, keeper, framed=False, close=False)
+def _said(answer: Any, policy: Any) -> bytes:
+    return answer_head(answer, policy, framed=False, close=False)

@@ -191,12 +191,12 @@ class Edge:
     """An edge service and its upstreams."""
 
     clock: Clock
-    keeper: Any
+    policy: Any
     upstreams: Mapping[Route, Upstream]
     factory: ChannelFactory = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.factory = ChannelFactory(self.clock, self.keeper, secure=False)
+        self.factory = ChannelFactory(self.clock, self.policy, secure=False)
         self.factory.startFactory()
 
     @property
@@ -225,7 +225,7 @@ def gateway(clock: Clock | None = None, **how: Any) -> Edge:
     clock = clock or Clock()
     upstreams = {route: Upstream(clock) for route in Route}
     rates = dict.fromkeys(Bucket, PLENTY) | how.pop("rates", {})
-    keeper = Gateway(
+    policy = Gateway(
         clock,
         how.pop("limits", Limits(max_body=131_072)),
         Spending(rates),
@@ -234,7 +234,7 @@ def gateway(clock: Clock | None = None, **how: Any) -> Edge:
         Secret(SECRET),
         **how,
     )
-    return Edge(clock, keeper, upstreams)
+    return Edge(clock, policy, upstreams)
 
 
 def relay(clock: Clock | None = None) -> Edge:

@@ -19,15 +19,15 @@ class EvictionTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock = Clock()
         self.edge: Edge = gateway(self.clock)
-        keeper, factory = self.edge.keeper, self.edge.factory
-        keeper.crowd = ConnectionCounts(3, 3, NetworkBuckets(PLENTY))
-        keeper.crowd.make_room = lambda: keeper.evicted(factory.evict(keeper.crowd.beside))
-        factory.left = keeper.left
+        policy, factory = self.edge.policy, self.edge.factory
+        policy.counts = ConnectionCounts(3, 3, NetworkBuckets(PLENTY))
+        policy.counts.make_room = lambda: policy.evicted(factory.evict(policy.counts.beside))
+        factory.left = policy.left
 
     def arrive(self, peer: str) -> Wire | None:
         """A second passes, and somebody comes; None when nobody is let in."""
         self.clock.advance(0.1)
-        return self.edge.connect(peer) if self.edge.keeper.admit(peer) else None
+        return self.edge.connect(peer) if self.edge.policy.admit(peer) else None
 
     def come(self, peer: str) -> Wire:
         wire = self.arrive(peer)
@@ -35,7 +35,7 @@ class EvictionTests(SynchronousTestCase):
         return wire
 
     def evicted(self) -> dict[str, int]:
-        return dict(self.edge.keeper.counters.by_reason(Counted.EVICTED_CONNECTIONS))
+        return dict(self.edge.policy.counters.by_reason(Counted.EVICTED_CONNECTIONS))
 
     def test_the_longest_idle_gives_way_and_is_counted_once(self) -> None:
         first, second, third = (self.come(peer) for peer in ("a", "b", "c"))
@@ -43,11 +43,14 @@ class EvictionTests(SynchronousTestCase):
         self.edge.upstream.say(OK)  # it has waited since now
         self.come("d")
         self.assertEqual([one.ended for one in (first, second, third)], ["", "cut", ""])
-        self.assertEqual(self.edge.keeper.crowd.total, 3)
+        self.assertEqual(self.edge.policy.counts.total, 3)
         self.assertEqual(self.evicted(), {"idle": 1})
         self.come("e"), self.come("f")
         self.assertEqual([first.ended, third.ended], ["cut", "cut"])
-        self.assertEqual((self.edge.keeper.crowd.total, len(self.edge.factory.channels)), (3, 3))
+        self.assertEqual(
+            (self.edge.policy.counts.total, len(self.edge.factory.channels)),
+            (3, 3),
+        )
 
     def test_who_has_many_connections_loses_one_first(self) -> None:
         player, one, other = self.come("a"), self.come("b"), self.come("b")
@@ -65,7 +68,7 @@ class EvictionTests(SynchronousTestCase):
         self.assertEqual(self.evicted(), {"slow": 1})
         newcomer.protocol.dataReceived(GET)
         self.assertIsNone(self.arrive("e"))
-        self.assertEqual(self.edge.keeper.crowd.total, 3)
+        self.assertEqual(self.edge.policy.counts.total, 3)
 
     def test_one_that_woke_up_since_the_look_is_not_taken(self) -> None:
         first, second, third = (self.come(peer) for peer in ("a", "b", "c"))

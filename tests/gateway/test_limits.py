@@ -70,41 +70,44 @@ class BucketTests(SynchronousTestCase):
 class CrowdTests(SynchronousTestCase):
     @proves("limit: Open connections per address / in total")
     def test_connections_are_counted_and_forgotten(self) -> None:
-        crowd = ConnectionCounts(3, 2, NetworkBuckets(Rate(100, 100)))
-        self.assertEqual([crowd.enter("a", 0) for _ in range(2)], ["", ""])
-        self.assertEqual(crowd.enter("a", 0), "max_connections_per_ip")
-        self.assertEqual(crowd.enter("b", 0), "")
-        self.assertEqual(crowd.enter("c", 0), "max_connections")
-        crowd.leave("a")
-        self.assertEqual(crowd.enter("c", 0), "")
+        counts = ConnectionCounts(3, 2, NetworkBuckets(Rate(100, 100)))
+        self.assertEqual([counts.enter("a", 0) for _ in range(2)], ["", ""])
+        self.assertEqual(counts.enter("a", 0), "max_connections_per_ip")
+        self.assertEqual(counts.enter("b", 0), "")
+        self.assertEqual(counts.enter("c", 0), "max_connections")
+        counts.leave("a")
+        self.assertEqual(counts.enter("c", 0), "")
         for who in ("a", "b", "c"):
-            crowd.leave(who)
-        self.assertEqual((crowd.total, len(crowd)), (0, 0))
+            counts.leave(who)
+        self.assertEqual((counts.total, len(counts)), (0, 0))
 
     def test_who_leaves_makes_room_for_one(self) -> None:
-        crowd = ConnectionCounts(100, 3, NetworkBuckets(Rate(100, 100)))
+        counts = ConnectionCounts(100, 3, NetworkBuckets(Rate(100, 100)))
         for _ in range(3):
-            crowd.enter("fe80::1%eth0", 0)  # a zone is not part of the address
-        crowd.leave("fe80::1%eth1")
-        self.assertEqual(crowd.enter("fe80::2", 0), "")
-        self.assertEqual(crowd.enter("fe80::2", 0), "max_connections_per_ip")
-        self.assertEqual((crowd.total, len(crowd)), (3, len(TIERS)))
-        crowd.leave("fe80::1"), crowd.leave("fe80::1")
-        self.assertEqual([crowd.enter("fe80::3", 0) for _ in range(2)], ["", ""])
-        self.assertEqual(crowd.enter("fe80::3", 0), "max_connections_per_ip")
+            counts.enter("fe80::1%eth0", 0)  # a zone is not part of the address
+        counts.leave("fe80::1%eth1")
+        self.assertEqual(counts.enter("fe80::2", 0), "")
+        self.assertEqual(counts.enter("fe80::2", 0), "max_connections_per_ip")
+        self.assertEqual((counts.total, len(counts)), (3, len(TIERS)))
+        counts.leave("fe80::1"), counts.leave("fe80::1")
+        self.assertEqual([counts.enter("fe80::3", 0) for _ in range(2)], ["", ""])
+        self.assertEqual(counts.enter("fe80::3", 0), "max_connections_per_ip")
 
     def test_a_wide_network_has_the_share_of_a_few_addresses(self) -> None:
-        crowd = ConnectionCounts(9_999, 10, NetworkBuckets(Rate(999, 999)))
-        whole_56 = [crowd.enter(f"2001:db8:1:{n:x}::1", 0) for n in range(25)]
+        counts = ConnectionCounts(9_999, 10, NetworkBuckets(Rate(999, 999)))
+        whole_56 = [counts.enter(f"2001:db8:1:{n:x}::1", 0) for n in range(25)]
         self.assertEqual((whole_56.count(""), set(whole_56[20:])), (20, {FULL_NETWORK}))
-        whole_48 = [crowd.enter(f"2001:db8:1:{n << 8:x}::1", 0) for n in range(1, 40)]
+        whole_48 = [counts.enter(f"2001:db8:1:{n << 8:x}::1", 0) for n in range(1, 40)]
         self.assertEqual((whole_48.count(""), set(whole_48[20:])), (20, {FULL_NETWORK}))
-        self.assertEqual(crowd.enter("2001:db8:2::1", 0), "")
-        self.assertEqual([crowd.enter(f"192.0.2.{n}", 0) for n in range(60)], [""] * 60)
-        self.assertEqual((crowd.beside("2001:db8:1::9"), crowd.beside("192.0.2.1")), (40, 1))
+        self.assertEqual(counts.enter("2001:db8:2::1", 0), "")
+        self.assertEqual([counts.enter(f"192.0.2.{n}", 0) for n in range(60)], [""] * 60)
+        self.assertEqual(
+            (counts.beside("2001:db8:1::9"), counts.beside("192.0.2.1")),
+            (40, 1),
+        )
         for n in range(20):
-            crowd.leave(f"2001:db8:1:{n:x}::1")
-        self.assertEqual(crowd.enter("2001:db8:1:ff::1", 0), "")
+            counts.leave(f"2001:db8:1:{n:x}::1")
+        self.assertEqual(counts.enter("2001:db8:1:ff::1", 0), "")
 
     def test_requests_of_a_wide_network_have_a_rate_too(self) -> None:
         some = spending(5, 1)
@@ -115,15 +118,15 @@ class CrowdTests(SynchronousTestCase):
 
     def test_a_full_house_asks_for_room(self) -> None:
         room = [True, False]
-        crowd = ConnectionCounts(1, 2, NetworkBuckets(Rate(100, 100)), lambda: room.pop(0))
-        self.assertEqual([crowd.enter("a", 0) for _ in range(3)], ["", "", FULL_ADDRESS])
-        self.assertEqual(crowd.enter("b", 0), "max_connections")
+        counts = ConnectionCounts(1, 2, NetworkBuckets(Rate(100, 100)), lambda: room.pop(0))
+        self.assertEqual([counts.enter("a", 0) for _ in range(3)], ["", "", FULL_ADDRESS])
+        self.assertEqual(counts.enter("b", 0), "max_connections")
 
     @proves("limit: Gateway token buckets per IPv4 address or IPv6 /64")
     def test_connects_have_a_rate(self) -> None:
-        crowd = ConnectionCounts(100, 100, NetworkBuckets(Rate(2, 60)))
-        self.assertEqual([crowd.enter("a", 0) for _ in range(3)], ["", "", "connect_rate"])
-        self.assertEqual(crowd.enter("a", 1), "")
+        counts = ConnectionCounts(100, 100, NetworkBuckets(Rate(2, 60)))
+        self.assertEqual([counts.enter("a", 0) for _ in range(3)], ["", "", "connect_rate"])
+        self.assertEqual(counts.enter("a", 1), "")
 
 
 class RefusedTests(SynchronousTestCase):
@@ -146,10 +149,10 @@ class RefusedTests(SynchronousTestCase):
         ask = b"GET /svc/api/InviteCodes HTTP/1.1\r\n" + H + b"\r\n"
         found = [edge.ask(ask)[0][9:12] for _ in range(3)]
         self.assertEqual(found, [b"403", b"403", b"429"])
-        self.assertEqual((edge.keeper.answered, edge.keeper.refused), (3, 3))
-        names = {name: figure.read() for name, figure in figures(edge.keeper).items()}
+        self.assertEqual((edge.policy.answered, edge.policy.refused), (3, 3))
+        names = {name: figure.read() for name, figure in figures(edge.policy).items()}
         self.assertEqual(names["svc_gateway_requests"], 3.0)
-        counters = edge.keeper.counters
+        counters = edge.policy.counters
         refusals = {"admin_route": 2, "rate_limited:general": 1}
         self.assertEqual(counters.by_reason(Counted.REFUSALS), refusals)
         self.assertEqual(counters.by_reason(Counted.THROTTLED), {"general": 1})

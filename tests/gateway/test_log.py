@@ -100,7 +100,7 @@ class LineTests(SynchronousTestCase):
         lines = [event for event in events if event["log_format"] == "request"]
         self.assertLess(len(lines), 100)
         self.assertNotIn("omitted", lines[0])
-        counted = edge.keeper.counters.by_reason(Counted.DROPPED_LOG_LINES)["refusals"]
+        counted = edge.policy.counters.by_reason(Counted.DROPPED_LOG_LINES)["refusals"]
         self.assertEqual(counted, 2_000 - len(lines))
         with capturedLogs() as events:
             edge.ask(ask, "203.0.113.9")  # another address has lines of its own
@@ -136,19 +136,19 @@ class LineTests(SynchronousTestCase):
     @proves("gateway: log lines and redaction")
     def test_a_tls_failure_is_a_line_for_developers_once_a_minute(self) -> None:
         edge, failed = gateway(), Failure(SSL.Error([("SSL routines", "", "http request")]))
-        keeper = edge.keeper
-        edge.factory.left = keeper.left
+        policy = edge.policy
+        edge.factory.left = policy.left
         with capturedLogs() as events:
             for seconds in (0, 1, 60):
                 edge.clock.advance(seconds)
-                keeper.admit("203.0.113.9")
+                policy.admit("203.0.113.9")
                 edge.connect("203.0.113.9").protocol.connectionLost(failed)
-            keeper.admit("203.0.113.10")
+            policy.admit("203.0.113.10")
             edge.connect("203.0.113.10").loseConnection()
         said = [event for event in events if event["log_format"] == "TLS failed"]
         self.assertEqual([event["ip"] for event in said], ["203.0.113.9"] * 2)
         self.assertEqual({event["log_level"] for event in said}, {LogLevel.debug})
-        self.assertEqual(keeper.crowd.total, 0)
+        self.assertEqual(policy.counts.total, 0)
 
     @proves("gateway: log lines and redaction")
     def test_lines_are_json_and_warnings_go_to_the_other_stream(self) -> None:

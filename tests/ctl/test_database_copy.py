@@ -159,7 +159,7 @@ class CopyTests(SynchronousTestCase):
             there = "full.db" in str(tx.engine.url)
             return counted(tx, table) + (there and table.name == "accounts")
 
-        with mock.patch.object(copying, "_count", short):
+        with mock.patch.object(database_copy, "_count", short):
             ran = svcctl("db", "copy", self.filled(), target)
         self.assertEqual(ran.status, 1)
         self.assertIn(f"accounts has {ROWS} rows instead of {ROWS + 1}", ran.line)
