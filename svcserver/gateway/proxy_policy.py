@@ -52,7 +52,7 @@ def _logged(message: str, fields: dict[str, Any]) -> None:
 
 @define(eq=False, slots=False)
 class Gateway:
-    """A Keeper (see edge.verdicts)."""
+    """A ProxyPolicy (see ``edge.verdicts``)."""
 
     clock: IReactorTime
     limits: Limits

@@ -24,7 +24,7 @@ def _logged(text: str) -> None:
 
 @define(eq=False, slots=False)
 class Relay:
-    """A Keeper (see ``edge.verdicts``): passes the game's requests to the gateway unchanged."""
+    """The relay's ``ProxyPolicy``: passes the game's requests to the gateway unchanged."""
 
     upstream: Any
     limits: Limits = LIMITS

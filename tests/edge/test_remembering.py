@@ -21,7 +21,7 @@ ANSWERED = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Powered-By: y\r\n\r\n"
 
 @frozen
 class Dropping:
-    """As much of a Keeper as the wording asks for."""
+    """As much of a ProxyPolicy as the wording asks for."""
 
     dropped: frozenset[bytes] = frozenset()
     hidden: frozenset[bytes] = frozenset()
