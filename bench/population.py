@@ -12,7 +12,9 @@ from svcserver.db.engine import database_url, make_engine
 from svcserver.db.transaction import transaction
 from svcserver.metagame.accounts.store import ACCOUNT_KEYS, ACCOUNTS
 from svcserver.metagame.belongings.characters.store import CHARACTER_SAVES, CHARACTERS
-from svcserver.metagame.belongings.inventory.store import ITEM_STACKS
+from svcserver.metagame.belongings.inventory.items import Stacked
+from svcserver.metagame.belongings.inventory.sizes import Size
+from svcserver.metagame.belongings.inventory.store import INVENTORY_SIZES, ITEM_STACKS
 
 SAVES, STACKS = 2, 5  # of each account
 SAVE_BYTES = 2_000
@@ -32,6 +34,7 @@ def populate(file: Path, accounts: int) -> None:
             tx.execute(insert(CHARACTERS), [_character(n) for n in numbers])
             tx.execute(insert(CHARACTER_SAVES), list(_saves(numbers)))
             tx.execute(insert(ITEM_STACKS), list(_stacks(numbers)))
+            tx.execute(insert(INVENTORY_SIZES), [_size(n) for n in numbers])
     engine.dispose()
 
 
@@ -85,3 +88,11 @@ def _stacks(numbers: range) -> Iterator[dict[str, object]]:
                 "quantity": 1,
                 "extra": None,
             }
+
+
+def _size(n: int) -> dict[str, object]:
+    """What ``_stacks`` counts towards the bounds of the character."""
+    size = Size()
+    for item in range(STACKS):
+        size += Stacked(f"ITEM_{item:03d}", 1).size
+    return {"character_id": f"old-{n}", "items": size.items, "bytes": size.bytes}

@@ -12,6 +12,7 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.throttle import Throttle
 
 log = Logger()
@@ -21,8 +22,9 @@ log = Logger()
 class Every(Service):
     """Calls ``work`` every ``every_s`` seconds; with ``at_once`` also right at the start.
 
-    A round that fails costs that round only: it is logged, at most once a minute, as
-    ``what`` failed. Where ``work`` returns a Deferred the next round waits for it.
+    A round that fails costs that round only: it is logged, at most once a minute, as ``what``
+    failed; ``Unavailable`` in one line, without a traceback. Where ``work`` returns a Deferred
+    the next round waits for it.
     """
 
     clock: Any
@@ -56,5 +58,10 @@ class Every(Service):
         return done.addErrback(self._failed) if isinstance(done, Deferred) else None
 
     def _failed(self, why: Failure) -> None:
-        if self._failures.due("", self.clock.seconds()):
-            log.failure("{what} failed; it is tried again", why, what=self.what)
+        if not self._failures.due("", self.clock.seconds()):
+            return
+        if why.check(Unavailable):  # a full disk or a database that is away: no mistake of ours
+            reason = why.getErrorMessage() or "something it needs cannot serve now"
+            log.warn("{what} failed: {reason}; it is tried again", what=self.what, reason=reason)
+            return
+        log.failure("{what} failed; it is tried again", why, what=self.what)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from twisted.internet.defer import Deferred, fail
 from twisted.internet.task import Clock
+from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.every import Every
+from svcserver.kernel.refusals import Unavailable
 
 
 class EveryTests(SynchronousTestCase):
@@ -50,6 +52,21 @@ class EveryTests(SynchronousTestCase):
         self.clock.pump([1.0] * 60)
         self.assertEqual(len(self.flushLoggedErrors()), 1)
         every.stopService()
+
+    def test_what_cannot_serve_now_is_said_in_one_line_without_a_traceback(self) -> None:
+        def work() -> Deferred[None]:
+            return fail(Unavailable("the disk is full"))
+
+        every = Every(self.clock, 1.0, work, "tidying up")
+        every.startService()
+        with capturedLogs() as events:
+            self.clock.pump([1.0] * 60)
+        every.stopService()
+        self.assertEqual(
+            [formatEvent(event) for event in events],
+            ["tidying up failed: the disk is full; it is tried again"],
+        )
+        self.assertEqual(self.flushLoggedErrors(), [])
 
     def test_it_waits_for_a_round_that_takes_long(self) -> None:
         waiting: list[Deferred[None]] = []
