@@ -28,15 +28,20 @@ def shielded(
 
     @wraps(work)
     async def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        waiting: Deferred[T] = Deferred()
-
-        def ended(result: Any) -> None:
-            if not waiting.called:
-                waiting.callback(result)
-            elif isinstance(result, Failure) and not result.check(Refusal):
-                log.failure("{what} failed after its client left", result, what=work.__qualname__)
-
-        Deferred.fromCoroutine(work(*args, **kwargs)).addBoth(ended)
-        return await waiting
+        return await apart(Deferred.fromCoroutine(work(*args, **kwargs)), work.__qualname__)
 
     return run
+
+
+def apart(done: Deferred[T], what: str) -> Deferred[T]:
+    """A Deferred with the result of ``done``; cancelling it leaves ``done`` alone."""
+    waiting: Deferred[T] = Deferred()
+
+    def ended(result: Any) -> None:
+        if not waiting.called:
+            waiting.callback(result)
+        elif isinstance(result, Failure) and not result.check(Refusal):
+            log.failure("{what} failed after its client left", result, what=what)
+
+    done.addBoth(ended)
+    return waiting

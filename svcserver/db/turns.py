@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from attrs import define, field
 from twisted.internet.defer import Deferred, maybeDeferred
 
-from svcserver.db.shield import shielded
+from svcserver.db.shield import apart
 from svcserver.kernel.refusals import TooMany
 
 T = TypeVar("T")
@@ -42,16 +42,11 @@ class Turns:
             turn: Deferred[None] = Deferred(waiting.remove)
             waiting.append(turn)
             await turn
-        return await self._run(key, job)
+        return await apart(maybeDeferred(job).addBoth(self._passed_on, key), "a job in its turn")
 
-    @shielded
-    async def _run(self, key: str, job: Callable[[], Deferred[T]]) -> T:
-        def passed_on(result: Any) -> Any:
-            self._next(key)
-            return result
-
-        done: Deferred[T] = maybeDeferred(job).addBoth(passed_on)
-        return await done
+    def _passed_on(self, result: Any, key: str) -> Any:
+        self._next(key)
+        return result
 
     def _next(self, key: str) -> None:
         if waiting := self._waiting[key]:
