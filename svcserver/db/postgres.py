@@ -18,7 +18,6 @@ from twisted.internet.defer import Deferred, fail
 from twisted.python.failure import Failure
 
 from svcserver.db.crew import Crew, Job
-from svcserver.db.engine import CONNECTIONS
 from svcserver.db.faults import Faults
 from svcserver.db.ledger import ACROSS, Across, OneAccount, Scope, Work
 from svcserver.db.postgres_runs import LATER, AccountLock, AccountRuns, ReadRuns, SingleRuns
@@ -45,7 +44,6 @@ class PostgresLedger(Service):
         reactor: Any,
         counters: Counters,
         accounts: Column[Any] | None = None,
-        connections: int = CONNECTIONS,
     ) -> None:
         self._engine, self._reactor, self._counters = engine, reactor, counters
         lock = None if accounts is None else AccountLock(accounts)
@@ -54,6 +52,8 @@ class PostgresLedger(Service):
         self._under_way = 0
         self._turns: dict[str, deque[Job]] = {}  # those that wait for one that is under way
         self._closed: Deferred[None] | None = None
+        pool: Any = engine.pool
+        connections = pool.size()
         some = max(1, connections // READERS_OF)
         self._readers = self._crew("database-read", some, ReadRuns())
         self._together = self._crew("database-write", some, AccountRuns(self._again, lock))

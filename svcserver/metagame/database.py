@@ -20,7 +20,7 @@ log = Logger()
 
 def open_database(name: str, settings: Settings) -> Engine:
     """Migrate and prepare the database; it blocks, since no request may come before."""
-    engine = make_engine(settings.database_url)
+    engine = make_engine(settings.database_url, settings.database_connections)
     try:
         migrations.upgrade(engine)
         moved = transact(engine, move_queued_keys)

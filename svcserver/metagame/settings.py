@@ -8,7 +8,7 @@ from attrs import frozen
 from sqlalchemy.engine import URL
 
 from svcserver.board.factory import IN_MEMORY, live_url
-from svcserver.db.engine import DEFAULT_URL, database_url
+from svcserver.db.engine import CONNECTIONS, DEFAULT_URL, database_url
 from svcserver.http.crosssite import is_loopback
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import (
@@ -75,6 +75,7 @@ class Settings:
     verify_keys: tuple[str, ...] = env("AUTH_VERIFY_KEYS_B64", comma_list, default=())
     registration_mode: str | None = env("REGISTRATION_MODE", default=None)
     database_url: URL = env("DATABASE_URL", database_url, default=database_url(DEFAULT_URL))
+    database_connections: int = env("DATABASE_CONNECTIONS", whole(3, 100), default=CONNECTIONS)
     live_url: str = env("LIVE_URL", live_url, default=IN_MEMORY)
     metrics_port: int | None = env("METRICS_PORT", port_number, default=None)
     gateway_secret: Secret | None = env("GATEWAY_SECRET", secret, default=None)

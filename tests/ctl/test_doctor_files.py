@@ -147,8 +147,20 @@ class DatabaseTests(DoctorCase):
     def test_of_a_later_version(self) -> None:
         with closing(sqlite3.connect(self.folder / "svc.db")) as one:
             one.execute("UPDATE alembic_version SET version_num = '9999'")
+            one.execute("ALTER TABLE accounts RENAME COLUMN notes TO coins")
             one.commit()
         self.finds("9999 is of a newer version", "install the version")
+
+    def test_more_connections_than_postgresql_allows(self) -> None:
+        where = fresh_database()
+        engine = make_engine(database_url(where))
+        migrations.upgrade(engine)
+        engine.dispose()
+        self.plant("metagame", "DATABASE_URL", where)
+        self.assertFalse(any("max_connections" in one for one in self.wrong()))
+        self.plant("metagame", "DATABASE_CONNECTIONS", "100")
+        [line] = [one for one in self.wrong() if "max_connections" in one]
+        self.assertIn("DATABASE_CONNECTIONS=100", line)
 
     def test_in_memory(self) -> None:
         self.plant("metagame", "DATABASE_URL", "sqlite://")

@@ -66,15 +66,13 @@ class IsolationTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.where = fresh_database()
         self.reactor, self.counters = QueueReactor(), Counters()
-        self.engines = [make_engine(database_url(self.where)) for _ in range(2)]
+        self.engines = [make_engine(database_url(self.where), 4) for _ in range(2)]
         META.create_all(self.engines[0])
         with self.engines[0].begin() as tx:
             tx.execute(insert(OWNERS), [{"id": one} for one in NAMES])
             tx.execute(insert(PURSES), [{"owner": one, "coins": 0} for one in NAMES])
         self.ledgers = [
-            ledger_for(
-                engine, self.reactor, counters=self.counters, accounts=OWNERS.c.id, connections=4
-            )
+            ledger_for(engine, self.reactor, counters=self.counters, accounts=OWNERS.c.id)
             for engine in self.engines
         ]
         for ledger in self.ledgers:

@@ -41,6 +41,41 @@ class Migrations:
             context = MigrationContext.configure(tx, opts={"compare_type": False})
             self.assertEqual(compare_metadata(context, METADATA), [])
 
+    def of_newer(self, *changes: str) -> Engine:
+        """A database as a newer version has left it."""
+        engine = self.engine()
+        migrations.upgrade(engine)
+        with engine.begin() as tx:
+            for one in ("UPDATE alembic_version SET version_num = '9999'", *changes):
+                tx.exec_driver_sql(one)
+        return engine
+
+    def test_an_older_version_runs_where_the_newer_one_only_added(self) -> None:
+        engine = self.of_newer(
+            "CREATE TABLE of_tomorrow (id INTEGER PRIMARY KEY)",
+            "ALTER TABLE accounts ADD COLUMN colour VARCHAR(9)",
+            "ALTER TABLE accounts ADD COLUMN size INTEGER DEFAULT 1 NOT NULL",
+        )
+        with capturedLogs() as said:
+            migrations.upgrade(engine)
+        [line] = [one["log_format"] for one in said if "which only added" in one["log_format"]]
+        with engine.connect() as tx:
+            self.assertEqual(migrations.newer_revision(tx), "9999", line)
+
+    def test_it_says_in_one_line_why_it_cannot_run(self) -> None:
+        for change, what in (
+            ("ALTER TABLE accounts RENAME COLUMN notes TO coins", "no column notes"),
+            ("ALTER TABLE item_log RENAME TO item_history", "no table item_log"),
+            ("ALTER TABLE characters RENAME COLUMN name TO title", "no column name"),
+        ):
+            try:
+                migrations.upgrade(self.of_newer(change))
+            except BadDatabase as why:
+                said = str(why)
+            self.assertIn("9999 is of a newer version", said)
+            self.assertIn(what, said)
+            self.assertIn("install the version that was here before", said)
+
     @proves("migrations only add")
     def test_a_filled_database_loses_nothing_from_any_step_on(self) -> None:
         script = ScriptDirectory(str(Path(migrations.__file__).parent))

@@ -16,12 +16,19 @@ from svcserver.ctl.host import OWNER_KEY
 from svcserver.ctl.keys import expired_at
 from svcserver.ctl.output import Failed
 from svcserver.db import migrations
-from svcserver.db.engine import SQLAlchemyError, describe, make_engine
+from svcserver.db.engine import SQLAlchemyError, describe, is_sqlite, make_engine
 from svcserver.db.faults import cure_of
 from svcserver.db.transaction import transaction
 from svcserver.metagame.access.keys import BadKey
 from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
 
+OWNERS_CONNECTIONS = 2  # a command, and a backup
+_ASKED = (
+    "SELECT current_setting('max_connections')",
+    "SELECT current_setting('superuser_reserved_connections')",
+    "SELECT count(*) FROM pg_stat_activity"
+    " WHERE backend_type = 'client backend' AND datname <> current_database()",
+)
 ALLOWED_SLIP_S = 300  # how far a clock may be behind the newest file
 
 
@@ -88,14 +95,18 @@ def _content(case: Case, tx: Connection) -> Iterator[Finding]:
         yield Finding("database", "it is empty", cure)
         return
     found = tx.execute(text("SELECT version_num FROM alembic_version")).scalar()
-    if found not in migrations.revisions():
-        what = f"its revision {found} is of a newer version than this program"
-        yield Finding("database", what, "install the version that was here before")
-        return
-    if found != migrations.revisions()[-1]:
+    newer = migrations.newer_revision(tx)
+    if newer is not None:
+        what, lacking = migrations.of_newer(newer), migrations.unfit(tx)
+        if lacking is not None:
+            yield Finding("database", f"{what}, and {lacking}", migrations.INSTALL)
+            return
+        yield Finding.note("database", f"{what}, which only added", migrations.INSTALL)
+    elif found != migrations.revisions()[-1]:
         what = f"its revision is {found}, this version wants {migrations.revisions()[-1]}"
         yield Finding("database", what, cure)
         return
+    yield from _connections(case, tx)
     yield from _accounts(case, SqlAccounts(tx))
     yield from _old_keys(case, tx)
     key = case.deploy.key if case.deploy is not None else None
@@ -104,6 +115,21 @@ def _content(case: Case, tx: Connection) -> Iterator[Finding]:
             "deploy",
             "METAGAME_API_KEY is not registered: game servers can save nothing",
             f"run svcctl gameserver-key add --config {case.folder} and put its key there",
+        )
+
+
+def _connections(case: Case, tx: Connection, metagames: int = 1) -> Iterator[Finding]:
+    """Whether PostgreSQL lets as many connect as will."""
+    if case.metagame is None or is_sqlite(tx.engine):
+        return
+    most, kept, others = (int(tx.execute(text(one)).scalar_one()) for one in _ASKED)
+    each, left = case.metagame.database_connections, most - kept - others
+    if metagames * each + OWNERS_CONNECTIONS > left:
+        yield Finding(
+            "database",
+            f"DATABASE_CONNECTIONS={each} and {OWNERS_CONNECTIONS} for svcctl are more than "
+            f"the {left} connections that PostgreSQL has left for this host",
+            "lower it in metagame.env, or raise max_connections in postgresql.conf",
         )
 
 

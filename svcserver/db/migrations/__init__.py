@@ -10,17 +10,19 @@ from pathlib import Path
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine, inspect, text
 from twisted.logger import Logger
 
 from svcserver.db.engine import BadDatabase, SQLAlchemyError, describe, is_sqlite
 from svcserver.db.faults import cure_of
+from svcserver.db.tables import METADATA
 from svcserver.db.transaction import transaction
 
 log = Logger()
 
 LOOKED_THROUGH = 1 << 30  # bytes; svcctl db check reads a larger file, a start must not last
 RESTORE = "restore a backup: svcctl db restore FILE"
+INSTALL = "install the version that was here before"
 _EXTENT = ("page_count", "page_size")
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _LOCK = 0x53564344  # any constant: two starting services must not migrate at once
@@ -36,7 +38,13 @@ def upgrade(engine: Engine, revision: str = "head") -> None:
                 _look_through(tx)
             else:
                 tx.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
-            _run(tx, revision)
+            newer = newer_revision(tx)
+            if newer is None:
+                _run(tx, revision)
+            elif lacking := unfit(tx):
+                raise BadDatabase(f"{of_newer(newer)}, and {lacking}; {INSTALL}")
+            else:
+                log.warn("the database: {what}, which only added", what=of_newer(newer))
             # a database that can only be read is found now, not at the first save
             tx.execute(text("UPDATE alembic_version SET version_num = version_num"))
     except SQLAlchemyError as why:
@@ -44,6 +52,34 @@ def upgrade(engine: Engine, revision: str = "head") -> None:
         raise BadDatabase(
             f"the database cannot be used: {describe(why)}" + (f"; {cure}" if cure else "")
         ) from why
+
+
+def newer_revision(tx: Connection) -> str | None:
+    """The database's revision where this version does not know it."""
+    if not inspect(tx).has_table("alembic_version"):
+        return None
+    found = tx.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    return None if found is None or found in revisions() else str(found)
+
+
+def of_newer(revision: str) -> str:
+    """How it is said."""
+    return f"its revision {revision} is of a newer version than this program"
+
+
+def unfit(tx: Connection) -> str | None:
+    """Why this version cannot use a newer one's database; None where that only added."""
+    looked_at = inspect(tx)
+    for table in METADATA.sorted_tables:
+        if not looked_at.has_table(table.name):
+            return f"it has no table {table.name}"
+        columns = {one["name"]: one for one in looked_at.get_columns(table.name)}
+        for name in table.c.keys() - columns.keys():
+            return f"{table.name} has no column {name}"
+        for name in columns.keys() - set(table.c.keys()):
+            if not columns[name]["nullable"] and columns[name].get("default") is None:
+                return f"{table.name} wants a value for {name}"
+    return None
 
 
 def _make_private(file: str) -> None:

@@ -1,0 +1,42 @@
+"""Looking up as many accounts as are online."""
+
+from __future__ import annotations
+
+import tempfile
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.db import migrations
+from svcserver.db.engine import database_url, make_engine
+from svcserver.kernel.ids import AccountId, new_account_id
+from svcserver.metagame.accounts.rules import Account
+from svcserver.metagame.accounts.store import SqlAccounts
+from tests.support.postgres import fresh_database
+from tests.support.real_ledger import RealLedger
+
+MANY = 66_000  # more than the parameters of one statement, on either database
+
+
+class FindAllTests(SynchronousTestCase):
+    def url(self) -> str:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        return f"sqlite:///{folder.name}/svc.db"
+
+    def test_of_many_ids_each_that_exists_is_found(self) -> None:
+        engine = make_engine(database_url(self.url()))
+        self.addCleanup(engine.dispose)
+        migrations.upgrade(engine)
+        ledger = RealLedger(self, engine)
+        ids = [new_account_id() for _ in range(MANY)]
+        known = [AccountId(one) for one in (ids[0], ids[MANY // 2], ids[-1])]
+        for number, one in enumerate(known):
+            made = Account(one, f"name_{number}", is_admin=False)
+            ledger.now(lambda tx, made=made: SqlAccounts(tx).add(made, made.id, 0.0))
+        found = ledger.now(lambda tx: SqlAccounts(tx).find_all([*ids, *ids]))
+        self.assertEqual(sorted(found), sorted(known))
+
+
+class FindAllOnPostgresTests(FindAllTests):
+    def url(self) -> str:
+        return fresh_database()
