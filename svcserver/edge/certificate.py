@@ -29,7 +29,7 @@ _LONGEST_NAME = 64  # of a common name
 
 
 class BadCertificate(Exception):
-    """The pair cannot serve; ``str()`` names the fault and the cure."""
+    """The pair cannot be used; ``str()`` says what is wrong and what to do."""
 
     def __init__(self, what: str, fault: str) -> None:
         super().__init__(fault)
@@ -45,7 +45,7 @@ class Pair:
 
     @property
     def fingerprint(self) -> str:
-        """What players pin."""
+        """The fingerprint that players' launchers pin."""
         return fingerprint(self.certificate)
 
 
@@ -127,7 +127,7 @@ def write_pair_to(
 
 
 def next_to(path: Path) -> Path:
-    """Where the next certificate, or its key, waits for its turn."""
+    """The file of the prepared next certificate or key, beside the one in use."""
     return path.with_name(f"{path.stem}-next{path.suffix}")
 
 

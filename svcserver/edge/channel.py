@@ -28,14 +28,14 @@ MAX_DISCARD = 64 * 1024  # a refused body up to this size does not cost the conn
 
 @frozen
 class Idle:
-    """A connection that waits for its client: since when, and for what."""
+    """Since when (reactor seconds) a connection has waited for its client, and for what."""
 
     since: float
     in_request: bool  # a client in the middle of one: it sends its body, or reads its answer
 
     @property
     def waits_for(self) -> str:
-        """For the counters."""
+        """The label of the counters: ``slow`` within a request, else ``idle``."""
         return "slow" if self.in_request else "idle"
 
 
@@ -55,7 +55,7 @@ class Channel(Connection):
 
     @property
     def stopping(self) -> bool:
-        """Whether the service is on its way out."""
+        """Whether the service is stopping."""
         return bool(self.factory.stopping)
 
     @property
@@ -66,7 +66,7 @@ class Channel(Connection):
     # -- beginnings ------------------------------------------------------------
 
     def connectionMade(self) -> None:
-        """Wait for the handshake, or for the first request."""
+        """Start the deadline of the handshake, or without TLS of the first head."""
         super().connectionMade()
         if self.secure:
             self.within(self.policy.limits.handshake_s, self.cut)
@@ -74,17 +74,17 @@ class Channel(Connection):
             self.handshakeCompleted()
 
     def handshakeCompleted(self) -> None:
-        """The first head is due."""
+        """Start the deadline of the first head."""
         self.within(self.policy.limits.headers_s, self._too_slow)
         self._began = self.since
 
     def awake(self) -> None:
-        """The rest of the head is due."""
+        """Start the deadline of a head of which the first bytes have come."""
         self._began = self.since
         self.until(self.since + self.policy.limits.headers_s, self._too_slow)
 
     def dataReceived(self, data: bytes) -> None:
-        """Bytes of a tunnel go on unread."""
+        """Pass the bytes of a tunnel on unparsed; parse all others."""
         if self.exchange is not None and self.exchange.tunnelling and not self.closing:
             self.exchange.client_tunnel(data)
         else:
@@ -92,18 +92,18 @@ class Channel(Connection):
 
     @property
     def in_work(self) -> bool:
-        """A request is being passed on, or the body of a refused one thrown away."""
+        """Whether a request is being passed on, or a refused request's body discarded."""
         return self.exchange is not None or self._discard is not None
 
     def owes(self) -> bool:
-        """Whether a client that says nothing more has asked for something."""
+        """Whether a half-closed client still gets an answer: one to a whole request."""
         exchange = self.exchange
         if exchange is None or exchange.tunnelling:
             return False
         return exchange.body.done or not exchange.ready  # else its body will never be whole
 
     def use(self) -> bool:
-        """Bytes of a body or a tunnel go on, those of a refused body nowhere."""
+        """Pass on the bytes of a body or a tunnel; discard those of a refused request's body."""
         exchange = self.exchange
         if exchange is None:
             self._throw_away()
@@ -148,11 +148,11 @@ class Channel(Connection):
     # -- what an exchange asks -------------------------------------------------
 
     def request_complete(self) -> None:
-        """The client has done its part."""
+        """The whole request is here: the client has no deadline any more."""
         self.until(inf, self.cut)
 
     def over(self, exchange: Exchange, *, close: bool) -> None:
-        """The answer has left; the next request may come."""
+        """The answer is written: log it, then close, or read the next request."""
         self.exchange = None
         self._report(exchange.record)
         if close or self.stopping:
@@ -162,7 +162,7 @@ class Channel(Connection):
         self.advance()
 
     def fail(self, exchange: Exchange, status: int, code: str, reason: str) -> None:
-        """Give our own answer in place of the upstream's."""
+        """Answer with a refusal of our own in place of the upstream's answer."""
         self.exchange = None
         exchange.abandon(aborted=False)
         refuse = Refuse(status, code, reason, close=not exchange.body.done)
@@ -172,13 +172,13 @@ class Channel(Connection):
     # -- back-pressure of a client that reads too slowly -----------------------
 
     def pauseProducing(self) -> None:
-        """No more of this answer, and no other one before it has been read."""
+        """Stop reading from the upstream, and begin no further answer."""
         super().pauseProducing()
         if self.exchange is not None:
             self.exchange.hold_upstream()
 
     def resumeProducing(self) -> None:
-        """It has read what waited."""
+        """Read from the upstream again."""
         if self.exchange is not None:
             self.exchange.release_upstream()
         super().resumeProducing()
@@ -186,7 +186,7 @@ class Channel(Connection):
     # -- refusals --------------------------------------------------------------
 
     def faulty(self, fault: Fault) -> None:
-        """What cannot be read ends the connection, with an answer if none has begun."""
+        """End the connection on a malformed message, with an answer if none has begun."""
         exchange, self.exchange = self.exchange, None
         record = exchange.record if exchange else Record(self.peer, self._began)
         if exchange is not None:
@@ -234,7 +234,6 @@ class Channel(Connection):
             self.rest(self.policy.limits.keep_alive_s)
 
     def connectionLost(self, reason: Failure = protocol.connectionDone) -> None:
-        """Let go of everything."""
         exchange, self.exchange = self.exchange, None
         super().connectionLost(reason)
         if exchange is not None:
@@ -242,7 +241,7 @@ class Channel(Connection):
             self._report(exchange.record)
 
     def idle(self) -> Idle | None:
-        """How long it has waited for its client; None where the client waits for us."""
+        """Since when it waits for its client; None while the client waits for an answer."""
         exchange = self.exchange
         if exchange is None:
             return Idle(self.since, in_request=False)
@@ -251,13 +250,13 @@ class Channel(Connection):
         return Idle(self._began, in_request=True)
 
     def sweep(self, now: float) -> None:
-        """Once a second: is anything due?"""
+        """Act on what is overdue; called once a second."""
         super().sweep(now)
         if self.exchange is not None:
             self.exchange.sweep(now)
 
     def stop(self) -> None:
-        """The service stops: tunnels and idle connections end, answers may finish."""
+        """End a tunnel or an idle connection; a running request may finish."""
         if self.closing or (self.exchange is not None and not self.exchange.tunnelling):
             return
         self.end()

@@ -29,17 +29,16 @@ class ChannelFactory(Connections[Channel]):
         self._next_out: list[tuple[Channel, Idle]] = []  # who gives way next, the last first
 
     def buildProtocol(self, addr: Any) -> Channel | None:
-        """A channel for a client."""
         return Channel(self, peer_of(addr))
 
     def gone(self, channel: Channel, why: Failure) -> None:
-        """A connection is down; one that was evicted has been let go of before."""
+        """Forget a closed connection; an evicted one has been forgotten before."""
         if channel in self.channels and self.left is not None:
             self.left(channel.peer, why)
         super().gone(channel, why)
 
     def evict(self, beside: Callable[[str], int]) -> str:
-        """Cut the connection that has been idle longest: what it waited for; empty without one.
+        """Abort the connection that has been idle longest; gives what it waited for, or "".
 
         Of idle ones those of the network that has most go first, ``beside`` counts them: who
         opens many loses many, and a player who has one keeps it.
@@ -53,7 +52,7 @@ class ChannelFactory(Connections[Channel]):
         return idle.waits_for
 
     def _next_idle(self) -> tuple[Channel, Idle] | None:
-        """The next that is still as idle as it was when it was found."""
+        """The next candidate that has not become active since it was found."""
         while self._next_out:
             channel, idle = self._next_out.pop()
             if channel in self.channels and channel.idle() == idle:
@@ -61,7 +60,7 @@ class ChannelFactory(Connections[Channel]):
         return None
 
     def _look_for_idle(self, beside: Callable[[str], int]) -> bool:
-        """Look at all connections; some are found at once, so that few newcomers cost a look."""
+        """Search all connections for several candidates, so that few evictions cost a search."""
         found = [(channel, idle) for channel in self.channels if (idle := channel.idle())]
         found.sort(key=lambda one: (one[1].in_request, -beside(one[0].peer), one[1].since))
         some = found[: max(EVICTED_AT_ONCE, len(found) // 32)]
@@ -69,7 +68,7 @@ class ChannelFactory(Connections[Channel]):
         return bool(some)
 
     def stop(self, grace_s: float) -> Deferred[None]:
-        """Fires when every connection is gone; what is left after ``grace_s`` is cut."""
+        """Fires when every connection is closed; those left after ``grace_s`` are aborted."""
         self.stopping = True
         for channel in list(self.channels):
             channel.stop()
@@ -82,12 +81,11 @@ class ChannelFactory(Connections[Channel]):
         return self._empty
 
     def cut(self) -> None:
-        """End every connection now."""
+        """Abort every connection."""
         for channel in list(self.channels):
             channel.cut()
 
     def at_rest(self) -> None:
-        """The last connection is gone."""
         super().at_rest()
         empty, self._empty = self._empty, None
         if empty is not None:

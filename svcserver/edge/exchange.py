@@ -1,7 +1,7 @@
 """One request on its way to an upstream, and the answer on its way back.
 
-Bytes are never kept: whoever is too slow holds the other up. Framing is always written
-anew, from what was understood and never from what was sent.
+No body is buffered: when one side reads too slowly, the other is not read. Framing is written
+anew from the parsed message; the sender's own framing is never copied.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ class Client(Protocol):
 
     @property
     def stopping(self) -> bool:
-        """Whether the service is on its way out."""
+        """Whether the service is stopping."""
 
     def advance(self) -> None:
-        """Go on with the bytes that wait."""
+        """Parse the bytes that were received and not used yet."""
 
     def hold(self, reason: str) -> None:
-        """Read no more from the client."""
+        """Stop reading from the client until ``release`` with the same reason."""
 
     def release(self, reason: str) -> None:
-        """Read again."""
+        """Take back ``hold``; reading goes on when no reason is left."""
 
     def request_complete(self) -> None:
         """The whole request has arrived."""
@@ -59,10 +59,10 @@ class Client(Protocol):
         """The answer is complete."""
 
     def fail(self, exchange: Exchange, status: int, code: str, reason: str) -> None:
-        """No answer will come; give our own."""
+        """The upstream will not answer: answer with this error."""
 
     def cut(self) -> None:
-        """End the connection in the middle."""
+        """Abort the connection."""
 
 
 @implementer(IPushProducer)
@@ -80,7 +80,7 @@ class Upward:
         self.client.release("upstream")
 
     def stopProducing(self) -> None:
-        """The upstream is gone; its connection says so itself."""
+        """Nothing to do: the upstream's own connection reports its loss."""
 
 
 class Exchange:
@@ -141,7 +141,7 @@ class Exchange:
         self.client.cut()
 
     def client_body(self, data: bytes) -> bytes:
-        """Send the request's part of ``data`` on; gives what follows it. Raises Fault."""
+        """Pass on the part of ``data`` that is the request's body; gives the rest. Raises Fault."""
         part, rest = self.body.feed(data)
         self.moved = True
         self.record.bytes_in += len(part)
@@ -161,7 +161,7 @@ class Exchange:
         return rest
 
     def client_tunnel(self, data: bytes) -> None:
-        """Bytes of the tunnel, unread."""
+        """Pass on bytes of the tunnel, unparsed."""
         self.moved = True
         self.record.bytes_in += len(data)
         send(self.connection.transport, data)
@@ -304,7 +304,7 @@ class Exchange:
             self.client.fail(self, status, code, reason)
 
     def abandon(self, *, aborted: bool) -> None:
-        """Let go of the upstream; the client is gone or gets another answer."""
+        """Drop the upstream's answer: the client is gone, or gets another answer."""
         connection = self.connection
         self._settle()
         self.record.aborted = aborted
@@ -312,7 +312,7 @@ class Exchange:
             connection.abort()
 
     def client_gone(self) -> None:
-        """The client's connection ended; what it wrote into a tunnel still arrives."""
+        """The client's connection has ended; bytes it wrote into a tunnel are still delivered."""
         connection = self.connection
         if not self.tunnelling or connection is None:
             self.abandon(aborted=True)
@@ -333,7 +333,7 @@ class Exchange:
         self.client.release("upstream")
 
     def sweep(self, now: float) -> None:
-        """Notice silence."""
+        """Give up an upstream that has sent nothing for too long; called once a second."""
         limits = self.client.policy.limits
         if self.moved or not self.ready:
             self.moved, self._last = False, now
@@ -355,13 +355,13 @@ class Exchange:
     # -- back-pressure ---------------------------------------------------------
 
     def hold_upstream(self) -> None:
-        """The client reads too slowly."""
+        """Stop reading the answer: the client reads too slowly."""
         if not self._held and self.connection is not None:
             self._held = True
             self.connection.transport.pauseProducing()
 
     def release_upstream(self) -> None:
-        """The client has read what was waiting."""
+        """Read the answer again."""
         if self._held:
             self._held, self.moved = False, True
             if self.connection is not None and self.connection.alive:

@@ -144,7 +144,7 @@ class Mismatch(Unreachable):
 
 @implementer(IHandshakeListener)
 class _Secure(Connection):
-    """Usable only after the handshake and the pin."""
+    """Tells its waiter only after the handshake and the check of the pin."""
 
     def __init__(self, pool: Pool, attempt: _Attempt) -> None:
         super().__init__(pool)
@@ -162,7 +162,7 @@ class _Secure(Connection):
 
 
 class _Attempt(protocol.ClientFactory):
-    """One connection on its way; fires with it, or fails with Unreachable."""
+    """One connection attempt; fires with the connection, or fails with Unreachable."""
 
     noisy = False
 
@@ -180,7 +180,7 @@ class _Attempt(protocol.ClientFactory):
         self.lost(reason)
 
     def handshaken(self, connection: _Secure, presented: str) -> None:
-        """The pins decide, before a byte of ours has left."""
+        """Compare the peer's certificate with the pins, before any request byte is sent."""
         if presented in self.pins:
             self._settle(connection)
         else:

@@ -23,7 +23,7 @@ MAX_IDLE = 256
 
 
 class User(Protocol):
-    """Who uses a connection just now."""
+    """What a connection calls on the exchange that uses it."""
 
     def upstream_received(self, data: bytes) -> None:
         """Bytes of the answer."""
@@ -44,20 +44,19 @@ class Connection(protocol.Protocol):
         self.pool = pool
 
     def connectionMade(self) -> None:
-        """Small requests should not wait for each other."""
+        """Switch Nagle's algorithm off, which would delay small requests."""
         self.alive = True
         transport: Any = self.transport
         transport.setTcpNoDelay(True)
 
     def dataReceived(self, data: bytes) -> None:
-        """Hand on; bytes that nobody asked for end the connection."""
+        """Hand bytes to the user; bytes that belong to no request end the connection."""
         if self.user is None:
             self.abort()
         else:
             self.user.upstream_received(data)
 
     def connectionLost(self, reason: Failure = protocol.connectionDone) -> None:
-        """Tell the user, or leave the pool."""
         self.alive = False
         user, self.user = self.user, None
         self.pool.forget(self)
@@ -65,7 +64,7 @@ class Connection(protocol.Protocol):
             user.upstream_lost()
 
     def abort(self) -> None:
-        """Cut it, telling nobody."""
+        """Abort it without a call to its user."""
         self.user = None
         transport: Any = self.transport
         if self.alive and transport is not None:
@@ -99,7 +98,7 @@ class Pool:
         return self.connect(self).addCallbacks(self._opened, self._failed)
 
     def give_back(self, connection: Connection) -> None:
-        """Keep it for the next request."""
+        """Put a connection back for the next request."""
         connection.user = None
         if not connection.alive:
             return
@@ -115,13 +114,13 @@ class Pool:
             self._idle.remove(connection)
 
     def sweep(self, now: float) -> None:
-        """End what was idle for too long."""
+        """Close connections that were idle for too long."""
         for connection in [one for one in self._idle if now - one.idle_since >= self.idle_s]:
             self._idle.remove(connection)
             connection.abort()
 
     def close(self) -> None:
-        """End every connection; new ones are not kept."""
+        """Close every connection; no connection is kept from now on."""
         self.closed = True
         for connection in list(self._open):
             connection.abort()

@@ -1,10 +1,11 @@
-"""A client's connection, seen from the server: whose turn it is, and when a wait is over.
+"""The server's end of an HTTP/1.1 connection: pipelining, back-pressure, deadlines.
 
-What every listener of ours needs is here: requests are taken one after another, a few at a
-time; what comes too early waits, within a bound; who does not read gets no further answer; who
-has said everything still gets what is due; and every wait has an end, looked at in one round
-over all connections. What a request is and how it is answered the owner says: ``web/channel.py``
-answers itself, ``edge/channel.py`` passes on.
+What every listener of ours needs is here. Requests are handled one after another, ``IN_A_ROW`` of
+them before other connections have their turn. Bytes of later requests are kept, up to
+``MAX_BACKLOG``. A client that does not read gets no further answer, a half-closed one still gets
+those it has asked for. Every wait has a deadline, checked once a second for all connections.
+Subclasses say what is done with a request: ``web/channel.py`` answers it, ``edge/channel.py``
+passes it on.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ SWEEP_S = 1
 
 @implementer(IHalfCloseableProtocol, IPushProducer)
 class Connection(protocol.Protocol, ABC):
-    """The server's end of one client connection; an owner says what its requests are."""
+    """The server's end of one client connection; subclasses handle the requests."""
 
     transport: Any
     secure = False  # TLS is underneath
@@ -64,39 +65,38 @@ class Connection(protocol.Protocol, ABC):
 
     @abstractmethod
     def use(self) -> bool:
-        """Take what it can of ``waiting`` for the request in work; False where it takes none."""
+        """Take bytes of ``waiting`` for the current request; False if it takes none."""
 
     @abstractmethod
     def begin(self, raw: bytes) -> None:
-        """A whole head has come; raises Fault."""
+        """Begin the request whose complete head is ``raw``; raises Fault."""
 
     @abstractmethod
     def owes(self) -> bool:
-        """Whether something is due to a client that will say nothing more."""
+        """Whether a client that has half-closed still gets an answer."""
 
     @abstractmethod
     def faulty(self, fault: Fault) -> None:
-        """What has come cannot be read: answer if none has begun, and end."""
+        """End the connection on a malformed message, with an answer if none has begun."""
 
     @abstractmethod
     def awake(self) -> None:
-        """A part of a head is here, and ``since`` is now: the rest of it is due."""
+        """The first bytes of a head have come, at ``since``: start the deadline of the rest."""
 
     @property
     @abstractmethod
     def read_s(self) -> float:
-        """How long the client may take to read the last answer."""
+        """Seconds that the client may take to read the last answer."""
 
     # -- reading ---------------------------------------------------------------
 
     def connectionMade(self) -> None:
-        """Count it among the others."""
         self.transport.setTcpNoDelay(True)
         self.transport.registerProducer(self, True)
         self.factory.opened(self)
 
     def dataReceived(self, data: bytes) -> None:
-        """Bytes of a request, or of nobody's interest any more."""
+        """Parse bytes, or discard them once the connection is closing."""
         if self.closing:
             self._thrown += len(data)
             if self._thrown > MAX_LINGER:
@@ -108,7 +108,7 @@ class Connection(protocol.Protocol, ABC):
             self.hold("backlog")
 
     def advance(self) -> None:
-        """Go on with the bytes that wait, as far as they can be used now."""
+        """Handle the bytes in ``waiting`` as far as the current request allows."""
         if self._advancing or self._turn is not None:
             return
         if not self.waiting and not self.half_closed and not self._holds:
@@ -127,7 +127,7 @@ class Connection(protocol.Protocol, ABC):
             self.end()
 
     def _take_requests(self) -> bool:
-        """Whether there is more to do, later."""
+        """Handle waiting requests; gives whether ``advance`` must be called again later."""
         left = IN_A_ROW
         while self.waiting and not self.closing:
             if self.in_work:
@@ -167,7 +167,7 @@ class Connection(protocol.Protocol, ABC):
         return True
 
     def hold(self, reason: str) -> None:
-        """Read no more until every reason is gone."""
+        """Stop reading from the client until every reason has been released."""
         if self.closing:
             return
         if not self._holds:
@@ -175,7 +175,7 @@ class Connection(protocol.Protocol, ABC):
         self._holds.add(reason)
 
     def release(self, reason: str) -> None:
-        """One reason less."""
+        """Take back ``hold(reason)``; reading goes on when no reason is left."""
         if reason in self._holds:
             self._holds.discard(reason)
             if not self._holds and self.connected and not self.closing:
@@ -184,42 +184,42 @@ class Connection(protocol.Protocol, ABC):
     # -- back-pressure of a client that reads too slowly -----------------------
 
     def pauseProducing(self) -> None:
-        """No further answer before it has read."""
+        """The client reads too slowly: begin no further answer."""
         self.unread = True
 
     def resumeProducing(self) -> None:
-        """It has read what was written."""
+        """The client has read what was written."""
         self.unread = False
         self.advance()
 
     def stopProducing(self) -> None:
-        """The connection is gone; ``connectionLost`` says so."""
+        """Nothing to do: Twisted calls ``connectionLost`` too."""
 
     # -- waits and ends --------------------------------------------------------
 
     def within(self, seconds: float, due: Callable[[], None]) -> None:
-        """From now on, ``due`` is what happens when the wait has lasted so long."""
+        """Call ``due`` in so many seconds, unless another wait replaces this one."""
         self.since = since = self.factory.clock.seconds()
         self._deadline, self._due = since + seconds, due
 
     def until(self, deadline: float, due: Callable[[], None]) -> None:
-        """The same by a time, for a wait that has begun before; ``inf`` for none."""
+        """The same at a time of the reactor's clock, without a new ``since``; ``inf``: never."""
         self._deadline, self._due = deadline, due
 
     def rest(self, seconds: float) -> None:
-        """The next request may take so long to begin."""
+        """Wait for the next request; close after so many seconds without one."""
         self.resting = True
         self.since = since = self.factory.clock.seconds()
         self._deadline, self._due = since + seconds, self.end
 
     def sweep(self, now: float) -> None:
-        """In every round: is anything due?"""
+        """Act on a deadline that has passed; called once a second."""
         if now >= self._deadline:
             self._deadline = inf
             self._due()
 
     def end(self, *, linger: bool = False) -> None:
-        """Close after what is written; ``linger``: a client that still sends is heard out."""
+        """Close once all is written; ``linger``: read on, or a reset may destroy the answer."""
         if self.closing:
             return
         self.closing, self.waiting = True, b""
@@ -234,12 +234,12 @@ class Connection(protocol.Protocol, ABC):
             self.transport.loseConnection()
 
     def cut(self) -> None:
-        """End it now."""
+        """Abort the connection."""
         self.closing, self._deadline = True, inf
         self.transport.abortConnection()
 
     def readConnectionLost(self) -> None:
-        """The client has sent everything; it still wants its answers."""
+        """The client has half-closed: it sends no more, and gets the answers due."""
         self.half_closed = True
         if self.closing:
             self.transport.loseConnection()
@@ -247,10 +247,9 @@ class Connection(protocol.Protocol, ABC):
             self.advance()
 
     def writeConnectionLost(self) -> None:
-        """Our own doing."""
+        """Nothing to do: we closed that side ourselves."""
 
     def connectionLost(self, reason: Failure = protocol.connectionDone) -> None:
-        """Let go of everything."""
         self.closing, self._deadline = True, inf
         if self._turn is not None:
             self._turn.cancel()
@@ -262,7 +261,7 @@ C = TypeVar("C", bound=Connection)
 
 
 class Connections(protocol.Factory, Generic[C]):
-    """All connections of a listener, looked over once a second."""
+    """All connections of a listener; checks their deadlines once a second."""
 
     noisy = False
 
@@ -274,28 +273,25 @@ class Connections(protocol.Factory, Generic[C]):
         self._rounds = Every(clock, SWEEP_S, self._sweep, "a round over the connections")
 
     def startFactory(self) -> None:
-        """Begin the rounds."""
         self.stopping = False
         self._rounds.startService()
 
     def stopFactory(self) -> None:
-        """Nothing listens any more; rounds go on while connections are open."""
+        """The listener is closed; the deadlines are checked while connections are open."""
         self.stopping = True
         if not self.channels:
             self.at_rest()
 
     def opened(self, channel: C) -> None:
-        """A connection is up."""
         self.channels.add(channel)
 
     def gone(self, channel: C, why: Failure) -> None:
-        """A connection is down."""
         self.channels.discard(channel)
         if not self.channels and self.stopping:
             self.at_rest()
 
     def at_rest(self) -> None:
-        """The last connection of a listener that has stopped is gone."""
+        """The listener is closed and the last connection gone."""
         self._rounds.stopService()
 
     def _sweep(self) -> None:

@@ -72,7 +72,7 @@ class FieldBlock(NamedTuple):
     named: frozenset[bytes]
 
     def __repr__(self) -> str:
-        """Without what they say: they may hold keys and tokens."""
+        """Without values, which may be keys and tokens."""
         return f"<{len(self.headers)} fields>"
 
 
@@ -92,7 +92,7 @@ class RequestHead(NamedTuple):
     named: frozenset[bytes]  # what the Connection field names
 
     def __repr__(self) -> str:
-        """Without what it says: its fields and its target may hold keys and tokens."""
+        """Without fields and target, which may hold keys and tokens."""
         return f"<head of {self.method!r}>"
 
     @property
@@ -123,7 +123,7 @@ class ResponseHead(NamedTuple):
     lines: Answers
 
     def __repr__(self) -> str:
-        """Without its fields, likewise."""
+        """Without the fields, which may hold tokens."""
         return f"<head of {self.status}>"
 
 
@@ -169,7 +169,7 @@ def read_request(raw: bytes, *, passed_on: bool = True) -> RequestHead:
 
 
 def _unusual(raw: bytes, passed_on: bool) -> RequestHead:
-    """What is HTTP/1.0, or refused on the head alone, as ``RequestHead.is_plain`` says."""
+    """Parse a head that is not a plain HTTP/1.1 request, or must be refused; raises Fault."""
     line, _, rest = raw.partition(b"\r\n")
     start = _REQUEST_LINE.fullmatch(line)
     if start is None:
