@@ -1,4 +1,4 @@
-"""A run in the background hands down an ignored Ctrl-C; what it starts must heed one."""
+"""Makes SIGINT work again, which a shell ignores in what it starts in the background."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reactor that spawns nothing and remembers everything."""
+"""A reactor that records what would be spawned."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SECRET = "s" * 40
 
 @define(eq=False)
 class FakeProcess:
-    """One program that a test ends when it likes."""
+    """A program that never runs; the test ends it."""
 
     protocol: Any
     argv: list[str]

@@ -31,7 +31,7 @@ def resource(number: int) -> str:
 
 @define
 class ToldGame:
-    """The Game of the tests; the token of an account is ``token <account>``."""
+    """A ``Game`` whose answers the test sets; an account's token is ``token <account>``."""
 
     people: dict[str, About] = field(factory=dict)
     parties: dict[str, str] = field(factory=dict)
@@ -74,7 +74,7 @@ class ToldGame:
 
 @define(eq=False)
 class ToldWire:
-    """Remembers what was sent and how it ended."""
+    """A ``Wire`` that records what was sent and how it was closed."""
 
     sent: list[str] = field(factory=list)
     ended: list[Any] = field(factory=list)
@@ -113,7 +113,7 @@ class Client:
         return self.heard()
 
     def heard(self) -> list[str]:
-        """What came since the last look."""
+        """What the client has received since the last call."""
         sent, self.wire.sent = self.wire.sent, []
         for one in sent:
             stanza.parse(one)

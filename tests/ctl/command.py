@@ -39,7 +39,7 @@ class Ran:
 
 
 def svcctl(*words: object) -> Ran:
-    """Run it; an exception of ours is the test's."""
+    """Run the command; its exceptions reach the test."""
     ran = CliRunner().invoke(main, [str(word) for word in words])
     if ran.exception is not None and not isinstance(ran.exception, SystemExit):
         raise ran.exception

@@ -99,5 +99,5 @@ def stack(folder: Path) -> Iterator[subprocess.Popen[Any]]:
 
 
 def said(folder: Path) -> str:
-    """What the stack and its children have said."""
+    """The output of the stack and of its children."""
     return (folder / "out.log").read_text(errors="replace")

@@ -73,7 +73,7 @@ class DoctorCase(HostCase):
         return "\n".join(str(one) for one in self.look(machine) if one.level is Level.NOTE)
 
     def finds(self, what: str, cure: str, machine: Machine | None = None) -> None:
-        """That fault and nothing else, with its cure."""
+        """Assert that doctor names this fault and no other, with this advice."""
         [line] = self.wrong(machine)
         found, _, said = line.partition("; ")
         self.assertIn(what, found)

@@ -1,4 +1,4 @@
-"""The reserve: looked at once a second, and a disk that cannot be asked refuses nothing."""
+"""Free space kept in reserve: checked once a second; without an answer writes go on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be launched: hostile wishes, hunts, command lines. Spec: 2 §4 Deploy server."""
+"""What may be launched: hostile requests, hunts, command lines. Spec: 2 §4 Deploy server."""
 
 from __future__ import annotations
 

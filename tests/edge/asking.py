@@ -1,4 +1,4 @@
-"""What the tests of the core ask with."""
+"""Requests that the tests of the proxy core send."""
 
 from __future__ import annotations
 

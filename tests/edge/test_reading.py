@@ -1,4 +1,4 @@
-"""Heads and bodies under noise: either one reading, or a Fault."""
+"""Random heads and bodies: either all parsers read the same, or a Fault."""
 
 from __future__ import annotations
 

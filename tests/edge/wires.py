@@ -77,11 +77,11 @@ class Wire(StringTransport):
 
     @property
     def over(self) -> bool:
-        """Whether nothing more can be said on it."""
+        """Whether the connection is closed."""
         return bool(self.ended) or self.half_closed
 
     def take(self) -> bytes:
-        """What was written since the last look."""
+        """What was written since the last call."""
         said = self.value()
         self.clear()
         return said
@@ -246,7 +246,7 @@ def relay(clock: Clock | None = None) -> Edge:
 
 
 def run(clock: Clock, seconds: float) -> None:
-    """Time passes, second by second, as the rounds do."""
+    """Advance the clock second by second, as deadlines are checked once a second."""
     for _ in range(int(seconds)):
         clock.advance(1)
 

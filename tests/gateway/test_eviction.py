@@ -1,4 +1,4 @@
-"""A full gateway: who does nothing for longest gives way to a newcomer."""
+"""A full gateway closes the connection that was idle longest for a new one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said again only after a while."""
+"""A log line that is repeated only after some time."""
 
 from __future__ import annotations
 

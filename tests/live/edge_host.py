@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Tiny(BaseHTTPRequestHandler):
-    """Says what it heard; grants upgrades and echoes; ``/big`` is 64 MB."""
+    """Answers with what it received; accepts upgrades and echoes; ``/big`` is 64 MB."""
 
     protocol_version = "HTTP/1.1"
 
@@ -102,7 +102,7 @@ class Host:
             connection.close()
 
     def secure(self, **how: Any) -> ssl.SSLSocket:
-        """Straight to the gateway."""
+        """A TLS connection to the gateway itself."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         for name, value in how.pop("context", {}).items():
@@ -152,7 +152,7 @@ def start(
 
 
 def await_ready(process: subprocess.Popen[bytes], log: Path) -> None:
-    """Until it says so, or has died."""
+    """Wait for the ready line; fails when the process ends first."""
     deadline = time.monotonic() + DEADLINE_S
     while b"ready" not in log.read_bytes():
         assert process.poll() is None, log.read_text()
@@ -223,5 +223,5 @@ def memory_of(process: subprocess.Popen[bytes]) -> int:
 
 
 def fingerprint_of(connection: ssl.SSLSocket) -> str:
-    """Of what the peer presented."""
+    """The fingerprint of the certificate that the peer presented."""
     return hashlib.sha256(connection.getpeercert(binary_form=True) or b"").hexdigest()

@@ -30,7 +30,7 @@ class Run:
         )
 
     def result(self) -> tuple[int, str]:
-        """Status and what it said."""
+        """Exit status and output."""
         status = self._process.wait(TIMEOUT_S)
         self._out.seek(0)
         return status, self._out.read()

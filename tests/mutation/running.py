@@ -42,7 +42,7 @@ Cases = dict[str, unittest.TestCase]
 
 @frozen
 class Health:
-    """What the healthy run showed of one test."""
+    """What the run on the unchanged file showed of one test."""
 
     name: str
     seconds: float
@@ -51,7 +51,7 @@ class Health:
 
 @define
 class Target:
-    """The file under suspicion."""
+    """The file that is mutated, and the tests that must notice."""
 
     path: Path
     folders: Sequence[str]  # where its tests are

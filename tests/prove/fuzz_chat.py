@@ -42,7 +42,7 @@ def listen(event: LogEvent) -> None:
 
 
 class Stage:
-    """Two players in a room; set anew whenever the hostile one has been thrown out."""
+    """Two players in a room; made anew whenever the hostile one was disconnected."""
 
     def __init__(self) -> None:
         self.town = Town()
@@ -53,13 +53,13 @@ class Stage:
             one.join(ROOM)
 
     def stanza(self, text: str) -> None:
-        """Said by a player who is in."""
+        """Fuzz the stanzas of a player who is logged in."""
         self.bad.send(text)
         for heard in self.good.heard():
             assert stanza.parse(heard).name in HEARD, heard
 
     def socket(self, data: bytes) -> None:
-        """Sent by a stranger once the upgrade is through."""
+        """Fuzz the frames of a client after the WebSocket upgrade, before login."""
         connection: Any = self.factory.buildProtocol(None)
         connection.makeConnection(Socket())
         connection.dataReceived(upgrade(""))
@@ -70,7 +70,7 @@ class Stage:
         assert not self.factory.connections
 
     def rest(self) -> None:
-        """Time for every rate to fill up; nobody falls silent."""
+        """Let every rate limit fill up again; both players send something, so that none is idle."""
         self.town.clock.advance(40)
         self.town.server.tick()
         for one in (self.good, self.bad):

@@ -1,4 +1,4 @@
-"""What we are made of: no pinned package has a known weakness, and the list of them is whole."""
+"""Dependencies: no pinned package has a known weakness, and the SBOM lists all."""
 
 from __future__ import annotations
 

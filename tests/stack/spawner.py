@@ -14,7 +14,7 @@ from zope.interface import implementer
 
 @define(eq=False)
 class Spawned:
-    """One process that never was."""
+    """A process that was never started."""
 
     protocol: Any
     arguments: list[str]
@@ -34,7 +34,7 @@ class Spawned:
         self.protocol.outReceived(text.encode() + b"\n")
 
     def signalProcess(self, signal: str) -> None:
-        """TERM ends an obedient one, KILL any."""
+        """Record the signal; TERM ends an obedient process, KILL any."""
         if self.gone:
             raise ProcessExitedAlready
         self.signals.append(signal)
@@ -42,7 +42,7 @@ class Spawned:
             self.ends()
 
     def ends(self, status: int = 0, signal: int | None = None) -> None:
-        """It is over."""
+        """End the process."""
         self.gone = True
         why = ProcessTerminated(status, signal) if status or signal else ProcessDone(0)
         self.protocol.processEnded(Failure(why))
@@ -50,7 +50,7 @@ class Spawned:
 
 @implementer(IReactorProcess)
 class Spawner(Clock):
-    """Time in our hands, and processes on paper."""
+    """A clock that the test advances, which records spawned processes."""
 
     def __init__(self) -> None:
         super().__init__()

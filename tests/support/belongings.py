@@ -20,7 +20,7 @@ class Owner:
 
     @classmethod
     def of(cls, game: Game, name: str) -> Owner:
-        """Register, and read the first character into being."""
+        """Register, and read the first character, which creates it."""
         player = game.player(name)
         page = game.browse("GET", "/character", token=player.token)
         return cls(game, player, page.json[0]["id"])

@@ -16,7 +16,7 @@ from tests.support.wire import browsing
 
 @frozen
 class Page:
-    """What came back."""
+    """An answer: status, headers, body."""
 
     status: int
     body: bytes
@@ -91,7 +91,7 @@ class Browser:
         return asked
 
     def flush(self) -> None:
-        """Let bytes flow; needed after the clock has brought an answer."""
+        """Deliver written bytes; needed after an answer that came by advancing the clock."""
         for _ in range(3):
             for stub in self._stubs[-20:]:
                 stub.flush()

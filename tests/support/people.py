@@ -1,4 +1,4 @@
-"""Accounts by the handful, for tests of rules that need them to exist."""
+"""Creates accounts for tests of rules that need them to exist."""
 
 from __future__ import annotations
 

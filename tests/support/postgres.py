@@ -52,11 +52,11 @@ class Instance:
         self._run("pg_ctl", "-D", self.data, "-l", log, "-o", options, "-w", "start")
 
     def stop(self, mode: str = "immediate") -> None:
-        """``immediate`` is its kill -9, ``fast`` cuts every session."""
+        """Stop it: ``immediate`` as by kill -9, ``fast`` by ending every session."""
         self._run("pg_ctl", "-D", self.data, "-m", mode, "stop")
 
     def end(self) -> None:
-        """Stop it and leave nothing."""
+        """Stop it and delete its files."""
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 

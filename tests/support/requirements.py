@@ -1,4 +1,4 @@
-"""Skips are not passes: what SVC_TEST_REQUIRE names must be there."""
+"""Makes a skip a failure where SVC_TEST_REQUIRE names what is missing."""
 
 from __future__ import annotations
 

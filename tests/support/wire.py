@@ -12,7 +12,7 @@ from svcserver.web.site import HttpFactory, HttpHandler
 
 
 def browsing(front: HttpHandler) -> StubTreq:
-    """``await browsing(door).get("http://127.0.0.1/...")``; ``flush`` lets bytes flow."""
+    """``await browsing(door).get("http://127.0.0.1/...")``; ``flush`` delivers bytes."""
     stub = StubTreq(Resource())
     agent: Any = stub._agent
     agent._serverFactory = HttpFactory(front, agent._memoryReactor, proxy_headers=(GATEWAY,))

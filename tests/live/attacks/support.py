@@ -39,7 +39,6 @@ def newcomer_s(host: Host, address: str = NEWCOMER) -> float:
 
 
 def median_s(wait: Callable[[], float], times: int = 7) -> float:
-    """The middle one of some waits."""
     return statistics.median(wait() for _ in range(times))
 
 

@@ -1,4 +1,4 @@
-"""A player who stays in for a whole evening, through the gateway, whatever falls over."""
+"""A player who goes on asking through the gateway while parts of the host are killed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _tails = itertools.count(1)
 
 
 def tls() -> ssl.SSLContext:
-    """Takes the host's own certificate; whose it is, is not the question here."""
+    """A TLS context that accepts any certificate: these tests are not about it."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -62,7 +62,7 @@ class Guest:
             connection.close()
 
     def arrive(self) -> Guest:
-        """Register, log in, read the character into being."""
+        """Register, log in, and read the character, which creates it."""
         status, body = self.ask("POST", "/svc/api/Register", {"Username": self.name})
         assert status == 200, body
         key = orjson.loads(body)["UUK"]
@@ -78,7 +78,7 @@ class Guest:
         return orjson.loads(body) if status == 200 else None
 
     def saved(self) -> bool:
-        """One more save is acknowledged, and is what a reader then finds."""
+        """Assert that one more save is acknowledged and then read back."""
         data = orjson.dumps({"n": str(self.version + 1)}).decode()
         sent = {"characterId": self.character, "data": data, "updateVersion": self.version + 1}
         if self.ask("POST", "/character", sent, bearer(self.player))[0] != 200:
@@ -87,12 +87,12 @@ class Guest:
         return bool(self._loaded()[0]["updateVersion"] == self.version)
 
     def kept(self) -> bool:
-        """The last acknowledged save is there."""
+        """Assert that the last acknowledged save is still stored."""
         loaded = self._loaded()
         return bool(loaded) and loaded[0]["updateVersion"] == self.version
 
     def in_the_city(self) -> bool:
-        """Asks to be matched into the city and is."""
+        """Assert that matchmaking puts the player into the city."""
         sent = {"gameMode": "CITY", "gameArgs": "", "playerHuntId": "ShatteredIsles_ReturnTo"}
         if self.ask("POST", "/candidate/join", sent, bearer(self.player))[0] != 200:
             return False

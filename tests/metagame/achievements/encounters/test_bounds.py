@@ -1,4 +1,4 @@
-"""How much a character may have met, and how long an answer may be."""
+"""How many encounters a character may have, and how long an answer may be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is sent, as the front door reads it."""
+"""Bodies of inventory requests, read as the front door reads them."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ KEYS = ["candidateId", "gameMode", "huntId", "status", "statusReason"]
 
 
 class Reply:
-    """What the deploy server said."""
+    """An answer of the deploy server."""
 
     def __init__(self, code: int, body: Any) -> None:
         self.code, self.body = code, body
