@@ -58,15 +58,7 @@ def create_host(
     ``host`` is the address or name that players connect to; ``private``: without a gateway.
     """
     folder = folder.absolute()
-    try:
-        name = rules.username(owner)
-        folder.mkdir(parents=True, exist_ok=True)
-        staged = folder / f".new-{hex_token(8)}"
-        staged.mkdir(mode=0o700)
-    except Refusal as why:
-        fail(f"--owner {owner}: {why.message}")
-    except OSError as why:
-        fail(f"{folder} cannot be written: {why.strerror}")
+    name, staged = _stage(folder, owner)
     try:
         pair = None if private else make_pair(list(dict.fromkeys([host, "127.0.0.1", "localhost"])))
         plan = Plan(
@@ -87,6 +79,20 @@ def create_host(
     finally:
         shutil.rmtree(staged, ignore_errors=True)
     return CreatedHost(folder, name, pair.fingerprint if pair else None)
+
+
+def _stage(folder: Path, owner: str) -> tuple[str, Path]:
+    """The owner's name, checked, and an empty folder within ``folder`` to write into."""
+    try:
+        name = rules.username(owner)
+        folder.mkdir(parents=True, exist_ok=True)
+        staged = folder / f".new-{hex_token(8)}"
+        staged.mkdir(mode=0o700)
+    except Refusal as why:
+        fail(f"--owner {owner}: {why.message}")
+    except OSError as why:
+        fail(f"{folder} cannot be written: {why.strerror}")
+    return name, staged
 
 
 def _secrets() -> blueprint.Secrets:

@@ -161,7 +161,7 @@ class Metagame:
             settings.signing_private_key, settings.signing_public_key, settings.verify_keys
         )
         self.tokens = Tokens(now, keys, self.epochs)
-        self.acting = Acting(now)
+        self.acting, allowance = Acting(now), Allowance(settings.account_bytes_a_day, now)
         deploy_s = settings.deploy_timeout_ms / 1000
         self.deploy = DeployClient(http, clock, settings.deployserver_url, deploy_s)
         self.directory = Directory(
@@ -169,7 +169,6 @@ class Metagame:
         )
         self.registration = Registration(board, settings.registration_mode)
         self.sessions = Sessions(ledger, board, self.epochs, now)
-        allowance = Allowance(settings.account_bytes_a_day, now)
         self.data = AccountData(ledger, allowance)
         self.events = EventLog(ledger, now, allowance)
         self.policy = Policy(
