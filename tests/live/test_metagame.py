@@ -7,7 +7,6 @@ import signal
 import socket
 import sqlite3
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -15,8 +14,12 @@ from typing import Any
 import orjson
 import pytest
 from attrs import define, field
+from pytest_twisted import ensureDeferred
+from twisted.internet.defer import Deferred, gatherResults
 
+from svcserver.metagame.service import Options
 from svcserver.web.serving import DRAIN_S
+from tests.support.joined import Joined, joined_metagame
 from tests.support.postgres import fresh_database
 from tests.support.processes import (
     Service,
@@ -40,22 +43,24 @@ def database(request: Any, tmp_path: Path) -> str:
 
 
 @proves("state: Invite code: one use a registration, revoked", "registering 3: one transaction")
-def test_fifty_simultaneous_registrations_of_one_name_or_code_give_one_account(
+@ensureDeferred
+async def test_fifty_simultaneous_registrations_of_one_name_or_code_give_one_account(
     tmp_path: Path, database: str
 ) -> None:
-    with metagame(tmp_path, DATABASE_URL=database) as service:
+    async def register_all(service: Joined, wishes: list[dict[str, str]]) -> list[int]:
+        asked = [service.ask("POST", "/svc/api/Register", one) for one in wishes]
+        said = await gatherResults([Deferred.fromCoroutine(one) for one in asked])
+        return sorted(status for status, _ in said)
 
-        def register_as(name: str, code: str = "") -> tuple[int, bytes]:
-            return service.ask("POST", "/svc/api/Register", {"Username": name, "InviteCode": code})
-
-        with ThreadPoolExecutor(50) as crowd:
-            said = list(crowd.map(lambda n: register_as("Ann_1" if n % 2 else "aNN_1"), range(50)))
-        assert sorted(status for status, _ in said) == [200] + [409] * 49, said
-    with metagame(tmp_path, DATABASE_URL=database, REGISTRATION_MODE="INVITECODE") as service:
+    environ = {"DATABASE_URL": database, "LOG_LEVEL": "warn"}
+    async with joined_metagame(tmp_path, **environ) as service:
+        names = [{"Username": "Ann_1" if n % 2 else "aNN_1"} for n in range(50)]
+        assert await register_all(service, names) == [200] + [409] * 49
+    environ["REGISTRATION_MODE"] = "INVITECODE"
+    async with joined_metagame(tmp_path, **environ) as service:
         _invite(database, "ONE-USE")
-        with ThreadPoolExecutor(50) as crowd:
-            said = list(crowd.map(lambda n: register_as(f"player_{n}", "ONE-USE"), range(50)))
-        assert sorted(status for status, _ in said) == [200] + [401] * 49, said
+        names = [{"Username": f"player_{n}", "InviteCode": "ONE-USE"} for n in range(50)]
+        assert await register_all(service, names) == [200] + [401] * 49
 
 
 def _invite(database: str, code: str) -> None:
@@ -161,15 +166,33 @@ def test_sqlite_is_opened_so_that_an_acknowledged_write_is_on_disk(tmp_path: Pat
     ("environ", "word"),
     [
         ({"PORT": ""}, "PORT"),
-        ({"PORT": "70000"}, "PORT"),
         ({"BIND_HOST": "nowhere"}, "BIND_HOST"),
         ({"METRICS_PORT": "x"}, "METRICS_PORT"),
-        ({"DATABASE_URL": "mysql://x"}, "DATABASE_URL"),
-        ({"DATABASE_URL": "sqlite:////nowhere/at/all/svc.db"}, "database"),
-        ({"DATABASE_URL": "postgresql+psycopg://svc:hush@127.0.0.1:1/x"}, "database"),
         ({"GATEWAY_SECRET": "s" * 32, "AUTH_MODE": ""}, "AUTH_MODE"),
         ({"GATEWAY_SECRET": "s" * 32, "AUTH_MODE": "NONE"}, "AUTH_MODE"),
         ({"AUTH_SIGNING_PUBKEY_B64": ""}, "AUTH_SIGNING_PUBKEY_B64"),
+    ],
+)
+def test_a_bad_setting_ends_the_start_with_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], word: str
+) -> None:
+    for name, value in metagame_environ(tmp_path, free_port(), **environ).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit) as ended:  # with a text: Python writes it, and status 1
+        Options().parseOptions([])
+    assert str(ended.value.code).startswith("svc-metagame: ")
+    assert word in str(ended.value.code)
+    assert "\n" not in str(ended.value.code)
+
+
+@proves("settings of the metagame: what a bad value does")
+@pytest.mark.parametrize(
+    ("environ", "word"),
+    [
+        ({"PORT": "70000"}, "PORT"),
+        ({"DATABASE_URL": "mysql://x"}, "DATABASE_URL"),
+        ({"DATABASE_URL": "sqlite:////nowhere/at/all/svc.db"}, "database"),
+        ({"DATABASE_URL": "postgresql+psycopg://svc:hush@127.0.0.1:1/x"}, "database"),
     ],
 )
 def test_a_failed_start_is_one_line_and_a_status(
