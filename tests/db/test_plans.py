@@ -18,6 +18,7 @@ from svcserver.db.tables import METADATA
 
 # Statements that mean the whole table, and why that is right
 WHOLE: dict[str, str] = {
+    "accounts.signing._NEWEST": "a start; a row for each signing key the owner ever had",
     "accounts.store._ALL": "svcctl account list",
     "belongings.characters.store._WHOLE": "never run by itself: others narrow it",
     "belongings.savehistory.store._HEADS": "never run by itself: others narrow it",

@@ -22,7 +22,7 @@ from tests.support.proves import proves
 class Broken:
     """A ledger whose disk is full."""
 
-    def write(self, work: Any) -> Deferred[Any]:
+    def write(self, work: Any, scope: Any = None) -> Deferred[Any]:
         return fail(OSError("no space left"))
 
     read = write
