@@ -32,8 +32,8 @@ class FindAllTests(SynchronousTestCase):
         known = [AccountId(one) for one in (ids[0], ids[MANY // 2], ids[-1])]
         for number, one in enumerate(known):
             made = Account(one, f"name_{number}", is_admin=False)
-            ledger.now(lambda tx, made=made: SqlAccounts(tx).add(made, made.id, 0.0))
-        found = ledger.now(lambda tx: SqlAccounts(tx).find_all([*ids, *ids]))
+            ledger.run(lambda tx, made=made: SqlAccounts(tx).add(made, made.id, 0.0))
+        found = ledger.run(lambda tx: SqlAccounts(tx).find_all([*ids, *ids]))
         self.assertEqual(sorted(found), sorted(known))
 
 
