@@ -122,7 +122,7 @@ class Pipeline:
         except Gone as why:
             raise Unsure(why.error) from why
         if result.command_status != b"COMMIT":
-            raise Failed(0, OperationalError("the transaction was rolled back"))
+            raise Failed(0, self._said(OperationalError("the transaction was rolled back")))
 
     def end_reading(self) -> None:
         """Let go of the snapshot; nobody waits for that."""
@@ -218,8 +218,11 @@ class Pipeline:
     def _forget(self) -> None:
         """Let the server forget what was prepared."""
         self._names = {}
-        self._pg.send_query_params(b"DEALLOCATE ALL", None)
-        self._pg.pipeline_sync()
+        try:
+            self._pg.send_query_params(b"DEALLOCATE ALL", None)
+            self._pg.pipeline_sync()
+        except Error as why:
+            raise self._gone(why) from why
         self._owed.append([None])
 
     def _answers(self) -> list[Any]:

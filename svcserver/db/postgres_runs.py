@@ -101,8 +101,10 @@ class AccountRuns:
             return results
 
         def judged(failure: Failure) -> Any:
+            if not Tries().counts(failure.value):
+                return failure
             self.again()
-            return LATER if Tries().counts(failure.value) else failure
+            return LATER
 
         return _without_those_that_fail(pipeline, batch, run, judged)
 

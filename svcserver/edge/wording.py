@@ -23,6 +23,7 @@ HOP_BY_HOP = frozenset(
     ]
 )
 _KEPT = frozenset([b"host"])  # a Connection field cannot take these away
+MOST_NAMED = 4  # fields in a Connection field for which the names left out are remembered
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CLOSE = b"Connection: close\r\n"
 _CHUNKED = b"Transfer-Encoding: chunked\r\n"
@@ -110,7 +111,8 @@ def refusal(refuse: Refuse, *, with_body: bool, close: bool) -> bytes:
 
 
 def _kept(headers: Sequence[Header], dropped: frozenset[bytes], named: frozenset[bytes]) -> bytes:
-    gone = _left_out(dropped, named)
+    # a long list of names is some stranger's, and would take a megabyte of the cache
+    gone = (_known if len(named) <= MOST_NAMED else _left_out)(dropped, named)
     return b"".join(
         [
             b"%b: %b\r\n" % (name, value)
@@ -120,6 +122,8 @@ def _kept(headers: Sequence[Header], dropped: frozenset[bytes], named: frozenset
     )
 
 
-@lru_cache(maxsize=256)  # nearly all heads name the same few fields, or none
 def _left_out(dropped: frozenset[bytes], named: frozenset[bytes]) -> frozenset[bytes]:
     return HOP_BY_HOP | dropped | (named - _KEPT)
+
+
+_known = lru_cache(maxsize=256)(_left_out)  # nearly all heads name the same few fields, or none

@@ -67,6 +67,8 @@ class Characters(Protocol):
 
     def find(self, character_id: CharacterId) -> Head | None: ...
 
+    def count(self, account_id: AccountId) -> int: ...
+
     def create(self, character: Character) -> None: ...
 
     def save(self, character: Character, reason: str) -> None: ...
@@ -91,7 +93,7 @@ def all_of(
 
 def create(characters: Characters, account_id: AccountId, name: str, now: float) -> Character:
     """Create a character; raises Conflict beyond ``MAX_CHARACTERS``."""
-    if len(characters.of_account(account_id)) >= MAX_CHARACTERS:
+    if characters.count(account_id) >= MAX_CHARACTERS:
         raise Conflict("this account has all the characters it may have")
     character = Character(new_id(), account_id, name, 0, now, now, EMPTY)
     characters.create(character)

@@ -17,6 +17,7 @@ from sqlalchemy import (
     String,
     Table,
     bindparam,
+    func,
     insert,
     select,
     update,
@@ -62,6 +63,7 @@ _WHOLE = select(
     CHARACTER_SAVES.c.size,
 ).join(CHARACTER_SAVES, CHARACTER_SAVES.c.id == _C.save_id)
 _OF_ACCOUNT = _WHOLE.where(_C.account_id == bindparam("account")).order_by(_C.created_at, _C.id)
+_COUNT = select(func.count()).select_from(CHARACTERS).where(_C.account_id == bindparam("account"))
 _HEAD = select(
     _C.id, _C.account_id, _C.name, _C.update_version, _C.created_at, _C.modified_at
 ).where(_C.id == bindparam("wanted"))
@@ -93,6 +95,10 @@ class SqlCharacters:
         """The account's characters with their data, oldest first."""
         rows = self.tx.execute(_OF_ACCOUNT, {"account": account_id})
         return [Character(*row[:-2], data=Document(*row[-2:])) for row in rows]
+
+    def count(self, account_id: AccountId) -> int:
+        """How many characters the account has."""
+        return int(self.tx.execute(_COUNT, {"account": account_id}).scalar_one())
 
     def find(self, character_id: CharacterId) -> Head | None:
         if "\0" in character_id:

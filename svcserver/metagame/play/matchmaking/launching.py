@@ -77,6 +77,10 @@ class Launching:
         except Failed as why:
             log.warn("no game server for {hunt}: {why}", hunt=wish.hunt_id, why=str(why))
             await on_match(match_id, lambda rules, match: rules.failed(match))
+        except Exception:
+            # a defect, but who asked must not be left asking
+            log.failure("a launch for {hunt} failed", hunt=wish.hunt_id)
+            await on_match(match_id, lambda rules, match: rules.failed(match))
         else:
             await on_match(match_id, lambda rules, match: rules.ready(match, server))
 

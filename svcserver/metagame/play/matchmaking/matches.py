@@ -74,6 +74,11 @@ class Match:
         """Whether it starts a game server of its own: a hunt or a tutorial, no city or dojo."""
         return self.expects or self.request().names_a_map
 
+    @property
+    def is_deserted(self) -> bool:
+        """Whether all have left before a server was asked for: no place names it any more."""
+        return not self.players and not self.asking and self.server is None
+
     def copy(self) -> Match:
         """Another one, to be changed."""
         made = copy(self)

@@ -58,9 +58,11 @@ class BoardMatches:
         return self.sheet.new_id()
 
     def save(self) -> None:
-        """Keep the matches that have changed."""
+        """Keep the matches that have changed; one that nobody waits for or plays in goes."""
         for match_id, (kept, match) in self._loaded.items():
-            if match != kept:
+            if match.is_deserted:
+                self.sheet.drop(MATCHES, match_id)
+            elif match != kept:
                 self.sheet.put(MATCHES, match_id, match)
 
     def match(self, match_id: str) -> Match | None:

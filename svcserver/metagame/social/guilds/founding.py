@@ -40,7 +40,7 @@ class Founders:
     sheet: Sheet
 
     def note(self, account_id: AccountId, name: str, nameplate: str) -> None:
-        """Remember a validated pair; ``now`` in seconds."""
+        """Remember a validated pair."""
         pair = Pair(self.sheet.now, name.lower(), nameplate.lower())
         self.sheet.put(CHECKED, account_id, (*self._fresh(account_id), pair)[-MAX_PAIRS:])
 

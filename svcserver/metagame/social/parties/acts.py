@@ -1,6 +1,7 @@
 """Operations on parties, for game and management routes. Spec: 1 §4 Parties.
 
-Parties live on the board: what must be read elsewhere is read first, and the act checks again.
+Parties live on the board. What the database says (who exists, who has blocked whom) is read before
+the act; a block that comes in between leaves an invite that ends by itself, and nobody can accept.
 """
 
 from __future__ import annotations

@@ -174,6 +174,9 @@ class Shelf:
     def of_account(self, account_id: str) -> list[rules.Character]:
         return [one for one in self.kept.values() if one.account_id == account_id]
 
+    def count(self, account_id: str) -> int:
+        return len(self.of_account(account_id))
+
     def find(self, character_id: str) -> rules.Character | None:
         return self.kept.get(character_id)
 

@@ -27,6 +27,11 @@ class SeenMatch:
     def __init__(self, seen: Seen, match_id: str) -> None:
         object.__setattr__(self, "_at", (seen, match_id))
 
+    @property
+    def is_gone(self) -> bool:
+        seen, match_id = self._at
+        return seen.do(lambda rules: rules.book.match(match_id)) is None
+
     def __getattr__(self, name: str) -> Any:
         seen, match_id = self._at
         return getattr(seen.do(lambda rules: rules.book.match(match_id)), name)
