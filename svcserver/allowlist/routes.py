@@ -31,7 +31,7 @@ def json_answer(status: int, body: json.Json, headers: dict[str, str] | None = N
 
 @define(eq=False)
 class AllowlistHandler:
-    """An ``Answering`` for the channel: answers the gateway on this machine."""
+    """An ``HttpHandler`` for the channel: answers the gateway on this machine."""
 
     helper: Helper
     secret: Secret

@@ -48,8 +48,8 @@ NOTHING: tuple[Effect, ...] = ()
 class Session:
     """One connection. ``address`` is the forwarded one, empty for a direct caller.
 
-    ``act`` performs an effect (``Hall``); ``seconds`` is the clock, ``since`` the time on it at
-    which the connection was made.
+    ``act`` performs an effect (``ChatServer``); ``seconds`` is the clock, ``since`` the
+    time on it at which the connection was made.
     """
 
     number: int

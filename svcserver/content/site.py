@@ -13,25 +13,25 @@ from svcserver.web.routes import Answer
 
 @define
 class Sender:
-    """An ``Answering`` for the channel: asks the routes, and makes a transfer of a file."""
+    """An ``HttpHandler`` for the channel: asks the routes, and makes a transfer of a file."""
 
-    desk: ContentHandler
+    handler: ContentHandler
     transfers: Transfers
 
     @property
     def max_json(self) -> int:
         """Bytes a body may have."""
-        return self.desk.max_json
+        return self.handler.max_json
 
     def early(self, request: HttpRequest, length: int | None) -> Answer | None:
-        return self.desk.early(request, length)
+        return self.handler.early(request, length)
 
     def page(self, status: int, why: BaseException | None) -> Answer:
-        return self.desk.page(status, why)
+        return self.handler.page(status, why)
 
     def answer(self, request: HttpRequest) -> Answer | Deferred[Answer]:
         """Answer one request; fails only with CancelledError."""
-        said = self.desk.answer(request)
+        said = self.handler.answer(request)
         if isinstance(said, Deferred):
             return said.addCallback(self._as_answer)
         return self._as_answer(said)

@@ -80,12 +80,12 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         feed = make_feed(options.allowlist, settings.refresh_s, http, reactor)
     policy = make_policy(settings, feed, reactor)
     policy.say, policy.counters = lines.say, top.counters
-    entrance = TlsListener(reactor, policy, options.pair, settings)
+    listener = TlsListener(reactor, policy, options.pair, settings)
     warn_at_start(options.warnings).setServiceParent(top)
-    entrance.setServiceParent(top)
+    listener.setServiceParent(top)
     show_figures(top, reactor, "gateway", settings.metrics_port, figures(policy))
     if real:
-        CutOnSecondSignal(reactor, entrance).setServiceParent(top)
+        CutOnSecondSignal(reactor, listener).setServiceParent(top)
     return top
 
 
@@ -229,7 +229,7 @@ class CutOnSecondSignal(Service):
     """A second signal while stopping cuts every connection at once."""
 
     reactor: Any
-    entrance: TlsListener
+    listener: TlsListener
 
     def stopService(self) -> None:
         Service.stopService(self)
@@ -237,4 +237,4 @@ class CutOnSecondSignal(Service):
             signal.signal(number, self._again)
 
     def _again(self, *_: Any) -> None:
-        self.reactor.callFromThread(self.entrance.factory.cut)
+        self.reactor.callFromThread(self.listener.factory.cut)

@@ -75,12 +75,12 @@ def _about(tx: Connection, account_id: AccountId, guilds: bool) -> About | None:
     if account is None:
         return None
     member = SqlGuilds(tx).member(account_id) if guilds else None
-    circle = SqlFriends(tx)
+    friends = SqlFriends(tx)
     return About(
         account.username,
         None if member is None else member.guild_id,
-        frozenset(circle.friends(account_id)),
-        frozenset(circle.blocks(account_id)),
+        frozenset(friends.friends(account_id)),
+        frozenset(friends.blocks(account_id)),
         frozenset(tx.execute(_BLOCKED_BY, {"me": account_id}).scalars()),
     )
 

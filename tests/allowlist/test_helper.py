@@ -55,7 +55,7 @@ class HelperCase(SynchronousTestCase):
             Audit(self.audit_path, now),
             StateFile(self.folder / "state.json"),
         )
-        self.desk = AllowlistHandler(helper, Secret(SECRET))
+        self.handler = AllowlistHandler(helper, Secret(SECRET))
         return helper
 
     def events(self) -> list[dict[str, Any]]:
@@ -72,9 +72,9 @@ class HelperCase(SynchronousTestCase):
     ) -> tuple[int, Any]:
         headers = Headers({} if secret is None else {"x-allowlist-secret": [secret]})
         request = HttpRequest(method, path.encode(), b"", headers, peer, body)
-        said = self.desk.early(request, len(body)) if body else None
+        said = self.handler.early(request, len(body)) if body else None
         if said is None:
-            said = self.desk.answer(request)
+            said = self.handler.answer(request)
         self.said = said
         assert isinstance(said.body, bytes)
         return said.status, json.loads(said.body)
@@ -171,7 +171,7 @@ class AnswerTests(HelperCase):
 
     @proves("allowlist: 413 larger body")
     def test_over_the_wire_a_chunked_body_is_cut_at_the_limit(self) -> None:
-        factory = HttpFactory(self.desk, self.reactor)
+        factory = HttpFactory(self.handler, self.reactor)
         channel = factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 1))
         transport = Wire(channel)
         channel.makeConnection(transport)

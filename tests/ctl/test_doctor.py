@@ -9,8 +9,8 @@ from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.keys import new_signing_keys
 from svcserver.kernel.secrets import hex_token
 from tests.ctl.command import svcctl
+from tests.ctl.doctor_host import DoctorCase, Quiet
 from tests.ctl.hosts import value
-from tests.ctl.patients import DoctorCase, Quiet
 from tests.support.proves import proves
 
 

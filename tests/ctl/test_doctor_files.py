@@ -15,7 +15,7 @@ from svcserver.db import migrations
 from svcserver.db.engine import database_url, make_engine
 from svcserver.edge.certificate import make_pair, write_pair
 from svcserver.kernel.secrets import hex_token
-from tests.ctl.patients import GB, DoctorCase, Quiet
+from tests.ctl.doctor_host import GB, DoctorCase, Quiet
 from tests.support.postgres import fresh_database
 from tests.support.proves import proves
 

@@ -10,7 +10,7 @@ from unittest import mock
 
 from svcserver.allowlist import firewall
 from svcserver.ctl.doctor.machine import Limits, Machine, Port, Room
-from tests.ctl.patients import GB, DoctorCase, Quiet
+from tests.ctl.doctor_host import GB, DoctorCase, Quiet
 from tests.support.proves import proves
 
 

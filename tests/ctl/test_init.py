@@ -28,7 +28,7 @@ from svcserver.metagame.settings import check as check_metagame
 from svcserver.relay.settings import Settings as RelaySettings
 from svcserver.relay.settings import target_of
 from tests.ctl.command import database_of, new_host, nowhere, svcctl
-from tests.ctl.patients import Quiet
+from tests.ctl.doctor_host import Quiet
 from tests.support.proves import proves
 
 SHAPES = {

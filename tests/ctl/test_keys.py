@@ -15,8 +15,8 @@ from svcserver.metagame.access.tokens import InvalidToken, Tokens
 from svcserver.metagame.database import open_database
 from svcserver.metagame.settings import Settings
 from tests.ctl.command import svcctl
+from tests.ctl.doctor_host import DoctorCase, Quiet
 from tests.ctl.hosts import value
-from tests.ctl.patients import DoctorCase, Quiet
 
 
 class KeysTests(DoctorCase):

@@ -8,6 +8,7 @@ from typing import Any
 from attrs import frozen
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.edge import wording
 from svcserver.edge.verdicts import Forward
 from svcserver.edge.wording import answer_head, request_head
 from svcserver.http import heads
@@ -38,6 +39,20 @@ def copy(raw: bytes) -> bytes:
 
 
 class BoundTests(SynchronousTestCase):
+    def test_a_long_list_in_a_connection_field_is_not_remembered(self) -> None:
+        before = wording._known.cache_info().currsize
+        for number in range(20):
+            names = b",".join(b"n%d-%d" % (number, one) for one in range(1_000))
+            raw = (
+                b"GET /party HTTP/1.1\r\nHost: x\r\nConnection: "
+                + names
+                + b"\r\nN%d-7: a\r\n\r\n" % number
+            )
+            head = read_request(raw)
+            assert not isinstance(head, Fault)
+            self.assertNotIn(b"-7: a", request_head(head, forward(), Dropping()))
+        self.assertEqual(wording._known.cache_info().currsize, before)
+
     def test_what_is_kept_has_a_bound_in_bytes_of_memory(self) -> None:
         self.patch(heads, "_BLOCKS", Remembered(most=1))
         book: Remembered[object] = Remembered(most=1_000_000)

@@ -14,7 +14,7 @@ from svcserver.content.settings import Settings as Content
 from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.host import Host
 from svcserver.deploy.settings import Settings as Deploy
-from svcserver.gateway.settings import AllowlistSettings as Doorkeeper
+from svcserver.gateway.settings import AllowlistSettings
 from svcserver.gateway.settings import Settings as Gateway
 from svcserver.metagame.settings import Settings as Metagame
 from svcserver.relay.settings import Settings as Relay
@@ -63,7 +63,7 @@ class Case:
     deploy: Deploy | None = None
     content: Content | None = None
     gateway: Gateway | None = None
-    doorkeeper: Doorkeeper | None = None
+    gateway_allowlist: AllowlistSettings | None = None
     allowlist: Allowlist | None = None
     relay: Relay | None = None
     variables: dict[str, dict[str, str]] = field(factory=dict, repr=False)

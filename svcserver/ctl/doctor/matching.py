@@ -33,11 +33,11 @@ def secrets(case: Case) -> Iterator[Finding]:
             "gateway",
             case.gateway.secret,
         )
-    if case.doorkeeper is not None and case.allowlist is not None:
+    if case.gateway_allowlist is not None and case.allowlist is not None:
         yield from _secret(
             "ALLOWLIST_SECRET",
             "gateway",
-            case.doorkeeper.secret,
+            case.gateway_allowlist.secret,
             "allowlist",
             case.allowlist.secret,
         )
@@ -169,8 +169,8 @@ def _pointers(case: Case) -> Iterator[Pointer]:
             ("GATEWAY_WS_URL", case.gateway.chat, "chat", chat),
         ):
             yield Pointer("gateway", variable, to.host, to.port, name, right)
-    if case.doorkeeper is not None and case.allowlist is not None:
-        to = case.doorkeeper.url
+    if case.gateway_allowlist is not None and case.allowlist is not None:
+        to = case.gateway_allowlist.url
         right = case.allowlist.port
         yield Pointer("gateway", "ALLOWLIST_URL", to.host, to.port, "allowlist", right)
     if case.content is not None:

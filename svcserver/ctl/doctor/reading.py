@@ -17,7 +17,7 @@ from svcserver.ctl.output import Failed
 from svcserver.deploy.settings import Settings as Deploy
 from svcserver.deploy.settings import check as check_deploy
 from svcserver.deploy.settings import numbers
-from svcserver.gateway.settings import AllowlistSettings as Doorkeeper
+from svcserver.gateway.settings import AllowlistSettings
 from svcserver.gateway.settings import Settings as Gateway
 from svcserver.kernel.datafiles import BadData
 from svcserver.kernel.settings import BadSetting, load, variables
@@ -35,7 +35,7 @@ SHAPES: dict[str, tuple[type, ...]] = {
     "deploy": (Deploy,),
     "content": (Content,),
     "allowlist": (Allowlist,),
-    "gateway": (Gateway, Doorkeeper),
+    "gateway": (Gateway, AllowlistSettings),
     "relay": (Relay,),
 }
 REGISTRATION = ("NONE", "INVITECODE", "OPEN")
@@ -79,7 +79,7 @@ def _read(case: Case, name: str, shape: type[S]) -> Iterator[Finding]:
     if name not in case.variables:
         return
     correct = f"correct it in {case.file(name)}"
-    place = {Chat: "chat", Doorkeeper: "doorkeeper"}.get(shape, name)
+    place = {Chat: "chat", AllowlistSettings: "gateway_allowlist"}.get(shape, name)
     try:
         found, warnings = load(shape, case.variables[name])
     except BadSetting as why:
@@ -174,7 +174,7 @@ def _content(case: Case) -> Iterator[Finding]:
 def _edges(case: Case) -> Iterator[Finding]:
     yield from _read(case, "gateway", Gateway)
     if case.gateway is not None and case.gateway.allowlist:
-        yield from _read(case, "gateway", Doorkeeper)
+        yield from _read(case, "gateway", AllowlistSettings)
     elif case.gateway is not None:
         yield Finding.note(
             "gateway",

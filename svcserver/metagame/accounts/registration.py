@@ -8,7 +8,7 @@ from svcserver.board.board import Board
 from svcserver.board.kinds import Kind
 
 MODE = Kind("registration_mode", str)
-NOW = ""  # the key of the only entry
+ONLY = ""  # the key of the only entry
 
 
 @frozen
@@ -20,9 +20,9 @@ class Registration:
 
     async def mode(self) -> str | None:
         """The one that counts now."""
-        found = await self.board.act(lambda sheet: sheet.get(MODE, NOW), near=[(MODE, NOW)])
+        found = await self.board.act(lambda sheet: sheet.get(MODE, ONLY), near=[(MODE, ONLY)])
         return self.setting if found is None else found
 
     async def set(self, mode: str) -> None:
         """Let another count, for as long as live state lasts."""
-        await self.board.act(lambda sheet: sheet.put(MODE, NOW, mode))
+        await self.board.act(lambda sheet: sheet.put(MODE, ONLY, mode))

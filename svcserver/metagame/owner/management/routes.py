@@ -41,11 +41,11 @@ class OnlineList:
     """The owner's list of online players."""
 
     routes: ClassVar[Routes] = Routes(bare)
-    hunters: OnlinePlayers
+    players: OnlinePlayers
 
     @routes.row(
         "GET", "/svc/api/PrivateOnlineStats", access=Access.ADMIN_KEY, reply=list[wire.OnlineEntry]
     )
     async def everyone(self, call: Call) -> Answer:
         """Everyone online, by account id."""
-        return Answer(200, [wire.show_online(*one) for one in await self.hunters.all()])
+        return Answer(200, [wire.show_online(*one) for one in await self.players.all()])

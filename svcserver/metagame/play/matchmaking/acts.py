@@ -42,8 +42,8 @@ class MatchmakingActs:
         entry, begun = await self.matches.board.act(work)
         if not entry.match.queued:
             await self.launching.wait(entry.match.id, begun, JOIN_WAITS_S)
-            now_at = await self.matches.act(lambda rules: rules.entry(player))
-            return entry if now_at is None else now_at  # an earlier launch, perhaps
+            current = await self.matches.act(lambda rules: rules.entry(player))
+            return entry if current is None else current  # an earlier launch, perhaps
         return entry
 
     async def follow(self, player: AccountId, candidate_id: str) -> Entry:
