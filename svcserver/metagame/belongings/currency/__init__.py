@@ -1,1 +1,1 @@
-"""The currency sheet, laid over the stacks of the active character."""
+"""The list of currencies, laid over the stacks of the active character."""

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from svcserver.db.ledger import Ledger
 from svcserver.kernel.ids import AccountId
-from svcserver.metagame.belongings.currency.rules import Sheet, load
+from svcserver.metagame.belongings.currency.rules import Currencies, load
 from svcserver.metagame.belongings.currency.store import Balance, balance_reader, notes_alone
 
 
@@ -17,21 +17,21 @@ from svcserver.metagame.belongings.currency.store import Balance, balance_reader
 class CurrencyActs:
     """Joins the fixed values with what an account holds; ``kept`` reads the latter."""
 
-    sheet: Sheet
+    currencies: Currencies
     kept: Callable[[Connection, AccountId], Balance]
     ledger: Ledger
 
     @classmethod
     def of(cls, ledger: Ledger, *, from_inventory: bool) -> CurrencyActs:
         """``from_inventory``: BALANCE_FROM_INVENTORY; raises BadData."""
-        sheet = load()
-        kept = balance_reader(sheet.spellings) if from_inventory else notes_alone
-        return cls(sheet, kept, ledger)
+        currencies = load()
+        kept = balance_reader(currencies.spellings) if from_inventory else notes_alone
+        return cls(currencies, kept, ledger)
 
     async def balance(self, me: AccountId) -> dict[str, int]:
         """The balance in all currencies, by key."""
-        return self.sheet.filled(*await self.ledger.read(lambda tx: self.kept(tx, me)))
+        return self.currencies.filled(*await self.ledger.read(lambda tx: self.kept(tx, me)))
 
     async def reconciled(self, me: AccountId) -> dict[str, int]:
         """The main currency in both spellings."""
-        return self.sheet.reconciled(*await self.ledger.read(lambda tx: self.kept(tx, me)))
+        return self.currencies.reconciled(*await self.ledger.read(lambda tx: self.kept(tx, me)))

@@ -1,6 +1,6 @@
 """Balances: fixed values, overlaid by what is held.
 
-Spec: 1 §2 Currency sheet, §4 balance, reconcile. ``data/sheet.json`` holds the 52 keys in
+Spec: 1 §2 Currency sheet, §4 balance, reconcile. ``data/currencies.json`` holds the 52 keys in
 their order.
 """
 
@@ -14,13 +14,13 @@ from attrs import frozen
 from svcserver.kernel import datafiles
 from svcserver.kernel.datafiles import BadData, fault
 
-PACKAGE, FILE = "svcserver.metagame.belongings.currency", "sheet.json"
+PACKAGE, FILE = "svcserver.metagame.belongings.currency", "currencies.json"
 UPPER, LOWER = "CURRENCY_", "id_currency_"
 KEYS = 52
 
 
 @frozen
-class Sheet:
+class Currencies:
     """The currency keys in order, with their values for an account without a stack of them.
 
     ``spellings`` maps a catalogue id to its keys; ``notes`` are those of the main currency.
@@ -35,21 +35,21 @@ class Sheet:
 
         Keys are never added, removed or reordered; a stack that has no key is ignored.
         """
-        sheet = dict(self.plain)
+        currencies = dict(self.plain)
         for key in self.notes:
-            sheet[key] = notes
+            currencies[key] = notes
         for catalog_id, quantity in stacks:
             for key in self.spellings.get(catalog_id, ()):
-                sheet[key] = quantity
-        return sheet
+                currencies[key] = quantity
+        return currencies
 
     def reconciled(self, notes: int, stacks: Iterable[tuple[str, int]]) -> dict[str, int]:
         """The main currency under its two keys, in the order of the reply."""
-        sheet = self.filled(notes, stacks)
-        return {key: sheet[key] for key in sorted(self.notes, reverse=True)}
+        currencies = self.filled(notes, stacks)
+        return {key: currencies[key] for key in sorted(self.notes, reverse=True)}
 
 
-def load() -> Sheet:
+def load() -> Currencies:
     """Load the data file; raises BadData."""
     said = datafiles.read(PACKAGE, FILE)
     keys, notes, fixed = said.get("keys"), said.get("notes"), said.get("without_stack")
@@ -70,4 +70,6 @@ def load() -> Sheet:
         raise BadData(fault(PACKAGE, FILE, "without_stack must hold whole numbers"))
     spellings = {UPPER + one: (UPPER + one, LOWER + one.lower()) for one in names}
     values = {key: fixed[one] for one in fixed for key in spellings[UPPER + one]}
-    return Sheet({key: values.get(key, 0) for key in keys}, spellings, spellings[UPPER + notes])
+    return Currencies(
+        {key: values.get(key, 0) for key in keys}, spellings, spellings[UPPER + notes]
+    )

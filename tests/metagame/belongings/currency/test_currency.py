@@ -26,8 +26,8 @@ class CurrencyTests(SynchronousTestCase):
     def balance(self) -> dict[str, Any]:
         page = self.game.browse("GET", "/balance", token=self.ann.player.token)
         self.assertEqual(page.status, 200)
-        sheet: dict[str, Any] = page.json
-        return sheet
+        balances: dict[str, Any] = page.json
+        return balances
 
     def reconcile(self, **sent: Any) -> Any:
         return self.game.browse("POST", "/reconcile", token=self.ann.player.token, **sent)
@@ -37,9 +37,9 @@ class CurrencyTests(SynchronousTestCase):
         self.game.ledger.run(lambda tx: tx.execute(change))
 
     @proves("thing: Currency sheet")
-    def test_the_plain_sheet_has_52_keys_in_their_order(self) -> None:
-        sheet = self.balance()
-        keys = list(sheet)
+    def test_the_plain_list_has_52_keys_in_their_order(self) -> None:
+        balances = self.balance()
+        keys = list(balances)
         self.assertEqual(len(keys), 52)
         self.assertEqual(
             keys[:3],
@@ -49,7 +49,7 @@ class CurrencyTests(SynchronousTestCase):
             keys[-3:],
             ["id_currency_s14_coin", "CURRENCY_EVENT_RAMSGIVING", "id_currency_s17_coin"],
         )
-        worth = {key: one for key, one in sheet.items() if one}
+        worth = {key: one for key, one in balances.items() if one}
         self.assertEqual(worth, {"CURRENCY_WEAPON_TOKEN": 25, "id_currency_weapon_token": 25})
 
     @proves("thing: Currency sheet")
@@ -58,9 +58,9 @@ class CurrencyTests(SynchronousTestCase):
         before = self.balance()
         self.ann.add("CURRENCY_MARKS_STEEL", 3), self.ann.add("CURRENCY_WEAPON_TOKEN", 2)
         self.ann.add("CURRENCY_PLATINUM_UNIV", 9), self.ann.add("currency_prestige", 9)
-        sheet = self.balance()
-        self.assertEqual(list(sheet), list(before))
-        changed = {key: one for key, one in sheet.items() if one != before[key]}
+        balances = self.balance()
+        self.assertEqual(list(balances), list(before))
+        changed = {key: one for key, one in balances.items() if one != before[key]}
         self.assertEqual(
             changed,
             {
@@ -102,7 +102,7 @@ class CurrencyTests(SynchronousTestCase):
         self.assertEqual(self.balance()["CURRENCY_NOTES"], 2)  # a new one was never saved
 
     @proves("BALANCE_FROM_INVENTORY")
-    def test_the_switch_brings_the_plain_sheet_back(self) -> None:
+    def test_the_switch_brings_the_plain_list_back(self) -> None:
         self.start(BALANCE_FROM_INVENTORY="0")
         self.ann.add("CURRENCY_NOTES", 500), self.set_notes(7)
         self.assertEqual(self.balance()["CURRENCY_NOTES"], 7)
@@ -112,7 +112,7 @@ class CurrencyTests(SynchronousTestCase):
         )
 
     @proves("GET /balance")
-    def test_an_account_without_a_character_has_the_plain_sheet(self) -> None:
+    def test_an_account_without_a_character_has_the_plain_list(self) -> None:
         bob = self.game.player("Bob_1")
         page = self.game.browse("GET", "/balance", token=bob.token)
         self.assertEqual(page.json, {**self.balance()})
@@ -163,7 +163,7 @@ class DataTests(SynchronousTestCase):
             with patch.object(datafiles, "read", return_value={**good, **change}):
                 with self.assertRaises(BadData) as caught:
                     rules.load()
-                self.assertIn("sheet.json", str(caught.exception))
+                self.assertIn("currencies.json", str(caught.exception))
 
     def test_every_currency_may_have_a_value_of_its_own_from_0(self) -> None:
         good = datafiles.read(rules.PACKAGE, rules.FILE)
