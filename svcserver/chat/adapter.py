@@ -54,7 +54,7 @@ class ChatProtocol(WebSocketServerProtocol):
     def connectionMade(self) -> None:
         """Switch Nagle's algorithm off: autobahn tries to, fails, and hides the error."""
         super().connectionMade()
-        self.since = self.factory.server.seconds()
+        self.since = self.factory.chat.seconds()
         switch = getattr(self.transport, "setTcpNoDelay", None)
         if switch is not None:
             switch(True)
@@ -87,7 +87,7 @@ class ChatProtocol(WebSocketServerProtocol):
 
     def onConnect(self, request: ConnectionRequest) -> str | None:
         """Answer an upgrade request: the subprotocol, or 503 when the chat is full."""
-        server = self.factory.server
+        server = self.factory.chat
         peer = getattr(self.transport.getPeer(), "host", "")
         self.address = vouched_address(
             peer,
@@ -110,7 +110,7 @@ class ChatProtocol(WebSocketServerProtocol):
         super().failHandshake(REFUSED[code], code, [*(responseHeaders or []), *ENDS])
 
     def onOpen(self) -> None:
-        self.session = self.factory.server.connect(self, self.address, self.since)
+        self.session = self.factory.chat.connect(self, self.address, self.since)
 
     def onMessageBegin(self, isBinary: bool) -> None:
         self.fragments = 0
@@ -192,11 +192,12 @@ class ChatFactory(WebSocketServerFactory):
 
     protocol = ChatProtocol
 
-    def __init__(self, server: ChatServer, clock: Any) -> None:
+    def __init__(self, chat: ChatServer, clock: Any) -> None:
         loops: Any = txaio
         loops.config.loop = clock  # autobahn makes its timers from txaio's loop
         super().__init__(protocols=[SUBPROTOCOL], reactor=clock)
-        self.server, self.clock = server, clock
+        # not ``self.server``: autobahn sends that to every client as the Server header
+        self.chat, self.clock = chat, clock
         self.connections: set[ChatProtocol] = set()
         self.setProtocolOptions(
             webStatus=False,
@@ -209,7 +210,7 @@ class ChatFactory(WebSocketServerFactory):
 
     def buildProtocol(self, addr: Any) -> Any:
         """A connection; None (closed at once) when there are far too many."""
-        if len(self.connections) >= 2 * self.server.settings.max_connections + 64:
+        if len(self.connections) >= 2 * self.chat.settings.max_connections + 64:
             return None
         made: Any = super().buildProtocol(addr)
         self.connections.add(made)

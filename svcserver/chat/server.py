@@ -64,7 +64,7 @@ SWEEP_AT_ONCE = 200  # accounts re-read per tick
 MAX_UNBOUND = 8  # connections per forwarded address, of IPv6 per /64
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class ChatServer:
     """All sessions and what they share. ``clock`` gives seconds and carries timeouts."""
 
