@@ -74,8 +74,8 @@ class AdapterTests(SynchronousTestCase):
         self.assertIn(b"Sec-WebSocket-Protocol: xmpp", head)
         self.assertNotIn(b"Extensions", head)
         self.assertTrue(one.transport.no_delay)
-        for head in (head, self.connect().transport.value()):
-            self.assertNotIn(b"Server:", head, "what answers is nobody's business")
+        for sent in (head, self.connect().transport.value()):
+            self.assertNotIn(b"Server:", sent, "what answers is nobody's business")
 
     def test_an_upgrade_without_the_subprotocol_is_taken_too(self) -> None:
         request = upgrade().replace(b"Sec-WebSocket-Protocol: xmpp\r\n", b"")
