@@ -75,7 +75,7 @@ class AdapterTests(SynchronousTestCase):
         self.assertNotIn(b"Extensions", head)
         self.assertTrue(one.transport.no_delay)
         for sent in (head, self.connect().transport.value()):
-            self.assertNotIn(b"Server:", sent, "what answers is nobody's business")
+            self.assertIn(b"\r\nServer: AutobahnPython/", sent, "nothing of ours in its place")
 
     def test_an_upgrade_without_the_subprotocol_is_taken_too(self) -> None:
         request = upgrade().replace(b"Sec-WebSocket-Protocol: xmpp\r\n", b"")
