@@ -48,7 +48,7 @@ def turn(reactor: Any, kinds: tuple[type, ...], timeout: float | None) -> None:
         came = True
         try:
             ended = connection.doRead()
-        except BaseException as why:  # as Twisted's own: whatever it is, the connection ends
+        except Exception as why:
             log.failure("a connection could not handle what came")
             ended, came = why, False
         if ended:
