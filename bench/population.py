@@ -12,9 +12,8 @@ from svcserver.db.engine import database_url, make_engine
 from svcserver.db.transaction import transaction
 from svcserver.metagame.accounts.store import ACCOUNT_KEYS, ACCOUNTS
 from svcserver.metagame.belongings.characters.store import CHARACTER_SAVES, CHARACTERS
-from svcserver.metagame.belongings.inventory.items import Stacked
-from svcserver.metagame.belongings.inventory.sizes import Size
 from svcserver.metagame.belongings.inventory.store import INVENTORY_SIZES, ITEM_STACKS
+from svcserver.metagame.belongings.items import Size, Stacked
 
 SAVES, STACKS = 2, 5  # of each account
 SAVE_BYTES = 2_000

@@ -42,9 +42,9 @@ from svcserver.metagame.accounts.invites.acts import InviteActs
 from svcserver.metagame.accounts.invites.routes import InviteRoutes
 from svcserver.metagame.accounts.login.acts import LoginActs
 from svcserver.metagame.accounts.login.routes import LoginRoutes
-from svcserver.metagame.accounts.lookups.routes import Lookups
+from svcserver.metagame.accounts.lookups.routes import LookupRoutes
 from svcserver.metagame.accounts.management.acts import AccountActs
-from svcserver.metagame.accounts.management.routes import AccountManagement
+from svcserver.metagame.accounts.management.routes import AccountManagementRoutes
 from svcserver.metagame.accounts.registration import Registration
 from svcserver.metagame.accounts.sessions import Sessions, session_watch
 from svcserver.metagame.accounts.store import ACCOUNTS
@@ -61,11 +61,13 @@ from svcserver.metagame.achievements.entitlements.routes import EntitlementRoute
 from svcserver.metagame.achievements.entitlements.store import SqlEntitlements
 from svcserver.metagame.achievements.escalation import registry
 from svcserver.metagame.achievements.escalation.acts import EscalationActs
-from svcserver.metagame.achievements.escalation.routes import EscalationRoutes, EscalationStub
+from svcserver.metagame.achievements.escalation.routes import EscalationRoutes, EscalationStubRoutes
 from svcserver.metagame.achievements.progression import config
 from svcserver.metagame.achievements.progression.acts import HuntPassActs, ProgressionActs
-from svcserver.metagame.achievements.progression.management import ProgressionManagement
 from svcserver.metagame.achievements.progression.management_acts import ManagementActs
+from svcserver.metagame.achievements.progression.management_routes import (
+    ProgressionManagementRoutes,
+)
 from svcserver.metagame.achievements.progression.routes import HuntPassRoutes, ProgressionRoutes
 from svcserver.metagame.belongings.characters.acts import CharacterActs
 from svcserver.metagame.belongings.characters.routes import CharacterRoutes
@@ -76,53 +78,53 @@ from svcserver.metagame.belongings.housekeeping import housekeeping
 from svcserver.metagame.belongings.inventory.acts import InventoryActs
 from svcserver.metagame.belongings.inventory.routes import InventoryRoutes
 from svcserver.metagame.belongings.inventory.rules import Policy
-from svcserver.metagame.belongings.inventory.sizes import Size
+from svcserver.metagame.belongings.items import Size
 from svcserver.metagame.belongings.loadouts.acts import LoadoutActs
 from svcserver.metagame.belongings.loadouts.routes import LoadoutRoutes
 from svcserver.metagame.belongings.loadouts.rules import load as load_loadout_defaults
 from svcserver.metagame.belongings.savehistory.acts import SaveHistoryActs
 from svcserver.metagame.belongings.savehistory.routes import SaveHistoryRoutes
 from svcserver.metagame.belongings.savehistory.store import Thinning
-from svcserver.metagame.belongings.shop.acts import StoreActs
+from svcserver.metagame.belongings.shop.acts import ShopActs
 from svcserver.metagame.belongings.shop.catalogue import load as load_catalogue
-from svcserver.metagame.belongings.shop.routes import ClosedStore, StoreRoutes
+from svcserver.metagame.belongings.shop.routes import ClosedShopRoutes, ShopRoutes
 from svcserver.metagame.database import open_database
 from svcserver.metagame.owner.bodylog import BodyLog
+from svcserver.metagame.owner.build import Build
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
-from svcserver.metagame.owner.dashboard.document import ApiDocument
-from svcserver.metagame.owner.dashboard.pages import DashboardPages
-from svcserver.metagame.owner.dashboard.routes import Dashboard
+from svcserver.metagame.owner.dashboard.document import ApiDocumentRoutes
+from svcserver.metagame.owner.dashboard.pages import DashboardPageRoutes
+from svcserver.metagame.owner.dashboard.routes import DashboardRoutes
 from svcserver.metagame.owner.dashboard.state import DashboardState
 from svcserver.metagame.owner.dashboard.watching import health_watch
 from svcserver.metagame.owner.health.figures import figures
-from svcserver.metagame.owner.health.routes import BackendHealth
+from svcserver.metagame.owner.health.routes import HealthRoutes
 from svcserver.metagame.owner.health.rules import Health
 from svcserver.metagame.owner.health.watching import Counting, loop_watch
 from svcserver.metagame.owner.management.acts import OnlinePlayers, StatusReports
 from svcserver.metagame.owner.management.instances import DeployedInstances, Titles
-from svcserver.metagame.owner.management.routes import OnlineList, ServerStatus
+from svcserver.metagame.owner.management.routes import OnlineListRoutes, ServerStatusRoutes
 from svcserver.metagame.owner.requestlog import request_log
-from svcserver.metagame.owner.status.build import Build
-from svcserver.metagame.owner.status.routes import Banner, FixedReplies
+from svcserver.metagame.owner.status.routes import BannerRoutes, FixedReplyRoutes
+from svcserver.metagame.play.deploy_client import DeployClient
+from svcserver.metagame.play.launch_keys import LaunchKeys
 from svcserver.metagame.play.matchmaking.acts import MatchmakingActs
-from svcserver.metagame.play.matchmaking.deploy_client import DeployClient
-from svcserver.metagame.play.matchmaking.launch_keys import LaunchKeys
 from svcserver.metagame.play.matchmaking.launching import Launching
 from svcserver.metagame.play.matchmaking.routes import MatchmakingRoutes
 from svcserver.metagame.play.matchmaking.store import LiveMatches
-from svcserver.metagame.play.presence.online import Online
-from svcserver.metagame.play.presence.routes import Presence
+from svcserver.metagame.play.presence.routes import PresenceRoutes
+from svcserver.metagame.play.presence.store import Online
 from svcserver.metagame.settings import Settings, check
 from svcserver.metagame.social.friends.acts import FriendActs
-from svcserver.metagame.social.friends.management import FriendManagement
+from svcserver.metagame.social.friends.management_routes import FriendManagementRoutes
 from svcserver.metagame.social.friends.routes import FriendRoutes
 from svcserver.metagame.social.friends.store import Blocks
 from svcserver.metagame.social.guilds.acts import GuildActs
-from svcserver.metagame.social.guilds.management import GuildManagement
-from svcserver.metagame.social.guilds.routes import GuildRoutes, GuildStubs
+from svcserver.metagame.social.guilds.management_routes import GuildManagementRoutes
+from svcserver.metagame.social.guilds.routes import GuildRoutes, GuildStubRoutes
 from svcserver.metagame.social.guilds.store import drop_invites_between
 from svcserver.metagame.social.parties.acts import PartyActs
-from svcserver.metagame.social.parties.management import PartyManagement
+from svcserver.metagame.social.parties.management_routes import PartyManagementRoutes
 from svcserver.metagame.social.parties.routes import PartyRoutes
 from svcserver.metagame.social.parties.store import LiveParties, hear
 from svcserver.metagame.social.slayerlinks.acts import SlayerLinkActs
@@ -209,7 +211,7 @@ class Metagame:
     def _accounts(self) -> Iterator[Feature]:
         login = LoginActs(self.directory, self.tokens, self.counters, self.directory.by_id)
         yield LoginRoutes(self.settings, self.directory, login)
-        yield Lookups(self.settings, self.directory, self.now)
+        yield LookupRoutes(self.settings, self.directory, self.now)
         acts = AccountActs(
             self.ledger,
             self.tokens,
@@ -218,7 +220,7 @@ class Metagame:
             self.news.renamed,
             also_rename=(rename_characters,),
         )
-        yield AccountManagement(acts, ReadLimit(self.board))
+        yield AccountManagementRoutes(acts, ReadLimit(self.board))
         yield InviteRoutes(InviteActs(self.ledger))
 
     def _belongings(self) -> Iterator[Feature]:
@@ -229,10 +231,10 @@ class Metagame:
         yield InventoryRoutes(InventoryActs(self.policy, self.data, now), self.acting)
         in_inventory = settings.balance_from_inventory
         yield CurrencyRoutes(CurrencyActs.of(ledger, from_inventory=in_inventory))
-        yield ClosedStore()
+        yield ClosedShopRoutes()
         rights = partial(SqlEntitlements, defaults=settings.entitlements_default)
         offers = load_catalogue(repeatable=settings.store_repeatable_tokens)
-        yield StoreRoutes(StoreActs(offers, self.policy, rights, self.data, now))
+        yield ShopRoutes(ShopActs(offers, self.policy, rights, self.data, now))
         loadouts = LoadoutActs(
             load_loadout_defaults(),
             settings.real_progression,
@@ -252,8 +254,8 @@ class Metagame:
         yield EntitlementRoutes(settings, EntitlementActs(given, most, ledger, now, events), acting)
         yield ProgressionRoutes(settings, tracks, ProgressionActs(*shared), acting)
         yield HuntPassRoutes(settings, tracks, HuntPassActs(tracks, ledger, events), acting)
-        yield ProgressionManagement(ManagementActs(*shared), acting)
-        yield EscalationStub()
+        yield ProgressionManagementRoutes(ManagementActs(*shared), acting)
+        yield EscalationStubRoutes()
         seasons = EscalationActs(registry.load(), settings.escalation_strict, ledger, events)
         yield EscalationRoutes(settings, seasons, acting)
         yield CooldownRoutes(settings, CooldownActs(ledger, now, events, most), acting)
@@ -267,7 +269,7 @@ class Metagame:
         blocks = Blocks(ledger)
         parties = PartyActs(self.parties, self.directory, blocks, news.heard)
         yield PartyRoutes(self.settings, parties)
-        yield PartyManagement(parties)
+        yield PartyManagementRoutes(parties)
         friends = FriendActs(
             self.data,
             self.board,
@@ -279,33 +281,33 @@ class Metagame:
             also_unfriend=(cancel_between,),
         )
         yield FriendRoutes(friends)
-        yield FriendManagement(self.directory, friends)
+        yield FriendManagementRoutes(self.directory, friends)
         yield GuildRoutes(self.guilds)
-        yield GuildStubs()
-        yield GuildManagement(self.directory, self.guilds)
+        yield GuildStubRoutes()
+        yield GuildManagementRoutes(self.directory, self.guilds)
         yield SlayerLinkRoutes(SlayerLinkActs(self.data, self.board, now))
 
     def _play(self) -> Iterator[Feature]:
         heard = self.news.heard
         launching = Launching(self.matches, self.deploy, self.clock)
-        yield Presence(self.online, heard)
+        yield PresenceRoutes(self.online, heard)
         acts = MatchmakingActs(self.matches, launching, self.parties, heard)
         yield MatchmakingRoutes(self.settings, acts)
 
     def _owner(self) -> Iterator[Feature]:
         settings, now = self.settings, self.now
-        yield Banner.of(settings, self.about)
-        yield FixedReplies()
+        yield BannerRoutes.of(settings, self.about)
+        yield FixedReplyRoutes()
         placed = DeployedInstances(self.deploy, self.matches, Titles.load(), settings.city_title)
         reports = StatusReports(
             settings, self.about, self.registration, self.online, self.directory, placed, now, now()
         )
-        yield ServerStatus(reports)
-        yield OnlineList(OnlinePlayers(settings, self.online, self.matches))
-        yield BackendHealth(self.health, ReadLimit(self.board), now, started_at=now())
-        yield DashboardPages()
+        yield ServerStatusRoutes(reports)
+        yield OnlineListRoutes(OnlinePlayers(settings, self.online, self.matches))
+        yield HealthRoutes(self.health, ReadLimit(self.board), now, started_at=now())
+        yield DashboardPageRoutes()
         limit = ReadLimit(self.board, DASHBOARD_READS)
-        yield Dashboard(self.shown, DashboardActs(self.ledger), now, limit)
+        yield DashboardRoutes(self.shown, DashboardActs(self.ledger), now, limit)
 
     def front_door(self, *observers: Observer) -> FrontDoor:
         """The front door with all rows; a broken data file ends the start."""
@@ -322,7 +324,7 @@ class Metagame:
             features = list(self.features())
         except BadData as why:
             raise SystemExit(f"{NAME}: {why}") from None
-        return door.mount(*features, ApiDocument(lambda: door.rows, self.about.version))
+        return door.mount(*features, ApiDocumentRoutes(lambda: door.rows, self.about.version))
 
     def watches(self, reactor: Any) -> Iterator[IService]:
         """The services that measure health, with BACKEND_HEALTH=1."""

@@ -1,4 +1,4 @@
-"""A contract for import-linter: modules of some names are for their own package only."""
+"""A contract for import-linter: a feature opens only modules of some names to others."""
 
 from __future__ import annotations
 
@@ -10,37 +10,44 @@ from importlinter import Contract, ContractCheck, fields, output
 
 
 def not_allowed(
-    graph: ImportGraph, package: str, own: Collection[str], composition: Collection[str]
+    graph: ImportGraph, package: str, opened: Collection[str], composition: Collection[str]
 ) -> list[tuple[str, str]]:
-    """Importer and imported, where a module named in ``own`` is used from outside its package."""
+    """Importer and imported, where a feature's module not named in ``opened`` is used by others.
+
+    A feature is a package below ``package`` with a module ``routes``; what stands beside features
+    is for all of them.
+    """
+    modules = graph.find_descendants(package)
+    features = {one.rpartition(".")[0] for one in modules if one.endswith(".routes")}
     return sorted(
         (importer, module)
-        for module in graph.find_descendants(package)
-        if module.rpartition(".")[2] in own
+        for module in modules
+        if (feature := module.rpartition(".")[0]) in features
+        and module.rpartition(".")[2] not in opened
         for importer in graph.find_modules_that_directly_import(module)
-        if importer not in composition and not importer.startswith(module.rpartition(".")[0] + ".")
+        if importer not in composition and not importer.startswith(f"{feature}.")
     )
 
 
-class OwnModulesContract(Contract):
-    """Under ``package``, a module whose name is in ``own`` is imported by its own package alone.
+class FeaturesContract(Contract):
+    """Others import only the modules of a feature that are named in ``opened``.
 
     ``composition`` lists the modules that may import them all.
     """
 
-    type_name = "own_modules"
+    type_name = "features"
 
     package = fields.ModuleField()
-    own = fields.ListField(subfield=fields.StringField())
+    opened = fields.ListField(subfield=fields.StringField())
     composition = fields.ListField(subfield=fields.StringField())
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
         """Look at every import below the package."""
         options: Any = self
-        broken = not_allowed(graph, options.package.name, options.own, options.composition)
+        broken = not_allowed(graph, options.package.name, options.opened, options.composition)
         return ContractCheck(kept=not broken, metadata={"broken": broken})
 
     def render_broken_contract(self, check: ContractCheck) -> None:
         """One line for each import that is not allowed."""
         for importer, module in check.metadata["broken"]:
-            output.print_error(f"{importer} imports {module}, which is for its own package only")
+            output.print_error(f"{importer} imports {module}, which is for its own feature only")

@@ -8,23 +8,28 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.contract.imports import not_allowed
 
 
-class OwnModulesTests(SynchronousTestCase):
+class FeaturesTests(SynchronousTestCase):
     def broken(self, importer: str, imported: str) -> object:
         graph = ImportGraph()
-        for name in ("game", "game.top", importer, imported):
+        for name in ("game", "game.top", "game.a", "game.a.routes", "game.wing"):
+            graph.add_module(name)
+        for name in (importer, imported):
             graph.add_module(name)
         graph.add_import(importer=importer, imported=imported)
-        return not_allowed(graph, "game", ["routes", "acts"], ["game.top"])
+        return not_allowed(graph, "game", ["rules", "store"], ["game.top"])
 
-    def test_another_features_routes_are_not_to_be_imported(self) -> None:
-        found = ("game.b.routes", "game.a.routes")
-        self.assertEqual(self.broken(*found), [found])
-        self.assertEqual(self.broken("game.b", "game.a.acts"), [("game.b", "game.a.acts")])
+    def test_whatever_a_feature_does_not_open_is_not_to_be_imported(self) -> None:
+        for importer in ("game.b.routes", "game.b", "game.wing.shared", "game.ab.rules"):
+            for module in ("acts", "wire", "routes", "management_routes", "any_new_name"):
+                found = (importer, f"game.a.{module}")
+                self.assertEqual(self.broken(*found), [found])
 
-    def test_ones_own_and_other_names_are_and_the_composition_takes_all(self) -> None:
+    def test_ones_own_rules_and_store_and_what_a_wing_shares_are(self) -> None:
         for importer, imported in (
             ("game.a.routes", "game.a.acts"),
             ("game.b.routes", "game.a.rules"),
+            ("game.b.acts", "game.a.store"),
+            ("game.b.acts", "game.wing.shared"),
             ("game.top", "game.a.routes"),
         ):
             self.assertEqual(self.broken(importer, imported), [])

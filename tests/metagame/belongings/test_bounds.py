@@ -7,8 +7,8 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.metagame.belongings.inventory.sizes import Size
 from svcserver.metagame.belongings.inventory.store import SqlInventory
+from svcserver.metagame.belongings.items import Size
 from tests.support.belongings import Owner
 from tests.support.browser import Page
 from tests.support.game import Game

@@ -20,7 +20,7 @@ from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
 
 
 @frozen
-class Lookups:
+class LookupRoutes:
     """Account records, names and mappings."""
 
     routes: ClassVar[Routes] = Routes(bare)

@@ -24,7 +24,7 @@ def refuse_registration(status: int, refusal: Refusal) -> Answer:
 
 
 @frozen
-class AccountManagement:
+class AccountManagementRoutes:
     """Registration and accounts under ``/svc/api``."""
 
     routes: ClassVar[Routes] = Routes(bare)

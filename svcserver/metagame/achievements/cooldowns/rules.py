@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from svcserver.kernel.ids import AccountId
-from svcserver.metagame.achievements.capacity import check_capacity
+from svcserver.metagame.achievements.bounds import check_capacity
 
 _THROWAWAY = re.compile(r"[0-9A-F]{32}\Z")
 

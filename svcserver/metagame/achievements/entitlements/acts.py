@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from attrs import frozen
 from sqlalchemy import Connection
@@ -11,10 +11,10 @@ from svcserver.db.ledger import Ledger, OneAccount
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.accounts.eventlog import Entry, EventLog, holds
-from svcserver.metagame.achievements.capacity import check_capacity
-from svcserver.metagame.achievements.entitlements import records, rules, wire
-from svcserver.metagame.achievements.entitlements.records import EntitlementRecord
-from svcserver.metagame.achievements.entitlements.store import SqlEntitlements, grant
+from svcserver.metagame.achievements.bounds import check_capacity
+from svcserver.metagame.achievements.entitlements import rules, wire
+from svcserver.metagame.achievements.entitlements.rules import Entitlement
+from svcserver.metagame.achievements.entitlements.store import SqlEntitlements, grant, listing
 
 
 @frozen
@@ -27,33 +27,33 @@ class EntitlementActs:
     now: Callable[[], float]
     events: EventLog
 
-    async def listed(self, account_id: AccountId) -> list[EntitlementRecord]:
+    async def listed(self, account_id: AccountId) -> Sequence[Entitlement]:
         """The entitlements in force; the defaults are stored at the account's first use."""
         held = await self.ledger.read(lambda tx: SqlEntitlements(tx).all(account_id))
         if not rules.missing_defaults(held, self.defaults):
-            return records.show(held, self._at())
+            return rules.active(held, self._at())
 
-        def first_use(tx: Connection) -> list[EntitlementRecord]:
+        def first_use(tx: Connection) -> Sequence[Entitlement]:
             if holds(tx, account_id):
-                return records.listing(tx, account_id, self.defaults, self.now())
+                return listing(tx, account_id, self.defaults, self.now())
             # a token may outlive its account, and AUTH_MODE=NONE needs none
             at = self._at()
-            return records.show(rules.with_defaults(held, self.defaults, at), at)
+            return rules.active(rules.with_defaults(held, self.defaults, at), at)
 
         return await self.ledger.write(first_use, OneAccount(account_id))
 
     async def grant(
-        self, entry: Entry[list[EntitlementRecord]], late: Late[wire.EntitlementWish]
-    ) -> list[EntitlementRecord]:
+        self, entry: Entry[Sequence[Entitlement]], late: Late[wire.EntitlementWish]
+    ) -> Sequence[Entitlement]:
         """Grant one; answers with the list."""
         account_id = entry.account_id
 
-        def work(tx: Connection, notes: list[str]) -> list[EntitlementRecord]:
+        def work(tx: Connection, notes: list[str]) -> Sequence[Entitlement]:
             sent, now = late.read(), self.now()
             check_capacity(SqlEntitlements(tx).all(account_id), [sent.wanted], self.most)
-            records.listing(tx, account_id, self.defaults, now)
+            listing(tx, account_id, self.defaults, now)
             grant(tx, account_id, sent.wanted, sent.duration or 0.0, "game server", now)
-            return records.listing(tx, account_id, self.defaults, now)
+            return listing(tx, account_id, self.defaults, now)
 
         return await self.events.write(entry, work)
 

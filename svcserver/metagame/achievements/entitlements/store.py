@@ -94,3 +94,11 @@ def grant(
     fresh = Entitlement(entitlement, duration, round(now * 1000), source)
     before = rights.all(account_id).get(entitlement)
     rights.keep(account_id, rules.granted(before, fresh))
+
+
+def listing(
+    tx: Connection, account_id: AccountId, defaults: tuple[str, ...], now: float
+) -> list[Entitlement]:
+    """Those in force, with the account's defaults stored at first use; ``now`` in epoch seconds."""
+    at = round(now * 1000)
+    return rules.active(rules.add_defaults(SqlEntitlements(tx), account_id, defaults, at), at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypedDict
 
 from attrs import frozen
@@ -9,7 +10,8 @@ from attrs import frozen
 from svcserver.kernel.envelope import Envelope
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.shapes import Lenient, Name
-from svcserver.metagame.achievements.entitlements.records import EntitlementRecord, Hours
+from svcserver.metagame.achievements.entitlements.rules import Entitlement
+from svcserver.metagame.achievements.records import EntitlementRecord, Hours, record
 
 
 @frozen
@@ -39,6 +41,7 @@ Listed = EntitlementList | Envelope[list[EntitlementRecord]]
 """The list, or the empty envelope with fixed progression."""
 
 
-def show(listed: list[EntitlementRecord]) -> EntitlementList:
+def show(listed: Sequence[Entitlement]) -> EntitlementList:
     """The reply with the list."""
-    return {"entitlements": listed}
+    found = [record(one.name, one.duration, one.activated_at) for one in listed]
+    return {"entitlements": found}

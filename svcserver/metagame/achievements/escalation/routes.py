@@ -35,7 +35,7 @@ def refuse(status: int, refusal: Refusal) -> Answer:
 
 
 @frozen
-class EscalationStub:
+class EscalationStubRoutes:
     """ESCALATION_MODE=stub: the highest level for everyone, nothing is stored."""
 
     routes: ClassVar[Routes] = Routes(

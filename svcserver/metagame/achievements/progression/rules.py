@@ -10,7 +10,8 @@ from attrs import evolve, frozen
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden, Malformed, Missing
-from svcserver.metagame.achievements.capacity import check_capacity
+from svcserver.metagame.achievements.bounds import check_capacity
+from svcserver.metagame.achievements.entitlements.rules import Entitlement
 
 INT_MAX = 2**31 - 1
 INT_MIN = -(2**31)
@@ -267,3 +268,34 @@ def configured(paths: Paths, track_id: str) -> str:
 def selected(paths: Paths, chosen: str | None, default: str) -> str:
     """The hunt pass: the stored one while it is configured, else the default."""
     return chosen if chosen is not None and chosen in paths else default
+
+
+# -- what the owner's operations give -----------------------------------------
+
+
+@frozen
+class Overview:
+    """All of an account's progression; a track's path is None where it is not configured."""
+
+    real: bool
+    hunt_pass: str
+    tracks: Sequence[tuple[Track, Path | None]]
+    objectives: Sequence[Objective]
+    entitlements: Sequence[Entitlement]
+
+
+@frozen
+class Seeding:
+    """What a seed wrote; ``real``: whether the account has real progression."""
+
+    mode: Mode
+    real: bool
+    tracks: Sequence[Track]
+
+
+@frozen
+class Revoking:
+    """What a revocation did; ``was_active``: the entitlement was in force."""
+
+    was_active: bool
+    left: Sequence[Entitlement]

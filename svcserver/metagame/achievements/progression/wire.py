@@ -26,7 +26,7 @@ from svcserver.kernel.shapes import (
     spelled,
 )
 from svcserver.kernel.times import iso
-from svcserver.metagame.achievements.entitlements.records import EntitlementRecord, Hours
+from svcserver.metagame.achievements.entitlements.rules import Entitlement
 from svcserver.metagame.achievements.progression.rules import (
     INT_MAX,
     INT_MIN,
@@ -36,11 +36,15 @@ from svcserver.metagame.achievements.progression.rules import (
     Grant,
     Mode,
     Objective,
+    Overview,
     Path,
     Paths,
+    Revoking,
+    Seeding,
     Track,
     grant_of,
 )
+from svcserver.metagame.achievements.records import EntitlementRecord, Hours, record
 
 _AMOUNT = re.compile(r"-?\d{1,10}\Z", re.ASCII)
 _RANK = re.compile(r"\d{1,10}\Z", re.ASCII)
@@ -277,6 +281,47 @@ class EntitlementRevoked(EntitlementsHeld):
     """The account's entitlements; ``Revoked``: the revoked one was in force."""
 
     Revoked: bool
+
+
+def show_report(account_id: AccountId, found: Overview) -> Report:
+    """The reply with all of an account's progression."""
+    active = {one.name for one in found.entitlements}
+    return {
+        "UserId": account_id,
+        "RealMode": found.real,
+        "HuntPass": found.hunt_pass,
+        "Tracks": [track_report(account_id, one, path, active) for one, path in found.tracks],
+        "Objectives": [objective_record(account_id, one) for one in found.objectives],
+        "Entitlements": _entitlements(found.entitlements),
+    }
+
+
+def show_seeded(account_id: AccountId, done: Seeding) -> Seeded:
+    """The reply to a seed."""
+    return {
+        "UserId": account_id,
+        "Mode": done.mode,
+        "RealMode": done.real,
+        "Tracks": [track_record(account_id, one) for one in done.tracks],
+    }
+
+
+def show_held(account_id: AccountId, held: Sequence[Entitlement]) -> EntitlementsHeld:
+    """The reply to a grant of an entitlement."""
+    return {"UserId": account_id, "Entitlements": _entitlements(held)}
+
+
+def show_revoked(account_id: AccountId, done: Revoking) -> EntitlementRevoked:
+    """The reply to a revocation."""
+    return {
+        "UserId": account_id,
+        "Revoked": done.was_active,
+        "Entitlements": _entitlements(done.left),
+    }
+
+
+def _entitlements(held: Sequence[Entitlement]) -> list[EntitlementRecord]:
+    return [record(one.name, one.duration, one.activated_at) for one in held]
 
 
 def show_track(account_id: AccountId, track: Track) -> dict[str, Any]:

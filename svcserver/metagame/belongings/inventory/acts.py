@@ -12,9 +12,9 @@ from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Forbidden
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.belongings.inventory import rules
-from svcserver.metagame.belongings.inventory.items import Instance, Transaction
 from svcserver.metagame.belongings.inventory.rules import By, Policy
 from svcserver.metagame.belongings.inventory.store import SqlInventory, inventory_of, owner_of
+from svcserver.metagame.belongings.items import Instance, Transaction
 
 log = Logger()
 MAX_SHOWN = 5  # oddities (see ``rules.Done``) of one transaction that are logged

@@ -14,14 +14,15 @@ from attrs import define, field, frozen
 from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing
-from svcserver.metagame.belongings.inventory.items import (
+from svcserver.metagame.belongings.items import (
     MAX_WHOLE,
+    NOTHING,
     Instance,
     Removal,
+    Size,
     Stacked,
     Transaction,
 )
-from svcserver.metagame.belongings.inventory.sizes import NOTHING, Size
 
 MOST = Size(20_000, 8 << 20)
 

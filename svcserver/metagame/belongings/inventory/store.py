@@ -31,9 +31,8 @@ from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.db.upsert import Upsert
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.metagame.belongings.characters.store import CHARACTERS
-from svcserver.metagame.belongings.inventory.items import Instance, Stacked
 from svcserver.metagame.belongings.inventory.rules import Holder, Note
-from svcserver.metagame.belongings.inventory.sizes import NOTHING, Size
+from svcserver.metagame.belongings.items import NOTHING, Instance, Size, Stacked
 
 ITEM_STACKS = Table(
     "item_stacks",

@@ -24,7 +24,7 @@ from svcserver.kernel.shapes import (
     spelled,
     text,
 )
-from svcserver.metagame.belongings.inventory.items import (
+from svcserver.metagame.belongings.items import (
     Instance,
     Removal,
     Stacked,

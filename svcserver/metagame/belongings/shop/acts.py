@@ -19,7 +19,7 @@ from svcserver.metagame.belongings.shop.store import SqlPurchases, StoreItems
 
 
 @frozen
-class StoreActs:
+class ShopActs:
     """List what remains, issue purchase tokens, redeem them.
 
     ``rights`` gives the entitlements on an open transaction.

@@ -12,7 +12,7 @@ from twisted.logger import Logger
 
 from svcserver.kernel.refusals import Forbidden, Malformed, Missing, Refusal, Unauthenticated
 from svcserver.metagame.belongings.shop import rules
-from svcserver.metagame.belongings.shop.acts import StoreActs
+from svcserver.metagame.belongings.shop.acts import ShopActs
 from svcserver.metagame.belongings.shop.rules import NotYours
 from svcserver.metagame.belongings.shop.wire import OfferReply, TokenReply, show
 from svcserver.metagame.replies import coded
@@ -29,7 +29,7 @@ def refuse(status: int, refusal: Refusal) -> Answer:
 
 
 @frozen
-class ClosedStore:
+class ClosedShopRoutes:
     """STORE=off: the answer to a client that opens its store screen."""
 
     routes: ClassVar[Routes] = Routes(
@@ -42,13 +42,13 @@ class ClosedStore:
 
 
 @frozen
-class StoreRoutes:
+class ShopRoutes:
     """Offers, purchase tokens, redemption."""
 
     routes: ClassVar[Routes] = Routes(
         refuse, when=lambda settings: settings.store == "free", body_log=True
     )
-    acts: StoreActs
+    acts: ShopActs
 
     @routes.row("GET", "/product/skus/public", access=Access.PLAYER, reply=list[OfferReply])
     async def listing(self, call: Call) -> Answer:

@@ -12,8 +12,8 @@ from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Conflict, Forbidden, Gone, Malformed, Missing
 from svcserver.kernel.secrets import fingerprint
-from svcserver.metagame.belongings.inventory import items
-from svcserver.metagame.belongings.inventory.items import Instance, Stacked, Transaction
+from svcserver.metagame.belongings import items
+from svcserver.metagame.belongings.items import Instance, Stacked, Transaction
 from svcserver.metagame.belongings.shop.catalogue import Catalogue, Offer
 
 CURRENCY = "platinum"

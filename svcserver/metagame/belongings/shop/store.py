@@ -21,7 +21,6 @@ from sqlalchemy import (
 from svcserver.db.tables import METADATA
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Conflict, Malformed
-from svcserver.metagame.belongings.inventory.items import Transaction
 from svcserver.metagame.belongings.inventory.rules import By, Policy, transact
 from svcserver.metagame.belongings.inventory.store import (
     SqlInventory,
@@ -29,6 +28,7 @@ from svcserver.metagame.belongings.inventory.store import (
     held_by,
     owner_of,
 )
+from svcserver.metagame.belongings.items import Transaction
 from svcserver.metagame.belongings.shop.rules import Purchase
 
 PURCHASE_TOKENS = Table(

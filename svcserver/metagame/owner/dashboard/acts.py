@@ -15,7 +15,7 @@ from svcserver.metagame.accounts.entries import entry
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.belongings.loadouts.store import SqlLoadouts
 from svcserver.metagame.belongings.savehistory.store import SqlHistories
-from svcserver.metagame.owner.dashboard.diffs import MAX_SIZE, difference
+from svcserver.metagame.owner.dashboard.rules import MAX_SIZE, difference
 from svcserver.metagame.owner.dashboard.store import search
 from svcserver.metagame.owner.dashboard.wire import SaveDiffReply, SearchReply
 

@@ -21,7 +21,7 @@ def describe(rows: Iterable[Row], version: str) -> dict[str, Any]:
 
 
 @frozen
-class ApiDocument:
+class ApiDocumentRoutes:
     """``rows`` are all that are mounted, this one among them."""
 
     routes: ClassVar[Routes] = Routes(bare)

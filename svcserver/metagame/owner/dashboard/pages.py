@@ -58,7 +58,7 @@ def read_files() -> dict[str, Answer]:
 
 
 @frozen
-class DashboardPages:
+class DashboardPageRoutes:
     """The page, its styles, scripts and icon."""
 
     routes: ClassVar[Routes] = Routes(bare)

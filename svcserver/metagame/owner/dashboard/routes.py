@@ -29,7 +29,7 @@ MAX_TEXT = 64
 
 
 @frozen
-class Dashboard:
+class DashboardRoutes:
     """The rows that only the dashboard's pages ask for."""
 
     routes: ClassVar[Routes] = Routes(worded)

@@ -10,8 +10,8 @@ from twisted.internet.defer import Deferred
 from svcserver.kernel.every import Every
 from svcserver.metagame.owner.dashboard.history import EVERY_S, History
 from svcserver.metagame.owner.health.rules import Health
-from svcserver.metagame.owner.health.watching import memory_mb
-from svcserver.metagame.play.presence.online import Online
+from svcserver.metagame.owner.memory import memory_mb
+from svcserver.metagame.play.presence.store import Online
 
 
 def health_watch(

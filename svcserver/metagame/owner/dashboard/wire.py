@@ -7,8 +7,8 @@ from typing import TypedDict
 from attrs import frozen
 
 from svcserver.metagame.accounts.entries import AccountEntry
-from svcserver.metagame.owner.dashboard.diffs import Change
 from svcserver.metagame.owner.dashboard.history import HealthSample
+from svcserver.metagame.owner.dashboard.rules import Change
 from svcserver.metagame.owner.dashboard.state import ChatRoom
 
 

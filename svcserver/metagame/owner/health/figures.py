@@ -6,7 +6,7 @@ from attrs import define, field
 
 from svcserver.board.waiting import unwaited
 from svcserver.metagame.owner.health.rules import Health
-from svcserver.metagame.play.presence.online import Online
+from svcserver.metagame.play.presence.store import Online
 from svcserver.web.metrics import Figure
 
 

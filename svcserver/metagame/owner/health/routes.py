@@ -9,14 +9,14 @@ from attrs import frozen
 
 from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.owner.health.rules import Health
-from svcserver.metagame.owner.health.watching import memory_mb
 from svcserver.metagame.owner.health.wire import BackendHealthReply
+from svcserver.metagame.owner.memory import memory_mb
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import NO_STORE, Answer, bare
 
 
 @frozen
-class BackendHealth:
+class HealthRoutes:
     """The health route."""
 
     routes: ClassVar[Routes] = Routes(bare)

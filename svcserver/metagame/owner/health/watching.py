@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from attrs import define, field, frozen
@@ -11,8 +10,6 @@ from attrs import define, field, frozen
 from svcserver.kernel.every import Every
 from svcserver.metagame.owner.health.rules import SAMPLE_S, LoopDelays, Requests
 from svcserver.web.front import FinishedRequest
-
-PROCESS = Path("/proc/self/status")
 
 
 @frozen
@@ -50,24 +47,3 @@ def loop_watch(clock: Any, delays: LoopDelays) -> Every:
     """The service that measures the event loop's delays every 20 ms."""
     late = Lateness(clock, delays)
     return Every(clock, SAMPLE_S, late.note, "measuring the event loop", at_once=True)
-
-
-def memory_mb() -> dict[str, float | None]:
-    """Resident and heap memory of this process in MB; None where the system does not tell."""
-    try:
-        lines = PROCESS.read_text(encoding="ascii").splitlines()
-    except OSError:
-        lines = []
-    kilobytes = {
-        name: words.split()[0]
-        for name, _, words in (one.partition(":") for one in lines)
-        if name in ("VmRSS", "RssAnon")
-    }
-    return {
-        "rss": _mb(kilobytes.get("VmRSS")),
-        "heapUsed": _mb(kilobytes.get("RssAnon")),
-    }
-
-
-def _mb(kilobytes: str | None) -> float | None:
-    return None if kilobytes is None else round(int(kilobytes) / 1024, 1)

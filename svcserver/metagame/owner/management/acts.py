@@ -16,13 +16,13 @@ from svcserver.kernel.launch_requests import ISLAND, LaunchRequest
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.registration import Registration
 from svcserver.metagame.accounts.rules import MODES
+from svcserver.metagame.owner.build import Build
 from svcserver.metagame.owner.management import wire
 from svcserver.metagame.owner.management.rules import Instances, Whereabouts
-from svcserver.metagame.owner.status.build import Build
-from svcserver.metagame.play.matchmaking.matches import Sent, is_world
+from svcserver.metagame.play.matches import Sent, is_world
 from svcserver.metagame.play.matchmaking.store import LiveMatches
-from svcserver.metagame.play.presence.online import Beat, Online
-from svcserver.metagame.play.presence.places import Place, place
+from svcserver.metagame.play.presence.rules import Place, place
+from svcserver.metagame.play.presence.store import Beat, Online
 from svcserver.metagame.settings import Settings
 
 CACHED_S = 5.0

@@ -14,10 +14,10 @@ from twisted.internet.defer import Deferred
 from svcserver.kernel import datafiles, json
 from svcserver.kernel.datafiles import BadData, fault
 from svcserver.metagame.owner.management.rules import Placed, Whereabouts
-from svcserver.metagame.play.matchmaking.deploy_client import DeployClient
-from svcserver.metagame.play.matchmaking.matches import Sent
+from svcserver.metagame.play.deploy_client import DeployClient
+from svcserver.metagame.play.matches import Sent
 from svcserver.metagame.play.matchmaking.store import LiveMatches
-from svcserver.metagame.play.presence.places import Place, map_name
+from svcserver.metagame.play.presence.rules import Place, map_name
 
 CITY_PLAYERS = 32
 PACKAGE, FILE = "svcserver.metagame.owner.management", "titles.json"

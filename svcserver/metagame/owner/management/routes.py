@@ -15,7 +15,7 @@ HEADERS = {"Cache-Control": "no-store", "Vary": "x-svc-user-api-key, Authorizati
 
 
 @frozen
-class ServerStatus:
+class ServerStatusRoutes:
     """The server status; players are shown to registered callers only."""
 
     routes: ClassVar[Routes] = Routes(bare)
@@ -37,7 +37,7 @@ class ServerStatus:
 
 
 @frozen
-class OnlineList:
+class OnlineListRoutes:
     """The owner's list of online players."""
 
     routes: ClassVar[Routes] = Routes(bare)

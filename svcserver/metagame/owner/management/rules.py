@@ -9,7 +9,7 @@ from attrs import frozen
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
-from svcserver.metagame.play.presence.places import Place
+from svcserver.metagame.play.presence.rules import Place
 
 
 @frozen

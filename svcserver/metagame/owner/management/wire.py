@@ -6,8 +6,8 @@ from typing import TypedDict
 
 from svcserver.kernel.json import Json
 from svcserver.kernel.times import iso
-from svcserver.metagame.play.matchmaking.matches import Sent
-from svcserver.metagame.play.presence.online import Beat
+from svcserver.metagame.play.matches import Sent
+from svcserver.metagame.play.presence.store import Beat
 
 
 class PlayerStatus(TypedDict):

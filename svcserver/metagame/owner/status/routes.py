@@ -11,22 +11,22 @@ from attrs import frozen
 
 from svcserver.kernel import json
 from svcserver.kernel.envelope import Envelope
+from svcserver.metagame.owner.build import Build
 from svcserver.metagame.owner.status import wire
-from svcserver.metagame.owner.status.build import Build
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
 from svcserver.web.routes import EMPTY_OBJECT, NO_CONTENT, Answer, bare
 
 
 @frozen
-class Banner:
+class BannerRoutes:
     """``GET /svc-status``; its body is encoded once."""
 
     routes: ClassVar[Routes] = Routes(bare)
     body: bytes
 
     @classmethod
-    def of(cls, settings: Settings, build: Build) -> Banner:
+    def of(cls, settings: Settings, build: Build) -> BannerRoutes:
         """The banner under these settings."""
         banner: dict[str, json.Json] = {"show-status": True}
         name = settings.server_name
@@ -47,7 +47,7 @@ class Banner:
 
 
 @frozen
-class FixedReplies:
+class FixedReplyRoutes:
     """Routes with constant answers, which the client needs to go on."""
 
     routes: ClassVar[Routes] = Routes(bare)

@@ -12,8 +12,8 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.refusals import Missing
 from svcserver.kernel.signals import Heard, Signal
+from svcserver.metagame.play.matches import Entry, Group, State
 from svcserver.metagame.play.matchmaking.launching import Launching
-from svcserver.metagame.play.matchmaking.matches import Entry, Group, State
 from svcserver.metagame.play.matchmaking.store import LiveMatches
 from svcserver.metagame.social.parties.store import LiveParties, hear
 

@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterable
 from attrs import define
 
 from svcserver.kernel.ids import AccountId
-from svcserver.metagame.play.matchmaking.matches import Match, MatchBook, Server, State
+from svcserver.metagame.play.matches import Match, MatchBook, Server, State
 
 AT_ONCE = 2
 EMPTY_S = 120.0  # an empty game server ends within a minute

@@ -10,9 +10,9 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from svcserver.kernel.launch_requests import LaunchRequest
-from svcserver.metagame.play.matchmaking.deploy_client import Busy, DeployClient, Failed
+from svcserver.metagame.play.deploy_client import Busy, DeployClient, Failed
+from svcserver.metagame.play.matches import Match
 from svcserver.metagame.play.matchmaking.launches import end_those_not_on
-from svcserver.metagame.play.matchmaking.matches import Match
 from svcserver.metagame.play.matchmaking.rules import Matchmaker
 from svcserver.metagame.play.matchmaking.store import LiveMatches
 

@@ -11,8 +11,7 @@ from attrs import define
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import CITY, ISLAND, SHARED, LaunchRequest
 from svcserver.kernel.refusals import Malformed, Missing
-from svcserver.metagame.play.matchmaking.launches import Launches
-from svcserver.metagame.play.matchmaking.matches import (
+from svcserver.metagame.play.matches import (
     Entry,
     Group,
     Match,
@@ -22,6 +21,7 @@ from svcserver.metagame.play.matchmaking.matches import (
     State,
     is_world,
 )
+from svcserver.metagame.play.matchmaking.launches import Launches
 from svcserver.metagame.social.parties.rules import PartyCandidate
 
 GROUP = 4

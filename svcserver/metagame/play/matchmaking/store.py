@@ -14,8 +14,8 @@ from svcserver.board.kinds import Kind
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.signals import PartyChanged
 from svcserver.kernel.times import DAY_S
+from svcserver.metagame.play.matches import Entry, Match, Sent, Server
 from svcserver.metagame.play.matchmaking.launches import Launches
-from svcserver.metagame.play.matchmaking.matches import Entry, Match, Sent, Server
 from svcserver.metagame.play.matchmaking.rules import FORGET_S, Matchmaker
 from svcserver.metagame.social.parties.rules import PartyCandidate
 

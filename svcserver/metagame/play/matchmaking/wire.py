@@ -10,7 +10,7 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
 from svcserver.kernel.launch_requests import ISLAND, LaunchRequest, check
 from svcserver.kernel.shapes import Lenient, TextWithNul, camel_case, spelled
-from svcserver.metagame.play.matchmaking.matches import Entry, State
+from svcserver.metagame.play.matches import Entry, State
 
 PERIOD_MS = 10_000
 PINGS = 5

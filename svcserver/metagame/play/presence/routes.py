@@ -9,7 +9,7 @@ from attrs import frozen
 from svcserver.kernel.shapes import OrEmpty
 from svcserver.kernel.signals import Heard, Signal
 from svcserver.metagame.play.presence import wire
-from svcserver.metagame.play.presence.online import Online
+from svcserver.metagame.play.presence.store import Online
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import Answer, bare
 
@@ -17,7 +17,7 @@ MAX_MAP = 512
 
 
 @frozen
-class Presence:
+class PresenceRoutes:
     """Receives heartbeats, and shows the number of online players."""
 
     routes: ClassVar[Routes] = Routes(bare)

@@ -17,10 +17,16 @@ from svcserver.kernel.signals import GuildChanged, Signal
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.settings import Settings
 from svcserver.metagame.social.guilds import rules
-from svcserver.metagame.social.guilds.founding import CHECKED, FOUNDED, SENT, Founders
 from svcserver.metagame.social.guilds.names import Words
 from svcserver.metagame.social.guilds.rules import Guild, Invite, Limits, Member, Wish
-from svcserver.metagame.social.guilds.store import SqlGuilds, Summary
+from svcserver.metagame.social.guilds.store import (
+    CHECKED,
+    FOUNDED,
+    SENT,
+    Founders,
+    SqlGuilds,
+    Summary,
+)
 
 log = Logger()
 

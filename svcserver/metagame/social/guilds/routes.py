@@ -148,7 +148,7 @@ class GuildRoutes:
 
 
 @frozen
-class GuildStubs:
+class GuildStubRoutes:
     """The two reads with GUILDS=0; every other guild route is the empty 404."""
 
     routes: ClassVar[Routes] = Routes(

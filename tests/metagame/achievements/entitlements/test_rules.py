@@ -10,8 +10,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.achievements.entitlements import rules
-from svcserver.metagame.achievements.entitlements.records import Hours
 from svcserver.metagame.achievements.entitlements.rules import Entitlement, granted
+from svcserver.metagame.achievements.records import Hours
 
 HOUR_MS = 3_600_000
 hours_or_null = reader(Hours | None)

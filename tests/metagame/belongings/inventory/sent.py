@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from svcserver.kernel.readers import reader
-from svcserver.metagame.belongings.inventory import items, wire
-from svcserver.metagame.belongings.inventory.items import Instance, Stacked, Transaction
+from svcserver.metagame.belongings import items
+from svcserver.metagame.belongings.inventory import wire
+from svcserver.metagame.belongings.items import Instance, Stacked, Transaction
 
 _identifier = reader(wire.Identifier)
 _instance, _stacked = reader(wire.InstanceWish), reader(wire.StackWish)

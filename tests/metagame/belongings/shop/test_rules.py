@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.refusals import Conflict
 from svcserver.kernel.secrets import fingerprint
-from svcserver.metagame.belongings.inventory.items import Stacked, Transaction
+from svcserver.metagame.belongings.items import Stacked, Transaction
 from svcserver.metagame.belongings.shop import rules
 from svcserver.metagame.belongings.shop.catalogue import Catalogue, Offer
 from svcserver.metagame.belongings.shop.rules import Purchase

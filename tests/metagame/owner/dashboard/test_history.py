@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.metagame.owner.dashboard.history import EVERY_S, KEPT, History
 from svcserver.metagame.owner.dashboard.watching import health_watch
 from svcserver.metagame.owner.health.rules import Health
-from svcserver.metagame.play.presence.online import Online
+from svcserver.metagame.play.presence.store import Online
 from tests.support.live import TestBoard
 from tests.support.proves import proves
 

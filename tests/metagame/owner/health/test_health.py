@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.metagame.owner.health.routes import BackendHealth
+from svcserver.metagame.owner.health.routes import HealthRoutes
 from svcserver.metagame.owner.health.rules import (
     BEYOND,
     BOUNDS_MS,
@@ -20,7 +20,8 @@ from svcserver.metagame.owner.health.rules import (
     Requests,
     upper_bound,
 )
-from svcserver.metagame.owner.health.watching import Counting, loop_watch, memory_mb
+from svcserver.metagame.owner.health.watching import Counting, loop_watch
+from svcserver.metagame.owner.memory import memory_mb
 from svcserver.metagame.rows import NOBODY
 from svcserver.web.front import FinishedRequest
 from svcserver.web.request import HttpRequest
@@ -164,7 +165,7 @@ class CountingTests(SynchronousTestCase):
 
     def test_rows_marked_quiet_are_not_counted(self) -> None:
         seen = Requests()
-        [row] = BackendHealth.routes.rows
+        [row] = HealthRoutes.routes.rows
         Counting(seen, lambda: 9.0)(self.done(row=row))
         self.assertEqual(seen.report(9.0)["completed"], 0)
 

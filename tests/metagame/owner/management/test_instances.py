@@ -14,9 +14,9 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import check
 from svcserver.metagame.owner.management.instances import DeployedInstances, Titles
 from svcserver.metagame.owner.management.rules import Placed, Whereabouts
-from svcserver.metagame.play.matchmaking.deploy_client import DeployClient
-from svcserver.metagame.play.matchmaking.matches import Server
-from svcserver.metagame.play.presence.places import Place
+from svcserver.metagame.play.deploy_client import DeployClient
+from svcserver.metagame.play.matches import Server
+from svcserver.metagame.play.presence.rules import Place
 from tests.metagame.play.matchmaking.live import Seen
 from tests.support.proves import proves
 

@@ -11,8 +11,8 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import check
 from svcserver.kernel.times import iso
 from svcserver.metagame.owner.management.acts import OnlinePlayers
-from svcserver.metagame.owner.management.routes import OnlineList
-from svcserver.metagame.play.matchmaking.matches import Server
+from svcserver.metagame.owner.management.routes import OnlineListRoutes
+from svcserver.metagame.play.matches import Server
 from svcserver.web.front import FrontDoor
 from tests.metagame.play.matchmaking.live import Seen
 from tests.support.browser import Browser
@@ -72,7 +72,9 @@ class HuntTests(SynchronousTestCase):
         self.matches = Seen()
         self.matches.live.now = game.clock.seconds()
         self.now = game.clock.seconds
-        feature = OnlineList(OnlinePlayers(game.settings, game.parts.online, self.matches.matches))
+        feature = OnlineListRoutes(
+            OnlinePlayers(game.settings, game.parts.online, self.matches.matches)
+        )
         self.browse = Browser(self, FrontDoor(game.door.gate, game.settings).mount(feature))
 
     def sent_to(self, hunt: str) -> None:

@@ -8,7 +8,7 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.metagame.owner.management.acts import StatusReports
-from svcserver.metagame.owner.management.routes import ServerStatus
+from svcserver.metagame.owner.management.routes import ServerStatusRoutes
 from svcserver.metagame.owner.management.rules import Placed
 from tests.support.game import Game
 from tests.support.proves import proves
@@ -112,7 +112,7 @@ class ServerStatusTests(SynchronousTestCase):
     @proves("GET /svc/api/ServerStatus")
     def test_concurrent_requests_share_one_build_and_strangers_ask_nobody(self) -> None:
         [feature] = [row.handler for row in self.game.door.rows if row.name == f"GET {PATH}"]
-        self.assertIs(feature, ServerStatus.status)
+        self.assertIs(feature, ServerStatusRoutes.status)
         asked = Asked()
         status = StatusReports(
             self.game.settings,
@@ -136,6 +136,6 @@ class ServerStatusTests(SynchronousTestCase):
 
 
 def _build(game: Game) -> Any:
-    from svcserver.metagame.owner.status.build import Build
+    from svcserver.metagame.owner.build import Build
 
     return Build.of(game.settings)

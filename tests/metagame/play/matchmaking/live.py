@@ -12,7 +12,7 @@ from attrs import evolve
 
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.signals import PartyChanged
-from svcserver.metagame.play.matchmaking.matches import Entry, Group, Match, Sent, Server
+from svcserver.metagame.play.matches import Entry, Group, Match, Sent, Server
 from svcserver.metagame.play.matchmaking.rules import Matchmaker
 from svcserver.metagame.play.matchmaking.store import LiveMatches
 from svcserver.metagame.social.parties.rules import PartyCandidate

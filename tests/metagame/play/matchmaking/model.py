@@ -13,7 +13,7 @@ from cachetools import LRUCache
 from svcserver.kernel.ids import AccountId, new_id
 from svcserver.kernel.launch_requests import CITY, ISLAND, SHARED, LaunchRequest
 from svcserver.kernel.refusals import Malformed, Missing
-from svcserver.metagame.play.matchmaking.matches import Group, Sent, Server, State, is_world
+from svcserver.metagame.play.matches import Group, Sent, Server, State, is_world
 from svcserver.metagame.social.parties.rules import PartyCandidate
 
 GROUP = 4

@@ -9,9 +9,9 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.secrets import fingerprint
-from svcserver.metagame.play.matchmaking import launch_keys
-from svcserver.metagame.play.matchmaking.deploy_client import DeployClient
-from svcserver.metagame.play.matchmaking.launch_keys import AT_ONCE, LaunchKeys
+from svcserver.metagame.play import launch_keys
+from svcserver.metagame.play.deploy_client import DeployClient
+from svcserver.metagame.play.launch_keys import AT_ONCE, LaunchKeys
 from tests.metagame.play.matchmaking.base import Reply
 from tests.support.game import GAME_SERVER_KEY, Game
 

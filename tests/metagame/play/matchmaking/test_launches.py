@@ -9,9 +9,9 @@ from twisted.internet.error import ConnectionLost
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.board.memory import MemorySheet, Tables
+from svcserver.metagame.play.matches import Match, Server, State
 from svcserver.metagame.play.matchmaking import launches
 from svcserver.metagame.play.matchmaking.launches import Launches
-from svcserver.metagame.play.matchmaking.matches import Match, Server, State
 from svcserver.metagame.play.matchmaking.store import (
     LAUNCH_ON,
     LAUNCHES_OF,

@@ -15,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.refusals import Malformed, Refusal
-from svcserver.metagame.play.matchmaking.matches import Match, Server, State
+from svcserver.metagame.play.matches import Match, Server, State
 from svcserver.metagame.play.matchmaking.rules import Matchmaker
 from tests.metagame.play.matchmaking.live import Seen
 from tests.metagame.play.matchmaking.model import Launches, PlainMatchmaker

@@ -9,9 +9,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.refusals import Malformed, Missing
+from svcserver.metagame.play.matches import Match, Server, State
 from svcserver.metagame.play.matchmaking import store
 from svcserver.metagame.play.matchmaking.launching import Launching
-from svcserver.metagame.play.matchmaking.matches import Match, Server, State
 from tests.metagame.play.matchmaking.live import Seen
 
 HUNT, OTHER = (LaunchRequest("ISLAND", "", name) for name in ("Hunt_A", "Hunt_B"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.signals import GuildChanged
-from svcserver.metagame.social.guilds.founding import Founders
+from svcserver.metagame.social.guilds.store import Founders
 from tests.metagame.social.guilds.base import Base
 from tests.support.game import GAME_SERVER_KEY, Game
 from tests.support.live import TestBoard

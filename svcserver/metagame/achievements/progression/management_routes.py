@@ -7,40 +7,17 @@ from typing import ClassVar
 
 from attrs import frozen
 
-from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.accounts import recorded
-from svcserver.metagame.achievements.entitlements.records import EntitlementRecord
 from svcserver.metagame.achievements.progression import wire
-from svcserver.metagame.achievements.progression.management_acts import (
-    ManagementActs,
-    Revoking,
-    Seeding,
-)
+from svcserver.metagame.achievements.progression.management_acts import ManagementActs
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import Answer, bare
 
 
-def _seeded(account_id: AccountId, done: Seeding) -> wire.Seeded:
-    return {
-        "UserId": account_id,
-        "Mode": done.mode,
-        "RealMode": done.real,
-        "Tracks": [wire.track_record(account_id, one) for one in done.tracks],
-    }
-
-
-def _held(account_id: AccountId, listed: list[EntitlementRecord]) -> wire.EntitlementsHeld:
-    return {"UserId": account_id, "Entitlements": listed}
-
-
-def _revoked(account_id: AccountId, done: Revoking) -> wire.EntitlementRevoked:
-    return {"UserId": account_id, "Revoked": done.was_active, "Entitlements": done.listed}
-
-
 @frozen
-class ProgressionManagement:
+class ProgressionManagementRoutes:
     """Report, seed, grant, revoke."""
 
     routes: ClassVar[Routes] = Routes(bare)
@@ -59,7 +36,7 @@ class ProgressionManagement:
         user_id = call.request.argument("UserId")
         if not user_id:
             raise Malformed("UserId is missing", code="bad_request")
-        return Answer(200, await self.acts.report(user_id))
+        return Answer(200, wire.show_report(user_id, await self.acts.report(user_id)))
 
     @routes.row(
         "POST",
@@ -71,7 +48,9 @@ class ProgressionManagement:
     async def seed(self, call: Call[wire.SeedWish]) -> Answer:
         """Set all tracks: ``grandfather`` to their end, ``fresh`` to 0."""
         wish = call.body
-        entry = recorded.entry(self.acting, call, wish.user_id, partial(_seeded, wish.user_id))
+        entry = recorded.entry(
+            self.acting, call, wish.user_id, partial(wire.show_seeded, wish.user_id)
+        )
         return Answer(200, entry.show(await self.acts.seed(entry, wish.mode)))
 
     @routes.row(
@@ -84,7 +63,9 @@ class ProgressionManagement:
     async def grant(self, call: Call[wire.GrantWish]) -> Answer:
         """Grant an entitlement for hours; 0 or absent for ever."""
         wish = call.body
-        entry = recorded.entry(self.acting, call, wish.user_id, partial(_held, wish.user_id))
+        entry = recorded.entry(
+            self.acting, call, wish.user_id, partial(wire.show_held, wish.user_id)
+        )
         return Answer(200, entry.show(await self.acts.grant(entry, wish)))
 
     @routes.row(
@@ -97,5 +78,7 @@ class ProgressionManagement:
     async def revoke(self, call: Call[wire.RevokeWish]) -> Answer:
         """Revoke an entitlement; ``Revoked`` tells whether it was in force."""
         wish = call.body
-        entry = recorded.entry(self.acting, call, wish.user_id, partial(_revoked, wish.user_id))
+        entry = recorded.entry(
+            self.acting, call, wish.user_id, partial(wire.show_revoked, wish.user_id)
+        )
         return Answer(200, entry.show(await self.acts.revoke(entry, wish.entitlement)))

@@ -1,4 +1,4 @@
-"""Items and inventory transactions as values. Spec: 1 §2 Inventory transaction."""
+"""Items, inventory transactions and sizes as values. Spec: 1 §2 Inventory transaction."""
 
 from __future__ import annotations
 
@@ -8,10 +8,32 @@ from typing import Any
 from attrs import field, frozen
 
 from svcserver.kernel import json
-from svcserver.metagame.belongings.inventory.sizes import ROW, Size
 
 MAX_WHOLE = 2**53 - 1  # what a client's number can hold exactly
 MAX_SOURCE = 128  # characters
+ROW = 32  # bytes that a stack or an item counts besides its data
+
+
+@frozen
+class Size:
+    """A number of stacks and instanced items, and their bytes; of a change it may be negative.
+
+    Kept beside an inventory, since adding it up is linear in it.
+    """
+
+    items: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: Size) -> Size:
+        if other is NOTHING:  # most changes only count up what is held already
+            return self
+        return Size(self.items + other.items, self.bytes + other.bytes)
+
+    def __sub__(self, other: Size) -> Size:
+        return Size(self.items - other.items, self.bytes - other.bytes)
+
+
+NOTHING = Size()
 
 
 @frozen

@@ -21,7 +21,7 @@ log = Logger()
 
 
 @frozen
-class GuildManagement:
+class GuildManagementRoutes:
     """Guild routes under ``/svc/api``; all three are 404 ``guilds_off`` with GUILDS=0."""
 
     routes: ClassVar[Routes] = Routes(worded)

@@ -13,7 +13,7 @@ from twisted.internet.defer import Deferred, DeferredSemaphore, succeed
 from twisted.logger import Logger
 
 from svcserver.kernel.secrets import fingerprint
-from svcserver.metagame.play.matchmaking.deploy_client import DeployClient
+from svcserver.metagame.play.deploy_client import DeployClient
 
 log = Logger()
 

@@ -16,7 +16,7 @@ from svcserver.web.routes import Answer
 
 
 @frozen
-class FriendManagement:
+class FriendManagementRoutes:
     """Sends or accepts a friend request, with the same checks as the game's routes."""
 
     routes: ClassVar[Routes] = Routes(worded)

@@ -1,10 +1,12 @@
-"""The bound on an account's entries of one kind (ACHIEVEMENTS_MAX)."""
+"""Bounds that several features keep: entries of one kind (ACHIEVEMENTS_MAX), durations."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
 from svcserver.kernel.refusals import Conflict
+
+MAX_HOURS = 1e9  # of an entitlement; a longer duration is refused
 
 
 def check_capacity(stored: Collection[str], wanted: Iterable[str], most: int) -> None:

@@ -9,7 +9,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from svcserver.kernel.launch_requests import LaunchRequest
-from svcserver.metagame.play.matchmaking.matches import Server
+from svcserver.metagame.play.matches import Server
 
 log = Logger()
 

@@ -16,7 +16,7 @@ from svcserver.web.routes import Answer
 
 
 @frozen
-class PartyManagement:
+class PartyManagementRoutes:
     """Invites into the key owner's own party, with the same checks as in the game."""
 
     routes: ClassVar[Routes] = Routes(worded)

@@ -1,0 +1,38 @@
+"""The wire form of entitlements and durations, for players' routes and the owner's. Spec: 1 §4."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypedDict
+
+from svcserver.kernel.json import Json
+from svcserver.kernel.shapes import As, Unfit
+from svcserver.kernel.times import iso
+from svcserver.metagame.achievements.bounds import MAX_HOURS
+
+
+def read_hours(sent: Json, _: object) -> float:
+    """A duration in hours; raises Unfit, also for NaN, of which every comparison is false."""
+    if type(sent) in (int, float) and 0 <= sent <= MAX_HOURS:
+        return float(sent)
+    raise Unfit("a number of hours, 0 or more")
+
+
+Hours = Annotated[float, As(read_hours, {"type": "number"})]
+"""A duration in hours; 0: for ever."""
+
+
+class EntitlementRecord(TypedDict):
+    """An entitlement in force; ``duration`` in hours, 0 for ever."""
+
+    name: str
+    duration: float
+    activatedDate: str
+
+
+def record(name: str, hours: float, activated_at: int) -> EntitlementRecord:
+    """The record of an entitlement activated at a time in epoch milliseconds."""
+    return {
+        "name": name,
+        "duration": int(hours) if hours == int(hours) else hours,  # JSON has no decimal point then
+        "activatedDate": iso(activated_at / 1000),
+    }

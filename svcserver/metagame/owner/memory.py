@@ -1,0 +1,28 @@
+"""The memory of this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PROCESS = Path("/proc/self/status")
+
+
+def memory_mb() -> dict[str, float | None]:
+    """Resident and heap memory of this process in MB; None where the system does not tell."""
+    try:
+        lines = PROCESS.read_text(encoding="ascii").splitlines()
+    except OSError:
+        lines = []
+    kilobytes = {
+        name: words.split()[0]
+        for name, _, words in (one.partition(":") for one in lines)
+        if name in ("VmRSS", "RssAnon")
+    }
+    return {
+        "rss": _mb(kilobytes.get("VmRSS")),
+        "heapUsed": _mb(kilobytes.get("RssAnon")),
+    }
+
+
+def _mb(kilobytes: str | None) -> float | None:
+    return None if kilobytes is None else round(int(kilobytes) / 1024, 1)
