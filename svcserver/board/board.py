@@ -71,3 +71,6 @@ class Board(Protocol):
 
     def listen(self, news: type[N], listener: Callable[[N], None]) -> None:
         """From now on ``listener`` is called with every piece of such news, in one order."""
+
+    def when_missed(self, look: Callable[[], None]) -> None:
+        """``look`` is called when news of other processes may have been missed."""

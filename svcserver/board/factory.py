@@ -3,21 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+from attrs import field, frozen
+
+from svcserver.board.board import Board
 from svcserver.board.memory import MemoryBoard
 
 IN_MEMORY = "memory:"
-_ENGINES = {IN_MEMORY: MemoryBoard}
 
 
-def live_url(text: str) -> str:
-    """LIVE_URL: where live state is kept."""
+@frozen
+class LiveUrl:
+    """LIVE_URL: where live state is kept; as text without the password."""
+
+    _text: str = field(repr=False)
+
+    def __str__(self) -> str:
+        start, at, rest = self._text.rpartition("@")
+        return f"{start.rpartition(':')[0]}:***@{rest}" if at else rest
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether each process has live state of its own."""
+        return self._text == IN_MEMORY
+
+    def board(self, now: Callable[[], float], reactor: Any) -> tuple[Board, tuple[Any, ...]]:
+        """The board, and what must run for it.
+
+        ``now`` is the clock of one without its own.
+        """
+        if self.in_memory:
+            return MemoryBoard(now), ()
+        from svcserver.board.engine import Address, RemoteEngine  # memory needs none of it
+        from svcserver.board.valkey import ValkeyBoard
+
+        engine = RemoteEngine(reactor, Address.read(self._text))
+        return ValkeyBoard(engine), (engine,)
+
+
+def live_url(text: str) -> LiveUrl:
+    """The reader of LIVE_URL."""
     url = text.strip()
-    if url not in _ENGINES:
-        raise ValueError(f"must be {IN_MEMORY}")
-    return url
+    if url != IN_MEMORY:
+        from svcserver.board.engine import Address
 
-
-def board_for(url: str, now: Callable[[], float]) -> MemoryBoard:
-    """The board that ``live_url`` has read; ``now`` is the clock of one without its own."""
-    return _ENGINES[url](now)
+        Address.read(url)
+    return LiveUrl(url)

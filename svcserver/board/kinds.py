@@ -22,7 +22,8 @@ class Kind(Generic[T]):
     numbers. ``shape`` is its type, by which another engine writes and reads it as JSON.
 
     ``lives_s``: so long after it was put an entry is gone; with ``kept_by_reading`` so long after
-    it was last put or read. ``most``: beyond so many the one that would end first gives way.
+    it was last put or read. ``most``: beyond so many the one that would end first gives way; that
+    is for the board in memory, an engine has one bound for all (``maxmemory``).
 
     ``compared=False`` is for signs of life, which are put all the time: that another process put
     one after this act has read it does not make the act run again.
@@ -40,12 +41,22 @@ class Kind(Generic[T]):
 
     def encode(self, value: T) -> bytes:
         """As JSON. NaN and infinity have none: they would come back as None."""
-        return orjson.dumps(_converter().unstructure(value, self.shape))
+        return encode(value, self.shape)
 
     def decode(self, data: bytes) -> T:
         """What ``encode`` was given."""
-        value: T = _converter().structure(orjson.loads(data), self.shape)
-        return value
+        return decode(data, self.shape)
+
+
+def encode(value: Any, shape: Any) -> bytes:
+    """As JSON."""
+    return orjson.dumps(_converter().unstructure(value, shape))
+
+
+def decode(data: bytes, shape: type[T]) -> T:
+    """What ``encode`` was given; raises ValueError or cattrs' errors where it is none."""
+    value: T = _converter().structure(orjson.loads(data), shape)
+    return value
 
 
 @cache

@@ -142,6 +142,9 @@ class MemoryBoard:
         """See ``Board.listen``."""
         self._listeners.setdefault(news, []).append(listener)
 
+    def when_missed(self, look: Callable[[], None]) -> None:
+        """See ``Board.when_missed``: here nothing ever is."""
+
     def held(self, kind: Kind[Any]) -> int:
         """How many entries of a kind are in memory, those whose time is over included."""
         return len(self._tables[kind])

@@ -17,7 +17,6 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.web.client import Agent, HTTPConnectionPool
 
 from svcserver.board.board import Board
-from svcserver.board.factory import board_for
 from svcserver.board.waiting import unwaited
 from svcserver.db.factory import ledger_for
 from svcserver.db.ledger import Ledger
@@ -179,8 +178,7 @@ class Metagame:
             Size(settings.inventory_max_items, settings.inventory_max_bytes),
         )
         self.matches = LiveMatches(board, settings.launch_cooldown_s)
-        follow, candidate = (self.matches.left_party,), self.matches.of_party
-        self.parties = LiveParties(board, follow, candidate)
+        self.parties = LiveParties(board, (self.matches.left_party,), self.matches.of_party)
         self.guilds = GuildActs(settings, self.data, board, now, self.news.guild_changed)
         self.online = Online(board, also_heard=(hear,))
         self.about = Build.of(settings)
@@ -372,7 +370,8 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
     pool = HTTPConnectionPool(reactor)
     http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
     now = MonotonicClock().now
-    game = Metagame(settings, ledger, board_for(settings.live_url, now), reactor, now, http)
+    board, connections = settings.live_url.board(now, reactor)
+    game = Metagame(settings, ledger, board, reactor, now, http)
     transact(engine, game.sessions.load)
     game.counters = top.counters
     file = options["env-file"]
@@ -384,6 +383,7 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
     factory = HttpFactory(door, reactor, game.counters, proxy_headers=(GATEWAY,))
     answering = serving.OrderedServices()  # the database stops last: running requests still need it
     for part in (
+        *connections,
         ledger,
         housekeeping(ledger, reactor, game.now),
         session_watch(game.sessions, reactor),

@@ -7,7 +7,7 @@ import re
 from attrs import frozen
 from sqlalchemy.engine import URL
 
-from svcserver.board.factory import IN_MEMORY, live_url
+from svcserver.board.factory import IN_MEMORY, LiveUrl, live_url
 from svcserver.db.engine import CONNECTIONS, DEFAULT_URL, database_url
 from svcserver.http.crosssite import is_loopback
 from svcserver.kernel.secrets import Secret
@@ -76,7 +76,7 @@ class Settings:
     registration_mode: str | None = env("REGISTRATION_MODE", default=None)
     database_url: URL = env("DATABASE_URL", database_url, default=database_url(DEFAULT_URL))
     database_connections: int = env("DATABASE_CONNECTIONS", whole(3, 100), default=CONNECTIONS)
-    live_url: str = env("LIVE_URL", live_url, default=IN_MEMORY)
+    live_url: LiveUrl = env("LIVE_URL", live_url, default=LiveUrl(IN_MEMORY))
     metrics_port: int | None = env("METRICS_PORT", port_number, default=None)
     gateway_secret: Secret | None = env("GATEWAY_SECRET", secret, default=None)
     gameserver_allow_from: tuple[str, ...] = env("GAMESERVER_ALLOW_FROM", ip_list, default=())

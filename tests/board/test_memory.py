@@ -37,7 +37,10 @@ SIGNS = Kind("signs", float, lives_s=90.0, compared=False, listed=True)
 
 class Base(SynchronousTestCase):
     def setUp(self) -> None:
-        self.live = TestBoard(MemoryBoard)
+        self.live: Any = self.make_live()
+
+    def make_live(self) -> Any:
+        return TestBoard(MemoryBoard)
 
     def do(self, work: Any) -> Any:
         return self.successResultOf(self.live.board.act(work))
@@ -112,6 +115,10 @@ class LifeTests(Base):
         self.live.now += 2
         self.assertIsNone(self.do(lambda sheet: sheet.get(SEATS, "a")))
         self.assertIsNotNone(self.do(lambda sheet: sheet.get(READ, "a")))
+
+
+class BoundTests(Base):
+    """Of the memory board alone: an engine has one bound for all."""
 
     def test_the_one_that_would_end_first_gives_way(self) -> None:
         for key in "abc":

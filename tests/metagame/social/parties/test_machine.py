@@ -49,9 +49,11 @@ def answer(ask: Callable[[], Any]) -> Any:
     "limit: Party size; pending invites per party; per recipient; invite expiry",
 )
 class PartyMachine(RuleBasedStateMachine):
+    make_live: Callable[..., Any] = TestBoard
+
     def __init__(self) -> None:
         super().__init__()
-        self.live = TestBoard(now=1000.0)
+        self.live = type(self).make_live(now=1000.0)
         self.parties = LiveParties(self.live.board)
         self.model = PlainParties()
         self.named: dict[str, str] = {}  # the model's name of each party of the board

@@ -1,0 +1,304 @@
+"""The engine as the board sees it: two connections that are always being renewed.
+
+One is for commands, one listens to channels. While either is away whoever asks is refused at
+once; nobody waits for an engine that does not answer.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+from attrs import define, field, frozen
+from twisted.application.service import Service
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
+from twisted.internet.protocol import Factory
+from twisted.internet.ssl import optionsForClientTLS
+from twisted.internet.task import deferLater
+from twisted.logger import Logger
+
+from svcserver.board.scripts import COMMIT, LOAD, Script
+from svcserver.board.wire import Argument, ConnectionEnded, EngineError, Wire
+from svcserver.kernel.refusals import Unavailable
+from svcserver.kernel.throttle import Throttle
+
+log = Logger()
+
+SCHEMES = {"valkey": False, "redis": False, "valkeys": True, "rediss": True}  # with TLS?
+CONNECT_S = 1.0
+AGAIN_S = 0.25  # between two tries to connect, half as much again by chance
+BEAT_S = 1.0  # between two signs of life that are asked of the listening connection
+RETRY_S = 1  # for who is refused
+
+Pushed = Callable[[bytes, bytes], None]
+
+
+class BoardAway(Unavailable):
+    """The engine that keeps live state does not answer: refused with 503."""
+
+    def __init__(self) -> None:
+        super().__init__("live state cannot be reached now", retry_after_s=RETRY_S)
+
+
+@frozen
+class Address:
+    """What LIVE_URL says of an engine; the password is in no repr."""
+
+    host: str
+    port: int
+    db: int = 0
+    user: str = field(default="", repr=False)
+    password: str = field(default="", repr=False)
+    tls: bool = False
+
+    @classmethod
+    def read(cls, url: str) -> Address:
+        """``valkey://[user:password@]host:port[/db]``; raises ValueError with the cure."""
+        parts = urlsplit(url)
+        if parts.scheme not in SCHEMES or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError("must be memory:, valkey://host:port or valkeys://host:port")
+        db = parts.path.strip("/") or "0"
+        if not (db.isascii() and db.isdigit()):
+            raise ValueError("must end with the number of a database, as in valkey://host:6379/0")
+        port = parts.port  # raises ValueError where it is no port
+        user, password = unquote(parts.username or ""), unquote(parts.password or "")
+        if user and not password:
+            raise ValueError("names a user without a password")
+        return cls(parts.hostname, port or 6379, int(db), user, password, tls=SCHEMES[parts.scheme])
+
+
+class Engine(Protocol):
+    """What the board asks of an engine."""
+
+    def run(self, script: Script, keys: list[bytes], arguments: list[bytes]) -> Deferred[Any]:
+        """Run a script; fails with BoardAway."""
+
+    def ask(self, *command: Argument) -> Deferred[Any]:
+        """Give a command; fails with BoardAway."""
+
+    def subscribe(self, channel: bytes) -> None:
+        """From now on the listener hears this channel, after every new connection, too."""
+
+    def hear(self, pushed: Pushed, joined: Callable[[], None], lost: Callable[[], None]) -> None:
+        """``pushed`` gets each message; the others say when a connection listens, or no more."""
+
+    def seconds(self) -> float:
+        """A clock that only goes forward."""
+
+    def pause(self, seconds: float) -> Deferred[None]:
+        """Fires after so long."""
+
+    @property
+    def space(self) -> str:
+        """Tells databases of one engine apart, whose channels are common."""
+
+
+@define(eq=False, slots=False)
+class RemoteEngine(Service):
+    """An ``Engine`` over TCP or TLS; connects from its start to its stop."""
+
+    reactor: Any
+    address: Address
+    _pushed: Pushed | None = field(default=None, init=False)
+    _joined: Callable[[], None] | None = field(default=None, init=False)
+    _channels: list[bytes] = field(factory=list, init=False)
+    _asking: Connection = field(init=False)
+    _listening: Connection = field(init=False)
+    _said: Throttle = field(factory=Throttle, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._asking = Connection(self.reactor, self.address, self._ready)
+        self._listening = Connection(self.reactor, self.address, self._listens, self._message)
+
+    @property
+    def space(self) -> str:
+        return str(self.address.db)
+
+    def startService(self) -> None:
+        super().startService()
+        self._asking.start()
+        self._listening.start()
+
+    def stopService(self) -> None:
+        super().stopService()
+        self._asking.stop()
+        self._listening.stop()
+
+    def seconds(self) -> float:
+        seconds: float = self.reactor.seconds()
+        return seconds
+
+    def pause(self, seconds: float) -> Deferred[None]:
+        return deferLater(self.reactor, seconds)
+
+    def hear(self, pushed: Pushed, joined: Callable[[], None], lost: Callable[[], None]) -> None:
+        self._pushed, self._joined, self._listening.lost = pushed, joined, lost
+
+    def subscribe(self, channel: bytes) -> None:
+        self._channels.append(channel)
+        wire = self._listening.wire
+        if wire is not None:
+            Deferred.fromCoroutine(self._follow(wire, channel))
+
+    async def _follow(self, wire: Wire, channel: bytes) -> None:
+        try:
+            await wire.ask("SUBSCRIBE", channel)
+        except (ConnectionEnded, EngineError):
+            wire.cut()
+
+    def ask(self, *command: Argument) -> Deferred[Any]:
+        return self._asked(command)
+
+    def run(self, script: Script, keys: list[bytes], arguments: list[bytes]) -> Deferred[Any]:
+        return self._asked(("EVALSHA", script.sha, len(keys), *keys, *arguments))
+
+    def _asked(self, command: tuple[Argument, ...]) -> Deferred[Any]:
+        wire = self._asking.wire
+        if wire is None:
+            return _away()
+        done = wire.ask(*command)
+        done.addErrback(self._refused)
+        return done
+
+    def _refused(self, why: Any) -> Any:
+        if why.check(EngineError):
+            text = why.getErrorMessage()
+            if self._said.due(text.partition(" ")[0], self.seconds()):
+                log.error("the engine of LIVE_URL refuses: {why}", why=text)
+            if text.startswith("NOSCRIPT") and self._asking.wire is not None:
+                self._asking.wire.cut()  # somebody flushed the scripts: connecting loads them
+            raise BoardAway from why.value
+        if why.check(ConnectionEnded):
+            raise BoardAway from why.value
+        return why
+
+    async def _ready(self, wire: Wire) -> None:
+        for script in (LOAD, COMMIT):
+            await wire.ask("SCRIPT", "LOAD", script.text)
+
+    async def _listens(self, wire: Wire) -> None:
+        for channel in self._channels:
+            await wire.ask("SUBSCRIBE", channel)
+        if self._joined is not None:
+            self._joined()
+
+    def _message(self, channel: bytes, message: bytes) -> None:
+        if self._pushed is not None:
+            self._pushed(channel, message)
+
+
+@define(eq=False, slots=False)
+class Connection:
+    """Connects again and again; ``wire`` is there while the connection can be used.
+
+    ``prepare`` asks what must be asked before that. A connection is asked for a sign of life
+    every ``BEAT_S``, so that one which went silent is found.
+    """
+
+    reactor: Any
+    address: Address
+    prepare: Callable[[Wire], Any]
+    pushed: Pushed | None = None
+    lost: Callable[[], None] | None = field(default=None, init=False)
+    wire: Wire | None = field(default=None, init=False)
+    _later: Any = field(default=None, init=False)
+    _trying: Deferred[Any] | None = field(default=None, init=False)
+    _made: Wire | None = field(default=None, init=False)
+    _running: bool = field(default=False, init=False)
+    _lost_at: float | None = field(default=None, init=False)
+    _said: Throttle = field(factory=Throttle, init=False)
+
+    def start(self) -> None:
+        self._running = True
+        self._connect()
+
+    def stop(self) -> None:
+        self._running = False
+        if self._later is not None and self._later.active():
+            self._later.cancel()
+        if self._trying is not None:
+            self._trying.cancel()
+        if self._made is not None:
+            self._made.cut()
+
+    def _connect(self) -> None:
+        self._trying = Deferred.fromCoroutine(self._try())
+        self._trying.addErrback(self._failed)
+
+    async def _try(self) -> None:
+        where: Any = HostnameEndpoint(self.reactor, self.address.host, self.address.port, CONNECT_S)
+        if self.address.tls:
+            where = wrapClientTLS(optionsForClientTLS(self.address.host), where)
+        wire: Wire = await where.connect(_Wires(self._build))
+        self._made = wire
+        address = self.address
+        if address.password:
+            who = (address.user, address.password) if address.user else (address.password,)
+            await wire.ask("AUTH", *who)
+        if address.db:
+            await wire.ask("SELECT", address.db)
+        await wire.ask("PING")
+        await self.prepare(wire)
+        self.wire = wire
+        if self._lost_at is not None:
+            gone = self.reactor.seconds() - self._lost_at
+            self._lost_at = None
+            log.info("the engine of LIVE_URL is back after {gone:.1f} s", gone=gone)
+        self._later = self.reactor.callLater(BEAT_S, self._beat)
+
+    def _build(self, _: Any) -> Wire:
+        return Wire(self.reactor, self._lost, self.pushed)
+
+    def _failed(self, why: Any) -> None:
+        if not self._running:
+            return
+        if why.check(EngineError):  # a wrong password, or it is still loading
+            text = why.getErrorMessage()
+            if self._said.due(text.partition(" ")[0], self.reactor.seconds()):
+                log.error("the engine of LIVE_URL refuses us: {why}", why=text)
+        elif not why.check(CancelledError) and self._said.due("", self.reactor.seconds()):
+            text = "the engine of LIVE_URL cannot be reached: {why}; is it running?"
+            log.error(text, why=why.getErrorMessage())
+        if self._made is not None and self._made.up:
+            self._made.cut()
+        self._again()
+
+    def _lost(self, wire: Wire) -> None:
+        if wire is not self.wire:
+            return  # it was not ready yet: ``_failed`` is told
+        self.wire = None
+        if self.lost is not None:
+            self.lost()
+        if self._running:
+            self._lost_at = self.reactor.seconds()
+            if self._said.due("lost", self.reactor.seconds()):
+                log.warn("the connection to the engine of LIVE_URL is lost")
+            self._again()
+
+    def _again(self) -> None:
+        if self._later is not None and self._later.active():
+            self._later.cancel()
+        wait = AGAIN_S * (1 + random.random() / 2)  # noqa: S311 (spreads workers, guards nothing)
+        self._later = self.reactor.callLater(wait, self._connect)
+
+    def _beat(self) -> None:
+        if self.wire is not None:
+            self.wire.ask("PING").addErrback(lambda _: None)
+            self._later = self.reactor.callLater(BEAT_S, self._beat)
+
+
+@define(eq=False, slots=False)
+class _Wires(Factory):
+    """Makes the protocol of a connection."""
+
+    noisy = False
+    buildProtocol: Any
+
+
+def _away() -> Deferred[Any]:
+    refused: Deferred[Any] = Deferred()
+    refused.errback(BoardAway())
+    return refused

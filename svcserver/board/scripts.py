@@ -1,0 +1,94 @@
+"""What runs inside the engine: two scripts that know keys and bytes, and no rule of any feature.
+
+``LOAD`` reads entries and the engine's time in one go. ``COMMIT`` writes if everything it is told
+to compare is as it was, and publishes news with the number that follows in its channel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from attrs import field, frozen
+
+STAMP = 12  # bytes in front of every entry, new at every write, by which it is compared
+
+# how COMMIT is told of a key: stamp, value, milliseconds to live, list
+ANY, ABSENT = b"*", b""  # instead of a stamp: not compared; must not be there
+KEEP, DROP = b"-", b""  # instead of a value
+FOR_EVER = b""
+UNLISTED = b""
+
+
+@frozen
+class Script:
+    """A script and the name that the engine gives it."""
+
+    text: str
+    sha: str = field(init=False)
+
+    @sha.default
+    def _digest(self) -> str:
+        return hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
+
+
+# ARGV[i]: milliseconds to live from now on, or "" to leave it as it is.
+# Gives seconds, microseconds, entries.
+LOAD = Script(
+    """
+local time = redis.call('TIME')
+local found = {time[1], time[2]}
+for i, key in ipairs(KEYS) do
+  if ARGV[i] == '' then
+    found[i + 2] = redis.call('GET', key)
+  else
+    found[i + 2] = redis.call('GETEX', key, 'PX', ARGV[i])
+  end
+end
+return found
+"""
+)
+
+# ARGV: four for each key as above, then a channel and a text for each piece of news.
+# Gives the number of the first key that is not as expected; else 0 and the numbers of the news.
+COMMIT = Script(
+    """
+local n = #KEYS
+for i, key in ipairs(KEYS) do
+  local expected = ARGV[4 * i - 3]
+  if expected ~= '*' and redis.call('GETRANGE', key, 0, 11) ~= expected then return {i} end
+end
+local ms
+for i, key in ipairs(KEYS) do
+  local value, life, list = ARGV[4 * i - 2], ARGV[4 * i - 1], ARGV[4 * i]
+  if value ~= '-' then
+    if value == '' then
+      redis.call('DEL', key)
+    elseif life == '' then
+      redis.call('SET', key, value)
+    else
+      redis.call('SET', key, value, 'PX', life)
+    end
+    if list ~= '' then
+      if not ms then
+        local time = redis.call('TIME')
+        ms = time[1] * 1000 + math.floor(time[2] / 1000)
+      end
+      local member = string.sub(key, #list + 2)
+      redis.call('ZREMRANGEBYSCORE', list, '-inf', ms)
+      if value == '' then
+        redis.call('ZREM', list, member)
+      else
+        redis.call('ZADD', list, life == '' and 'inf' or ms + life, member)
+      end
+    end
+  end
+end
+local said = {0}
+for i = 4 * n + 1, #ARGV, 2 do
+  local number = redis.call('INCR', ARGV[i] .. ':told')
+  redis.call('PUBLISH', ARGV[i], number .. ' ' .. ARGV[i + 1])
+  said[#said + 1] = number
+end
+return said
+"""
+)

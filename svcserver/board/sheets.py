@@ -1,0 +1,151 @@
+"""The sheet of an act on an engine elsewhere: what was loaded, what the work did with it."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from attrs import define, field
+
+from svcserver.board.board import Key
+from svcserver.board.kinds import Kind
+from svcserver.board.scripts import STAMP
+from svcserver.kernel.ids import new_id
+
+T = TypeVar("T")
+PHANTOMS = 64  # entries taken as absent in a run whose result does not count
+
+
+class NotLoaded(BaseException):
+    """The work goes on and on in a run that does not count.
+
+    No ``Exception``, so that no work takes it for a refusal of its own.
+    """
+
+
+@define
+class Loaded:
+    """What has been read of the engine for one try of an act."""
+
+    now: float
+    entries: dict[Key, bytes | None] = field(factory=dict)  # with their stamps
+    lists: dict[Kind[Any], list[tuple[str, bytes]]] = field(factory=dict)
+    counts: dict[Kind[Any], int] = field(factory=dict)
+    loads: int = 0
+
+
+@define
+class Missing:
+    """What a run has asked for and nobody has loaded, in that order."""
+
+    entries: dict[Key, None] = field(factory=dict)
+    lists: dict[Kind[Any], None] = field(factory=dict)
+    counts: dict[Kind[Any], None] = field(factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.entries or self.lists or self.counts)
+
+
+@define
+class Values:
+    """Decoded values by the stamp of their entry, so that one that did not change costs once."""
+
+    most: int
+    _known: dict[bytes, Any] = field(factory=dict, init=False)
+
+    def of(self, kind: Kind[T], data: bytes) -> T:
+        """The value of an entry."""
+        stamp = data[:STAMP]
+        if stamp in self._known:
+            known: T = self._known[stamp]
+            return known
+        value = kind.decode(data[STAMP:])
+        if len(data) < KEPT_BYTES:
+            if len(self._known) >= self.most:
+                self._known.clear()  # rare, and cheaper than an order at every reading
+            self._known[stamp] = value
+        return value
+
+
+KEPT_BYTES = 4096  # larger entries are decoded each time
+
+
+class EngineSheet:
+    """See ``Sheet``. In a run in which something is missing it is taken as absent and noted."""
+
+    __slots__ = (
+        "_drawn",
+        "_ids",
+        "_loaded",
+        "_values",
+        "missing",
+        "news",
+        "now",
+        "read",
+        "written",
+    )
+
+    def __init__(self, loaded: Loaded, values: Values, ids: list[str]) -> None:
+        self.now = loaded.now
+        self.written: dict[Key, Any] = {}  # None where dropped
+        self.read: set[Key] = set()
+        self.news: list[object] = []
+        self.missing = Missing()
+        self._loaded, self._values, self._ids, self._drawn = loaded, values, ids, 0
+
+    def new_id(self) -> str:
+        """See ``Sheet.new_id``."""
+        if self._drawn == len(self._ids):
+            self._ids.append(new_id())
+        self._drawn += 1
+        return self._ids[self._drawn - 1]
+
+    def get(self, kind: Kind[T], key: str) -> T | None:
+        """See ``Sheet.get``."""
+        at = kind, key
+        if at in self.written:
+            found: T | None = self.written[at]
+            return found
+        self.read.add(at)
+        if at not in self._loaded.entries:
+            self.missing.entries[at] = None
+            if len(self.missing.entries) >= PHANTOMS:
+                raise NotLoaded
+            return None
+        data = self._loaded.entries[at]
+        return None if data is None else self._values.of(kind, data)
+
+    def put(self, kind: Kind[T], key: str, value: T) -> None:
+        """See ``Sheet.put``."""
+        self.written[kind, key] = value
+
+    def drop(self, kind: Kind[Any], key: str) -> None:
+        """See ``Sheet.drop``."""
+        self.written[kind, key] = None
+
+    def each(self, kind: Kind[T]) -> list[tuple[str, T]]:
+        """See ``Sheet.each``."""
+        ours = self._ours(kind)
+        if kind not in self._loaded.lists:
+            self.missing.lists[kind] = None
+            return []
+        there = self._loaded.lists[kind]
+        found = [(key, self._values.of(kind, data)) for key, data in there if key not in ours]
+        return found + [(key, value) for key, value in ours.items() if value is not None]
+
+    def count(self, kind: Kind[Any]) -> int:
+        """See ``Sheet.count``."""
+        if self._ours(kind):
+            return len(self.each(kind))
+        if kind not in self._loaded.counts:
+            self.missing.counts[kind] = None
+            return 0
+        return self._loaded.counts[kind]
+
+    def tell(self, news: object) -> None:
+        """See ``Sheet.tell``."""
+        self.news.append(news)
+
+    def _ours(self, kind: Kind[Any]) -> dict[str, Any]:
+        if not kind.listed:
+            raise TypeError(f"entries called {kind.name} are not listed")
+        return {key: value for (one, key), value in self.written.items() if one is kind}

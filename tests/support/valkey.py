@@ -1,0 +1,287 @@
+"""A throw-away Valkey or Redis, one for a test run, and an engine for tests without a reactor."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeVar
+
+import hiredis
+from attrs import define, field
+from twisted.internet.defer import Deferred, fail, succeed
+
+from svcserver.board.board import Work
+from svcserver.board.engine import BoardAway, Pushed
+from svcserver.board.scripts import COMMIT, LOAD, Script
+from svcserver.board.valkey import ValkeyBoard
+from svcserver.board.waiting import at_once
+from svcserver.board.wire import Argument, EngineError, encoded
+from tests.support.requirements import skip
+
+T = TypeVar("T")
+BINARIES = "valkey-server", "redis-server"
+_databases = count(1)
+
+
+@define
+class Instance:
+    """A server on a loopback port, which stays the same when it is started again."""
+
+    binary: str
+    folder: Path
+    port: int
+    process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+
+    @classmethod
+    def make(cls) -> Instance:
+        """A new one, not started; skips where there is none."""
+        found = [path for path in map(shutil.which, BINARIES) if path is not None]
+        if not found:
+            raise skip("valkey", "neither valkey-server nor redis-server is installed")
+        with socket.socket() as one:
+            one.bind(("127.0.0.1", 0))
+            port = one.getsockname()[1]
+        return cls(found[0], Path(tempfile.mkdtemp(prefix="svc-valkey-")), port)
+
+    @property
+    def url(self) -> str:
+        return f"valkey://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Returns when it answers."""
+        words = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
+        words += ["--save", "", "--appendonly", "no", "--databases", "1000"]
+        self.process = subprocess.Popen([self.binary, *words], stdout=subprocess.DEVNULL)
+        end = time.monotonic() + 10
+        while True:
+            try:
+                with BlockingEngine(self.port) as engine:
+                    engine.command("PING")
+                return
+            except (OSError, EngineError):
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.02)
+
+    def kill(self) -> None:
+        """End it as kill -9 does."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def end(self) -> None:
+        """Stop it and delete its files."""
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@lru_cache(maxsize=1)
+def shared() -> Instance:
+    """The instance of a test run; skips where there is none."""
+    made = Instance.make()
+    made.start()
+    atexit.register(made.end)
+    return made
+
+
+def fresh_url() -> str:
+    """The URL of an empty database of the shared instance."""
+    return f"{shared().url}/{next(_databases) % 1000}"
+
+
+@define(eq=False, slots=False)
+class BlockingEngine:
+    """An ``Engine`` that has answered when it is asked, as boards in tests do."""
+
+    port: int
+    db: int = 0
+    _asking: Any = field(init=False)
+    _listening: Any = field(init=False)
+    _pushed: Pushed | None = field(default=None, init=False)
+    _heard: int = field(default=0, init=False)  # the number of the last news
+
+    def __attrs_post_init__(self) -> None:
+        self._asking, self._listening = _Replies(self.port), _Replies(self.port)
+        self.command("SELECT", self.db)
+        for script in (LOAD, COMMIT):
+            self.command("SCRIPT", "LOAD", script.text)
+
+    def __enter__(self) -> BlockingEngine:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._asking.close()
+        self._listening.close()
+
+    @property
+    def space(self) -> str:
+        return str(self.db)
+
+    def seconds(self) -> float:
+        return time.monotonic()
+
+    def pause(self, seconds: float) -> Deferred[None]:
+        return succeed(None)
+
+    def hear(self, pushed: Pushed, joined: Callable[[], None], lost: Callable[[], None]) -> None:
+        self._pushed = pushed
+        joined()
+
+    def subscribe(self, channel: bytes) -> None:
+        self._listening.ask("SUBSCRIBE", channel)
+
+    def catch_up(self) -> None:
+        """Hear what other processes have told until now."""
+        self._listening.ask_only("PING")
+        while (said := self._listening.read())[0] != b"pong":
+            self._heard = int(said[2].partition(b" ")[0])
+            self._push(said)
+
+    def _until(self, number: int) -> None:
+        """Hear all up to the news with this number."""
+        while self._heard < number:
+            message = self._listening.read()
+            self._heard = int(message[2].partition(b" ")[0])
+            self._push(message)
+
+    def _push(self, said: Any) -> None:
+        assert self._pushed is not None
+        self._pushed(said[1], said[2])
+
+    def command(self, *command: Argument) -> Any:
+        reply = self._asking.ask(*command)
+        if isinstance(reply, EngineError):
+            raise reply
+        return reply
+
+    def ask(self, *command: Argument) -> Deferred[Any]:
+        try:
+            return succeed(self.command(*command))
+        except OSError:
+            return fail(BoardAway())
+
+    def run(self, script: Script, keys: list[bytes], arguments: list[bytes]) -> Deferred[Any]:
+        done = self.ask("EVALSHA", script.sha, len(keys), *keys, *arguments)
+        said: Any = getattr(done, "result", None)
+        if script is COMMIT and isinstance(said, list):
+            self._until(said[-1] if len(said) > 1 else 0)
+        return done
+
+
+class _Replies:
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=10)
+        self._reader = hiredis.Reader(protocolError=EngineError, replyError=EngineError)
+
+    def ask(self, *command: Argument) -> Any:
+        self.ask_only(*command)
+        return self.read()
+
+    def ask_only(self, *command: Argument) -> None:
+        self._socket.sendall(encoded(*command))
+
+    def read(self) -> Any:
+        while (reply := self._reader.gets()) is False:
+            data = self._socket.recv(1 << 16)
+            if not data:
+                raise ConnectionError("the engine has gone")
+            self._reader.feed(data)
+        return reply
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+# lets time pass in the engine: whatever would have ended meanwhile ends
+PASS = """
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  if redis.call('TYPE', key).ok == 'zset' then
+    for _, member in ipairs(redis.call('ZRANGE', key, 0, -1)) do
+      redis.call('ZINCRBY', key, -ARGV[1], member)
+    end
+  else
+    local left = redis.call('PTTL', key)
+    if left > 0 then redis.call('PEXPIRE', key, left - ARGV[1]) end
+  end
+end
+"""
+
+
+class EngineClock:
+    """The time of a board in tests: setting it moves the engine's entries towards their end."""
+
+    def __init__(self, engine: BlockingEngine, start: float) -> None:
+        self.engine, self._start = engine, start
+        self._passed = 0.0
+
+    def time_of(self, engine_s: float) -> float:
+        """As for ``ValkeyBoard``: it stands until it is set."""
+        return self.now
+
+    @property
+    def now(self) -> float:
+        return self._start + self._passed
+
+    @now.setter
+    def now(self, value: float) -> None:
+        by = value - self.now
+        self._passed += by
+        if by > 0:
+            self.engine.command("EVAL", PASS, 0, int(by * 1000))
+
+
+def pid() -> int:
+    """The process of the shared instance."""
+    process = shared().process
+    assert process is not None and process.pid != os.getpid()
+    return process.pid
+
+
+class EngineBoard:
+    """What ``tests.support.live.TestBoard`` is, on a real engine in an empty database."""
+
+    def __init__(self, now: float = 0.0) -> None:
+        instance = shared()
+        self.engine = BlockingEngine(instance.port, next(_databases) % 1000)
+        self.engine.command("FLUSHDB")
+        self._clock = EngineClock(self.engine, now)
+        self.board = ValkeyBoard(self.engine, self._clock.time_of)
+        self._others: list[BlockingEngine] = []
+
+    def another(self) -> ValkeyBoard:
+        """The board of another process on the same database."""
+        other = BlockingEngine(self.engine.port, self.engine.db)
+        self._others.append(other)
+        return ValkeyBoard(other, self._clock.time_of)
+
+    @property
+    def now(self) -> float:
+        return self._clock.now
+
+    @now.setter
+    def now(self, value: float) -> None:
+        self._clock.now = value
+
+    def do(self, work: Work[T], now: float | None = None) -> T:
+        """The result of ``work``, at ``now`` if that is given."""
+        if now is not None:
+            self.now = now
+        return at_once(self.board.act(work))
+
+    def close(self) -> None:
+        """End its connections."""
+        for one in (self.engine, *self._others):
+            one.close()
