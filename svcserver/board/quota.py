@@ -37,10 +37,15 @@ class Quota:
         sheet.put(self.kind, key, (*taken, sheet.now))
         return sheet.now
 
-    def wait(self, sheet: Sheet, key: str) -> float:
-        """Seconds until a place can be taken; 0.0 when one can be now."""
-        taken = self._taken(sheet, key)
-        return 0.0 if len(taken) < self.limit else taken[0] + self.kind.lives_s - sheet.now
+    def take_or_wait(self, sheet: Sheet, key: str) -> float:
+        """Take a place; 0.0 when it was taken, else the seconds until one can be."""
+        if self.take(sheet, key) is not None:
+            return 0.0
+        return self._taken(sheet, key)[0] + self.kind.lives_s - sheet.now
+
+    def is_full(self, sheet: Sheet, key: str) -> bool:
+        """Whether no place is left."""
+        return len(self._taken(sheet, key)) >= self.limit
 
     def give_back(self, sheet: Sheet, key: str, at: float) -> None:
         """Undo the ``take`` that gave ``at``; fine if its time is over."""

@@ -42,7 +42,7 @@ class Lockout:
         """Count a failed login."""
         for key in _keys(account, address):
             FAILURES.take(self.sheet, key)
-            if FAILURES.wait(self.sheet, key) > 0:
+            if FAILURES.is_full(self.sheet, key):
                 self.sheet.put(LOCKED, key, self.sheet.now)
 
     def waits(self, account: AccountId) -> bool:
@@ -53,7 +53,7 @@ class Lockout:
         """Count a login whose connection ended without a session."""
         key = account.lower()
         NEVER_BOUND.take(self.sheet, key)
-        if NEVER_BOUND.wait(self.sheet, key) > 0:
+        if NEVER_BOUND.is_full(self.sheet, key):
             self.let_wait(account)
 
     def let_wait(self, account: AccountId) -> None:

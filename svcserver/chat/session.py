@@ -66,7 +66,7 @@ class Session:
     names: frozenset[str] = frozenset()  # at login
     resource: str = ""
     jid: str = ""
-    ended: str = ""  # the reason, once it has ended
+    why_ended: str = ""  # for the log
     status: Status | None = None
     waiting_status: Status | None = None
     in_rooms: dict[str, Occupant] = field(factory=dict)
@@ -92,6 +92,11 @@ class Session:
     def network(self) -> str:
         """The network of its address (``kernel.networks``); that of all direct callers is one."""
         return network_of(self.address)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is over: nothing is received, and nothing sent."""
+        return self._where.stage is Stage.ENDED
 
     @property
     def bound(self) -> bool:
@@ -320,7 +325,7 @@ class Session:
             self.write(stanza.NOT_AUTHORIZED)
         if reason in POLITE:
             self.deliver(CLOSE_FRAME)
-        was_bound, self.ended = self.bound, reason
+        was_bound, self.why_ended = self.bound, reason
         self._steps.ended()
         self._inbox.clear()
         self.act(self, Over(reason, was_bound))

@@ -24,6 +24,13 @@ class QuotaTests(SynchronousTestCase):
             [self.take(quota, "ann", at) for at in (10, 14.9, 15)], [True, False, True]
         )
 
+    def test_who_finds_none_is_told_how_long_to_wait(self) -> None:
+        quota = Quota.of("two", 2, 10.0)
+        for at, wait, full in ((0, 0.0, False), (4, 0.0, True), (6, 4.0, True), (10, 0.0, True)):
+            found = self.live.do(lambda sheet: quota.take_or_wait(sheet, "ann"), at)
+            self.assertEqual(found, wait)
+            self.assertEqual(self.live.do(lambda sheet: quota.is_full(sheet, "ann")), full)
+
     def test_a_place_given_back_can_be_taken_again(self) -> None:
         quota = Quota.of("one", 1, 10.0)
         self.assertTrue(self.take(quota, "ann", 1.0))

@@ -110,7 +110,7 @@ class AdapterTests(SynchronousTestCase):
         self.assertEqual(one.session.since, 0)
         self.clock.advance(6)
         self.town.server.tick()
-        self.assertEqual(one.session.ended, "timeout")
+        self.assertEqual(one.session.why_ended, "timeout")
 
     def test_an_endless_request_is_cut(self) -> None:
         one = self.connect(request=b"GET / HTTP/1.1\r\nX: " + b"x" * 20_000)
@@ -144,7 +144,7 @@ class AdapterTests(SynchronousTestCase):
         one.transport.clear()
         one.dataReceived(masked(b"x" * 65_537)[:40])
         self.assertEqual(self.said(one), [(8, b"\x03\xf1size")])
-        self.assertEqual(one.session.ended, "size")
+        self.assertEqual(one.session.why_ended, "size")
         self.clock.advance(1.5)
         self.assertTrue(one.transport.disconnecting)
 
@@ -153,9 +153,9 @@ class AdapterTests(SynchronousTestCase):
         one.dataReceived(masked(b"", 1).replace(b"\x81", b"\x01", 1))
         for _ in range(63):
             one.dataReceived(masked(b"", 0).replace(b"\x80", b"\x00", 1))
-        self.assertEqual(one.session.ended, "")
+        self.assertEqual(one.session.why_ended, "")
         one.dataReceived(masked(b"", 0).replace(b"\x80", b"\x00", 1))
-        self.assertEqual(one.session.ended, "size")
+        self.assertEqual(one.session.why_ended, "size")
         one.dataReceived(masked(b"x" * 60_000, 0))
         for _ in range(200):
             self.clock.advance(0)
@@ -191,7 +191,7 @@ class AdapterTests(SynchronousTestCase):
         one.dataReceived(masked(b"", 9))  # a ping adds nothing either
         self.assertEqual(one.transport.value(), b"")
         self.clock.advance(0)
-        self.assertEqual(one.session.ended, "backlog")
+        self.assertEqual(one.session.why_ended, "backlog")
         self.assertTrue(one.transport.aborted)
 
     def test_what_waits_is_counted_wherever_the_transport_keeps_it(self) -> None:
@@ -225,7 +225,7 @@ class AdapterTests(SynchronousTestCase):
         one = self.connect()
         one.dataReceived(masked(b"<a") + masked(OPEN) * HELPING)
         [cut] = self.clock.getDelayedCalls()
-        self.assertEqual((one.session.ended, cut.getTime()), ("refused", CUT_S))
+        self.assertEqual((one.session.why_ended, cut.getTime()), ("refused", CUT_S))
         cut.cancel()
         gone = self.connect()
         gone.dataReceived(masked(b"", 9) * HELPING)
@@ -255,7 +255,7 @@ class AdapterTests(SynchronousTestCase):
         self.clock.advance(2)  # the closing handshake's
         two = self.connect()
         two.connectionLost(Failure(ConnectionDone()))
-        self.assertEqual((two.session.ended, len(self.town.server)), ("socket", 0))
+        self.assertEqual((two.session.why_ended, len(self.town.server)), ("socket", 0))
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_a_defect_costs_one_connection_and_is_logged(self) -> None:
@@ -266,7 +266,7 @@ class AdapterTests(SynchronousTestCase):
 
         self.patch(session, "parse", broken)
         one.dataReceived(masked(OPEN))
-        self.assertEqual(one.session.ended, "refused")
+        self.assertEqual(one.session.why_ended, "refused")
         self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
 
 

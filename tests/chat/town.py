@@ -160,7 +160,7 @@ class Client:
 
     @property
     def end(self) -> str:
-        return self.session.ended
+        return self.session.why_ended
 
 
 @define(eq=False)

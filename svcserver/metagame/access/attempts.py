@@ -36,10 +36,7 @@ class WrongAdminKeys:
         key = f"{network_of(address)} {account}"
 
         def work(sheet: Sheet) -> tuple[float, bool]:
-            wait = WRONG_KEYS.wait(sheet, key)
-            if wait == 0:
-                WRONG_KEYS.take(sheet, key)
-            return wait, WRONG_KEYS.wait(sheet, key) > 0
+            return WRONG_KEYS.take_or_wait(sheet, key), WRONG_KEYS.is_full(sheet, key)
 
         wait, full = await self.board.act(work, near=[(WRONG_KEYS.kind, key)])
         if wait > 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from svcserver.board.board import Board, Sheet
+from svcserver.board.board import Board
 from svcserver.board.quota import Quota
 from svcserver.kernel.refusals import TooMany
 
@@ -22,13 +22,9 @@ class ReadLimit:
 
     async def take(self, address: str) -> None:
         """Count a read; raises TooMany when the address has made as many as it may."""
-
-        def work(sheet: Sheet) -> float:
-            wait = self.reads.wait(sheet, address)
-            if wait == 0:
-                self.reads.take(sheet, address)
-            return wait
-
-        wait = await self.board.act(work, near=[(self.reads.kind, address)])
+        wait = await self.board.act(
+            lambda sheet: self.reads.take_or_wait(sheet, address),
+            near=[(self.reads.kind, address)],
+        )
         if wait > 0:
             raise TooMany(retry_after_s=max(1, round(wait)))

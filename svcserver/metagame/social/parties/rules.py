@@ -102,10 +102,8 @@ class PartyBook(Protocol):
 
     def keep_pending(self, party_id: str, invites: tuple[Invite, ...]) -> None: ...
 
-    def sent(self, sender: AccountId) -> tuple[float, ...]:
-        """When the sender has invited lately."""
-
-    def keep_sent(self, sender: AccountId, at: tuple[float, ...]) -> None: ...
+    def count_sent(self, sender: AccountId) -> bool:
+        """Count an invite; False when the sender has sent as many as they may."""
 
     def pauses(self, sender: AccountId, recipient: AccountId) -> bool:
         """Whether the recipient has just declined."""
@@ -206,7 +204,8 @@ class Parties:
         self._check_counts(party, recipient)
         if self.book.pauses(sender, recipient):
             raise Conflict("that player has just declined")
-        self._count_sent(sender)
+        if not self.book.count_sent(sender):
+            raise Conflict("too many invites, try again later")
         self._keep(Invite(party.id, sender, recipient, self.book.now))
         return party
 
@@ -218,13 +217,6 @@ class Parties:
             raise Conflict("the party has too many open invites")
         if len(received) >= MAX_RECEIVED_INVITES:
             raise Conflict("that player has too many open invites")
-
-    def _count_sent(self, sender: AccountId) -> None:
-        now = self.book.now
-        sent = tuple(at for at in self.book.sent(sender) if at > now - SENT_S)
-        if len(sent) >= MAX_SENT:
-            raise Conflict("too many invites, try again later")
-        self.book.keep_sent(sender, (*sent, now))
 
     def invite_named(self, recipient: AccountId, named: str) -> Invite | None:
         """The player's live invite of that party or from that sender."""

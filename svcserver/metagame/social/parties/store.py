@@ -10,12 +10,14 @@ from twisted.internet.defer import Deferred
 
 from svcserver.board.board import Board, Key, Sheet
 from svcserver.board.kinds import Kind
+from svcserver.board.quota import MOST, Quota
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.signals import PartyChanged
 from svcserver.kernel.times import DAY_S
 from svcserver.metagame.social.parties.rules import (
     DECLINE_PAUSE_S,
     INVITE_S,
+    MAX_SENT,
     SENT_S,
     Invite,
     Parties,
@@ -33,8 +35,8 @@ PARTY_OF = Kind("party_of", str, lives_s=DAY_S, kept_by_reading=True)
 HEARD = Kind("party_heard", float, lives_s=DAY_S, compared=False)
 RECEIVED = Kind("party_invites_to", tuple[Invite, ...], lives_s=INVITE_S)
 PENDING = Kind("party_invites_of", tuple[Invite, ...], lives_s=INVITE_S)
-SENT = Kind("party_invites_sent", tuple[float, ...], lives_s=SENT_S, most=65_536)
-DECLINED = Kind("party_declined", float, lives_s=DECLINE_PAUSE_S, most=65_536)
+SENT = Quota.of("party_invites_sent", MAX_SENT, SENT_S)
+DECLINED = Kind("party_declined", float, lives_s=DECLINE_PAUSE_S, most=MOST)
 
 
 @define
@@ -94,11 +96,8 @@ class BoardParties:
         else:
             self.sheet.drop(kind, key)
 
-    def sent(self, sender: AccountId) -> tuple[float, ...]:
-        return self.sheet.get(SENT, sender) or ()
-
-    def keep_sent(self, sender: AccountId, at: tuple[float, ...]) -> None:
-        self.sheet.put(SENT, sender, at)
+    def count_sent(self, sender: AccountId) -> bool:
+        return SENT.take(self.sheet, sender) is not None
 
     def pauses(self, sender: AccountId, recipient: AccountId) -> bool:
         return self.sheet.get(DECLINED, f"{sender} {recipient}") is not None
