@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from enum import StrEnum
-from importlib.resources import files
 from typing import Any
 
 from attrs import field, frozen
 
-from svcserver.kernel import json
+from svcserver.kernel import datafiles
 from svcserver.kernel.launch_requests import DOJO_HUNT, ISLAND, SHARED, LaunchRequest
 
+PACKAGE, FILE = "svcserver.deploy", "hunts.json"
 TRIALS_MAP = "$TRIALS_MAP"
 DOJO_MAP = "/Game/Maps/islands/dojo/training_dojo_persistent"
 DOJO_MODE = "/Game/Blueprints/GameMode/BPGM_ArchonTrainingGrounds.BPGM_ArchonTrainingGrounds_C"
@@ -77,21 +77,23 @@ class HuntTable:
 
     @classmethod
     def load(cls, city_map: str = "", trials_map: str = "") -> HuntTable:
-        """The built-in table, checked; raises ValueError naming what is wrong."""
-        text = files("svcserver.deploy").joinpath("data/hunts.json").read_bytes()
-        data = json.parse(text)
-        table = cls(data["playerHunts"], data["matchmakerHunts"], city_map, trials_map)
-        table._check()
-        return table
+        """The built-in table, checked; raises BadData."""
+
+        def checked(said: dict[str, Any]) -> HuntTable:
+            table = cls(said["playerHunts"], said["matchmakerHunts"], city_map, trials_map)
+            table._check()
+            return table
+
+        return datafiles.load(PACKAGE, FILE, checked)
 
     def _check(self) -> None:
         for hunt_id, hunt in self.player_hunts.items():
             for wanted in hunt["mm"]:
                 if wanted not in self.matchmaker_hunts and "Arena" not in hunt_id:
-                    raise ValueError(f"hunts.json: {hunt_id} names the unknown hunt {wanted}")
+                    raise ValueError(f"{hunt_id} names the unknown hunt {wanted}")
         for wanted, row in self.matchmaker_hunts.items():
             if not row["maps"]:
-                raise ValueError(f"hunts.json: {wanted} has no map")
+                raise ValueError(f"{wanted} has no map")
 
     def launch(self, wish: LaunchRequest) -> Launch:
         """What to launch for a validated request; raises Unlaunchable."""

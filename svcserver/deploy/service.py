@@ -21,6 +21,7 @@ from svcserver.deploy.readiness import Readiness
 from svcserver.deploy.routes import MAX_JSON, Deploy
 from svcserver.deploy.settings import Settings, check, numbers
 from svcserver.deploy.supervisor import WATCHDOG_S, Program, Supervisor
+from svcserver.kernel.datafiles import needed_by
 from svcserver.kernel.every import Every
 from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
@@ -120,12 +121,14 @@ def supervise(settings: Settings, reactor: Any, environ: Mapping[str, str]) -> S
     inherited = {**environ, **mark(settings.bind_host, settings.port)}
     if settings.launch_keys:
         inherited.pop("METAGAME_API_KEY", None)
+    with needed_by(NAME):
+        table = HuntTable.load(settings.city_map, settings.trials_map)
     return Supervisor(
         clock=reactor,
         now=MonotonicClock().now,
         starter=Spawner(reactor, environ=inherited),
         program=program,
-        table=HuntTable.load(settings.city_map, settings.trials_map),
+        table=table,
         fleet=Fleet(settings.first_port, settings.last_port, settings.hunt_worker),
         host=settings.my_ip,
         is_bound=is_bound,

@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
+
+T = TypeVar("T")
 
 
 class BadData(ValueError):
     """A data file cannot be used; the message names the file, the fault and the cure."""
+
+
+@contextmanager
+def needed_by(service: str) -> Iterator[None]:
+    """A bad data file ends the start of the service with one line."""
+    try:
+        yield
+    except BadData as why:
+        raise SystemExit(f"{service}: {why}") from None
+
+
+def load(package: str, name: str, make: Callable[[dict[str, Any]], T]) -> T:
+    """What ``make`` makes of the JSON object in ``data/<name>``; raises BadData.
+
+    ``make`` raises ValueError with what is wrong; what is missing shows by itself.
+    """
+    said = read(package, name)
+    try:
+        return make(said)
+    except KeyError as why:
+        raise BadData(fault(package, name, f"has no {why}")) from None
+    except (ValueError, TypeError, IndexError, AttributeError) as why:
+        raise BadData(fault(package, name, str(why))) from None
 
 
 def read(package: str, name: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from svcserver.db.factory import ledger_for
 from svcserver.db.ledger import Ledger
 from svcserver.db.transaction import transact
 from svcserver.kernel.counters import Counters
-from svcserver.kernel.datafiles import BadData
+from svcserver.kernel.datafiles import needed_by
 from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
 from svcserver.kernel.signals import News, PartyChanged
@@ -48,7 +48,7 @@ from svcserver.metagame.accounts.registration import Registration
 from svcserver.metagame.accounts.sessions import Sessions, session_watch
 from svcserver.metagame.accounts.store import ACCOUNTS
 from svcserver.metagame.achievements.bounties.acts import BountyActs
-from svcserver.metagame.achievements.bounties.routes import BountyRoutes, load_game_data
+from svcserver.metagame.achievements.bounties.routes import BountyRoutes
 from svcserver.metagame.achievements.breadcrumbs.acts import BreadcrumbActs
 from svcserver.metagame.achievements.breadcrumbs.routes import BreadcrumbRoutes
 from svcserver.metagame.achievements.cooldowns.acts import CooldownActs
@@ -258,7 +258,7 @@ class Metagame:
         yield EscalationRoutes(settings, seasons, acting)
         yield CooldownRoutes(settings, CooldownActs(ledger, now, events, most), acting)
         bounties = BountyActs(ledger, now, events, settings.bounties_max_bytes)
-        yield BountyRoutes(settings, load_game_data(), bounties, acting)
+        yield BountyRoutes(settings, bounties, acting)
         yield EncounterRoutes(EncounterActs(self.data, most))
         yield BreadcrumbRoutes(BreadcrumbActs(self.data, settings.breadcrumbs_max_bytes))
 
@@ -318,10 +318,8 @@ class Metagame:
             observers = (*observers, bodies.check())
         tries = WrongAdminKeys(self.board, self.counters)
         door = guarded(Gate.of(settings, self.tokens, self.directory, tries), observers)
-        try:
+        with needed_by(NAME):
             features = list(self.features())
-        except BadData as why:
-            raise SystemExit(f"{NAME}: {why}") from None
         return door.mount(*features, ApiDocumentRoutes(lambda: door.rows, self.about.version))
 
     def watches(self, reactor: Any) -> Iterator[IService]:
@@ -371,13 +369,11 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
     http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
     now = MonotonicClock().now
     board, connections = settings.live_url.board(now, reactor)
-    game = Metagame(settings, ledger, board, reactor, now, http)
+    with needed_by(NAME):
+        game = Metagame(settings, ledger, board, reactor, now, http)
     transact(engine, game.sessions.load)
     game.counters = top.counters
-    file = options["env-file"]
-    game.shown.folder = Path(file).parent if file else None
-    game.shown.log.out = top.lines.out
-    top.lines.out = game.shown.log  # it keeps the last lines and passes them on
+    game.shown.attach(top.lines, options["env-file"])
     log = request_log(top.lines, settings.log_requests, counters=game.counters)
     door = game.front_door(log)
     factory = HttpFactory(door, reactor, game.counters, proxy_headers=(GATEWAY,))

@@ -13,7 +13,7 @@ from svcserver.kernel.shapes import Late
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.eventlog import Entry, EventLog
 from svcserver.metagame.achievements.bounties import rules, wire
-from svcserver.metagame.achievements.bounties.rules import Board
+from svcserver.metagame.achievements.bounties.rules import AccountBoard
 from svcserver.metagame.achievements.bounties.store import SqlBounties
 
 
@@ -26,17 +26,19 @@ class BountyActs:
 
     ledger: Ledger
     now: Callable[[], float]
-    log: EventLog
+    events: EventLog
     most_bytes: int
 
-    async def read(self, account_id: AccountId) -> Board:
+    async def read(self, account_id: AccountId) -> AccountBoard:
         return await self.ledger.read(lambda tx: _board(tx, account_id))
 
-    async def update(self, entry: Entry[Board], late: Late[wire.BountyUpdate]) -> Board:
+    async def update(
+        self, entry: Entry[AccountBoard], late: Late[wire.BountyUpdate]
+    ) -> AccountBoard:
         """Add or replace bounties, and replace the draft."""
         account_id = entry.account_id
 
-        def work(tx: Connection, notes: list[str]) -> Board:
+        def work(tx: Connection, notes: list[str]) -> AccountBoard:
             sent, now = late.read(), iso(self.now())
             wanted = [one.bounty(now) for one in sent.bounties or ()]
             rules.update(
@@ -44,16 +46,16 @@ class BountyActs:
             )
             return _board(tx, account_id)
 
-        return await self.log.write(entry, work)
+        return await self.events.write(entry, work)
 
-    async def delete(self, entry: Entry[Board], late: Late[wire.BountyIds]) -> Board:
-        def work(tx: Connection, notes: list[str]) -> Board:
+    async def delete(self, entry: Entry[AccountBoard], late: Late[wire.BountyIds]) -> AccountBoard:
+        def work(tx: Connection, notes: list[str]) -> AccountBoard:
             SqlBounties(tx).drop(entry.account_id, late.read().bounty_ids)
             return _board(tx, entry.account_id)
 
-        return await self.log.write(entry, work)
+        return await self.events.write(entry, work)
 
 
-def _board(tx: Connection, account_id: AccountId) -> Board:
+def _board(tx: Connection, account_id: AccountId) -> AccountBoard:
     board = SqlBounties(tx)
-    return Board([*board.bounties(account_id).values()], board.draft(account_id))
+    return AccountBoard([*board.bounties(account_id).values()], board.draft(account_id))

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from attrs import frozen
+from attrs import field, frozen
 
-from svcserver.kernel import datafiles
-from svcserver.kernel.datafiles import BadData, fault
 from svcserver.kernel.envelope import Envelope
 from svcserver.kernel.json import Json
 from svcserver.kernel.shapes import Late
@@ -20,20 +18,6 @@ from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
 from svcserver.web.routes import Answer, bare
 
-PACKAGE, FILE = "svcserver.metagame.achievements.bounties", "game_data.json"
-
-
-def load_game_data() -> Mapping[str, Json]:
-    """The fixed reply of ``/bounty/game-data``; raises BadData."""
-    said = datafiles.read(PACKAGE, FILE)
-    payload = said.get("payload")
-    if not isinstance(payload, dict) or type(payload.get("max_slots")) is not int:
-        raise BadData(fault(PACKAGE, FILE, "payload.max_slots must be a whole number"))
-    for name in ("bounty_token_id", "premium_bounty_token_id"):
-        if not isinstance(payload.get(name), str):
-            raise BadData(fault(PACKAGE, FILE, f"payload.{name} must be a text"))
-    return said
-
 
 @frozen
 class BountyRoutes:
@@ -41,9 +25,9 @@ class BountyRoutes:
 
     routes: ClassVar[Routes] = Routes(bare)
     settings: Settings
-    game_data: Mapping[str, Json]
     acts: BountyActs
     acting: Acting
+    game_data: Mapping[str, Json] = field(factory=wire.load_game_data)
 
     @routes.row("GET", "/bounty/game-data", access=Access.TOKEN, reply=Envelope[dict[str, Any]])
     async def fixed(self, call: Call) -> Answer:

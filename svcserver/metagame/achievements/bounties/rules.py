@@ -34,7 +34,7 @@ class Bounty:
 
 
 @frozen
-class Board:
+class AccountBoard:
     """What an account has on its board; the bounties in any order."""
 
     bounties: Sequence[Bounty]

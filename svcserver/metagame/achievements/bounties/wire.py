@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NotRequired, TypedDict
 
 from attrs import field, frozen
 
+from svcserver.kernel import datafiles
 from svcserver.kernel.envelope import envelope
 from svcserver.kernel.json import Json
 from svcserver.kernel.shapes import Itself, Lenient, Name, Skipping, WholeNumber
-from svcserver.metagame.achievements.bounties.rules import NO_DRAFT, Board, Bounty, in_order
+from svcserver.metagame.achievements.bounties.rules import NO_DRAFT, AccountBoard, Bounty, in_order
+
+PACKAGE, FILE = "svcserver.metagame.achievements.bounties", "game_data.json"
 
 
 @frozen
@@ -63,7 +67,7 @@ class BountyBoard(TypedDict):
     draft_data_weekly: NotRequired[DraftData]
 
 
-def show(board: Board) -> dict[str, Any]:
+def show(board: AccountBoard) -> dict[str, Any]:
     """The reply with a stored board."""
     listed = [one.sent for one in in_order(board.bounties)]
     draft = NO_DRAFT if board.draft is None else board.draft
@@ -74,3 +78,18 @@ def show_fixed() -> dict[str, Any]:
     """The reply with fixed progression: an empty board."""
     drafts = {name: NO_DRAFT for name in ("draft_data", "draft_data_daily", "draft_data_weekly")}
     return envelope({"bounties": [], **drafts})
+
+
+def load_game_data() -> Mapping[str, Json]:
+    """The fixed reply of ``/bounty/game-data``; raises BadData."""
+    return datafiles.load(PACKAGE, FILE, _checked)
+
+
+def _checked(said: dict[str, Any]) -> Mapping[str, Json]:
+    payload = said["payload"]
+    if type(payload["max_slots"]) is not int:
+        raise ValueError("payload.max_slots must be a whole number")
+    for name in ("bounty_token_id", "premium_bounty_token_id"):
+        if not isinstance(payload[name], str):
+            raise ValueError(f"payload.{name} must be a text")
+    return said

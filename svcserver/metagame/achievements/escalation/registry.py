@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from svcserver.kernel import datafiles
-from svcserver.kernel.datafiles import BadData, fault
 from svcserver.metagame.achievements.escalation.rules import Registry, Season, Talent
 
 PACKAGE, FILE = "svcserver.metagame.achievements.escalation", "seasons.json"
@@ -13,14 +12,14 @@ PACKAGE, FILE = "svcserver.metagame.achievements.escalation", "seasons.json"
 
 def load() -> Registry:
     """The validated registry."""
-    said = datafiles.read(PACKAGE, FILE)
-    try:
-        costs = [_count(one) for one in said["level_costs"]]
-        seasons = [_season(one, len(costs)) for one in said["seasons"]]
-    except (ValueError, TypeError, KeyError, AttributeError) as why:
-        raise BadData(fault(PACKAGE, FILE, f"is not a registry: {why}")) from None
+    return datafiles.load(PACKAGE, FILE, _registry)
+
+
+def _registry(said: dict[str, Any]) -> Registry:
+    costs = [_count(one) for one in said["level_costs"]]
+    seasons = [_season(one, len(costs)) for one in said["seasons"]]
     if not costs or len({one.id for one in seasons}) != len(seasons):
-        raise BadData(fault(PACKAGE, FILE, "needs level costs, and each season once"))
+        raise ValueError("needs level costs, and each season once")
     return Registry({one.id: one for one in seasons}, costs)
 
 

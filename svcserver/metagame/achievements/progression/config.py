@@ -14,7 +14,7 @@ import orjson
 from attrs import field, frozen
 
 from svcserver.kernel import datafiles, json
-from svcserver.kernel.datafiles import BadData, fault
+from svcserver.kernel.datafiles import BadData
 from svcserver.kernel.json import Fragment
 from svcserver.kernel.names import is_name
 from svcserver.metagame.achievements.progression.rules import PREMIUM, PUBLIC, Path
@@ -42,10 +42,7 @@ class Tracks:
 
 def load(folder: str | None, active: str) -> Tracks:
     """Built-in tracks, then the folder's; raises BadData naming the file and the fault."""
-    try:
-        paths = {one.id: one for one in _built_in()}
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as why:
-        raise BadData(fault(PACKAGE, FILE, str(why))) from None
+    paths = datafiles.load(PACKAGE, FILE, _built_in)
     if folder:
         paths |= _from_folder(FilePath(folder))
     if active not in paths:
@@ -53,8 +50,9 @@ def load(folder: str | None, active: str) -> Tracks:
     return Tracks(paths, active)
 
 
-def _built_in() -> list[Path]:
-    return [path_of(_expanded(one)) for one in datafiles.read(PACKAGE, FILE)["tracks"]]
+def _built_in(said: dict[str, Any]) -> dict[str, Path]:
+    found = [path_of(_expanded(one)) for one in said["tracks"]]
+    return {one.id: one for one in found}
 
 
 def _from_folder(folder: FilePath) -> dict[str, Path]:

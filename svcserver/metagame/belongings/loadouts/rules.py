@@ -12,7 +12,6 @@ from typing import Any, Protocol
 from attrs import evolve, field, frozen
 
 from svcserver.kernel import datafiles, json
-from svcserver.kernel.datafiles import BadData, fault
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Malformed, Missing
 
@@ -90,12 +89,13 @@ class Loadouts(Protocol):
 
 def load() -> Defaults:
     """The defaults of the data file; raises BadData."""
-    said = datafiles.read(PACKAGE, FILE)
-    slot, persistent = said.get("slot"), said.get("persistent")
-    if not isinstance(slot, dict) or not isinstance(persistent, dict):
-        raise BadData(fault(PACKAGE, FILE, "slot and persistent must be objects"))
-    if slot.get("slot_index") != 0 or persistent.get("update_version") != 0:
-        raise BadData(fault(PACKAGE, FILE, "slot_index and update_version must be 0"))
+    return datafiles.load(PACKAGE, FILE, _defaults)
+
+
+def _defaults(said: dict[str, Any]) -> Defaults:
+    slot, persistent = said["slot"], said["persistent"]
+    if slot["slot_index"] != 0 or persistent["update_version"] != 0:
+        raise ValueError("slot_index and update_version must be 0")
     return Defaults(json.dump({**slot, PERSISTENT: persistent}), json.dump(persistent))
 
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from typing import Any
 
 from attrs import field, frozen
 
 from svcserver.kernel import datafiles, json
-from svcserver.kernel.datafiles import BadData, fault
 
 PACKAGE, FILE = "svcserver.metagame.belongings.shop", "catalogue.json"
 ITEM = re.compile(r"([A-Z][A-Z0-9_]{0,127})(?:\*([1-9][0-9]{0,8}))?\Z")
@@ -96,22 +95,22 @@ def load(*, repeatable: bool) -> Catalogue:
 
     Repeatable offers are left out unless ``repeatable``.
     """
-    return read(datafiles.read(PACKAGE, FILE), repeatable=repeatable)
+    return datafiles.load(PACKAGE, FILE, partial(read, repeatable=repeatable))
 
 
 def read(said: dict[str, Any], *, repeatable: bool) -> Catalogue:
-    """The catalogue of a parsed file; raises BadData naming the first fault."""
+    """The catalogue of a parsed file; raises ValueError naming the first fault."""
     kinds = {one: kind for kind in ("stacked", "instanced") for one in _texts(said, kind)}
     endless = set(_texts(said, "repeatable"))
     rows = said.get("offers")
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise _bad("offers must be a list of objects")
+        raise ValueError("offers must be a list of objects")
     offers: dict[str, Offer] = {}
     by_tag: dict[str, list[Offer]] = {tag: [] for tag in _texts(said, "empty_tags")}
     for index, row in enumerate(rows, 1):
         offer = _offer(row, 2000 - index, kinds, endless)
         if offer.sku in offers:
-            raise _bad(f"offer {offer.sku} is listed twice")
+            raise ValueError(f"offer {offer.sku} is listed twice")
         offers[offer.sku] = offer
         for tag in offer.tags[:1]:
             if repeatable or not offer.repeatable:
@@ -125,15 +124,15 @@ def _offer(
 ) -> Offer:
     sku, name = row.get("id"), row.get("name")
     if not isinstance(sku, str) or SKU.match(sku) is None:
-        raise _bad("every offer needs an id of a-z, 0-9 and _")
+        raise ValueError("every offer needs an id of a-z, 0-9 and _")
     if not isinstance(name, str) or not name:
-        raise _bad(f"offer {sku} needs a name")
+        raise ValueError(f"offer {sku} needs a name")
     priority, price = row.get("priority", priority), row.get("price", 0)
     if type(priority) is not int or type(price) is not int or price < 0:
-        raise _bad(f"priority and price of offer {sku} must be whole numbers")
+        raise ValueError(f"priority and price of offer {sku} must be whole numbers")
     tags = _texts(row, "tags")
     if not tags:
-        raise _bad(f"offer {sku} needs a tag")
+        raise ValueError(f"offer {sku} needs a tag")
     listed = row.get("items")
     items = None if listed is None else tuple(_item(sku, one) for one in _texts(row, "items"))
     entitlements = tuple(_texts(row, "entitlements"))
@@ -144,16 +143,12 @@ def _offer(
 def _item(sku: str, text: str) -> tuple[str, int]:
     found = ITEM.match(text)
     if found is None:
-        raise _bad(f"offer {sku} has a bad item {text!r}")
+        raise ValueError(f"offer {sku} has a bad item {text!r}")
     return found[1], int(found[2] or 1)
 
 
 def _texts(said: dict[str, Any], name: str) -> list[str]:
     value = said.get(name, [])
     if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
-        raise _bad(f"{name} must be a list of texts")
+        raise ValueError(f"{name} must be a list of texts")
     return value
-
-
-def _bad(what: str) -> BadData:
-    return BadData(fault(PACKAGE, FILE, what))

@@ -9,6 +9,7 @@ from typing import TypedDict
 from attrs import define, field
 
 from svcserver.metagame.owner.dashboard.history import History
+from svcserver.web.logs import LogLines
 from svcserver.web.tail import LogTail
 
 MAX_ROOMS = 200
@@ -45,3 +46,9 @@ class DashboardState:
     log: LogTail = field(factory=LogTail)
     chat: Callable[[], ChatFigures] | None = None
     folder: Path | None = None
+
+    def attach(self, lines: LogLines, env_file: str | None) -> None:
+        """Keep the last lines of the log, and know the folder of the env file, if there is one."""
+        self.folder = Path(env_file).parent if env_file else None
+        self.log.out = lines.out
+        lines.out = self.log  # it passes them on

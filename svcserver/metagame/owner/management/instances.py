@@ -12,7 +12,6 @@ from attrs import frozen
 from twisted.internet.defer import Deferred
 
 from svcserver.kernel import datafiles, json
-from svcserver.kernel.datafiles import BadData, fault
 from svcserver.metagame.owner.management.rules import Placed, Whereabouts
 from svcserver.metagame.play.deploy_client import DeployClient
 from svcserver.metagame.play.matches import Sent
@@ -34,10 +33,13 @@ class Titles:
     @classmethod
     def load(cls) -> Titles:
         """Load the data file; raises BadData."""
-        said = datafiles.read(PACKAGE, FILE)
+        return datafiles.load(PACKAGE, FILE, cls._of)
+
+    @classmethod
+    def _of(cls, said: dict[str, Any]) -> Titles:
         for name in ("behemoths", "matchmakerHunts", "playerHunts"):
-            if not isinstance(said.get(name), dict):
-                raise BadData(fault(PACKAGE, FILE, f"has no table {name}"))
+            if not isinstance(said[name], dict):
+                raise ValueError(f"{name} is no table")
         return cls(said["behemoths"], said["matchmakerHunts"], said["playerHunts"])
 
     def behemoth(self, record: Mapping[str, Any]) -> str | None:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from importlib.resources import files
 
-import orjson
 from attrs import frozen
 
+from svcserver.kernel import datafiles
 from svcserver.kernel.refusals import Conflict, Malformed
 
+PACKAGE, FILE = "svcserver.metagame.social.guilds", "words.json"
 NAME = re.compile(r"[A-Za-z0-9]{4,15}\Z")
 NAMEPLATE = re.compile(r"([A-Za-z0-9]{2,6})?\Z")
 LETTER_RUN = re.compile(r"([a-z])\1{6}")
@@ -41,12 +41,6 @@ def _all_readings(words: Iterable[str]) -> frozenset[str]:
     return frozenset(one for word in words for one in readings(word) if one)
 
 
-def _built_in() -> dict[str, list[str]]:
-    text = files("svcserver.metagame.social.guilds").joinpath("data/words.json").read_bytes()
-    words: dict[str, list[str]] = orjson.loads(text)
-    return words
-
-
 @frozen
 class Words:
     """The words no guild may use; all normalised by ``readings`` except ``offensive_whole``."""
@@ -60,7 +54,10 @@ class Words:
     @classmethod
     def of(cls, extra: Iterable[str] = (), *, reserved: bool = True) -> Words:
         """The built-in words and the owner's; without ``reserved`` only offensive ones."""
-        words = _built_in()
+        return datafiles.load(PACKAGE, FILE, lambda words: cls._of(words, extra, reserved))
+
+    @classmethod
+    def _of(cls, words: dict[str, list[str]], extra: Iterable[str], reserved: bool) -> Words:
         none: frozenset[str] = frozenset()
         return cls(
             _all_readings([*words["deny"], *extra]),

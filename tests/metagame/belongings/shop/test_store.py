@@ -410,8 +410,10 @@ class CatalogueTests(SynchronousTestCase):
             )
         ]
         files: list[Any] = [{"offers": [row]} for row in bad_rows]
+        shipped = datafiles.read(catalogue.PACKAGE, catalogue.FILE)
         files += [{"offers": [good, good]}, {"offers": None}, {"offers": [1]}, {"stacked": [1]}]
         for change in files:
+            self.patch(datafiles, "read", lambda *_, file={**shipped, **change}: file)
             with self.assertRaises(BadData) as caught:
-                catalogue.read(self.file(**change), repeatable=False)
+                catalogue.load(repeatable=False)
             self.assertIn("catalogue.json", str(caught.exception))
