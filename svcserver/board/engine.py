@@ -32,6 +32,7 @@ CONNECT_S = 1.0
 AGAIN_S = 0.25  # between two tries to connect, half as much again by chance
 BEAT_S = 1.0  # between two signs of life that are asked of the listening connection
 RETRY_S = 1  # for who is refused
+MOST_EARLY = 1_000  # who ask before the first connection is made, and wait for it
 
 Pushed = Callable[[bytes, bytes], None]
 
@@ -108,9 +109,11 @@ class RemoteEngine(Service):
     _asking: Connection = field(init=False)
     _listening: Connection = field(init=False)
     _said: Throttle = field(factory=Throttle, init=False)
+    _early: list[Deferred[Any]] = field(factory=list, init=False)  # asked before all that
 
     def __attrs_post_init__(self) -> None:
         self._asking = Connection(self.reactor, self.address, self._ready)
+        self._asking.first = self._first_tried
         self._listening = Connection(self.reactor, self.address, self._listens, self._message)
 
     @property
@@ -157,11 +160,19 @@ class RemoteEngine(Service):
 
     def _asked(self, command: tuple[Argument, ...]) -> Deferred[Any]:
         wire = self._asking.wire
-        if wire is None:
+        if wire is not None:
+            return wire.ask(*command).addErrback(self._refused)
+        if self._asking.tried or len(self._early) >= MOST_EARLY:
             return _away()
-        done = wire.ask(*command)
-        done.addErrback(self._refused)
-        return done
+        early: Deferred[Any] = Deferred()  # the first connection is still being made
+        self._early.append(early)
+        return early.addCallback(lambda _: self._asked(command))
+
+    def _first_tried(self) -> None:
+        early, self._early = self._early, []
+        for one in early:
+            if not one.called:
+                one.callback(None)
 
     def _refused(self, why: Any) -> Any:
         if why.check(EngineError):
@@ -203,6 +214,8 @@ class Connection:
     prepare: Callable[[Wire], Any]
     pushed: Pushed | None = None
     lost: Callable[[], None] | None = field(default=None, init=False)
+    first: Callable[[], None] | None = field(default=None, init=False)  # after the first try
+    tried: bool = field(default=False, init=False)
     wire: Wire | None = field(default=None, init=False)
     _later: Any = field(default=None, init=False)
     _trying: Deferred[Any] | None = field(default=None, init=False)
@@ -227,6 +240,13 @@ class Connection:
     def _connect(self) -> None:
         self._trying = Deferred.fromCoroutine(self._try())
         self._trying.addErrback(self._failed)
+        if not self.tried:
+            self._trying.addBoth(self._first_over)
+
+    def _first_over(self, _: Any) -> None:
+        self.tried = True
+        if self.first is not None:
+            self.first()
 
     async def _try(self) -> None:
         where: Any = HostnameEndpoint(self.reactor, self.address.host, self.address.port, CONNECT_S)

@@ -13,6 +13,7 @@ from attrs import define, field, frozen
 
 from svcserver.board.board import Board, Sheet
 from svcserver.board.kinds import Kind
+from svcserver.board.waiting import dispensable
 
 MOST = 65_536  # keys
 
@@ -90,4 +91,5 @@ class Place:
     async def __aexit__(self, *raised: object) -> None:
         at = self._at
         if at is not None and not self.used:
-            await self.board.act(lambda sheet: self.quota.give_back(sheet, self.of, at))
+            back = self.board.act(lambda sheet: self.quota.give_back(sheet, self.of, at))
+            await dispensable(back, None)  # it comes back by itself when its time is over

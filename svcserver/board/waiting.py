@@ -1,4 +1,4 @@
-"""Acts that nobody waits for."""
+"""Acts that nobody waits for, and those without which their asker goes on."""
 
 from __future__ import annotations
 
@@ -8,15 +8,35 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from svcserver.kernel.refusals import Unavailable
+
 T = TypeVar("T")
 log = Logger()
 
 
 def unwaited(done: Deferred[Any]) -> None:
-    """Log it if what had to follow some news could not be done."""
+    """Log it if what had to follow some news could not be done.
+
+    Where live state cannot be reached the engine's connection says so, once.
+    """
     if done.called and not done.paused and not isinstance(done.result, Failure):
         return  # done, and well: on the board in memory nearly always
-    done.addErrback(lambda why: log.failure("an act on live state failed", why))
+    done.addErrback(_unless_away)
+
+
+def _unless_away(why: Failure) -> None:
+    if not why.check(Unavailable):
+        log.failure("an act on live state failed", why)
+
+
+def dispensable(done: Deferred[T], instead: T) -> Deferred[T]:
+    """What an act gives, or ``instead`` where live state cannot be reached."""
+
+    def without(why: Failure) -> T:
+        why.trap(Unavailable)
+        return instead
+
+    return done.addErrback(without)
 
 
 def at_once(done: Deferred[T]) -> T:

@@ -8,6 +8,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.board.board import Board, Sheet
+from svcserver.board.waiting import dispensable, unwaited
 from svcserver.chat.effects import LogIn, MakeRoom, Over, Refuse
 from svcserver.chat.lockout import WAITING, Lockout
 from svcserver.chat.names import printable
@@ -54,7 +55,8 @@ class Admission:
 
     async def _ask(self, account: AccountId) -> About | Refuse | None:
         near = [(WAITING, account.lower())]
-        if await self.board.act(lambda sheet: Lockout(sheet).waits(account), near):
+        waits = self.board.act(lambda sheet: Lockout(sheet).waits(account), near)
+        if await dispensable(waits, instead=False):
             return Refuse(LATER, "throttled", account)
         return await self.readings.ask(account)
 
@@ -80,7 +82,8 @@ class Admission:
             lockout.failed(why.account, session.address)
             return why
 
-        counted = self.board.act(work).addErrback(_unavailable, session, why.account)
+        counted = dispensable(self.board.act(work), instead=why)
+        counted.addErrback(_unavailable, session, why.account)
         pause(session, counted, lambda found: self._tell_refused(session, found))
 
     def _tell_refused(self, session: Session, why: Refuse) -> None:
@@ -174,8 +177,7 @@ class Admission:
             elif session.account and over.reason in CAUSES:
                 lockout.let_wait(session.account)
 
-        counted = self.board.act(work)
-        counted.addErrback(lambda why: log.failure("an ended session is not counted", why))
+        unwaited(self.board.act(work))
 
 
 def _unavailable(why: Failure, session: Session, account: AccountId) -> Refuse:

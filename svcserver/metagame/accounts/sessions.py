@@ -16,6 +16,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from svcserver.board.board import Board
+from svcserver.board.waiting import dispensable
 from svcserver.db.ledger import Ledger, OneAccount
 from svcserver.db.shield import shielded
 from svcserver.kernel.every import Every
@@ -49,7 +50,8 @@ class Sessions:
 
         moved = EpochMoved(account_id, await self.ledger.write(work, OneAccount(account_id)))
         self.epochs.hear(moved)
-        await self.board.act(lambda sheet: sheet.tell(moved))
+        # who does not hear of it reads the database
+        await dispensable(self.board.act(lambda sheet: sheet.tell(moved)), None)
         log.info("the sessions of {account} have ended", account=account_id)
 
     def load(self, tx: Connection) -> None:

@@ -12,6 +12,7 @@ from twisted.internet.defer import Deferred
 
 from svcserver.board.board import Board, Sheet
 from svcserver.board.kinds import Kind
+from svcserver.board.waiting import dispensable
 from svcserver.kernel.ids import AccountId
 
 ONLINE_S = 90.0
@@ -38,14 +39,17 @@ class Online:
     also_heard: tuple[Callable[[Sheet, AccountId], None], ...] = ()
 
     def hear(self, account_id: AccountId, map_path: str, state: str) -> Deferred[None]:
-        """Keep a heartbeat; blind, so it never runs again."""
+        """Keep a heartbeat; blind, so it never runs again.
+
+        One that cannot be kept is followed by another.
+        """
 
         def work(sheet: Sheet) -> None:
             sheet.put(BEATS, account_id, Beat(account_id, map_path, state, sheet.now))
             for follow in self.also_heard:
                 follow(sheet, account_id)
 
-        return self.board.act(work)
+        return dispensable(self.board.act(work), None)
 
     def forget(self, account_id: AccountId) -> Deferred[None]:
         """The player is no longer online."""

@@ -1,0 +1,120 @@
+"""A connection to the engine: order, deadlines, and what ends it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.error import ConnectionDone
+from twisted.internet.task import Clock
+from twisted.internet.testing import StringTransport
+from twisted.python.failure import Failure
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.board import wire
+from svcserver.board.wire import DEADLINE_S, LOOK_S, ConnectionEnded, EngineError, Wire
+
+
+class WireTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock, self.lost, self.pushed = Clock(), [], []
+        self.transport = StringTransport()
+        self.wire = Wire(self.clock, self.lost.append, lambda *said: self.pushed.append(said))
+        self.wire.makeConnection(self.transport)
+        self.addCleanup(self.end)
+
+    def end(self) -> None:
+        if self.wire.up:
+            self.wire.connectionLost(Failure(ConnectionDone()))
+
+    def ask(self, *command: Any) -> Deferred[Any]:
+        done = self.wire.ask(*command)
+        self.clock.advance(0)
+        return done
+
+    def wait(self, seconds: float) -> None:
+        for _ in range(int(seconds / LOOK_S)):
+            self.clock.advance(LOOK_S)
+
+    def test_commands_of_a_turn_are_one_write_and_replies_come_in_their_order(self) -> None:
+        asked = [self.wire.ask("GET", key) for key in ("a", b"b", 3)]
+        self.assertEqual(self.transport.value(), b"")
+        self.clock.advance(0)
+        self.assertEqual(
+            self.transport.value(),
+            b"".join(b"*2\r\n$3\r\nGET\r\n$1\r\n%b\r\n" % key for key in (b"a", b"b", b"3")),
+        )
+        for byte in b"$1\r\nx\r\n$-1\r\n:7\r\n":
+            self.wire.dataReceived(bytes([byte]))
+        self.assertEqual([self.successResultOf(one) for one in asked], [b"x", None, 7])
+
+    def test_an_error_of_the_engine_is_that_commands(self) -> None:
+        asked = [self.ask("GET", "a"), self.ask("PING")]
+        self.wire.dataReceived(b"-WRONGTYPE no\r\n+PONG\r\n")
+        self.failureResultOf(asked[0], EngineError)
+        self.assertEqual(self.successResultOf(asked[1]), b"PONG")
+
+    def test_who_leaves_takes_no_others_reply(self) -> None:
+        left, stays = self.ask("GET", "a"), self.ask("GET", "b")
+        left.addErrback(lambda _: None)
+        left.cancel()
+        self.wire.dataReceived(b"$1\r\na\r\n$1\r\nb\r\n")
+        self.assertEqual(self.successResultOf(stays), b"b")
+
+    def test_messages_of_channels_are_no_replies(self) -> None:
+        asked = self.ask("PING")
+        self.wire.dataReceived(b"*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nhi\r\n+PONG\r\n")
+        self.assertEqual(self.pushed, [(b"c", b"hi")])
+        self.assertEqual(self.successResultOf(asked), b"PONG")
+
+    def test_an_engine_that_does_not_answer_is_left_after_the_deadline(self) -> None:
+        done = self.ask("GET", "a")
+        self.wait(DEADLINE_S - LOOK_S)
+        self.assertFalse(self.transport.disconnecting)
+        self.assertNoResult(done)
+        self.wait(3 * LOOK_S)
+        self.assertTrue(self.transport.disconnected or self.transport.disconnecting)
+        self.end()
+        self.failureResultOf(done, ConnectionEnded)
+        self.assertEqual(self.lost, [self.wire])
+
+    def test_without_the_deadline_whoever_asks_waits_for_ever(self) -> None:
+        """The sabotage: what the test above rests on."""
+        self.patch(wire, "DEADLINE_S", 1e9)
+        done = self.ask("GET", "a")
+        self.wait(60)
+        self.assertFalse(self.transport.disconnecting)
+        self.assertNoResult(done)
+        done.addErrback(lambda _: None)
+
+    def test_our_own_pause_is_not_the_engines(self) -> None:
+        """Timers come before bytes that have arrived meanwhile."""
+        done = self.ask("GET", "a")
+        self.clock.advance(10 * DEADLINE_S)
+        self.wire.dataReceived(b"$1\r\na\r\n")
+        self.wait(1)
+        self.assertEqual(self.successResultOf(done), b"a")
+        self.assertTrue(self.wire.up)
+
+    def test_only_so_many_wait(self) -> None:
+        self.patch(wire, "MOST_WAITING", 2)
+        asked = [self.ask("GET", "a") for _ in range(3)]
+        self.failureResultOf(asked[2], ConnectionEnded)
+        for one in asked[:2]:
+            self.assertNoResult(one)
+            one.addErrback(lambda _: None)
+
+    def test_bytes_that_are_no_reply_end_it(self) -> None:
+        done = self.ask("GET", "a")
+        self.wire.dataReceived(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        self.assertTrue(self.transport.disconnected or self.transport.disconnecting)
+        self.end()
+        self.failureResultOf(done, ConnectionEnded)
+
+    def test_a_reply_without_end_ends_it(self) -> None:
+        self.patch(wire, "MOST_BYTES", 1000)
+        done = self.ask("GET", "a")
+        self.wire.dataReceived(b"$100000\r\n" + bytes(1000))
+        self.assertTrue(self.transport.disconnected or self.transport.disconnecting)
+        self.end()
+        self.failureResultOf(done, ConnectionEnded)

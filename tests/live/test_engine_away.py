@@ -1,0 +1,180 @@
+"""The engine of live state is killed, or cut off: what needs it says so, nothing else notices."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from threading import Event, Thread
+
+import orjson
+import pytest
+from attrs import define, field
+
+from svcserver.kernel.refusals import Unavailable
+from tests.support.processes import Service, bearer, eventually, metagame, register
+from tests.support.valkey import Instance
+
+pytestmark = pytest.mark.live
+
+BACK_S = 3.0
+
+
+@define
+class Proxy:
+    """Passes bytes on to the engine over loopback; ``cut`` makes it swallow them instead."""
+
+    port_of_engine: int
+    port: int = field(init=False)
+    _listening: socket.socket = field(init=False)
+    _open: Event = field(factory=Event, init=False)
+    _ended: bool = field(default=False, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        self._open.set()
+        Thread(target=self._accept, daemon=True).start()
+
+    def cut(self) -> None:
+        self._open.clear()
+
+    def mend(self) -> None:
+        self._open.set()
+
+    def end(self) -> None:
+        self._ended = True
+        self._listening.close()
+
+    def _accept(self) -> None:
+        while not self._ended:
+            try:
+                near, _ = self._listening.accept()
+                far = socket.create_connection(("127.0.0.1", self.port_of_engine))
+            except OSError:
+                return
+            for one, other in ((near, far), (far, near)):
+                Thread(target=self._pass, args=(one, other), daemon=True).start()
+
+    def _pass(self, one: socket.socket, other: socket.socket) -> None:
+        with closing(one), closing(other):
+            try:
+                while data := one.recv(1 << 16):
+                    if self._open.is_set():
+                        other.sendall(data)
+            except OSError:
+                return
+            finally:
+                for side in (one, other):
+                    try:
+                        side.shutdown(socket.SHUT_RDWR)
+                    except OSError:
+                        continue
+
+
+@define
+class Away:
+    """What a test does to the engine."""
+
+    url: str
+    go: Callable[[], None]
+    come_back: Callable[[], None]
+
+
+@contextmanager
+def killed() -> Iterator[Away]:
+    """Ended as by kill -9, and started again, empty."""
+    engine = Instance.make()
+    engine.start()
+    try:
+        yield Away(engine.url, engine.kill, engine.start)
+    finally:
+        engine.end()
+
+
+@contextmanager
+def cut_off() -> Iterator[Away]:
+    """Its packets are lost."""
+    engine = Instance.make()
+    engine.start()
+    proxy = Proxy(engine.port)
+    try:
+        yield Away(f"valkey://127.0.0.1:{proxy.port}", proxy.cut, proxy.mend)
+    finally:
+        proxy.end()
+        engine.end()
+
+
+@define
+class Player:
+    """Asks for what needs no live state, and for what does."""
+
+    service: Service
+    known: dict[str, str]
+    character: str = ""
+    version: int = 0
+
+    def begin(self) -> Player:
+        _, body = self.service.ask("GET", "/character", headers=bearer(self.known))
+        self.character = orjson.loads(body)[0]["id"]
+        return self
+
+    def untouched(self) -> dict[str, int]:
+        """Log-in, heartbeat, save and inventory: the status of each."""
+        key, mine = {"exchange_code": self.known["key"]}, bearer(self.known)
+        self.version += 1
+        inventory = f"/inventory/{self.known['id']}/{self.character}"
+        save = {"characterId": self.character, "data": "{}", "updateVersion": self.version}
+        asked = {
+            "log-in": self.service.ask("POST", "/account/api/oauth/token", key),
+            "heartbeat": self.service.ask("POST", "/heartbeat", {}, mine),
+            "save": self.service.ask("POST", "/character", save, mine),
+            "inventory": self.service.ask("GET", inventory, headers=mine),
+        }
+        return {name: status for name, (status, _) in asked.items()}
+
+    def live(self) -> dict[str, tuple[int, str | None]]:
+        """Party and matchmaking: the status of each, and when to ask again."""
+        wish = {"gameMode": "CITY", "gameArgs": "", "playerHuntId": "ShatteredIsles_ReturnTo_City"}
+        return {
+            "party": self._ask("POST", "/party", {}),
+            "join": self._ask("POST", "/candidate/join", wish),
+            "poll": self._ask("GET", "/candidate/status", None),
+        }
+
+    def _ask(self, method: str, path: str, body: object) -> tuple[int, str | None]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.service.port, timeout=20)
+        with closing(connection):
+            head = {"Content-Type": "application/json", **bearer(self.known)}
+            sent = None if body is None else orjson.dumps(body)
+            connection.request(method, path, sent, head)
+            reply = connection.getresponse()
+            reply.read()
+            return reply.status, reply.getheader("Retry-After")
+
+
+@pytest.mark.parametrize("happens", [killed, cut_off])
+def test_only_what_lives_on_it_is_refused_and_all_is_back_in_three_seconds(
+    tmp_path: Path, happens: Callable[[], Iterator[Away]]
+) -> None:
+    settings = {"MATCHMAKING_MODE": "DEPLOY", "DEPLOYSERVER_URL": "http://127.0.0.1:9"}
+    with happens() as away, metagame(tmp_path, LIVE_URL=away.url, **settings) as service:  # type: ignore[attr-defined]
+        ann = Player(service, register(service, "Ann_1")).begin()
+        well = {"log-in": 200, "heartbeat": 200, "save": 200, "inventory": 200}
+        assert ann.untouched() == well
+        eventually(lambda: ann.live()["party"][0] == 200)
+        away.go()
+        began = time.monotonic()
+        for _ in range(5):
+            assert ann.untouched() == well
+            assert set(ann.live().values()) == {(Unavailable.status, "1")}
+        assert time.monotonic() - began < 15  # one deadline, and then nobody waits
+        away.come_back()
+        returned = time.monotonic()
+        eventually(lambda: ann.live()["party"][0] == 200)
+        assert time.monotonic() - returned < BACK_S
+        assert ann.untouched() == well
+        assert "Traceback" not in service.log
