@@ -161,11 +161,18 @@ class Channel(Connection):
         self._idle()
         self.advance()
 
-    def fail(self, exchange: Exchange, status: int, code: str, reason: str) -> None:
+    def fail(
+        self,
+        exchange: Exchange,
+        status: int,
+        code: str,
+        reason: str,
+        retry_after_s: int | None = None,
+    ) -> None:
         """Answer with a refusal of our own in place of the upstream's answer."""
         self.exchange = None
         exchange.abandon(aborted=False)
-        refuse = Refuse(status, code, reason, close=not exchange.body.done)
+        refuse = Refuse(status, code, reason, retry_after_s, close=not exchange.body.done)
         self._refuse(refuse, exchange.record, body_seen=True)
         self.advance()
 

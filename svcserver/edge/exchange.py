@@ -6,18 +6,17 @@ anew from the parsed message; the sender's own framing is never copied.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
-from attrs import define
-from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IPushProducer
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
-from zope.interface import implementer
 
-from svcserver.edge.verdicts import Forward, ProxyPolicy, Record, Unreachable
+from svcserver.edge.client import Client, Upward
+from svcserver.edge.verdicts import Forward, Record, Unreachable
 from svcserver.edge.wording import answer_head, request_head
 from svcserver.http.bodies import LAST_CHUNK, NO_BODY, Body, body_of, chunk
+from svcserver.http.connection import MAX_BACKLOG
 from svcserver.http.heads import (
     MAX_RESPONSE_HEAD,
     Fault,
@@ -30,57 +29,7 @@ from svcserver.http.prompt import send
 
 log = Logger()
 
-_SAFE = (b"GET", b"HEAD")  # may be sent again when a kept connection turns out dead
-
-
-class Client(Protocol):
-    """What an exchange needs of the connection it came in on."""
-
-    policy: ProxyPolicy
-    transport: Any
-
-    @property
-    def stopping(self) -> bool:
-        """Whether the service is stopping."""
-
-    def advance(self) -> None:
-        """Parse the bytes that were received and not used yet."""
-
-    def hold(self, reason: str) -> None:
-        """Stop reading from the client until ``release`` with the same reason."""
-
-    def release(self, reason: str) -> None:
-        """Take back ``hold``; reading goes on when no reason is left."""
-
-    def request_complete(self) -> None:
-        """The whole request has arrived."""
-
-    def over(self, exchange: Exchange, *, close: bool) -> None:
-        """The answer is complete."""
-
-    def fail(self, exchange: Exchange, status: int, code: str, reason: str) -> None:
-        """The upstream will not answer: answer with this error."""
-
-    def cut(self) -> None:
-        """Abort the connection."""
-
-
-@implementer(IPushProducer)
-@define(eq=False, slots=False)
-class Upward:
-    """Paused by the upstream's transport when the upstream reads too slowly."""
-
-    client: Client
-
-    def pauseProducing(self) -> None:
-        """Read no more of the request."""
-        self.client.hold("upstream")
-
-    def resumeProducing(self) -> None:
-        self.client.release("upstream")
-
-    def stopProducing(self) -> None:
-        """Nothing to do: the upstream's own connection reports its loss."""
+_SAFE = (b"GET", b"HEAD")  # may be sent again when the upstream ends before it answers
 
 
 class Exchange:
@@ -102,6 +51,8 @@ class Exchange:
     _held = False
     _up: Upward | None = None
     _last = 0.0
+    _parked: Deferred[None] | None = None  # it waits for an upstream that restarts
+    _parked_at: float | None = None
 
     def __init__(self, client: Client, head: RequestHead, forward: Forward, record: Record) -> None:
         self.client, self.head, self.forward, self.record = client, head, forward, record
@@ -134,7 +85,33 @@ class Exchange:
         if not isinstance(why, Unreachable):
             self._broken(failure)
         elif not self.ended:
-            self.client.fail(self, why.status, why.code, f"upstream_{why.code}")
+            parked = self.forward.upstream.wait(why, self._in_memory(), self._parked_at)
+            self._parked = parked
+            if self._parked_at is None:
+                self._parked_at = self.client.now()
+            parked.addCallbacks(self._again, self._refused)
+            parked.addErrback(self._broken)
+
+    def _in_memory(self) -> int:
+        """Bytes of the body that may be in memory while nobody takes them."""
+        length = self.head.length
+        return MAX_BACKLOG if length is None else min(length, MAX_BACKLOG)
+
+    def _again(self, _: object) -> None:
+        self._parked = None
+        if not self.ended:
+            self.start()
+
+    def _refused(self, failure: Failure) -> None:
+        self._parked = None
+        if self.ended and failure.check(CancelledError):
+            return
+        why = failure.value
+        if not isinstance(why, Unreachable):
+            failure.raiseException()
+        elif not self.ended:
+            reason = f"upstream_{why.code.removeprefix('upstream_')}"
+            self.client.fail(self, why.status, why.code, reason, why.retry_after_s)
 
     def _broken(self, failure: Failure) -> None:
         log.failure("an exchange broke", failure)
@@ -285,7 +262,7 @@ class Exchange:
 
     def _may_retry(self, connection: Any) -> bool:
         return (
-            connection.used
+            (connection.used or self.client.policy.repeats)
             and not self._retried
             and not self._raw
             and not self.answered
@@ -325,6 +302,8 @@ class Exchange:
         if self.ended:
             return
         self.ended = True
+        if self._parked is not None:
+            self._parked.cancel()
         if self._up is not None:
             self._unregister_up()
         if self._held:

@@ -7,12 +7,13 @@ from typing import Any, Protocol
 
 from attrs import define, field
 from twisted.internet import protocol
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, fail
 from twisted.internet.endpoints import TCP4ClientEndpoint, TCP6ClientEndpoint
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from svcserver.edge.parking import Parking
 from svcserver.edge.verdicts import Unreachable
 
 log = Logger()
@@ -51,6 +52,7 @@ class Connection(protocol.Protocol):
 
     def dataReceived(self, data: bytes) -> None:
         """Hand bytes to the user; bytes that belong to no request end the connection."""
+        self.pool.heard = True
         if self.user is None:
             self.abort()
         else:
@@ -84,18 +86,53 @@ class Pool:
     status: int = 502
     code: str = "bad_gateway"
     idle_s: float = IDLE_S
+    parking: Parking | None = field(default=None, init=False)
+    heard: bool = field(default=False, init=False)  # bytes have come since the last look
+    _heard_at: float = field(default=0.0, init=False)
+    _connecting: int = field(default=0, init=False)
     _idle: list[Connection] = field(factory=list, init=False)
     _open: set[Connection] = field(factory=set, init=False)
     closed: bool = field(default=False, init=False)
 
     def take(self, *, fresh: bool = False) -> Connection | Deferred[Connection]:
-        """A connection at once, or a Deferred of a new one (fails with Unreachable)."""
+        """A connection at once, or a Deferred of a new one (fails with Unreachable).
+
+        While the upstream restarts it fails at once; ``reach`` is for who looks after that.
+        """
         while self._idle and not fresh:
             connection = self._idle.pop()
             if connection.alive:
                 connection.used = True
                 return connection
+        if self.parking is not None and self.parking.away:
+            return fail(Unreachable(self.status, self.code))
+        return self.reach()
+
+    def reach(self) -> Deferred[Connection]:
+        """A new connection in any case."""
+        self._connecting += 1
         return self.connect(self).addCallbacks(self._opened, self._failed)
+
+    @property
+    def in_flight(self) -> int:
+        """The requests under way, those that wait for a connection included."""
+        return self._connecting + len(self._open) - len(self._idle)
+
+    def silent_s(self, now: float) -> float:
+        """How long answers have been due without a byte; by the looks at it, so call it often."""
+        if self.heard or not self.in_flight:
+            self.heard, self._heard_at = False, now
+        return now - self._heard_at
+
+    def wait(self, why: Unreachable, size: int, since: float | None = None) -> Deferred[None]:
+        """See ``verdicts.Upstream.wait``; without a place to park it fails at once."""
+        return fail(why) if self.parking is None else self.parking.wait(why, size, since)
+
+    def drop_idle(self) -> None:
+        """Close the idle connections: the upstream is about to end, and would close them itself."""
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.abort()
 
     def give_back(self, connection: Connection) -> None:
         """Put a connection back for the next request."""
@@ -127,10 +164,14 @@ class Pool:
         self._idle.clear()
 
     def _opened(self, connection: Connection) -> Connection:
+        self._connecting -= 1
         self._open.add(connection)
+        if self.parking is not None:
+            self.parking.reached()
         return connection
 
     def _failed(self, failure: Failure) -> Connection:
+        self._connecting -= 1
         if isinstance(failure.value, Unreachable):
             failure.raiseException()
         log.debug("no connection to an upstream: {why}", why=failure.getErrorMessage())

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from attrs import define, frozen
+from twisted.internet.defer import Deferred
 
 from svcserver.http.heads import Fault, RequestHead
 from svcserver.kernel import json
@@ -57,9 +58,9 @@ Verdict = Refuse | Forward
 class Unreachable(Exception):
     """No connection to the upstream; says which answer that is."""
 
-    def __init__(self, status: int, code: str) -> None:
+    def __init__(self, status: int, code: str, retry_after_s: int | None = None) -> None:
         super().__init__(code)
-        self.status, self.code = status, code
+        self.status, self.code, self.retry_after_s = status, code, retry_after_s
 
 
 class Upstream(Protocol):
@@ -70,6 +71,9 @@ class Upstream(Protocol):
 
     def give_back(self, connection: Any) -> None:
         """The connection is idle and clean."""
+
+    def wait(self, why: Unreachable, size: int, since: float | None = None) -> Deferred[None]:
+        """Fires when a request that found no connection should try again; see ``Parking.wait``."""
 
 
 @define
@@ -95,6 +99,7 @@ class ProxyPolicy(Protocol):
     limits: Limits
     dropped: frozenset[bytes]  # request fields, lower case, that never go on
     hidden: frozenset[bytes]  # answer fields that never go back
+    repeats: bool  # a GET whose upstream ends before it answers goes to it once more
 
     def judge(self, head: RequestHead, peer: str) -> Verdict:
         """Refuse or forward; takes the request's token where there are any."""

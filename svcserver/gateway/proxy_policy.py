@@ -12,6 +12,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from svcserver.edge.spread import Spread
 from svcserver.edge.verdicts import Forward, Limits, Record, Refuse, Verdict
 from svcserver.gateway import policy
 from svcserver.gateway.feed import Feed
@@ -64,11 +65,16 @@ class Gateway:
     say: Callable[[str, dict[str, Any]], None] = _logged  # writes a request's line
     dropped: frozenset[bytes] = FORWARDING | {b"expect"}
     hidden: frozenset[bytes] = HIDDEN
+    repeats: bool = True
     counters: Counters = field(factory=Counters, kw_only=True)
+    spread: bool = field(default=False, init=False)  # whether any upstream is several processes
     answered: int = field(default=0, init=False)
     refused: int = field(default=0, init=False)
     _throttle: Throttle = field(factory=Throttle, init=False)
     _refusal_lines: LogSampler = field(factory=LogSampler, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.spread = any(isinstance(one, Spread) for one in self.upstreams.values())
 
     def admit(self, peer: str) -> bool:
         """Count a new connection; False to close it without an answer."""
@@ -121,8 +127,12 @@ class Gateway:
             and head.method == b"POST"
             and policy.earns_ports(ruling, head.method, head.values(b"authorization"))
         )
+        upstream = self.upstreams[ruling.route]
+        if self.spread and isinstance(upstream, Spread):
+            tokens = head.values(b"authorization")
+            upstream = upstream.near(tokens[0]) if tokens else upstream
         return Forward(
-            self.upstreams[ruling.route],
+            upstream,
             str(ruling.route),  # not its value, which an Enum looks up in Python
             _added(peer, self.secret),
             tunnel=ruling.route is Route.WS,

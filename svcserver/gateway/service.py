@@ -21,12 +21,12 @@ from twisted.web.client import Agent, HTTPConnectionPool
 from svcserver.edge.certificate import BadCertificate, Pair, check_pair, read_pair
 from svcserver.edge.connections import ChannelFactory
 from svcserver.edge.tls import Door, server_context
-from svcserver.edge.upstream import Pool, plain
 from svcserver.gateway.feed import Feed
 from svcserver.gateway.limits import ConnectionCounts, NetworkBuckets, Spending
 from svcserver.gateway.policy import Route
 from svcserver.gateway.proxy_policy import Gateway
 from svcserver.gateway.settings import AllowlistSettings, Settings
+from svcserver.gateway.upstreams import Upstreams, make_upstreams
 from svcserver.http.peers import peer_of
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.settings import BadSetting, load
@@ -78,11 +78,13 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         pool = HTTPConnectionPool(reactor)
         http = HTTPClient(Agent(reactor, connectTimeout=2, pool=pool))
         feed = make_feed(options.allowlist, settings.refresh_s, http, reactor)
-    policy = make_policy(settings, feed, reactor)
+    upstreams = upstreams_of(settings, reactor)
+    policy = make_policy(settings, feed, reactor, upstreams)
     policy.say, policy.counters = lines.say, top.counters
-    listener = TlsListener(reactor, policy, options.pair, settings)
+    listener = TlsListener(reactor, policy, options.pair, settings, upstreams)
     warn_at_start(options.warnings).setServiceParent(top)
     listener.setServiceParent(top)
+    upstreams.watch.setServiceParent(top)
     show_figures(top, reactor, "gateway", settings.metrics_port, figures(policy))
     if real:
         CutOnSecondSignal(reactor, listener).setServiceParent(top)
@@ -107,13 +109,20 @@ def make_feed(settings: AllowlistSettings, refresh_s: float, http: Any, clock: A
     return Feed(http, clock, urls, settings.secret, refresh_s)
 
 
-def make_policy(settings: Settings, feed: Feed | None, reactor: Any) -> Gateway:
-    """The gateway's decisions over live upstreams."""
+def upstreams_of(settings: Settings, reactor: Any) -> Upstreams:
+    """Where requests go."""
     addresses = {
         Route.METAGAME: settings.metagame,
         Route.CONTENT: settings.content,
         Route.WS: settings.chat,
     }
+    return make_upstreams(reactor, addresses)
+
+
+def make_policy(
+    settings: Settings, feed: Feed | None, reactor: Any, upstreams: Upstreams
+) -> Gateway:
+    """The gateway's decisions over live upstreams."""
     return Gateway(
         reactor,
         settings.limits(),
@@ -123,10 +132,7 @@ def make_policy(settings: Settings, feed: Feed | None, reactor: Any) -> Gateway:
             settings.max_per_address,
             NetworkBuckets(settings.connect),
         ),
-        {
-            route: Pool(reactor, plain(reactor, address.host, address.port))
-            for route, address in addresses.items()
-        },
+        upstreams.by_route,
         settings.secret,
         feed,
     )
@@ -158,6 +164,7 @@ class TlsListener(Service):
     policy: Gateway
     pair: Pair
     settings: Settings
+    upstreams: Upstreams
     factory: ChannelFactory = field(init=False)
     _port: Any = field(default=None, init=False)
 
@@ -165,7 +172,7 @@ class TlsListener(Service):
         self.factory = ChannelFactory(self.reactor, self.policy, secure=True)
         self.factory.left = self.policy.left
         self.policy.counts.make_room = self._make_room
-        self.factory.sweeps += [pool.sweep for pool in self.policy.upstreams.values()]
+        self.factory.sweeps += [pool.sweep for pool in self.upstreams.pools]
 
     def _make_room(self) -> bool:
         return self.policy.evicted(self.factory.evict(self.policy.counts.beside))
@@ -219,8 +226,7 @@ class TlsListener(Service):
         return gone.addCallback(self._close)
 
     def _close(self, result: Any) -> Any:
-        for pool in self.policy.upstreams.values():
-            pool.close()
+        self.upstreams.close()
         return self.policy.feed.stop() if self.policy.feed is not None else None
 
 

@@ -27,6 +27,7 @@ from svcserver.kernel.settings import (
 )
 
 _MOST = 1_000_000
+MOST_WORKERS = 64
 
 
 @frozen
@@ -71,6 +72,18 @@ def local_urls(text: str) -> tuple[Address, ...]:
     return tuple(local_url(part) for part in comma_list(text))
 
 
+def upstreams(text: str) -> tuple[Address, ...]:
+    """One such URL, or several with commas: workers that serve the same."""
+    found = local_urls(text)
+    if not found:
+        raise ValueError("must be http:// with a loopback address and a port, and no path")
+    if len(set(found)) < len(found):
+        raise ValueError("names the same address twice")
+    if len(found) > MOST_WORKERS:
+        raise ValueError(f"names more than {MOST_WORKERS} addresses")
+    return found
+
+
 def rate(text: str) -> Rate:
     """``<burst>,<per minute>``: a whole burst, a rate above 0 that may have decimals."""
     words = f"must be <burst>,<per minute>: 1 to {_MOST}, and above 0 to {_MOST}"
@@ -101,9 +114,15 @@ class Settings:
     certificate: Path = env("GATEWAY_CERT", Path)
     key: Path = env("GATEWAY_KEY", Path)
     secret: Secret = env("GATEWAY_SECRET", strong_secret)
-    metagame: Address = env("GATEWAY_METAGAME_URL", local_url, default=Address("127.0.0.1", 61000))
-    content: Address = env("GATEWAY_CONTENT_URL", local_url, default=Address("127.0.0.1", 61002))
-    chat: Address = env("GATEWAY_WS_URL", local_url, default=Address("127.0.0.1", 61099))
+    metagame: tuple[Address, ...] = env(
+        "GATEWAY_METAGAME_URL", upstreams, default=(Address("127.0.0.1", 61000),)
+    )
+    content: tuple[Address, ...] = env(
+        "GATEWAY_CONTENT_URL", upstreams, default=(Address("127.0.0.1", 61002),)
+    )
+    chat: tuple[Address, ...] = env(
+        "GATEWAY_WS_URL", upstreams, default=(Address("127.0.0.1", 61099),)
+    )
     allowlist: bool = env("GATEWAY_ALLOWLIST", on_unless_0, default=True)
     refresh_s: int = env("GATEWAY_ALLOWLIST_REFRESH_SECONDS", whole(5, 540), default=60)
     max_body: int = env("GATEWAY_MAX_BODY_BYTES", whole(1024, 67_108_864), default=131_072)

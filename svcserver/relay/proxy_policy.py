@@ -31,6 +31,7 @@ class Relay:
     say: Callable[[str], None] = _logged  # writes a request's line
     dropped: frozenset[bytes] = frozenset([b"expect"])  # answered here
     hidden: frozenset[bytes] = frozenset()
+    repeats: bool = False  # the gateway does, and knows more
 
     def judge(self, head: RequestHead, peer: str) -> Verdict:
         no = guard.refusal(

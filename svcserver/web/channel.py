@@ -29,6 +29,7 @@ log = Logger()
 
 IDLE_S = 60  # a keep-alive connection without a byte
 RECEIVE_S = 120  # from the first to the last byte of a request; also for a client that stalls
+YOUNG_S = 0.5  # so long after it was made its first request may be on its way
 FAREWELL_S = 2  # how long an answer may still take once the client has half-closed
 MAX_HELD = 256 * 1024 * 1024  # bytes of bodies in memory, of all connections together
 PROMPT = 128 * 1024  # bytes of an answer offered to the socket at once
@@ -73,7 +74,14 @@ class Channel(Connection):
         self._holding = 0  # bytes of its body that count in ``factory.held``
         self._rest = b""  # a large answer, written piece by piece
         self._rest_at = 0
+        self._used = False  # has carried a request
         self._close_after = False  # whether the connection ends with the answer being written
+
+    @property
+    def unused(self) -> bool:
+        """Whether it has carried no request, and none is on its way as on one just made."""
+        old = self.factory.clock.seconds() - self.since >= YOUNG_S
+        return not (self._used or self.waiting) and old
 
     @property
     def busy(self) -> bool:
@@ -104,6 +112,7 @@ class Channel(Connection):
 
         ``raw`` is the head with its empty line.
         """
+        self._used = True
         asked = self.factory.heads.read(raw)
         request = HttpRequest(
             asked.method,
@@ -190,6 +199,7 @@ class Channel(Connection):
                 body.over()
             return
         close = not asked.keep_alive or (self.half_closed and not self.waiting)
+        close = close or self.factory.stopping
         if isinstance(body, Stream):
             self._begin(body, response_head(answer, b"", self.factory.date(), close=close), close)
             return
@@ -282,11 +292,6 @@ class Channel(Connection):
         self.advance()
 
     # -- ends ------------------------------------------------------------------
-
-    def close_idle(self) -> None:
-        """Called when the service stops: end, unless an answer is due."""
-        if not self.busy:
-            self.end()
 
     def readConnectionLost(self) -> None:
         """The client has half-closed; it still gets an answer within ``FAREWELL_S``."""

@@ -26,6 +26,8 @@ log = Logger()
 GARBAGE = 10_000  # new containers before a garbage collection; a request makes dozens
 DRAIN_LOOK_S = 0.05  # between two looks whether running requests have finished
 DRAIN_S = 10.0  # how long a stopping service lets running requests finish
+HAND_OVER_S = 1.0  # how long it still answers on connections that were kept alive
+NOTICE_S = 0.1  # from the notice to proxies to the end of listening
 
 
 class TopService(MultiService):
@@ -111,7 +113,10 @@ class Listening(Service):
 
     ``name`` stands in the ``ready`` line, ``component`` is whose port it is where that is
     another. On stop no new connection is taken, running requests may finish for
-    ``DRAIN_S``, then the rest is cut.
+    ``DRAIN_S``, then the rest is cut. Connections without a request are closed first, by
+    which a proxy knows that we stop (``edge/sentinel.py``): it connects no more, and closes
+    the others, on which we still answer for ``HAND_OVER_S``. So no request crosses with our
+    closing, and none is reset in the queue of the listening socket.
     """
 
     reactor: Any
@@ -147,22 +152,30 @@ class Listening(Service):
         Service.stopService(self)
         if self._listening is None:
             return succeed(None)
-        closed: Deferred[Any] = Deferred()
-        self._listening.stopListening()
         if not isinstance(self.factory, HttpFactory):
+            self._listening.stopListening()
             return succeed(None)
-        deadline = self.reactor.seconds() + DRAIN_S
-        drain = partial(self._drain, deadline, closed)
+        closed: Deferred[Any] = Deferred()
+        self.factory.close_unused()
+        self.reactor.callLater(NOTICE_S, self._close, self.reactor.seconds(), closed)
+        return closed
+
+    def _close(self, since: float, closed: Deferred[Any]) -> None:
+        accept = getattr(self._listening, "doRead", None)  # not with every reactor
+        if accept is not None:  # closing would reset whoever has connected and is not accepted yet
+            accept()
+        self._listening.stopListening()
+        drain = partial(self._drain, since, closed)
         poll = Every(
             self.reactor, DRAIN_LOOK_S, drain, "waiting for running requests", at_once=True
         )
         closed.addBoth(lambda _: poll.stopService())
         poll.startService()
-        return closed
 
-    def _drain(self, deadline: float, closed: Deferred[Any]) -> None:
-        busy = self.factory.close_idle()
-        if (not busy or self.reactor.seconds() >= deadline) and not closed.called:
+    def _drain(self, since: float, closed: Deferred[Any]) -> None:
+        waited = self.reactor.seconds() - since
+        left = self.factory.close_idle(keep_used=waited < HAND_OVER_S)
+        if (not left or waited >= DRAIN_S) and not closed.called:
             closed.callback(None)
 
 

@@ -84,8 +84,18 @@ class HttpFactory(Connections[Channel]):
                 status=fault.status,
             )
 
-    def close_idle(self) -> int:
-        """Close connections that owe no answer; returns how many still do."""
+    def close_unused(self) -> None:
+        """Close connections that have carried no request and are not just made."""
         for channel in list(self.channels):
-            channel.close_idle()
-        return sum(channel.busy for channel in self.channels)
+            if channel.unused:
+                channel.end()
+
+    def close_idle(self, *, keep_used: bool) -> int:
+        """Close connections that owe no answer; returns how many are left for now.
+
+        ``keep_used``: one that has carried a request may carry another, answered with a close.
+        """
+        for channel in list(self.channels):
+            if not (channel.busy or (keep_used and not channel.unused)):
+                channel.end()
+        return sum(channel.busy or (keep_used and not channel.closing) for channel in self.channels)

@@ -18,6 +18,7 @@ from twisted.python.failure import Failure
 
 from svcserver.edge.channel import Channel
 from svcserver.edge.connections import ChannelFactory
+from svcserver.edge.parking import Parking
 from svcserver.edge.upstream import Connection, Pool
 from svcserver.edge.verdicts import Limits
 from svcserver.gateway.limits import ConnectionCounts, NetworkBuckets, Spending
@@ -154,6 +155,23 @@ class Upstream:
 
     def __attrs_post_init__(self) -> None:
         self.pool = Pool(self.clock, self._connect)
+
+    def parks(self) -> Parking:
+        """Let requests wait while it is down, if it was up before."""
+        self.pool.parking = Parking(
+            self.clock, "the metagame", lambda: self.pool.reach().addCallback(self.pool.give_back)
+        )
+        return self.pool.parking
+
+    def reset(self) -> None:
+        """Every connection ends, also those that are made thereupon."""
+        for wire in self.wires:
+            wire.abortConnection()
+
+    def end(self) -> None:
+        """It ends: every connection is gone, and it takes no new one."""
+        self.down = True
+        self.reset()
 
     def _connect(self, pool: Pool) -> Deferred[Any]:
         if self.silent:

@@ -63,7 +63,7 @@ class LineTests(SynchronousTestCase):
         ask = b"GET /x HTTP/1.1\r\n" + H + b"\r\n"
         for how, status, reason in (
             (lambda edge, wire: None, 504, "upstream_timeout"),
-            (lambda edge, wire: edge.upstream.wires[0].abortConnection(), 502, "upstream_reset"),
+            (lambda edge, wire: edge.upstream.reset(), 502, "upstream_reset"),
             (lambda edge, wire: edge.upstream.say(b"nonsense\r\n\r\n"), 502, "upstream_broken"),
         ):
             edge = gateway()

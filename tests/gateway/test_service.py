@@ -85,9 +85,9 @@ class StartTests(SynchronousTestCase):
     def test_defaults_are_the_documented_ones(self) -> None:
         settings = self.options().settings
         self.assertEqual((settings.bind, settings.port), ("0.0.0.0", 443))
-        self.assertEqual(settings.metagame, Address("127.0.0.1", 61000))
-        self.assertEqual(settings.content, Address("127.0.0.1", 61002))
-        self.assertEqual(settings.chat, Address("127.0.0.1", 61099))
+        self.assertEqual(settings.metagame, (Address("127.0.0.1", 61000),))
+        self.assertEqual(settings.content, (Address("127.0.0.1", 61002),))
+        self.assertEqual(settings.chat, (Address("127.0.0.1", 61099),))
         rates = {bucket.value: (r.burst, r.per_minute) for bucket, r in settings.rates().items()}
         self.assertEqual(
             rates,
@@ -133,7 +133,7 @@ class StartTests(SynchronousTestCase):
                 "127.0.0.1:1",
                 "http://127.0.0.1:99999",
             ],
-            "GATEWAY_CONTENT_URL": ["x"],
+            "GATEWAY_CONTENT_URL": ["x", ",", "http://127.0.0.1:1,http://127.0.0.1:1"],
             "GATEWAY_WS_URL": ["ws://127.0.0.1:1"],
             "ALLOWLIST_URL": ["http://8.8.8.8:1"],
             "ALLOWLIST_ADDITIONAL_URLS": ["http://127.0.0.1:1,x"],
@@ -165,13 +165,15 @@ class StartTests(SynchronousTestCase):
         settings = self.options(
             GATEWAY_RATE_REGISTER=" 5 , 0.25 ",
             GATEWAY_METAGAME_URL="http://localhost:5/",
-            GATEWAY_CONTENT_URL="http://[::1]:6",
+            GATEWAY_CONTENT_URL="http://[::1]:6, http://127.0.0.1:7",
             LOG_LEVEL="LOUD",
             GATEWAY_PORT=" ",
         ).settings
         self.assertEqual(settings.register.per_minute, 0.25)
-        self.assertEqual(settings.metagame, Address("127.0.0.1", 5))
-        self.assertEqual(settings.content.url(), "http://[::1]:6")
+        self.assertEqual(settings.metagame, (Address("127.0.0.1", 5),))
+        self.assertEqual(
+            [one.url() for one in settings.content], ["http://[::1]:6", "http://127.0.0.1:7"]
+        )
         self.assertEqual((settings.log_level, settings.port), ("info", 443))
 
     @proves("event: GATEWAY_ALLOWLIST=0")

@@ -18,7 +18,7 @@ from svcserver.http.connection import LINGER_S, SWEEP_S
 from svcserver.http.heads import find_end
 from svcserver.kernel.counters import Counted
 from svcserver.web import channel as channel_module
-from svcserver.web.channel import FAREWELL_S, IDLE_S, PROMPT, RECEIVE_S, Channel
+from svcserver.web.channel import FAREWELL_S, IDLE_S, PROMPT, RECEIVE_S, YOUNG_S, Channel
 from svcserver.web.request import HttpRequest
 from svcserver.web.response import response_head
 from svcserver.web.routes import Answer
@@ -143,7 +143,27 @@ class ChannelTests(SynchronousTestCase):
         self.assertEqual(self.factory.channels, set())
 
     def test_on_stop_idle_connections_close_and_busy_ones_are_counted(self) -> None:
-        self.assertEqual(self.factory.close_idle(), 0)
+        self.assertEqual(self.factory.close_idle(keep_used=False), 0)
+        self.assertTrue(self.wire.disconnecting)
+
+    def test_one_without_a_request_is_closed_first_unless_it_is_just_made(self) -> None:
+        self.factory.close_unused()
+        self.assertFalse(self.wire.disconnecting)
+        self.reactor.advance(YOUNG_S)
+        self.factory.close_unused()
+        self.assertTrue(self.wire.disconnecting)
+
+    def test_a_kept_connection_is_answered_once_more_with_a_close(self) -> None:
+        one = b"GET /svc-status HTTP/1.1\r\nHost: x\r\n\r\n"
+        self.send(one)
+        self.reactor.advance(YOUNG_S)
+        self.factory.close_unused()
+        self.factory.stopping = True
+        self.assertEqual(self.factory.close_idle(keep_used=True), 1)
+        self.assertFalse(self.wire.disconnecting)
+        self.wire.clear()
+        self.send(one)
+        self.assertIn(b"Connection: close\r\n", self.wire.value())
         self.assertTrue(self.wire.disconnecting)
 
     def test_pipelined_requests_are_answered_in_order(self) -> None:
@@ -344,9 +364,9 @@ class WaitingTests(SynchronousTestCase):
                 response_head(Answer(200, None, {"ETag": bad}), b"", b"", close=False)
 
     def test_a_stopping_service_waits_only_for_answers(self) -> None:
-        self.assertEqual(self.factory.close_idle(), 1)
+        self.assertEqual(self.factory.close_idle(keep_used=False), 1)
         self.say(Answer(204))
-        self.assertEqual(self.factory.close_idle(), 0)
+        self.assertEqual(self.factory.close_idle(keep_used=False), 0)
         self.assertEqual(self.wire.ended, "closed")
 
     def test_a_stopping_service_does_not_wait_for_what_will_never_be_answered(self) -> None:
@@ -357,7 +377,7 @@ class WaitingTests(SynchronousTestCase):
         channel.makeConnection(wire)
         channel.dataReceived(b"POST /account/api/oauth/token HTTP/1.1\r\nHost: x\r\n\r\n")
         self.assertEqual((wire.value(), wire.ended), (b"", ""))
-        self.assertEqual(factory.close_idle(), 0)
+        self.assertEqual(factory.close_idle(keep_used=False), 0)
         self.assertEqual(wire.ended, "closed")
 
     @given(st.lists(st.sampled_from([GET, POST, b"\r\n", b"x", b"GET "]), max_size=8), st.randoms())

@@ -163,12 +163,13 @@ def _pointers(case: Case) -> Iterator[Pointer]:
     content = case.content.port if case.content else None
     chat = case.chat.port if case.chat else None
     if case.gateway is not None:
-        for variable, to, name, right in (
+        for variable, these, name, right in (
             ("GATEWAY_METAGAME_URL", case.gateway.metagame, "metagame", metagame),
             ("GATEWAY_CONTENT_URL", case.gateway.content, "content", content),
             ("GATEWAY_WS_URL", case.gateway.chat, "chat", chat),
         ):
-            yield Pointer("gateway", variable, to.host, to.port, name, right)
+            if len(these) == 1:  # of several workers each has its own port
+                yield Pointer("gateway", variable, these[0].host, these[0].port, name, right)
     if case.gateway_allowlist is not None and case.allowlist is not None:
         to = case.gateway_allowlist.url
         right = case.allowlist.port

@@ -1,0 +1,136 @@
+"""Several processes that serve the same requests: which of them gets one.
+
+Of two that were drawn the one with fewer requests under way takes it. A player's requests
+go to one process, by a hash of the token, unless that one is away or much busier than the
+player's second. One that takes no connection is left out for ``OUT_S``, and the request
+goes to another: nothing of it was sent yet.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import define, field, frozen
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from svcserver.edge.parking import Parking
+from svcserver.edge.upstream import Connection, Pool
+from svcserver.edge.verdicts import Unreachable
+
+log = Logger()
+
+OUT_S = 1.0
+BUSIER = 16  # requests more than at the second choice, and a player's own process is passed over
+
+
+@define(eq=False)
+class Member:
+    """One of the processes; ``out_until`` in seconds of the clock."""
+
+    pool: Pool
+    number: int
+    out_until: float = 0.0
+    sick: bool = False  # it accepts connections, and does not answer
+
+    def usable(self, now: float) -> bool:
+        """Whether requests should go there."""
+        return not self.sick and now >= self.out_until
+
+
+def members_of(pools: Sequence[Pool]) -> list[Member]:
+    """Each pool with its number."""
+    return [Member(pool, number) for number, pool in enumerate(pools)]
+
+
+@define(eq=False)
+class Spread:
+    """An ``Upstream`` of several; ``near(token)`` is the one of a player."""
+
+    clock: IReactorTime
+    members: list[Member]
+    parking: Parking
+    random: random.Random = field(factory=random.Random)  # no secret hangs on it
+
+    def take(self, *, fresh: bool = False) -> Connection | Deferred[Connection]:
+        """See ``Upstream.take``."""
+        return self._first(self._drawn(), fresh)
+
+    def near(self, token: bytes) -> Near:
+        """The same for the player who has this token."""
+        return Near(self, hash(token))  # of this process only, so that nobody can aim at a worker
+
+    def give_back(self, connection: Connection) -> None:
+        """See ``Upstream.give_back``."""
+        connection.pool.give_back(connection)
+
+    def wait(self, why: Unreachable, size: int, since: float | None = None) -> Deferred[None]:
+        """See ``Upstream.wait``."""
+        return self.parking.wait(why, size, since)
+
+    def take_near(self, key: int, *, fresh: bool) -> Connection | Deferred[Connection]:
+        """A connection to the player's own process, else to the next in the player's order."""
+        order = sorted(self.members, key=lambda one: hash((key, one.number)))
+        return self._first(self._lighter(order), fresh)
+
+    def out(self, member: Member) -> None:
+        """Send nothing there for a while; its idle connections are closed."""
+        member.out_until = self.clock.seconds() + OUT_S
+        member.pool.drop_idle()
+
+    def _lighter(self, order: list[Member]) -> list[Member]:
+        now = self.clock.seconds()
+        order.sort(key=lambda one: not one.usable(now))
+        first, second = order[:2]
+        if second.usable(now) and first.pool.in_flight > second.pool.in_flight + BUSIER:
+            order[:2] = second, first
+        return order
+
+    def _drawn(self) -> list[Member]:
+        now = self.clock.seconds()
+        order = self.random.sample(self.members, len(self.members))
+        order.sort(key=lambda one: not one.usable(now))
+        first, second = order[:2]
+        if second.usable(now) and second.pool.in_flight < first.pool.in_flight:
+            order[:2] = second, first
+        return order
+
+    def _first(self, order: list[Member], fresh: bool) -> Connection | Deferred[Connection]:
+        """A connection to the first of ``order`` that takes one."""
+        member, *rest = order
+        got = member.pool.take(fresh=fresh)
+        if isinstance(got, Deferred):
+            got.addErrback(self._next, member, rest)
+        return got
+
+    def _next(self, failure: Failure, member: Member, rest: list[Member]) -> Any:
+        failure.trap(Unreachable)
+        self.out(member)
+        if not rest:
+            return failure
+        log.debug("worker {number} takes no connection; another does", number=member.number)
+        return self._first(rest, fresh=False)
+
+
+@frozen(eq=False)
+class Near:
+    """A ``Spread`` as one player sees it."""
+
+    spread: Spread
+    key: int
+
+    def take(self, *, fresh: bool = False) -> Connection | Deferred[Connection]:
+        """See ``Upstream.take``."""
+        return self.spread.take_near(self.key, fresh=fresh)
+
+    def give_back(self, connection: Connection) -> None:
+        """See ``Upstream.give_back``."""
+        connection.pool.give_back(connection)
+
+    def wait(self, why: Unreachable, size: int, since: float | None = None) -> Deferred[None]:
+        """See ``Upstream.wait``."""
+        return self.spread.wait(why, size, since)

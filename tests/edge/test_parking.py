@@ -1,0 +1,128 @@
+"""Requests wait while their upstream restarts. Issue: parked for up to 5 s, then 503."""
+
+from __future__ import annotations
+
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.edge.parking import MOST, PARK_S, RESTART_S, Parking
+from svcserver.edge.verdicts import Unreachable
+from tests.edge.wires import Edge, gateway
+
+H = b"Host: h\r\n"
+GET = b"GET /a HTTP/1.1\r\n" + H + b"\r\n"
+POST = b"POST /a HTTP/1.1\r\n" + H + b"Content-Length: 4\r\n\r\n"
+
+
+def status(said: bytes) -> int:
+    return int(said.split(b" ", 2)[1]) if said else 0
+
+
+def running() -> Edge:
+    """A gateway whose metagame has answered a request."""
+    edge = gateway()
+    edge.upstream.parks()
+    assert status(edge.ask(GET)[0]) == 200
+    return edge
+
+
+class ParkingTests(SynchronousTestCase):
+    def test_a_request_waits_for_the_restart_and_is_answered(self) -> None:
+        edge = running()
+        edge.upstream.end()
+        wires = [edge.connect() for _ in range(3)]
+        for wire in wires:
+            wire.protocol.dataReceived(POST)
+            wire.protocol.dataReceived(b"body")
+        edge.clock.advance(2.0)
+        self.assertEqual([wire.take() for wire in wires], [b"", b"", b""])
+        edge.upstream.down = False
+        edge.clock.pump([0.1, 0, 0])
+        edge.upstream.serve()
+        self.assertEqual([status(wire.take()) for wire in wires], [200, 200, 200])
+        self.assertEqual([one.body for one in edge.upstream.seen()][-3:], [b"body"] * 3)
+
+    def test_after_five_seconds_it_is_503_with_retry_after(self) -> None:
+        edge = running()
+        edge.upstream.end()
+        wire = edge.connect()
+        wire.protocol.dataReceived(GET)
+        edge.clock.pump([0.1] * int(PARK_S * 10 - 2))
+        self.assertEqual(wire.take(), b"")
+        edge.clock.pump([0.1] * 4)
+        said = wire.take()
+        self.assertEqual(status(said), 503)
+        self.assertIn(b"Retry-After: 2\r\n", said)
+        self.assertIn(b'{"error":"upstream_restarting"}', said)
+
+    def test_one_that_never_was_up_or_stays_away_is_502_at_once(self) -> None:
+        edge = gateway()
+        edge.upstream.parks()
+        edge.upstream.down = True
+        self.assertEqual(status(edge.ask(GET)[0]), 502)
+        edge = running()
+        edge.upstream.end()
+        edge.connect().protocol.dataReceived(GET)
+        edge.clock.pump([0.1] * int(RESTART_S * 10 + 2))
+        self.assertEqual(status(edge.ask(GET)[0]), 502)
+        edge.upstream.down = False
+        self.assertEqual(status(edge.ask(GET)[0]), 200)
+
+    def test_a_client_that_goes_frees_its_place(self) -> None:
+        edge = running()
+        parking = edge.upstream.pool.parking
+        assert parking is not None
+        edge.upstream.end()
+        wire = edge.connect()
+        wire.protocol.dataReceived(POST)
+        self.assertEqual(len(parking), 1)
+        wire.abortConnection()
+        self.assertEqual(len(parking), 0)
+        self.assertEqual(parking._bytes, 0)
+        edge.upstream.down = False
+        edge.clock.pump([0.1] * 3)
+        self.assertEqual(len(edge.upstream.seen()), 1)
+
+    def test_a_get_under_way_at_the_end_is_sent_again_a_post_is_not(self) -> None:
+        edge = running()
+        asking, telling = edge.connect(), edge.connect()
+        asking.protocol.dataReceived(GET)
+        telling.protocol.dataReceived(POST + b"body")
+        edge.upstream.end()
+        self.assertEqual((status(asking.take()), status(telling.take())), (0, 502))
+        edge.upstream.down = False
+        edge.clock.pump([0.1] * 3)
+        edge.upstream.say(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        self.assertEqual(status(asking.take()), 200)
+
+    def test_places_and_their_bytes_have_a_bound(self) -> None:
+        clock = Clock()
+        parking = Parking(clock, "it", Deferred, most_bytes=10)
+        parking.reached()
+        refused = Unreachable(502, "bad_gateway")
+        first = parking.wait(refused, 6)
+        self.assertNoResult(first)
+        self.assertEqual(self.failureResultOf(parking.wait(refused, 5)).value.status, 503)
+        first.cancel()
+        self.failureResultOf(first)
+        many = [parking.wait(refused, 0) for _ in range(MOST)]
+        self.assertEqual(self.failureResultOf(parking.wait(refused, 0)).value.status, 503)
+        parking.close()
+        for one in many:
+            self.assertEqual(self.failureResultOf(one).value.status, 503)
+        self.assertEqual(clock.getDelayedCalls(), [])
+
+    def test_the_notice_that_it_ends_parks_without_an_attempt(self) -> None:
+        edge = running()
+        parking = edge.upstream.pool.parking
+        assert parking is not None
+        parking.lost()
+        edge.upstream.pool.drop_idle()
+        tried = len(edge.upstream.wires)
+        wire = edge.connect()
+        wire.protocol.dataReceived(POST + b"body")
+        self.assertEqual((len(edge.upstream.wires), len(parking)), (tried, 1))
+        edge.clock.pump([0.1, 0])
+        edge.upstream.serve()
+        self.assertEqual(status(wire.take()), 200)

@@ -1,0 +1,150 @@
+"""Which of several workers gets a request, and what happens when one is away or hangs."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.edge.checkup import PATIENCE_S, SILENT_S, Checkup
+from svcserver.edge.parking import Parking
+from svcserver.edge.sentinel import AGAIN_S, RENEW_S, Idle, Sentinel
+from svcserver.edge.spread import OUT_S, Spread, members_of
+from svcserver.edge.upstream import Connection
+from tests.edge.wires import OK, Upstream, Wire, run
+
+
+class SpreadTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.workers = [Upstream(self.clock) for _ in range(4)]
+        pools = [one.pool for one in self.workers]
+        parking = Parking(self.clock, "the metagame", Deferred)
+        for pool in pools:
+            pool.parking = parking
+        self.spread = Spread(self.clock, members_of(pools), parking, random.Random(1))
+
+    def take(self, token: bytes = b"") -> Connection:
+        upstream = self.spread.near(token) if token else self.spread
+        got = upstream.take()
+        return got if isinstance(got, Connection) else self.successResultOf(got)
+
+    def of(self, connection: Connection) -> int:
+        return [one.pool for one in self.workers].index(connection.pool)
+
+    def test_the_less_busy_of_two_keeps_the_load_even(self) -> None:
+        for _ in range(400):
+            self.take()
+        loads = [one.pool.in_flight for one in self.workers]
+        self.assertEqual(sum(loads), 400)
+        self.assertLess(max(loads) - min(loads), 8)
+
+    def test_a_players_requests_go_to_one_worker_and_players_are_spread(self) -> None:
+        found = Counter()
+        for number in range(200):
+            first = self.take(b"Bearer %d" % number)
+            self.spread.give_back(first)
+            second = self.take(b"Bearer %d" % number)
+            self.spread.give_back(second)
+            self.assertEqual(self.of(first), self.of(second))
+            found[self.of(first)] += 1
+        self.assertEqual(len(found), 4)
+        self.assertGreater(min(found.values()), 25)
+
+    def test_a_worker_that_is_away_costs_nobody_a_request(self) -> None:
+        self.workers[1].down = True
+        for number in range(50):
+            self.spread.give_back(self.take(b"Bearer %d" % number))
+            self.spread.give_back(self.take())
+        self.assertEqual(self.workers[1].wires, [])
+        self.clock.advance(OUT_S)
+        self.workers[1].down = False
+        homes = {self.of(self.take(b"Bearer %d" % number)) for number in range(50)}
+        self.assertEqual(homes, {0, 1, 2, 3})
+
+    def test_with_all_away_the_request_is_parked(self) -> None:
+        self.spread.give_back(self.take())
+        for one in self.workers:
+            one.end()
+        why = self.failureResultOf(self.spread.take()).value  # type: ignore[arg-type]
+        place = self.spread.wait(why, 0)
+        self.assertNoResult(place)
+        place.cancel()
+        self.failureResultOf(place)
+
+    def test_a_player_whose_worker_is_far_busier_goes_to_the_second(self) -> None:
+        home = self.of(self.take(b"Bearer x"))
+        seen = {self.of(self.take(b"Bearer x")) for _ in range(60)}
+        self.assertEqual(len(seen), 2)
+        self.assertIn(home, seen)
+
+    def test_one_that_hangs_is_left_out_until_it_answers(self) -> None:
+        checkup = Checkup(self.clock, self.spread)
+        checkup.startService()
+        home = self.of(self.take(b"Bearer x"))
+        worker = self.workers[home]
+        run(self.clock, SILENT_S + PATIENCE_S + 1)
+        self.assertNotEqual(self.of(self.take(b"Bearer x")), home)
+        worker.say(OK)
+        self.assertEqual(self.of(self.take(b"Bearer x")), home)
+        asked = [one for one in worker.seen() if one.method == b"HEAD"]
+        self.assertEqual(len(asked), 2)
+        checkup.stopService()
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_a_healthy_worker_is_never_asked(self) -> None:
+        checkup = Checkup(self.clock, self.spread)
+        for _ in range(20):
+            self.spread.give_back(self.take(b"Bearer x"))
+            checkup.look()
+            self.clock.advance(1)
+        self.assertEqual([one for worker in self.workers for one in worker.seen()], [])
+
+
+class SentinelTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.up = True
+        self.wires: list[Wire] = []
+        self.told: list[str] = []
+        self.sentinel = Sentinel(
+            self.clock,
+            self.connect,
+            lambda: self.told.append("lost"),
+            lambda: self.told.append("found"),
+        )
+        self.sentinel.startService()
+        self.addCleanup(self.sentinel.stopService)
+
+    def connect(self, factory: object) -> Deferred[Idle]:
+        if not self.up:
+            return fail(ConnectionRefusedError())
+        idle = Idle()
+        self.wires.append(Wire(idle))
+        idle.makeConnection(self.wires[-1])
+        return succeed(idle)
+
+    def test_it_tells_of_an_end_and_of_the_return(self) -> None:
+        self.up = False
+        self.wires[0].abortConnection()
+        self.assertEqual(self.told, ["found", "lost"])
+        self.clock.pump([0, AGAIN_S, AGAIN_S])
+        self.up = True
+        self.clock.advance(AGAIN_S)
+        self.assertEqual(self.told, ["found", "lost", "found"])
+
+    def test_a_renewal_is_no_end(self) -> None:
+        self.clock.pump([RENEW_S] * 3)
+        self.assertEqual(len(self.wires), 4)
+        self.assertEqual([wire.ended for wire in self.wires], ["cut", "cut", "cut", ""])
+        self.assertEqual(self.told, ["found"])
+
+    def test_nothing_is_left_after_the_stop(self) -> None:
+        self.up = False
+        self.wires[0].abortConnection()
+        self.clock.advance(0)
+        self.sentinel.stopService()
+        self.assertEqual(self.clock.getDelayedCalls(), [])
