@@ -29,6 +29,8 @@ from svcserver.http.prompt import send
 
 log = Logger()
 
+MOST_TRIES = 3
+MAX_KEPT = MAX_BACKLOG  # bytes of a body that is kept to be sent again
 _SAFE = (b"GET", b"HEAD")  # may be sent again when the upstream ends before it answers
 
 
@@ -47,16 +49,20 @@ class Exchange:
     _searched = 0  # bytes of ``_raw`` in which the end of a head is not
     _framed = False  # chunks towards the client
     _close = False
-    _retried = False
+    _tries = 1
     _held = False
     _up: Upward | None = None
     _last = 0.0
     _parked: Deferred[None] | None = None  # it waits for an upstream that restarts
     _parked_at: float | None = None
+    _kept: list[bytes] | None = None  # what was sent of the body, where it may be sent again
+    _kept_bytes = 0
 
     def __init__(self, client: Client, head: RequestHead, forward: Forward, record: Record) -> None:
         self.client, self.head, self.forward, self.record = client, head, forward, record
         self.body: Body = NO_BODY if head.length == 0 else body_of(head.length)
+        if forward.repeatable:
+            self._kept = []
 
     # -- towards the upstream --------------------------------------------------
 
@@ -74,7 +80,8 @@ class Exchange:
             self.forward.upstream.give_back(connection)
             return
         self.connection, connection.user = connection, self
-        send(connection.transport, request_head(self.head, self.forward, self.client.policy))
+        said = request_head(self.head, self.forward, self.client.policy)
+        send(connection.transport, b"".join((said, *self._kept)) if self._kept else said)
         self.ready = self.moved = True
         if self.body.done:
             self.client.request_complete()
@@ -85,12 +92,15 @@ class Exchange:
         if not isinstance(why, Unreachable):
             self._broken(failure)
         elif not self.ended:
-            parked = self.forward.upstream.wait(why, self._in_memory(), self._parked_at)
-            self._parked = parked
-            if self._parked_at is None:
-                self._parked_at = self.client.now()
-            parked.addCallbacks(self._again, self._refused)
-            parked.addErrback(self._broken)
+            self._park(why)
+
+    def _park(self, why: Unreachable) -> None:
+        parked = self.forward.upstream.wait(why, self._in_memory(), self._parked_at)
+        self._parked = parked
+        if self._parked_at is None:
+            self._parked_at = self.client.now()
+        parked.addCallbacks(self._again, self._refused)
+        parked.addErrback(self._broken)
 
     def _in_memory(self) -> int:
         """Bytes of the body that may be in memory while nobody takes them."""
@@ -109,6 +119,8 @@ class Exchange:
         why = failure.value
         if not isinstance(why, Unreachable):
             failure.raiseException()
+        elif self._tries > 2 and why.retry_after_s is None:
+            self.fail("reset")
         elif not self.ended:
             reason = f"upstream_{why.code.removeprefix('upstream_')}"
             self.client.fail(self, why.status, why.code, reason, why.retry_after_s)
@@ -130,12 +142,20 @@ class Exchange:
             part = (chunk(part) if part else b"") + (LAST_CHUNK if self.body.done else b"")
         if part:
             send(self.connection.transport, part)
+            self._keep(part)
         if self.body.done:
             self._unregister_up()
             self.client.request_complete()
         elif self._up is None:
             self._register_up()
         return rest
+
+    def _keep(self, part: bytes) -> None:
+        if self._kept is not None:
+            self._kept.append(part)
+            self._kept_bytes += len(part)
+            if self._kept_bytes > MAX_KEPT:
+                self._kept = None
 
     def client_tunnel(self, data: bytes) -> None:
         """Pass on bytes of the tunnel, unparsed."""
@@ -255,19 +275,20 @@ class Exchange:
             self._write(b"", b"", last=True)
             self._complete(clean=False)
         elif self._may_retry(connection):
-            self._retried, self.ready, self._up = True, False, None
-            self.start(fresh=True)
+            self._tries, self.ready, self._up = self._tries + 1, False, None
+            if self._tries == 2:
+                self.start(fresh=True)
+            else:  # it took a connection while it was being ended
+                self._park(Unreachable(*self.client.policy.lost("reset", False)[:2]))
         else:
             self.fail("reset")
 
     def _may_retry(self, connection: Any) -> bool:
         return (
-            (connection.used or self.client.policy.repeats)
-            and not self._retried
+            self._tries < (MOST_TRIES if self.client.policy.repeats else 1 + connection.used)
             and not self._raw
             and not self.answered
-            and self.head.method in _SAFE
-            and not self.head.has_body
+            and ((self.head.method in _SAFE and not self.head.has_body) or self._kept is not None)
         )
 
     def fail(self, why: str) -> None:

@@ -1,7 +1,7 @@
 """Requests that wait while their upstream restarts, instead of being refused.
 
 An upstream that took connections before and now refuses them is taken to restart, for
-``RESTART_S``. A request waits at most ``PARK_S``, then it gets 503 with Retry-After.
+``RESTARTS`` times as long as a request may wait. After that it is down.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from svcserver.edge.verdicts import Unreachable
 log = Logger()
 
 PARK_S = 5.0
-RESTART_S = 15.0  # after so long without a connection it is down, and requests get 502 at once
+RESTARTS = 3
 LOOK_S = 0.1  # between two looks whether it is back
 LOOK_PATIENCE_S = 1.0
 AT_ONCE = 64  # requests that go on in one turn of the reactor
@@ -38,6 +38,7 @@ class Parking:
     clock: IReactorTime
     name: str
     reach: Callable[[], Deferred[Any]]
+    park_s: float = PARK_S  # how long one waits, then it gets 503 with Retry-After
     most: int = MOST
     most_bytes: int = MOST_BYTES
     _parked: dict[Deferred[None], tuple[float, int]] = field(factory=dict, init=False)
@@ -73,7 +74,7 @@ class Parking:
     def away(self) -> bool:
         """Whether it restarts, so that only ``reach`` should connect."""
         since = self._away_since
-        return since is not None and self.clock.seconds() - since < RESTART_S
+        return since is not None and self.clock.seconds() - since < self.park_s * RESTARTS
 
     def wait(self, why: Unreachable, size: int, since: float | None = None) -> Deferred[None]:
         """Fires when it is worth trying again; cancel it when the client has gone.
@@ -85,7 +86,7 @@ class Parking:
         self.lost()
         if not self.away:
             return fail(why)
-        until = (now if since is None else since) + PARK_S
+        until = (now if since is None else since) + self.park_s
         if len(self._parked) >= self.most or self._bytes + size > self.most_bytes or until <= now:
             return fail(self._refusal())
         place: Deferred[None] = Deferred(self._leave)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from attrs import define, field, frozen
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -70,6 +70,9 @@ class Spread:
 
     def wait(self, why: Unreachable, size: int, since: float | None = None) -> Deferred[None]:
         """See ``Upstream.wait``."""
+        now = self.clock.seconds()
+        if any(member.usable(now) for member in self.members):
+            return succeed(None)
         return self.parking.wait(why, size, since)
 
     def take_near(self, key: int, *, fresh: bool) -> Connection | Deferred[Connection]:

@@ -43,13 +43,17 @@ class Refuse:
 
 @define  # not frozen: one is made for every request, and a frozen one costs twice as much
 class Forward:
-    """Send the request to ``upstream``; ``added`` are complete header lines."""
+    """Send the request to ``upstream``; ``added`` are complete header lines.
+
+    ``repeatable``: though it has a body it may be sent again when the upstream ends first.
+    """
 
     upstream: Upstream
     route: str
     added: bytes = b""
     tunnel: bool = False
     on_answer: Callable[[int], None] | None = None  # gets the status of the answer
+    repeatable: bool = False
 
 
 Verdict = Refuse | Forward

@@ -33,6 +33,18 @@ PUBLIC_MANAGEMENT = frozenset(
         ("HEAD", "/svc/api/registrationstatus"),
     ]
 )
+REPEATABLE = frozenset(
+    [
+        TOKEN,
+        HEARTBEAT,
+        "/character",  # a save: the same document once more
+        "/party/status",
+        "/candidate/player/alive",
+        "/slayerlink/availability",
+    ]
+)
+"""Paths to which a POST may be sent twice: the second changes nothing that the first had not."""
+
 _PLAIN = re.compile(rb"/([0-9A-Za-z_-]++)(?:/[0-9A-Za-z_-]++)*+(?![^?])")
 _BAD = re.compile(rb"[\\\x00-\x20\x7f]|%(?:2[fFeE]|5[cC]|00)|%(?![0-9A-Fa-f]{2})")
 DOTS = (b".", b"..")

@@ -137,6 +137,7 @@ class Gateway:
             _added(peer, self.secret),
             tunnel=ruling.route is Route.WS,
             on_answer=partial(self._answered, peer) if reports else None,
+            repeatable=head.method == b"POST" and ruling.path in policy.REPEATABLE,
         )
 
     def _answered(self, peer: str, status: int) -> None:

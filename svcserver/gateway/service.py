@@ -116,7 +116,7 @@ def upstreams_of(settings: Settings, reactor: Any) -> Upstreams:
         Route.CONTENT: settings.content,
         Route.WS: settings.chat,
     }
-    return make_upstreams(reactor, addresses)
+    return make_upstreams(reactor, addresses, settings.park_s)
 
 
 def make_policy(

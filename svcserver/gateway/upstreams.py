@@ -12,7 +12,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import TCP4ClientEndpoint, TCP6ClientEndpoint
 
 from svcserver.edge.checkup import Checkup
-from svcserver.edge.parking import Parking
+from svcserver.edge.parking import PARK_S, Parking
 from svcserver.edge.sentinel import Sentinel
 from svcserver.edge.spread import Spread, members_of
 from svcserver.edge.upstream import Pool, plain
@@ -37,7 +37,9 @@ class Upstreams:
             pool.close()
 
 
-def make_upstreams(reactor: Any, addresses: Mapping[Route, Sequence[Address]]) -> Upstreams:
+def make_upstreams(
+    reactor: Any, addresses: Mapping[Route, Sequence[Address]], park_s: float = PARK_S
+) -> Upstreams:
     """A pool for each address, with parking, and a sentinel where connections are kept."""
     by_route: dict[Route, Any] = {}
     pools: list[Pool] = []
@@ -45,7 +47,7 @@ def make_upstreams(reactor: Any, addresses: Mapping[Route, Sequence[Address]]) -
     watch = MultiService()
     for route, these in addresses.items():
         mine = [Pool(reactor, plain(reactor, one.host, one.port)) for one in these]
-        parking = Parking(reactor, f"the {_WORDS[route]}", _reach(mine))
+        parking = Parking(reactor, f"the {_WORDS[route]}", _reach(mine), park_s)
         for pool in mine:
             pool.parking = parking
         pools += mine

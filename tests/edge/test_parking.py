@@ -6,7 +6,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.edge.parking import MOST, PARK_S, RESTART_S, Parking
+from svcserver.edge.parking import MOST, PARK_S, RESTARTS, Parking
 from svcserver.edge.verdicts import Unreachable
 from tests.edge.wires import Edge, gateway
 
@@ -64,7 +64,7 @@ class ParkingTests(SynchronousTestCase):
         edge = running()
         edge.upstream.end()
         edge.connect().protocol.dataReceived(GET)
-        edge.clock.pump([0.1] * int(RESTART_S * 10 + 2))
+        edge.clock.pump([0.1] * int(RESTARTS * PARK_S * 10 + 2))
         self.assertEqual(status(edge.ask(GET)[0]), 502)
         edge.upstream.down = False
         self.assertEqual(status(edge.ask(GET)[0]), 200)
@@ -95,6 +95,23 @@ class ParkingTests(SynchronousTestCase):
         edge.clock.pump([0.1] * 3)
         edge.upstream.say(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
         self.assertEqual(status(asking.take()), 200)
+
+    def test_a_post_that_changes_nothing_twice_is_sent_again_with_its_body(self) -> None:
+        for length, tries in ((70, 2), (70_000, 1)):
+            edge = running()
+            wire = edge.connect()
+            head = b"POST /Character/ HTTP/1.1\r\n" + H
+            wire.protocol.dataReceived(head + b"Content-Length: %d\r\n\r\n" % length)
+            wire.protocol.dataReceived(b"x" * (length - 1))
+            edge.upstream.end()
+            edge.upstream.down = False
+            edge.clock.pump([0.1] * 3)
+            wire.protocol.dataReceived(b"y")
+            edge.upstream.serve()
+            self.assertEqual(status(wire.take()), 200 if tries == 2 else 502)
+            bodies = [one.body for one in edge.upstream.seen() if one.complete]
+            if tries == 2:
+                self.assertEqual(bodies[-1], b"x" * (length - 1) + b"y")
 
     def test_places_and_their_bytes_have_a_bound(self) -> None:
         clock = Clock()

@@ -1,0 +1,129 @@
+"""A metagame that is restarted or killed under traffic: players see no refused request."""
+
+from __future__ import annotations
+
+import signal
+import ssl
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.client import HTTPSConnection
+from pathlib import Path
+
+import pytest
+from attrs import define, field
+
+from svcserver.edge.certificate import make_pair, write_pair
+from tests.support.processes import Service, bearer, free_port, metagame, register
+
+pytestmark = pytest.mark.live
+SECRET = "live-secret-live-secret-live-secret"
+PLAYERS = 8
+PATIENCE_S = 40.0
+
+
+@define(eq=False)
+class Traffic:
+    """Players who ask all the time, each on a connection that is kept."""
+
+    port: int
+    players: list[dict[str, str]]
+    pause_s: float = 0.02
+    answers: Counter[str] = field(factory=Counter, init=False)
+    slowest: float = field(default=0.0, init=False)
+    _stop: threading.Event = field(factory=threading.Event, init=False)
+    _threads: list[threading.Thread] = field(factory=list, init=False)
+
+    def __enter__(self) -> Traffic:
+        for player in self.players:
+            thread = threading.Thread(target=self._play, args=(player,), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(PATIENCE_S)
+
+    def failed(self) -> dict[str, int]:
+        """Answers that a player would notice, and how often."""
+        return {one: n for one, n in self.answers.items() if not one.endswith(" 200")}
+
+    def _play(self, player: dict[str, str]) -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        line = HTTPSConnection("127.0.0.1", self.port, timeout=PATIENCE_S, context=context)
+        turn = 0
+        while not self._stop.wait(self.pause_s):
+            turn += 1
+            method, path = ("POST", "/heartbeat") if turn % 2 else ("GET", "/character")
+            began = time.monotonic()
+            try:
+                line.request(method, path, "{}" if method == "POST" else None, bearer(player))
+                reply = line.getresponse()
+                reply.read()
+                self.answers[f"{method} {reply.status}"] += 1
+            except OSError as why:
+                self.answers[f"{method} {type(why).__name__}"] += 1
+                line.close()
+            self.slowest = max(self.slowest, time.monotonic() - began)
+
+
+def gateway_environ(folder: Path, metagames: list[int]) -> tuple[int, dict[str, str]]:
+    """A port and the environment of a gateway in front of these."""
+    certificate, key = write_pair(make_pair(["127.0.0.1"]), folder)
+    port = free_port()
+    return port, {
+        "GATEWAY_BIND": "127.0.0.1",
+        "GATEWAY_PORT": str(port),
+        "GATEWAY_CERT": str(certificate),
+        "GATEWAY_KEY": str(key),
+        "GATEWAY_SECRET": SECRET,
+        "GATEWAY_METAGAME_URL": ",".join(f"http://127.0.0.1:{one}" for one in metagames),
+        "GATEWAY_ALLOWLIST": "0",
+        "GATEWAY_PARK_MS": "30000",  # a start takes long where the machine does much else
+        "GATEWAY_RATE_GENERAL": "100000,1000000",
+    }
+
+
+@contextmanager
+def gateway(folder: Path, metagames: list[int]) -> Iterator[int]:
+    """A running gateway; its port."""
+    port, environ = gateway_environ(folder, metagames)
+    service = Service("svc-gateway", folder, environ, port)
+    service.start()
+    try:
+        yield port
+    finally:
+        service.stop()
+
+
+def restarted(game: Service) -> None:
+    """Stopped as an owner does."""
+    game.stop()
+    game.start()
+
+
+def killed(game: Service) -> None:
+    """Ended by the kernel, and started again, as ``svc-stack`` does."""
+    assert game.process is not None
+    game.process.send_signal(signal.SIGKILL)
+    game.process.wait(PATIENCE_S)
+    game.start()
+
+
+@pytest.mark.parametrize("how", [restarted, killed])
+def test_no_request_is_refused_while_the_metagame_comes_back(
+    how: Callable[[Service], None], tmp_path: Path
+) -> None:
+    with metagame(tmp_path, GATEWAY_SECRET=SECRET) as game, gateway(tmp_path, [game.port]) as port:
+        players = [register(game, f"Player{number}") for number in range(PLAYERS)]
+        with Traffic(port, players) as traffic:
+            time.sleep(1.5)
+            how(game)
+            time.sleep(1.5)
+    assert traffic.failed() == {}, traffic.answers
+    assert traffic.answers["GET 200"] > 20
