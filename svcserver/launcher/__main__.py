@@ -1,0 +1,7 @@
+"""``python -m svcserver.launcher``."""
+
+import sys
+
+from svcserver.launcher.main import main
+
+sys.exit(main())

@@ -1,0 +1,100 @@
+"""The player's account on a host: made, recognised, and every refusal in the player's words."""
+
+from __future__ import annotations
+
+import re
+
+from attrs import field, frozen
+
+from svcserver.kernel.secrets import Secret
+from svcserver.launcher import words
+from svcserver.launcher.asking import HostClient, Lost, Reply
+
+NAME = re.compile(r"[A-Za-z0-9_]{3,16}\Z")
+KEY = re.compile(r"[\x21-\x7e]{8,256}\Z")
+
+
+class Refused(Exception):
+    """The host said no; the text is for the player."""
+
+
+class KeyUnknown(Refused):
+    """The host does not know the key, or has shut the account out."""
+
+
+@frozen
+class Account:
+    """Who the player is on a host."""
+
+    username: str
+    id: str
+    key: Secret = field(repr=False)
+
+
+_REFUSALS = {
+    "registration_closed": words.CLOSED,
+    "username_invalid": words.NAME_INVALID,
+    "invite_invalid": words.INVITE_INVALID,
+    "username_taken": words.NAME_TAKEN,
+}
+
+
+def lost(why: Lost) -> str:
+    """The sentence for an answer that did not come."""
+    if why.code == "certificate_mismatch":
+        return words.WRONG_CERTIFICATE
+    return words.NOT_OUR_HOST if why.code == "answer" else words.UNREACHABLE
+
+
+def general(reply: Reply) -> str:
+    """The sentence for an answer that any request may get."""
+    if reply.status == 429:
+        return words.TOO_OFTEN.format(minutes=words.minutes(reply.retry_after_s or 60))
+    if reply.status in (502, 503, 504):
+        return words.RESTARTING
+    return words.NOT_OUR_HOST
+
+
+async def register(client: HostClient, name: str, code: str) -> Account:
+    """A new account; raises Refused."""
+    body = {"Username": name, "InviteCode": code}
+    try:
+        reply = await client.ask("POST", "/svc/api/Register", json_body=body)
+    except Lost as why:
+        sent = why.code == "upstream_unreachable" and why.after_sending
+        raise Refused(words.REGISTER_LOST if sent else lost(why)) from why
+    said = reply.json
+    key = said.get("UUK") if isinstance(said, dict) else None
+    if reply.status == 200 and isinstance(key, str) and KEY.match(key):
+        return Account(name, "", Secret(key))
+    raise Refused(_REFUSALS.get(reply.error) or general(reply))
+
+
+async def recognise(client: HostClient, key: Secret) -> Account:
+    """Whose key it is; raises Refused, KeyUnknown where the host does not take the key."""
+    try:
+        reply = await client.ask("GET", "/svc/api/GetUserInfo", key=key)
+    except Lost as why:
+        raise Refused(lost(why)) from why
+    said = reply.json
+    if reply.status == 200 and isinstance(said, dict) and isinstance(said.get("Username"), str):
+        return Account(said["Username"], str(said.get("UserId", "")), key)
+    if reply.status == 403:
+        raise KeyUnknown(words.BANNED)
+    if reply.status == 401:
+        raise KeyUnknown(words.KEY_REFUSED)
+    raise Refused(general(reply))
+
+
+async def is_free(client: HostClient, name: str) -> str:
+    """Empty, or why ``name`` cannot be had. A public host tells only when it registers."""
+    if not NAME.match(name):
+        return words.NAME_INVALID
+    try:
+        reply = await client.ask("GET", f"/svc/api/UsernameAvailable?Username={name}")
+    except Lost:
+        return ""
+    said = reply.json
+    if reply.status != 200 or not isinstance(said, dict) or said.get("available") is not False:
+        return ""
+    return _REFUSALS.get(reply.error, "")

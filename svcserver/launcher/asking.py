@@ -1,0 +1,298 @@
+"""Asking a host over its pinned connections: short answers whole, files piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from attrs import define, field, frozen
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from svcserver.edge.upstream import Pool
+from svcserver.edge.verdicts import Unreachable
+from svcserver.http.bodies import Body, body_of
+from svcserver.http.heads import (
+    MAX_RESPONSE_HEAD,
+    Fault,
+    ResponseHead,
+    find_end,
+    read_response,
+)
+from svcserver.kernel import json
+from svcserver.kernel.secrets import Secret
+
+KEY_HEADER = "x-svc-user-api-key"
+SILENCE_S = 30.0  # a host that says nothing for so long is lost
+MAX_ANSWER = 1024 * 1024  # bytes of an answer that is read whole
+
+
+class Lost(Exception):
+    """No whole answer came; ``code`` is the relay's word for it where there is one."""
+
+    def __init__(self, code: str = "upstream_unreachable", *, after_sending: bool = False) -> None:
+        super().__init__(code)
+        self.code = code
+        self.after_sending = after_sending  # the host may have done what was asked
+
+
+@frozen
+class Reply:
+    """A whole answer."""
+
+    status: int
+    headers: Mapping[str, str]  # by lower-case name
+    body: bytes = field(repr=False)
+
+    @property
+    def json(self) -> Any:
+        """The body as an object or a list; None where it is neither."""
+        try:
+            return json.parse(self.body)
+        except json.BadJson:
+            return None
+
+    @property
+    def error(self) -> str:
+        """The machine word of a refusal."""
+        said = self.json
+        word = said.get("error") if isinstance(said, dict) else None
+        return word if isinstance(word, str) else ""
+
+    @property
+    def retry_after_s(self) -> float:
+        """How long the host asks to wait."""
+        text = self.headers.get("retry-after", "")
+        return float(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0.0
+
+
+class Sink(Protocol):
+    """Takes the pieces of an answer."""
+
+    def begin(self, answer: Asked, status: int, headers: Mapping[str, str]) -> None:
+        """The head has come; ``answer`` can be held and released."""
+
+    def piece(self, data: bytes) -> None:
+        """Some bytes of the body."""
+
+
+@define(eq=False, slots=False)
+class Asked:
+    """A request under way: the user of one upstream connection."""
+
+    pool: Pool
+    clock: Any
+    request: bytes = field(repr=False)
+    method: str
+    sink: Sink
+    done: Deferred[None] = field(factory=Deferred, init=False)
+    _connection: Any = field(default=None, init=False)
+    _raw: bytes = field(default=b"", init=False, repr=False)
+    _head: ResponseHead | None = field(default=None, init=False)
+    _body: Body | None = field(default=None, init=False)
+    _timer: Any = field(default=None, init=False)
+    _held: bool = field(default=False, init=False)
+    _over: bool = field(default=False, init=False)
+    _fresh: bool = field(default=False, init=False)
+
+    def start(self) -> None:
+        got = self.pool.take(fresh=self._fresh)
+        if isinstance(got, Deferred):
+            got.addCallbacks(self._connected, self._unreachable)
+        else:
+            self._connected(got)
+
+    def _connected(self, connection: Any) -> None:
+        if self._over:
+            self.pool.give_back(connection)
+            return
+        self._connection, connection.user = connection, self
+        self._wait()
+        connection.transport.write(self.request)
+
+    def _unreachable(self, failure: Failure) -> None:
+        why = failure.value
+        self._end(Lost(why.code if isinstance(why, Unreachable) else "upstream_unreachable"))
+
+    def upstream_received(self, data: bytes) -> None:
+        """Bytes of the answer."""
+        self._wait()
+        try:
+            if self._body is None:
+                self._raw += data
+                data = self._take_head()
+            if self._body is not None and not self._over:
+                self._pass(data)
+        except Fault:
+            self._end(Lost("answer"))
+
+    def _take_head(self) -> bytes:
+        while True:
+            end = find_end(self._raw, MAX_RESPONSE_HEAD)
+            if end < 0:
+                return b""
+            raw, self._raw = self._raw[:end], self._raw[end:]
+            head = read_response(raw, self.method.encode())
+            if head.status >= 200:
+                break
+        rest, self._raw = self._raw, b""
+        self._head, self._body = head, body_of(head.length)
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for _, name, value in head.headers
+        }
+        self.sink.begin(self, head.status, headers)
+        return rest
+
+    def _pass(self, data: bytes) -> None:
+        body, head = self._body, self._head
+        assert body is not None and head is not None  # noqa: S101 - set together
+        part, rest = body.feed(data)
+        if part:
+            self.sink.piece(part)
+        if body.done and not self._over:
+            connection, self._connection = self._connection, None
+            if head.keep_alive and not rest and not self._held:
+                self.pool.give_back(connection)
+            else:
+                connection.abort()
+            self._end(None)
+
+    def upstream_lost(self) -> None:
+        """The connection has ended."""
+        connection, self._connection = self._connection, None
+        endless = self._head is not None and self._head.length == -1
+        if endless:
+            self._end(None)
+        elif connection.used and self._head is None and not self._raw and not self._fresh:
+            if self.method in ("GET", "HEAD"):
+                self._fresh = True  # a kept connection that the host had closed meanwhile
+                self.start()
+            else:
+                self._end(Lost(after_sending=True))
+        else:
+            self._end(Lost(after_sending=True))
+
+    def hold(self) -> None:
+        """Read no more of the answer for now."""
+        if not self._held and self._connection is not None:
+            self._held = True
+            self._stop_timer()
+            self._connection.transport.pauseProducing()
+
+    def release(self) -> None:
+        """Read on."""
+        if self._held:
+            self._held = False
+            if self._connection is not None and self._connection.alive:
+                self._wait()
+                self._connection.transport.resumeProducing()
+
+    def give_up(self, why: Exception | None = None) -> None:
+        """End it from our side."""
+        self._end(why or Lost("given_up"))
+
+    def _wait(self) -> None:
+        self._stop_timer()
+        self._timer = self.clock.callLater(SILENCE_S, self.give_up, Lost(after_sending=True))
+
+    def _stop_timer(self) -> None:
+        timer, self._timer = self._timer, None
+        if timer is not None and timer.active():
+            timer.cancel()
+
+    def _end(self, why: Exception | None) -> None:
+        if self._over:
+            return
+        self._over = True
+        self._stop_timer()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.abort()
+        if why is None:
+            self.done.callback(None)
+        else:
+            self.done.errback(Failure(why))
+
+
+@define
+class _Whole:
+    """Gathers an answer, up to ``limit`` bytes."""
+
+    limit: int
+    status: int = 0
+    headers: Mapping[str, str] = field(factory=dict)
+    asked: Asked | None = None
+    _parts: list[bytes] = field(factory=list)
+    _size: int = 0
+
+    def begin(self, answer: Asked, status: int, headers: Mapping[str, str]) -> None:
+        self.asked, self.status, self.headers = answer, status, headers
+
+    def piece(self, data: bytes) -> None:
+        self._size += len(data)
+        self._parts.append(data)
+        if self._size > self.limit and self.asked is not None:
+            self.asked.give_up(Lost("answer"))
+
+    def reply(self) -> Reply:
+        return Reply(self.status, self.headers, b"".join(self._parts))
+
+
+@define
+class HostClient:
+    """Asks one host; every request has a deadline of silence."""
+
+    pool: Pool
+    clock: Any
+    authority: str  # host and port, for the Host field
+
+    def open(
+        self,
+        method: str,
+        path: str,
+        sink: Sink,
+        *,
+        key: Secret | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
+    ) -> Asked:
+        """Begin a request whose answer goes to ``sink``; ``done`` fires at its end."""
+        lines = {"Host": self.authority, "User-Agent": "svc-launcher", **(headers or {})}
+        if key is not None:
+            lines[KEY_HEADER] = key.reveal()
+        if body:
+            lines |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        request = f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode("ascii") + body
+        asked = Asked(self.pool, self.clock, request, method, sink)
+        asked.start()
+        return asked
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        key: Secret | None = None,
+        headers: Mapping[str, str] | None = None,
+        json_body: Any = None,
+        limit: int = MAX_ANSWER,
+        patience_s: float = SILENCE_S,
+    ) -> Reply:
+        """A whole answer; raises Lost."""
+        body = json.dump(json_body) if json_body is not None else b""
+        whole = _Whole(limit)
+        asked = self.open(method, path, whole, key=key, headers=headers, body=body)
+        late = self.clock.callLater(patience_s, asked.give_up, Lost())
+        try:
+            await asked.done
+        except BaseException:
+            asked.give_up()
+            raise
+        finally:
+            if late.active():
+                late.cancel()
+        return whole.reply()
+
+
+Opener = Callable[..., HostClient]

@@ -1,0 +1,306 @@
+"""Downloads: four files at once, resumed, verified, no faster than the player wants.
+
+Memory stays flat: while a piece is hashed and written in a thread its connection is not read.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from attrs import define, field
+from twisted.internet.defer import Deferred, gatherResults
+from twisted.internet.task import deferLater
+
+from svcserver.kernel.secrets import Secret
+from svcserver.launcher import words
+from svcserver.launcher.asking import Asked, HostClient, Lost
+from svcserver.launcher.game_folder import (
+    PIECE,
+    Damaged,
+    GameFolder,
+    Growing,
+    NoRoom,
+    Progress,
+    Stopped,
+)
+from svcserver.launcher.listing import GameFile
+
+AT_ONCE = 4
+FIRST_WAIT_S, LONGEST_WAIT_S = 2.0, 60.0
+MOST_DAMAGED = 2  # times that a file may arrive damaged
+RATE_WINDOW_S = 5.0
+
+
+class CannotFetch(Exception):
+    """The download cannot go on; the text is for the player."""
+
+
+class KeyRefused(CannotFetch):
+    """The host does not know the key."""
+
+
+class Changed(Exception):
+    """The host's files have changed: read the list again."""
+
+
+@define
+class Rate:
+    """Bytes a second over the last few seconds, and the pause that a limit asks for."""
+
+    limit: int = 0  # bytes a second; 0: none
+    _seen: deque[tuple[float, int]] = field(factory=deque, init=False)
+    _free_at: float = field(default=0.0, init=False)
+
+    def count(self, size: int, now: float) -> float:
+        """Count ``size`` bytes; gives the seconds to wait before more are read."""
+        self._seen.append((now, size))
+        self._forget(now)
+        if not self.limit:
+            return 0.0
+        self._free_at = max(self._free_at, now - 0.25) + size / self.limit
+        return max(0.0, self._free_at - now)
+
+    def per_second(self, now: float) -> float:
+        """The present rate."""
+        self._forget(now)
+        if not self._seen:
+            return 0.0
+        return sum(size for _, size in self._seen) / max(0.5, now - self._seen[0][0])
+
+    def _forget(self, now: float) -> None:
+        while self._seen and self._seen[0][0] < now - RATE_WINDOW_S:
+            self._seen.popleft()
+
+
+@define(eq=False, slots=False)
+class _Arriving:
+    """One file on its way: gathers a piece, has it written in a thread, reads on."""
+
+    fetch: Fetch
+    growing: Growing
+    status: int = 0
+    headers: Mapping[str, str] = field(factory=dict)
+    failure: Exception | None = None
+    _asked: Asked | None = None
+    _waiting: list[bytes] = field(factory=list)
+    _size: int = 0
+    _taken: int = 0  # bytes of this answer
+    _expected: int = 0
+    _writing: Deferred[Any] | None = None
+
+    def __attrs_post_init__(self) -> None:
+        self._expected = self.growing.file.size - self.growing.size
+
+    def begin(self, answer: Asked, status: int, headers: Mapping[str, str]) -> None:
+        self._asked, self.status, self.headers = answer, status, headers
+
+    @property
+    def fits(self) -> bool:
+        """Whether the answer goes on where the file ends, and is of this version of it."""
+        start = self.growing.file.size - self._expected
+        if self.headers.get("etag", "") not in ("", f'"{self.growing.file.sha256}"'):
+            return False
+        if self.status == 206:
+            return self.headers.get("content-range", "").startswith(f"bytes {start}-")
+        return start == 0
+
+    def piece(self, data: bytes) -> None:
+        if self.status not in (200, 206) or not self.fits:
+            return
+        self._taken += len(data)
+        if self._taken > self._expected:
+            self.failure = Damaged(self.growing.file.path)  # more than the file has: never write it
+            if self._asked is not None:
+                self._asked.give_up(Lost("answer"))
+            return
+        self._waiting.append(data)
+        self._size += len(data)
+        if self._size >= PIECE and self._asked is not None:
+            self._asked.hold()
+            if self._writing is None:
+                self._write()
+
+    def _write(self) -> None:
+        data, self._waiting, self._size = b"".join(self._waiting), [], 0
+        self._writing = self.fetch.in_thread(self.growing.write, data)
+        self._writing.addCallbacks(self._written, self._not_written, callbackArgs=(len(data),))
+
+    def _written(self, _: object, size: int) -> None:
+        self._writing = None
+        self.fetch.progress.bytes_done += size
+        pause = self.fetch.rate.count(size, self.fetch.clock.seconds())
+        if self._size >= PIECE:
+            self._write()
+        elif self._asked is not None:
+            if pause > 0:
+                self.fetch.clock.callLater(pause, self._asked.release)
+            else:
+                self._asked.release()
+
+    def _not_written(self, failure: Any) -> None:
+        self._writing, self.failure = None, failure.value
+        self._waiting, self._size = [], 0
+        if self._asked is not None:
+            self._asked.give_up(Lost("disk"))
+
+    async def flush(self) -> None:
+        """Have everything that came written; raises what went wrong with that."""
+        if self._writing is not None:
+            await self._writing
+        while self._waiting and self.failure is None:
+            self._write()
+            writing = self._writing
+            if writing is not None:
+                await writing
+        if self.failure is not None:
+            raise self.failure
+
+
+@define(eq=False, slots=False)
+class Fetch:
+    """One download of everything that is missing."""
+
+    clock: Any
+    client: HostClient
+    key: Secret = field(repr=False)
+    folder: GameFolder
+    in_thread: Callable[..., Deferred[Any]]
+    rate: Rate
+    progress: Progress = field(factory=Progress)
+    note: str = ""  # a sentence while it waits
+    _left: deque[GameFile] = field(factory=deque, init=False)
+    _open: set[Asked] = field(factory=set, init=False)
+    _sleeping: set[Deferred[None]] = field(factory=set, init=False)
+
+    async def run(self, files: tuple[GameFile, ...]) -> None:
+        """Download ``files`` and put them in place.
+
+        Raises CannotFetch with the player's sentence, Changed, or Stopped.
+        """
+        try:
+            left = await self.in_thread(self.folder.prepare, files)
+            self.progress.bytes_total = sum(one.size for one in left)
+            self.progress.files_total = len(left)
+            self._left = deque(sorted(left, key=lambda one: -one.size))
+            works = [Deferred.fromCoroutine(self._work()) for _ in range(AT_ONCE)]
+            try:
+                await gatherResults(works, consumeErrors=True)
+            except Exception as why:
+                self.stop()
+                for work in works:
+                    work.addErrback(lambda _: None)  # the first failure is told
+                raise getattr(why, "subFailure").value from None  # noqa: B009 - FirstError
+            await self.in_thread(self.folder.put_in_place, files, self.progress)
+        except NoRoom as why:
+            raise CannotFetch(self._no_room(why.needed)) from why
+        except OSError as why:
+            raise CannotFetch(self._disk(why)) from why
+
+    def stop(self) -> None:
+        """End it; what has come stays."""
+        self.progress.stop = True
+        self._left.clear()
+        for asked in tuple(self._open):
+            asked.give_up(Stopped())
+        for sleep in tuple(self._sleeping):
+            sleep.cancel()
+
+    async def _work(self) -> None:
+        while self._left:
+            await self._one(self._left.popleft())
+
+    async def _one(self, one: GameFile) -> None:
+        """Download one file, however often the line is cut."""
+        growing = Growing(self.folder, one)
+        wait_s, damaged = FIRST_WAIT_S, 0
+        while True:
+            before = growing.size
+            await self.in_thread(self._resume, growing)
+            try:
+                pause = await self._try(growing)
+                if pause == 0:
+                    await self.in_thread(growing.finish)
+                    self.progress.files_done += 1
+                    self.note = ""
+                    return
+            except Damaged as why:
+                damaged += 1
+                self.progress.bytes_done -= one.size
+                if damaged >= MOST_DAMAGED:
+                    raise CannotFetch(words.BAD_DOWNLOAD.format(path=one.path)) from why
+                continue
+            except Lost as why:
+                if why.code == "certificate_mismatch":
+                    raise CannotFetch(words.WRONG_CERTIFICATE) from why
+                wait_s = FIRST_WAIT_S if growing.size > before else min(wait_s * 2, LONGEST_WAIT_S)
+                pause = wait_s
+                self.note = words.LINE_CUT.format(seconds=words.minutes(pause))
+            self.progress.bytes_done -= growing.size
+            await self._sleep(pause)
+
+    def _resume(self, growing: Growing) -> None:
+        growing.resume(self.progress)
+
+    async def _sleep(self, seconds: float) -> None:
+        sleep: Deferred[None] = deferLater(self.clock, seconds)
+        self._sleeping.add(sleep)
+        try:
+            await sleep
+        except BaseException as why:
+            if self.progress.stop:
+                raise Stopped from why
+            raise
+        finally:
+            self._sleeping.discard(sleep)
+
+    async def _try(self, growing: Growing) -> float:
+        """One request; gives the seconds to wait before the next, 0 when all has come."""
+        one = growing.file
+        if self.progress.stop:
+            raise Stopped
+        if growing.size == one.size:
+            return 0
+        arriving = _Arriving(self, growing)
+        headers = {"If-Range": f'"{one.sha256}"', "Range": f"bytes={growing.size}-"}
+        path = "/content/v1/files/" + quote(one.path, safe="/")
+        asked = self.client.open(
+            "GET", path, arriving, key=self.key, headers=headers if growing.size else None
+        )
+        self._open.add(asked)
+        try:
+            await asked.done
+        finally:
+            self._open.discard(asked)
+            await arriving.flush()
+        return self._judge(arriving, one)
+
+    def _judge(self, arriving: _Arriving, one: GameFile) -> float:
+        """What an answer means; raises where the download cannot go on."""
+        status, retry = arriving.status, arriving.headers.get("retry-after", "")
+        wait_s = float(retry) if retry.isdecimal() and len(retry) < 5 else FIRST_WAIT_S
+        if status in (200, 206):
+            if not arriving.fits:
+                raise Changed
+            return 0
+        if status in (401, 403):
+            raise KeyRefused(words.KEY_REFUSED)
+        if status in (404, 416):
+            raise Changed
+        if status == 503 and not retry:
+            raise CannotFetch(words.FILE_UNAVAILABLE.format(path=one.path))
+        if status in (429, 502, 503, 504):
+            self.note = words.RESTARTING if status in (502, 504) else words.FULL
+            return max(1.0, wait_s)
+        raise CannotFetch(words.NOT_OUR_HOST)
+
+    def _no_room(self, needed: int) -> str:
+        return words.DISK_FULL.format(needed=words.amount(needed), folder=self.folder.root)
+
+    def _disk(self, why: OSError) -> str:
+        if why.errno in (errno.ENOSPC, errno.EDQUOT):
+            return self._no_room(max(0, self.progress.bytes_total - self.progress.bytes_done))
+        return words.NOT_WRITABLE.format(folder=self.folder.root, why=why.strerror or why)

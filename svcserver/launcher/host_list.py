@@ -1,0 +1,116 @@
+"""The hosts that the player has joined, in one file; no secret stands in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from attrs import asdict, define, evolve, field, fields, frozen
+
+from svcserver.edge.invite import Invite
+from svcserver.kernel import json
+from svcserver.launcher.private_files import write_private
+
+MOST_HOSTS = 64
+_OWN = re.compile(r"[a-z0-9-]{1,80}\Z")
+
+
+class TooManyHosts(Exception):
+    """The list is full."""
+
+
+@frozen
+class HostRecord:
+    """What is remembered of a host."""
+
+    id: str
+    name: str
+    host: str
+    port: int
+    fingerprint: str = ""  # none for a private host
+    next_fingerprint: str = ""
+    username: str = ""  # empty until registered
+    folder: str = ""  # where its game files are; empty: the launcher's own folder
+    command: str = ""  # how the game is started; empty: as documented
+    runner: str = ""  # a program in front of the game, such as wine
+    speed_limit: int = 0  # bytes a second; 0: none
+    content_port: int = 0  # of a private host's content server
+
+    @property
+    def public(self) -> bool:
+        """Whether it is reached over pinned TLS."""
+        return bool(self.fingerprint)
+
+
+def id_of(invite: Invite) -> str:
+    """The id of an invite's host; another invite to the same place has the same."""
+    return id_at(invite.host, invite.port)
+
+
+def id_at(host: str, port: int) -> str:
+    """The id of the host at that address."""
+    return re.sub(r"[^a-z0-9]+", "-", f"{host}-{port}").strip("-")[-80:]
+
+
+def joined(invite: Invite, before: HostRecord | None) -> HostRecord:
+    """The record after an invite: what the player has set stays."""
+    old = before or HostRecord(id_of(invite), invite.name, invite.host, invite.port)
+    return evolve(
+        old,
+        name=invite.name,
+        fingerprint=invite.fingerprint,
+        next_fingerprint=invite.next_fingerprint,
+    )
+
+
+@define
+class HostList:
+    """All hosts, kept in ``path``."""
+
+    path: Path
+    _known: dict[str, HostRecord] = field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        try:
+            read = json.parse(self.path.read_bytes())
+        except FileNotFoundError:
+            return
+        entries = read.get("hosts", []) if isinstance(read, dict) else []
+        for one in entries[:MOST_HOSTS]:
+            record = _record(one)
+            if record is not None:
+                self._known[record.id] = record
+
+    def __iter__(self) -> Iterator[HostRecord]:
+        return iter(tuple(self._known.values()))
+
+    def get(self, host: str) -> HostRecord | None:
+        return self._known.get(host)
+
+    def put(self, record: HostRecord) -> None:
+        """Keep it; raises TooManyHosts."""
+        if record.id not in self._known and len(self._known) >= MOST_HOSTS:
+            raise TooManyHosts
+        self._known[record.id] = record
+        self._write()
+
+    def drop(self, host: str) -> None:
+        if self._known.pop(host, None) is not None:
+            self._write()
+
+    def _write(self) -> None:
+        write_private(
+            self.path, json.dump({"hosts": [asdict(one) for one in self._known.values()]})
+        )
+
+
+def _record(raw: object) -> HostRecord | None:
+    """The record in a file's entry; None where it is none."""
+    if not isinstance(raw, dict):
+        return None
+    kinds = {one.name: int if one.type in (int, "int") else str for one in fields(HostRecord)}
+    known = {name: raw[name] for name, kind in kinds.items() if type(raw.get(name)) is kind}
+    if not {"id", "name", "host", "port"} <= known.keys() or not _OWN.match(known["id"]):
+        return None
+    return HostRecord(**known)

@@ -1,0 +1,154 @@
+"""What a host tells: who is there, news, its pictures and colour. Asked for now and then."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from attrs import define, field, frozen
+
+from svcserver.kernel.secrets import Secret
+from svcserver.launcher.asking import HostClient, Lost
+
+MOST_NEWS, MOST_PLAYERS, MOST_PICTURES = 20, 500, 3
+LONGEST = 4_000  # characters of a text that is shown
+MOST_PICTURE = 8 * 1024 * 1024  # bytes of a picture; the first few are kept
+NEWS_EVERY_S = 300.0
+_ACCENT = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})\Z")
+_PICTURE = re.compile(r"/content/v1/branding/[A-Za-z0-9_.-]{1,100}\Z")
+_KINDS = ((b"\xff\xd8\xff", "image/jpeg"), (b"\x89PNG\r\n\x1a\n", "image/png"))
+
+
+@frozen
+class Picture:
+    """A picture of the host's."""
+
+    body: bytes = field(repr=False)
+    kind: str
+    credit: str
+
+
+@define
+class HostNews:
+    """The last answers of one host."""
+
+    reachable: bool | None = None  # None: not asked yet
+    why: str = ""  # the code of a lost answer
+    known: bool | None = None  # whether the host knows our key
+    status: dict[str, Any] = field(factory=dict)
+    news: list[dict[str, str]] = field(factory=list)
+    accent: str = ""
+    pictures: list[Picture] = field(factory=list)
+    content_port: int = 0
+    _news_at: float = field(default=-NEWS_EVERY_S, init=False)
+    _picture_names: list[str] = field(factory=list, init=False)
+
+    async def ask(self, client: HostClient, key: Secret | None) -> None:
+        """Who is there; raises nothing."""
+        try:
+            reply = await client.ask("GET", "/svc/api/ServerStatus", key=key, patience_s=10.0)
+        except Lost as why:
+            self.reachable, self.why = False, why.code
+            return
+        said = reply.json
+        self.reachable = reply.status == 200 and isinstance(said, dict)
+        self.why = "" if self.reachable else f"status {reply.status}"
+        if self.reachable:
+            self.status = read_status(said)
+            self.known = None if key is None else said.get("limited") is not True
+            port = said.get("contentPort")
+            self.content_port = port if type(port) is int and 0 < port < 65536 else 0
+
+    async def ask_content(self, client: HostClient, now: float) -> None:
+        """News and branding, where they are old; raises nothing."""
+        if now - self._news_at < NEWS_EVERY_S:
+            return
+        self._news_at = now
+        try:
+            self.news = read_news((await client.ask("GET", "/content/v1/news")).json)
+            branding = (await client.ask("GET", "/content/v1/branding")).json
+            self.accent, wanted = read_branding(branding)
+            names = [name for name, _ in wanted]
+            if names != self._picture_names:
+                self.pictures = [
+                    found
+                    for name, credit in wanted
+                    if (found := await self._picture(client, name, credit)) is not None
+                ]
+                self._picture_names = names
+        except Lost:
+            self._news_at = now - NEWS_EVERY_S + 30
+
+    async def _picture(self, client: HostClient, name: str, credit: str) -> Picture | None:
+        reply = await client.ask("GET", name, limit=MOST_PICTURE)
+        kind = picture_kind(reply.body)
+        return Picture(reply.body, kind, credit) if reply.status == 200 and kind else None
+
+
+def picture_kind(body: bytes) -> str:
+    """The media type by the first bytes; empty for anything else."""
+    for start, kind in _KINDS:
+        if body.startswith(start):
+            return kind
+    return "image/webp" if body[:4] == b"RIFF" and body[8:12] == b"WEBP" else ""
+
+
+def read_status(said: dict[str, Any]) -> dict[str, Any]:
+    """What is shown of a status answer, every value of the right kind."""
+    players = [
+        {"name": _text(one.get("name"), 64), "where": _text(one.get("where"), 16)}
+        for one in _objects(said.get("players"))[:MOST_PLAYERS]
+    ]
+    hunts = [
+        {
+            "title": _text(one.get("title"), 120),
+            "kind": _text(one.get("kind"), 16),
+            "players": len(one["players"]) if isinstance(one.get("players"), list) else 0,
+            "room": one.get("maxPlayers") if type(one.get("maxPlayers")) is int else 0,
+        }
+        for one in _objects(said.get("instances"))[:MOST_PLAYERS]
+    ]
+    online = said.get("playersOnline")
+    return {
+        "name": _text(said.get("name"), 64),
+        "version": _text(said.get("version"), 64),
+        "registration": _text(said.get("registration"), 16),
+        "online": online if type(online) is int else 0,
+        "players": players,
+        "instances": hunts,
+    }
+
+
+def read_news(said: Any) -> list[dict[str, str]]:
+    """The items of a news answer."""
+    items = _objects(said.get("items")) if isinstance(said, dict) else []
+    return [
+        {
+            "date": _text(one.get("date"), 40),
+            "title": _text(one.get("title"), 200),
+            "body": _text(one.get("body"), LONGEST),
+        }
+        for one in items[:MOST_NEWS]
+    ]
+
+
+def read_branding(said: Any) -> tuple[str, list[tuple[str, str]]]:
+    """The accent colour, and path and credit of the first pictures."""
+    if not isinstance(said, dict):
+        return "", []
+    accent = said.get("accent")
+    pictures = [
+        (one["url"], _text(one.get("credit"), 200))
+        for one in _objects(said.get("backgrounds"))
+        if isinstance(one.get("url"), str) and _PICTURE.match(one["url"]) and ".." not in one["url"]
+    ]
+    good = isinstance(accent, str) and _ACCENT.match(accent)
+    return (accent if good else "") or "", pictures[:MOST_PICTURES]
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _text(value: Any, longest: int) -> str:
+    return value[:longest] if isinstance(value, str) else ""

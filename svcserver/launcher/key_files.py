@@ -1,0 +1,80 @@
+"""An account key on its way to another PC: a private file that names its host, too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from attrs import evolve, field, frozen
+
+from svcserver.edge.invite import is_host, is_server_name
+from svcserver.kernel import json
+from svcserver.kernel.secrets import Secret
+from svcserver.launcher.accounts import KEY, NAME
+from svcserver.launcher.host_list import HostRecord, id_at
+from svcserver.launcher.private_files import write_private
+
+MOST = 64 * 1024  # bytes of such a file
+_HEX = frozenset("0123456789abcdef")
+
+
+class BadKeyFile(ValueError):
+    """Not such a file."""
+
+
+@frozen
+class KeyFile:
+    """What stands in it."""
+
+    record: HostRecord
+    key: Secret = field(repr=False)
+
+
+def write_key_file(path: Path, record: HostRecord, key: Secret) -> None:
+    """Write the key of ``record``'s host to ``path``."""
+    said = {
+        "name": record.name,
+        "host": record.host,
+        "port": record.port,
+        "fingerprint": record.fingerprint,
+        "fingerprint2": record.next_fingerprint,
+        "username": record.username,
+        "key": key.reveal(),
+    }
+    write_private(path, json.dump(said) + b"\n")
+
+
+def read_key_file(path: Path) -> KeyFile:
+    """The key in ``path`` with its host; raises BadKeyFile."""
+    try:
+        with path.open("rb") as file:
+            said = json.parse(file.read(MOST))
+    except (OSError, json.BadJson) as why:
+        raise BadKeyFile(str(why)) from why
+    if not isinstance(said, dict):
+        raise BadKeyFile("it has no host")
+    return KeyFile(_record(said), Secret(_text(said, "key", KEY.match)))
+
+
+def _record(said: dict[str, Any]) -> HostRecord:
+    host, port = _text(said, "host", is_host), said.get("port")
+    if type(port) is not int or not 0 < port < 65536:
+        raise BadKeyFile("port")
+    record = HostRecord(id_at(host, port), _text(said, "name", is_server_name), host, port)
+    return evolve(
+        record,
+        fingerprint=_text(said, "fingerprint", _is_fingerprint),
+        next_fingerprint=_text(said, "fingerprint2", _is_fingerprint),
+        username=_text(said, "username", NAME.match),
+    )
+
+
+def _is_fingerprint(text: str) -> bool:
+    return not text or (len(text) == 64 and _HEX.issuperset(text))
+
+
+def _text(said: dict[str, Any], name: str, good: Any) -> str:
+    value = said.get(name)
+    if not isinstance(value, str) or not good(value):
+        raise BadKeyFile(name)
+    return value

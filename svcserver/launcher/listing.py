@@ -1,0 +1,95 @@
+"""The host's list of game files, read with suspicion: a host must not write where it likes.
+
+Pure. A path that Windows would read in another way is refused on every system, so that a list
+means the same everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from attrs import field, frozen
+
+from svcserver.kernel import json
+
+MOST_FILES = 200_000
+LONGEST_LIST = 64 * 1024 * 1024  # bytes
+_SHA256 = re.compile(r"[0-9a-f]{64}\Z")
+_UNSAFE = re.compile(r'[\x00-\x1f\x7f-\x9f\ud800-\udfff:*?"<>|\\]')
+_DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\.|\Z)", re.IGNORECASE)
+OWN_FOLDER = ".svc-launcher"  # the launcher's folder inside the game's
+
+
+class BadListing(ValueError):
+    """Not a list of files that may be followed; says why."""
+
+
+@frozen
+class GameFile:
+    """A file of the game."""
+
+    path: str  # with slashes
+    size: int
+    sha256: str
+
+
+@frozen
+class Listing:
+    """All files of one version of the game."""
+
+    build: str
+    files: tuple[GameFile, ...] = field(repr=False)
+
+    @property
+    def total(self) -> int:
+        """Bytes."""
+        return sum(one.size for one in self.files)
+
+
+def read_listing(text: bytes) -> Listing:
+    """The list in an answer; raises BadListing."""
+    try:
+        value = json.parse(text)
+    except json.BadJson:
+        raise BadListing("it is not JSON") from None
+    raw = value.get("files") if isinstance(value, dict) else None
+    if not isinstance(raw, list) or len(raw) > MOST_FILES:
+        raise BadListing("it has no list of files")
+    files = tuple(_file(one) for one in raw)
+    if len({one.path.lower() for one in files}) != len(files):
+        raise BadListing("it names a file twice")
+    folders = {folder for one in files for folder in _folders(one.path.lower())}
+    if any(one.path.lower() in folders for one in files):
+        raise BadListing("it has a file where it has a folder")
+    build = value.get("build")
+    return Listing(build if isinstance(build, str) else "", files)
+
+
+def _folders(path: str) -> list[str]:
+    parts = path.split("/")[:-1]
+    return ["/".join(parts[: count + 1]) for count in range(len(parts))]
+
+
+def _file(one: Any) -> GameFile:
+    found = one if isinstance(one, dict) else {}
+    path, size, sha256 = found.get("path"), found.get("size"), found.get("sha256")
+    if not isinstance(path, str) or not is_safe(path):
+        raise BadListing("it has a path that may not be written")
+    if type(size) is not int or size < 0:
+        raise BadListing("it has a size that is no number of bytes")
+    if not isinstance(sha256, str) or not _SHA256.match(sha256):
+        raise BadListing("it has a hash that is none")
+    return GameFile(path, size, sha256)
+
+
+def is_safe(path: str) -> bool:
+    """Whether a path stays below its folder, on every system, and outside ours."""
+    parts = path.split("/")
+    return (
+        0 < len(path) <= 1024
+        and not _UNSAFE.search(path)
+        and all(part.strip(" .") and not _DEVICE.match(part) for part in parts)
+        and all(part[-1] not in " ." for part in parts)
+        and parts[0].lower() != OWN_FOLDER
+    )

@@ -1,0 +1,179 @@
+"""``svc-launcher``: the command line, and everything put together."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import threading
+import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+from twisted.application.service import MultiService
+from twisted.logger import (
+    FileLogObserver,
+    FilteringLogObserver,
+    LogLevel,
+    LogLevelFilterPredicate,
+    formatEventAsClassicLogText,
+    globalLogBeginner,
+)
+from twisted.python.logfile import LogFile
+
+from svcserver.kernel.every import Every
+from svcserver.kernel.monotonic import monotonic_reactor
+from svcserver.launcher import one_instance
+from svcserver.launcher.host_list import HostList
+from svcserver.launcher.keystore import open_keys
+from svcserver.launcher.page import Page
+from svcserver.launcher.page_guard import Entrance
+from svcserver.launcher.page_server import PageServer
+from svcserver.launcher.places import Places, places_here
+from svcserver.launcher.private_files import make_private_folder
+from svcserver.launcher.program import CannotJoin, Launcher
+from svcserver.launcher.scheme import scheme_of
+from svcserver.launcher.terminal import Terminal
+from svcserver.relay.relaying import DEFAULT_PORT
+
+LOG_SIZE = 1024 * 1024
+LOOK_S = 1.0
+
+
+def arguments(given: Sequence[str]) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="svc-launcher", description="Joins a host, keeps the game's files, starts the game."
+    )
+    parser.add_argument(
+        "what",
+        nargs="?",
+        default="",
+        metavar="INVITE",
+        help="an invite (svc://join...); or 'remove', which undoes what the launcher has "
+        "registered with the system",
+    )
+    parser.add_argument("--no-browser", action="store_true", help="stay in the terminal")
+    parser.add_argument("--print-link", action="store_true", help="print the page's link only")
+    parser.add_argument("--key-file", action="store_true", help="keep keys in a private file")
+    return parser.parse_args(given)
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Run until the player ends it; the exit status."""
+    wish = arguments(sys.argv[1:] if given is None else given)
+    places = places_here(os.environ)
+    if wish.what == "remove":
+        print(scheme_of(sys.platform, places.programs).remove())
+        return 0
+    state = Path(places.state)
+    make_private_folder(state)
+    running = one_instance.find(state)
+    link = running.hand_over(wish.what) if running is not None else None
+    if link is not None:
+        print("The launcher runs already; its page has the invite.")
+        if not wish.no_browser and not wish.print_link:
+            webbrowser.open(link)
+        return 0
+    reactor = monotonic_reactor()
+    _begin_log(state)
+    running_now = Program.make(reactor, places, wish)
+    reactor.callWhenRunning(running_now.start)
+    reactor.addSystemEventTrigger("before", "shutdown", running_now.stop)
+    reactor.run()
+    return 0
+
+
+def _begin_log(state: Path) -> None:
+    """Log to a file of bounded size; the terminal is the player's."""
+    file: Any = LogFile("launcher.log", str(state), rotateLength=LOG_SIZE, maxRotatedFiles=2)
+    os.chmod(file.path, 0o600)
+    lines = FileLogObserver(file, formatEventAsClassicLogText)
+    only = LogLevelFilterPredicate(defaultLogLevel=LogLevel.info)
+    globalLogBeginner.beginLoggingTo(
+        [FilteringLogObserver(lines, [only])], redirectStandardIO=False
+    )
+
+
+@define(eq=False, slots=False)
+class Program:
+    """The running launcher with its page and its terminal."""
+
+    reactor: Any
+    state: Path
+    wish: argparse.Namespace
+    launcher: Launcher
+    page: Page
+    server: PageServer = field(init=False)
+    parts: MultiService = field(factory=MultiService, init=False)
+
+    @classmethod
+    def make(cls, reactor: Any, places: Places, wish: argparse.Namespace) -> Program:
+        """Put it together."""
+        state = Path(places.state)
+        launcher = Launcher(
+            reactor,
+            open_keys(state, use_file=wish.key_file),
+            HostList(state / "hosts.json"),
+            Path(places.games),
+            int(os.environ.get("SVC_RELAY_PORT", "") or DEFAULT_PORT),
+        )
+        return cls(reactor, state, wish, launcher, Page(launcher, Entrance(), Path.home()))
+
+    def __attrs_post_init__(self) -> None:
+        self.server = PageServer(self.reactor, self.page.answer)
+        self.page.link = self.link
+
+    def link(self) -> str:
+        """A link to the page that works once; what follows # is never sent to anybody."""
+        return f"http://127.0.0.1:{self.server.port}/#{self.page.entrance.new_token()}"
+
+    def start(self) -> None:
+        """Open page or terminal, then take the invite of the command line."""
+        self.launcher.setServiceParent(self.parts)
+        self.server.setServiceParent(self.parts)
+        terminal = Terminal(self.launcher, print, self.reactor.stop, Path.home())
+        if self.wish.no_browser:
+            Every(self.reactor, LOOK_S, terminal.look, "the terminal").setServiceParent(self.parts)
+        self.parts.startService()
+        self.page.secret = one_instance.announce(self.state, self.server.port)
+        self._join(self.wish.what)
+        if self.wish.no_browser:
+            self._read_lines(terminal)
+            return
+        link = self.link()
+        print(f"The launcher's page: {link}\nThe link works once. Ctrl-C ends the launcher.")
+        sys.stdout.flush()
+        if not self.wish.print_link:
+            self.reactor.callInThread(webbrowser.open, link)
+
+    def _join(self, invite: str) -> None:
+        if not invite:
+            return
+        try:
+            self.launcher.join(invite)
+        except CannotJoin as why:
+            print(why)
+
+    def _read_lines(self, terminal: Terminal) -> None:
+        """Read the player's lines in a thread, which ends with the program."""
+        print(f"{self.launcher.keys.where}\nSay help for all words.")
+        sys.stdout.flush()
+
+        def read() -> None:
+            for line in sys.stdin:
+                self.reactor.callFromThread(terminal.line, line)
+            self.reactor.callFromThread(terminal.ended)
+
+        threading.Thread(target=read, daemon=True).start()
+
+    def stop(self) -> Any:
+        """End everything; the game, too, since its relay ends."""
+        one_instance.withdraw(self.state)
+        return self.parts.stopService()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,310 @@
+"""One host of the player's: does what its machine asks for, and says how things are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, Protocol
+
+from attrs import define, evolve, field
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from svcserver.kernel.secrets import Secret
+from svcserver.launcher import accounts, words
+from svcserver.launcher.asking import HostClient
+from svcserver.launcher.command import DOCUMENTED, BadCommand, Start
+from svcserver.launcher.fetching import CannotFetch, KeyRefused
+from svcserver.launcher.files_job import FilesJob, NoListing, damage
+from svcserver.launcher.game_folder import GameFolder, Stopped
+from svcserver.launcher.host_list import HostRecord
+from svcserver.launcher.host_news import HostNews
+from svcserver.launcher.keystore import KeyStore
+from svcserver.launcher.playing import Game, NoProgram
+from svcserver.launcher.stages import Host, Inputs, Stage, machine_of, member_of
+
+log = Logger()
+
+
+class CannotPlay(Exception):
+    """The game cannot be started now; the text is for the player."""
+
+
+class Surroundings(Protocol):
+    """What a membership needs of the launcher around it."""
+
+    clock: Any
+    keys: KeyStore
+    games: Path
+
+    def client(self, record: HostRecord, content_port: int = 0) -> HostClient:
+        """Asks the host; with a port, the content server of a private one."""
+
+    def in_thread(self, work: Callable[..., Any], *given: Any) -> Deferred[Any]:
+        """Run blocking work in a thread."""
+
+    def keep(self, record: HostRecord) -> None:
+        """Remember what has changed."""
+
+    def open_way(self, record: HostRecord) -> tuple[str, str]:
+        """Make the host reachable for the game: its server and chat. Raises CannotPlay."""
+
+    def close_way(self) -> Any:
+        """Undo it."""
+
+
+def invite_name(host: str) -> str:
+    """Under which an invite's code is kept until it is used."""
+    return f"{host}/invite"
+
+
+@define(eq=False, slots=False)
+class Membership:
+    """Everything about one host; the machine's errands are methods of it."""
+
+    around: Surroundings
+    record: HostRecord
+    host: Host = field(init=False)
+    inputs: Inputs = field(init=False)
+    news: HostNews = field(factory=HostNews, init=False)
+    game: Game = field(init=False)
+    files: FilesJob = field(init=False)
+    client: HostClient = field(init=False)
+    saying: str = field(default="", init=False)  # about a field the player is filling in
+    _jobs: set[Deferred[Any]] = field(factory=set, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.host = Host(self)
+        has_key = bool(self.record.username) and self.key is not None
+        self.inputs = member_of(self.host) if has_key else machine_of(self.host)
+        self.game = Game(self.around.clock, self._game_ended)
+        self.client = self.around.client(self.record)
+        self.files = self._files()
+
+    def _files(self) -> FilesJob:
+        record = self.record
+        content = self.client
+        if not record.public and record.content_port:
+            content = self.around.client(record, record.content_port)
+        job = FilesJob(self.around.clock, content, self.around.in_thread, GameFolder(self.folder))
+        job.rate.limit = record.speed_limit
+        return job
+
+    @property
+    def key(self) -> Secret | None:
+        """The player's key, from the key store."""
+        return self.around.keys.get(self.record.id)
+
+    @property
+    def folder(self) -> Path:
+        """Where the game is."""
+        return (
+            Path(self.record.folder) if self.record.folder else self.around.games / self.record.id
+        )
+
+    def change(self, **changes: Any) -> None:
+        """Change the record and remember it."""
+        before, self.record = self.record, evolve(self.record, **changes)
+        self.around.keep(self.record)
+        self.files.rate.limit = self.record.speed_limit
+        if (before.folder, before.content_port) != (self.record.folder, self.record.content_port):
+            self.files.stop()
+            self.files = self._files()
+
+    # -- the machine's errands -------------------------------------------------
+
+    def register(self, name: str) -> None:
+        code = self.around.keys.get(invite_name(self.record.id))
+        self._begin(self._register(name, code.reveal() if code is not None else ""))
+
+    async def _register(self, name: str, code: str) -> None:
+        try:
+            account = await accounts.register(self.client, name, code)
+        except accounts.Refused as why:
+            self.inputs.refused(str(why))
+            return
+        self.around.keys.put(self.record.id, account.key)
+        self.around.keys.drop(invite_name(self.record.id))
+        self.change(username=account.username)
+        self.inputs.known()
+        await self._settle()
+
+    def recognise(self) -> None:
+        self._begin(self._recognise())
+
+    async def _recognise(self) -> None:
+        key = self.key
+        try:
+            account = await accounts.recognise(self.client, key or Secret(""))
+        except accounts.Refused as why:
+            self.inputs.refused(str(why))
+            return
+        self.change(username=account.username)
+        self.inputs.known()
+        await self._settle()
+
+    async def _settle(self) -> None:
+        """Look around as a new member, then at the files."""
+        await self._refresh()
+        self.inputs.check(False)
+
+    def check(self, thorough: bool) -> None:
+        self._begin(self._check(thorough))
+
+    async def _check(self, thorough: bool) -> None:
+        if self.news.reachable is None:
+            await self._refresh()
+        if self.news.reachable and not self.record.public and not self.news.content_port:
+            self.inputs.whole(False)
+            return
+        files = self.files
+        try:
+            listing, found = await files.check(thorough=thorough)
+        except Stopped:
+            return
+        except NoListing:
+            self.inputs.whole(False)
+            return
+        except CannotFetch as why:
+            self.inputs.failed(str(why))
+            return
+        if found.whole:
+            self.inputs.whole(True)
+        else:
+            self.inputs.lacking(found.bytes_missing, damage(found, listing))
+
+    def fetch(self) -> None:
+        self._begin(self._fetch())
+
+    async def _fetch(self) -> None:
+        try:
+            await self.files.fetch(self.key or Secret(""))
+        except Stopped:
+            return
+        except KeyRefused:
+            self.inputs.failed(await self._why_refused())
+            return
+        except CannotFetch as why:
+            self.inputs.failed(str(why))
+            return
+        self.inputs.whole(True)
+
+    async def _why_refused(self) -> str:
+        """Whether the key is unknown, or the account shut out."""
+        try:
+            await accounts.recognise(self.client, self.key or Secret(""))
+        except accounts.Refused as why:
+            return str(why)
+        return words.KEY_REFUSED
+
+    def stop_files(self) -> None:
+        self.files.stop()
+
+    def start_game(self) -> None:
+        self._begin(self._start_game())
+
+    async def _start_game(self) -> None:
+        key = self.key
+        try:
+            if key is None:
+                raise accounts.Refused(words.KEY_REFUSED)
+            await accounts.recognise(self.client, key)
+            if self.host.stage is not Stage.STARTING:
+                return
+            server, chat = self.around.open_way(self.record)
+            start = Start(str(self.folder), server, chat)
+            arguments = start.arguments(self.command, self.record.runner, key.reveal())
+            self.game.start(arguments, str(self.folder), os.environ)
+        except (accounts.Refused, CannotPlay) as why:
+            self.inputs.failed(str(why))
+        except BadCommand as why:
+            self.inputs.failed(words.BAD_COMMAND.format(why=why))
+        except NoProgram as why:
+            self.around.close_way()
+            self.inputs.failed(words.NO_PROGRAM.format(program=why))
+        else:
+            self.inputs.started()
+
+    def _game_ended(self, status: int) -> None:
+        self.around.close_way()
+        why = words.GAME_FAILED.format(code=status) if status else ""
+        self.inputs.ended(why)
+        if not status:
+            self.host.note = words.GAME_ENDED
+
+    def stop_game(self) -> None:
+        self.game.stop()
+        self.around.close_way()
+
+    # -- the player's other wishes ---------------------------------------------
+
+    @property
+    def command(self) -> str:
+        """The command that starts the game, with placeholders."""
+        return self.record.command or DOCUMENTED
+
+    def choose(self, name: str) -> None:
+        """Register as ``name``, if that can be a name."""
+        if accounts.NAME.match(name):
+            self.inputs.choose(name)
+        else:
+            self.host.trouble = words.NAME_INVALID
+
+    def try_name(self, name: str) -> None:
+        """Say whether ``name`` is free, as far as the host tells."""
+        self._begin(self._try_name(name))
+
+    async def _try_name(self, name: str) -> None:
+        self.saying = await accounts.is_free(self.client, name)
+
+    def bring(self, key: Secret) -> None:
+        """Use ``key`` from now on."""
+        self.around.keys.put(self.record.id, key)
+        self.inputs.bring()
+
+    def refresh(self) -> Deferred[Any]:
+        """Ask the host how it is."""
+        return self._begin(self._refresh())
+
+    async def _refresh(self) -> None:
+        key = self.key if self.record.username else None
+        await self.news.ask(self.client, key)
+        if self.news.reachable and not self.record.public:
+            self.change(content_port=self.news.content_port)
+        if self.news.reachable and (self.record.public or self.news.content_port):
+            await self.news.ask_content(self.files.client, self.around.clock.seconds())
+        if self.news.reachable and self.news.known is False:
+            self.inputs.expelled(await self._why_refused())
+
+    def leave(self) -> None:
+        """Stop everything."""
+        self.files.stop()
+        for job in tuple(self._jobs):
+            job.cancel()
+        self.client.pool.close()
+        if self.files.client is not self.client:
+            self.files.client.pool.close()
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> Deferred[Any]:
+        job: Deferred[Any] = Deferred.fromCoroutine(work)
+        self._jobs.add(job)
+        job.addErrback(self._broken)
+        job.addBoth(lambda _: self._jobs.discard(job))
+        return job
+
+    def _broken(self, failure: Failure) -> None:
+        if failure.check(CancelledError) is None:
+            log.failure("what was asked for {host} failed", failure, host=self.record.name)
+            self.inputs.failed(words.DEFECT)
+
+    # -- what is shown ---------------------------------------------------------
+
+    def standing(self) -> str:
+        """A sentence when the host is not as it should be."""
+        if self.news.reachable is not False:
+            return ""
+        if self.news.why == "certificate_mismatch":
+            return words.WRONG_CERTIFICATE
+        return words.RESTARTING if self.news.why.startswith("status 5") else words.UNREACHABLE

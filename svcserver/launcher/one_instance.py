@@ -1,0 +1,66 @@
+"""One launcher at a time: a second start hands its invite to the first and ends."""
+
+from __future__ import annotations
+
+import http.client
+import os
+from pathlib import Path
+
+from attrs import field, frozen
+
+from svcserver.kernel import json
+from svcserver.kernel.secrets import Secret, hex_token
+from svcserver.launcher.private_files import write_private
+
+FILE = "running.json"
+PATIENCE_S = 3.0
+
+
+@frozen
+class Running:
+    """The launcher that runs already."""
+
+    port: int
+    secret: Secret = field(repr=False)
+
+    def hand_over(self, invite: str) -> str | None:
+        """Give it ``invite`` (or nothing); the link to its page, None where it does not answer."""
+        body = json.dump({"secret": self.secret.reveal(), "invite": invite})
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        try:
+            headers = {"Content-Type": "application/json"}
+            connection.request("POST", "/api/hand-over", body, headers)
+            answer = connection.getresponse()
+            said = json.parse(answer.read(4096))
+        except (OSError, http.client.HTTPException, json.BadJson):
+            return None
+        finally:
+            connection.close()
+        link = said.get("link") if answer.status == 200 and isinstance(said, dict) else None
+        return link if isinstance(link, str) else None
+
+
+def find(state: Path) -> Running | None:
+    """The launcher whose file is there; it may have ended without removing it."""
+    try:
+        said = json.parse((state / FILE).read_bytes())
+    except (OSError, json.BadJson):
+        return None
+    if not isinstance(said, dict):
+        return None
+    port, secret = said.get("port"), said.get("secret")
+    if type(port) is not int or not 0 < port < 65536 or not isinstance(secret, str):
+        return None
+    return Running(port, Secret(secret))
+
+
+def announce(state: Path, port: int) -> Secret:
+    """Say that this launcher runs; gives the secret of those who hand over."""
+    secret = hex_token(64)
+    write_private(state / FILE, json.dump({"port": port, "secret": secret, "pid": os.getpid()}))
+    return Secret(secret)
+
+
+def withdraw(state: Path) -> None:
+    """Say that it no longer runs."""
+    (state / FILE).unlink(missing_ok=True)

@@ -1,0 +1,218 @@
+"""What the page may ask: its files by anybody here, everything else with the session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+
+from svcserver.kernel import json
+from svcserver.kernel.secrets import Secret
+from svcserver.launcher import words
+from svcserver.launcher.command import BadCommand, check
+from svcserver.launcher.membership import Membership
+from svcserver.launcher.page_guard import Entrance
+from svcserver.launcher.page_server import Said, Wish
+from svcserver.launcher.program import CannotJoin, Launcher
+from svcserver.launcher.stages import Stage
+from svcserver.launcher.view import show_all
+
+_KINDS = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml; charset=utf-8",
+}
+INDEX = "index.html"
+LONGEST_PATH = 1024
+
+
+class Bad(Exception):
+    """The request does not fit."""
+
+
+def read_files() -> dict[str, Said]:
+    """The page's own files, by name."""
+    found = {}
+    for one in files("svcserver.launcher").joinpath("static").iterdir():
+        kind = _KINDS.get(one.name.rpartition(".")[2])
+        if kind is not None:
+            found[one.name] = Said(200, one.read_bytes(), kind)
+    return found
+
+
+@define
+class Page:
+    """Answers the page's requests."""
+
+    launcher: Launcher
+    entrance: Entrance
+    home: Path
+    link: Callable[[], str] = str  # a new link to this page
+    secret: Secret | None = None  # of a second start, which hands over its invite
+    _files: dict[str, Said] = field(factory=read_files)
+
+    def answer(self, wish: Wish) -> Said:
+        """The answer to a request that comes from this machine and our own origin."""
+        if wish.method == "GET" and wish.path.count("/") == 1:
+            return self._files.get(wish.path[1:] or INDEX, Said.of({"error": "not_found"}, 404))
+        if wish.method not in ("GET", "POST"):
+            return Said.of({"error": "method_not_allowed"}, 405)
+        try:
+            if wish.path == "/api/enter":
+                return self._enter(_body(wish))
+            if wish.path == "/api/hand-over":
+                return self._hand_over(_body(wish))
+            if not self.entrance.knows(wish.session):
+                return Said.of({"error": "session"}, 403)
+            return self._api(wish)
+        except Bad:
+            return Said.of({"error": "bad_request"}, 400)
+
+    def _enter(self, said: dict[str, Any]) -> Said:
+        session = self.entrance.enter(_text(said, "token", 256))
+        if session is None:
+            return Said.of({"error": "token"}, 403)
+        return Said.of({"session": session})
+
+    def _hand_over(self, said: dict[str, Any]) -> Said:
+        if self.secret is None or not self.secret.matches(_text(said, "secret", 256)):
+            return Said.of({"error": "secret"}, 403)
+        invite = _text(said, "invite", 4096)
+        if invite:
+            self._join(said)
+        return Said.of({"link": self.link()})
+
+    def _api(self, wish: Wish) -> Said:
+        _, _, *parts = wish.path.split("/")
+        match wish.method, parts:
+            case "GET", ["state"]:
+                return Said.of(show_all(self.launcher))
+            case "GET", ["hosts", host, "pictures", number]:
+                return self._picture(host, number)
+            case "POST", ["join"]:
+                return self._join(_body(wish))
+            case "POST", ["import"]:
+                return self._import(_body(wish))
+            case "POST", ["hosts", host, act] if act in _ACTS:
+                member = self.launcher.members.get(host)
+                if member is None:
+                    return Said.of({"error": "not_found", "sentence": words.UNKNOWN_HOST}, 404)
+                sentence = _ACTS[act](self, member, _body(wish))
+                return Said.of({"sentence": sentence or "", "state": show_all(self.launcher)})
+        return Said.of({"error": "not_found"}, 404)
+
+    def _join(self, said: dict[str, Any]) -> Said:
+        try:
+            member = self.launcher.join(_text(said, "invite", 4096))
+        except CannotJoin as why:
+            return Said.of({"sentence": str(why)})
+        return Said.of({"id": member.record.id, "state": show_all(self.launcher)})
+
+    def _import(self, said: dict[str, Any]) -> Said:
+        try:
+            member = self.launcher.bring_file(self._path(_text(said, "path", LONGEST_PATH)))
+        except CannotJoin as why:
+            return Said.of({"sentence": str(why)})
+        return Said.of({"id": member.record.id, "state": show_all(self.launcher)})
+
+    def _picture(self, host: str, number: str) -> Said:
+        member = self.launcher.members.get(host)
+        pictures = member.news.pictures if member is not None else []
+        if not number.isdecimal() or len(number) > 2 or int(number) >= len(pictures):
+            return Said.of({"error": "not_found"}, 404)
+        found = pictures[int(number)]
+        return Said(200, found.body, found.kind)
+
+    def _path(self, text: str) -> Path:
+        """A path that the player has typed or pasted."""
+        text = text.strip().strip('"')
+        return (self.home / text[2:]) if text.startswith(("~/", "~\\")) else Path(text)
+
+    # -- acts on one host ------------------------------------------------------
+
+    def agree(self, member: Membership, _: dict[str, Any]) -> None:
+        member.inputs.agree()
+
+    def choose(self, member: Membership, said: dict[str, Any]) -> None:
+        member.choose(_text(said, "name", 64).strip())
+
+    def try_name(self, member: Membership, said: dict[str, Any]) -> None:
+        member.try_name(_text(said, "name", 64).strip())
+
+    def check(self, member: Membership, said: dict[str, Any]) -> None:
+        member.inputs.check(said.get("thorough") is True)
+
+    def fetch(self, member: Membership, _: dict[str, Any]) -> None:
+        member.inputs.fetch()
+
+    def stop(self, member: Membership, _: dict[str, Any]) -> None:
+        member.inputs.stop()
+
+    def play(self, member: Membership, _: dict[str, Any]) -> None:
+        member.inputs.play()
+
+    def leave(self, member: Membership, _: dict[str, Any]) -> str:
+        return self.launcher.leave(member)
+
+    def save_key(self, member: Membership, _: dict[str, Any]) -> str:
+        return self.launcher.save_key(member, self.home)
+
+    def settings(self, member: Membership, said: dict[str, Any]) -> str:
+        """Change how this host's game is kept and started; gives what is wrong."""
+        folder, command = _text(said, "folder", LONGEST_PATH), _text(said, "command", 4096).strip()
+        runner, limit = _text(said, "runner", LONGEST_PATH).strip(), said.get("speed_limit")
+        if type(limit) is not int or not 0 <= limit < 2**40:
+            raise Bad
+        try:
+            for text in (command, runner):
+                if text:
+                    check(text)
+        except BadCommand as why:
+            return words.BAD_COMMAND.format(why=why)
+        path = self._path(folder)
+        if folder.strip() and not path.is_absolute():
+            return words.WHOLE_PATH
+        own = "" if not folder.strip() or path == self.launcher.games / member.record.id else path
+        if member.host.stage in (Stage.CHECKING, Stage.FETCHING):
+            member.inputs.stop()
+        member.change(folder=str(own), command=command, runner=runner, speed_limit=limit)
+        member.inputs.check(False)
+        return ""
+
+
+Act = Callable[[Page, Membership, dict[str, Any]], str | None]
+_ACTS: dict[str, Act] = {
+    "agree": Page.agree,
+    "choose": Page.choose,
+    "try-name": Page.try_name,
+    "check": Page.check,
+    "fetch": Page.fetch,
+    "stop": Page.stop,
+    "play": Page.play,
+    "leave": Page.leave,
+    "save-key": Page.save_key,
+    "settings": Page.settings,
+}
+
+
+def _body(wish: Wish) -> dict[str, Any]:
+    if wish.method != "POST":
+        raise Bad
+    try:
+        said = json.parse(wish.body)
+    except json.BadJson:
+        raise Bad from None
+    if not isinstance(said, dict):
+        raise Bad
+    return said
+
+
+def _text(said: dict[str, Any], name: str, longest: int) -> str:
+    value = said.get(name)
+    if not isinstance(value, str) or len(value) > longest or "\0" in value:
+        raise Bad
+    return value

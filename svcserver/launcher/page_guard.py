@@ -1,0 +1,74 @@
+"""Who may use the page: this machine's browser, on our own address, with the session. Pure.
+
+Any page in the browser can send requests to loopback, a name of somebody else's may be pointed
+at 127.0.0.1, and other users of this PC can connect, too. So a request must name our very address
+as Host, come from our own origin, and for everything but the page's own files carry the
+session's secret, which only the one that opened our link has got: it is no cookie, because
+browsers send those to every port of a host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import define, field
+
+from svcserver.http.crosssite import is_loopback
+from svcserver.kernel.secrets import Secret, hex_token
+
+SESSION_HEADER = b"x-launcher-session"
+MOST_SESSIONS = 32
+_SITES = (b"same-origin", b"none")
+
+
+@define
+class Entrance:
+    """The one-time tokens of links, and the sessions they were exchanged for."""
+
+    _tokens: list[Secret] = field(factory=list)
+    _sessions: list[Secret] = field(factory=list)
+
+    def new_token(self) -> str:
+        """A token for a link; it works once."""
+        token = hex_token(64)
+        self._tokens = [*self._tokens[1 - MOST_SESSIONS :], Secret(token)]
+        return token
+
+    def enter(self, offered: str) -> str | None:
+        """The secret of a new session for a link's token; None for any other text."""
+        for token in self._tokens:
+            if token.matches(offered):
+                self._tokens.remove(token)
+                session = hex_token(64)
+                self._sessions = [*self._sessions[1 - MOST_SESSIONS :], Secret(session)]
+                return session
+        return None
+
+    def knows(self, offered: bytes) -> bool:
+        """Whether it is the secret of a session."""
+        return any([session.matches(offered) for session in self._sessions])
+
+
+def foreign(
+    peer: str,
+    own: bytes,
+    method: bytes,
+    *,
+    hosts: Sequence[bytes],
+    origins: Sequence[bytes],
+    sites: Sequence[bytes],
+    modes: Sequence[bytes],
+) -> str:
+    """What gives a request away as somebody else's; empty for our own. ``own`` is host:port."""
+    if not is_loopback(peer):
+        return "peer"
+    if list(hosts) != [own]:
+        return "host"
+    if any(origin != b"http://" + own for origin in origins):
+        return "origin"
+    if method != b"GET" and not origins and sites:
+        return "origin"  # a browser says where a POST comes from
+    followed = method == b"GET" and list(modes) == [b"navigate"]
+    if not followed and any(site not in _SITES for site in sites):
+        return "sec_fetch"
+    return ""

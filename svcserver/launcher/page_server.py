@@ -1,0 +1,204 @@
+"""Serves the page on loopback: a small HTTP server over the house's one reading of HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from attrs import frozen
+from twisted.application.service import Service
+from twisted.logger import Logger
+
+from svcserver.http.bodies import Body, body_of
+from svcserver.http.connection import Connection, Connections
+from svcserver.http.heads import Fault, RequestHead, read_request
+from svcserver.http.peers import peer_of
+from svcserver.kernel import json
+from svcserver.launcher.page_guard import SESSION_HEADER, foreign
+
+log = Logger()
+
+IDLE_S, RECEIVE_S = 120.0, 20.0
+MAX_BODY = 64 * 1024
+MOST_CONNECTIONS = 64
+_REASONS = {200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 413: "Content Too Large"}  # fmt: skip # noqa: E501
+_POLICY = (
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' blob:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+)
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "; ".join(_POLICY),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+@frozen
+class Said:
+    """An answer."""
+
+    status: int
+    body: bytes
+    kind: str = "application/json"
+
+    @classmethod
+    def of(cls, value: Any, status: int = 200) -> Said:
+        """An answer with JSON."""
+        return cls(status, json.dump(value))
+
+
+@frozen
+class Wish:
+    """A request that has passed the guard."""
+
+    method: str
+    path: str
+    session: bytes
+    body: bytes
+
+
+Answerer = Callable[[Wish], Said]
+
+
+class PageConnection(Connection):
+    """A browser's connection."""
+
+    read_s = RECEIVE_S
+    _head: RequestHead | None = None
+    _body: Body | None = None
+    _parts = b""
+
+    def connectionMade(self) -> None:
+        super().connectionMade()
+        if len(self.factory.channels) > MOST_CONNECTIONS:
+            self.cut()
+            return
+        self.rest(IDLE_S)
+
+    @property
+    def in_work(self) -> bool:
+        return self._head is not None
+
+    def owes(self) -> bool:
+        return False  # answers are written at once
+
+    def awake(self) -> None:
+        self.until(self.since + RECEIVE_S, self.cut)
+
+    def begin(self, raw: bytes) -> None:
+        head = read_request(raw)
+        why = foreign(
+            self.peer,
+            self.factory.own,
+            head.method,
+            hosts=head.values(b"host"),
+            origins=head.values(b"origin"),
+            sites=head.values(b"sec-fetch-site"),
+            modes=head.values(b"sec-fetch-mode"),
+        )
+        if why or not head.is_plain:
+            log.info("refused a request that is not the page's own: {why}", why=why or "target")
+            self._refuse(403, "forbidden")
+        elif head.length is None or head.length > MAX_BODY:
+            self._refuse(413, "body_too_large")
+        else:
+            self._head, self._body, self._parts = head, body_of(head.length), b""
+            self.within(RECEIVE_S, self.cut)
+            self._go_on()
+
+    def use(self) -> bool:
+        """Take bytes of the body."""
+        if self._body is None:
+            return False
+        part, self.waiting = self._body.feed(self.waiting)
+        self._parts += part
+        self._go_on()
+        return True
+
+    def _go_on(self) -> None:
+        head, body = self._head, self._body
+        if head is None or body is None or not body.done:
+            return
+        self._head = self._body = None
+        path = head.target.partition(b"?")[0].decode("latin-1")
+        session = b"".join(head.values(SESSION_HEADER)[:1])
+        said = self.factory.answer(Wish(head.method.decode(), path, session, self._parts))
+        self._write(said, close=not head.keep_alive)
+
+    def faulty(self, fault: Fault) -> None:
+        self._refuse(400, "bad_request")
+
+    def _refuse(self, status: int, code: str) -> None:
+        self._write(Said.of({"error": code}, status), close=True)
+
+    def _write(self, said: Said, *, close: bool) -> None:
+        lines = {
+            "Content-Type": said.kind,
+            "Content-Length": str(len(said.body)),
+            **HEADERS,
+            **({"Connection": "close"} if close else {}),
+        }
+        fields = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        reason = _REASONS.get(said.status, "Refused")
+        head = f"HTTP/1.1 {said.status} {reason}\r\n{fields}\r\n".encode("latin-1")
+        self.transport.write(head + said.body)
+        if close:
+            self.end(linger=True)
+        else:
+            self.rest(IDLE_S)
+
+
+class PageFactory(Connections[PageConnection]):
+    """Makes the connections; ``own`` is the address that a request must name."""
+
+    def __init__(self, clock: Any, answer: Answerer) -> None:
+        super().__init__(clock)
+        self._answer = answer
+        self.own = b""
+
+    def buildProtocol(self, addr: Any) -> PageConnection:
+        return PageConnection(self, peer_of(addr))
+
+    def answer(self, wish: Wish) -> Said:
+        """The answer; a defect of ours is told as such."""
+        try:
+            return self._answer(wish)
+        except Exception:
+            log.failure("the page could not be answered")
+            return Said.of({"error": "defect"}, 500)
+
+
+class PageServer(Service):
+    """Listens on a free port of 127.0.0.1."""
+
+    def __init__(self, reactor: Any, answer: Answerer, port: int = 0) -> None:
+        self.reactor, self.port = reactor, port
+        self.factory = PageFactory(reactor, answer)
+        self._listening: Any = None
+
+    def startService(self) -> None:
+        super().startService()
+        self._listening = self.reactor.listenTCP(self.port, self.factory, interface="127.0.0.1")
+        self.port = self._listening.getHost().port
+        self.factory.own = f"127.0.0.1:{self.port}".encode()
+
+    def stopService(self) -> Any:
+        super().stopService()
+        for channel in tuple(self.factory.channels):
+            channel.cut()
+        return self._listening.stopListening() if self._listening is not None else None
+
+
+Files = Mapping[str, Said]

@@ -1,0 +1,48 @@
+"""Where the launcher keeps things, on each system. Pure: platform and environment are passed in."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+
+from attrs import frozen
+
+NAME = "svc-launcher"
+
+
+@frozen
+class Places:
+    """The launcher's folders, as text in the system's own spelling."""
+
+    state: PurePath  # hosts, settings and, without a key store, keys
+    games: PurePath  # a folder for each host's game files
+    programs: PurePath | None  # where Linux looks for programs' desktop files
+
+
+def places_of(platform: str, environ: Mapping[str, str], home: str) -> Places:
+    """The folders on ``platform`` (as in ``sys.platform``)."""
+    if platform == "win32":
+        root = PureWindowsPath(home)
+        own = PureWindowsPath(environ.get("LOCALAPPDATA") or root / "AppData" / "Local") / NAME
+        return Places(own / "state", own / "games", None)
+    if platform == "darwin":
+        support = PurePosixPath(home) / "Library" / "Application Support" / NAME
+        return Places(support / "state", support / "games", None)
+    data = _absolute(environ.get("XDG_DATA_HOME", "")) or PurePosixPath(home, ".local/share")
+    state = _absolute(environ.get("XDG_STATE_HOME", "")) or PurePosixPath(home, ".local/state")
+    return Places(state / NAME, data / NAME / "games", data / "applications")
+
+
+def _absolute(text: str) -> PurePosixPath | None:
+    """The standard says that a relative path there counts as none."""
+    path = PurePosixPath(text)
+    return path if path.is_absolute() else None
+
+
+def places_here(environ: Mapping[str, str]) -> Places:
+    """The folders on this machine; ``SVC_LAUNCHER_HOME`` puts all of them below one folder."""
+    if own := environ.get("SVC_LAUNCHER_HOME", ""):
+        root = Path(own).absolute()
+        return Places(root / "state", root / "games", root / "applications")
+    return places_of(sys.platform, environ, str(Path.home()))

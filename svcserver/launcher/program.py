@@ -1,0 +1,208 @@
+"""The launcher itself: every host the player has joined, one relay for the one that is played."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from attrs import define, evolve, field
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred
+from twisted.internet.threads import deferToThreadPool
+from twisted.logger import Logger
+
+from svcserver.edge import invite as invites
+from svcserver.edge.upstream import Pool, plain
+from svcserver.kernel.every import Every
+from svcserver.kernel.secrets import Secret
+from svcserver.launcher import words
+from svcserver.launcher.asking import HostClient
+from svcserver.launcher.host_list import HostList, HostRecord, TooManyHosts, id_of, joined
+from svcserver.launcher.key_files import BadKeyFile, read_key_file, write_key_file
+from svcserver.launcher.keystore import KeyStore
+from svcserver.launcher.membership import CannotPlay, Membership, invite_name
+from svcserver.launcher.stages import Stage
+from svcserver.relay.relaying import DEFAULT_PORT, PortBusy, RelayService, Target, make_pool
+
+log = Logger()
+
+REFRESH_S = 15.0
+CHAT_PORT = 61099  # of a private host, which has no gateway
+InThread = Callable[..., Deferred[Any]]
+
+
+class CannotJoin(Exception):
+    """An invite or key cannot be used; the text is for the player."""
+
+
+@define(eq=False, slots=False)
+class Launcher(Service):
+    """What the page and the terminal look at and act on."""
+
+    clock: Any  # the reactor
+    keys: KeyStore
+    hosts: HostList
+    games: Path
+    relay_port: int = DEFAULT_PORT
+    _threads: InThread | None = None
+    members: dict[str, Membership] = field(factory=dict, init=False)
+    invited: str = field(default="", init=False)  # the host whose invite was opened last
+    _relay: RelayService | None = field(default=None, init=False)
+    _playing: str = field(default="", init=False)
+    _pools: list[Pool] = field(factory=list, init=False)
+    _rounds: list[Every] = field(factory=list, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        for record in self.hosts:
+            self.members[record.id] = Membership(self, record)
+        self._rounds = [
+            Every(self.clock, REFRESH_S, self._refresh, "asking the hosts", at_once=True),
+            Every(self.clock, 1, self._sweep, "closing idle connections"),
+        ]
+
+    def startService(self) -> None:
+        Service.startService(self)
+        for each in self._rounds:
+            each.startService()
+        for member in self.members.values():
+            member.inputs.check(False)
+
+    def stopService(self) -> Any:
+        Service.stopService(self)
+        for each in self._rounds:
+            each.stopService()
+        for member in self.members.values():
+            member.game.stop()
+            member.leave()
+        return self.close_way()
+
+    # -- joining and leaving ---------------------------------------------------
+
+    def join(self, text: str) -> Membership:
+        """Open an invite; raises CannotJoin."""
+        try:
+            found = invites.decode(text)
+            member = self._membership(joined(found, self.hosts.get(id_of(found))))
+        except invites.BadInvite as why:
+            raise CannotJoin(f"{str(why)[:1].upper()}{str(why)[1:]}.") from why
+        if member.host.stage in (Stage.INVITED, Stage.NAMING):
+            self.keys.put(invite_name(member.record.id), Secret(found.code))
+        return member
+
+    def bring_file(self, path: Path) -> Membership:
+        """Take over a key that another PC has saved; raises CannotJoin."""
+        try:
+            found = read_key_file(path)
+        except BadKeyFile as why:
+            raise CannotJoin(words.BAD_KEY_FILE.format(path=path)) from why
+        old = self.hosts.get(found.record.id)
+        record = evolve(
+            old or found.record,
+            fingerprint=found.record.fingerprint,
+            next_fingerprint=found.record.next_fingerprint,
+            username="",
+        )
+        member = self._membership(record)
+        member.inputs.agree()
+        member.bring(found.key)
+        return member
+
+    def save_key(self, member: Membership, folder: Path) -> str:
+        """Write the key to a file in ``folder``; gives a sentence."""
+        key = member.key
+        if key is None:
+            return words.NO_KEY_YET
+        path = folder / f"svc-key-{member.record.id}.json"
+        try:
+            write_key_file(path, member.record, key)
+        except OSError as why:
+            return words.NOT_WRITABLE.format(folder=folder, why=why.strerror or why)
+        return words.KEY_SAVED.format(path=path)
+
+    def _membership(self, record: HostRecord) -> Membership:
+        """The member of ``record``'s host, begun or brought up to date; raises CannotJoin."""
+        try:
+            self.hosts.put(record)
+        except TooManyHosts:
+            raise CannotJoin(words.TOO_MANY_HOSTS) from None
+        old = self.members.get(record.id)
+        if old is not None and old.host.stage in (Stage.STARTING, Stage.PLAYING):
+            raise CannotJoin(words.PLAYING_ELSEWHERE.format(name=record.name))
+        if old is not None:
+            old.leave()
+        self.invited = record.id
+        member = self.members[record.id] = Membership(self, record)
+        if self.running:
+            member.refresh()
+            member.inputs.check(False)
+        return member
+
+    def leave(self, member: Membership) -> str:
+        """Forget a host and its key; the game's files stay. Gives a sentence, or none."""
+        if member.host.stage in (Stage.STARTING, Stage.PLAYING):
+            return words.LEAVE_FIRST
+        member.leave()
+        name = member.record.id
+        self.members.pop(name, None)
+        self.hosts.drop(name)
+        self.keys.drop(name)
+        self.keys.drop(invite_name(name))
+        return ""
+
+    # -- what a membership needs -----------------------------------------------
+
+    def client(self, record: HostRecord, content_port: int = 0) -> HostClient:
+        port = content_port or record.port
+        if record.public:
+            pool = make_pool(self.clock, _target(record))
+        else:
+            pool = Pool(
+                self.clock, plain(self.clock, record.host, port), 502, "upstream_unreachable"
+            )
+        self._pools.append(pool)
+        return HostClient(pool, self.clock, f"{record.host}:{port}")
+
+    def in_thread(self, work: Callable[..., Any], *given: Any) -> Deferred[Any]:
+        if self._threads is not None:
+            return self._threads(work, *given)
+        return deferToThreadPool(self.clock, self.clock.getThreadPool(), work, *given)
+
+    def keep(self, record: HostRecord) -> None:
+        self.hosts.put(record)
+
+    def open_way(self, record: HostRecord) -> tuple[str, str]:
+        if self._playing:
+            other = self.hosts.get(self._playing)
+            name = other.name if other is not None else self._playing
+            raise CannotPlay(words.PLAYING_ELSEWHERE.format(name=name))
+        if not record.public:
+            self._playing = record.id
+            return f"{record.host}:{record.port}", f"ws://{record.host}:{CHAT_PORT}"
+        relay = RelayService(self.clock, _target(record), port=self.relay_port)
+        try:
+            relay.startService()
+        except PortBusy as why:
+            relay.pool.close()
+            raise CannotPlay(words.RELAY_BUSY.format(port=self.relay_port)) from why
+        self._relay, self._playing = relay, record.id
+        return f"127.0.0.1:{relay.port}", f"ws://127.0.0.1:{relay.port}"
+
+    def close_way(self) -> Any:
+        relay, self._relay, self._playing = self._relay, None, ""
+        return relay.stopService() if relay is not None else None
+
+    # -- rounds ----------------------------------------------------------------
+
+    def _refresh(self) -> None:
+        for member in self.members.values():
+            member.refresh()
+
+    def _sweep(self) -> None:
+        self._pools = [pool for pool in self._pools if not pool.closed]
+        for pool in self._pools:
+            pool.sweep(self.clock.seconds())
+
+
+def _target(record: HostRecord) -> Target:
+    return Target(record.host, record.port, record.fingerprint, record.next_fingerprint)

@@ -1,0 +1,168 @@
+"""Makes the system open ``svc:`` links with the launcher, and undoes it.
+
+Linux has a desktop file, Windows the user's part of the registry; both without an administrator.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePath
+from typing import Any, Protocol
+
+from attrs import define
+
+SCHEME = "svc"
+DESKTOP_FILE = "svc-launcher.desktop"
+_KEY = rf"Software\Classes\{SCHEME}"
+TIMEOUT_S = 10
+_DESKTOP = """\
+[Desktop Entry]
+Type=Application
+Name=svc launcher
+Comment=Join a host and play
+Exec={command} %u
+Terminal=false
+Categories=Game;
+MimeType=x-scheme-handler/{scheme};
+"""
+
+
+class Registry(Protocol):
+    """The part of ``winreg`` that is used, below HKEY_CURRENT_USER."""
+
+    def set(self, key: str, name: str, value: str) -> None:
+        """Write a text value, making the key where it is missing."""
+
+    def get(self, key: str) -> str | None:
+        """The default value of a key; None where there is none."""
+
+    def delete(self, key: str) -> None:
+        """Delete a key without sub-keys; nothing happens where there is none."""
+
+
+class Scheme(Protocol):
+    """Registers links on one system."""
+
+    def add(self) -> str:
+        """Register; gives a sentence about it."""
+
+    def remove(self) -> str:
+        """Undo it; gives a sentence about it."""
+
+
+@define
+class LinuxScheme:
+    """A desktop file in the user's own folder."""
+
+    programs: Path
+    command: Sequence[str]
+    run: Callable[[Sequence[str]], None]
+
+    def add(self) -> str:
+        self.programs.mkdir(parents=True, exist_ok=True)
+        file = self.programs / DESKTOP_FILE
+        command = " ".join(map(_quoted, self.command))
+        file.write_text(_DESKTOP.format(command=command, scheme=SCHEME), encoding="utf-8")
+        self.run(["xdg-mime", "default", DESKTOP_FILE, f"x-scheme-handler/{SCHEME}"])
+        self._refresh()
+        return f"Links that begin with {SCHEME}: now open the launcher ({file})."
+
+    def remove(self) -> str:
+        (self.programs / DESKTOP_FILE).unlink(missing_ok=True)
+        self._refresh()
+        return f"Links that begin with {SCHEME}: no longer open the launcher."
+
+    def _refresh(self) -> None:
+        self.run(["update-desktop-database", str(self.programs)])
+
+
+def _quoted(part: str) -> str:
+    """An argument as desktop files quote it."""
+    escaped = "".join("\\" + one if one in '"`$\\' else one for one in part).replace("%", "%%")
+    return f'"{escaped}"'
+
+
+@define
+class WindowsScheme:
+    """Keys below HKEY_CURRENT_USER."""
+
+    registry: Registry
+    command: Sequence[str]
+
+    def add(self) -> str:
+        line = " ".join(f'"{part}"' for part in self.command)
+        self.registry.set(_KEY, "", "URL:svc invite")
+        self.registry.set(_KEY, "URL Protocol", "")
+        self.registry.set(rf"{_KEY}\shell\open\command", "", f'{line} "%1"')
+        return f"Links that begin with {SCHEME}: now open the launcher."
+
+    def remove(self) -> str:
+        for below in (r"\shell\open\command", r"\shell\open", r"\shell", ""):
+            self.registry.delete(_KEY + below)
+        return f"Links that begin with {SCHEME}: no longer open the launcher."
+
+
+@define
+class NoScheme:
+    """A system on which nothing is registered."""
+
+    def add(self) -> str:
+        return "On this system links cannot be registered; paste the invite instead."
+
+    def remove(self) -> str:
+        return "Nothing was registered."
+
+
+@define
+class UserRegistry:
+    """HKEY_CURRENT_USER, through ``winreg``."""
+
+    winreg: Any
+
+    def set(self, key: str, name: str, value: str) -> None:
+        with self.winreg.CreateKey(self.winreg.HKEY_CURRENT_USER, key) as handle:
+            self.winreg.SetValueEx(handle, name, 0, self.winreg.REG_SZ, value)
+
+    def get(self, key: str) -> str | None:
+        try:
+            return str(self.winreg.QueryValue(self.winreg.HKEY_CURRENT_USER, key))
+        except OSError:
+            return None
+
+    def delete(self, key: str) -> None:
+        try:
+            self.winreg.DeleteKey(self.winreg.HKEY_CURRENT_USER, key)
+        except FileNotFoundError:
+            return
+
+
+def own_command() -> list[str]:
+    """How this very program is started again."""
+    program = sys.argv[0]
+    if program.endswith((".pyz", ".py")):
+        return [sys.executable, str(Path(program).absolute())]
+    found = shutil.which(program)
+    return [found] if found else [sys.executable, "-m", "svcserver.launcher"]
+
+
+def run_quietly(arguments: Sequence[str]) -> None:
+    """Run a helper of the desktop where it is installed; without it the file alone must do."""
+    program = shutil.which(arguments[0])
+    if program is not None:
+        subprocess.run(
+            [program, *arguments[1:]], check=False, capture_output=True, timeout=TIMEOUT_S
+        )
+
+
+def scheme_of(platform: str, programs: PurePath | None) -> Scheme:
+    """The way of this system."""
+    if platform == "win32":
+        import importlib
+
+        return WindowsScheme(UserRegistry(importlib.import_module("winreg")), own_command())
+    if programs is not None:
+        return LinuxScheme(Path(programs), own_command(), run_quietly)
+    return NoScheme()

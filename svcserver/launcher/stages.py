@@ -1,0 +1,232 @@
+"""What the player can do with a host at each moment, and what follows, by automat. No I/O.
+
+The page and the terminal show ``Host``; what the machine wants done it asks of ``Errands``,
+and the answers come back as its inputs. An input that does not belong to a stage, such as a
+second click, does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, Protocol
+
+from attrs import define, field
+from automat import TypeMachineBuilder
+
+from svcserver.launcher import words
+
+
+class Stage(Enum):
+    """Where the player stands with a host."""
+
+    INVITED = "has opened an invite: looks at the host's name and fingerprint"
+    NAMING = "has agreed: chooses a name, or brings a key"
+    REGISTERING = "waits for the host to make the account, or to recognise a key"
+    UNCHECKED = "has an account; the game's files have not been looked at"
+    CHECKING = "the game's files are compared with the host's list"
+    INCOMPLETE = "files are missing or damaged"
+    FETCHING = "files are being downloaded"
+    READY = "can play"
+    STARTING = "the relay and the game are being started"
+    PLAYING = "the game runs"
+
+
+class Errands(Protocol):
+    """What the machine wants done; each is begun at once and never raises."""
+
+    def register(self, name: str) -> None:
+        """Ask the host for an account of this name."""
+
+    def recognise(self) -> None:
+        """Ask the host whose key the player has brought."""
+
+    def check(self, thorough: bool) -> None:
+        """Compare the files; ``thorough`` reads every byte again."""
+
+    def fetch(self) -> None:
+        """Download what is missing."""
+
+    def stop_files(self) -> None:
+        """Stop checking or downloading; what is there stays."""
+
+    def start_game(self) -> None:
+        """Start the relay, then the game."""
+
+    def stop_game(self) -> None:
+        """End the game, and the relay with it."""
+
+
+@define
+class Host:
+    """What is believed of one host."""
+
+    errands: Errands
+    stage: Stage = Stage.INVITED
+    trouble: str = ""  # the sentence the player reads, until the next step
+    note: str = ""  # a sentence that is no trouble
+    missing: int = 0  # bytes
+    hands_out_files: bool = True
+    _after: Stage = field(default=Stage.UNCHECKED, init=False)
+
+
+class Inputs(Protocol):
+    """What the player does, and what comes of the errands."""
+
+    def agree(self) -> None:
+        """The player trusts the host."""
+
+    def choose(self, name: str) -> None:
+        """The player wants to be called so."""
+
+    def bring(self) -> None:
+        """The player has brought a key, which is kept already."""
+
+    def known(self) -> None:
+        """The host knows the account."""
+
+    def refused(self, why: str) -> None:
+        """The host made no account, or does not know the key."""
+
+    def check(self, thorough: bool) -> None:
+        """Look at the files."""
+
+    def whole(self, hands_out_files: bool) -> None:
+        """Every file is as it should be, or there are none to check."""
+
+    def lacking(self, missing: int, why: str) -> None:
+        """So many bytes must be downloaded."""
+
+    def fetch(self) -> None:
+        """Download them."""
+
+    def stop(self) -> None:
+        """Stop what runs: a check, a download, the game."""
+
+    def failed(self, why: str) -> None:
+        """An errand could not be done."""
+
+    def play(self) -> None:
+        """Start the game."""
+
+    def started(self) -> None:
+        """The game runs."""
+
+    def ended(self, why: str) -> None:
+        """The game has ended; ``why`` is empty when all was well."""
+
+    def expelled(self, why: str) -> None:
+        """The host no longer knows the key."""
+
+
+def _move(after: Stage, do: Callable[..., None] | None = None) -> Callable[..., Any]:
+    """A transition to ``after``: forgets the last sentence, and does what follows."""
+
+    def go(_: Inputs, host: Host, *given: Any) -> None:
+        host.stage, host.trouble, host.note = after, "", ""
+        if do is not None:
+            do(host, *given)
+
+    return go
+
+
+def _trouble(host: Host, why: str) -> None:
+    host.trouble = why
+
+
+def _whole(host: Host, hands_out_files: bool) -> None:
+    host.missing, host.hands_out_files = 0, hands_out_files
+    host.note = "" if hands_out_files else words.NO_FILES
+
+
+def _lacking(host: Host, missing: int, why: str) -> None:
+    host.missing, host.note, host.hands_out_files = missing, why, True
+
+
+_Do = Callable[..., None]
+_MEMBER = (Stage.UNCHECKED, Stage.INCOMPLETE, Stage.READY)
+_STEPS: tuple[tuple[Stage, Any, Stage, _Do | None], ...] = (
+    (Stage.INVITED, Inputs.agree, Stage.NAMING, None),
+    (
+        Stage.NAMING,
+        Inputs.choose,
+        Stage.REGISTERING,
+        lambda host, name: host.errands.register(name),
+    ),
+    *(
+        (stage, Inputs.bring, Stage.REGISTERING, lambda host: host.errands.recognise())
+        for stage in (Stage.NAMING, *_MEMBER)
+    ),
+    (Stage.REGISTERING, Inputs.known, Stage.UNCHECKED, None),
+    (Stage.REGISTERING, Inputs.refused, Stage.NAMING, _trouble),
+    *(
+        (stage, Inputs.check, Stage.CHECKING, lambda host, thorough: host.errands.check(thorough))
+        for stage in _MEMBER
+    ),
+    (Stage.CHECKING, Inputs.whole, Stage.READY, _whole),
+    (Stage.CHECKING, Inputs.lacking, Stage.INCOMPLETE, _lacking),
+    (Stage.CHECKING, Inputs.failed, Stage.UNCHECKED, _trouble),
+    (Stage.CHECKING, Inputs.stop, Stage.UNCHECKED, lambda host: host.errands.stop_files()),
+    (Stage.INCOMPLETE, Inputs.fetch, Stage.FETCHING, lambda host: host.errands.fetch()),
+    (Stage.FETCHING, Inputs.whole, Stage.READY, _whole),
+    (Stage.FETCHING, Inputs.lacking, Stage.INCOMPLETE, _lacking),
+    (Stage.FETCHING, Inputs.failed, Stage.INCOMPLETE, _trouble),
+    (Stage.FETCHING, Inputs.stop, Stage.INCOMPLETE, lambda host: host.errands.stop_files()),
+    (Stage.READY, Inputs.play, Stage.STARTING, lambda host: host.errands.start_game()),
+    (Stage.STARTING, Inputs.started, Stage.PLAYING, None),
+    (Stage.STARTING, Inputs.failed, Stage.READY, _trouble),
+    (Stage.STARTING, Inputs.stop, Stage.READY, lambda host: host.errands.stop_game()),
+    (Stage.PLAYING, Inputs.ended, Stage.READY, _trouble),
+    (Stage.PLAYING, Inputs.stop, Stage.READY, lambda host: host.errands.stop_game()),
+    *((stage, Inputs.expelled, stage, _trouble) for stage in (*_MEMBER, Stage.PLAYING)),
+)
+_ALL = (
+    Inputs.agree, Inputs.choose, Inputs.bring, Inputs.known, Inputs.refused, Inputs.check,
+    Inputs.whole, Inputs.lacking, Inputs.fetch, Inputs.stop, Inputs.failed, Inputs.play,
+    Inputs.started, Inputs.ended, Inputs.expelled,
+)  # fmt: skip
+
+
+def _nothing(_: Inputs, host: Host, *given: Any) -> None:
+    """What comes too late, or twice."""
+
+
+def _machine() -> TypeMachineBuilder[Inputs, Host]:
+    builder = TypeMachineBuilder(Inputs, Host)
+    states = {stage: builder.state(stage.name) for stage in Stage}
+    told = {(before, step) for before, step, _, _ in _STEPS}
+    for before, step, after, do in _STEPS:
+        states[before].upon(step).to(states[after])(_move(after, do))
+    for stage in Stage:
+        for step in _ALL:
+            if (stage, step) not in told:
+                states[stage].upon(step).to(states[stage])(_nothing)
+    return builder
+
+
+_builder = _machine()
+machine_of = _builder.build()
+"""``machine_of(host)`` makes the ``Inputs`` that change ``host``; they begin at INVITED."""
+
+
+def member_of(host: Host) -> Inputs:
+    """The inputs for a host whose account the player has already."""
+    inputs = machine_of(host)
+    quiet, host.errands = host.errands, _Quiet()
+    inputs.agree()
+    inputs.bring()
+    inputs.known()
+    host.errands = quiet
+    return inputs
+
+
+class _Quiet:
+    """Does nothing, while the machine is taken to where the player left it."""
+
+    def recognise(self) -> None: ...
+    def register(self, name: str) -> None: ...
+    def check(self, thorough: bool) -> None: ...
+    def fetch(self) -> None: ...
+    def stop_files(self) -> None: ...
+    def start_game(self) -> None: ...
+    def stop_game(self) -> None: ...

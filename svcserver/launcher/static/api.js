@@ -1,0 +1,48 @@
+// Asks the launcher. The link's token works once; the session it was exchanged for stays in this tab.
+
+const KEPT = "launcher-session";
+let session = "";
+
+export class Closed extends Error {}
+
+export async function enter() {
+  const token = location.hash.slice(1);
+  if (token) {
+    history.replaceState(null, "", "/");
+    const answer = await send("POST", "/api/enter", { token });
+    if (answer.status === 200) {
+      session = (await answer.json()).session;
+      sessionStorage.setItem(KEPT, session);
+      return;
+    }
+  }
+  session = sessionStorage.getItem(KEPT) ?? "";
+  if (!session) throw new Closed("link");
+}
+
+function send(method, path, body) {
+  const headers = session ? { "X-Launcher-Session": session } : {};
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  return fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+}
+
+async function call(method, path, body) {
+  let answer;
+  try {
+    answer = await send(method, path, body);
+  } catch {
+    throw new Closed("gone");
+  }
+  if (answer.status === 403) throw new Closed("link");
+  return answer.json();
+}
+
+export const state = () => call("GET", "/api/state");
+export const join = (invite) => call("POST", "/api/join", { invite });
+export const bring = (path) => call("POST", "/api/import", { path });
+export const act = (host, what, body = {}) => call("POST", `/api/hosts/${host}/${what}`, body);
+
+export async function picture(host, number) {
+  const answer = await send("GET", `/api/hosts/${host}/pictures/${number}`);
+  return answer.ok ? URL.createObjectURL(await answer.blob()) : null;
+}

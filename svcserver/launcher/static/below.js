@@ -1,0 +1,55 @@
+// News, who is there, settings: everything under the host's picture.
+import { day, el } from "./dom.js";
+
+const PLACES = { menu: "in the menu", city: "in the city", hunt: "on a hunt", dojo: "in the dojo", tutorial: "in the tutorial" };
+
+export function news(host) {
+  return el("section", { class: "card", "aria-labelledby": "news-title" },
+    el("h2", { id: "news-title" }, "News"),
+    host.news.length === 0 ? el("p", { class: "hint" }, "No news from the owner.") :
+      el("div", { class: "items" }, host.news.slice(0, 6).map((item) => el("article", { class: "item" },
+        el("h3", {}, item.title), el("time", { datetime: item.date }, day(item.date)), el("p", {}, item.body)))));
+}
+
+export function people(host) {
+  const players = host.status.players ?? [];
+  return el("section", { class: "card", "aria-labelledby": "people-title" },
+    el("h2", { id: "people-title" }, "Who is here"),
+    players.length === 0 ? el("p", { class: "hint" }, "Nobody is online at the moment.") :
+      el("ul", { class: "people" }, players.slice(0, 30).map((one) => el("li", {},
+        el("span", {}, one.name), el("span", { class: "where" }, PLACES[one.where] ?? "online")))));
+}
+
+export function settings(host, act, keys) {
+  const { folder, command, documented, runner, shown, speed_limit: limit } = host.settings;
+  const form = el("form", {
+    onsubmit: (event) => {
+      event.preventDefault();
+      const data = new FormData(form);
+      const typed = data.get("command").trim();
+      act("settings", {
+        folder: data.get("folder"), command: typed === documented ? "" : typed, runner: data.get("runner"),
+        speed_limit: Math.round(Number(data.get("limit") || 0) * 1_000_000),
+      });
+    },
+  },
+    field("The game's folder", "An older copy of the game is recognised: only what differs is downloaded.", "folder", folder),
+    field("Command that starts the game", "{folder}, {server}, {chat} and {key} are filled in when you press Play.", "command", command),
+    field("Program in front of it", "On Linux a Windows game needs one, such as wine.", "runner", runner),
+    field("Speed limit in MB a second", "0 for none.", "limit", String(limit / 1_000_000)),
+    el("div", {}, el("p", { class: "hint" }, "So it is started:"), el("code", { tabindex: "0", "aria-label": "Start command" }, shown)),
+    el("button", {}, "Save"));
+  const leaving = el("button", { class: "danger", onclick: () => {
+    if (leaving.dataset.sure) act("leave");
+    else { leaving.dataset.sure = "1"; leaving.textContent = "Remove it, and my key on this PC"; }
+  } }, "Remove this host");
+  return el("details", {}, el("summary", {}, "Settings"), el("div", {}, form,
+    host.username ? el("div", { class: "stack" },
+      el("h2", {}, "Your key"), el("p", { class: "hint" }, `${keys} It is your password here, and never shown.`),
+      el("div", { class: "row" }, el("button", { onclick: () => act("save-key") }, "Save my key for another PC"))) : null,
+    el("div", {}, leaving)));
+}
+
+function field(label, hint, name, value) {
+  return el("label", {}, label, el("small", {}, hint), el("input", { name, value, autocomplete: "off", spellcheck: "false" }));
+}

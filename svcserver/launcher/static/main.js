@@ -1,0 +1,172 @@
+// The page: asks the launcher once a second how things are, and redraws only what has changed.
+import * as api from "./api.js";
+import { news, people, settings } from "./below.js";
+import { el, readableOn } from "./dom.js";
+import { bar, step } from "./steps.js";
+
+const main = document.getElementById("main");
+const tabs = document.getElementById("hosts");
+const said = document.getElementById("said");
+let chosen = null; // the id of the host that is shown; "" for the page that joins
+let seenInvite = "";
+let parts = {}; // what each part was drawn from
+let nodes = {};
+let sentence = "";
+let last = null;
+const pictures = new Map();
+
+function draw(state) {
+  last = state;
+  if (state.invited !== seenInvite) { seenInvite = state.invited; if (state.invited) chosen = state.invited; }
+  const host = state.hosts.find((one) => one.id === chosen) ?? (chosen === "" ? null : state.hosts[0]) ?? null;
+  chosen = host ? host.id : "";
+  part("tabs", [state.hosts.map((one) => [one.id, one.name, one.reachable]), chosen], () => tabs.replaceChildren(...tabButtons(state)));
+  document.getElementById("foot").textContent = state.keys;
+  if (host === null) { part("main", ["welcome", sentence], welcome); return; }
+  part("main", ["host", host.id], () => frame());
+  accent(host.accent);
+  drawHost(host, state);
+}
+
+function part(name, from, make) {
+  const text = JSON.stringify(from);
+  if (parts[name] === text) return;
+  if (name === "main") parts = { tabs: parts.tabs };
+  parts[name] = text;
+  make();
+}
+
+function tabButtons(state) {
+  const made = state.hosts.map((one) => el("button", {
+    class: "tab", "aria-current": one.id === chosen ? "page" : null, onclick: () => choose(one.id),
+  }, el("span", { class: `dot ${one.reachable ? "up" : one.reachable === false ? "down" : ""}`, "aria-hidden": "true" }), el("span", { class: "name" }, one.name)));
+  if (state.hosts.length) made.push(el("button", { class: "tab", "aria-current": chosen === "" ? "page" : null, onclick: () => choose("") }, "+ Another host"));
+  return made;
+}
+
+function choose(id) { chosen = id; sentence = ""; draw(last); main.focus(); }
+
+function welcome() {
+  accent("");
+  document.title = "Launcher";
+  const invite = el("textarea", { name: "invite", required: true, autocomplete: "off", spellcheck: "false", placeholder: "svc://join?…" });
+  const path = el("input", { name: "path", autocomplete: "off", spellcheck: "false", required: true });
+  const on = (ask, field) => async (event) => {
+    event.preventDefault();
+    const answer = await guarded(() => ask(field.value.trim()));
+    if (!answer) return;
+    sentence = answer.sentence ?? "";
+    if (answer.id) chosen = answer.id;
+    if (answer.state) { seenInvite = answer.state.invited; draw(answer.state); }
+    else tell(problem, sentence);
+  };
+  const problem = el("p", { class: "alert", role: "alert", hidden: true });
+  const form = el("form", { onsubmit: on(api.join, invite) },
+    el("label", {}, "Your invite", el("small", {}, "The whole line that the host's owner has sent you. It begins with svc://join."), invite),
+    el("button", { class: "main" }, "Open the invite"));
+  const importing = el("form", { onsubmit: on(api.bring, path) },
+    el("label", {}, "Key file of another PC", el("small", {}, "Where the file is that Save my key has written there."), path),
+    el("button", {}, "Bring my key"));
+  main.replaceChildren(el("div", { class: "welcome" },
+    el("div", { class: "stack" }, el("h1", {}, "Hunt with your friends"),
+      el("p", { class: "hint" }, "Somebody you know keeps the game alive on a host of their own. With their invite you are three steps away: compare a few words, choose a name, download.")),
+    problem, form, el("details", {}, el("summary", {}, "I have played there before, on another PC"), el("div", {}, importing))));
+  tell(problem, sentence);
+}
+
+function tell(node, text) { node.textContent = text; node.hidden = !text; }
+
+function frame() {
+  nodes = {
+    hero: el("section", { class: "hero plain" }),
+    head: el("div"), step: el("div", { class: "step" }), trouble: el("p", { class: "alert", role: "alert", hidden: true }),
+    note: el("p", { class: "note", hidden: true }), saying: el("p", { id: "name-said", class: "hint", role: "status" }),
+    news: el("div"), people: el("div"), settings: el("div"),
+  };
+  nodes.hero.append(nodes.head, nodes.step);
+  main.replaceChildren(nodes.hero, el("div", { class: "below", id: "below" }, nodes.news, el("div", { class: "stack" }, nodes.people)), nodes.settings);
+}
+
+function drawHost(host, state) {
+  document.title = `${host.name}: launcher`;
+  const act = async (what, body) => {
+    const answer = await guarded(() => api.act(host.id, what, body));
+    if (!answer) return;
+    sentence = answer.sentence ?? "";
+    if (answer.state) draw(answer.state);
+  };
+  const member = !["invited", "naming", "registering"].includes(host.stage);
+  const bad = host.trouble || host.standing;
+  part("head", [host.name, host.username, host.status, host.reachable, host.address], () => nodes.head.replaceChildren(...heading(host)));
+  const steady = ["checking", "fetching"].includes(host.stage) ? null : [host.files, host.settings.folder, host.note];
+  part("step", [host.stage, host.words, steady], () => {
+    nodes.step.replaceChildren(nodes.trouble, nodes.note, ...step(host, act, nodes.saying).filter(Boolean));
+    said.textContent = nodes.step.querySelector("p:not([hidden])")?.textContent ?? "";
+  });
+  const running = nodes.step.querySelector(".bar");
+  if (running && steady === null) running.replaceWith(bar(host, host.stage === "fetching" ? "Downloading" : "Looking at the game's files"));
+  tell(nodes.trouble, bad);
+  tell(nodes.note, sentence || host.note);
+  nodes.saying.textContent = host.saying;
+  document.getElementById("below").hidden = !member;
+  part("news", host.news, () => nodes.news.replaceChildren(news(host)));
+  part("people", host.status.players ?? [], () => nodes.people.replaceChildren(people(host)));
+  part("settings", [host.settings, host.username, state.keys], () => {
+    const open = nodes.settings.querySelector("details")?.open ?? false;
+    nodes.settings.replaceChildren(settings(host, act, state.keys));
+    nodes.settings.firstChild.open = open;
+  });
+  part("picture", [host.id, host.pictures], () => showPicture(host));
+}
+
+function heading(host) {
+  const online = host.status.online ?? 0;
+  const state = host.reachable === null ? "asking the host…" : !host.reachable ? "not reachable" :
+    host.username && online ? `${online} ${online === 1 ? "player" : "players"} online` : "online";
+  return [el("h1", {}, host.name), el("p", { class: "line" },
+    el("span", { class: "state" }, el("span", { class: `dot ${host.reachable ? "up" : host.reachable === false ? "down" : ""}`, "aria-hidden": "true" }), state),
+    host.username ? el("span", {}, `You are ${host.username}`) : null, el("span", {}, host.address))];
+}
+
+async function showPicture(host) {
+  nodes.hero.querySelector(".picture")?.remove();
+  nodes.hero.querySelector(".credit")?.remove();
+  nodes.hero.className = "hero plain";
+  if (host.pictures.length === 0) return;
+  const number = new Date().getDate() % host.pictures.length; // another one each day
+  const name = `${host.id}/${number}`;
+  if (!pictures.has(name)) pictures.set(name, await api.picture(host.id, number));
+  if (chosen !== host.id || !pictures.get(name)) return;
+  nodes.hero.className = "hero pictured";
+  nodes.hero.prepend(el("img", { class: "picture", src: pictures.get(name), alt: "" }));
+  const credit = host.pictures[number].credit;
+  if (credit) nodes.hero.append(el("p", { class: "credit" }, credit));
+}
+
+function accent(colour) {
+  const style = document.documentElement.style;
+  if (colour) { style.setProperty("--accent", colour); style.setProperty("--on-accent", readableOn(colour)); }
+  else { style.removeProperty("--accent"); style.removeProperty("--on-accent"); }
+}
+
+async function guarded(work) {
+  try { return await work(); }
+  catch (why) { if (!(why instanceof api.Closed)) throw why; closed(why.message); return null; }
+}
+
+function closed(why) {
+  parts = {};
+  tabs.replaceChildren();
+  main.replaceChildren(el("div", { class: "welcome" }, el("h1", {}, why === "gone" ? "The launcher has ended" : "This page is closed"),
+    el("p", { class: "hint" }, why === "gone"
+      ? "Start it again to play. If you were playing, the game has lost its way to the host."
+      : "Open it from the launcher: its link works once, and only on this PC.")));
+}
+
+async function round() {
+  const state = await guarded(api.state);
+  if (state) draw(state);
+  setTimeout(round, document.hidden ? 5000 : 1000);
+}
+
+if (await guarded(async () => { await api.enter(); return true; })) round();

@@ -1,0 +1,90 @@
+// What the player can do at each stage, as one block of the page.
+import { amount, duration, el } from "./dom.js";
+
+const submit = (handler) => (event) => {
+  event.preventDefault();
+  handler(new FormData(event.target));
+};
+
+function invited(host, act) {
+  const words = host.words.split(" ").filter(Boolean);
+  return [
+    el("p", {}, words.length
+      ? "Before anything is sent there: these words stand for the host's certificate. Ask the owner, best by voice, whether they read the same."
+      : "This host is reached over your private network. Go on if its address is the one you were told."),
+    words.length ? el("ul", { class: "words", "aria-label": "Fingerprint in words" }, words.map((word) => el("li", {}, word))) : null,
+    el("div", { class: "row" },
+      el("button", { class: "main", onclick: () => act("agree") }, "They match, go on"),
+      el("button", { onclick: () => act("leave") }, "Not my host")),
+  ];
+}
+
+function naming(host, act, saying) {
+  const name = el("input", {
+    name: "name", required: true, minlength: 3, maxlength: 16, pattern: "[A-Za-z0-9_]{3,16}",
+    autocomplete: "off", spellcheck: "false", "aria-describedby": "name-said",
+  });
+  let timer = 0;
+  name.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => name.value && act("try-name", { name: name.value }), 400);
+  });
+  return [
+    el("form", { onsubmit: submit((data) => act("choose", { name: data.get("name") })) },
+      el("label", {}, "Your name on this host",
+        el("small", {}, "3 to 16 letters, digits or underscores. Your friends see it."), name),
+      saying,
+      el("button", { class: "main" }, "Make my account")),
+  ];
+}
+
+function checking(host, act) {
+  return [bar(host, "Looking at the game's files"), el("button", { onclick: () => act("stop") }, "Stop")];
+}
+
+export function bar(host, label) {
+  const { done, total, rate, seconds_left: left } = host.files;
+  return el("div", { class: "bar" },
+    el("div", { class: "track" },
+      el("progress", { max: Math.max(1, total), value: done, "aria-label": label })),
+    el("p", {},
+      el("span", {}, `${label}: ${amount(done)} of ${amount(total)}`),
+      el("span", {}, [rate > 1 ? `${amount(rate)} a second` : "", left !== null ? `${duration(left)} left` : ""].filter(Boolean).join(", "))));
+}
+
+function ready(host, act) {
+  return [
+    el("div", { class: "row" },
+      el("button", { class: "main", onclick: () => act("play") }, "Play"),
+      host.files.handed_out ? el("button", { onclick: () => act("check", { thorough: true }) }, "Repair") : null),
+  ];
+}
+
+const STEPS = {
+  invited,
+  naming,
+  registering: () => [el("p", {}, "The host is asked…")],
+  unchecked: (host, act) => [
+    el("p", {}, `You are ${host.username} here. The game's files have not been looked at yet.`),
+    el("button", { class: "main", onclick: () => act("check", { thorough: false }) }, "Look at the files"),
+  ],
+  checking,
+  incomplete: (host, act) => [
+    el("div", { class: "row" },
+      el("button", { class: "main", onclick: () => act("fetch") },
+        host.note ? `Repair (${amount(host.files.missing)})` : `Download (${amount(host.files.missing)})`),
+      el("button", { onclick: () => act("check", { thorough: false }) }, "Look again")),
+    el("p", { class: "hint" }, `Into ${host.settings.folder}`),
+  ],
+  fetching: (host, act) => [bar(host, "Downloading"), el("button", { onclick: () => act("stop") }, "Pause")],
+  ready,
+  starting: (host, act) => [el("p", {}, "The game is being started…"), el("button", { onclick: () => act("stop") }, "Stop")],
+  playing: (host, act) => [
+    el("p", {}, `You are playing as ${host.username}. Leave this launcher open: your game reaches the host through it.`),
+    el("button", { onclick: () => act("stop") }, "End the game"),
+  ],
+};
+
+export function step(host, act, saying) {
+  return STEPS[host.stage](host, act, saying);
+}

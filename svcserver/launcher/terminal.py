@@ -1,0 +1,171 @@
+"""The launcher in a terminal: the same machine as the page, one line at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from attrs import define, field
+
+from svcserver.launcher.membership import Membership
+from svcserver.launcher.program import CannotJoin, Launcher
+from svcserver.launcher.stages import Stage
+from svcserver.launcher.view import show
+from svcserver.launcher.words import amount, minutes
+
+HELP = """\
+join INVITE     open an invite          agree           the words are the owner's: trust it
+name NAME       register under it       import FILE     bring the key of another PC
+check, repair   look at the files       get             download what is missing
+play            start the game          stop            stop what runs
+hosts           every host              use NUMBER      go on with another one
+save-key        for another PC          leave           forget this host
+status          how things are          quit            end the launcher"""
+
+
+@define
+class Terminal:
+    """Understands the player's lines, and says what has changed."""
+
+    launcher: Launcher
+    say: Callable[[str], None]
+    quit: Callable[[], None]
+    home: Path
+    _host: str = field(default="", init=False)
+    _said: dict[str, str] = field(factory=dict, init=False)
+    _last_line: bool = field(default=False, init=False)
+
+    @property
+    def member(self) -> Membership | None:
+        """The host that is spoken of."""
+        members = self.launcher.members
+        return members.get(self._host) or next(iter(members.values()), None)
+
+    def line(self, text: str) -> None:
+        """Do what a line says."""
+        word, _, rest = text.strip().partition(" ")
+        rest = rest.strip()
+        if word.lower().startswith("svc:"):
+            word, rest = "join", text.strip()
+        match word.lower():
+            case "":
+                return
+            case "help" | "?":
+                self.say(HELP)
+            case "quit" | "exit":
+                self.quit()
+            case "hosts":
+                self._hosts()
+            case "join" | "import":
+                self._join(word.lower(), rest)
+            case "use":
+                self._use(rest)
+            case other:
+                self._act(other, rest)
+
+    def ended(self) -> None:
+        """The input has ended, as when a script has said all: go on until the game ends."""
+        self._last_line = True
+
+    def _join(self, word: str, rest: str) -> None:
+        try:
+            member = (
+                self.launcher.join(rest)
+                if word == "join"
+                else self.launcher.bring_file(Path(rest).expanduser())
+            )
+        except CannotJoin as why:
+            self.say(str(why))
+            return
+        self._host = member.record.id
+        self.look()
+
+    def _use(self, number: str) -> None:
+        ids = list(self.launcher.members)
+        if number.isdecimal() and 0 < int(number) <= len(ids):
+            self._host = ids[int(number) - 1]
+            self._said.pop(self._host, None)
+            self.look()
+        else:
+            self.say("Say use and a number of hosts.")
+
+    def _hosts(self) -> None:
+        for number, member in enumerate(self.launcher.members.values(), 1):
+            shown = show(member, self.launcher.relay_port)
+            self.say(f"{number}  {shown['name']}  {shown['address']}  {shown['username']}")
+        if not self.launcher.members:
+            self.say("No host yet: paste the invite that its owner has sent you.")
+
+    def _act(self, word: str, rest: str) -> None:
+        member = self.member
+        if member is None:
+            self.say("No host yet: paste the invite that its owner has sent you.")
+            return
+        acts: dict[str, Callable[[], str | None]] = {
+            "agree": member.inputs.agree,
+            "name": lambda: member.choose(rest),
+            "check": lambda: member.inputs.check(False),
+            "repair": lambda: member.inputs.check(True),
+            "get": member.inputs.fetch,
+            "play": member.inputs.play,
+            "stop": member.inputs.stop,
+            "save-key": lambda: self.launcher.save_key(member, self.home),
+            "leave": lambda: self.launcher.leave(member),
+            "status": lambda: self._said.clear(),
+        }
+        act = acts.get(word)
+        if act is None:
+            self.say(f"{word} is no word of mine; help shows them all.")
+            return
+        sentence = act()
+        if sentence:
+            self.say(sentence)
+        self.look()
+
+    def look(self) -> None:
+        """Say how the host is, if that is not what was said last."""
+        member = self.member
+        if self._last_line and (member is None or member.host.stage not in _BUSY):
+            self.quit()
+        if member is None:
+            return
+        for text in self._lines(member):
+            if self._said.get(member.record.id) == text:
+                continue
+            self._said[member.record.id] = text
+            self.say(text)
+
+    def _lines(self, member: Membership) -> Sequence[str]:
+        shown = show(member, self.launcher.relay_port)
+        host = member.host
+        text = f"{shown['name']}: {_PHRASES[host.stage].format(**_values(shown))}"
+        more = host.trouble or shown["note"] or shown["standing"]
+        return [f"{text} {more}" if more else text]
+
+
+def _values(shown: dict[str, object]) -> dict[str, object]:
+    files = shown["files"]
+    assert isinstance(files, dict)  # noqa: S101 - view.show makes it
+    total = files["total"] or 1
+    left = files["seconds_left"]
+    return {
+        **shown,
+        "missing": amount(files["missing"]),
+        "percent": files["done"] * 100 // total,
+        "left": f", {minutes(left)} left" if left is not None else "",
+    }
+
+
+_BUSY = (Stage.REGISTERING, Stage.CHECKING, Stage.FETCHING, Stage.STARTING, Stage.PLAYING)
+_PHRASES = {
+    Stage.INVITED: "its certificate is {words}. Are these the owner's words? Say agree.",
+    Stage.NAMING: "choose your name: say name and the name.",
+    Stage.REGISTERING: "the host is asked.",
+    Stage.UNCHECKED: "you are {username} there. Say check to look at the game's files.",
+    Stage.CHECKING: "the game's files are looked at, {percent} of 100.",
+    Stage.INCOMPLETE: "{missing} are to be downloaded. Say get.",
+    Stage.FETCHING: "downloading, {percent} of 100{left}.",
+    Stage.READY: "everything is here. Say play.",
+    Stage.STARTING: "the game is being started.",
+    Stage.PLAYING: "you are playing as {username}.",
+}

@@ -1,0 +1,77 @@
+"""What the page and the terminal show, as plain data. No key, no invite code is in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from svcserver.launcher.command import DOCUMENTED, BadCommand, Start
+from svcserver.launcher.membership import Membership
+from svcserver.launcher.program import Launcher
+from svcserver.launcher.stages import Stage
+from svcserver.launcher.words import fingerprint_words
+
+
+def show_all(launcher: Launcher) -> dict[str, Any]:
+    """Everything."""
+    hosts = [show(member, launcher.relay_port) for member in launcher.members.values()]
+    return {"hosts": hosts, "keys": launcher.keys.where, "invited": launcher.invited}
+
+
+def show(member: Membership, relay_port: int) -> dict[str, Any]:
+    """One host."""
+    record, host, news = member.record, member.host, member.news
+    return {
+        "id": record.id,
+        "name": record.name,
+        "address": f"{record.host}:{record.port}",
+        "words": fingerprint_words(record.fingerprint) if record.public else "",
+        "public": record.public,
+        "username": record.username,
+        "stage": host.stage.name.lower(),
+        "trouble": host.trouble,
+        "note": host.note or member.files.note,
+        "saying": member.saying,
+        "standing": member.standing(),
+        "reachable": news.reachable,
+        "files": _files(member),
+        "status": news.status,
+        "news": news.news,
+        "accent": news.accent,
+        "pictures": [{"credit": one.credit} for one in news.pictures],
+        "settings": {
+            "folder": str(member.folder),
+            "command": member.command,
+            "documented": DOCUMENTED,
+            "runner": record.runner,
+            "shown": _command(member, relay_port),
+            "speed_limit": record.speed_limit,
+        },
+    }
+
+
+def _files(member: Membership) -> dict[str, Any]:
+    job = member.files
+    progress, rate = job.progress, job.rate.per_second(member.around.clock.seconds())
+    left = max(0, progress.bytes_total - progress.bytes_done)
+    busy = member.host.stage is Stage.FETCHING
+    return {
+        "done": min(progress.bytes_done, progress.bytes_total),
+        "total": progress.bytes_total,
+        "files_done": progress.files_done,
+        "files_total": progress.files_total,
+        "rate": round(rate),
+        "seconds_left": round(left / rate) if busy and rate > 1 else None,
+        "missing": member.host.missing,
+        "handed_out": member.host.hands_out_files,
+        "build": job.build,
+    }
+
+
+def _command(member: Membership, relay_port: int) -> str:
+    record = member.record
+    server = f"127.0.0.1:{relay_port}" if record.public else f"{record.host}:{record.port}"
+    try:
+        start = Start(str(member.folder), server, f"ws://{server}")
+        return start.shown(member.command, record.runner)
+    except BadCommand as why:
+        return str(why)

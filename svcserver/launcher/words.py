@@ -1,0 +1,107 @@
+"""What the player reads: one sentence for each thing that may happen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from svcserver.kernel import datafiles
+
+# 256 short words that are told apart on the telephone; one for each byte of a fingerprint
+_WORDS: list[str] = datafiles.read("svcserver.launcher", "words.json")["words"]
+SHOWN_BYTES = 8  # of the fingerprint, as words: nobody can make a certificate with the same 64 bits
+
+
+def fingerprint_words(fingerprint: str) -> str:
+    """The first eight bytes of a fingerprint as words, for two people to compare."""
+    return " ".join(_WORDS[byte] for byte in bytes.fromhex(fingerprint)[:SHOWN_BYTES])
+
+
+def listed(parts: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
+
+
+UNREACHABLE = (
+    "The host cannot be reached. It may be switched off, or your internet connection is down; "
+    "the launcher goes on trying."
+)
+RESTARTING = "The host is restarting. The launcher goes on by itself when it is back."
+WRONG_CERTIFICATE = (
+    "This is not the host of your invite: its certificate is another one. Nothing was sent to it. "
+    "Ask the owner for a new invite, and compare the words."
+)
+NOT_OUR_HOST = (
+    "The host answers in a way this launcher does not understand. Ask the owner about it."
+)
+NAME_TAKEN = "Another player has this name already. Choose another one."
+NAME_INVALID = "A name has 3 to 16 letters, digits or underscores, and nothing else."
+INVITE_INVALID = "This invite has been used up or taken back. Ask the owner for a new one."
+CLOSED = "This host takes no new players at the moment. Ask the owner."
+TOO_OFTEN = "The host asks for a pause. Try again in {minutes}."
+REGISTER_LOST = (
+    "The connection was cut while the host made your account. Try the same name once more; if it "
+    "is taken now, it is yours: ask the owner for its key."
+)
+PLAYING_ELSEWHERE = "You are playing on {name}. End that game first."
+LEAVE_FIRST = "End the game before you remove this host."
+BAD_KEY_FILE = "There is no key file at {path}. It is the file that Save my key has written."
+KEY_SAVED = (
+    "Your key has been written to {path}. Whoever has that file is you: carry it to your other PC "
+    "yourself, and delete it after the import."
+)
+WHOLE_PATH = "Give the folder's whole path, from the drive or / on."
+NO_KEY_YET = "You have no key for this host yet."
+UNKNOWN_HOST = "The launcher does not know this host."
+DEFECT = "Something went wrong inside the launcher; its log says what. Try again."
+BANNED = "The owner of this host has shut your account out. Ask the owner why, and until when."
+KEY_REFUSED = (
+    "The host does not know your key any more. Ask the owner for a new one, and put it in under "
+    "Settings."
+)
+BAD_KEY = "This is not an account key. A key is one word that begins with UUK_."
+DISK_FULL = (
+    "The disk is full: {needed} more are needed in {folder}. Make room, or choose another folder, "
+    "then go on; what has been downloaded stays."
+)
+NOT_WRITABLE = "The folder {folder} cannot be written to ({why}). Choose another one."
+LINE_CUT = "The connection was cut. It goes on by itself in {seconds}; nothing is fetched twice."
+DAMAGED = "{count} of the game's files are missing or damaged. Repair fetches just these."
+DAMAGED_ONE = "One of the game's files is missing or damaged: {path}. Repair fetches just this one."
+BAD_DOWNLOAD = (
+    "The file {path} arrived damaged twice. The owner's files may have changed; try again later, "
+    "or tell the owner."
+)
+FILES_CHANGED = "The owner has put up another version of the game; the list of files is read anew."
+NO_FILES = (
+    "This host hands out no game files just now. If you have the game, choose its folder under "
+    "Settings."
+)
+FILE_UNAVAILABLE = "The host cannot hand out {path} just now. Tell the owner."
+NO_PROGRAM = "The game's program was not found: {program}. Look at the command under Settings."
+BAD_COMMAND = "The command to start the game cannot be read: {why}."
+RELAY_BUSY = (
+    "Another program uses port {port} of this PC, which the game needs. Is another launcher, or "
+    "a game, still running? Close it and press Play again."
+)
+GAME_ENDED = "The game has ended."
+GAME_FAILED = "The game ended with an error ({code}). Its own log may say why."
+FULL = "The host is full or busy. The game itself goes on trying."
+VERSION = "The host refuses this version of the game. Press Repair to get the right files."
+TOO_MANY_HOSTS = "You have joined as many hosts as the launcher can keep. Remove one first."
+
+
+def minutes(seconds: float) -> str:
+    """A waiting time as a player says it."""
+    whole = max(1, round(seconds))
+    if whole < 100:
+        return "one second" if whole == 1 else f"{whole} seconds"
+    return f"{round(whole / 60)} minutes"
+
+
+def amount(size: float) -> str:
+    """Bytes as a player says them."""
+    for unit in ("bytes", "KB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            return f"{size:.0f} {unit}" if unit in ("bytes", "KB") else f"{size:.1f} {unit}"
+        size /= 1000
+    raise AssertionError  # the loop returns at the last unit

@@ -1,0 +1,229 @@
+"""A launcher without sockets, threads and processes: answers are scripted, time is advanced."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.edge.invite import Invite, encode
+from svcserver.kernel import json
+from svcserver.kernel.secrets import Secret
+from svcserver.launcher.asking import Lost, Reply
+from svcserver.launcher.host_list import HostList, HostRecord
+from svcserver.launcher.keystore import FileKeys
+from svcserver.launcher.membership import Membership
+from svcserver.launcher.program import Launcher
+
+PRINT = "a1" * 32
+KEY = "UUK_" + "0" * 32
+
+
+def invite_text(**changes: Any) -> str:
+    """An invite to a public host."""
+    said = {
+        "host": "play.example.org",
+        "port": 443,
+        "name": "Friday Hunts",
+        "code": "ABCD-EFGH-JKMN",
+        "fingerprint": PRINT,
+    }
+    return encode(Invite(**{**said, **changes}))
+
+
+def manifest(files: Mapping[str, bytes]) -> bytes:
+    """The host's list of these files."""
+    entries = [
+        {"path": path, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        for path, data in sorted(files.items())
+    ]
+    total = sum(map(len, files.values()))
+    return json.dump({"build": "1", "totalBytes": total, "files": entries})
+
+
+@define(eq=False)
+class FakeAsked:
+    """A request that is answered when the test says so."""
+
+    host: FakeHost
+    path: str
+    sink: Any
+    headers: Mapping[str, str]
+    key: Secret | None
+    done: Deferred[None] = field(factory=Deferred)
+    held: int = 0
+
+    def hold(self) -> None:
+        self.held += 1
+
+    def release(self) -> None:
+        self.held -= 1
+
+    def give_up(self, why: Exception | None = None) -> None:
+        if not self.done.called:
+            self.done.errback(why or Lost())
+
+    def answer(self, status: int, body: bytes = b"", **headers: str) -> None:
+        """The head and the body."""
+        self.begin(status, **headers)
+        self.send(body)
+        self.finish()
+
+    def begin(self, status: int, **headers: str) -> None:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        self.sink.begin(self, status, named)
+
+    def send(self, data: bytes) -> None:
+        for at in range(0, len(data), 65_536):
+            self.sink.piece(data[at : at + 65_536])
+
+    def finish(self) -> None:
+        if not self.done.called:
+            self.done.callback(None)
+
+
+class _NoPool:
+    closed = False
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@define
+class FakeHost:
+    """A host whose answers are looked up by method and path; files wait for the test."""
+
+    answers: dict[tuple[str, str], Any] = field(factory=dict)
+    asked: list[tuple[str, str, Any]] = field(factory=list)
+    downloads: list[FakeAsked] = field(factory=list)
+    pool: Any = field(factory=_NoPool)
+
+    def says(self, method: str, path: str, status: int, value: Any = None, **headers: str) -> None:
+        """Answer so from now on; a Lost is raised instead."""
+        body = value if isinstance(value, bytes) else json.dump(value or {})
+        named = {name.replace("_", "-"): text for name, text in headers.items()}
+        self.answers[method, path] = Reply(status, named, body)
+
+    def loses(self, method: str, path: str, why: Lost) -> None:
+        """Do not answer."""
+        self.answers[method, path] = why
+
+    async def ask(self, method: str, path: str, **sent: Any) -> Reply:
+        self.asked.append((method, path, sent.get("json_body")))
+        found = self.answers.get((method, path), Reply(404, {}, b""))
+        if isinstance(found, Exception):
+            raise found
+        reply: Reply = found
+        return reply
+
+    def open(
+        self, method: str, path: str, sink: Any, *, key: Any = None, headers: Any = None, **_: Any
+    ) -> FakeAsked:
+        asked = FakeAsked(self, path, sink, headers or {}, key)
+        self.downloads.append(asked)
+        return asked
+
+
+def at_once(work: Callable[..., Any], *given: Any) -> Deferred[Any]:
+    """A thread that is done at once."""
+    return maybeDeferred(work, *given)
+
+
+@define
+class FakeProcess:
+    """A game."""
+
+    arguments: Sequence[str]
+    status: int | None = None
+    told: list[str] = field(factory=list)
+
+    def poll(self) -> int | None:
+        return self.status
+
+    def terminate(self) -> None:
+        self.told.append("terminate")
+
+    def kill(self) -> None:
+        self.told.append("kill")
+        self.status = -9
+
+
+class FakeLauncher(Launcher):
+    """A launcher whose hosts are one FakeHost."""
+
+    def client(self, record: HostRecord, content_port: int = 0) -> Any:
+        return self.clock.fake_host
+
+    def open_way(self, record: HostRecord) -> tuple[str, str]:
+        return "127.0.0.1:61000", "ws://127.0.0.1:61000"
+
+
+class ClockWithHost(Clock):
+    """Time, and the host."""
+
+    def __init__(self, host: FakeHost) -> None:
+        super().__init__()
+        self.fake_host = host
+
+
+class LauncherCase(SynchronousTestCase):
+    """A test with a launcher in a folder of its own."""
+
+    def setUp(self) -> None:
+        self.folder = Path(mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.remote = FakeHost()
+        self.remote.says("GET", "/svc/api/ServerStatus", 200, {"playersOnline": 0, "players": []})
+        self.clock = ClockWithHost(self.remote)
+        self.processes: list[FakeProcess] = []
+        self.launcher = self.start()
+
+    def start(self) -> FakeLauncher:
+        """The launcher, as after a start."""
+        state = self.folder / "state"
+        return FakeLauncher(
+            self.clock,
+            FileKeys(state / "keys.json"),
+            HostList(state / "hosts.json"),
+            self.folder / "games",
+            61000,
+            at_once,
+        )
+
+    def spawn(self, arguments: Sequence[str], *_: Any) -> FakeProcess:
+        """Start a game that does nothing."""
+        process = FakeProcess(arguments)
+        self.processes.append(process)
+        return process
+
+    def joined(self) -> Membership:
+        """A host whose invite has been opened."""
+        member = self.launcher.join(invite_text())
+        member.game.spawn = self.spawn
+        return member
+
+    def registered(self, files: Mapping[str, bytes] | None = None) -> Membership:
+        """A host that the player has an account on; its files were checked."""
+        if files is not None:
+            self.remote.says("GET", "/content/v1/manifest", 200, manifest(files))
+        self.remote.says("POST", "/svc/api/Register", 200, {"UUK": KEY})
+        self.remote.says("GET", "/svc/api/GetUserInfo", 200, {"Username": "Bo_1", "UserId": "7"})
+        member = self.joined()
+        member.inputs.agree()
+        member.choose("Bo_1")
+        return member
+
+
+def new_folder(test: Any) -> Path:
+    """A folder that is gone after ``test``."""
+    folder = Path(mkdtemp())
+    test.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+    return folder

@@ -1,0 +1,252 @@
+"""Game files: compared, downloaded, verified, put in place; cut and damaged on the way."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.secrets import Secret
+from svcserver.launcher import words
+from svcserver.launcher.asking import Lost
+from svcserver.launcher.fetching import CannotFetch, Changed, Fetch, KeyRefused, Rate
+from svcserver.launcher.game_folder import (
+    GameFolder,
+    Growing,
+    NoRoom,
+    Progress,
+    Stopped,
+)
+from svcserver.launcher.listing import GameFile, read_listing
+from tests.launcher.around import ClockWithHost, FakeAsked, FakeHost, at_once, manifest, new_folder
+
+BIG = bytes(range(256)) * 12_000  # three pieces
+FILES = {"game.exe": b"MZ" * 600, "data/big.pak": BIG, "data/empty": b"", "data/copy.pak": BIG}
+
+
+class FolderTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.root = new_folder(self) / "game"
+        self.folder = GameFolder(self.root)
+        self.files = read_listing(manifest(FILES)).files
+
+    def lay(self, files: dict[str, bytes]) -> None:
+        for path, data in files.items():
+            place = self.root / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(data)
+
+    def wrong(self, **how: Any) -> list[str]:
+        return [one.path for one in self.folder.compare(self.files, Progress(), **how).wrong]
+
+    def test_an_older_copy_of_the_game_is_recognised(self) -> None:
+        self.lay({**FILES, "data/big.pak": BIG[:-1] + b"x"})
+        self.assertEqual(self.wrong(), ["data/big.pak"])
+
+    def test_a_link_in_place_of_a_file_does_not_count(self) -> None:
+        self.lay(FILES)
+        (self.root / "game.exe").rename(self.root / "elsewhere")
+        (self.root / "game.exe").symlink_to(self.root / "elsewhere")
+        self.assertEqual(self.wrong(), ["game.exe"])
+
+    def test_what_has_not_changed_is_not_read_again_but_thoroughly(self) -> None:
+        self.lay(FILES)
+        self.assertEqual(self.wrong(), [])
+        path = self.root / "game.exe"
+        state = path.stat()
+        path.write_bytes(b"XX" * 600)
+        os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))  # as a failing disk would
+        fresh = GameFolder(self.root)
+        self.assertTrue(fresh.compare(self.files, Progress()).whole)
+        self.assertFalse(fresh.compare(self.files, Progress(), thorough=True).whole)
+        self.assertFalse(fresh.compare(self.files, Progress()).whole)
+
+    def test_a_check_can_be_stopped(self) -> None:
+        self.lay(FILES)
+        with self.assertRaises(Stopped):
+            self.folder.compare(self.files, Progress(stop=True))
+
+    def test_room_is_asked_for_before_a_byte_is_fetched(self) -> None:
+        huge = GameFile("a", 2**60, "0" * 64)
+        with self.assertRaises(NoRoom) as caught:
+            self.folder.prepare([huge])
+        self.assertGreater(caught.exception.needed, 2**59)
+
+    def test_what_another_version_left_is_deleted(self) -> None:
+        self.folder.parts.mkdir(parents=True)
+        (self.folder.parts / ("9" * 64 + ".part")).write_bytes(b"old")
+        self.folder.prepare(self.files)
+        self.assertEqual(list(self.folder.parts.iterdir()), [])
+
+    def test_a_folder_of_the_games_that_is_a_link_elsewhere_is_not_followed(self) -> None:
+        outside = new_folder(self)
+        self.root.mkdir()
+        (self.root / "data").symlink_to(outside)
+        grown(self.folder, self.files)
+        self.folder.put_in_place(self.files, Progress())
+        self.assertEqual(list(outside.iterdir()), [])
+        self.assertEqual((self.root / "data" / "big.pak").read_bytes(), BIG)
+
+
+def grown(folder: GameFolder, files: tuple[GameFile, ...]) -> None:
+    """All downloads, as if they had come."""
+    for one in folder.prepare(files):
+        growing = Growing(folder, one)
+        growing.resume(Progress())
+        growing.write(FILES[one.path][growing.size :])
+        growing.finish()
+
+
+class FetchTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.host = FakeHost()
+        self.clock = ClockWithHost(self.host)
+        self.folder = GameFolder(new_folder(self) / "game")
+        self.files = read_listing(manifest(FILES)).files
+        self.fetch = self.make()
+
+    def make(self, **changes: Any) -> Fetch:
+        given: dict[str, Any] = {"in_thread": at_once, "rate": Rate(), **changes}
+        return Fetch(self.clock, self.host, Secret("UUK_1"), self.folder, **given)  # type: ignore[arg-type]
+
+    def begin(self, fetch: Fetch | None = None) -> Deferred[None]:
+        return Deferred.fromCoroutine((fetch or self.fetch).run(self.files))
+
+    def of(self, name: str) -> FakeAsked:
+        return next(one for one in reversed(self.host.downloads) if one.path.endswith(name))
+
+    def tag(self, name: str) -> str:
+        return next(f'"{one.sha256}"' for one in self.files if one.path.endswith(name))
+
+    def test_everything_comes_once_and_goes_into_place_together(self) -> None:
+        done = self.begin()
+        self.assertEqual(len(self.host.downloads), 2)  # equal files come once, empty ones never
+        self.of("big.pak" if "big" in self.host.downloads[0].path else "copy.pak").answer(200, BIG)
+        self.assertFalse((self.folder.root / "data").exists())
+        self.of("game.exe").answer(200, FILES["game.exe"])
+        self.successResultOf(done)
+        for path, data in FILES.items():
+            self.assertEqual((self.folder.root / path).read_bytes(), data)
+        self.assertEqual(list(self.folder.parts.iterdir()), [])
+        self.assertEqual(self.fetch.progress.bytes_done, self.fetch.progress.bytes_total)
+
+    def test_a_cut_line_goes_on_where_it_was(self) -> None:
+        self.begin()
+        self.of("game.exe").answer(200, FILES["game.exe"])
+        big = self.host.downloads[0]
+        big.begin(200)
+        big.send(BIG[:1_500_000])
+        big.done.errback(Lost())
+        self.assertEqual(self.fetch.note, words.LINE_CUT.format(seconds="2 seconds"))
+        self.clock.advance(2)
+        again = self.host.downloads[-1]
+        self.assertEqual(again.headers["Range"], "bytes=1500000-")
+        again.begin(206, content_range=f"bytes 1500000-{len(BIG) - 1}/{len(BIG)}")
+        again.send(BIG[1_500_000:])
+        again.finish()
+        self.assertEqual((self.folder.root / "data/big.pak").read_bytes(), BIG)
+
+    def test_after_a_kill_only_the_rest_is_fetched(self) -> None:
+        self.begin()
+        self.of("game.exe").answer(200, FILES["game.exe"])
+        big = self.host.downloads[0]
+        big.begin(200)
+        big.send(BIG[: 2 * 1024 * 1024])
+        self.host.downloads.clear()
+        later = self.make()
+        done = self.begin(later)
+        [only] = self.host.downloads
+        self.assertEqual(only.headers["Range"], "bytes=2097152-")
+        only.begin(206, content_range="bytes 2097152-")
+        only.send(BIG[2097152:])
+        only.finish()
+        self.successResultOf(done)
+
+    def test_a_connection_is_not_read_while_its_piece_is_written(self) -> None:
+        writes: list[Deferred[Any]] = []
+
+        def slow(work: Any, *given: Any) -> Deferred[Any]:
+            waiting: Deferred[Any] = at_once(work, *given)
+            if getattr(work, "__name__", "") == "write":
+                waiting.pause()
+                writes.append(waiting)
+            return waiting
+
+        self.begin(self.make(in_thread=slow))
+        big = self.host.downloads[0]
+        big.begin(200)
+        big.send(BIG[: 1024 * 1024])
+        self.assertEqual((big.held, len(writes)), (1, 1))
+        writes.pop().unpause()
+        self.assertEqual(big.held, 0)
+
+    def test_a_limit_is_kept(self) -> None:
+        rate = Rate(limit=100_000)
+        waits = [rate.count(50_000, 10.0) for _ in range(4)]
+        self.assertEqual([round(one, 2) for one in waits], [0.25, 0.75, 1.25, 1.75])
+        self.assertEqual(Rate().count(10**9, 1.0), 0.0)
+
+    def test_a_damaged_download_is_fetched_anew_and_told_the_second_time(self) -> None:
+        done = self.begin()
+        for _ in range(2):
+            self.of("game.exe").answer(200, b"xx" * 600)
+        why = self.failureResultOf(done, CannotFetch)
+        self.assertEqual(str(why.value), words.BAD_DOWNLOAD.format(path="game.exe"))
+        self.assertFalse((self.folder.root / "game.exe").exists())
+
+    def test_a_host_that_sends_more_than_the_file_fills_no_disk(self) -> None:
+        self.begin()
+        asked = self.of("game.exe")
+        asked.begin(200)
+        for _ in range(64):
+            asked.send(b"x" * 65_536)
+        sizes = [path.stat().st_size for path in self.folder.parts.iterdir()]
+        self.assertLessEqual(sum(sizes), 1200)
+
+    def test_another_version_of_a_file_is_not_mixed_in(self) -> None:
+        done = self.begin()
+        self.of("game.exe").answer(200, b"new", etag='"' + "0" * 64 + '"')
+        self.failureResultOf(done, Changed)
+
+    def test_refusals_are_waited_for_or_told(self) -> None:
+        done = self.begin()
+        self.of("game.exe").answer(429, retry_after="7")
+        self.assertEqual(self.fetch.note, words.FULL)
+        before = len(self.host.downloads)
+        self.clock.advance(6.9)
+        self.assertEqual(len(self.host.downloads), before)
+        self.clock.advance(0.2)
+        self.of("game.exe").answer(401)
+        self.failureResultOf(done, KeyRefused)
+
+    def test_a_full_disk_is_told_with_what_it_needs(self) -> None:
+        def full(*_: Any) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        self.patch(Growing, "write", full)
+        done = self.begin()
+        self.of("game.exe").answer(200, FILES["game.exe"])
+        why = self.failureResultOf(done, CannotFetch)
+        self.assertIn("The disk is full: 3.1 MB more are needed", str(why.value))
+
+    def test_stopped_it_ends_and_leaves_no_timer(self) -> None:
+        done = self.begin()
+        self.of("game.exe").answer(503, retry_after="5")
+        self.fetch.stop()
+        self.failureResultOf(done, Stopped)
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_a_wrong_certificate_ends_it(self) -> None:
+        done = self.begin()
+        self.of("game.exe").done.errback(Lost("certificate_mismatch"))
+        why = self.failureResultOf(done, CannotFetch)
+        self.assertEqual(str(why.value), words.WRONG_CERTIFICATE)
+
+    def test_a_file_that_cannot_be_written_is_told(self) -> None:
+        Path(self.folder.root).write_bytes(b"a file is where the folder should be")
+        why = self.failureResultOf(self.begin(), CannotFetch)
+        self.assertIn("cannot be written to", str(why.value))

@@ -1,0 +1,218 @@
+"""A host from the invite to the game, with every refusal's sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from svcserver.edge.invite import decode
+from svcserver.launcher import words
+from svcserver.launcher.asking import Lost
+from svcserver.launcher.program import CannotJoin
+from svcserver.launcher.stages import Stage
+from svcserver.launcher.view import show, show_all
+from tests.launcher.around import KEY, LauncherCase, invite_text
+
+FILES = {"game.exe": b"MZ" * 40, "a.pak": b"1234"}
+
+
+class JoiningTests(LauncherCase):
+    def test_an_invite_shows_the_host_and_asks_nothing_of_it_but_who_is_there(self) -> None:
+        self.launcher.startService()
+        member = self.joined()
+        shown = show(member, 61000)
+        self.assertEqual((shown["name"], shown["stage"]), ("Friday Hunts", "invited"))
+        self.assertEqual(len(shown["words"].split()), 8)
+        self.assertEqual(
+            {path for _, path, _ in self.remote.asked},
+            {"/svc/api/ServerStatus", "/content/v1/news", "/content/v1/branding"},
+        )
+        self.successResultOf(self.launcher.stopService() or _now())
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_a_damaged_invite_is_told(self) -> None:
+        for text in ("", "hello", "svc://join", invite_text()[:-30] + "&v=3"):
+            with self.assertRaises(CannotJoin):
+                self.launcher.join(text)
+
+    def test_registering_keeps_key_and_name_and_forgets_the_code(self) -> None:
+        member = self.registered(FILES)
+        self.assertEqual(self.remote.asked[-1][1], "/content/v1/manifest")
+        self.assertIn(
+            ("POST", "/svc/api/Register", {"Username": "Bo_1", "InviteCode": "ABCD-EFGH-JKMN"}),
+            self.remote.asked,
+        )
+        self.assertIs(member.host.stage, Stage.INCOMPLETE)
+        again = self.start()
+        [kept] = again.members.values()
+        self.assertEqual(kept.record.username, "Bo_1")
+        assert kept.key is not None
+        self.assertEqual(kept.key.reveal(), KEY)
+        texts = [file.read_text() for file in (self.folder / "state").iterdir()]
+        self.assertFalse(any("ABCD-EFGH" in text for text in texts))
+
+    def test_what_is_shown_and_listed_holds_neither_key_nor_code(self) -> None:
+        self.joined()
+        self.assertNotIn("ABCD-EFGH", repr(show_all(self.launcher)))
+        self.registered(FILES)
+        self.assertNotIn(KEY, repr(show_all(self.launcher)))
+        self.assertNotIn(KEY, (self.folder / "state" / "hosts.json").read_text())
+
+    def test_each_refusal_has_its_sentence(self) -> None:
+        member = self.joined()
+        member.inputs.agree()
+        for status, code, sentence in (
+            (409, "username_taken", words.NAME_TAKEN),
+            (401, "invite_invalid", words.INVITE_INVALID),
+            (400, "registration_closed", words.CLOSED),
+            (400, "username_invalid", words.NAME_INVALID),
+            (502, "bad_gateway", words.RESTARTING),
+            (500, "", words.NOT_OUR_HOST),
+            (200, "no key", words.NOT_OUR_HOST),
+        ):
+            self.remote.says("POST", "/svc/api/Register", status, {"error": code})
+            member.choose("Bo_1")
+            self.assertEqual((member.host.trouble, member.host.stage), (sentence, Stage.NAMING))
+        self.remote.says("POST", "/svc/api/Register", 429, {}, retry_after="240")
+        member.choose("Bo_1")
+        self.assertIn("4 minutes", member.host.trouble)
+        for lost, sentence in (
+            (Lost("certificate_mismatch"), words.WRONG_CERTIFICATE),
+            (Lost(), words.UNREACHABLE),
+            (Lost(after_sending=True), words.REGISTER_LOST),
+        ):
+            self.remote.loses("POST", "/svc/api/Register", lost)
+            member.choose("Bo_1")
+            self.assertEqual(member.host.trouble, sentence)
+        member.choose("no good")
+        self.assertEqual(member.host.trouble, words.NAME_INVALID)
+
+    def test_a_new_invite_to_the_same_host_keeps_the_player_and_takes_the_new_pin(self) -> None:
+        self.registered(FILES)
+        member = self.launcher.join(invite_text(fingerprint="b2" * 32, code="ZZZZ-ZZZZ-ZZZZ"))
+        self.assertEqual(len(self.launcher.members), 1)
+        self.assertEqual((member.record.username, member.record.fingerprint), ("Bo_1", "b2" * 32))
+        self.assertIsNot(member.host.stage, Stage.INVITED)
+
+    def test_several_hosts_stand_side_by_side(self) -> None:
+        self.registered(FILES)
+        other = self.launcher.join(invite_text(host="203.0.113.9", name="Other"))
+        self.assertEqual(len(self.launcher.members), 2)
+        self.assertEqual(self.launcher.leave(other), "")
+        self.assertEqual(
+            [one["name"] for one in show_all(self.launcher)["hosts"]], ["Friday Hunts"]
+        )
+
+    def test_a_key_goes_to_another_pc_and_nobody_else_may_read_its_file(self) -> None:
+        member = self.registered(FILES)
+        sentence = self.launcher.save_key(member, self.folder)
+        [path] = self.folder.glob("svc-key-*.json")
+        self.assertIn(str(path), sentence)
+        self.assertEqual(path.stat().st_mode & 0o077, 0)
+        self.launcher.leave(member)
+        again = self.launcher.bring_file(path)
+        self.assertEqual((again.record.username, again.host.stage), ("Bo_1", Stage.INCOMPLETE))
+        with self.assertRaises(CannotJoin):
+            self.launcher.bring_file(Path(self.folder, "nothing"))
+
+    def test_a_key_that_the_host_does_not_know_is_told(self) -> None:
+        member = self.registered(FILES)
+        self.remote.says("GET", "/svc/api/ServerStatus", 200, {"limited": True})
+        for status, sentence in ((401, words.KEY_REFUSED), (403, words.BANNED)):
+            self.remote.says("GET", "/svc/api/GetUserInfo", status)
+            self.successResultOf(member.refresh())
+            self.assertEqual(member.host.trouble, sentence)
+
+    def test_an_invite_to_a_private_host_has_no_words(self) -> None:
+        text = "svc://join?v=1&host=100.64.0.9&port=61000&code=ABCD-EFGH&name=Home"
+        self.assertFalse(decode(text).public)
+        self.assertEqual(show(self.launcher.join(text), 61000)["words"], "")
+
+
+class PlayingTests(LauncherCase):
+    def ready(self) -> None:
+        self.member = self.registered({})
+        self.member.change(command="/bin/sh {folder} {server} {key}")
+        self.assertIs(self.member.host.stage, Stage.READY)
+
+    def test_the_game_is_started_watched_and_ended(self) -> None:
+        self.ready()
+        self.member.inputs.play()
+        self.assertIs(self.member.host.stage, Stage.PLAYING)
+        [game] = self.processes
+        self.assertEqual(game.arguments[2:], ["127.0.0.1:61000", KEY])
+        game.status = 0
+        self.clock.advance(1)
+        self.assertEqual(
+            (self.member.host.stage, self.member.host.note), (Stage.READY, words.GAME_ENDED)
+        )
+        self.member.inputs.play()
+        self.processes[-1].status = 3
+        self.clock.advance(1)
+        self.assertEqual(self.member.host.trouble, words.GAME_FAILED.format(code=3))
+
+    def test_the_player_ends_it_and_a_deaf_game_is_ended(self) -> None:
+        self.ready()
+        self.member.inputs.play()
+        self.member.inputs.stop()
+        self.assertEqual(self.processes[0].told, ["terminate"])
+        self.clock.pump([0.5] * 30)
+        self.assertEqual(self.processes[0].told, ["terminate", "kill"])
+        self.assertFalse(self.member.game.running)
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_what_hinders_is_told_before_the_game_starts(self) -> None:
+        self.ready()
+        self.remote.says("GET", "/svc/api/GetUserInfo", 403)
+        self.member.inputs.play()
+        self.assertEqual(self.member.host.trouble, words.BANNED)
+        self.remote.loses("GET", "/svc/api/GetUserInfo", Lost())
+        self.member.inputs.play()
+        self.assertEqual(self.member.host.trouble, words.UNREACHABLE)
+        self.remote.says("GET", "/svc/api/GetUserInfo", 200, {"Username": "Bo_1"})
+        self.member.change(command="/no/such/program")
+        self.member.inputs.play()
+        self.assertEqual(
+            self.member.host.trouble, words.NO_PROGRAM.format(program="/no/such/program")
+        )
+        self.assertEqual(self.processes, [])
+
+
+class DownloadingTests(LauncherCase):
+    def test_missing_files_are_fetched_and_a_damaged_one_repaired(self) -> None:
+        member = self.registered(FILES)
+        self.assertEqual(member.host.missing, 84)
+        member.inputs.fetch()
+        for asked in tuple(self.remote.downloads):
+            asked.answer(200, FILES[asked.path.rpartition("/")[2]])
+        self.assertIs(member.host.stage, Stage.READY)
+        (member.folder / "a.pak").write_bytes(b"12x4")
+        member.inputs.check(True)
+        self.assertEqual(member.host.note, words.DAMAGED_ONE.format(path="a.pak"))
+        member.inputs.fetch()
+        self.remote.downloads[-1].answer(200, b"1234")
+        self.assertIs(member.host.stage, Stage.READY)
+
+    def test_a_pause_keeps_what_has_come(self) -> None:
+        member = self.registered(FILES)
+        member.inputs.fetch()
+        member.inputs.stop()
+        self.assertIs(member.host.stage, Stage.INCOMPLETE)
+        member.inputs.fetch()
+        self.assertIs(member.host.stage, Stage.FETCHING)
+
+    def test_a_host_without_files_can_be_played(self) -> None:
+        member = self.registered()
+        self.assertEqual((member.host.stage, member.host.note), (Stage.READY, words.NO_FILES))
+
+    def test_a_banned_player_reads_so_in_the_download(self) -> None:
+        member = self.registered(FILES)
+        self.remote.says("GET", "/svc/api/GetUserInfo", 403)
+        member.inputs.fetch()
+        self.remote.downloads[-1].answer(403)
+        self.assertEqual((member.host.stage, member.host.trouble), (Stage.INCOMPLETE, words.BANNED))
+
+
+def _now() -> object:
+    from twisted.internet.defer import succeed
+
+    return succeed(None)

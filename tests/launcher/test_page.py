@@ -1,0 +1,198 @@
+"""The page: who may ask, and what. Attacks from other origins, names and users are refused."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from twisted.internet.testing import StringTransport
+
+from svcserver.kernel import json
+from svcserver.kernel.secrets import Secret
+from svcserver.launcher.page import Page
+from svcserver.launcher.page_guard import MOST_SESSIONS, Entrance
+from svcserver.launcher.page_server import MAX_BODY, PageConnection, PageFactory
+from tests.launcher.around import KEY, LauncherCase, invite_text
+
+OWN = "127.0.0.1:4711"
+
+
+class Wire(StringTransport):
+    """A connection in memory."""
+
+    def setTcpNoDelay(self, enabled: bool) -> None:
+        """Nothing to do."""
+
+    def loseWriteConnection(self) -> None:
+        self.loseConnection()
+
+
+class PageCase(LauncherCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.entrance = Entrance()
+        self.page = Page(self.launcher, self.entrance, self.folder)
+        self.page.link = lambda: f"http://{OWN}/#{self.entrance.new_token()}"
+        self.factory = PageFactory(self.clock, self.page.answer)
+        self.factory.own = OWN.encode()
+        session = self.entrance.enter(self.entrance.new_token())
+        assert session is not None
+        self.session = session
+
+    def send(self, raw: bytes, peer: str = "127.0.0.1") -> tuple[int, str, bytes]:
+        connection = PageConnection(self.factory, peer)
+        wire = Wire()
+        connection.makeConnection(wire)
+        connection.dataReceived(raw)
+        head, _, body = wire.value().partition(b"\r\n\r\n")
+        return int(head.split()[1]), head.decode(), body
+
+    def ask(
+        self, method: str, path: str, body: Any = None, *, peer: str = "127.0.0.1", **fields: str
+    ) -> tuple[int, str, bytes]:
+        """A request as our page sends it, with ``fields`` changed; an empty one is left out."""
+        data = json.dump(body) if body is not None else b""
+        headers = {
+            "Host": OWN,
+            "Origin": f"http://{OWN}" if method == "POST" else "",
+            "Sec-Fetch-Site": "same-origin",
+            "Sec-Fetch-Mode": "cors",
+            "X-Launcher-Session": self.session,
+            "Content-Length": str(len(data)) if data else "",
+            **{name.replace("_", "-"): value for name, value in fields.items()},
+        }
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items() if value)
+        return self.send(f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode() + data, peer)
+
+
+class GuardTests(PageCase):
+    def test_our_own_page_is_answered(self) -> None:
+        self.assertEqual(self.ask("GET", "/api/state")[0], 200)
+        status, _, body = self.ask("POST", "/api/join", {"invite": invite_text()})
+        self.assertEqual((status, json.parse(body)["id"]), (200, "play-example-org-443"))
+
+    def test_another_origin_is_refused_even_with_the_session(self) -> None:
+        for fields in (
+            {"Origin": "https://evil.example"},
+            {"Origin": "http://127.0.0.1:4712"},
+            {"Origin": "http://localhost:4711"},
+            {"Origin": "null"},
+            {"Origin": "", "Sec_Fetch_Site": "cross-site"},
+            {"Origin": "", "Sec_Fetch_Site": "same-origin"},
+        ):
+            got = self.ask("POST", "/api/join", {"invite": invite_text()}, **fields)
+            self.assertEqual(got[0], 403, fields)
+        for site in ("cross-site", "same-site"):
+            self.assertEqual(self.ask("GET", "/api/state", Sec_Fetch_Site=site)[0], 403)
+        self.assertEqual(self.launcher.members, {})
+
+    def test_a_name_pointed_at_this_machine_is_refused(self) -> None:
+        for host in (
+            "evil.example:4711",
+            "localhost:4711",
+            "127.0.0.1",
+            "127.0.0.1:80",
+            "[::1]:4711",
+        ):
+            self.assertEqual(self.ask("GET", "/", Host=host)[0], 403, host)
+        self.assertEqual(self.send(b"GET / HTTP/1.1\r\n\r\n")[0], 400)
+
+    def test_somebody_on_this_pc_without_the_session_sees_no_host_and_does_nothing(self) -> None:
+        self.joined()
+        for session in ("", "0" * 64, self.session[:-1], self.session + "0"):
+            for method, path in (
+                ("GET", "/api/state"),
+                ("POST", "/api/join"),
+                ("POST", "/api/hosts/play-example-org-443/leave"),
+                ("GET", "/api/hosts/play-example-org-443/pictures/0"),
+            ):
+                body = {"invite": invite_text()} if method == "POST" else None
+                got = self.ask(method, path, body, X_Launcher_Session=session)
+                self.assertEqual((got[0], got[2]), (403, b'{"error":"session"}'), path)
+        self.assertEqual(len(self.launcher.members), 1)
+
+    def test_another_machine_is_refused(self) -> None:
+        self.assertEqual(self.ask("GET", "/", peer="192.0.2.7")[0], 403)
+
+    def test_a_link_works_once_and_guesses_never(self) -> None:
+        token = self.entrance.new_token()
+        self.assertEqual(self.ask("POST", "/api/enter", {"token": "0" * 64})[0], 403)
+        status, _, body = self.ask("POST", "/api/enter", {"token": token}, X_Launcher_Session="")
+        self.assertEqual(status, 200)
+        self.assertTrue(self.entrance.knows(json.parse(body)["session"].encode()))
+        self.assertEqual(self.ask("POST", "/api/enter", {"token": token})[0], 403)
+
+    def test_links_and_sessions_are_bounded(self) -> None:
+        tokens = [self.entrance.new_token() for _ in range(MOST_SESSIONS + 5)]
+        self.assertIsNone(self.entrance.enter(tokens[0]))
+        for _ in range(MOST_SESSIONS + 5):
+            self.entrance.enter(self.entrance.new_token())
+        self.assertFalse(self.entrance.knows(self.session.encode()))
+
+    def test_a_second_start_hands_its_invite_over_with_its_secret_only(self) -> None:
+        self.page.secret = Secret("s" * 64)
+        said = {"secret": "guess", "invite": invite_text()}
+        plain = {"Origin": "", "Sec_Fetch_Site": "", "Sec_Fetch_Mode": "", "X_Launcher_Session": ""}
+        self.assertEqual(self.ask("POST", "/api/hand-over", said, **plain)[0], 403)
+        self.assertEqual(self.launcher.members, {})
+        status, _, body = self.ask("POST", "/api/hand-over", {**said, "secret": "s" * 64}, **plain)
+        self.assertEqual((status, len(self.launcher.members)), (200, 1))
+        link = json.parse(body)["link"]
+        self.assertIsNotNone(self.entrance.enter(link.partition("#")[2]))
+
+    def test_hostile_requests_are_refused_and_never_a_fault(self) -> None:
+        self.assertEqual(self.ask("POST", "/api/join", {"invite": "x" * MAX_BODY})[0], 413)
+        for body in ([], {"invite": 7}, {}, {"invite": "a\0b"}):
+            self.assertEqual(self.ask("POST", "/api/join", body)[0], 400, body)
+        self.assertEqual(self.send(b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n")[0], 400)
+        for path in (
+            "/../main.py",
+            "/api/hosts/x/agree",
+            "/api/nothing",
+            "/api/hosts//pictures/-1",
+        ):
+            self.assertIn(self.ask("GET", path)[0], (404, 405))
+        self.assertEqual(self.ask("DELETE", "/api/state", Origin=f"http://{OWN}")[0], 405)
+
+
+class PageTests(PageCase):
+    def test_every_answer_says_what_the_page_may_do(self) -> None:
+        for path in ("/", "/main.js", "/api/state", "/nothing"):
+            head = self.ask("GET", path)[1]
+            for word in ("default-src 'none'", "frame-ancestors 'none'", "no-store", "nosniff"):
+                self.assertIn(word, head)
+            self.assertNotIn("Set-Cookie", head)
+
+    def test_the_page_has_no_script_or_style_in_its_markup_and_loads_nothing_from_elsewhere(
+        self,
+    ) -> None:
+        for name in ("/", "/main.js", "/api.js", "/steps.js", "/below.js", "/dom.js", "/page.css"):
+            status, _, body = self.ask("GET", name)
+            self.assertEqual(status, 200, name)
+            self.assertIsNone(re.search(rb"https?://|innerHTML|style=|<script>", body), name)
+
+    def test_neither_key_nor_code_ever_reaches_the_page(self) -> None:
+        member = self.registered({"a": b"1"})
+        name = member.record.id
+        said = [self.ask("GET", "/api/state")]
+        for act in ("agree", "check", "fetch", "stop", "play", "save-key"):
+            said.append(self.ask("POST", f"/api/hosts/{name}/{act}", {"thorough": True}))
+        said.append(
+            self.ask("POST", "/api/import", {"path": "~/svc-key-play-example-org-443.json"})
+        )
+        self.assertEqual([status for status, _, _ in said], [200] * len(said))
+        text = b"".join(body for _, _, body in said)
+        self.assertNotIn(KEY.encode(), text)
+        self.assertNotIn(b"ABCD-EFGH", text)
+
+    def test_settings_are_checked_and_kept(self) -> None:
+        name = self.registered({}).record.id
+        path = f"/api/hosts/{name}/settings"
+        good = {"folder": "", "command": "/bin/true {key}", "runner": "", "speed_limit": 5}
+        for bad in ({"speed_limit": -1}, {"speed_limit": "x"}, {"folder": 3}, {"command": None}):
+            self.assertEqual(self.ask("POST", path, {**good, **bad})[0], 400, bad)
+        for bad in ({"command": 'a "b'}, {"folder": "relative"}, {"runner": "'"}):
+            self.assertTrue(json.parse(self.ask("POST", path, {**good, **bad})[2])["sentence"])
+        self.assertEqual(json.parse(self.ask("POST", path, good)[2])["sentence"], "")
+        [kept] = self.start().members.values()
+        self.assertEqual((kept.record.command, kept.record.speed_limit), ("/bin/true {key}", 5))

@@ -1,0 +1,197 @@
+"""The pure parts: lists of files, commands, places, words, links."""
+
+from __future__ import annotations
+
+from pathlib import Path, PureWindowsPath
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel import json
+from svcserver.launcher import words
+from svcserver.launcher.command import DOCUMENTED, HIDDEN, BadCommand, Start, split
+from svcserver.launcher.host_news import picture_kind, read_branding, read_news, read_status
+from svcserver.launcher.listing import BadListing, is_safe, read_listing
+from svcserver.launcher.places import places_of
+from svcserver.launcher.scheme import LinuxScheme, WindowsScheme
+from tests.launcher.around import manifest, new_folder
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["files", "path", "items", "players", "title", "url", "accent"])
+            | st.text(),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+class ListingTests(SynchronousTestCase):
+    def test_a_list_is_read(self) -> None:
+        found = read_listing(manifest({"a/b.pak": b"1234", "c": b""}))
+        self.assertEqual([one.path for one in found.files], ["a/b.pak", "c"])
+        self.assertEqual(found.total, 4)
+
+    def test_a_path_that_leaves_the_folder_on_any_system_is_refused(self) -> None:
+        for path in (
+            "../x", "a/../../x", "/etc/x", "C:/x", "a\\..\\x", "", "a//b", "a/", "con", "a/NUL.txt",
+            "com1", "a./b", "a /b", "x:stream", "a\0b", ".svc-launcher/parts/x", ".", "a/.",
+        ):  # fmt: skip
+            self.assertFalse(is_safe(path), path)
+        for path in ("a", "a b/c.d", ".hidden", "Größe/π.pak", "console.txt"):
+            self.assertTrue(is_safe(path), path)
+
+    def test_a_file_twice_or_where_a_folder_is_is_refused(self) -> None:
+        for paths in (("a", "A"), ("a", "a/b"), ("A/b", "a")):
+            with self.assertRaises(BadListing):
+                read_listing(manifest({path: b"" for path in paths}))
+
+    @given(ANY_JSON)
+    def test_whatever_a_host_says_is_a_list_or_refused(self, said: Any) -> None:
+        try:
+            text = json.dump(said)
+        except TypeError:
+            return
+        try:
+            read_listing(text)
+        except BadListing:
+            return
+
+    @given(st.text(max_size=40))
+    def test_a_safe_path_stays_inside(self, path: str) -> None:
+        if is_safe(path):
+            root = PureWindowsPath("C:/games/x")
+            self.assertTrue(PureWindowsPath(root / path).is_relative_to(root))
+            self.assertEqual(Path("/g", path).parts[:2], ("/", "g"))
+            self.assertNotIn("..", Path(path).parts)
+
+
+class CommandTests(SynchronousTestCase):
+    start = Start("/games/my host", "127.0.0.1:61000", "ws://127.0.0.1:61000")
+
+    def test_values_with_blanks_stay_one_argument(self) -> None:
+        found = self.start.arguments(DOCUMENTED, "", "UUK_1 -evil")
+        self.assertEqual(found[0], "/games/my host/game.exe")
+        self.assertIn("-AUTH_PASSWORD=UUK_1 -evil", found)
+
+    def test_a_runner_stands_in_front_and_backslashes_stay(self) -> None:
+        found = self.start.arguments(r'"C:\my game\g.exe" -x', "wine --flag", "k")
+        self.assertEqual(found, ["wine", "--flag", r"C:\my game\g.exe", "-x"])
+
+    def test_the_key_is_not_shown(self) -> None:
+        self.assertIn(HIDDEN, self.start.shown(DOCUMENTED, ""))
+
+    def test_a_value_is_not_filled_in_again(self) -> None:
+        sly = Start("/g", "{key}", "c")
+        self.assertEqual(sly.arguments("{server}", "", "UUK_secret"), ["{key}"])
+
+    def test_a_broken_command_is_refused(self) -> None:
+        for text in ("", "   ", 'a "b', "x" * 5000):
+            with self.assertRaises(BadCommand):
+                split(text)
+
+
+class PlacesTests(SynchronousTestCase):
+    def test_each_system_has_its_own(self) -> None:
+        windows = places_of("win32", {"LOCALAPPDATA": r"C:\Users\Bo\AppData\Local"}, r"C:\Users\Bo")
+        self.assertEqual(str(windows.state), r"C:\Users\Bo\AppData\Local\svc-launcher\state")
+        self.assertIsNone(windows.programs)
+        self.assertIn("AppData", str(places_of("win32", {}, r"D:\Bo").games))
+        linux = places_of("linux", {"XDG_DATA_HOME": "/d", "XDG_STATE_HOME": "relative"}, "/home/b")
+        self.assertEqual(str(linux.games), "/d/svc-launcher/games")
+        self.assertEqual(str(linux.state), "/home/b/.local/state/svc-launcher")
+        self.assertIn("Library", str(places_of("darwin", {}, "/Users/b").state))
+
+
+class WordTests(SynchronousTestCase):
+    def test_each_byte_has_a_word_of_its_own(self) -> None:
+        every = {words.fingerprint_words(f"{byte:02x}" * 32).split()[0] for byte in range(256)}
+        self.assertEqual(len(every), 256)
+        self.assertEqual(len(words.fingerprint_words("0a" * 32).split()), 8)
+
+    def test_amounts_and_times_are_said(self) -> None:
+        said = [words.amount(size) for size in (999, 12_300, 1_234_567, 10_893_512_875, 10**13)]
+        self.assertEqual(said, ["999 bytes", "12 KB", "1.2 MB", "10.9 GB", "10000.0 GB"])
+        self.assertEqual(
+            [words.minutes(x) for x in (0.2, 40, 300)], ["one second", "40 seconds", "5 minutes"]
+        )
+
+
+class Registered:
+    """A registry in memory."""
+
+    def __init__(self) -> None:
+        self.keys: dict[str, dict[str, str]] = {}
+
+    def set(self, key: str, name: str, value: str) -> None:
+        parts = key.split("\\")
+        for count in range(1, len(parts)):
+            self.keys.setdefault("\\".join(parts[:count]), {})
+        self.keys.setdefault(key, {})[name] = value
+
+    def get(self, key: str) -> str | None:
+        return self.keys.get(key, {}).get("")
+
+    def delete(self, key: str) -> None:
+        assert not any(other.startswith(key + "\\") for other in self.keys), "it has keys below"
+        self.keys.pop(key, None)
+
+
+class SchemeTests(SynchronousTestCase):
+    def test_windows_opens_links_and_forgets_it_again(self) -> None:
+        registry = Registered()
+        registry.set(r"Software\Classes\other", "", "kept")
+        before = {key: dict(values) for key, values in registry.keys.items()}
+        scheme = WindowsScheme(registry, [r"C:\Program Files\py.exe", r"C:\l.pyz"])
+        scheme.add()
+        scheme.add()
+        self.assertEqual(registry.keys[r"Software\Classes\svc"]["URL Protocol"], "")
+        self.assertEqual(
+            registry.get(r"Software\Classes\svc\shell\open\command"),
+            r'"C:\Program Files\py.exe" "C:\l.pyz" "%1"',
+        )
+        scheme.remove()
+        scheme.remove()
+        self.assertEqual(registry.keys, before)
+
+    def test_linux_writes_a_desktop_file_and_takes_it_away(self) -> None:
+        folder, ran = new_folder(self), []
+        scheme = LinuxScheme(folder / "applications", ["/opt/my py", "/l.pyz"], ran.append)
+        scheme.add()
+        [file] = (folder / "applications").iterdir()
+        text = file.read_text()
+        self.assertIn('Exec="/opt/my py" "/l.pyz" %u\n', text)
+        self.assertIn("MimeType=x-scheme-handler/svc;\n", text)
+        self.assertEqual(ran[0][:2], ["xdg-mime", "default"])
+        scheme.remove()
+        scheme.remove()
+        self.assertEqual(list((folder / "applications").iterdir()), [])
+
+
+class NewsTests(SynchronousTestCase):
+    @given(ANY_JSON)
+    def test_whatever_a_host_says_is_shown_as_texts_or_left_out(self, said: Any) -> None:
+        for item in read_news(said):
+            self.assertTrue(all(isinstance(value, str) for value in item.values()))
+        read_branding(said)
+        if isinstance(said, dict):
+            read_status(said)
+
+    def test_only_a_colour_and_own_pictures_are_taken(self) -> None:
+        said = {
+            "accent": "red;x",
+            "backgrounds": [
+                {"url": "https://elsewhere.example/a.png"},
+                {"url": "/content/v1/branding/../x.png"},
+                {"url": "/content/v1/branding/a.png", "credit": "Olga"},
+            ],
+        }
+        self.assertEqual(read_branding(said), ("", [("/content/v1/branding/a.png", "Olga")]))
+        self.assertEqual(picture_kind(b"<svg onload=x>"), "")

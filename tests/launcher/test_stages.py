@@ -1,0 +1,83 @@
+"""What follows what, by calling the machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.launcher.stages import Host, Inputs, Stage, machine_of, member_of
+
+
+class Noted:
+    """Errands that are only written down."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[Any, ...]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *given: self.done.append((name, *given))
+
+
+GIVEN: dict[str, tuple[Any, ...]] = {
+    "choose": ("Bo",),
+    "refused": ("no",),
+    "check": (False,),
+    "whole": (True,),
+    "lacking": (7, ""),
+    "failed": ("it broke",),
+    "ended": ("",),
+    "expelled": ("gone",),
+}
+WORDS = sorted(name for name in vars(Inputs) if not name.startswith("_"))
+
+
+class StageTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.noted = Noted()
+        self.host = Host(self.noted)
+        self.inputs = machine_of(self.host)
+
+    def go(self, *words: str) -> None:
+        for word in words:
+            getattr(self.inputs, word)(*GIVEN.get(word, ()))
+
+    def test_from_an_invite_to_playing(self) -> None:
+        self.go("agree", "choose", "known", "check", "lacking", "fetch", "whole", "play", "started")
+        self.assertIs(self.host.stage, Stage.PLAYING)
+        done = [name for name, *_ in self.noted.done]
+        self.assertEqual(done, ["register", "check", "fetch", "start_game"])
+
+    def test_nothing_is_asked_of_a_host_before_the_player_agrees(self) -> None:
+        self.go("choose", "check", "fetch", "play", "bring")
+        self.assertIs(self.host.stage, Stage.INVITED)
+        self.assertEqual(self.noted.done, [])
+
+    def test_a_refused_name_is_asked_for_again_with_the_reason(self) -> None:
+        self.go("agree", "choose", "refused")
+        self.assertIs(self.host.stage, Stage.NAMING)
+        self.assertEqual(self.host.trouble, "no")
+        self.go("choose")
+        self.assertEqual(self.host.trouble, "")
+
+    def test_a_second_click_does_nothing(self) -> None:
+        self.go("agree", "choose", "known", "check", "whole", "play", "play", "started", "play")
+        self.assertEqual(self.noted.done.count(("start_game",)), 1)
+
+    def test_a_game_that_ends_can_be_played_again(self) -> None:
+        self.go("agree", "choose", "known", "check", "whole", "play", "started", "ended")
+        self.assertIs(self.host.stage, Stage.READY)
+
+    def test_a_member_of_old_begins_with_its_files_and_asks_nothing(self) -> None:
+        member_of(self.host)
+        self.assertIs(self.host.stage, Stage.UNCHECKED)
+        self.assertEqual(self.noted.done, [])
+
+    @given(st.lists(st.sampled_from(WORDS), max_size=30))
+    def test_any_order_of_inputs_is_taken(self, words: list[str]) -> None:
+        self.setUp()
+        self.go(*words)
+        starts = self.noted.done.count(("start_game",))
+        self.assertLessEqual(starts, words.count("play"))

@@ -1,0 +1,208 @@
+"""Terminal, key store, the file that says a launcher runs, and what asks a host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.secrets import Secret
+from svcserver.launcher import one_instance
+from svcserver.launcher.asking import SILENCE_S, HostClient, Lost
+from svcserver.launcher.keystore import FileKeys, SystemKeys
+from svcserver.launcher.terminal import Terminal
+from tests.launcher.around import KEY, LauncherCase, invite_text, new_folder
+
+
+class TerminalTests(LauncherCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.said: list[str] = []
+        self.over: list[bool] = []
+        self.terminal = Terminal(
+            self.launcher, self.said.append, lambda: self.over.append(True), self.folder
+        )
+
+    def test_from_the_invite_to_the_files(self) -> None:
+        self.remote.says("POST", "/svc/api/Register", 200, {"UUK": KEY})
+        self.remote.says("GET", "/content/v1/manifest", 404)
+        for line in ("status", "play", "help", invite_text(), "agree", "name no good", "name Bo_1"):
+            self.terminal.line(line)
+        text = "\n".join(self.said)
+        self.assertIn("paste the invite", text)
+        self.assertIn("A name has 3 to 16", text)
+        self.assertIn("Say play", self.said[-1])
+        self.assertNotIn(KEY, text)
+
+    def test_it_says_a_thing_once_and_knows_its_words(self) -> None:
+        self.terminal.line(invite_text())
+        count = len(self.said)
+        self.terminal.look()
+        self.assertEqual(len(self.said), count)
+        for line in (
+            "dance",
+            "use 9",
+            "hosts",
+            "use 1",
+            "join nonsense",
+            "import /no/file",
+            "quit",
+        ):
+            self.terminal.line(line)
+        self.assertEqual(self.over, [True])
+
+
+class Backend:
+    """A system's key store."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, str], str] = {}
+        self.asked = 0
+
+    def get_password(self, service: str, name: str) -> str | None:
+        self.asked += 1
+        return self.kept.get((service, name))
+
+    def set_password(self, service: str, name: str, value: str) -> None:
+        self.kept[service, name] = value
+
+    def delete_password(self, service: str, name: str) -> None:
+        del self.kept[service, name]
+
+
+class KeyTests(SynchronousTestCase):
+    def test_the_systems_store_is_asked_once(self) -> None:
+        backend = Backend()
+        keys = SystemKeys(backend)
+        keys.put("h", Secret("UUK_1"))
+        for _ in range(3):
+            self.assertEqual(str(keys.get("h")), "<secret>")
+        self.assertIsNone(keys.get("other"))
+        keys.get("other")
+        self.assertEqual(backend.asked, 1)
+        keys.drop("h")
+        keys.drop("h")
+        self.assertEqual(backend.kept, {})
+
+    def test_a_file_is_only_ours_and_shows_nothing(self) -> None:
+        path = new_folder(self) / "state" / "keys.json"
+        keys = FileKeys(path)
+        keys.put("h", Secret("UUK_1"))
+        self.assertEqual(path.stat().st_mode & 0o777, 0o600)
+        self.assertEqual(path.parent.stat().st_mode & 0o777, 0o700)
+        self.assertNotIn("UUK_1", repr(keys))
+        again = FileKeys(path)
+        found = again.get("h")
+        assert found is not None
+        self.assertEqual(found.reveal(), "UUK_1")
+        again.drop("h")
+        self.assertNotIn("UUK_1", path.read_text())
+
+
+class RunningTests(SynchronousTestCase):
+    def test_the_one_that_runs_is_found_and_gone_again(self) -> None:
+        state = new_folder(self)
+        self.assertIsNone(one_instance.find(state))
+        secret = one_instance.announce(state, 1)
+        found = one_instance.find(state)
+        assert found is not None
+        self.assertTrue(secret.matches(found.secret.reveal()))
+        self.assertIsNone(found.hand_over("svc://join"))  # nobody listens there
+        one_instance.withdraw(state)
+        one_instance.withdraw(state)
+        (state / one_instance.FILE).write_text("[]")
+        self.assertIsNone(one_instance.find(state))
+
+
+class Upstream:
+    """A connection to a host, in memory."""
+
+    def __init__(self) -> None:
+        self.transport = self
+        self.sent = b""
+        self.user: Any = None
+        self.used = False
+        self.alive = True
+        self.aborted = self.paused = False
+
+    def write(self, data: bytes) -> None:
+        self.sent += data
+
+    def abort(self) -> None:
+        self.aborted = True
+
+    def pauseProducing(self) -> None:
+        self.paused = True
+
+    def resumeProducing(self) -> None:
+        self.paused = False
+
+
+class Pool:
+    """Gives connections in their order."""
+
+    def __init__(self, *connections: Any) -> None:
+        self.left = list(connections)
+        self.back: list[Any] = []
+
+    def take(self, *, fresh: bool = False) -> Any:
+        return self.left.pop(0)
+
+    def give_back(self, connection: Any) -> None:
+        self.back.append(connection)
+
+
+class AskingTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.upstream = Upstream()
+        self.pool = Pool(self.upstream)
+        self.client = HostClient(self.pool, self.clock, "h:443")  # type: ignore[arg-type]
+
+    def ask(self, method: str = "GET", **sent: Any) -> Deferred[Any]:
+        return Deferred.fromCoroutine(self.client.ask(method, "/x", **sent))
+
+    def test_an_answer_in_pieces_is_read_and_the_connection_kept(self) -> None:
+        done = self.ask("POST", key=Secret("UUK_1"), json_body={"a": 1})
+        self.assertIn(b"POST /x HTTP/1.1\r\nHost: h:443\r\n", self.upstream.sent)
+        self.assertTrue(self.upstream.sent.endswith(b'\r\n\r\n{"a":1}'))
+        for byte in b'HTTP/1.1 409 Conflict\r\nContent-Length: 13\r\n\r\n{"error":"x"}':
+            self.upstream.user.upstream_received(bytes([byte]))
+        reply = self.successResultOf(done)
+        self.assertEqual((reply.status, reply.error), (409, "x"))
+        self.assertEqual(self.pool.back, [self.upstream])
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_silence_ends_it(self) -> None:
+        done = self.ask()
+        self.clock.advance(SILENCE_S)
+        self.failureResultOf(done, Lost)
+        self.assertTrue(self.upstream.aborted)
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_an_answer_that_is_too_long_or_no_http_is_given_up(self) -> None:
+        done = self.ask(limit=10)
+        self.upstream.user.upstream_received(
+            b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n" + b"x" * 20
+        )
+        self.failureResultOf(done, Lost)
+        self.upstream = Upstream()
+        self.pool.left.append(self.upstream)
+        done = self.ask()
+        self.upstream.user.upstream_received(b"SSH-2.0-x\r\n\r\n")
+        self.assertEqual(self.failureResultOf(done, Lost).value.code, "answer")
+
+    def test_a_kept_connection_that_was_closed_is_tried_once_more_but_never_a_post(self) -> None:
+        for method, again in (("GET", True), ("POST", False)):
+            old, fresh = Upstream(), Upstream()
+            old.used = True
+            self.pool.left = [old, fresh]
+            done = self.ask(method)
+            old.user.upstream_lost()
+            if again:
+                fresh.user.upstream_received(b"HTTP/1.1 204 No Content\r\n\r\n")
+                self.assertEqual(self.successResultOf(done).status, 204)
+            else:
+                self.assertTrue(self.failureResultOf(done, Lost).value.after_sending)

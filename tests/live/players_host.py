@@ -1,0 +1,134 @@
+"""A real host as a player meets it: game files, news, a picture, and a simulated game client."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.ctl.hosts import PATIENCE_S, change, demo_host, run, said, stack, value
+from tests.support.processes import eventually, free_port
+
+MB = 1024 * 1024
+GAME = Path(__file__).with_name("simulated_game.py")
+LAUNCHER = str(Path(sys.executable).with_name("svc-launcher"))
+COMMAND = "{folder}/game.py -server={server} -AUTH_PASSWORD={key} -out={folder}/played.json"
+
+
+def picture(red: int, green: int, blue: int, width: int = 640, height: int = 360) -> bytes:
+    """A PNG with a soft gradient."""
+    rows = b"".join(
+        b"\0"
+        + b"".join(
+            bytes((red * (x + y) // (width + height), green * y // height, blue * x // width))
+            for x in range(width)
+        )
+        for y in range(height)
+    )
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        body = kind + data
+        return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
+
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
+    )
+
+
+def players_host(folder: Path, name: str, *, big: int = 3 * MB) -> Path:
+    """A host with ``name``; not started yet."""
+    host = demo_host(folder)
+    game = host / "game"
+    (game / "data").mkdir(parents=True)
+    (game / "game.py").write_bytes(GAME.read_bytes())
+    (game / "data" / "big.pak").write_bytes(os.urandom(MB) * (big // MB))
+    for number in range(6):
+        (game / "data" / f"part {number}.bin").write_bytes(os.urandom(20_000 + number))
+    manifest = ("content", "manifest", game, "--build", "1.4.4", "--out", host / "manifest.json")
+    assert run(*manifest).returncode == 0
+    (host / "branding").mkdir()
+    (host / "branding" / "evening.png").write_bytes(picture(40, 110, 150))
+    branding = {"accent": "#e0a84c", "backgrounds": [{"file": "evening.png", "credit": "Olga"}]}
+    (host / "branding" / "branding.json").write_text(json.dumps(branding))
+    news = [
+        {
+            "date": "2026-11-20T18:00:00Z",
+            "title": "Hunt on Friday",
+            "body": "We meet in the city at eight.\nBring potions.",
+        }
+    ]
+    (host / "news.json").write_text(json.dumps(news))
+    change(host, "content", "CONTENT_BRANDING_DIR", str(host / "branding"))
+    change(host, "content", "CONTENT_NEWS_FILE", str(host / "news.json"))
+    change(host, "metagame", "REGISTRATION_MODE", "INVITECODE")
+    change(host, "metagame", "SERVER_NAME", name)
+    return host
+
+
+@contextmanager
+def running(host: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The host's stack, ready."""
+    with stack(host) as process:
+        eventually(lambda: "stack ready" in said(host), PATIENCE_S)
+        yield process
+
+
+def invite(host: Path, uses: int = 1) -> str:
+    """A join string, as the owner sends it."""
+    ran = run("invite", "create", "--uses", uses, "--json", "--config", host)
+    assert ran.returncode == 0, ran.stderr
+    found: str = json.loads(ran.stdout)["join"]
+    return found
+
+
+def metagame(host: Path) -> str:
+    """The host's own address, without gateway."""
+    return f"http://127.0.0.1:{value(host, 'metagame', 'PORT')}"
+
+
+@contextmanager
+def launcher(home: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """A launcher with a clean home; ``link_of`` finds its page."""
+    home.mkdir(exist_ok=True)
+    environ = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "SVC_LAUNCHER_HOME": str(home / "launcher"),
+        "SVC_RELAY_PORT": str(free_port()),
+        "PYTHONUNBUFFERED": "1",
+    }
+    process = subprocess.Popen(
+        [LAUNCHER, "--key-file", *words],
+        env=environ,
+        cwd=home,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_S)
+
+
+def link_of(process: subprocess.Popen[str]) -> str:
+    """The page's link, from what it prints."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        found = re.search(r"http://127\.0\.0\.1:\d+/#[0-9a-f]+", line)
+        if found:
+            return found[0]
+    raise AssertionError("the launcher has ended")
