@@ -10,13 +10,17 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
 from svcserver.ctl.blueprint import Ports
 from svcserver.ctl.host_creation import create_host
+from tests.support.ports import share
 
 PATIENCE_S = 90
+_OURS = share(20_000, 32_000)
+_ports = cycle(_OURS)
 SVCCTL = str(Path(sys.executable).with_name("svcctl"))
 
 
@@ -34,10 +38,10 @@ def _row(first: int, count: int, kind: int) -> bool:
 
 def row_of(count: int, kind: int) -> int:
     """The first of some free ports in a row, below the ones the kernel hands out."""
-    start = 20_000 + os.getpid() * 37 % 8_000
-    for first in range(start, start + 4_000, count):
-        if _row(first, count, kind):
-            return first
+    for _ in range(len(_OURS) // count):
+        row = list(islice(_ports, count))
+        if row[-1] - row[0] == count - 1 and _row(row[0], count, kind):
+            return row[0]
     raise AssertionError("no free ports in a row")
 
 

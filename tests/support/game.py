@@ -17,6 +17,7 @@ from twisted.internet.task import Clock
 from svcserver.board.rehearsed import RehearsedBoard
 from svcserver.ctl.keys import new_signing_keys
 from svcserver.kernel.settings import load
+from svcserver.metagame.access import keys
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key
 from svcserver.metagame.service import Metagame
@@ -24,6 +25,9 @@ from svcserver.metagame.settings import Settings
 from tests.support.browser import Browser
 from tests.support.described import Described
 from tests.support.ledger import InstantLedger
+
+# every game of a run reads the same key, and OpenSSL needs 0.07 s to see that it is a sound one
+keys.load_pem_private_key = lru_cache(maxsize=4)(keys.load_pem_private_key)
 
 START = 1_790_000_000.0  # some day in September 2026
 GAME_SERVER_KEY = "0123456789abcdef" * 3

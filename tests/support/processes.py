@@ -20,17 +20,17 @@ import orjson
 from attrs import define, field
 
 from tests.support.game import signing_keys
+from tests.support.ports import share
 
 PATIENCE_S = 30.0
 READY = re.compile(r"\bready\b")
-_FIRST, _LAST = 10_240, 20_000
-_START = _FIRST + os.getpid() * 37 % (_LAST - _FIRST)
-_ports = itertools.cycle([*range(_START, _LAST), *range(_FIRST, _START)])
+_OURS = share(10_240, 20_000)
+_ports = itertools.cycle(_OURS)
 
 
 def free_port() -> int:
     """A TCP port nobody listens on now, below those the kernel gives to outgoing connections."""
-    for port in itertools.islice(_ports, _LAST - _FIRST):
+    for port in itertools.islice(_ports, len(_OURS)):
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
