@@ -2,14 +2,23 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# a file's tests stay together, for they may share a host; the order is that of tests/conftest.py
+SIDE_BY_SIDE := -n auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test trial check bench bench-chat bench-edge docs prove sbom format
+# a process that a test starts would otherwise compile all its modules again
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: run test test-fast trial check bench bench-chat bench-edge docs prove sbom format
 
 run: $(VENV)/run.stamp
 	@$(BIN)/svcctl demo $(if $(ONCE),--once)
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not alone"
+	$(BIN)/python -m pytest -m alone
+
+test-fast: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not live"
 
 trial: $(VENV)/dev.stamp
 	$(BIN)/python -m twisted.trial --temp-directory=$(VENV)/trial tests

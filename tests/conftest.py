@@ -1,7 +1,43 @@
-"""Makes SIGINT work again, which a shell ignores in what it starts in the background."""
+"""In what order tests run, and which of them may start processes."""
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
-signal.signal(signal.SIGINT, signal.default_int_handler)
+import pytest
+
+from tests.support import postgres
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
+
+LIVE = Path(__file__).parent / "live"
+LONGEST = "test_postgres_parity.py"
+ON_POSTGRESQL = "SVC_TEST_DATABASE" in os.environ  # every test's own database is one there
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what stands in ``live``; the long ones first: no core is to wait for one in the end."""
+    for item in items:
+        if LIVE in item.path.parents:
+            item.add_marker(pytest.mark.live)
+    items.sort(key=lambda item: (LONGEST not in item.nodeid, LIVE not in item.path.parents))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """What is not marked ``live`` is for ``make test-fast``: no process, no PostgreSQL."""
+    if item.get_closest_marker("live") is not None or ON_POSTGRESQL:
+        return (yield)
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("only a test that is marked `live` may start a process")
+
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr(subprocess.Popen, "__init__", refuse)
+        patches.setattr(postgres, "_shared", refuse)
+        return (yield)

@@ -11,6 +11,7 @@ import zipfile
 from importlib import import_module
 from pathlib import Path
 
+import pytest
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.settings import variables
@@ -52,6 +53,7 @@ class DocumentationTests(SynchronousTestCase):
 
 
 class PackageTests(SynchronousTestCase):
+    @pytest.mark.live
     def test_a_wheel_holds_plugins_data_and_migrations(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             source = Path(folder, "source")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import pytest
 from sqlalchemy import (
     Boolean,
     Column,
@@ -93,6 +94,7 @@ class CopyTests(SynchronousTestCase):
         fill(url)
         return url
 
+    @pytest.mark.live
     def test_every_row_goes_to_postgresql_and_back(self) -> None:
         first, between, last = self.filled(), fresh_database(), self.sqlite("last.db")
         before = read(first)
@@ -105,6 +107,7 @@ class CopyTests(SynchronousTestCase):
         self.assertEqual(read(last), before)
         self.assertEqual((self.folder / "last.db").stat().st_mode & 0o777, 0o600)
 
+    @pytest.mark.live
     def test_new_rows_are_numbered_after_the_copied_ones(self) -> None:
         target = fresh_database()
         self.assertEqual(svcctl("db", "copy", self.filled(), target).status, 0)
@@ -122,6 +125,7 @@ class CopyTests(SynchronousTestCase):
             numbered += 1
         self.assertGreater(numbered, 3)
 
+    @pytest.mark.live
     def test_an_empty_host_numbers_from_one(self) -> None:
         source, target = self.sqlite("empty.db"), fresh_database()
         migrations.upgrade(make_engine(database_url(source)))
@@ -132,6 +136,7 @@ class CopyTests(SynchronousTestCase):
             at = tx.execute(text("SELECT nextval('character_saves_id_seq')")).scalar()
         self.assertEqual(at, 1)
 
+    @pytest.mark.live
     def test_a_target_with_rows_is_left_alone(self) -> None:
         source = self.filled()
         for target in (self.sqlite("other.db"), fresh_database()):
@@ -140,6 +145,7 @@ class CopyTests(SynchronousTestCase):
             self.assertEqual((ran.status, ran.out), (1, ""))
             self.assertIn("TARGET is not empty", ran.line)
 
+    @pytest.mark.live
     def test_a_failure_halfway_leaves_the_target_empty(self) -> None:
         target = fresh_database()
         source = self.filled()

@@ -10,6 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest import mock
 
+import pytest
+
 from svcserver.ctl.doctor.machine import Room
 from svcserver.db import migrations
 from svcserver.db.engine import database_url, make_engine
@@ -151,6 +153,7 @@ class DatabaseTests(DoctorCase):
             one.commit()
         self.finds("9999 is of a newer version", "install the version")
 
+    @pytest.mark.live
     def test_more_connections_than_postgresql_allows(self) -> None:
         where = fresh_database()
         engine = make_engine(database_url(where))
@@ -173,6 +176,7 @@ class DatabaseTests(DoctorCase):
         self.assertIn("is PostgreSQL running?", line)
         self.assertNotIn("hidden", line)
 
+    @pytest.mark.live
     def test_postgresql_that_was_never_upgraded(self) -> None:
         self.plant("metagame", "DATABASE_URL", fresh_database())
         self.finds("it is empty", "svcctl db upgrade")

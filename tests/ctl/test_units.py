@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl.units import SERVICES, TARGET, Place, files, unit
@@ -65,6 +66,7 @@ class UnitTests(SynchronousTestCase):
         self.assertIn(wants, made[TARGET])
 
 
+@pytest.mark.live
 @proves("systemd units with few rights, written by svcctl init")
 def test_systemd_understands_every_unit_and_finds_them_tight(tmp_path: Path) -> None:
     if ANALYZE is None:

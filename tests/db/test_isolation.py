@@ -8,6 +8,7 @@ from __future__ import annotations
 from threading import Event
 from typing import Any
 
+import pytest
 from sqlalchemy import (
     Column,
     Connection,
@@ -62,6 +63,7 @@ def earn(me: str) -> Any:
     return work
 
 
+@pytest.mark.live
 class IsolationTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.where = fresh_database()

@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
+import pytest
 from sqlalchemy import (
     Column,
     Connection,
@@ -283,6 +284,7 @@ class SqliteBatchTests(LedgerCase):
         return runs, len(refused)
 
 
+@pytest.mark.live
 class PostgresLedgerTests(SqliteLedgerTests):
     def make(self) -> Engine:
         engine = make_engine(database_url(fresh_database()))

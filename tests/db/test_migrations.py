@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
@@ -106,6 +107,7 @@ class SqliteMigrationTests(Migrations, Folders, SynchronousTestCase):
         return make_engine(database_url(f"sqlite:///{self.folder()}/svc.db"))
 
 
+@pytest.mark.live
 class PostgresMigrationTests(Migrations, SynchronousTestCase):
     def make(self) -> Engine:
         return make_engine(database_url(fresh_database()))

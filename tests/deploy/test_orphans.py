@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 
+import pytest
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -54,6 +55,7 @@ class OrphanTests(SynchronousTestCase):
 
 
 class WaitTests(SynchronousTestCase):
+    @pytest.mark.live
     @proves("no orphan, no leak")
     def test_a_killed_process_is_gone_when_the_wait_is_over(self) -> None:
         child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)

@@ -6,15 +6,15 @@ import re
 
 import pytest
 
-from tests.live.parity import Run
+from tests.live import parity
 from tests.support.postgres import fresh_database
 
 pytestmark = pytest.mark.live
 
 
-def test_every_feature_test_holds_on_postgresql(parity_run: Run) -> None:
+def test_every_feature_test_holds_on_postgresql() -> None:
     fresh_database()  # skips where there is no PostgreSQL, and counts as required
-    status, said = parity_run.result()
+    status, said = parity.run()
     verdict = said.splitlines()[-1]
     assert status == 0, said[-8000:]
     assert re.search(r"\b[1-9]\d{2,} passed", verdict) and "skipped" not in verdict, verdict

@@ -5,6 +5,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pytest
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.mutation import page, records
@@ -146,6 +147,7 @@ class TableTests(SynchronousTestCase):
         self.assertGreater(len(read(page.PAGE.read_text())), 30)
 
 
+@pytest.mark.live
 class RunnerTests(SynchronousTestCase):
     def test_only_a_failing_test_kills(self) -> None:
         done = subprocess.run(

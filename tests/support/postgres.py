@@ -45,9 +45,10 @@ class Instance:
         """Where it keeps its files."""
         return self.folder / "data"
 
-    def start(self) -> None:
+    def start(self, *settings: str) -> None:
         """Returns when it takes connections."""
-        options = f"-c listen_addresses='' -c unix_socket_directories={self.folder}"
+        given = ("listen_addresses=''", f"unix_socket_directories={self.folder}", *settings)
+        options = " ".join(f"-c {one}" for one in given)
         log = self.folder / "log"
         self._run("pg_ctl", "-D", self.data, "-l", log, "-o", options, "-w", "start")
 
@@ -93,9 +94,9 @@ def fresh_database() -> str:
 
 @lru_cache(maxsize=1)
 def _shared() -> Instance:
-    """The instance of a test run."""
+    """The instance of a test run, or of one of its workers; this machine will not lose power."""
     made = Instance.make()
-    made.start()
+    made.start("fsync=off", "full_page_writes=off", "autovacuum=off")
     atexit.register(made.end)
     return made
 

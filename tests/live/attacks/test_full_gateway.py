@@ -15,7 +15,7 @@ from tests.live.edge_host import Host, running
 from tests.live.test_gateway_abuse import all_gone, many_files
 from tests.support.processes import free_port
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.alone]  # seconds that newcomers wait
 
 ADDRESSES, EACH = 16, 128  # what an owner's gateway takes in all, and of one address
 ASK = b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n"

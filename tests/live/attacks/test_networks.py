@@ -20,7 +20,7 @@ from tests.live.edge_host import Host, running
 from tests.live.test_gateway_abuse import many_files
 from tests.support.processes import eventually
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.alone]  # seconds that others wait
 
 OPEN = {"GATEWAY_BIND": "::", "GATEWAY_RATE_CONNECT": "100000,100000"}
 EACH = 32  # GATEWAY_MAX_CONNECTIONS_PER_IP

@@ -18,7 +18,7 @@ from tests.live.attacks.support import at_the_same_time
 from tests.live.deploying import deploy
 from tests.support.processes import bearer, eventually, metagame, register
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.alone]  # seconds that others wait
 BODY = 64 * 1024
 AT_MOST_S = 1.0
 

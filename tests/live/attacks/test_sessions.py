@@ -18,7 +18,7 @@ from tests.chat.sockets import Talker
 from tests.ctl.command import svcctl
 from tests.support.processes import Service, bearer, eventually, free_port, metagame, register
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.alone]  # a second at most after a new key
 
 AT_MOST_S = 1.0
 ONLINE = "/svc/api/PublicOnlineStats"

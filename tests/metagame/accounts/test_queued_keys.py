@@ -5,6 +5,7 @@ from __future__ import annotations
 from threading import Event, Thread
 from typing import Any
 
+import pytest
 from sqlalchemy import Connection, insert, select
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -30,6 +31,7 @@ def queue(tx: Connection) -> list[str]:
     return list(tx.execute(select(QUEUED_KEYS.c.key)).scalars())
 
 
+@pytest.mark.live
 class QueuedKeysTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.engine = make_engine(database_url(fresh_database()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 
+import pytest
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.db import migrations
@@ -37,6 +38,7 @@ class FindAllTests(SynchronousTestCase):
         self.assertEqual(sorted(found), sorted(known))
 
 
+@pytest.mark.live
 class FindAllOnPostgresTests(FindAllTests):
     def url(self) -> str:
         return fresh_database()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from threading import Thread
 from typing import Any
 
+import pytest
 from sqlalchemy import Connection, select
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
@@ -91,6 +92,7 @@ class OvertakenTests(SynchronousTestCase):
             self.assertEqual(self.progress(), before + 7)
 
 
+@pytest.mark.live
 class OvertakenOnPostgresTests(OvertakenTests):
     def url(self) -> str:
         return fresh_database()
