@@ -22,7 +22,10 @@ from tests.support.game import GAME_SERVER_KEY
 from tests.support.postgres import fresh_database
 from tests.support.processes import Service, bearer, free_port, metagame_environ, register
 
-pytestmark = [pytest.mark.live, pytest.mark.alone]  # how long others wait, compared with the idle host
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.alone,
+]  # how long others wait, compared with the idle host
 
 TRACK = "track_of_tests"
 ROUNDS, RETRIES = 8, 20

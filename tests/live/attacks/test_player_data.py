@@ -14,7 +14,10 @@ import pytest
 from tests.live.attacks.support import median_s, waits_s
 from tests.support.processes import Service, bearer, metagame, register
 
-pytestmark = [pytest.mark.live, pytest.mark.alone]  # how long others wait, compared with the idle host
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.alone,
+]  # how long others wait, compared with the idle host
 
 REQUESTS, EACH = 60, 3_000  # the audit's: 180,000 stacks, then
 HELD = 20_000  # INVENTORY_MAX_ITEMS as an owner gets it

@@ -20,7 +20,10 @@ from tests.live.attacks.support import (
 from tests.live.edge_host import Host, running
 from tests.support.processes import free_port
 
-pytestmark = [pytest.mark.live, pytest.mark.alone]  # how long a newcomer waits, compared with the idle host
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.alone,
+]  # how long a newcomer waits, compared with the idle host
 
 CONNECTIONS, REQUESTS = 12, 60
 TARGET = b"/" + b"eyJ" * 530  # the whole text that is searched begins a token everywhere

@@ -12,7 +12,10 @@ import pytest
 from tests.live.attacks.support import NEWCOMER, arrive, at_the_same_time, median_s, newcomer_s
 from tests.live.edge_host import Host, running
 
-pytestmark = [pytest.mark.live, pytest.mark.alone]  # how long a newcomer waits, and CPU of the gateway
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.alone,
+]  # how long a newcomer waits, and CPU of the gateway
 
 HEAD = b"GET /other HTTP/1.1\r\nHost: localhost\r\nA: %b\r\nConnection: close\r\n\r\n"
 LONG = HEAD % (b"a" * 16_300)  # a little less than a head may have

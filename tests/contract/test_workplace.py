@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from attrs import evolve
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.workplace import PROGRAMS, Machine, findings
+
+ROOT = Path(__file__).parents[2]
+WELL = Machine(
+    find=lambda name: f"/usr/bin/{name}",
+    run=lambda command: True,
+    free=lambda folder: 1 << 40,
+    memory=lambda: 1 << 40,
+    files=lambda: 1 << 20,
+    binds=lambda address: True,
+    version=(3, 11),
+)
+
+
+class FindingTests(SynchronousTestCase):
+    def faults(self, **changed: Any) -> list[str]:
+        return [str(one) for one in findings(evolve(WELL, **changed)) if one.fault]
+
+    def test_a_machine_that_has_everything(self) -> None:
+        self.assertEqual(self.faults(), [])
+
+    def test_each_missing_program_has_its_cure(self) -> None:
+        faults = self.faults(find=lambda name: None if name == "nft" else name)
+        fault = "the tests of the real firewall are skipped; apt-get install nftables"
+        self.assertEqual(faults, [f"  missing  nft: {fault}"])
+        self.assertEqual(len(self.faults(find=lambda name: None)), len(PROGRAMS))
+
+    def test_what_is_too_little(self) -> None:
+        changed: tuple[dict[str, Any], ...] = (
+            {"version": (3, 10)},
+            {"run": lambda command: False},
+            {"free": lambda folder: 1 << 20},
+            {"memory": lambda: 1 << 20},
+            {"files": lambda: 1_024},
+            {"binds": lambda address: False},
+        )
+        for one in changed:
+            self.assertEqual(len(self.faults(**one)), 1, one)
+
+    def test_what_ci_installs_is_looked_for(self) -> None:
+        listed = re.search(r"packages=\((.*)\)", (ROOT / ".ci" / "run").read_text())
+        assert listed is not None
+        packages = {word for *_, package in PROGRAMS for word in package.split()}
+        self.assertEqual(set(listed[1].split()) - packages, {"make", "iptables", "ipset"})

@@ -1,0 +1,152 @@
+"""``make doctor``: what this machine lacks for the checks and the tests, and the cure of each.
+
+What is missing is no failure of ``make test``: the tests that need it are skipped, loudly, except
+where SVC_TEST_REQUIRE insists (``.ci/run``).
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from attrs import frozen
+
+SYSTEM_PATH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))
+NETWORK = ["unshare", "--map-root-user", "--net", "true"]
+FILES = 2_560  # as many as tests/live/test_gateway_abuse.py opens
+ROOM = 2 << 30
+MEMORY = 2 << 30  # bytes for each worker's services, with a browser beside them
+
+
+@frozen
+class Finding:
+    """One line: whether it is well, and else what to do."""
+
+    what: str
+    fault: str = ""
+    cure: str = ""
+
+    def __str__(self) -> str:
+        if not self.fault:
+            return f"  well     {self.what}"
+        return f"  missing  {self.what}: {self.fault}; {self.cure}"
+
+
+@frozen
+class Machine:
+    """What is asked of it; a test answers instead."""
+
+    find: Callable[[str], str | None]
+    run: Callable[[list[str]], bool]
+    free: Callable[[str], int]
+    memory: Callable[[], int]
+    files: Callable[[], int]
+    binds: Callable[[str], bool]
+    version: tuple[int, int] = (sys.version_info[0], sys.version_info[1])
+
+
+PROGRAMS = (
+    ("PostgreSQL's initdb", "initdb", "every feature once more on PostgreSQL", "postgresql"),
+    ("node", "node", "chat clients in JavaScript", "nodejs npm"),
+    ("npm", "npm", "chat clients in JavaScript", "npm"),
+    ("chromium", "chromium", "the dashboard in a browser", "chromium"),
+    ("nft", "nft", "the real firewall", "nftables"),
+    ("ip", "ip", "networks of their own", "iproute2"),
+    ("curl", "curl", "content through the gateway", "curl"),
+    ("openssl", "openssl", "the gateway's TLS", "openssl"),
+    ("systemd-analyze", "systemd-analyze", "the units that init writes", "systemd"),
+)
+
+
+def findings(machine: Machine) -> Iterator[Finding]:
+    """Everything that was looked at, the well with the bad."""
+    version = ".".join(map(str, machine.version))
+    if machine.version < (3, 11):
+        yield Finding(f"Python {version}", "3.11 is the oldest that works", "make PYTHON=python3.x")
+    else:
+        yield Finding(f"Python {version}")
+    for what, program, use, package in PROGRAMS:
+        if machine.find(program):
+            yield Finding(what)
+        else:
+            yield Finding(what, f"the tests of {use} are skipped", f"apt-get install {package}")
+    if not machine.run(NETWORK):
+        cure = "run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1)"
+        yield Finding("a network of one's own", "attacks from many addresses are skipped", cure)
+    if not machine.binds("127.0.0.99"):
+        cure = "use Linux, or give lo the addresses of 127.0.0.0/8"
+        yield Finding("the addresses 127.0.0.2 and on", "attacks from strangers fail", cure)
+    if machine.files() < FILES:
+        fault = f"{machine.files()} of {FILES} are allowed"
+        yield Finding("open files", fault, f"ulimit -n {FILES} (or raise its hard limit)")
+    if machine.free(tempfile.gettempdir()) < ROOM:
+        cure = "make room, or set TMPDIR elsewhere"
+        yield Finding(f"room in {tempfile.gettempdir()}", "less than 2 GB are free", cure)
+    if machine.memory() < MEMORY:
+        cure = "end something, or make test SIDE_BY_SIDE="
+        yield Finding("memory", "less than 2 GB are free", cure)
+
+
+def _initdb(name: str) -> str | None:
+    if name == "initdb":  # Debian keeps it out of the PATH
+        found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+        if found:
+            return str(found[-1])
+    return shutil.which(name, path=SYSTEM_PATH)
+
+
+def _works(command: list[str]) -> bool:
+    try:
+        return subprocess.run(command, capture_output=True, timeout=20, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+def _binds(address: str) -> bool:
+    with socket.socket() as one:
+        try:
+            one.bind((address, 0))
+        except OSError:
+            return False
+        return True
+
+
+def _available() -> int:
+    said = Path("/proc/meminfo").read_text()
+    return int(said.partition("MemAvailable:")[2].split()[0]) << 10
+
+
+def _files() -> int:
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return sys.maxsize if most == resource.RLIM_INFINITY else most
+
+
+THIS = Machine(
+    find=_initdb,
+    run=_works,
+    free=lambda folder: shutil.disk_usage(folder).free,
+    memory=_available,
+    files=_files,
+    binds=_binds,
+)
+
+
+def main() -> int:
+    """Print them; 1 when something is missing."""
+    found = list(findings(THIS))
+    for one in found:
+        print(one)
+    faults = sum(bool(one.fault) for one in found)
+    print("all that the tests use is here" if not faults else f"{faults} missing")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
