@@ -8,7 +8,7 @@ SIDE_BY_SIDE := -n auto --dist loadfile --no-loadscope-reorder
 # a process that a test starts would otherwise compile all its modules again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-fast trial check bench bench-chat bench-edge docs prove sbom format
+.PHONY: run test test-fast doctor trial check bench bench-chat bench-edge docs prove sbom format
 
 run: $(VENV)/run.stamp
 	@$(BIN)/svcctl demo $(if $(ONCE),--once)
@@ -19,6 +19,9 @@ test: $(VENV)/dev.stamp
 
 test-fast: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not live"
+
+doctor: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.workplace
 
 trial: $(VENV)/dev.stamp
 	$(BIN)/python -m twisted.trial --temp-directory=$(VENV)/trial tests

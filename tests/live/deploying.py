@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import socket
 import sys
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from tests.ctl.hosts import row_of
 from tests.support.game import GAME_SERVER_KEY
 from tests.support.processes import Service, free_port
 
@@ -21,11 +21,7 @@ SIMULATOR = str(Path(sys.executable).parent / "svc-gameserver-sim")
 
 def udp_block(size: int = 8) -> int:
     """The last port of ``size`` free UDP ports in a row."""
-    for _ in range(100):
-        last = random.randint(40_000, 59_000)
-        if all(not is_bound(port) for port in range(last - size + 1, last + 1)):
-            return last
-    raise AssertionError("no free block of UDP ports")
+    return row_of(size, socket.SOCK_DGRAM) + size - 1
 
 
 def is_bound(port: int) -> bool:

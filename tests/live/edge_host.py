@@ -22,6 +22,8 @@ import orjson
 from attrs import define, field
 
 from svcserver.edge.certificate import Pair, make_pair, write_pair
+from tests.support import prestarted
+from tests.support.prestarted import Prestarted
 from tests.support.processes import free_port
 
 SECRET = "live-secret-live-secret-live-secret"
@@ -132,11 +134,16 @@ def start(
     log: Path,
     door: str = "",
     before: Sequence[str] = (),
-) -> subprocess.Popen[bytes]:
+) -> Prestarted | subprocess.Popen[bytes]:
     """A twistd command that logs to ``log``; ``door``: a descriptor, as systemd passes one.
 
     ``before`` is a command that runs it, as ``setpriv`` with its options.
     """
+    environ = {"PATH": os.environ["PATH"], "HOME": "/tmp", **environ}
+    if not before and not door:
+        with log.open("wb") as out:
+            words = ["--nodaemon", "--pidfile=", command]
+            return prestarted.start(words, environ, ROOT, out.fileno())
     twistd = str(Path(sys.executable).parent / "twistd")
     line = [*before, twistd, "--nodaemon", "--pidfile=", command]
     if door:
@@ -144,7 +151,7 @@ def start(
     with log.open("wb") as out:
         return subprocess.Popen(
             line,
-            env={"PATH": os.environ["PATH"], "HOME": "/tmp", **environ},
+            env=environ,
             pass_fds=(int(door),) if door else (),
             cwd=ROOT,
             stdout=out,
@@ -152,7 +159,7 @@ def start(
         )
 
 
-def await_ready(process: subprocess.Popen[bytes], log: Path) -> None:
+def await_ready(process: Prestarted | subprocess.Popen[bytes], log: Path) -> None:
     """Wait for the ready line; fails when the process ends first."""
     deadline = time.monotonic() + START_S
     while b"ready" not in log.read_bytes():
@@ -217,7 +224,7 @@ def running(
         thread.join(DEADLINE_S)
 
 
-def memory_of(process: subprocess.Popen[bytes]) -> int:
+def memory_of(process: Prestarted | subprocess.Popen[bytes]) -> int:
     """Resident bytes."""
     pages = Path(f"/proc/{process.pid}/statm").read_text().split()[1]
     return int(pages) * os.sysconf("SC_PAGE_SIZE")

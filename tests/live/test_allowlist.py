@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import prestarted
 from tests.support.processes import free_port
 from tests.support.proves import proves
 from tests.support.requirements import skip
@@ -52,10 +53,18 @@ class Helper:
         }
         self.log = folder / f"out-{self.port}.log"
         twistd = str(Path(sys.executable).with_name("twistd"))
-        command = [*prefix, twistd, "--nodaemon", "--pidfile=", "svc-allowlist"]
+        words = ["--nodaemon", "--pidfile=", "svc-allowlist"]
         with open(self.log, "ab") as out:
-            self.process = subprocess.Popen(
-                command, env=self.environ, cwd=folder, stdout=out, stderr=subprocess.STDOUT
+            self.process = (
+                subprocess.Popen(
+                    [*prefix, twistd, *words],
+                    env=self.environ,
+                    cwd=folder,
+                    stdout=out,
+                    stderr=subprocess.STDOUT,
+                )
+                if prefix
+                else prestarted.start(words, self.environ, folder, out.fileno())
             )
         until(lambda: b"ready" in self.log.read_bytes() or self.process.poll() is not None)
         assert self.process.poll() is None, self.log.read_text()

@@ -11,7 +11,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +23,7 @@ from typing import Any
 import pytest
 
 from svcserver.content.manifest_builder import build_manifest
+from tests.support import prestarted
 from tests.support.processes import free_port
 from tests.support.proves import proves
 
@@ -110,12 +110,9 @@ class Content:
             "CONTENT_GAME_DIR": str(folder),
             "METAGAME_URL": f"http://127.0.0.1:{self.metagame.port}",
         }
-        twistd = str(Path(sys.executable).with_name("twistd"))
-        command = [twistd, "--nodaemon", "--pidfile=", "svc-content"]
+        command = ["--nodaemon", "--pidfile=", "svc-content"]
         with open(self.log, "wb") as out:
-            self.process = subprocess.Popen(
-                command, env=environ, cwd=root, stdout=out, stderr=subprocess.STDOUT
-            )
+            self.process = prestarted.start(command, environ, root, out.fileno())
         until(lambda: b"content ready" in self.log.read_bytes() or self.process.poll() is not None)
         assert self.process.poll() is None, self.log.read_text()
 

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 
 from svcserver.edge.certificate import make_pair, write_pair
 from tests.live.test_content import BIG, FILES, MB, Content, free_port, until
+from tests.support import prestarted
 from tests.support.proves import proves
 from tests.support.requirements import skip
 
@@ -36,12 +36,9 @@ class Gateway:
             "GATEWAY_ALLOWLIST": "0",
             "GATEWAY_CONTENT_URL": f"http://127.0.0.1:{content.port}",
         }
-        twistd = str(Path(sys.executable).with_name("twistd"))
-        command = [twistd, "--nodaemon", "--pidfile=", "svc-gateway"]
+        command = ["--nodaemon", "--pidfile=", "svc-gateway"]
         with open(self.log, "wb") as out:
-            self.process = subprocess.Popen(
-                command, env=environ, cwd=root, stdout=out, stderr=subprocess.STDOUT
-            )
+            self.process = prestarted.start(command, environ, root, out.fileno())
         until(lambda: b"ready" in self.log.read_bytes() or self.process.poll() is not None)
         assert self.process.poll() is None, self.log.read_text()
 

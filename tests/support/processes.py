@@ -8,8 +8,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,8 +17,10 @@ from typing import Any
 import orjson
 from attrs import define, field
 
+from tests.support import prestarted
 from tests.support.game import signing_keys
 from tests.support.ports import share
+from tests.support.prestarted import Prestarted
 
 PATIENCE_S = 30.0
 READY = re.compile(r"\bready\b")
@@ -67,7 +67,7 @@ class Service:
     environ: dict[str, str]
     port: int
     arguments: list[str] = field(factory=list)
-    process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    process: Prestarted | None = field(default=None, init=False)
     _earlier: int = field(default=0, init=False)  # characters that earlier runs have printed
 
     @property
@@ -80,20 +80,14 @@ class Service:
         self.launch()
         eventually(self._ready)
 
-    def launch(self) -> subprocess.Popen[bytes]:
+    def launch(self) -> Prestarted:
         """Start it without waiting."""
-        twistd = str(Path(sys.executable).parent / "twistd")
         clean = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
+        words = ["--nodaemon", "--pidfile=", self.name, *self.arguments]
         with Path(self.folder, f"{self.name}.log").open("ab") as out:
             self._earlier = len(self.log)
-            self.process = subprocess.Popen(
-                [twistd, "--nodaemon", "--pidfile=", self.name, *self.arguments],
-                cwd=self.folder,
-                env={**clean, **self.environ},
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            environ = {**clean, **self.environ}
+            self.process = prestarted.start(words, environ, self.folder, out.fileno())
         return self.process
 
     def _ready(self) -> bool:
