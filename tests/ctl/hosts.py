@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from itertools import cycle, islice
@@ -16,6 +17,7 @@ from typing import Any
 
 from svcserver.ctl.blueprint import Ports
 from svcserver.ctl.host_creation import create_host
+from tests.support import prestarted
 from tests.support.ports import share
 
 PATIENCE_S = 90
@@ -70,13 +72,17 @@ def change(folder: Path, component: str, name: str, new: str) -> None:
 
 def run(*words: object) -> subprocess.CompletedProcess[str]:
     """``svcctl`` as a process of its own."""
-    return subprocess.run(
-        [SVCCTL, *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        said = out.fileno(), err.fileno()
+        line = [*map(str, words)]
+        process = prestarted.start(line, os.environ, Path.cwd(), *said, program="svcctl")
+        try:
+            status = process.wait(PATIENCE_S)
+        finally:
+            process.kill()
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(process.args, status, out.read(), err.read())
 
 
 def demo_once(folder: Path, players: int = 2) -> subprocess.CompletedProcess[str]:

@@ -1,9 +1,9 @@
-"""Services as processes of their own that need not import everything first.
+"""Services and ``svcctl`` as processes of their own that need not import everything first.
 
 One process a run has imported the services, and forks for each that a test starts: what the
 test gets has its own pid, memory, signals, folder, environment and descriptors, a second of
 work earlier. What it does not have is its own words in ``/proc/PID/cmdline`` and ``environ``;
-who looks there starts ``twistd`` itself.
+who looks there starts the program itself.
 
 The reactor is not among what is imported: a fork may not share one.
 """
@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,7 +28,10 @@ from typing import Any
 from attrs import define, field
 
 REACTOR = "twisted.internet.reactor"
-SERVICES = ("metagame", "deploy", "content", "gateway", "allowlist", "relay", "stack")
+SERVICES = tuple(
+    f"{one}.service"
+    for one in ("metagame", "deploy", "content", "gateway", "allowlist", "relay", "stack")
+)
 MOST = 1 << 20  # bytes of a request
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -102,12 +106,14 @@ def start(
     environ: Mapping[str, str],
     cwd: Path,
     out: int,
-    passed: Sequence[int] = (),
+    err: int | None = None,
+    program: str = "twistd",
 ) -> Prestarted:
-    """``twistd`` with these words; ``out`` is its stdout and stderr, ``passed`` stay open."""
+    """``twistd`` or ``svcctl`` with these words; ``err`` is ``out`` where it is not given."""
     parent = _parent()
-    wish = {"words": list(words), "environ": dict(environ), "cwd": str(cwd), "passed": list(passed)}
-    return Prestarted(parent.ask(wish, [out, *passed])["pid"], ["twistd", *words], parent)
+    line = [str(Path(sys.executable).with_name(program)), *words]
+    wish = {"line": line, "environ": dict(environ), "cwd": str(cwd)}
+    return Prestarted(parent.ask(wish, [out, out if err is None else err])["pid"], line, parent)
 
 
 @lru_cache(maxsize=1)
@@ -116,58 +122,50 @@ def _parent() -> Parent:
 
 
 def main() -> None:
-    """Fork on request until the test's process has ended; whoever is forked runs ``twistd``."""
+    """Fork on request until the test's process has ended; whoever is forked runs the program."""
     sys.modules[REACTOR] = ModuleType(REACTOR)  # so that nobody installs one by an import
-    run = _imported()
-    words = _serve(socket.socket(fileno=int(sys.argv[1])))
-    if words is None:
+    for name in (*SERVICES, "metagame.chat_ports", "web.options", "ctl.main"):
+        import_module(f"svcserver.{name}")
+    programs = {
+        "twistd": import_module("twisted.scripts.twistd").run,
+        "svcctl": import_module("svcserver.ctl.main").main,
+    }
+    line = _serve(socket.socket(fileno=int(sys.argv[1])))
+    if line is None:
         return
     del sys.modules[REACTOR]
     vars(sys.modules["twisted.internet"]).pop("reactor", None)
-    sys.argv = [str(Path(sys.executable).with_name("twistd")), *words]
-    run()
-
-
-def _imported() -> Any:
-    from importlib import import_module
-
-    for name in SERVICES:
-        import_module(f"svcserver.{name}.service")
-    import_module("svcserver.metagame.chat_ports")
-    import_module("svcserver.web.options")
-    return import_module("twisted.scripts.twistd").run
+    sys.argv = line
+    sys.exit(programs[Path(line[0]).name]())
 
 
 def _serve(wishes: socket.socket) -> list[str] | None:
-    """The words of a fork, in the fork; None in the end."""
+    """The command line of a fork, in the fork; None in the end."""
     while True:
-        said, descriptors, _, _ = socket.recv_fds(wishes, MOST, 16)
+        said, descriptors, _, _ = socket.recv_fds(wishes, MOST, 2)
         if not said:
             return None
         wish = json.loads(said)
         if "reap" in wish:
-            status = os.waitpid(wish["reap"], 0)[1]
-            wishes.send(json.dumps({"status": status}).encode())
+            wishes.send(json.dumps({"status": os.waitpid(wish["reap"], 0)[1]}).encode())
             continue
-        if pid := os.fork():
-            for one in descriptors:
-                os.close(one)
-            wishes.send(json.dumps({"pid": pid}).encode())
-            continue
-        wishes.close()
-        _become(wish, descriptors)
-        words: list[str] = wish["words"]
-        return words
+        pid = os.fork()
+        if pid == 0:
+            wishes.close()
+            _become(wish, *descriptors)
+            line: list[str] = wish["line"]
+            return line
+        for one in descriptors:
+            os.close(one)
+        wishes.send(json.dumps({"pid": pid}).encode())
 
 
-def _become(wish: dict[str, Any], descriptors: list[int]) -> None:
-    out, *passed = descriptors
+def _become(wish: dict[str, Any], out: int, err: int) -> None:
     os.setsid()
     os.dup2(out, 1)
-    os.dup2(out, 2)
+    os.dup2(err, 2)
     os.close(out)
-    for number, one in zip(wish["passed"], passed, strict=True):
-        os.dup2(one, number)
+    os.close(err)
     os.chdir(wish["cwd"])
     os.environ.clear()
     os.environ.update(wish["environ"])
