@@ -54,6 +54,7 @@ class Machine:
 
 PROGRAMS = (
     ("PostgreSQL's initdb", "initdb", "every feature once more on PostgreSQL", "postgresql"),
+    ("Valkey or Redis", "valkey-server", "live state on a real engine", "redis-server"),
     ("node", "node", "chat clients in JavaScript", "nodejs npm"),
     ("npm", "npm", "chat clients in JavaScript", "npm"),
     ("chromium", "chromium", "the dashboard in a browser", "chromium"),
@@ -94,11 +95,12 @@ def findings(machine: Machine) -> Iterator[Finding]:
         yield Finding("memory", "less than 2 GB are free", cure)
 
 
-def _initdb(name: str) -> str | None:
+def _find(name: str) -> str | None:
     if name == "initdb":  # Debian keeps it out of the PATH
-        found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-        if found:
-            return str(found[-1])
+        elsewhere = sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")))
+        return elsewhere[-1] if elsewhere else shutil.which(name)
+    if name == "valkey-server":
+        name = "valkey-server" if shutil.which("valkey-server") else "redis-server"
     return shutil.which(name, path=SYSTEM_PATH)
 
 
@@ -129,7 +131,7 @@ def _files() -> int:
 
 
 THIS = Machine(
-    find=_initdb,
+    find=_find,
     run=_works,
     free=lambda folder: shutil.disk_usage(folder).free,
     memory=_available,

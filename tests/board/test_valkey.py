@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import settings
 
 from svcserver.board import scripts, valkey
@@ -17,6 +18,8 @@ from tests.board import test_memory
 from tests.board.test_memory import NAMES, READ, SIGNS, Left, Seat
 from tests.metagame.social.parties.test_machine import PartyMachine
 from tests.support.valkey import EngineBoard
+
+pytestmark = pytest.mark.live
 
 
 class OnEngine(test_memory.Base):
