@@ -56,7 +56,7 @@ class Messages:
         room, body = room_of(local, host, session.domain), _body(said)
         person = self.people.get(session.account)
         occupant = session.in_rooms.get(room.key) if room is not None else None
-        if occupant is None or person is None or body is None:
+        if occupant is None or person is None or body is None or person.about.muted:
             not_acceptable(session, said)
             return
         if not self.people.member(person, occupant.room):
@@ -83,6 +83,8 @@ class Messages:
         person = self.people.get(session.account)
         if person is None or body is None:
             _log_whisper(session, said, "reason=body")
+        elif person.about.muted:
+            _log_whisper(session, said, "reason=muted")
         elif other is person:
             _log_whisper(session, said, "reason=self")
         elif other is None or not other.bound:

@@ -16,13 +16,17 @@ class BadToken(Exception):
 
 @frozen
 class About:
-    """An account's name, guild, friends and blocks, as read at one moment."""
+    """An account's name, guild, friends and blocks, as read at one moment.
+
+    One that is ``muted`` may listen, but not write.
+    """
 
     name: str
     guild: str | None = None
     friends: frozenset[AccountId] = frozenset()
     blocks: frozenset[AccountId] = frozenset()
     blocked_by: frozenset[AccountId] = frozenset()
+    muted: bool = False
 
     def apart_from(self, other: AccountId) -> bool:
         """Whether either account has blocked the other."""

@@ -10,9 +10,11 @@ from sqlalchemy import Connection
 
 from svcserver.ctl.database import transact
 from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.moderation import by_staff
 from svcserver.ctl.output import Out, fail
 from svcserver.edge import joining
 from svcserver.kernel.refusals import Refusal
+from svcserver.kernel.roles import Role
 from svcserver.kernel.secrets import hex_token
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key, drop_game_server_key
@@ -47,32 +49,35 @@ def create(host: Host, out: Out, name: str, admin: bool) -> None:
 
 @account.command("promote")
 @click.argument("name")
+@click.option("--role", type=click.Choice(["owner", "moderator", "helper"]), default="owner")
 @about_a_host
-def promote(host: Host, out: Out, name: str) -> None:
-    """Make an account an admin."""
-    set_admin(host, out, name, True)
+def promote(host: Host, out: Out, name: str, role: str) -> None:
+    """Give an account a role: a helper reads, a moderator looks after people."""
+    set_role(host, out, name, Role[role.upper()])
 
 
 @account.command("demote")
 @click.argument("name")
 @about_a_host
 def demote(host: Host, out: Out, name: str) -> None:
-    """Make an account an ordinary player."""
-    set_admin(host, out, name, False)
+    """Make an account an ordinary player; the last owner stays one."""
+    set_role(host, out, name, Role.PLAYER)
 
 
-def set_admin(host: Host, out: Out, name: str, is_admin: bool) -> None:
-    """Set or clear the admin flag; it takes effect at the account's next request."""
-
-    def work(tx: Connection) -> rules.Account:
-        accounts = SqlAccounts(tx)
-        found = called(accounts, name)
-        accounts.set_admin(found.id, is_admin)
-        return found
-
-    found = transact(host, work)
-    out.data({"id": found.id, "username": found.username, "admin": is_admin})
-    out.say(f"{found.username} is now {'an admin' if is_admin else 'an ordinary player'}")
+def set_role(host: Host, out: Out, name: str, role: Role) -> None:
+    """Set the role; it takes effect at the account's next request."""
+    done = by_staff(host, "role", name, "", lambda work: work.give_role(role))
+    found = done.account
+    out.data(
+        {
+            "id": found.id,
+            "username": found.username,
+            "admin": found.is_admin,
+            "role": found.role.word,
+        }
+    )
+    words = {Role.OWNER: "an admin", Role.PLAYER: "an ordinary player"}
+    out.say(f"{found.username} is now {words.get(role) or f'a {role.word}'}")
 
 
 def called(accounts: SqlAccounts, name: str) -> rules.Account:

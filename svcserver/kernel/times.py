@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from functools import lru_cache
 
@@ -32,3 +33,15 @@ def short_date(seconds: float) -> str:
 def _short_day(day: int) -> str:
     moment = datetime.fromtimestamp(day * DAY_S, UTC)
     return f"{_MONTHS[moment.month - 1]} {moment.day}, {moment.year}"
+
+
+_SPAN = re.compile(r"(\d{1,6})([smhdw])\Z")
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": DAY_S, "w": 7 * DAY_S}
+MAX_SPAN_S = 3_650 * DAY_S
+
+
+def seconds_of(text: str) -> int | None:
+    """``7d`` as seconds, with s, m, h, d or w; None for anything else and beyond ten years."""
+    found = _SPAN.match(text.strip().lower())
+    seconds = int(found[1]) * _UNITS[found[2]] if found is not None else 0
+    return seconds if 0 < seconds <= MAX_SPAN_S else None

@@ -26,6 +26,7 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.settings import BadSetting, load
 from svcserver.kernel.signals import News
 from svcserver.metagame.access.tokens import InvalidToken, Tokens
+from svcserver.metagame.accounts.sanctions import Kind, SqlSanctions
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.owner.dashboard.state import (
     MAX_NAMES,
@@ -62,26 +63,27 @@ class ChatGame:
             raise BadToken("expired" if old else "bad-token") from None
 
     def about(self, account: AccountId) -> Deferred[About | None]:
-        """The account's name, guild, friends and blocks, in one transaction."""
-        return self.ledger.read(lambda tx: _about(tx, account, self.guilds))
+        """The account's name, guild, friends, blocks and mute, in one transaction."""
+        return self.ledger.read(lambda tx: _about(tx, account, self.guilds, self.now()))
 
     def party_of(self, account: AccountId) -> str | None:
         party = at_once(self.parties.of(account))
         return None if party is None else party.id
 
 
-def _about(tx: Connection, account_id: AccountId, guilds: bool) -> About | None:
+def _about(tx: Connection, account_id: AccountId, guilds: bool, now: float) -> About | None:
     account = SqlAccounts(tx).find(account_id)
     if account is None:
         return None
     member = SqlGuilds(tx).member(account_id) if guilds else None
-    friends = SqlFriends(tx)
+    friends, mute = SqlFriends(tx), SqlSanctions(tx).find(account_id, Kind.MUTE)
     return About(
         account.username,
         None if member is None else member.guild_id,
         frozenset(friends.friends(account_id)),
         frozenset(friends.blocks(account_id)),
         frozenset(tx.execute(_BLOCKED_BY, {"me": account_id}).scalars()),
+        mute is not None and mute.holds(now),
     )
 
 

@@ -19,6 +19,7 @@ from typing_extensions import TypeVar
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden
+from svcserver.kernel.roles import Role
 from svcserver.web import routes as web
 
 B = TypeVar("B", default=Any)
@@ -48,6 +49,7 @@ class Caller(web.Caller):
     admin: bool = False
     bearer: str = field(default="", repr=False)  # the player token as sent
     name: str = ""  # the account's, where an account key proved it
+    role: Role = Role.PLAYER  # the same
 
 
 NOBODY = Caller()
@@ -73,6 +75,7 @@ class Row(web.Row):
     real_only: bool = False  # exists only for accounts with real progression
     game_server: bool = False  # with real progression only a game server may write
     public: bool = False  # management routes the gateway lets through
+    role: Role = Role.OWNER  # of an admin key: the least that is enough
 
 
 class Routes(web.Routes[Row]):

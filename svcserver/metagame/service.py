@@ -34,6 +34,7 @@ from svcserver.metagame.access.keys import Keys
 from svcserver.metagame.access.readlimit import DASHBOARD_READS, ReadLimit
 from svcserver.metagame.access.tokens import Tokens
 from svcserver.metagame.accounts.allowance import Allowance
+from svcserver.metagame.accounts.audit import Audit
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.eventlog import EventLog
@@ -103,6 +104,8 @@ from svcserver.metagame.owner.health.watching import Counting, loop_watch
 from svcserver.metagame.owner.management.acts import OnlinePlayers, StatusReports
 from svcserver.metagame.owner.management.instances import DeployedInstances, Titles
 from svcserver.metagame.owner.management.routes import OnlineListRoutes, ServerStatusRoutes
+from svcserver.metagame.owner.moderation.acts import ModerationActs
+from svcserver.metagame.owner.moderation.routes import ModerationRoutes
 from svcserver.metagame.owner.requestlog import request_log
 from svcserver.metagame.owner.status.routes import BannerRoutes, FixedReplyRoutes
 from svcserver.metagame.play.deploy_client import DeployClient
@@ -170,6 +173,7 @@ class Metagame:
         )
         self.registration = Registration(board, settings.registration_mode)
         self.sessions = Sessions(ledger, board, self.epochs, now)
+        self.audit = Audit(ledger, now)
         self.data = AccountData(ledger, allowance)
         self.events = EventLog(ledger, now, allowance)
         self.policy = Policy(
@@ -306,6 +310,7 @@ class Metagame:
         yield DashboardPageRoutes()
         limit = ReadLimit(self.board, DASHBOARD_READS)
         yield DashboardRoutes(self.shown, DashboardActs(self.ledger), now, limit)
+        yield ModerationRoutes(ModerationActs(self.audit, self.sessions), limit)
 
     def front_door(self, *observers: Observer) -> FrontDoor:
         """The front door with all rows; a broken data file ends the start."""

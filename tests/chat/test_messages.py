@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from attrs import evolve
+
 from svcserver.chat import stanza
 from svcserver.kernel.signals import Blocked
 from tests.chat.stanzas import CITY, TownTests, message, not_acceptable, occupant
@@ -266,3 +268,26 @@ class IqAndEndTests(TownTests):
         self.assertEqual(two.send('<iq type="get" id="1"/>'), [stanza.result("1")])
         self.town.game.answer()
         self.assertEqual(one.heard(), [occupant(one, one, codes="110"), stanza.result("1")])
+
+
+class MuteTests(TownTests):
+    @proves("a muted player's lines")
+    def test_lines_are_refused_and_whispers_dropped_within_a_second(self) -> None:
+        one, two = self.town.bound(1), self.town.bound(2)
+        one.join("City-1")
+        two.join("City-1")
+        one.heard(), two.heard()
+        self.mute(one.account, muted=True)
+        self.assertEqual(one.say("City-1", "x"), [not_acceptable(one)])
+        one.whisper(two.account + "@x", "hi")
+        self.assertEqual(two.heard(), [])
+        two.say("City-1", "y")
+        self.assertEqual(one.heard(), [message(two, "y")])
+        self.mute(one.account, muted=False)
+        self.assertEqual(one.say("City-1", "z"), [message(one, "z")])
+
+    def mute(self, who: str, *, muted: bool) -> None:
+        """As the game says it a second later."""
+        people = self.town.game.people
+        people[who] = evolve(people[who], muted=muted)
+        self.town.clock.advance(1)

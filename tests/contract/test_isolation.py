@@ -34,12 +34,14 @@ def ledger_of(call: ast.Call) -> str:
     if not isinstance(made, ast.Attribute) or made.attr not in ("write", "noted"):
         return ""
     name = made.value.attr if isinstance(made.value, ast.Attribute) else ast.unparse(made.value)
-    return name if name in {"ledger", *OF_ONE_ACCOUNT} else ""
+    return name if name in {"ledger", "audit", *OF_ONE_ACCOUNT} else ""
 
 
 def scope_of(call: ast.Call) -> str:
     """What docs/contributors/transactions.md calls it; empty where the call does not say."""
     said = ast.unparse(call.args[-1]) if len(call.args) > 1 else ""
+    if said == "scope" and ledger_of(call) == "audit":
+        return "account"  # unless its caller says otherwise
     if said == "ACROSS":
         return "across"
     if ledger_of(call) in OF_ONE_ACCOUNT:

@@ -13,6 +13,7 @@ from svcserver.http.peers import vouched_address
 from svcserver.kernel.headers import ACCOUNT_KEY, GAME_SERVER_KEY, GATEWAY
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden, Refusal, Unauthenticated
+from svcserver.kernel.roles import Role
 from svcserver.metagame.access.acting import check_owner
 from svcserver.metagame.access.attempts import WrongAdminKeys
 from svcserver.metagame.access.tokens import InvalidToken, Tokens
@@ -34,6 +35,12 @@ class Holder(Protocol):
 
     @property
     def is_admin(self) -> bool: ...
+
+    @property
+    def role(self) -> Role: ...
+
+    @property
+    def banned_until(self) -> int: ...
 
 
 class KeyRing(Protocol):
@@ -137,7 +144,7 @@ class Gate:
     async def admit(self, row: Row, request: HttpRequest, parameters: Mapping[str, str]) -> Caller:
         """The proven caller; raises the documented refusal."""
         self._undisguised(request)
-        caller = await self._prove(row.access, request)
+        caller = await self._prove(row, request)
         named = parameters.get("user_id", "")
         if (row.own or row.game_server) and self.settings.real_progression(named):
             check_owner(row, caller, named)
@@ -147,18 +154,20 @@ class Gate:
         if self.settings.login == "NONE" and request.proxied:
             raise Forbidden("a development server takes no proxied request")
 
-    async def _prove(self, access: str, request: HttpRequest) -> Caller:
+    async def _prove(self, row: Row, request: HttpRequest) -> Caller:
+        access = row.access
         if access is Access.TOKEN:
             if not request.headers.hasHeader(GAME_SERVER_KEY):
                 return self._bearer(request)
             return await self._token(request)
         if access is Access.NONE:
             return NOBODY
+        if access is Access.ADMIN_KEY:
+            return await self._admin_key(request, row.role)
         prove: dict[str, Callable[[HttpRequest], Awaitable[Caller]]] = {
             Access.PLAYER: self._player,
             Access.OPTIONAL_TOKEN: self._optional_token,
             Access.ACCOUNT_KEY: self._account_key,
-            Access.ADMIN_KEY: self._admin_key,
             Access.DIRECT: self._direct,
             Access.REGISTERED: self._registered,
             Access.GAME_SERVER: self._game_server_alone,
@@ -241,14 +250,14 @@ class Gate:
 
     async def _account_key(self, request: HttpRequest) -> Caller:
         account = await self._holder(request)
-        return Caller(account.id, admin=account.is_admin, name=account.username)
+        return Caller(account.id, admin=account.is_admin, name=account.username, role=account.role)
 
     async def _direct(self, request: HttpRequest) -> Caller:
         if not request.direct:
             raise Forbidden("an admin calls directly")
         return NOBODY
 
-    async def _admin_key(self, request: HttpRequest) -> Caller:
+    async def _admin_key(self, request: HttpRequest, role: Role = Role.OWNER) -> Caller:
         await self._direct(request)
         try:
             account = await self._holder(request)
@@ -256,10 +265,10 @@ class Gate:
             if not request.has_header(ACCOUNT_KEY):
                 raise
             raise await self.attempts.refused(why, request.peer) from why
-        if not account.is_admin:
+        if account.role < role:
             no = Forbidden("this account is not an admin")
             raise await self.attempts.refused(no, request.peer, account.id)
-        return Caller(account.id, admin=True)
+        return Caller(account.id, admin=account.is_admin, name=account.username, role=account.role)
 
     async def _holder(self, request: HttpRequest) -> Holder:
         if not self.settings.login:
@@ -268,14 +277,16 @@ class Gate:
         account = await self.keys.account_of_key(key) if key is not None else None
         if account is None:
             raise Unauthenticated("not a known account key")
+        if self.tokens.now() < account.banned_until:
+            raise Forbidden("this account is banned")
         return account
 
     async def _registered(self, request: HttpRequest) -> Caller:
         key = request.header(ACCOUNT_KEY)
         if key is not None and self.settings.login:
             account = await self.keys.account_of_key(key)
-            if account is not None:
-                return Caller(account.id, admin=account.is_admin)
+            if account is not None and self.tokens.now() >= account.banned_until:
+                return Caller(account.id, admin=account.is_admin, role=account.role)
         offered = self._optional(request)
         if offered.account is not None and await self.keys.account_of_id(offered.account):
             return offered

@@ -11,12 +11,14 @@ from typing import Protocol
 
 from attrs import define, field
 from cachetools import TTLCache
+from sqlalchemy import Connection
 from twisted.internet.defer import Deferred, succeed
 
 from svcserver.db.ledger import Ledger
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.secrets import fingerprint
 from svcserver.metagame.accounts.rules import Account
+from svcserver.metagame.accounts.sanctions import Kind, SqlSanctions
 from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
 
 REMEMBER_S = 1.0
@@ -51,6 +53,15 @@ class Directory:
 
     def account_of_id(self, account_id: AccountId) -> Deferred[Account | None]:
         return self.ledger.read(lambda tx: SqlAccounts(tx).find(account_id))
+
+    def is_banned(self, account_id: AccountId) -> Deferred[bool]:
+        """Whether the account may not log in now."""
+
+        def work(tx: Connection) -> bool:
+            ban = SqlSanctions(tx).find(account_id, Kind.BAN)
+            return ban is not None and ban.holds(self.now())
+
+        return self.ledger.read(work)
 
     def account_named(self, username: str) -> Deferred[Account | None]:
         """The account of that name, in any case."""

@@ -13,6 +13,7 @@ from attrs import evolve, field, frozen
 
 from svcserver.kernel.ids import AccountId, new_account_id
 from svcserver.kernel.refusals import Conflict, Malformed, Missing, Refusal, Unauthenticated
+from svcserver.kernel.roles import Role, role_of
 from svcserver.kernel.secrets import hex_token
 
 USERNAME = re.compile(r"[A-Za-z0-9_]{3,16}\Z")
@@ -34,7 +35,8 @@ class ServerFault(Refusal):
 class Account:
     """An account; ``notes`` is the main currency's column, which owners may edit.
 
-    Tokens issued before ``tokens_not_before`` (epoch seconds) are refused.
+    Tokens issued before ``tokens_not_before`` (epoch seconds) are refused. ``banned_until``
+    (epoch seconds) is known only of an account that was found by its key.
     """
 
     id: AccountId
@@ -42,6 +44,13 @@ class Account:
     is_admin: bool = False
     notes: int = 0
     tokens_not_before: int = 0
+    staff_role: str | None = None
+    banned_until: int = 0
+
+    @property
+    def role(self) -> Role:
+        """What it may do beside playing."""
+        return role_of(self.staff_role, is_admin=self.is_admin)
 
 
 @frozen

@@ -48,7 +48,11 @@ class Sessions:
         def work(tx: Connection) -> int:
             return rules.end_sessions(SqlAccounts(tx), account_id, self.now())
 
-        moved = EpochMoved(account_id, await self.ledger.write(work, OneAccount(account_id)))
+        await self.tell(account_id, await self.ledger.write(work, OneAccount(account_id)))
+
+    async def tell(self, account_id: AccountId, not_before: int) -> None:
+        """Tell every process of an epoch that a transaction has stored."""
+        moved = EpochMoved(account_id, not_before)
         self.epochs.hear(moved)
         # who does not hear of it reads the database
         await dispensable(self.board.act(lambda sheet: sheet.tell(moved)), None)

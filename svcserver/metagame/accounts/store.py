@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -26,8 +26,10 @@ from sqlalchemy import (
 
 from svcserver.db.tables import METADATA
 from svcserver.kernel.ids import AccountId, is_account_shaped
+from svcserver.kernel.roles import Role
 from svcserver.kernel.secrets import constant_time_equal, fingerprint
 from svcserver.metagame.accounts.rules import MAX_LOOKUP_NAME, Account, Invite
+from svcserver.metagame.accounts.sanctions import SANCTIONS, Kind
 
 ACCOUNTS = Table(
     "accounts",
@@ -41,6 +43,7 @@ ACCOUNTS = Table(
     Column("created_at", BigInteger, nullable=False),
     # epoch seconds; a token issued earlier is refused
     Column("tokens_not_before", BigInteger, nullable=False, server_default="0", index=True),
+    Column("staff_role", String(16), nullable=True),  # an owner's is is_admin
     UniqueConstraint("username_folded"),
 )
 ACCOUNT_KEYS = Table(
@@ -71,6 +74,7 @@ _A = (
     ACCOUNTS.c.is_admin,
     ACCOUNTS.c.notes,
     ACCOUNTS.c.tokens_not_before,
+    ACCOUNTS.c.staff_role,
 )
 _BY_ID = select(*_A).where(ACCOUNTS.c.id == bindparam("account_id"))
 _BY_IDS = select(*_A).where(ACCOUNTS.c.id.in_(bindparam("ids", expanding=True)))
@@ -83,8 +87,12 @@ _BY_LOWER = select(ACCOUNTS.c.id).where(
     )
 )
 _BY_KEY = (
-    select(*_A, ACCOUNT_KEYS.c.key_hash)
+    select(*_A, ACCOUNT_KEYS.c.key_hash, SANCTIONS.c.ends_at)
     .join(ACCOUNT_KEYS, ACCOUNT_KEYS.c.account_id == ACCOUNTS.c.id)
+    .outerjoin(
+        SANCTIONS,
+        (SANCTIONS.c.account_id == ACCOUNTS.c.id) & (SANCTIONS.c.kind == Kind.BAN.value),
+    )
     .where(ACCOUNT_KEYS.c.key_hash == bindparam("key_hash"))
 )
 _ADD = insert(ACCOUNTS)
@@ -95,11 +103,12 @@ _RENAME = (
     .where(ACCOUNTS.c.id == bindparam("account_id"))
     .values(username=bindparam("name"), username_folded=bindparam("folded"))
 )
-_SET_ADMIN = (
+_SET_ROLE = (
     update(ACCOUNTS)
     .where(ACCOUNTS.c.id == bindparam("account_id"))
-    .values(is_admin=bindparam("flag"))
+    .values(is_admin=bindparam("flag"), staff_role=bindparam("word"))
 )
+_OWNERS = select(func.count()).select_from(ACCOUNTS).where(ACCOUNTS.c.is_admin != 0)
 _SET_NOT_BEFORE = (
     update(ACCOUNTS)
     .where(ACCOUNTS.c.id == bindparam("account_id"))
@@ -185,12 +194,15 @@ class SqlAccounts:
         return any(row.id != but_for for row in rows)
 
     def by_key(self, key: str) -> Account | None:
-        """The holder of an account key, found by its hash, compared in constant time."""
+        """The holder of an account key, found by its hash, compared in constant time.
+
+        Only here ``banned_until`` is read, too.
+        """
         offered = fingerprint(key)
         row = self.tx.execute(_BY_KEY, {"key_hash": offered}).first()
-        return (
-            _known(row) if row is not None and constant_time_equal(row.key_hash, offered) else None
-        )
+        if row is None or not constant_time_equal(row.key_hash, offered):
+            return None
+        return evolve(_known(row), banned_until=row.ends_at or 0)
 
     def add(self, account: Account, key: str, at: float) -> None:
         """Write a new account and its key's hash."""
@@ -217,9 +229,15 @@ class SqlAccounts:
             _RENAME, {"account_id": account_id, "name": username, "folded": fold(username)}
         )
 
-    def set_admin(self, account_id: AccountId, is_admin: bool) -> None:
-        """Set or clear the admin flag; used by ``svcctl`` only."""
-        self.tx.execute(_SET_ADMIN, {"account_id": account_id, "flag": int(is_admin)})
+    def set_role(self, account_id: AccountId, role: Role) -> None:
+        """Give the account this role in place of its own."""
+        word = role.word if role in (Role.HELPER, Role.MODERATOR) else None
+        sent = {"account_id": account_id, "flag": int(role is Role.OWNER), "word": word}
+        self.tx.execute(_SET_ROLE, sent)
+
+    def owners(self) -> int:
+        """How many accounts are owners."""
+        return int(self.tx.execute(_OWNERS).scalar_one())
 
     def set_not_before(self, account_id: AccountId, not_before: int) -> None:
         self.tx.execute(_SET_NOT_BEFORE, {"account_id": account_id, "since": not_before})
@@ -307,7 +325,14 @@ def _account(row: Any) -> Account | None:
 
 
 def _known(row: Any) -> Account:
-    return Account(row.id, row.username, bool(row.is_admin), row.notes, row.tokens_not_before)
+    return Account(
+        row.id,
+        row.username,
+        bool(row.is_admin),
+        row.notes,
+        row.tokens_not_before,
+        row.staff_role,
+    )
 
 
 def _invite(row: Any) -> Invite:

@@ -25,7 +25,7 @@ class LoginActs:
     async def log_in(self, key: str) -> tuple[str, AccountId]:
         """A token and its account; raises Malformed for an unknown key."""
         if self.by_id:
-            found = (self.tokens.sign(key), key) if is_usable(key) else None
+            found = (self.tokens.sign(key), key) if await self._may_enter(key) else None
         else:
             found = await self._by_key(key) if key else None
         if found is None:
@@ -33,12 +33,15 @@ class LoginActs:
             raise Malformed("not a known account key")
         return found
 
+    async def _may_enter(self, account_id: AccountId) -> bool:
+        return is_usable(account_id) and not await self.directory.is_banned(account_id)
+
     async def _by_key(self, key: str) -> tuple[str, AccountId] | None:
         for _ in range(TRIES):
             asked_at = self.tokens.now()
             account = await self.directory.account_of_key(key)
-            if account is None:
-                break
+            if account is None or asked_at < account.banned_until:
+                break  # a client knows one refusal of a log-in, whatever the reason
             # when a later epoch is known, this read may have seen a key replaced since: read again
             if self.tokens.epochs.learn(account.id, account.tokens_not_before):
                 return self.tokens.sign(account.id, asked_at), account.id

@@ -1,0 +1,169 @@
+"""``svcctl ban``, ``unban``, ``mute``, ``unmute``, ``kick`` and ``audit``.
+
+They write to the database as the dashboard does: the same rules, refusals and audit rows. A running
+metagame looks at it twice a second, so a player notices within one.
+"""
+
+from __future__ import annotations
+
+import getpass
+import time
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from svcserver.ctl.database import transact
+from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.output import Out, fail
+from svcserver.db.refused import Refused
+from svcserver.kernel.refusals import Refusal
+from svcserver.kernel.roles import Role
+from svcserver.kernel.times import seconds_of
+from svcserver.metagame.accounts.audit import MAX_ROWS, Act, Asked, Entry, audited, rows
+from svcserver.metagame.accounts.sanctions import Kind
+from svcserver.metagame.owner.moderation.rules import Staff, described, order
+from svcserver.metagame.owner.moderation.store import Done, StaffWork
+from svcserver.metagame.owner.moderation.trail import shown
+
+Chosen = Callable[[StaffWork], Act[Done]]
+
+
+def actor() -> str:
+    """Who types, for the audit log: the user of this machine."""
+    try:
+        return f"svcctl:{getpass.getuser()}"
+    except (KeyError, OSError):
+        return "svcctl"
+
+
+def by_staff(host: Host, action: str, name: str, reason: str, choose: Chosen) -> Done:
+    """Run an act of staff with its audit row; a refusal is recorded, and fails with one line."""
+    staff = Staff(actor(), Role.OWNER)
+    entry = Entry(staff.name, action, name, reason)
+    act = choose(StaffWork(staff, name, time.time))
+    try:
+        return transact(host, audited(entry, time.time, act))
+    except Refused as one:
+        add, row, why = one.add, one.row, one.why
+    transact(host, lambda tx: tx.execute(add, row))
+    fail(f"{name}: {why.message}")
+
+
+def _done(out: Out, done: Done, action: str, line: str) -> None:
+    after = None if done.change is None else done.change.after
+    out.data(
+        {
+            "action": action,
+            "id": done.account.id,
+            "username": done.account.username,
+            "sanction": None if after is None else dict(described(after) or {}),
+        }
+    )
+    out.say(line)
+
+
+def _impose(host: Host, out: Out, kind: Kind, name: str, texts: tuple[str, str, str]) -> None:
+    lasts, reason, note = texts
+    try:
+        asked = order(reason, note, lasts)
+    except Refusal as why:
+        fail(why.message)
+    action = kind.value
+    done = by_staff(
+        host,
+        action,
+        name,
+        asked.reason,
+        lambda work: work.ban(asked) if kind is Kind.BAN else work.mute(asked),
+    )
+    word = "banned" if kind is Kind.BAN else "muted"
+    until = f"for {lasts}" if lasts else "until you lift it"
+    _done(out, done, action, f"{done.account.username} is {word} {until}")
+
+
+def _sanction(command: Callable[..., Any]) -> Callable[..., Any]:
+    command = click.option("--note", default="", help="For staff only.")(command)
+    command = click.option("--reason", default="", help="Why; it stands in the audit log.")(command)
+    return click.option("--for", "lasts", default="", help="Like 12h or 7d; else no end.")(command)
+
+
+def _reason(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option("--reason", default="", help="Why; it stands in the audit log.")(command)
+
+
+@click.command()
+@click.argument("name")
+@_sanction
+@about_a_host
+def ban(host: Host, out: Out, name: str, lasts: str, reason: str, note: str) -> None:
+    """Keep an account out; whoever plays with it is out within a second."""
+    _impose(host, out, Kind.BAN, name, (lasts, reason, note))
+
+
+@click.command()
+@click.argument("name")
+@_sanction
+@about_a_host
+def mute(host: Host, out: Out, name: str, lasts: str, reason: str, note: str) -> None:
+    """Keep an account from writing in rooms and whispers."""
+    _impose(host, out, Kind.MUTE, name, (lasts, reason, note))
+
+
+@click.command()
+@click.argument("name")
+@_reason
+@about_a_host
+def unban(host: Host, out: Out, name: str, reason: str) -> None:
+    """Let a banned account in again."""
+    done = by_staff(host, "unban", name, reason, lambda work: work.lift(Kind.BAN))
+    _done(out, done, "unban", f"{done.account.username} may log in again")
+
+
+@click.command()
+@click.argument("name")
+@_reason
+@about_a_host
+def unmute(host: Host, out: Out, name: str, reason: str) -> None:
+    """Let a muted account write again."""
+    done = by_staff(host, "unmute", name, reason, lambda work: work.lift(Kind.MUTE))
+    _done(out, done, "unmute", f"{done.account.username} may write again")
+
+
+@click.command()
+@click.argument("name")
+@_reason
+@about_a_host
+def kick(host: Host, out: Out, name: str, reason: str) -> None:
+    """Log an account off now; it may log in again."""
+    done = by_staff(host, "kick", name, reason, lambda work: work.kick())
+    _done(out, done, "kick", f"{done.account.username} is logged off")
+
+
+@click.command()
+@click.option("--actor", default="", help="Only what this member of staff did.")
+@click.option("--target", default="", help="Only what was done to this account.")
+@click.option("--since", default="", help="Like 12h or 7d.")
+@about_a_host
+def audit(host: Host, out: Out, actor: str, target: str, since: str) -> None:
+    """What staff did and tried, the newest first; with --json one object a row."""
+    span = seconds_of(since) if since else None
+    if since and span is None:
+        fail(f"--since {since}: give a length of time like 12h or 7d")
+    after = 0.0 if span is None else time.time() - span
+    asked = Asked(actor, target, after, count=MAX_ROWS)
+    found = [shown(one) for one in transact(host, lambda tx: rows(tx, asked))]
+    for row in found:
+        out.data(row)
+    cells = [
+        [
+            row["at"][:19].replace("T", " "),
+            row["actor"],
+            row["action"],
+            row["target"],
+            row["reason"],
+            f"refused: {row['refused']}" if row["refused"] else "",
+        ]
+        for row in found
+    ]
+    out.table(["at (UTC)", "actor", "action", "target", "reason", ""], cells)

@@ -1,0 +1,29 @@
+"""What an account may do beside playing. Each role may do all that those below it may."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Role(IntEnum):
+    """Ordered, so that ``role >= Role.MODERATOR`` asks whether it is enough."""
+
+    PLAYER = 0
+    HELPER = 1  # reads
+    MODERATOR = 2  # looks after people: bans, mutes, kicks
+    OWNER = 3  # everything
+
+    @property
+    def word(self) -> str:
+        """As it is stored and shown."""
+        return self.name.lower()
+
+
+STAFF = (Role.HELPER, Role.MODERATOR, Role.OWNER)
+
+
+def role_of(word: str | None, *, is_admin: bool) -> Role:
+    """The role of an account from its two columns; an unknown word gives no rights."""
+    if is_admin:
+        return Role.OWNER
+    return next((one for one in STAFF if one.word == word and one is not Role.OWNER), Role.PLAYER)

@@ -1,0 +1,165 @@
+"""The audit log: a row for every act of staff and every refused try, in the act's transaction.
+
+The database refuses to change or delete a row (a trigger of migration 0009).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from attrs import define, frozen
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    String,
+    Table,
+    Text,
+    func,
+    insert,
+    select,
+)
+
+from svcserver.db.ledger import ACROSS, Ledger, Scope
+from svcserver.db.refused import Refused, write_or_record
+from svcserver.db.tables import METADATA, ROW_ID
+from svcserver.kernel import json
+from svcserver.kernel.json import Json
+from svcserver.kernel.refusals import Refusal
+
+T = TypeVar("T")
+
+LONGEST = {"actor": 96, "action": 64, "target": 128, "reason": 256, "refused": 256}
+MAX_SHOWN = 4_096  # characters that a row keeps of how things were before, and after
+MAX_ROWS = 500  # of one reading
+
+AUDIT_LOG = Table(
+    "audit_log",
+    METADATA,
+    Column("id", ROW_ID, primary_key=True, autoincrement=True),
+    Column("at", BigInteger, nullable=False, index=True),  # epoch milliseconds
+    Column("actor", String(96), nullable=False, index=True),
+    Column("action", String(64), nullable=False),
+    Column("target", String(128), nullable=False, index=True),
+    Column("reason", String(256), nullable=False),
+    Column("before", Text, nullable=True),
+    Column("after", Text, nullable=True),
+    Column("refused", String(256), nullable=True),
+)
+_L = AUDIT_LOG.c
+_ADD = insert(AUDIT_LOG)
+NEWEST = 2**62  # above every id
+
+
+@frozen
+class Entry:
+    """An act about to be tried: by whom, which, on whom, and the reason given."""
+
+    actor: str
+    action: str
+    target: str = ""
+    reason: str = ""
+
+
+@define
+class Trace:
+    """What an act tells its row: how it was, how it is now, and the target's name as stored."""
+
+    before: Mapping[str, Json] | None = None
+    after: Mapping[str, Json] | None = None
+    target: str = ""
+
+
+@frozen
+class Asked:
+    """Which rows are wanted; empty texts and 0 mean any."""
+
+    actor: str = ""
+    target: str = ""
+    since: float = 0.0  # epoch seconds
+    until: int = NEWEST  # only rows with a smaller id
+    count: int = MAX_ROWS
+
+
+Act = Callable[[Connection, Trace], T]
+
+
+def audited(entry: Entry, now: Callable[[], float], act: Act[T]) -> Callable[[Connection], T]:
+    """Work that runs ``act`` and adds its row; raises Refused with the row of a refusal."""
+
+    def whole(tx: Connection) -> T:
+        trace = Trace()
+        try:
+            done = act(tx, trace)
+        except Refusal as why:
+            said = why.message or why.code or type(why).__name__
+            raise Refused(why, _ADD, _row(entry, now(), trace, said)) from why
+        tx.execute(_ADD, _row(entry, now(), trace, None))
+        return done
+
+    return whole
+
+
+def add_row(tx: Connection, entry: Entry, at: float, refused: str | None = None) -> None:
+    """A row of its own, for what is no transaction's."""
+    tx.execute(_ADD, _row(entry, at, Trace(), refused))
+
+
+def rows(tx: Connection, asked: Asked) -> list[dict[str, Any]]:
+    """The wanted rows, the newest first, with the columns' names."""
+    wanted = [_L.at >= int(asked.since * 1000), _L.id < asked.until]
+    if asked.actor:
+        wanted.append(func.lower(_L.actor) == asked.actor.lower())
+    if asked.target:
+        wanted.append(func.lower(_L.target) == asked.target.lower())
+    found = select(AUDIT_LOG).where(*wanted).order_by(_L.id.desc())
+    return [row._asdict() for row in tx.execute(found.limit(min(asked.count, MAX_ROWS)))]
+
+
+@frozen
+class Audit:
+    """Runs acts of staff, each with its row."""
+
+    ledger: Ledger
+    now: Callable[[], float]
+
+    async def write(self, entry: Entry, act: Act[T], scope: Scope) -> T:
+        """What ``act(tx, trace)`` gives; a refusal is recorded, and raised again."""
+        return await write_or_record(self.ledger, audited(entry, self.now, act), scope)
+
+    async def refuse(self, entry: Entry, why: str) -> None:
+        """Record a try that never came to its transaction."""
+
+        def work(tx: Connection) -> None:
+            add_row(tx, entry, self.now(), why)
+
+        await self.ledger.write(work, ACROSS)
+
+    async def read(self, asked: Asked) -> list[dict[str, Any]]:
+        """The wanted rows, the newest first."""
+        return await self.ledger.read(lambda tx: rows(tx, asked))
+
+
+def _row(entry: Entry, at: float, trace: Trace, refused: str | None) -> dict[str, Any]:
+    return {
+        "at": round(at * 1000),
+        "actor": _cut("actor", entry.actor),
+        "action": _cut("action", entry.action),
+        "target": _cut("target", trace.target or entry.target),
+        "reason": _cut("reason", entry.reason),
+        "before": _shown(trace.before),
+        "after": _shown(trace.after),
+        "refused": None if refused is None else _cut("refused", refused),
+    }
+
+
+def _cut(column: str, text: str) -> str:
+    return text.replace("\0", "?")[: LONGEST[column]]
+
+
+def _shown(value: Mapping[str, Json] | None) -> str | None:
+    if value is None:
+        return None
+    text = json.dump(dict(value)).decode().replace("\\u0000", "?")
+    return text if len(text) <= MAX_SHOWN else json.dump({"tooLong": len(text)}).decode()

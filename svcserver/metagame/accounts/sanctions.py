@@ -1,0 +1,113 @@
+"""Bans and mutes of accounts: at most one of each kind, which the newest replaces."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from attrs import frozen
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    ForeignKey,
+    String,
+    Table,
+    bindparam,
+    delete,
+    insert,
+    select,
+)
+
+from svcserver.db.tables import METADATA
+from svcserver.kernel.ids import AccountId
+
+FOREVER = 253_402_300_800  # epoch seconds: the year 10000
+
+
+class Kind(StrEnum):
+    """What a sanction keeps a player from."""
+
+    BAN = "ban"  # logging in
+    MUTE = "mute"  # writing in the chat
+
+
+@frozen
+class Sanction:
+    """A ban or a mute: why, by whom, from when, until when (epoch seconds); ``note`` is private."""
+
+    reason: str
+    note: str
+    made_by: str
+    made_at: int
+    ends_at: int
+
+    def holds(self, now: float) -> bool:
+        """Whether it has not ended yet."""
+        return now < self.ends_at
+
+
+SANCTIONS = Table(
+    "sanctions",
+    METADATA,
+    Column("account_id", String(64), ForeignKey("accounts.id"), primary_key=True),
+    Column("kind", String(8), primary_key=True),
+    Column("reason", String(256), nullable=False),
+    Column("note", String(1024), nullable=False),
+    Column("made_by", String(96), nullable=False),
+    Column("made_at", BigInteger, nullable=False),
+    Column("ends_at", BigInteger, nullable=False),
+)
+_S = SANCTIONS.c
+_ONE = select(SANCTIONS).where(_S.account_id == bindparam("holder"), _S.kind == bindparam("wanted"))
+_ALL = (
+    select(SANCTIONS)
+    .where(_S.ends_at > bindparam("now"))
+    .order_by(_S.made_at.desc(), _S.account_id, _S.kind)
+    .limit(bindparam("count"))
+)
+_ADD = insert(SANCTIONS)
+_DROP = delete(SANCTIONS).where(
+    _S.account_id == bindparam("holder"), _S.kind == bindparam("wanted")
+)
+
+
+@frozen
+class SqlSanctions:
+    """The sanctions in an open transaction."""
+
+    tx: Connection
+
+    def find(self, account_id: AccountId, kind: Kind) -> Sanction | None:
+        """The account's newest of that kind, which may have ended."""
+        row = self.tx.execute(_ONE, {"holder": account_id, "wanted": kind.value}).first()
+        return None if row is None else _sanction(row)
+
+    def put(self, account_id: AccountId, kind: Kind, sanction: Sanction) -> None:
+        """Add one, in place of the one before."""
+        self.drop(account_id, kind)
+        self.tx.execute(
+            _ADD,
+            {
+                "account_id": account_id,
+                "kind": kind.value,
+                "reason": sanction.reason,
+                "note": sanction.note,
+                "made_by": sanction.made_by,
+                "made_at": sanction.made_at,
+                "ends_at": sanction.ends_at,
+            },
+        )
+
+    def drop(self, account_id: AccountId, kind: Kind) -> None:
+        """Lift it, if there is one."""
+        self.tx.execute(_DROP, {"holder": account_id, "wanted": kind.value})
+
+    def running(self, now: float, count: int) -> list[tuple[AccountId, Kind, Sanction]]:
+        """Up to ``count`` that have not ended, the newest first."""
+        rows = self.tx.execute(_ALL, {"now": int(now), "count": count})
+        return [(row.account_id, Kind(row.kind), _sanction(row)) for row in rows]
+
+
+def _sanction(row: Any) -> Sanction:
+    return Sanction(row.reason, row.note, row.made_by, row.made_at, row.ends_at)

@@ -1,0 +1,99 @@
+"""Acts of staff on people: one transaction each, its audit row in it; then the news goes out."""
+
+from __future__ import annotations
+
+from attrs import frozen
+from twisted.logger import Logger
+
+from svcserver.db.ledger import ACROSS, OneAccount, Scope
+from svcserver.db.shield import shielded
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.roles import Role
+from svcserver.metagame.accounts.audit import Act, Asked, Audit, Entry
+from svcserver.metagame.accounts.rules import Account
+from svcserver.metagame.accounts.sanctions import Kind, Sanction, SqlSanctions
+from svcserver.metagame.accounts.sessions import Sessions
+from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.metagame.owner.moderation.rules import Order, Staff
+from svcserver.metagame.owner.moderation.store import Done, StaffWork
+
+log = Logger()
+
+MAX_LISTED = 500
+LISTED = tuple[Account, Kind, Sanction]
+
+
+@frozen
+class ModerationActs:
+    """What the dashboard's routes do to people."""
+
+    audit: Audit
+    sessions: Sessions
+
+    async def ban(self, staff: Staff, who: str, asked: Order) -> Done:
+        """Ban an account; it is out of the game within a second."""
+        return await self._do(staff, "ban", who, asked.reason, self._work(staff, who).ban(asked))
+
+    async def unban(self, staff: Staff, who: str, reason: str) -> Done:
+        return await self._do(staff, "unban", who, reason, self._work(staff, who).lift(Kind.BAN))
+
+    async def mute(self, staff: Staff, who: str, asked: Order) -> Done:
+        """Mute an account in every room and whisper."""
+        return await self._do(staff, "mute", who, asked.reason, self._work(staff, who).mute(asked))
+
+    async def unmute(self, staff: Staff, who: str, reason: str) -> Done:
+        return await self._do(staff, "unmute", who, reason, self._work(staff, who).lift(Kind.MUTE))
+
+    async def kick(self, staff: Staff, who: str, reason: str) -> Done:
+        """End the account's sessions."""
+        return await self._do(staff, "kick", who, reason, self._work(staff, who).kick())
+
+    async def give_role(self, staff: Staff, who: str, role: Role, reason: str) -> Done:
+        """Make an account an owner, a moderator, a helper, or an ordinary player."""
+        act = self._work(staff, who).give_role(role)
+        # judged by how many owners there are
+        return await self._do(staff, "role", who, reason, act, ACROSS)
+
+    async def running(self) -> list[LISTED]:
+        """Every ban and mute that holds, the newest first."""
+        now = self.audit.now
+
+        return await self.audit.ledger.read(
+            lambda tx: [
+                (account, kind, sanction)
+                for account_id, kind, sanction in SqlSanctions(tx).running(now(), MAX_LISTED)
+                if (account := SqlAccounts(tx).find(account_id)) is not None
+            ]
+        )
+
+    async def log(self, asked: Asked) -> list[dict[str, object]]:
+        """Rows of the audit log, the newest first."""
+        return await self.audit.read(asked)
+
+    def _work(self, staff: Staff, who: str) -> StaffWork:
+        return StaffWork(staff, who, self.audit.now)
+
+    @shielded
+    async def _do(
+        self,
+        staff: Staff,
+        action: str,
+        who: str,
+        reason: str,
+        act: Act[Done],
+        scope: Scope | None = None,
+    ) -> Done:
+        if scope is None:
+            scope = OneAccount(await self._id_of(who))
+        done = await self.audit.write(Entry(staff.name, action, who, reason), act, scope)
+        if done.ended is not None:
+            await self.sessions.tell(done.ended.account_id, done.ended.not_before)
+        log.info("{actor}: {action} {name}", actor=staff.name, action=action, name=who)
+        return done
+
+    async def _id_of(self, who: str) -> AccountId:
+        """The id for the scope; the act looks the account up again."""
+        found = await self.audit.ledger.read(
+            lambda tx: SqlAccounts(tx).named(who) or SqlAccounts(tx).find(who)
+        )
+        return "" if found is None else found.id

@@ -1,0 +1,113 @@
+"""What an act of staff does inside its transaction, the same for dashboard and ``svcctl``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import frozen
+from sqlalchemy import Connection
+
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.json import Json
+from svcserver.kernel.roles import Role
+from svcserver.metagame.accounts.audit import Act, Trace
+from svcserver.metagame.accounts.rules import Account, end_sessions
+from svcserver.metagame.accounts.sanctions import Kind, SqlSanctions
+from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.metagame.owner.moderation import rules
+from svcserver.metagame.owner.moderation.rules import Change, Order, Staff
+
+
+@frozen
+class Ended:
+    """An account whose sessions an act ended, and its new epoch."""
+
+    account_id: AccountId
+    not_before: int
+
+
+@frozen
+class Done:
+    """What an act of staff has done; ``ended`` where it ended sessions."""
+
+    account: Account
+    change: Change | None = None
+    ended: Ended | None = None
+
+
+@frozen
+class StaffWork:
+    """Makes the acts of one member of staff on the account called ``who``."""
+
+    staff: Staff
+    who: str
+    now: Callable[[], float]
+
+    def ban(self, asked: Order) -> Act[Done]:
+        """Ban, and end every session."""
+
+        def act(tx: Connection, trace: Trace) -> Done:
+            done = self._impose(tx, trace, Kind.BAN, asked)
+            return Done(done.account, done, self._end(tx, done.account))
+
+        return act
+
+    def mute(self, asked: Order) -> Act[Done]:
+        """Mute."""
+
+        def act(tx: Connection, trace: Trace) -> Done:
+            done = self._impose(tx, trace, Kind.MUTE, asked)
+            return Done(done.account, done)
+
+        return act
+
+    def lift(self, kind: Kind) -> Act[Done]:
+        """Unban or unmute."""
+
+        def act(tx: Connection, trace: Trace) -> Done:
+            account = self._person(tx, trace)
+            change = rules.lift(SqlSanctions(tx), self.staff, account, kind, self.now())
+            trace.before, trace.after = rules.described(change.before), None
+            return Done(account, change)
+
+        return act
+
+    def kick(self) -> Act[Done]:
+        """End every session; the player may log in again."""
+
+        def act(tx: Connection, trace: Trace) -> Done:
+            account = self._person(tx, trace)
+            rules.check_may_handle(self.staff, account)
+            return Done(account, None, self._end(tx, account))
+
+        return act
+
+    def give_role(self, role: Role) -> Act[Done]:
+        """Promote or demote."""
+
+        def act(tx: Connection, trace: Trace) -> Done:
+            account = self._person(tx, trace)
+            trace.before = _role(account)
+            after = rules.set_role(SqlAccounts(tx), self.staff, account, role)
+            trace.after = _role(after)
+            return Done(after)
+
+        return act
+
+    def _person(self, tx: Connection, trace: Trace) -> Account:
+        account = rules.person(SqlAccounts(tx), self.who)
+        trace.target = account.username
+        return account
+
+    def _impose(self, tx: Connection, trace: Trace, kind: Kind, asked: Order) -> Change:
+        account, at = self._person(tx, trace), self.now()
+        change = rules.impose(SqlSanctions(tx), self.staff, account, kind, asked, at)
+        trace.before, trace.after = rules.described(change.before), rules.described(change.after)
+        return change
+
+    def _end(self, tx: Connection, account: Account) -> Ended:
+        return Ended(account.id, end_sessions(SqlAccounts(tx), account.id, self.now()))
+
+
+def _role(account: Account) -> dict[str, Json]:
+    return {"role": account.role.word}

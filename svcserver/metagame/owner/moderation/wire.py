@@ -1,0 +1,163 @@
+"""Request and reply shapes of moderation and of the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Literal, TypedDict
+
+from attrs import frozen
+
+from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.roles import Role
+from svcserver.kernel.shapes import pascal_case, spelled, text
+from svcserver.kernel.times import seconds_of
+from svcserver.metagame.accounts.audit import NEWEST, Asked
+from svcserver.metagame.accounts.rules import Account
+from svcserver.metagame.accounts.sanctions import Kind, Sanction
+from svcserver.metagame.owner.moderation.rules import MAX_NOTE, MAX_REASON, described
+from svcserver.metagame.owner.moderation.store import Done
+from svcserver.metagame.owner.moderation.trail import AuditRow, shown
+
+PAGE = 100
+MAX_DIGITS = 18
+Who = Annotated[str, text(1, 64)]
+Reason = Annotated[str, text(0, MAX_REASON)]
+
+
+@spelled(pascal_case)
+@frozen
+class SanctionWish:
+    """The account by name or id; ``For`` like ``7d``, empty for a sanction without an end."""
+
+    account: Who
+    reason: Reason = ""
+    note: Annotated[str, text(0, MAX_NOTE)] = ""
+    for_: Annotated[str, text(0, 16)] = ""
+
+
+@spelled(pascal_case)
+@frozen
+class PersonWish:
+    """The account by name or id, and why."""
+
+    account: Who
+    reason: Reason = ""
+
+
+@spelled(pascal_case)
+@frozen
+class RoleWish:
+    """The account by name or id, and its new role."""
+
+    account: Who
+    role: Literal["player", "helper", "moderator", "owner"]
+    reason: Reason = ""
+
+
+class SanctionEntry(TypedDict):
+    """A ban or a mute; ``until`` is null for one without an end."""
+
+    reason: str
+    note: str
+    by: str
+    since: str
+    until: str | None
+
+
+class PersonReply(TypedDict):
+    """An account after an act: its role, and the sanction that the act left."""
+
+    UserId: str
+    Username: str
+    Role: str
+    Sanction: SanctionEntry | None
+
+
+class ListedSanction(TypedDict):
+    """A ban or a mute that holds, and whose it is."""
+
+    UserId: str
+    Username: str
+    Kind: str
+    Sanction: SanctionEntry
+
+
+class SanctionList(TypedDict):
+    """Every ban and mute that holds, the newest first, at most 500."""
+
+    sanctions: list[ListedSanction]
+
+
+class AuditReply(TypedDict):
+    """Rows, the newest first; ``next`` is the ``until`` of the page of older rows."""
+
+    rows: list[AuditRow]
+    next: int | None
+
+
+def role_called(word: str) -> Role:
+    """The role of a word that the shape has let through."""
+    return Role[word.upper()]
+
+
+def read_asked(
+    now: float, actor: str | None, target: str | None, since: str | None, until: str | None
+) -> Asked:
+    """Which rows a query wants: ``since`` like ``7d``, ``until`` an id. Raises Malformed."""
+    span = seconds_of(since) if since else None
+    if since and span is None:
+        raise Malformed("since must be a length of time like 12h or 7d", code="bad_request")
+    if until and not (until.isascii() and until.isdigit() and len(until) <= MAX_DIGITS):
+        raise Malformed("until must be a whole number", code="bad_request")
+    return Asked(
+        (actor or "")[:96],
+        (target or "")[:128],
+        0.0 if span is None else now - span,
+        int(until) if until else NEWEST,
+        PAGE + 1,
+    )
+
+
+def show_done(done: Done) -> PersonReply:
+    """The reply to an act."""
+    after = None if done.change is None else done.change.after
+    return {
+        "UserId": done.account.id,
+        "Username": done.account.username,
+        "Role": done.account.role.word,
+        "Sanction": _entry(after),
+    }
+
+
+def show_running(found: Iterable[tuple[Account, Kind, Sanction]]) -> SanctionList:
+    """The reply with every sanction that holds."""
+    return {
+        "sanctions": [
+            {
+                "UserId": account.id,
+                "Username": account.username,
+                "Kind": kind.value,
+                "Sanction": _known(sanction),
+            }
+            for account, kind, sanction in found
+        ]
+    }
+
+
+def show_rows(found: Sequence[dict[str, Any]]) -> AuditReply:
+    """The reply with a page; ``found`` has one row more where another page follows."""
+    more = len(found) > PAGE
+    return {
+        "rows": [shown(one) for one in found[:PAGE]],
+        "next": found[PAGE - 1]["id"] if more else None,
+    }
+
+
+def _entry(sanction: Sanction | None) -> SanctionEntry | None:
+    return None if sanction is None else _known(sanction)
+
+
+def _known(sanction: Sanction) -> SanctionEntry:
+    shown: Any = described(sanction)
+    entry: SanctionEntry = shown
+    return entry

@@ -1,0 +1,70 @@
+"""``svcctl ban``, ``mute``, ``kick``, ``audit`` and roles: the dashboard's rules and audit rows."""
+
+from __future__ import annotations
+
+import json
+
+from tests.ctl.command import Ran
+from tests.ctl.test_accounts import HostCase
+from tests.support.proves import proves
+
+
+class ModerationTests(HostCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.ctl("account", "create", "Alpha")
+
+    def rows(self, *words: str) -> list[dict[str, object]]:
+        ran: Ran = self.ctl("audit", "--json", *words)
+        self.assertEqual(ran.status, 0, ran.err)
+        return [json.loads(line) for line in ran.out.splitlines()]
+
+    @proves("svcctl ban, unban")
+    def test_a_ban_and_its_end(self) -> None:
+        ran = self.ctl("ban", "alpha", "--for", "7d", "--reason", "cheats", "--json")
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertEqual((ran.data["username"], ran.data["action"]), ("Alpha", "ban"))
+        self.assertEqual(ran.data["sanction"]["reason"], "cheats")
+        self.assertIsNotNone(ran.data["sanction"]["until"])
+        self.assertEqual(self.ctl("unban", "Alpha").out, "Alpha may log in again\n")
+        again = self.ctl("unban", "Alpha")
+        self.assertEqual((again.status, again.line), (1, "svcctl: Alpha: Alpha is not banned"))
+
+    @proves("svcctl mute, unmute, kick")
+    def test_a_mute_and_a_kick(self) -> None:
+        self.assertIn("until you lift it", self.ctl("mute", "Alpha").out)
+        self.assertEqual(self.ctl("unmute", "Alpha").status, 0)
+        self.assertEqual(self.ctl("kick", "Alpha", "--json").data["action"], "kick")
+
+    @proves("svcctl audit")
+    def test_each_act_and_each_refused_try_is_a_row(self) -> None:
+        self.ctl("ban", "Alpha", "--reason", "cheats")
+        self.assertEqual(self.ctl("ban", "Olga").status, 1)
+        self.assertEqual(self.ctl("kick", "Nobody").status, 1)
+        kick, owner, ban = self.rows()[:3]
+        names = ["id", "at", "actor", "action", "target", "reason", "before", "after", "refused"]
+        self.assertEqual(list(ban), names)
+        self.assertEqual(
+            [ban[one] for one in ("action", "target", "refused")], ["ban", "Alpha", None]
+        )
+        self.assertTrue(str(ban["actor"]).startswith("svcctl"))
+        self.assertEqual((owner["target"], kick["target"]), ("Olga", "Nobody"))
+        self.assertTrue(owner["refused"] and kick["refused"])
+        self.assertEqual(self.rows("--target", "ALPHA", "--since", "1h"), [ban])
+        self.assertEqual(self.rows("--actor", "nobody"), [])
+        self.assertIn("refused: Olga is an owner", self.ctl("audit").out)
+
+    @proves("svcctl account promote, demote, list")
+    def test_the_last_owner_stays_one(self) -> None:
+        ran = self.ctl("account", "demote", "Olga")
+        self.assertEqual(ran.status, 1)
+        self.assertIn("the last owner", ran.line)
+        self.assertEqual(self.accounts()["Olga"], True)
+        ran = self.ctl("account", "promote", "Alpha", "--role", "moderator", "--json")
+        self.assertEqual((ran.data["role"], ran.data["admin"]), ("moderator", False))
+
+    def test_what_makes_no_sense_is_one_line(self) -> None:
+        for words in (("ban", "Alpha", "--for", "soon"), ("audit", "--since", "ever")):
+            ran = self.ctl(*words)
+            self.assertEqual(ran.status, 1)
+            self.assertIn("like 12h or 7d", ran.line)

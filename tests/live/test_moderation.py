@@ -1,0 +1,107 @@
+"""Staff against players who are in the middle of something, with real processes."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import orjson
+import pytest
+
+from svcserver.chat import stanza
+from tests.chat.sockets import Talker
+from tests.ctl.command import svcctl
+from tests.live.attacks.test_sessions import HUNT, deploy_server
+from tests.support.processes import Service, bearer, eventually, free_port, metagame, register
+from tests.support.proves import proves
+
+pytestmark = pytest.mark.live
+
+AT_MOST_S = 1.0
+
+
+def env_file(folder: Path, service: Service) -> Path:
+    file = folder / "metagame.env"
+    file.write_text(f"DATABASE_URL={service.environ['DATABASE_URL']}\n")
+    return file
+
+
+@proves("svcctl ban, unban")
+def test_a_ban_during_a_hunt(tmp_path: Path) -> None:
+    chat = free_port()
+    environ = {"CHAT": "1", "CHAT_PORT": str(chat), "MATCHMAKING_MODE": "DEPLOYSERVER"}
+    with (
+        deploy_server() as (port, _),
+        metagame(tmp_path, DEPLOYSERVER_URL=f"127.0.0.1:{port}", **environ) as service,
+    ):
+        eventually(lambda: "chat: listening on" in service.log)
+        ann, bob = register(service, "Ann_1"), register(service, "Bob_1")
+        file = env_file(tmp_path, service)
+        for one in (ann, bob):
+            assert service.ask("POST", "/candidate/join", HUNT, bearer(one))[0] == 200
+            beat = {"map": "cora_jamima", "state": "island"}
+            assert service.ask("POST", "/heartbeat", beat, bearer(one))[0] == 200
+        talker = Talker(chat, ann["id"], "Ann_1").log_in(ann["token"])
+        ran = svcctl("ban", "Ann_1", "--for", "1h", "--reason", "cheats", "--env-file", file)
+        assert ran.status == 0, ran.err
+        began = time.monotonic()
+        assert "not-authorized" in talker.hear("stream:error")
+        assert talker.hear("<close") == stanza.CLOSE
+        eventually(lambda: _status(service, ann) == 401, AT_MOST_S)
+        assert time.monotonic() - began < AT_MOST_S
+        assert _status(service, bob) == 200
+        key = {"x-svc-user-api-key": bob["key"]}
+        online = orjson.loads(service.ask("GET", "/svc/api/PublicOnlineStats", None, key)[1])
+        assert online == {"NumActivePlayers": 1}
+        assert _log_in(service, ann["key"]) == _log_in(service, "UUK_" + "0" * 48)
+        assert svcctl("unban", "Ann_1", "--env-file", file).status == 0
+        status, said = _log_in(service, ann["key"])
+        assert status == 200
+        again = {"token": orjson.loads(said)["access_token"]}
+        nobody = service.ask("GET", "/candidate/status", None, bearer(register(service, "Cleo")))
+        assert service.ask("GET", "/candidate/status", None, bearer(again)) == nobody
+        talker.wire.close()
+
+
+@proves("svcctl mute, unmute, kick", "a muted player's lines")
+def test_a_mute_during_a_whisper(tmp_path: Path) -> None:
+    chat = free_port()
+    with metagame(tmp_path, CHAT="1", CHAT_PORT=str(chat)) as service:
+        eventually(lambda: "chat: listening on" in service.log)
+        ann, bob = register(service, "Ann_1"), register(service, "Bob_1")
+        file = env_file(tmp_path, service)
+        one = Talker(chat, ann["id"], "Ann_1").log_in(ann["token"])
+        other = Talker(chat, bob["id"], "Bob_1").log_in(bob["token"])
+        one.join("General"), other.join("General")
+
+        def whisper(text: str) -> None:
+            to = f"{bob['id']}@{other.domain}"
+            one.send(f'<message type="chat" to="{to}" id="w"><body>{text}</body></message>')
+
+        def say(talker: Talker, text: str) -> None:
+            to = f"General@muc.{talker.domain}"
+            talker.send(f'<message type="groupchat" to="{to}" id="m"><body>{text}</body></message>')
+
+        whisper("before")
+        assert "before" in other.hear("<body>")
+        ran = svcctl("mute", "Ann_1", "--reason", "spam", "--env-file", file)
+        assert ran.status == 0, ran.err
+        time.sleep(AT_MOST_S)
+        whisper("meanwhile")
+        say(one, "meanwhile in the room")
+        assert "not-acceptable" in one.hear("not-acceptable")
+        say(other, "others go on")
+        assert "others go on" in other.hear("<body>")  # and nothing of hers before it
+        assert svcctl("unmute", "Ann_1", "--env-file", file).status == 0
+        time.sleep(AT_MOST_S)
+        whisper("after")
+        assert "after" in other.hear("<body>")
+        one.wire.close(), other.wire.close()
+
+
+def _log_in(service: Service, key: str) -> tuple[int, bytes]:
+    return service.ask("POST", "/account/api/oauth/token", {"exchange_code": key})
+
+
+def _status(service: Service, player: dict[str, str]) -> int:
+    return service.ask("GET", "/accountinfo", headers=bearer(player))[0]

@@ -1,0 +1,202 @@
+"""Bans, mutes, kicks and roles over HTTP: who may, what it does, and what the audit log keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.roles import Role
+from svcserver.metagame.accounts.sanctions import Kind, SqlSanctions
+from svcserver.metagame.accounts.store import SqlAccounts
+from tests.support.browser import Page
+from tests.support.game import Game, Player
+from tests.support.proves import proves
+
+TOKEN = "/account/api/oauth/token"
+
+
+class StaffCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.game = Game(self)
+        self.olga = self.game.player("Olga", admin=True)
+        self.mod, self.helper = self.staff("Mona", Role.MODERATOR), self.staff("Hal", Role.HELPER)
+        self.ann, self.bob = self.game.player("Ann_1"), self.game.player("Bob_1")
+
+    def staff(self, name: str, role: Role) -> Player:
+        made = self.game.player(name)
+        self.game.ledger.run(lambda tx: SqlAccounts(tx).set_role(made.id, role))
+        return made
+
+    def do(self, by: Player, act: str, who: str, **sent: Any) -> Page:
+        body = {"Account": who, **sent}
+        return self.game.browse("POST", f"/svc/api/Dashboard{act}", json=body, key=by.key)
+
+    def rows(self, by: Player | None = None, query: str = "") -> list[dict[str, Any]]:
+        path = f"/svc/api/DashboardAudit{query}"
+        found: list[dict[str, Any]] = self.game.browse("GET", path, key=(by or self.olga).key).json[
+            "rows"
+        ]
+        return found
+
+    def log_in(self, player: Player) -> int:
+        return self.game.browse("POST", TOKEN, json={"exchange_code": player.key}).status
+
+    def plays(self, player: Player) -> bool:
+        return self.game.browse("GET", "/accountinfo", token=player.token).status == 200
+
+
+class BanTests(StaffCase):
+    @proves("POST DashboardBan")
+    def test_a_banned_player_is_out_and_is_refused_as_an_unknown_one(self) -> None:
+        page = self.do(self.mod, "Ban", "ann_1", Reason="cheats", Note="third time", For="7d")
+        self.assertEqual(page.status, 200)
+        self.assertEqual(
+            (page.json["Username"], page.json["Sanction"]["reason"]), ("Ann_1", "cheats")
+        )
+        self.assertFalse(self.plays(self.ann))
+        unknown = self.game.browse("POST", TOKEN, json={"exchange_code": "UUK_" + "0" * 48})
+        banned = self.game.browse("POST", TOKEN, json={"exchange_code": self.ann.key})
+        self.assertEqual((banned.status, banned.body), (unknown.status, unknown.body))
+        self.assertEqual(self.log_in(self.bob), 200)
+
+    @proves("POST DashboardBan")
+    def test_no_key_route_knows_a_banned_account(self) -> None:
+        self.do(self.mod, "Ban", "Ann_1")
+        info = self.game.browse("GET", "/svc/api/GetUserInfo", key=self.ann.key)
+        self.assertEqual(info.status, 403)
+        status = self.game.browse("GET", "/svc/api/ServerStatus", key=self.ann.key)
+        self.assertTrue(status.json["limited"])
+
+    def test_it_ends_by_itself(self) -> None:
+        self.do(self.mod, "Ban", "Ann_1", For="2h")
+        self.game.clock.advance(7_199)
+        self.assertEqual(self.log_in(self.ann), 400)
+        self.game.clock.advance(1)
+        self.assertEqual(self.log_in(self.ann), 200)
+
+    @proves("POST DashboardUnban")
+    def test_it_is_lifted(self) -> None:
+        self.do(self.mod, "Ban", "Ann_1")
+        self.assertEqual(self.do(self.mod, "Unban", "Ann_1", Reason="a mistake").status, 200)
+        self.assertEqual(self.log_in(self.ann), 200)
+        again = self.do(self.mod, "Unban", "Ann_1")
+        self.assertEqual((again.status, again.json["error"]), (409, "not_banned"))
+
+    def test_a_development_server_lets_no_banned_id_in(self) -> None:
+        self.game = Game(self, AUTH_MODE="NONE")
+        ann = self.game.player("Ann_1")
+        olga = self.game.player("Olga", admin=True)
+        self.game.browse("POST", "/svc/api/DashboardBan", json={"Account": "Ann_1"}, key=olga.id)
+        page = self.game.browse("POST", TOKEN, json={"exchange_code": ann.id})
+        self.assertEqual(page.status, 400)
+
+    def test_what_makes_no_sense_is_said(self) -> None:
+        for sent in ({"For": "soon"}, {"For": "0d"}, {"For": "99w99"}, {"Reason": "x" * 257}):
+            self.assertEqual(self.do(self.mod, "Ban", "Ann_1", **sent).status, 400, sent)
+        nobody = self.do(self.mod, "Ban", "Nobody")
+        self.assertEqual((nobody.status, nobody.json["error"]), (404, "not_found"))
+
+
+class MuteAndKickTests(StaffCase):
+    def muted(self) -> bool:
+        found = self.game.ledger.run(lambda tx: SqlSanctions(tx).find(self.ann.id, Kind.MUTE))
+        return found is not None
+
+    @proves("POST DashboardMute", "POST DashboardUnmute")
+    def test_a_muted_player_plays_on(self) -> None:
+        self.assertEqual(self.do(self.mod, "Mute", "Ann_1", For="1h", Reason="spam").status, 200)
+        self.assertTrue(self.muted() and self.plays(self.ann))
+        self.assertEqual(self.do(self.mod, "Unmute", self.ann.id).status, 200)
+        self.assertFalse(self.muted())
+        self.assertEqual(self.do(self.mod, "Unmute", self.ann.id).status, 409)
+
+    @proves("POST DashboardKick")
+    def test_a_kicked_player_may_come_back(self) -> None:
+        self.assertEqual(self.do(self.mod, "Kick", "Ann_1").status, 200)
+        self.assertFalse(self.plays(self.ann))
+        self.assertTrue(self.plays(self.bob))
+        self.assertEqual(self.log_in(self.ann), 200)
+
+    @proves("GET DashboardSanctions")
+    def test_all_that_hold_are_listed(self) -> None:
+        self.do(self.mod, "Ban", "Ann_1", For="1h")
+        self.game.clock.advance(60)
+        self.do(self.mod, "Mute", "Bob_1")
+        listed = self.game.browse("GET", "/svc/api/DashboardSanctions", key=self.helper.key)
+        found = [(one["Username"], one["Kind"]) for one in listed.json["sanctions"]]
+        self.assertEqual(found, [("Bob_1", "mute"), ("Ann_1", "ban")])
+        self.game.clock.advance(3_600)
+        listed = self.game.browse("GET", "/svc/api/DashboardSanctions", key=self.helper.key)
+        self.assertEqual([one["Username"] for one in listed.json["sanctions"]], ["Bob_1"])
+
+
+class RoleTests(StaffCase):
+    @proves("who of the staff may do what")
+    def test_a_helper_reads_and_a_moderator_looks_after_players(self) -> None:
+        for act in ("Ban", "Mute", "Kick"):
+            self.assertEqual(self.do(self.helper, act, "Ann_1").status, 403)
+            self.assertEqual(self.do(self.ann, act, "Bob_1").status, 403)
+            self.assertEqual(self.do(self.mod, act, "Hal").status, 200)
+        self.assertTrue(self.plays(self.ann))
+        self.assertEqual(
+            self.game.browse("GET", "/svc/api/GetAllUsers", key=self.ann.key).status, 403
+        )
+
+    @proves("who of the staff may do what")
+    def test_nobody_bans_an_owner_nor_a_moderator_another(self) -> None:
+        self.staff("Mick", Role.MODERATOR)
+        for who, status in (("Mick", 403), ("Mona", 403), ("Olga", 409)):
+            self.assertEqual(self.do(self.mod, "Ban", who).status, status)
+        self.assertEqual(self.do(self.olga, "Ban", "Olga").json["error"], "is_owner")
+        self.assertEqual(self.do(self.olga, "Ban", "Mick").status, 200)
+
+    @proves("POST DashboardRole")
+    def test_only_an_owner_gives_roles_and_the_last_one_stays(self) -> None:
+        self.assertEqual(self.do(self.mod, "Role", "Ann_1", Role="helper").status, 403)
+        given = self.do(self.olga, "Role", "Ann_1", Role="moderator")
+        self.assertEqual(given.json["Role"], "moderator")
+        self.assertEqual(self.do(self.ann, "Kick", "Bob_1").status, 200)
+        last = self.do(self.olga, "Role", "Olga", Role="player")
+        self.assertEqual((last.status, last.json["error"]), (409, "last_owner"))
+        self.do(self.olga, "Role", "Bob_1", Role="owner")
+        self.assertEqual(self.do(self.olga, "Role", "Olga", Role="player").status, 200)
+        self.assertEqual(self.do(self.olga, "Role", "Bob_1", Role="player").status, 403)
+
+
+class AuditTests(StaffCase):
+    @proves("GET DashboardAudit")
+    def test_every_act_and_every_refused_try_is_a_row(self) -> None:
+        self.do(self.mod, "Mute", "ANN_1", For="1h", Reason="spam")
+        self.do(self.mod, "Mute", "Ann_1", Reason="more spam")
+        self.do(self.helper, "Kick", "Ann_1", Reason="I may not")
+        self.do(self.mod, "Ban", "Nobody")
+        nobody, kick, again, first = self.rows(self.helper)
+        self.assertEqual(
+            [first[one] for one in ("actor", "action", "target", "reason", "before", "refused")],
+            ["Mona", "mute", "Ann_1", "spam", None, None],
+        )
+        self.assertEqual(first["after"]["until"], "2026-09-21T15:13:20.000Z")
+        self.assertEqual(again["before"], first["after"])
+        self.assertEqual(again["after"]["until"], None)
+        self.assertEqual((kick["actor"], kick["action"], kick["target"]), ("Hal", "kick", "Ann_1"))
+        self.assertIn("moderator", kick["refused"])
+        self.assertEqual((nobody["target"], nobody["after"]), ("Nobody", None))
+        self.assertTrue(nobody["refused"])
+
+    @proves("GET DashboardAudit")
+    def test_it_is_asked_by_actor_target_and_time_page_by_page(self) -> None:
+        for _ in range(60):
+            self.do(self.mod, "Kick", "Ann_1")
+            self.do(self.olga, "Kick", "Bob_1")
+        self.game.clock.advance(7_200)
+        self.do(self.olga, "Kick", "Ann_1")
+        self.assertEqual(len(self.rows(query="?actor=mona")), 60)
+        self.assertEqual(len(self.rows(query="?actor=Olga&target=ANN_1")), 1)
+        self.assertEqual(len(self.rows(query="?since=1h")), 1)
+        page = self.game.browse("GET", "/svc/api/DashboardAudit", key=self.olga.key).json
+        older = self.rows(query=f"?until={page['next']}")
+        self.assertEqual((len(page["rows"]), len(older)), (100, 21))
+        for query in ("?since=soon", "?until=-1", "?until=x"):
+            refused = self.game.browse("GET", f"/svc/api/DashboardAudit{query}", key=self.olga.key)
+            self.assertEqual(refused.status, 400)
