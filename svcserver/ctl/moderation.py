@@ -20,11 +20,10 @@ from svcserver.db.refused import Refused
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.roles import Role
 from svcserver.kernel.times import seconds_of
-from svcserver.metagame.accounts.audit import MAX_ROWS, Act, Asked, Entry, audited, rows
+from svcserver.metagame.accounts.audit import MAX_ROWS, Act, Asked, Entry, audited, rows, shown
 from svcserver.metagame.accounts.sanctions import Kind
 from svcserver.metagame.owner.moderation.rules import Staff, described, order
 from svcserver.metagame.owner.moderation.store import Done, StaffWork
-from svcserver.metagame.owner.moderation.trail import shown
 
 Chosen = Callable[[StaffWork], Act[Done]]
 

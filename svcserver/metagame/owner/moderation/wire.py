@@ -11,12 +11,11 @@ from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.roles import Role
 from svcserver.kernel.shapes import pascal_case, spelled, text
 from svcserver.kernel.times import seconds_of
-from svcserver.metagame.accounts.audit import NEWEST, Asked
+from svcserver.metagame.accounts.audit import NEWEST, Asked, AuditRow, shown
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.sanctions import Kind, Sanction
 from svcserver.metagame.owner.moderation.rules import MAX_NOTE, MAX_REASON, described
 from svcserver.metagame.owner.moderation.store import Done
-from svcserver.metagame.owner.moderation.trail import AuditRow, shown
 
 PAGE = 100
 MAX_DIGITS = 18
