@@ -96,14 +96,13 @@ from svcserver.metagame.owner.dashboard.document import ApiDocumentRoutes
 from svcserver.metagame.owner.dashboard.pages import DashboardPageRoutes
 from svcserver.metagame.owner.dashboard.routes import DashboardRoutes
 from svcserver.metagame.owner.dashboard.state import DashboardState
-from svcserver.metagame.owner.dashboard.watching import health_watch
-from svcserver.metagame.owner.health.figures import figures
 from svcserver.metagame.owner.health.routes import HealthRoutes
 from svcserver.metagame.owner.health.rules import Health
-from svcserver.metagame.owner.health.watching import Counting, loop_watch
+from svcserver.metagame.owner.health.watching import Counting
 from svcserver.metagame.owner.management.acts import OnlinePlayers, StatusReports
 from svcserver.metagame.owner.management.instances import DeployedInstances, Titles
 from svcserver.metagame.owner.management.routes import OnlineListRoutes, ServerStatusRoutes
+from svcserver.metagame.owner.measuring import Measuring
 from svcserver.metagame.owner.moderation.acts import ModerationActs
 from svcserver.metagame.owner.moderation.routes import ModerationRoutes
 from svcserver.metagame.owner.requestlog import request_log
@@ -134,7 +133,7 @@ from svcserver.metagame.social.slayerlinks.routes import SlayerLinkRoutes
 from svcserver.metagame.social.slayerlinks.store import cancel_between
 from svcserver.web import serving
 from svcserver.web.front import FrontDoor, Observer
-from svcserver.web.metrics import CountingRefusals, metrics
+from svcserver.web.metrics import CountingRefusals
 from svcserver.web.options import ServiceOptions
 from svcserver.web.routes import Feature
 from svcserver.web.site import HttpFactory
@@ -327,17 +326,10 @@ class Metagame:
             features = list(self.features())
         return door.mount(*features, ApiDocumentRoutes(lambda: door.rows, self.about.version))
 
-    def watches(self, reactor: Any) -> Iterator[IService]:
-        """The services that measure health, with BACKEND_HEALTH=1."""
-        if self.settings.backend_health:
-            yield loop_watch(reactor, self.health.loop)
-            yield health_watch(reactor, self.shown.health, self.health, self.online, self.now)
-
-    def metrics(self, reactor: Any) -> IService | None:
-        """The listener of METRICS_PORT; None where it is not set."""
-        port, health = self.settings.metrics_port, self.health
-        known = figures(self.online, health if self.settings.backend_health else None)
-        return metrics(reactor, "metagame", port, known, self.counters) if port else None
+    def measuring(self, reactor: Any) -> Iterator[IService]:
+        """The services that measure it, as the settings want them."""
+        made = self.settings, self.health, self.shown, self.online, self.counters, self.now
+        yield from Measuring(*made).parts(reactor)
 
     def chat(self, environ: dict[str, str], reactor: Any) -> IService | None:
         """The chat, connected to the game's signals; None without CHAT=1."""
@@ -394,7 +386,7 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
         part.setServiceParent(answering)
     serving.warn_at_start(options.warnings).setServiceParent(top)
     answering.setServiceParent(top)
-    parts = game.chat(options.environ, reactor), game.metrics(reactor), *game.watches(reactor)
+    parts = game.chat(options.environ, reactor), *game.measuring(reactor)
     for beside in parts:
         if beside is not None:
             beside.setServiceParent(top)

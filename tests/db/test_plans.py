@@ -19,7 +19,9 @@ from svcserver.db.tables import METADATA
 # Statements that mean the whole table, and why that is right
 WHOLE: dict[str, str] = {
     "accounts.signing._NEWEST": "a start; a row for each signing key the owner ever had",
+    "accounts.sanctions._ALL": "staff looks at bans and mutes, at most 120 a minute",
     "accounts.store._ALL": "svcctl account list",
+    "accounts.store._OWNERS": "an owner gives somebody another role",
     "belongings.characters.store._WHOLE": "never run by itself: others narrow it",
     "belongings.savehistory.store._HEADS": "never run by itself: others narrow it",
     "owner.dashboard.store._SEARCH": "an owner looks for part of a name, at most 120 a minute",

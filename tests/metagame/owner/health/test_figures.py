@@ -15,8 +15,8 @@ from tests.support.starting import start
 class MetricsTests(SynchronousTestCase):
     def scrape(self, game: Game) -> str:
         reactor = MemoryReactorClock()
-        part = game.parts.metrics(reactor)
-        assert part is not None
+        [part, *_] = game.parts.measuring(reactor)
+
         start(part)
         port, site, _, host = reactor.tcpServers[-1]
         self.assertEqual((host, port), ("127.0.0.1", 61900))
@@ -25,7 +25,7 @@ class MetricsTests(SynchronousTestCase):
 
     @proves("METRICS_PORT of the metagame")
     def test_off_unless_asked_for(self) -> None:
-        self.assertIsNone(Game(self).parts.metrics(MemoryReactorClock()))
+        self.assertEqual(list(Game(self).parts.measuring(MemoryReactorClock())), [])
 
     @proves("METRICS_PORT of the metagame")
     def test_players_are_counted(self) -> None:
