@@ -163,6 +163,22 @@ class Rooms:
             count += 1
         return count
 
+    def announce(self, nick: str, body: str) -> int:
+        """Deliver a line of the server's to everyone in a room; returns how many heard it."""
+        inner, count = stanza.element("body", stanza.text(body)), 0
+        for key in self.keys():
+            for one in self.occupants(key):
+                line = stanza.element(
+                    "message",
+                    inner,
+                    xmlns=stanza.CLIENT,
+                    type="groupchat",
+                    from_=f"{one.room.address}/{nick}",
+                )
+                one.session.deliver(text_frame(line))
+                count += 1
+        return count
+
     def occupants(self, key: str) -> list[Occupant]:
         """The room's in_rooms, oldest first."""
         return list(self._rooms.get(key, {}).values())

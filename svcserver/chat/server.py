@@ -47,6 +47,7 @@ from svcserver.chat.status import Status
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.networks import network_of
 from svcserver.kernel.signals import (
+    Announced,
     Blocked,
     FriendAccepted,
     GuildChanged,
@@ -61,6 +62,8 @@ log = Logger()
 
 SWEEP_S = 60.0
 SWEEP_AT_ONCE = 200  # accounts re-read per tick
+# of the shape that clients know, with an account that nobody can have
+SERVER_NICK = "Server:UID-00000000-0000-0000-0000-000000000000:server"
 MAX_UNBOUND = 8  # connections per forwarded address, of IPv6 per /64
 
 
@@ -262,6 +265,11 @@ class ChatServer:
 
     def on_friend_accepted(self, news: FriendAccepted) -> None:
         self.friendships.begin(news, iso(self.now()))
+
+    def on_announced(self, news: Announced) -> None:
+        """Show everyone in a room a line of the server's."""
+        count = self.rooms.announce(SERVER_NICK, news.text)
+        log.info("announced len={length} to={count}", length=len(news.text), count=count)
 
     def on_unfriended(self, news: Unfriended) -> None:
         self.friendships.end(news.by, news.whom)

@@ -16,7 +16,7 @@ from svcserver.ctl.doctor.command import doctor
 from svcserver.ctl.edge_commands import allowlist, relay
 from svcserver.ctl.init import init
 from svcserver.ctl.keys import keys
-from svcserver.ctl.moderation import audit, ban, kick, mute, unban, unmute
+from svcserver.ctl.moderation import announce, audit, ban, kick, mute, unban, unmute
 from svcserver.ctl.openapi import openapi
 from svcserver.ctl.play_command import play
 from svcserver.ctl.status_command import status
@@ -35,6 +35,7 @@ COMMANDS: tuple[click.Command, ...] = (
     mute,
     unmute,
     kick,
+    announce,
     audit,
     status,
     doctor,

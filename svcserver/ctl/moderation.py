@@ -1,4 +1,4 @@
-"""``svcctl ban``, ``unban``, ``mute``, ``unmute``, ``kick`` and ``audit``.
+"""``svcctl ban``, ``unban``, ``mute``, ``unmute``, ``kick``, ``announce`` and ``audit``.
 
 They write to the database as the dashboard does: the same rules, refusals and audit rows. A running
 metagame looks at it twice a second, so a player notices within one.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import getpass
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -22,9 +22,13 @@ from svcserver.kernel.roles import Role
 from svcserver.kernel.times import seconds_of
 from svcserver.metagame.accounts.audit import MAX_ROWS, Act, Asked, Entry, audited, rows, shown
 from svcserver.metagame.accounts.sanctions import Kind
+from svcserver.metagame.owner.announcements.rules import described as announced_as
+from svcserver.metagame.owner.announcements.rules import wish
+from svcserver.metagame.owner.announcements.store import announce as make_announcement
 from svcserver.metagame.owner.moderation.rules import Staff, described, order
 from svcserver.metagame.owner.moderation.store import Done, StaffWork
 
+T = TypeVar("T")
 Chosen = Callable[[StaffWork], Act[Done]]
 
 
@@ -39,14 +43,18 @@ def actor() -> str:
 def by_staff(host: Host, action: str, name: str, reason: str, choose: Chosen) -> Done:
     """Run an act of staff with its audit row; a refusal is recorded, and fails with one line."""
     staff = Staff(actor(), Role.OWNER)
-    entry = Entry(staff.name, action, name, reason)
     act = choose(StaffWork(staff, name, time.time))
+    return recorded(host, Entry(staff.name, action, name, reason), act)
+
+
+def recorded(host: Host, entry: Entry, act: Act[T]) -> T:
+    """Run an act with its audit row; a refusal is recorded, and fails with one line."""
     try:
         return transact(host, audited(entry, time.time, act))
     except Refused as one:
         add, row, why = one.add, one.row, one.why
     transact(host, lambda tx: tx.execute(add, row))
-    fail(f"{name}: {why.message}")
+    fail(f"{entry.target}: {why.message}" if entry.target else why.message)
 
 
 def _done(out: Out, done: Done, action: str, line: str) -> None:
@@ -137,6 +145,30 @@ def kick(host: Host, out: Out, name: str, reason: str) -> None:
     """Log an account off now; it may log in again."""
     done = by_staff(host, "kick", name, reason, lambda work: work.kick())
     _done(out, done, "kick", f"{done.account.username} is logged off")
+
+
+@click.command()
+@click.argument("text", required=False)
+@click.option("--restart-in", default="", help="Like 10m: a countdown to a restart.")
+@click.option("--for", "lasts", default="", help="How long it is shown, like 2h; else 1h.")
+@click.option("--clear", is_flag=True, help="End what is announced.")
+@about_a_host
+def announce(
+    host: Host, out: Out, text: str | None, restart_in: str, lasts: str, clear: bool
+) -> None:
+    """Show TEXT in the status banner and as a line in every chat room."""
+    if (text is None) is not clear:
+        fail("give a TEXT to announce, or --clear to end what is announced")
+    try:
+        asked = None if text is None else wish(text, lasts, restart_in)
+    except Refusal as why:
+        fail(why.message)
+    by = actor()
+    entry = Entry(by, "announce end" if asked is None else "announce")
+    made = recorded(host, entry, make_announcement(asked, by, time.time))
+    shown = announced_as(made)
+    out.data({"announcement": None if shown is None else dict(shown)})
+    out.say("nothing is announced" if made is None else f"announced: {made.text}")
 
 
 @click.command()

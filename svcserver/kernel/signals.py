@@ -107,6 +107,13 @@ class SessionsEnded:
     not_before: int
 
 
+@frozen
+class Announced:
+    """Every chat room is to show this line of the server's."""
+
+    text: str
+
+
 @define
 class News:
     """The signals between features; ``metagame/service.py`` connects who hears which."""
@@ -119,3 +126,4 @@ class News:
     guild_changed: Signal[GuildChanged] = field(factory=Signal)
     renamed: Signal[Renamed] = field(factory=Signal)
     sessions_ended: Signal[SessionsEnded] = field(factory=Signal)
+    announced: Signal[Announced] = field(factory=Signal)

@@ -125,6 +125,7 @@ def chat_part(
     news.friend_accepted.connect(server.on_friend_accepted)
     news.unfriended.connect(server.on_unfriended)
     news.blocked.connect(server.on_blocked)
+    news.announced.connect(server.on_announced)
     return chat
 
 

@@ -89,6 +89,8 @@ from svcserver.metagame.belongings.shop.acts import ShopActs
 from svcserver.metagame.belongings.shop.catalogue import load as load_catalogue
 from svcserver.metagame.belongings.shop.routes import ClosedShopRoutes, ShopRoutes
 from svcserver.metagame.database import open_database
+from svcserver.metagame.owner.announcements.acts import Announcements, announcement_watch
+from svcserver.metagame.owner.announcements.routes import AnnouncementRoutes
 from svcserver.metagame.owner.bodylog import BodyLog
 from svcserver.metagame.owner.build import Build
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
@@ -173,8 +175,8 @@ class Metagame:
         self.registration = Registration(board, settings.registration_mode)
         self.sessions = Sessions(ledger, board, self.epochs, now)
         self.audit = Audit(ledger, now)
-        self.data = AccountData(ledger, allowance)
-        self.events = EventLog(ledger, now, allowance)
+        self.announcements = Announcements(self.audit, self.news.announced)
+        self.data, self.events = AccountData(ledger, allowance), EventLog(ledger, now, allowance)
         self.policy = Policy(
             settings.inventory_refuse_overspend,
             settings.inventory_report_removals,
@@ -297,7 +299,8 @@ class Metagame:
 
     def _owner(self) -> Iterator[Feature]:
         settings, now = self.settings, self.now
-        yield BannerRoutes.of(settings, self.about)
+        yield BannerRoutes.of(settings, self.about, self.announcements.current, now)
+        yield AnnouncementRoutes(self.announcements)
         yield FixedReplyRoutes()
         placed = DeployedInstances(self.deploy, self.matches, Titles.load(), settings.city_title)
         reports = StatusReports(
@@ -380,6 +383,7 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
         ledger,
         housekeeping(ledger, reactor, game.now),
         session_watch(game.sessions, reactor),
+        announcement_watch(game.announcements, reactor),
         serving.CloseOnStop(pool.closeCachedConnections),
         serving.Listening(reactor, "metagame", settings.port, settings.bind_host, factory),
     ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import evolve
 
 from svcserver.chat import stanza
-from svcserver.kernel.signals import Blocked
+from svcserver.kernel.signals import Announced, Blocked
 from tests.chat.stanzas import CITY, TownTests, message, not_acceptable, occupant
 from tests.chat.town import DOMAIN, Town, account
 from tests.support.proves import proves
@@ -291,3 +291,18 @@ class MuteTests(TownTests):
         people = self.town.game.people
         people[who] = evolve(people[who], muted=muted)
         self.town.clock.advance(1)
+
+
+class AnnouncementTests(TownTests):
+    @proves("an announcement in every room")
+    def test_everyone_in_a_room_sees_the_servers_line(self) -> None:
+        one, two, three = (self.town.bound(number) for number in (1, 2, 3))
+        one.join("City-1")
+        two.join("City-2")
+        self.town.server.on_announced(Announced("a < b"))
+        nick = "Server:UID-00000000-0000-0000-0000-000000000000:server"
+        for hears, room in ((one, "City-1"), (two, "City-2")):
+            [line] = hears.heard()
+            self.assertIn(f'from="{room}@muc.{DOMAIN}/{nick}"', line)
+            self.assertIn("<body>a &lt; b</body>", line)
+        self.assertEqual(three.heard(), [])

@@ -68,3 +68,13 @@ class ModerationTests(HostCase):
             ran = self.ctl(*words)
             self.assertEqual(ran.status, 1)
             self.assertIn("like 12h or 7d", ran.line)
+
+    @proves("svcctl announce")
+    def test_an_announcement(self) -> None:
+        ran = self.ctl("announce", "New version", "--restart-in", "10m", "--json")
+        self.assertEqual(ran.data["announcement"]["text"], "New version")
+        self.assertIsNotNone(ran.data["announcement"]["restartAt"])
+        self.assertEqual(self.ctl("announce", "--clear").out, "nothing is announced\n")
+        self.assertEqual([one["action"] for one in self.rows()[:2]], ["announce end", "announce"])
+        for words in ((), ("text", "--clear"), ("x", "--restart-in", "soon")):
+            self.assertEqual(self.ctl("announce", *words).status, 1)

@@ -5,12 +5,14 @@ Spec: 1 §4 Status, heartbeat, fixed replies.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from attrs import frozen
 
 from svcserver.kernel import json
 from svcserver.kernel.envelope import Envelope
+from svcserver.metagame.owner.announcements.rules import Announcement, in_language
 from svcserver.metagame.owner.build import Build
 from svcserver.metagame.owner.status import wire
 from svcserver.metagame.rows import Access, Call, Routes
@@ -20,13 +22,22 @@ from svcserver.web.routes import EMPTY_OBJECT, NO_CONTENT, Answer, bare
 
 @frozen
 class BannerRoutes:
-    """``GET /svc-status``; its body is encoded once."""
+    """``GET /svc-status``; while nothing is announced its body is the same bytes."""
 
     routes: ClassVar[Routes] = Routes(bare)
+    banner: dict[str, json.Json]
     body: bytes
+    announced: Callable[[], Announcement | None]
+    now: Callable[[], float]
 
     @classmethod
-    def of(cls, settings: Settings, build: Build) -> BannerRoutes:
+    def of(
+        cls,
+        settings: Settings,
+        build: Build,
+        announced: Callable[[], Announcement | None],
+        now: Callable[[], float],
+    ) -> BannerRoutes:
         """The banner under these settings."""
         banner: dict[str, json.Json] = {"show-status": True}
         name = settings.server_name
@@ -38,12 +49,17 @@ class BannerRoutes:
                 "commit": build.commit,
                 "sourceUrl": build.source_url,
             }
-        return cls(json.dump(banner))
+        return cls(banner, json.dump(banner), announced, now)
 
     @routes.row("GET", "/svc-status", access=Access.NONE, reply=wire.StatusBanner)
     async def status(self, call: Call) -> Answer:
-        """The banner; no player data."""
-        return Answer(200, self.body)
+        """The banner, or what is announced in its place; no player data."""
+        one = self.announced()
+        if one is None:
+            return Answer(200, self.body)
+        now = self.now()
+        texts = {language: in_language(one, language, now) for language in wire.WELCOME}
+        return Answer(200, self.banner | texts)
 
 
 @frozen

@@ -1,0 +1,132 @@
+"""What may be announced, how the countdown to a restart is worded, and when it is said."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from svcserver.kernel.json import Json
+from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.times import iso, seconds_of
+
+MAX_TEXT = 256
+SHOWN_S = 3_600  # where nothing else is said
+MOST_S = 7 * 86_400
+MARKS = (1_800, 600, 300, 120, 60, 30, 10)  # seconds before a restart at which the chat says so
+RESTART = {  # the same eight languages as the banner's
+    "en": "Restart in {time}.",
+    "fr": "Redémarrage dans {time}.",
+    "it": "Riavvio tra {time}.",
+    "es": "Reinicio en {time}.",
+    "de": "Neustart in {time}.",
+    "pt": "Reinício em {time}.",
+    "ru": "Перезапуск через {time}.",
+    "ja": "あと{time}で再起動します。",
+}
+
+
+@frozen
+class Wish:
+    """An announcement as asked for: shown for ``shown_s``, with a restart after ``restart_s``."""
+
+    text: str
+    shown_s: int
+    restart_s: int | None = None
+
+
+@frozen
+class Announcement:
+    """What is announced; times in epoch milliseconds, and ``made_at`` tells one from the next."""
+
+    text: str
+    made_by: str
+    made_at: int
+    ends_at: int
+    restart_at: int | None = None
+
+    def holds(self, now: float) -> bool:
+        """Whether it is still to be shown at that time (epoch seconds)."""
+        return now * 1000 < self.ends_at
+
+    def left_s(self, now: float) -> int | None:
+        """Seconds until the restart, rounded up; None without one, or once it is due."""
+        if self.restart_at is None or self.restart_at <= now * 1000:
+            return None
+        return math.ceil(self.restart_at / 1000 - now)
+
+
+def wish(text: str, shown: str, restart_in: str) -> Wish:
+    """A wish from its texts; raises Malformed."""
+    plain = " ".join(text.split())
+    if not 1 <= len(plain) <= MAX_TEXT or not plain.isprintable():
+        raise Malformed(
+            f"an announcement has 1 to {MAX_TEXT} printable characters", code="bad_request"
+        )
+    restart_s = _span(restart_in) if restart_in else None
+    shown_s = restart_s or (_span(shown) if shown else SHOWN_S)
+    return Wish(plain, shown_s, restart_s)
+
+
+def announced(asked: Wish, by: str, at: float) -> Announcement:
+    """The announcement made at that time (epoch seconds)."""
+    now = round(at * 1000)
+    restart_at = None if asked.restart_s is None else now + asked.restart_s * 1000
+    return Announcement(asked.text, by, now, now + asked.shown_s * 1000, restart_at)
+
+
+def in_language(one: Announcement, language: str, now: float) -> str:
+    """The announcement with its countdown, for the banner."""
+    left = one.left_s(now)
+    if left is None:
+        return one.text
+    return f"{one.text} {RESTART[language].format(time=_time(left))}"
+
+
+def due(one: Announcement, said: int | None, now: float) -> tuple[str | None, int | None]:
+    """The line the chat is to say now, if any, and the mark that has been said by it.
+
+    ``said``: the mark said last; None where nothing has been said of it yet.
+    """
+    left = one.left_s(now)
+    if said is None:
+        return in_language(one, "en", now), min(
+            (mark for mark in MARKS if left is not None and mark >= left), default=MARKS[0] + 1
+        )
+    if left is None:
+        return None, said
+    reached = min((mark for mark in MARKS if left <= mark < said), default=None)
+    if reached is None:
+        return None, said
+    return RESTART["en"].format(time=_time(left)), reached
+
+
+def described(one: Announcement | None) -> Mapping[str, Json] | None:
+    """As the audit log and replies show it."""
+    if one is None:
+        return None
+    return {
+        "text": one.text,
+        "by": one.made_by,
+        "since": iso(one.made_at / 1000),
+        "until": iso(one.ends_at / 1000),
+        "restartAt": None if one.restart_at is None else iso(one.restart_at / 1000),
+    }
+
+
+def _span(text: str) -> int:
+    seconds = seconds_of(text)
+    if seconds is None or seconds > MOST_S:
+        raise Malformed(
+            f"{text[:16]!r} is no length of time: like 30s, 10m or 2h, up to 7d",
+            code="bad_request",
+        )
+    return seconds
+
+
+def _time(seconds: int) -> str:
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes = math.ceil(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"

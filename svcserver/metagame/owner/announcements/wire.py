@@ -1,0 +1,44 @@
+"""Request and reply shapes of announcements."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypedDict
+
+from attrs import frozen
+
+from svcserver.kernel.shapes import pascal_case, spelled, text
+from svcserver.metagame.owner.announcements.rules import MAX_TEXT, Announcement, described
+
+Span = Annotated[str, text(0, 16)]
+
+
+@spelled(pascal_case)
+@frozen
+class AnnouncementWish:
+    """The text (empty: end what is announced), and lengths of time like ``10m``."""
+
+    text: Annotated[str, text(0, MAX_TEXT)] = ""
+    for_: Span = ""
+    restart_in: Span = ""
+
+
+class AnnouncementEntry(TypedDict):
+    """What is announced, by whom, until when, and when the server restarts."""
+
+    text: str
+    by: str
+    since: str
+    until: str
+    restartAt: str | None
+
+
+class AnnouncementReply(TypedDict):
+    """What is announced; null for nothing."""
+
+    announcement: AnnouncementEntry | None
+
+
+def show(one: Announcement | None) -> AnnouncementReply:
+    """The reply."""
+    shown: Any = described(one)
+    return {"announcement": shown}

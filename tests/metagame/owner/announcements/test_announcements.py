@@ -1,0 +1,94 @@
+"""What is announced: in the banner, in the chat, and when its countdown is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.roles import Role
+from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.metagame.owner.announcements import rules
+from svcserver.metagame.owner.announcements.acts import announcement_watch
+from svcserver.metagame.owner.announcements.store import SqlAnnouncement
+from tests.support.browser import Page
+from tests.support.game import Game
+from tests.support.proves import proves
+
+
+class AnnouncementTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.game = Game(self)
+        self.olga = self.game.player("Olga", admin=True)
+        self.said: list[str] = []
+        self.game.parts.news.announced.connect(lambda one: self.said.append(one.text))
+
+    def announce(self, text: str, key: str = "", **sent: Any) -> Page:
+        body = {"Text": text, **sent}
+        path = "/svc/api/DashboardAnnouncement"
+        return self.game.browse("POST", path, json=body, key=key or self.olga.key)
+
+    def banner(self) -> dict[str, Any]:
+        page: dict[str, Any] = self.game.browse("GET", "/svc-status").json
+        return page
+
+    def refresh(self) -> None:
+        self.successResultOf(self.game.parts.announcements.refresh())
+
+    @proves("POST DashboardAnnouncement", "GET DashboardAnnouncement")
+    def test_it_stands_in_the_banner_and_the_chat_until_its_end(self) -> None:
+        usual = self.banner()
+        page = self.announce("Hunt night  at eight", For="2h")
+        self.assertEqual(page.json["announcement"]["text"], "Hunt night at eight")
+        text = "Hunt night at eight"
+        self.assertEqual((self.banner()["de"], self.said), (text, [text]))
+        self.assertEqual(list(self.banner()), list(usual))
+        self.refresh()
+        self.assertEqual(len(self.said), 1)
+        self.game.clock.advance(7_200)
+        self.assertEqual(self.banner(), usual)
+
+    @proves("POST DashboardAnnouncement")
+    def test_a_restart_is_counted_down_in_each_language(self) -> None:
+        self.announce("New version", RestartIn="10m")
+        self.assertEqual(self.banner()["en"], "New version Restart in 10 min.")
+        self.assertEqual(self.banner()["fr"], "New version Redémarrage dans 10 min.")
+        for _ in range(600):
+            self.game.clock.advance(1)
+            self.refresh()
+        times = ("5 min", "2 min", "1 min", "30 s", "10 s")
+        self.assertEqual(self.said[1:], [f"Restart in {one}." for one in times])
+        self.assertEqual(self.banner()["en"], "Welcome to Game Server!")
+
+    @proves("GET DashboardAnnouncement")
+    def test_it_is_ended(self) -> None:
+        self.announce("one"), self.announce("two"), self.announce("")
+        self.assertEqual(self.said, ["one", "two"])
+        page = self.game.browse("GET", "/svc/api/DashboardAnnouncement", key=self.olga.key)
+        self.assertEqual(page.json, {"announcement": None})
+        rows = self.game.browse("GET", "/svc/api/DashboardAudit", key=self.olga.key).json["rows"]
+        self.assertEqual([one["action"] for one in rows], ["announce end", "announce", "announce"])
+        self.assertEqual(rows[0]["before"]["text"], "two")
+
+    def test_what_another_process_announces_is_shown_within_a_second(self) -> None:
+        clock = Clock()
+        watch = announcement_watch(self.game.parts.announcements, clock)
+        watch.startService()
+        made = rules.announced(
+            rules.wish("from svcctl", "", ""), "svcctl", self.game.clock.seconds()
+        )
+        self.game.ledger.run(lambda tx: SqlAnnouncement(tx).put(made))
+        clock.advance(1)
+        self.assertEqual((self.banner()["en"], self.said), ("from svcctl", ["from svcctl"]))
+        watch.stopService()
+        self.assertEqual(clock.getDelayedCalls(), [])
+
+    def test_who_may_not_and_what_makes_no_sense(self) -> None:
+        helper = self.game.player("Hal")
+        self.game.ledger.run(lambda tx: SqlAccounts(tx).set_role(helper.id, Role.HELPER))
+        self.assertEqual(self.announce("hello", key=helper.key).status, 403)
+        for sent in ({"For": "soon"}, {"RestartIn": "8d"}):
+            self.assertEqual(self.announce("hello", **sent).status, 400)
+        self.assertEqual(self.announce("bell \x07").status, 400)
+        self.assertEqual(self.announce("x" * 257).status, 400)
