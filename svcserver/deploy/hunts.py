@@ -51,6 +51,7 @@ class Launch:
     hunt_id: str | None = None
     players: tuple[str, ...] = ()
     max_players: int | None = None
+    match_id: str = ""  # whose players it is for, as the metagame calls them
 
     def arguments(self, port: int, host: str) -> list[str]:
         """Arguments 2 to 7 of the launch command line; ``host`` is the one players connect to."""

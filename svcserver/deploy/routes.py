@@ -54,7 +54,7 @@ class Deploy:
             args=printable(wish.game_args, MAX_LOGGED),
         )
         try:
-            server = await self.supervisor.hand_out(wish)
+            server = await self.supervisor.hand_out(wish, call.body.match_id or "")
         except NoCapacity as why:
             body = {"error": "capacity_unavailable", "reason": why.reason}
             return Answer(503, body, {"Retry-After": RETRY_S})

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from twisted.internet.defer import Deferred, DeferredLock, gatherResults, succeed
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
@@ -29,6 +29,7 @@ from svcserver.deploy.readiness import Readiness
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.secrets import Secret, constant_time_equal, fingerprint, hex_token
 
+T = TypeVar("T")
 log = Logger()
 
 KILL_AFTER_S = 10.0
@@ -91,19 +92,40 @@ class Supervisor:
     liveness: bool = True
     _processes: dict[str, GameProcess] = field(factory=dict, init=False)
     _starting: dict[Kind, list[Deferred[GameServer]]] = field(factory=dict, init=False)
+    _asked: dict[str, list[Deferred[GameServer]]] = field(factory=dict, init=False)  # by match
     _queue: DeferredLock = field(factory=DeferredLock, init=False)
     _next_launch: float = field(default=0.0, init=False)
     _wanted: set[Kind] = field(factory=set, init=False)
     _stopping: bool = field(default=False, init=False)
 
-    async def hand_out(self, wish: LaunchRequest) -> GameServer:
-        """A game server for a validated request; raises Unlaunchable or NoCapacity."""
+    async def hand_out(self, wish: LaunchRequest, match_id: str = "") -> GameServer:
+        """A game server for a validated request; raises Unlaunchable or NoCapacity.
+
+        A match that is asked for again, since its asker died, gets the server that it has.
+        """
         if not self.host:
             raise Unlaunchable("MY_IP is not set")
         launch = self.table.launch(wish)
         if launch.kind in PERSISTENT:
             return await self.persistent(launch)
+        if match_id:
+            return await self._of_match(evolve(launch, match_id=match_id))
         return await self._launch(launch)
+
+    def _of_match(self, launch: Launch) -> Deferred[GameServer]:
+        mine: Deferred[GameServer] = Deferred()
+        waiting = self._asked.get(launch.match_id)
+        if waiting is not None:
+            waiting.append(mine)
+            return mine
+        for server in self.fleet.servers.values():
+            if server.launch.match_id == launch.match_id and self._is_alive(server):
+                mine.callback(server)
+                return mine
+        self._asked[launch.match_id] = [mine]
+        launched = Deferred.fromCoroutine(self._launch(launch))
+        launched.addBoth(self._answer, self._asked, launch.match_id)
+        return mine
 
     def persistent(self, launch: Launch) -> Deferred[GameServer]:
         """The city or the dojo; requests that come while it starts share the one launch."""
@@ -120,11 +142,14 @@ class Supervisor:
         self._starting[launch.kind] = [mine]
         if server is not None:
             self._forget(server, "found dead")
-        Deferred.fromCoroutine(self._launch(launch)).addBoth(self._started, launch.kind)
+        Deferred.fromCoroutine(self._launch(launch)).addBoth(
+            self._answer, self._starting, launch.kind
+        )
         return mine
 
-    def _started(self, result: Any, kind: Kind) -> None:
-        for one in self._starting.pop(kind):
+    @staticmethod
+    def _answer(result: Any, waiting: dict[T, list[Deferred[GameServer]]], of: T) -> None:
+        for one in waiting.pop(of):
             if not one.called:  # its caller may have been cancelled
                 one.callback(result)
 

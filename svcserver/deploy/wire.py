@@ -7,7 +7,7 @@ from typing import Annotated, TypedDict
 from attrs import frozen
 
 from svcserver.deploy.fleet import GameServerRecord
-from svcserver.kernel.launch_requests import MAX_PLAYERS, LaunchRequest, check, is_player
+from svcserver.kernel.launch_requests import MAX_PLAYERS, LaunchRequest, check, is_match, is_player
 from svcserver.kernel.shapes import AtMost, TextWithNul, pascal_case, spelled, text_where
 
 PlayerId = Annotated[str, text_where(is_player, "an account id")]
@@ -22,6 +22,7 @@ class LaunchWish:
     game_args: TextWithNul | None = None
     hunt_id: TextWithNul | None = None
     expected_players: Annotated[tuple[PlayerId, ...], AtMost(MAX_PLAYERS)] | None = None
+    match_id: Annotated[str, text_where(is_match, "a match id")] | None = None
 
     def checked(self) -> LaunchRequest:
         """The validated request; raises Malformed."""

@@ -12,6 +12,7 @@ from svcserver.kernel.refusals import Malformed
 
 HUNT_ID = re.compile(r"[A-Za-z0-9_+]{1,128}\Z")
 PLAYER_ID = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
+MATCH_ID = re.compile(r"[A-Za-z0-9-]{1,64}\Z")
 GAME_ARGS = re.compile(r"[A-Za-z0-9_/.?=+-]{1,2048}\Z")
 MAP_PATH = re.compile(r"/Game(/[A-Za-z0-9_]+)+(\.[A-Za-z0-9_]+)?\Z")
 ASSET_PATH = re.compile(r"/Game(/[A-Za-z0-9_]+)+\.[A-Za-z0-9_]+\Z")
@@ -70,6 +71,11 @@ def check(
 def is_player(text: str) -> bool:
     """Whether ``text`` is safe as an account id on a game server's command line."""
     return PLAYER_ID.match(text) is not None
+
+
+def is_match(text: str) -> bool:
+    """Whether ``text`` has the shape of a match's id."""
+    return MATCH_ID.match(text) is not None
 
 
 def _check_args(args: str) -> None:

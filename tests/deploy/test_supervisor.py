@@ -127,6 +127,33 @@ class LaunchTests(SupervisorCase):
         self.clock.advance(10)
         self.assertEqual(self.successResultOf(second).port, 8777)
 
+    def test_a_match_gets_one_server_however_often_it_is_asked_for(self) -> None:
+        supervisor = self.make(spacing_s=10.0)
+        first = Deferred.fromCoroutine(supervisor.hand_out(HUNT, "m-1"))
+        server = self.successResultOf(first)
+        for match_id, expected in (("m-1", True), ("m-2", False)):
+            asked = Deferred.fromCoroutine(supervisor.hand_out(HUNT, match_id))
+            self.clock.advance(10)
+            self.assertEqual(self.successResultOf(asked) is server, expected)
+        self.assertEqual(len(self.spawner.children), 2)
+
+    def test_a_match_that_is_asked_for_while_its_server_starts_shares_the_launch(self) -> None:
+        supervisor = self.make(spacing_s=10.0)
+        self.successResultOf(self.ask(supervisor, HUNT))
+        dead, other = (Deferred.fromCoroutine(supervisor.hand_out(HUNT, "m-1")) for _ in range(2))
+        dead.addErrback(lambda why: None)
+        dead.cancel()
+        self.clock.advance(10)
+        self.successResultOf(other)
+        self.assertEqual(len(self.spawner.children), 2)
+
+    def test_a_match_whose_server_has_ended_gets_a_new_one(self) -> None:
+        supervisor = self.make()
+        self.successResultOf(Deferred.fromCoroutine(supervisor.hand_out(HUNT, "m-1")))
+        self.spawner.children[0].end()
+        self.successResultOf(Deferred.fromCoroutine(supervisor.hand_out(HUNT, "m-1")))
+        self.assertEqual(len(self.spawner.children), 2)
+
     @proves(
         "deploy: launches queued SECONDS_TO_WAIT_BETWEEN_GAMESERVER_STARTUP apart",
         "limit: Deploy server: JSON body 100 kB, launches spaced, capacity hint 10 s",

@@ -34,8 +34,11 @@ class DeployClient:
     address: str
     timeout_s: float
 
-    async def launch(self, wish: LaunchRequest) -> Server:
-        """Where the players go. Raises Busy or Failed, nothing else."""
+    async def launch(self, wish: LaunchRequest, match_id: str = "") -> Server:
+        """Where the players go: for one match one server, however often it is asked for.
+
+        Raises Busy or Failed, nothing else.
+        """
         body: dict[str, object] = {
             "GameMode": wish.game_mode,
             "GameArgs": wish.game_args,
@@ -43,6 +46,8 @@ class DeployClient:
         }
         if wish.players:
             body["ExpectedPlayers"] = list(wish.players)
+        if match_id:
+            body["MatchId"] = match_id
         status, said = await self._ask("POST", PATH, self.timeout_s, json=body)
         match status, said:
             case 200, {"host": str(host), "port": int(port)} if host and _is_port(port):

@@ -57,7 +57,7 @@ class Match:
     joined_at: float = 0.0  # the last joiner
     state: State = State.MATCHING
     server: Server | None = None
-    asking: bool = False
+    asking_until: float = 0.0  # the asker says so again in time, unless it has died; 0: nobody asks
     queued: bool = False
     retry_at: float = 0.0
     refused_at: float | None = None
@@ -77,7 +77,11 @@ class Match:
     @property
     def is_deserted(self) -> bool:
         """Whether all have left before a server was asked for: no place names it any more."""
-        return not self.players and not self.asking and self.server is None
+        return not self.players and not self.asking_until and self.server is None
+
+    def is_asking(self, now: float) -> bool:
+        """Whether somebody asks the deploy server for it."""
+        return now < self.asking_until
 
     def copy(self) -> Match:
         """Another one, to be changed."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from svcserver.board.board import Sheet
+from svcserver.board.board import Sheet, Work
+from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.refusals import Missing
@@ -39,9 +40,9 @@ class MatchmakingActs:
                 entry = rules.join(player, wish, group)
                 return entry, None if entry.match.queued else rules.begin(entry.match)
 
-        entry, begun = await self.matches.board.act(work)
+        entry = await self._begun(work)
         if not entry.match.queued:
-            await self.launching.wait(entry.match.id, begun, JOIN_WAITS_S)
+            await self.launching.wait(entry.match.id, JOIN_WAITS_S)
             current = await self.matches.act(lambda rules: rules.entry(player))
             return entry if current is None else current  # an earlier launch, perhaps
         return entry
@@ -58,11 +59,19 @@ class MatchmakingActs:
 
     async def poll(self, player: AccountId) -> tuple[Entry, State]:
         """Where the player stands; starts what is due and retries capacity. Raises Missing."""
-        entry, begun = await self.matches.board.act(lambda sheet: self._asked(sheet, player))
+        entry = await self._begun(lambda sheet: self._asked(sheet, player))
         if entry.match.party_id is not None:
             self.heard.send(Heard(player))
-        await self.launching.wait(entry.match.id, begun, POLL_WAITS_S)
+        await self.launching.wait(entry.match.id, POLL_WAITS_S)
         return await self.matches.board.act(lambda sheet: self._standing(sheet, player))
+
+    @shielded
+    async def _begun(self, work: Work[tuple[Entry, LaunchRequest | None]]) -> Entry:
+        """The act, and the launch that it has begun, whether or not its client stays."""
+        entry, wish = await self.matches.board.act(work)
+        if wish is not None:
+            self.launching.start(entry.match.id, wish)
+        return entry
 
     def _asked(self, sheet: Sheet, player: AccountId) -> tuple[Entry, LaunchRequest | None]:
         with self.matches.on(sheet) as rules:

@@ -94,7 +94,7 @@ class Launches:
             return None
         newest = live[-1]
         cools = self.book.now - newest.ready_at < self.cooldown_s
-        return newest if newest.asking or cools or len(live) >= AT_ONCE else None
+        return newest if newest.is_asking(self.book.now) or cools or len(live) >= AT_ONCE else None
 
     def _others(self, holder: str, asking: Match) -> list[Match]:
         return [one for one in self._live(holder) if one is not asking]
@@ -102,7 +102,7 @@ class Launches:
     def _live(self, holder: str) -> list[Match]:
         now = self.book.now
         held = self.book.held(holder)
-        return [one for one in held if _is_live(one) and now - one.created_at < FORGET_S]
+        return [one for one in held if _is_live(one, now) and now - one.created_at < FORGET_S]
 
 
 def end_those_not_on(matches: Iterable[Match], ports: Collection[int]) -> None:
@@ -117,8 +117,8 @@ def _is_held_by_another(match: Match, player: AccountId, now: float) -> bool:
     return left_at is not None and len(match.players) > 1 and now - left_at >= EMPTY_S
 
 
-def _is_live(match: Match) -> bool:
-    return not match.ended and (match.asking or match.state is State.IN_PROGRESS)
+def _is_live(match: Match, now: float) -> bool:
+    return not match.ended and (match.is_asking(now) or match.state is State.IN_PROGRESS)
 
 
 def _holders(match: Match) -> list[str]:

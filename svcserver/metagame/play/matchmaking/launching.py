@@ -8,8 +8,11 @@ from attrs import define, field
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
+from svcserver.kernel.every import Every
 from svcserver.kernel.launch_requests import LaunchRequest
+from svcserver.kernel.refusals import Unavailable
 from svcserver.metagame.play.deploy_client import Busy, DeployClient, Failed
 from svcserver.metagame.play.matches import Match
 from svcserver.metagame.play.matchmaking.launches import end_those_not_on
@@ -17,6 +20,8 @@ from svcserver.metagame.play.matchmaking.rules import Matchmaker
 from svcserver.metagame.play.matchmaking.store import LiveMatches
 
 log = Logger()
+
+ALIVE_S = 5.0  # between two signs that this process still asks
 
 
 @define
@@ -28,10 +33,8 @@ class Launching:
     clock: IReactorTime
     _running: dict[str, set[Deferred[None]]] = field(factory=dict, init=False)  # who waits
 
-    def wait(self, match_id: str, begun: LaunchRequest | None, seconds: float) -> Deferred[None]:
-        """Ask what has ``begun``; fires when the match is decided or ``seconds`` have passed."""
-        if begun is not None:
-            self._start(match_id, begun)
+    def wait(self, match_id: str, seconds: float) -> Deferred[None]:
+        """Fires when the match is decided or ``seconds`` have passed."""
         done: Deferred[None] = Deferred()
         waiting = self._running.get(match_id)
         if waiting is None:
@@ -47,11 +50,20 @@ class Launching:
         done.addBoth(over)
         return done
 
-    def _start(self, match_id: str, wish: LaunchRequest) -> None:
+    def start(self, match_id: str, wish: LaunchRequest) -> None:
+        """Ask for what has begun."""
+        if match_id in self._running:
+            return  # ours, though we could not say so in time
         self._running[match_id] = set()
         work = Deferred.fromCoroutine(self._launch(match_id, wish))
-        work.addErrback(lambda why: log.failure("a launch failed", why))
+        alive = Every(self.clock, ALIVE_S, lambda: self._lives(match_id), "a launch's sign of life")
+        alive.startService()
+        work.addErrback(_failed)
+        work.addBoth(lambda _: alive.stopService())
         work.addBoth(lambda _: self._decided(match_id))
+
+    def _lives(self, match_id: str) -> Deferred[None]:
+        return self.matches.on_match(match_id, lambda rules, match: rules.still_asking(match))
 
     def _decided(self, match_id: str) -> None:
         for one in list(self._running.pop(match_id, ())):
@@ -71,7 +83,7 @@ class Launching:
         if not await on_match(match_id, may_start):
             return
         try:
-            server = await self.deploy.launch(wish)
+            server = await self.deploy.launch(wish, match_id)
         except Busy:
             await on_match(match_id, lambda rules, match: rules.busy(match))
         except Failed as why:
@@ -83,6 +95,13 @@ class Launching:
             await on_match(match_id, lambda rules, match: rules.failed(match))
         else:
             await on_match(match_id, lambda rules, match: rules.ready(match, server))
+
+
+def _failed(why: Failure) -> None:
+    if why.check(Unavailable):  # where live state is kept: another poll asks again
+        log.warn("a launch was not noted: {why}", why=why.getErrorMessage())
+    else:
+        log.failure("a launch failed", why)
 
 
 def _fire(done: Deferred[None]) -> None:

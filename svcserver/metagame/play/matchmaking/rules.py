@@ -28,6 +28,7 @@ GROUP = 4
 GROUP_WAIT_S = 20.0  # without a new joiner
 RETRY_S = 10.0
 RETRY_FOR_S = 300.0
+ASKED_S = 15.0  # so long after its last word an asker counts as dead
 LOOK_AGAIN_S = 1.0  # whether an earlier game server has ended
 SENT_AGAIN_S = 20.0
 FOLLOW_S = 600.0
@@ -41,6 +42,7 @@ class Matchmaker:
 
     book: MatchBook
     launches: Launches
+    asked_s: float = ASKED_S
 
     # -- joining -----------------------------------------------------------
 
@@ -182,7 +184,7 @@ class Matchmaker:
     def due(self, match: Match) -> bool:
         """Whether the deploy server should be asked now; closes a queue that is due."""
         now = self.book.now
-        if match.state is not State.MATCHING or match.asking or not match.players:
+        if match.state is not State.MATCHING or match.is_asking(now) or not match.players:
             return False
         if match.queued:
             if now - match.joined_at <= GROUP_WAIT_S:
@@ -202,8 +204,14 @@ class Matchmaker:
 
     def asking(self, match: Match) -> LaunchRequest:
         """The launch begins; what to ask."""
-        match.asking, match.retry_at = True, self.book.now + RETRY_S
+        match.asking_until, match.retry_at = self.book.now + self.asked_s, self.book.now + RETRY_S
         return match.request()
+
+    def still_asking(self, match: Match) -> None:
+        """The asker lives and waits for the deploy server; what it does not say for
+        ``ASKED_S`` another may ask again."""
+        if match.state is State.MATCHING:
+            match.asking_until = self.book.now + self.asked_s
 
     def may_start(self, match: Match) -> bool:
         """Whether the deploy server may be asked; if so, the launch counts from now on.
@@ -230,7 +238,7 @@ class Matchmaker:
     # -- what the deploy server said ---------------------------------------
 
     def ready(self, match: Match, server: Server) -> None:
-        match.asking, match.server, match.state = False, server, State.IN_PROGRESS
+        match.asking_until, match.server, match.state = 0.0, server, State.IN_PROGRESS
         match.ready_at = self.book.now
         self.launches.ready(match, server)
 
@@ -239,7 +247,7 @@ class Matchmaker:
         self._wait(match)
 
     def _wait(self, match: Match) -> None:
-        match.asking = False
+        match.asking_until = 0.0
         if match.refused_at is None:
             match.refused_at = self.book.now
         for player in list(match.players):  # who left meanwhile is not expected again
@@ -248,7 +256,7 @@ class Matchmaker:
 
     def failed(self, match: Match) -> None:
         """Anything else: FAILED, asked once."""
-        match.asking = False
+        match.asking_until = 0.0
         self._fail(match)
 
     def _fail(self, match: Match) -> None:
@@ -312,8 +320,9 @@ class Matchmaker:
             return
         self.book.place(player, None)
         match = entry.match
-        if match.state is State.IN_PROGRESS or match.asking:
+        if match.state is State.IN_PROGRESS or match.is_asking(self.book.now):
             return  # the launch under way goes on for whoever is expected
+        match.asking_until = 0.0
         self._drop(player, match)
 
     def _drop(self, player: AccountId, match: Match) -> None:

@@ -16,7 +16,7 @@ from svcserver.kernel.signals import PartyChanged
 from svcserver.kernel.times import DAY_S
 from svcserver.metagame.play.matches import Entry, Match, Sent, Server
 from svcserver.metagame.play.matchmaking.launches import Launches
-from svcserver.metagame.play.matchmaking.rules import FORGET_S, Matchmaker
+from svcserver.metagame.play.matchmaking.rules import ASKED_S, FORGET_S, Matchmaker
 from svcserver.metagame.social.parties.rules import PartyCandidate
 
 T = TypeVar("T")
@@ -141,11 +141,12 @@ class BoardMatches:
 class LiveMatches:
     """The candidates for whoever asks: on a sheet that is open, or in an act of their own.
 
-    ``cooldown_s`` as in ``Launches``.
+    ``cooldown_s`` as in ``Launches``; ``asked_s`` after its last word an asker counts as dead.
     """
 
     board: Board
     cooldown_s: float = 0.0
+    asked_s: float = ASKED_S
 
     @contextmanager
     def on(self, sheet: Sheet) -> Iterator[Matchmaker]:
@@ -154,7 +155,7 @@ class LiveMatches:
         Nobody else opens them on that sheet meanwhile: a party that is read may do so.
         """
         book = BoardMatches(sheet)
-        yield Matchmaker(book, Launches(book, self.cooldown_s))
+        yield Matchmaker(book, Launches(book, self.cooldown_s), self.asked_s)
         book.save()
 
     def act(self, work: Callable[[Matchmaker], T]) -> Deferred[T]:

@@ -37,17 +37,22 @@ class Deploy:
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
+        self.ids: list[str] = []  # the matches asked for
         self.answer: Any = Reply(200, {"host": "203.0.113.9", "port": 8775})
         self.held: list[Deferred[Any]] = []
         self.hold = False
 
     def request(self, method: str, url: str, **sent: Any) -> Deferred[Any]:
         assert url == "http://127.0.0.1:61001/api/matchmaker/handle-matchmaking-for-player"
-        self.asked.append(sent["json"])
+        self.note(sent["json"])
         if self.hold:
             self.held.append(Deferred())
             return self.held[-1]
         return fail(self.answer) if isinstance(self.answer, Exception) else succeed(self.answer)
+
+    def note(self, wish: dict[str, Any]) -> None:
+        self.ids.append(wish.pop("MatchId"))
+        self.asked.append(wish)
 
 
 class MatchmakingCase(SynchronousTestCase):

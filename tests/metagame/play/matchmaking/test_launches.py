@@ -6,20 +6,27 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.error import ConnectionLost
+from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.board.memory import MemorySheet, Tables
+from svcserver.kernel.launch_requests import LaunchRequest
+from svcserver.metagame.play.deploy_client import DeployClient
 from svcserver.metagame.play.matches import Match, Server, State
 from svcserver.metagame.play.matchmaking import launches
 from svcserver.metagame.play.matchmaking.launches import Launches
+from svcserver.metagame.play.matchmaking.launching import Launching
+from svcserver.metagame.play.matchmaking.rules import ASKED_S, Matchmaker
 from svcserver.metagame.play.matchmaking.store import (
     LAUNCH_ON,
     LAUNCHES_OF,
     MATCHES,
     BoardMatches,
+    LiveMatches,
 )
 from tests.metagame.play.matchmaking.base import CITY, HUNT, Deploy, MatchmakingCase, Reply
 from tests.support.game import Game, Player
+from tests.support.live import TestBoard
 
 TUTORIAL = {
     "gameMode": "ISLAND",
@@ -44,7 +51,7 @@ class Fleet(Deploy):
             return self._list()
         if self.hold or self.answer.code != 200:
             return super().request(method, url, **sent)
-        self.asked.append(sent["json"])
+        self.note(sent["json"])
         wish = sent["json"]
         port = 8777
         if "ExpectedPlayers" in wish or wish["GameArgs"]:
@@ -304,13 +311,13 @@ class BookTests(SynchronousTestCase):
 
     def match(self, *players: str, now: float = 0.0, mode: str = "ISLAND") -> Match:
         made = Match(self.book.new_id(), mode, "Hunt_A", "", [*players], True, now)
-        made.asking = True
+        made.asking_until = 1e9
         self.book.add(made)
         return made
 
     def runs(self, match: Match, port: int) -> None:
         self.launches.begun(match)
-        match.asking, match.state, match.ready_at = False, State.IN_PROGRESS, self.sheet.now
+        match.asking_until, match.state, match.ready_at = 0.0, State.IN_PROGRESS, self.sheet.now
         match.server = Server("h", port)
         self.launches.ready(match, match.server)
 
@@ -376,3 +383,54 @@ class BookTests(SynchronousTestCase):
         self.sheet.now = 3600.0
         self.launches.begun(newest)
         self.assertEqual(self.book.held("ann"), [young, newest])
+
+
+class DeadAskerTests(SynchronousTestCase):
+    """The process that asks for a launch dies; another has the same board."""
+
+    def setUp(self) -> None:
+        self.live = TestBoard()
+        self.matches = LiveMatches(self.live.board)
+
+        def work(rules: Matchmaker) -> str:
+            match = rules.join("ann", LaunchRequest("CITY", "", ""), None).match
+            assert rules.begin(match) is not None
+            return match.id
+
+        self.match_id = self.successResultOf(self.matches.act(work))
+
+    def begin(self, at: float) -> LaunchRequest | None:
+        self.live.now = at
+        begun = self.matches.on_match(self.match_id, lambda rules, match: rules.begin(match))
+        return self.successResultOf(begun)
+
+    def test_one_that_lives_is_not_asked_beside(self) -> None:
+        self.assertIsNone(self.begin(ASKED_S - 0.1))
+        still = self.matches.on_match(self.match_id, lambda rules, one: rules.still_asking(one))
+        self.successResultOf(still)
+        self.assertIsNone(self.begin(2 * ASKED_S - 0.2))
+
+    def test_after_its_death_another_asks_once_for_the_same_match(self) -> None:
+        self.assertIsNotNone(self.begin(ASKED_S))
+        self.assertIsNone(self.begin(ASKED_S))
+
+    def test_who_waited_with_it_can_go_elsewhere(self) -> None:
+        self.live.now = ASKED_S
+        self.successResultOf(self.matches.act(lambda rules: rules.leave("ann")))
+        gone = self.matches.on_match(self.match_id, lambda rules, match: match)
+        self.assertIsNone(self.successResultOf(gone))
+
+    def test_a_process_says_that_it_still_asks(self) -> None:
+        clock, deploy = Clock(), Deploy()
+        deploy.hold = True
+        client = DeployClient(deploy, clock, "127.0.0.1:61001", 600.0)
+        launching = Launching(self.matches, client, clock)
+        launching.start(self.match_id, LaunchRequest("CITY", "", ""))
+        for at in range(60):
+            self.assertIsNone(self.begin(at + 1.0))
+            clock.advance(1)
+        self.assertEqual(deploy.ids, [self.match_id])
+        deploy.held[0].callback(deploy.answer)
+        known = self.matches.on_match(self.match_id, lambda rules, match: match.server)
+        self.assertEqual(self.successResultOf(known), Server("203.0.113.9", 8775))
+        self.assertEqual(clock.getDelayedCalls(), [])

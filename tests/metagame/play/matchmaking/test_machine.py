@@ -63,9 +63,10 @@ class QueueMachine(RuleBasedStateMachine):
         self.same_match(self.seen.do(lambda rules: rules.book.match(mine.match.id)), model.match)
 
     def same_match(self, mine: Any, model: Any) -> None:
-        names = "players state queued asking server joined_at refused_at party_id leader told"
+        names = "players state queued server joined_at refused_at party_id leader told"
         for name in (*names.split(), "counts_for", "ended", "elsewhere"):
             assert getattr(mine, name) == getattr(model, name), name
+        assert mine.is_asking(self.now) == model.asking
 
     @rule(player=who, hunt=hunts)
     def join(self, player: str, hunt: str) -> None:

@@ -149,7 +149,7 @@ class PartyTests(Case):
             ("eve", match.id, PARTY),
         ):
             self.assertRaises(Missing, self.matches.follow, player, candidate, group, 1.0)
-        match.asking = True
+        match.asking_until = 1e9
         self.matches.leave("bob")  # still expected, but no longer a candidate
         self.assertIn("bob", match.players)
         self.assertRaises(Missing, self.matches.follow, "bob", match.id, PARTY, 1.0)
@@ -220,7 +220,7 @@ class DueTests(Case):
 class Silent:
     """A deploy server that takes its time."""
 
-    async def launch(self, wish: LaunchRequest) -> Server:
+    async def launch(self, wish: LaunchRequest, match_id: str) -> Server:
         await Deferred()
         raise AssertionError("it never answers")
 
@@ -231,14 +231,17 @@ class WaitTests(Case):
         launching = Launching(self.matches.matches, Silent(), clock)  # type: ignore[arg-type]
         match = self.alone("ann", wish=CITY)
         wish = self.matches.asking(match, 0.0)
-        first, left = launching.wait(match.id, wish, 1.5), launching.wait(match.id, None, 1.5)
+        launching.start(match.id, wish)
+        others = [*clock.getDelayedCalls()]  # the sign of life of the launch
+        first, left = launching.wait(match.id, 1.5), launching.wait(match.id, 1.5)
         left.cancel()
         self.failureResultOf(left, CancelledError)
-        self.assertEqual(len(clock.getDelayedCalls()), 1)
+        self.assertEqual(len(clock.getDelayedCalls()), len(others) + 1)
         self.assertNoResult(first)
         clock.advance(1.5)
         self.successResultOf(first)
-        self.assertEqual((launching._running, clock.getDelayedCalls()), ({match.id: set()}, []))
+        self.assertEqual(launching._running, {match.id: set()})
+        self.assertEqual(clock.getDelayedCalls(), others)
 
 
 class MemoryTests(Case):
