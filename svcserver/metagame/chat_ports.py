@@ -133,23 +133,15 @@ def figures(server: ChatServer) -> ChatFigures:
     """The chat for the dashboard: rooms and people, and nothing that was written."""
     rooms = [(key, server.rooms.occupants(key)) for key in server.rooms.keys()]  # noqa: SIM118
     rooms.sort(key=lambda one: (-len(one[1]), one[0]))
-    return {
-        "connections": len(server),
-        "people": len(server.people),
-        "roomCount": len(rooms),
-        "rooms": [_room(server, key, in_rooms) for key, in_rooms in rooms[:MAX_ROOMS]],
-    }
+    shown = [_room(server, key, in_rooms) for key, in_rooms in rooms[:MAX_ROOMS]]
+    return ChatFigures(len(server), len(server.people), len(rooms), shown)
 
 
 def _room(server: ChatServer, key: str, in_rooms: list[Occupant]) -> ChatRoom:
     people = [server.people.get(one.session.account) for one in in_rooms[:MAX_NAMES]]
-    return {
-        "room": key.partition("@")[0],
-        "kind": in_rooms[0].room.kind,
-        "id": in_rooms[0].room.id,
-        "count": len(in_rooms),
-        "names": sorted(one.about.name for one in people if one is not None),
-    }
+    names = sorted(one.about.name for one in people if one is not None)
+    room = in_rooms[0].room
+    return ChatRoom(key.partition("@")[0], room.kind, room.id, len(in_rooms), names)
 
 
 class NotStarted(Service):

@@ -11,18 +11,14 @@ from svcserver.db.ledger import Ledger
 from svcserver.kernel import json
 from svcserver.kernel.ids import CharacterId
 from svcserver.kernel.refusals import Missing
-from svcserver.metagame.accounts.entries import entry
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.belongings.loadouts.store import SqlLoadouts
 from svcserver.metagame.belongings.savehistory.store import SqlHistories
-from svcserver.metagame.owner.dashboard.rules import MAX_SIZE, difference
-from svcserver.metagame.owner.dashboard.store import search
-from svcserver.metagame.owner.dashboard.wire import SaveDiffReply, SearchReply
+from svcserver.metagame.owner.dashboard.rules import MAX_SIZE, Diff, difference
+from svcserver.metagame.owner.dashboard.store import FOUND, Found, search
 
 Saved = Callable[[Connection, CharacterId, int], bytes | None]
 """Gives the JSON of one saved version of a character, or None."""
-
-FOUND = 50  # accounts a search lists
 
 
 @frozen
@@ -31,16 +27,18 @@ class DashboardActs:
 
     ledger: Ledger
 
-    async def search(self, text: str) -> SearchReply:
-        """Accounts whose name or id contains the text, by name."""
-        found = await self.ledger.read(lambda tx: search(tx, text, FOUND + 1))
-        return {"accounts": [entry(*one) for one in found[:FOUND]], "more": len(found) > FOUND}
+    async def search(self, text: str) -> list[Found]:
+        """Accounts whose name or id contains the text, by name; at most one more than ``FOUND``."""
+        return await self.ledger.read(lambda tx: search(tx, text, FOUND + 1))
 
-    async def save_diff(self, character_id: CharacterId, old: int, new: int) -> SaveDiffReply:
-        """The differences between two versions of a character's document; raises Missing."""
+    async def save_diff(self, character_id: CharacterId, old: int, new: int) -> Diff | None:
+        """The differences between two versions of a character's document; raises Missing.
+
+        None for documents that are too large to be compared.
+        """
         return await self._diff(_saved_document, character_id, old, new)
 
-    async def loadout_diff(self, character_id: CharacterId, old: int, new: int) -> SaveDiffReply:
+    async def loadout_diff(self, character_id: CharacterId, old: int, new: int) -> Diff | None:
         """The differences between two versions of its loadout; raises Missing."""
         return await self._diff(_saved_loadouts, character_id, old, new)
 
@@ -51,14 +49,14 @@ class DashboardActs:
 
     async def _diff(
         self, saved: Saved, character_id: CharacterId, old: int, new: int
-    ) -> SaveDiffReply:
-        def work(tx: Connection) -> SaveDiffReply:
+    ) -> Diff | None:
+        def work(tx: Connection) -> Diff | None:
             before, after = (saved(tx, character_id, one) for one in (old, new))
             if before is None or after is None:
                 raise Missing("no such version", code="not_found")
             if max(len(before), len(after)) > MAX_SIZE:
-                return {"tooLarge": True, "changes": [], "more": 0}
-            return {"tooLarge": False, **difference(before, after)}
+                return None
+            return difference(before, after)
 
         return await self.ledger.read(work)
 

@@ -19,7 +19,6 @@ from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.belongings.characters.rules import MAX_VERSION, MAX_VERSION_DIGITS
 from svcserver.metagame.owner.dashboard import wire
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
-from svcserver.metagame.owner.dashboard.history import EVERY_S
 from svcserver.metagame.owner.dashboard.state import DashboardState
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
@@ -54,12 +53,8 @@ class DashboardRoutes:
             after = float(text)
         except ValueError:
             raise Malformed("after must be a number", code="bad_request") from None
-        reply: wire.HealthOverTime = {
-            "everySeconds": EVERY_S,
-            "now": self.now(),
-            "samples": self.shown.health.after(after),
-        }
-        return Answer(200, reply, NO_STORE)
+        samples = self.shown.health.after(after)
+        return Answer(200, wire.show_health(samples, self.now()), NO_STORE)
 
     @routes.row(
         "GET", "/svc/api/DashboardChat", access=Access.ADMIN_KEY, reply=wire.ChatReply, quiet=True
@@ -67,17 +62,8 @@ class DashboardRoutes:
     async def chat(self, call: Call) -> Answer:
         """Chat rooms and their occupants; never what is written there."""
         figures = self.shown.chat
-        if figures is None:
-            nobody: wire.ChatReply = {
-                "on": False,
-                "connections": 0,
-                "people": 0,
-                "roomCount": 0,
-                "rooms": [],
-            }
-            return Answer(200, nobody, NO_STORE)
-        reply: wire.ChatReply = {"on": True, **figures()}
-        return Answer(200, reply, NO_STORE)
+        shown = wire.show_chat(None if figures is None else figures())
+        return Answer(200, shown, NO_STORE)
 
     @routes.row(
         "GET",
@@ -107,7 +93,7 @@ class DashboardRoutes:
         text = (call.request.argument("Text") or "").strip()
         if not 1 <= len(text) <= MAX_TEXT:
             raise Malformed("Text must be 1 to 64 characters", code="bad_request")
-        return Answer(200, await self.acts.search(text), NO_STORE)
+        return Answer(200, wire.show_found(await self.acts.search(text)), NO_STORE)
 
     @routes.row(
         "GET",
@@ -118,7 +104,8 @@ class DashboardRoutes:
     )
     async def save_diff(self, call: Call) -> Answer:
         """What differs between versions ``?From=`` and ``?To=`` of ``?CharacterId=``."""
-        return Answer(200, await self.acts.save_diff(*await self._versions(call)), NO_STORE)
+        found = await self.acts.save_diff(*await self._versions(call))
+        return Answer(200, wire.show_diff(found), NO_STORE)
 
     @routes.row(
         "GET",
@@ -129,7 +116,8 @@ class DashboardRoutes:
     )
     async def loadout_diff(self, call: Call) -> Answer:
         """The differences between two versions of the character's loadout."""
-        return Answer(200, await self.acts.loadout_diff(*await self._versions(call)), NO_STORE)
+        found = await self.acts.loadout_diff(*await self._versions(call))
+        return Answer(200, wire.show_diff(found), NO_STORE)
 
     async def _versions(self, call: Call) -> tuple[CharacterId, int, int]:
         await self.reads.take(call.request.peer)

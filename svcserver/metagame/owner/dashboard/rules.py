@@ -6,8 +6,10 @@ that an owner sees ``inventory.swords[2]`` rather than one long line.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, TypedDict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from attrs import frozen
 
 from svcserver.kernel import json
 
@@ -19,18 +21,20 @@ MAX_DEPTH = 60
 _NOTHING = object()
 
 
-class Change(TypedDict):
-    """A changed value; ``before`` is null where it was added, ``after`` where it was removed."""
+@frozen
+class Change:
+    """A changed value; ``before`` is None where it was added, ``after`` where it was removed."""
 
     path: str
     before: str | None
     after: str | None
 
 
-class Diff(TypedDict):
+@frozen
+class Diff:
     """The changes; ``more`` is the number of those not listed."""
 
-    changes: list[Change]
+    changes: Sequence[Change]
     more: int
 
 
@@ -43,7 +47,7 @@ def difference(before: bytes, after: bytes) -> Diff:
             found.append(change)
         else:
             more += 1
-    return {"changes": found, "more": more}
+    return Diff(found, more)
 
 
 def _walk(path: str, before: Any, after: Any, depth: int) -> Iterator[Change]:
@@ -59,7 +63,7 @@ def _walk(path: str, before: Any, after: Any, depth: int) -> Iterator[Change]:
             right = after[index] if index < len(after) else _NOTHING
             yield from _walk(f"{path}[{index}]", left, right, depth + 1)
     elif before is _NOTHING or after is _NOTHING or not _same(before, after):
-        yield {"path": path, "before": _shown(before), "after": _shown(after)}
+        yield Change(path, _shown(before), _shown(after))
 
 
 def _same(before: Any, after: Any) -> bool:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypedDict
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from svcserver.metagame.owner.dashboard.history import History
 from svcserver.web.logs import LogLines
@@ -16,7 +15,8 @@ MAX_ROOMS = 200
 MAX_NAMES = 60
 
 
-class ChatRoom(TypedDict):
+@frozen
+class ChatRoom:
     """An occupied chat room; ``id`` is that of its party or guild, else empty.
 
     ``names`` are those of the first ``MAX_NAMES`` occupants.
@@ -26,16 +26,17 @@ class ChatRoom(TypedDict):
     kind: str
     id: str
     count: int
-    names: list[str]
+    names: Sequence[str]
 
 
-class ChatFigures(TypedDict):
+@frozen
+class ChatFigures:
     """The chat's state: numbers of connections and accounts, and rooms, fullest first."""
 
     connections: int
     people: int
-    roomCount: int
-    rooms: list[ChatRoom]
+    room_count: int
+    rooms: Sequence[ChatRoom]
 
 
 @define

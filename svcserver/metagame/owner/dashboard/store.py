@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from sqlalchemy import Connection, bindparam, func, or_, select
 
 from svcserver.kernel.ids import AccountId
 from svcserver.metagame.accounts.store import ACCOUNT_KEYS, ACCOUNTS, fold
 
+FOUND = 50  # accounts that a search lists
 _PATTERN: str = "pattern"
 _FIRST_KEY = (
     select(func.min(ACCOUNT_KEYS.c.key_hash))
@@ -26,10 +29,21 @@ _SEARCH = (
 )
 
 
-def search(tx: Connection, text: str, count: int) -> list[tuple[AccountId, str, bool, str | None]]:
-    """(id, name, is admin, key hash) of accounts whose name or id contains ``text``."""
+class Found(NamedTuple):
+    """An account, with the hash of its key, if it has one."""
+
+    id: AccountId
+    name: str
+    is_admin: bool
+    key_hash: str | None
+
+
+def search(tx: Connection, text: str, count: int) -> list[Found]:
+    """Accounts whose name or id contains ``text``, by name."""
     plain = fold(text)
     for special in ("\\", "%", "_"):
         plain = plain.replace(special, "\\" + special)
     rows = tx.execute(_SEARCH, {_PATTERN: f"%{plain}%", "count": count})
-    return [(AccountId(row.id), row.username, bool(row.is_admin), row.key_hash) for row in rows]
+    return [
+        Found(AccountId(row.id), row.username, bool(row.is_admin), row.key_hash) for row in rows
+    ]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypedDict
 
 from attrs import frozen
 
-from svcserver.metagame.accounts.entries import AccountEntry
-from svcserver.metagame.owner.dashboard.history import HealthSample
-from svcserver.metagame.owner.dashboard.rules import Change
-from svcserver.metagame.owner.dashboard.state import ChatRoom
+from svcserver.metagame.accounts.entries import AccountEntry, entry
+from svcserver.metagame.owner.dashboard.history import EVERY_S, HealthSample
+from svcserver.metagame.owner.dashboard.rules import Diff
+from svcserver.metagame.owner.dashboard.state import ChatFigures, ChatRoom
+from svcserver.metagame.owner.dashboard.store import FOUND, Found
+from svcserver.metagame.owner.health.rules import upper_bound
 
 
 class SearchReply(TypedDict):
@@ -19,12 +22,40 @@ class SearchReply(TypedDict):
     more: bool
 
 
+class SampleReply(TypedDict):
+    """The health since the previous sample; event-loop delays are those of the last minute."""
+
+    at: float
+    seconds: float
+    requestsPerSecond: float
+    latencyP50UpperMs: int | str | None
+    latencyP95UpperMs: int | str | None
+    clientErrors: int
+    serverErrors: int
+    aborted: int
+    loopP50Ms: float | None
+    loopP95Ms: float | None
+    loopMaxMs: float | None
+    rssMB: float | None
+    players: int
+
+
 class HealthOverTime(TypedDict):
     """Samples of the last hour; ``now`` is the server's clock (epoch seconds)."""
 
     everySeconds: float
     now: float
-    samples: list[HealthSample]
+    samples: list[SampleReply]
+
+
+class RoomReply(TypedDict):
+    """An occupied chat room; ``id`` is that of its party or guild, else empty."""
+
+    room: str
+    kind: str
+    id: str
+    count: int
+    names: list[str]
 
 
 class ChatReply(TypedDict):
@@ -34,7 +65,7 @@ class ChatReply(TypedDict):
     connections: int
     people: int
     roomCount: int
-    rooms: list[ChatRoom]
+    rooms: list[RoomReply]
 
 
 class LogReply(TypedDict):
@@ -44,11 +75,19 @@ class LogReply(TypedDict):
     lines: list[str]
 
 
+class ChangeReply(TypedDict):
+    """A changed value; ``before`` is null where it was added, ``after`` where it was removed."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
 class SaveDiffReply(TypedDict):
     """Differences between two saves; ``tooLarge``: they were not compared."""
 
     tooLarge: bool
-    changes: list[Change]
+    changes: list[ChangeReply]
     more: int
 
 
@@ -65,3 +104,65 @@ class JoinWish:
     """An existing invite code."""
 
     Code: str
+
+
+def show_found(found: Sequence[Found]) -> SearchReply:
+    """The first ``FOUND`` accounts."""
+    return {"accounts": [entry(*one) for one in found[:FOUND]], "more": len(found) > FOUND}
+
+
+def show_health(samples: Sequence[HealthSample], now: float) -> HealthOverTime:
+    """The samples asked for."""
+    return {"everySeconds": EVERY_S, "now": now, "samples": [_sample(one) for one in samples]}
+
+
+def _sample(one: HealthSample) -> SampleReply:
+    counts, loop = one.counts, one.loop
+    return {
+        "at": one.at,
+        "seconds": round(one.seconds, 3),
+        "requestsPerSecond": round(counts.completed / one.seconds, 3),
+        "latencyP50UpperMs": upper_bound(counts.latencies, 0.50),
+        "latencyP95UpperMs": upper_bound(counts.latencies, 0.95),
+        "clientErrors": counts.client_errors,
+        "serverErrors": counts.server_errors,
+        "aborted": counts.aborted,
+        "loopP50Ms": None if loop is None else loop.p50,
+        "loopP95Ms": None if loop is None else loop.p95,
+        "loopMaxMs": None if loop is None else loop.longest,
+        "rssMB": one.rss_mb,
+        "players": one.players,
+    }
+
+
+def show_chat(figures: ChatFigures | None) -> ChatReply:
+    """The chat's state; None: there is no chat."""
+    if figures is None:
+        return {"on": False, "connections": 0, "people": 0, "roomCount": 0, "rooms": []}
+    return {
+        "on": True,
+        "connections": figures.connections,
+        "people": figures.people,
+        "roomCount": figures.room_count,
+        "rooms": [_room(one) for one in figures.rooms],
+    }
+
+
+def _room(one: ChatRoom) -> RoomReply:
+    return {
+        "room": one.room,
+        "kind": one.kind,
+        "id": one.id,
+        "count": one.count,
+        "names": [*one.names],
+    }
+
+
+def show_diff(diff: Diff | None) -> SaveDiffReply:
+    """The differences; None: the saves were too large to be compared."""
+    if diff is None:
+        return {"tooLarge": True, "changes": [], "more": 0}
+    changes: list[ChangeReply] = [
+        {"path": one.path, "before": one.before, "after": one.after} for one in diff.changes
+    ]
+    return {"tooLarge": False, "changes": changes, "more": diff.more}

@@ -56,4 +56,4 @@ def _health(health: Health) -> dict[str, Figure]:
 
 def _p95(health: Health) -> float:
     report = health.loop.report()
-    return 0.0 if report is None else report["p95Ms"]
+    return 0.0 if report is None else report.p95

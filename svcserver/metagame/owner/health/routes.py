@@ -8,8 +8,8 @@ from typing import ClassVar
 from attrs import frozen
 
 from svcserver.metagame.access.readlimit import ReadLimit
+from svcserver.metagame.owner.health import wire
 from svcserver.metagame.owner.health.rules import Health
-from svcserver.metagame.owner.health.wire import BackendHealthReply
 from svcserver.metagame.owner.memory import memory_mb
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import NO_STORE, Answer, bare
@@ -30,18 +30,18 @@ class HealthRoutes:
         "/svc/api/BackendHealth",
         access=Access.ADMIN_KEY,
         when=lambda settings: settings.backend_health,
-        reply=BackendHealthReply,
+        reply=wire.BackendHealthReply,
         quiet=True,
     )
     async def report(self, call: Call) -> Answer:
         """The metagame's health; 404 unless BACKEND_HEALTH=1."""
         await self.reads.take(call.request.peer)
         now = self.now()
-        reply: BackendHealthReply = {
+        reply: wire.BackendHealthReply = {
             "uptimeSeconds": int(now - self.started_at),
             "memoryMB": memory_mb(),
-            "requests": self.health.requests.report(now),
-            "eventLoop": self.health.loop.report(),
+            "requests": wire.show_requests(self.health.requests.last_minute(now)),
+            "eventLoop": wire.show_loop(self.health.loop.report()),
             "bans": {"supported": False, "count": None},
         }
         return Answer(200, reply, NO_STORE)

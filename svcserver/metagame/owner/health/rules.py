@@ -9,9 +9,8 @@ import math
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
-from typing import TypedDict
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 WINDOW_S = 60
 BOUNDS_MS = (1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000)
@@ -20,26 +19,13 @@ SAMPLE_S = 0.02
 MAX_SAMPLES = int(WINDOW_S / SAMPLE_S)
 
 
-class RequestFigures(TypedDict):
-    """The requests of the last minute."""
+@frozen
+class LoopFigures:
+    """The measured intervals of a 20 ms timer in ms, which show how busy the event loop is."""
 
-    windowSeconds: int
-    completed: int
-    clientErrors: int
-    serverErrors: int
-    aborted: int
-    requestsPerSecond: float
-    serverErrorPercent: float
-    latencyP50UpperMs: int | str | None
-    latencyP95UpperMs: int | str | None
-
-
-class LoopFigures(TypedDict):
-    """The measured intervals of a 20 ms timer, which show how busy the event loop is."""
-
-    p50Ms: float
-    p95Ms: float
-    maxMs: float
+    p50: float
+    p95: float
+    longest: float
 
 
 @define
@@ -67,6 +53,16 @@ class Counts:
         self.aborted += other.aborted
         self.latencies = [a + b for a, b in zip(self.latencies, other.latencies, strict=True)]
 
+    def since(self, before: Counts) -> Counts:
+        """What was counted after ``before``."""
+        return Counts(
+            self.completed - before.completed,
+            self.client_errors - before.client_errors,
+            self.server_errors - before.server_errors,
+            self.aborted - before.aborted,
+            [a - b for a, b in zip(self.latencies, before.latencies, strict=True)],
+        )
+
 
 @define
 class Requests:
@@ -85,24 +81,13 @@ class Requests:
         self._bucket(now).aborted += 1
         self.since_start.aborted += 1
 
-    def report(self, now: float) -> RequestFigures:
-        """The figures of the last minute."""
+    def last_minute(self, now: float) -> Counts:
+        """The counts of the last minute."""
         self._drop(now)
         seen = Counts()
         for bucket in self._buckets.values():
             seen.add(bucket)
-        failed = 100 * seen.server_errors / seen.completed if seen.completed else 0.0
-        return {
-            "windowSeconds": WINDOW_S,
-            "completed": seen.completed,
-            "clientErrors": seen.client_errors,
-            "serverErrors": seen.server_errors,
-            "aborted": seen.aborted,
-            "requestsPerSecond": round(seen.completed / WINDOW_S, 3),
-            "serverErrorPercent": round(failed, 1),
-            "latencyP50UpperMs": upper_bound(seen.latencies, 0.50),
-            "latencyP95UpperMs": upper_bound(seen.latencies, 0.95),
-        }
+        return seen
 
     def _bucket(self, now: float) -> Counts:
         second = math.floor(now)
@@ -134,11 +119,8 @@ class LoopDelays:
         if not self._ms:
             return None
         ordered = sorted(self._ms)
-        return {
-            "p50Ms": round(ordered[rank(len(ordered), 0.50) - 1], 1),
-            "p95Ms": round(ordered[rank(len(ordered), 0.95) - 1], 1),
-            "maxMs": round(ordered[-1], 1),
-        }
+        p50, p95 = (ordered[rank(len(ordered), share) - 1] for share in (0.50, 0.95))
+        return LoopFigures(round(p50, 1), round(p95, 1), round(ordered[-1], 1))
 
 
 @define

@@ -4,7 +4,29 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from svcserver.metagame.owner.health.rules import LoopFigures, RequestFigures
+from svcserver.metagame.owner.health.rules import WINDOW_S, Counts, LoopFigures, upper_bound
+
+
+class RequestReply(TypedDict):
+    """The requests of the last minute."""
+
+    windowSeconds: int
+    completed: int
+    clientErrors: int
+    serverErrors: int
+    aborted: int
+    requestsPerSecond: float
+    serverErrorPercent: float
+    latencyP50UpperMs: int | str | None
+    latencyP95UpperMs: int | str | None
+
+
+class LoopReply(TypedDict):
+    """The measured intervals of a 20 ms timer, which show how busy the event loop is."""
+
+    p50Ms: float
+    p95Ms: float
+    maxMs: float
 
 
 class BansReply(TypedDict):
@@ -19,6 +41,29 @@ class BackendHealthReply(TypedDict):
 
     uptimeSeconds: int
     memoryMB: dict[str, float | None]
-    requests: RequestFigures
-    eventLoop: LoopFigures | None
+    requests: RequestReply
+    eventLoop: LoopReply | None
     bans: BansReply
+
+
+def show_requests(seen: Counts) -> RequestReply:
+    """The figures of the last minute."""
+    failed = 100 * seen.server_errors / seen.completed if seen.completed else 0.0
+    return {
+        "windowSeconds": WINDOW_S,
+        "completed": seen.completed,
+        "clientErrors": seen.client_errors,
+        "serverErrors": seen.server_errors,
+        "aborted": seen.aborted,
+        "requestsPerSecond": round(seen.completed / WINDOW_S, 3),
+        "serverErrorPercent": round(failed, 1),
+        "latencyP50UpperMs": upper_bound(seen.latencies, 0.50),
+        "latencyP95UpperMs": upper_bound(seen.latencies, 0.95),
+    }
+
+
+def show_loop(loop: LoopFigures | None) -> LoopReply | None:
+    """The event loop's delays, if there was a sample."""
+    if loop is None:
+        return None
+    return {"p50Ms": loop.p50, "p95Ms": loop.p95, "maxMs": loop.longest}

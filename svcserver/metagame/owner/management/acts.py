@@ -5,20 +5,25 @@ Spec: 2 §2 Server status reply shape, Online entry; §4 Server status rules.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from attrs import define, field, frozen
 from twisted.internet.defer import Deferred, succeed
+from twisted.python.failure import Failure
 
-from svcserver.kernel.json import Json
 from svcserver.kernel.launch_requests import ISLAND, LaunchRequest
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.registration import Registration
 from svcserver.metagame.accounts.rules import MODES
 from svcserver.metagame.owner.build import Build
-from svcserver.metagame.owner.management import wire
-from svcserver.metagame.owner.management.rules import Instances, Whereabouts
+from svcserver.metagame.owner.management.rules import (
+    Instance,
+    Instances,
+    PlayerStatus,
+    Status,
+    Whereabouts,
+)
 from svcserver.metagame.play.matches import Sent, is_world
 from svcserver.metagame.play.matchmaking.store import LiveMatches
 from svcserver.metagame.play.presence.rules import Place, place
@@ -33,7 +38,7 @@ class _Variant:
     """A cached variant of the status; concurrent requests share one build of it."""
 
     made_at: float = float("-inf")
-    reply: Any = None
+    status: Status | None = None
     waiting: list[Deferred[Any]] | None = None
 
 
@@ -52,18 +57,18 @@ class StatusReports:
     _full: _Variant = field(factory=_Variant, init=False)
     _limited: _Variant = field(factory=_Variant, init=False)
 
-    def full(self) -> Deferred[wire.ServerStatusReply]:
+    def full(self) -> Deferred[Status]:
         """The status for registered callers, with the players."""
         return self._cached(self._full, self._everybody)
 
-    def limited(self) -> Deferred[wire.ServerStatusReply]:
+    def limited(self) -> Deferred[Status]:
         """The status for anybody else, without players and instances."""
         return self._cached(self._limited, self._nobody)
 
     def _cached(self, variant: _Variant, make: Callable[[], Any]) -> Deferred[Any]:
-        """The variant's reply, at most 5 s old."""
+        """The variant, at most 5 s old."""
         if self.now() - variant.made_at < CACHED_S:
-            return succeed(variant.reply)
+            return succeed(variant.status)
         # each waits on its own Deferred, so that one cancelled client does not end the build
         mine: Deferred[Any] = Deferred()
         if variant.waiting is not None:
@@ -74,55 +79,49 @@ class StatusReports:
         building.addBoth(self._made, variant)
         return mine
 
-    def _made(self, reply: Any, variant: _Variant) -> None:
+    def _made(self, made: Status | Failure, variant: _Variant) -> None:
         waiting, variant.waiting = variant.waiting or [], None
-        if isinstance(reply, dict):
-            variant.made_at, variant.reply = self.now(), reply
+        if isinstance(made, Status):
+            variant.made_at, variant.status = self.now(), made
         for one in waiting:
             if not one.called:
-                one.callback(reply)
+                one.callback(made)
 
-    async def _nobody(self) -> wire.ServerStatusReply:
-        return await self._reply([], [], limited=True)
+    async def _nobody(self) -> Status:
+        return await self._status([], [], limited=True)
 
-    async def _everybody(self) -> wire.ServerStatusReply:
+    async def _everybody(self) -> Status:
         beats = await self.online.all()
         names = await self.directory.accounts(beat.account_id for beat in beats)
         known = [self._whereabouts(beat) for beat in beats if beat.account_id in names]
         placed = await self.instances.place(known)
-        players: list[wire.PlayerStatus] = [
-            {
-                "name": names[one.account_id].username,
-                "where": one.where.value,
-                "instance": placed.of_player.get(one.account_id),
-            }
+        players = [
+            PlayerStatus(
+                names[one.account_id].username, one.where, placed.of_player.get(one.account_id)
+            )
             for one in known
         ]
-        players.sort(key=lambda player: player["name"].lower())
-        return await self._reply(players, placed.instances, limited=False)
+        players.sort(key=lambda player: player.name.lower())
+        return await self._status(players, placed.instances, limited=False)
 
     def _whereabouts(self, beat: Beat) -> Whereabouts:
         where = place(beat.map, beat.state, self.settings.city_map)
         return Whereabouts(beat.account_id, where, beat.map)
 
-    async def _reply(
-        self, players: list[wire.PlayerStatus], instances: list[dict[str, Json]], *, limited: bool
-    ) -> wire.ServerStatusReply:
+    async def _status(
+        self, players: Sequence[PlayerStatus], instances: Sequence[Instance], *, limited: bool
+    ) -> Status:
         mode = await self.registration.mode()
-        return {
-            "name": self.settings.server_name,
-            "online": True,
-            "version": self.build.version,
-            "commit": self.build.commit,
-            "sourceUrl": self.build.source_url,
-            "registration": mode if mode in MODES else "NONE",
-            "playersOnline": len(players),
-            "players": players,
-            "instances": instances,
-            "contentPort": self.settings.content_port,
-            "uptimeSeconds": int(self.now() - self.started_at),
-            "limited": limited,
-        }
+        return Status(
+            self.settings.server_name,
+            self.build,
+            mode if mode is not None and mode in MODES else "NONE",
+            players,
+            instances,
+            self.settings.content_port,
+            int(self.now() - self.started_at),
+            limited,
+        )
 
 
 @frozen

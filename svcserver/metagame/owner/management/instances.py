@@ -11,8 +11,8 @@ from typing import Any
 from attrs import frozen
 from twisted.internet.defer import Deferred
 
-from svcserver.kernel import datafiles, json
-from svcserver.metagame.owner.management.rules import Placed, Whereabouts
+from svcserver.kernel import datafiles
+from svcserver.metagame.owner.management.rules import Instance, Placed, Whereabouts
 from svcserver.metagame.play.deploy_client import DeployClient
 from svcserver.metagame.play.matches import Sent
 from svcserver.metagame.play.matchmaking.store import LiveMatches
@@ -93,22 +93,22 @@ class DeployedInstances:
         counts: dict[str, int] = {}
         for instance in of_player.values():
             counts[instance] = counts.get(instance, 0) + 1
-        return Placed([self._shown(one, counts) for one in records], of_player)
+        return Placed([self._instance(one, counts) for one in records], of_player)
 
-    def _shown(self, record: dict[str, Any], counts: dict[str, int]) -> dict[str, json.Json]:
+    def _instance(self, record: dict[str, Any], counts: dict[str, int]) -> Instance:
         most = record.get("maxPlayers")
         if most is None and record.get("kind") == "city":
             most = CITY_PLAYERS
-        return {
-            "id": record.get("id"),
-            "kind": record.get("kind"),
-            "title": self.titles.title(record, self.city_title),
-            "map": map_name(str(record.get("map") or "")),
-            "behemoth": self.titles.behemoth(record),
-            "players": counts.get(str(record.get("id")), 0),
-            "maxPlayers": most,
-            "startedAt": record.get("startedAt"),
-        }
+        return Instance(
+            record["id"],
+            record.get("kind"),
+            self.titles.title(record, self.city_title),
+            map_name(record["map"]),
+            self.titles.behemoth(record),
+            counts.get(record["id"], 0),
+            most,
+            record.get("startedAt"),
+        )
 
 
 def _record_of(

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from attrs import frozen
+from attrs import field, frozen
 
+from svcserver.kernel import json
 from svcserver.metagame.owner.management import wire
 from svcserver.metagame.owner.management.acts import OnlinePlayers, StatusReports
+from svcserver.metagame.owner.management.rules import Status
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import Answer, bare
 
+NOTHING: tuple[Status | None, bytes] = None, b""
 HEADERS = {"Cache-Control": "no-store", "Vary": "x-svc-user-api-key, Authorization"}
 
 
 @frozen
 class ServerStatusRoutes:
-    """The server status; players are shown to registered callers only."""
+    """The server status; players are shown to registered callers only.
+
+    A status is encoded once, since it is asked for often and may list hundreds of players.
+    """
 
     routes: ClassVar[Routes] = Routes(bare)
     reports: StatusReports
+    _encoded: dict[bool, tuple[Status | None, bytes]] = field(factory=dict, init=False)
 
     @routes.row(
         "GET",
@@ -32,8 +39,10 @@ class ServerStatusRoutes:
     async def status(self, call: Call) -> Answer:
         """The server status; without players for callers that are not registered."""
         known = call.caller.account is not None
-        reply = await (self.reports.full() if known else self.reports.limited())
-        return Answer(200, reply, HEADERS)
+        status = await (self.reports.full() if known else self.reports.limited())
+        if self._encoded.get(known, NOTHING)[0] is not status:
+            self._encoded[known] = status, json.dump(wire.show_status(status))
+        return Answer(200, self._encoded[known][1], HEADERS)
 
 
 @frozen

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
 from attrs import frozen
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
+from svcserver.metagame.owner.build import Build
 from svcserver.metagame.play.presence.rules import Place
 
 
@@ -22,11 +23,48 @@ class Whereabouts:
 
 
 @frozen
+class Instance:
+    """A running game server; ``kind`` and ``started_at`` as the deploy server says it."""
+
+    id: str
+    kind: Json
+    title: str
+    map: str
+    behemoth: str | None
+    players: int
+    max_players: Json
+    started_at: Json
+
+
+@frozen
 class Placed:
     """The game servers, and the id of the one each player is in."""
 
-    instances: list[dict[str, Json]]
+    instances: Sequence[Instance]
     of_player: dict[AccountId, str]
+
+
+@frozen
+class PlayerStatus:
+    """An online player, and the id of the game server they are in."""
+
+    name: str
+    where: Place
+    instance: str | None
+
+
+@frozen
+class Status:
+    """The server status; ``limited``: without players and instances, for strangers."""
+
+    name: str
+    build: Build
+    registration: str
+    players: Sequence[PlayerStatus]
+    instances: Sequence[Instance]
+    content_port: int | None
+    uptime_s: int
+    limited: bool
 
 
 class Instances(Protocol):

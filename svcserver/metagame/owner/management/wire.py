@@ -6,16 +6,30 @@ from typing import TypedDict
 
 from svcserver.kernel.json import Json
 from svcserver.kernel.times import iso
+from svcserver.metagame.owner.management.rules import Instance, Status
 from svcserver.metagame.play.matches import Sent
 from svcserver.metagame.play.presence.store import Beat
 
 
-class PlayerStatus(TypedDict):
+class PlayerReply(TypedDict):
     """An online player."""
 
     name: str
     where: str
     instance: str | None
+
+
+class InstanceReply(TypedDict):
+    """A running game server."""
+
+    id: str
+    kind: Json
+    title: str
+    map: str
+    behemoth: str | None
+    players: int
+    maxPlayers: Json
+    startedAt: Json
 
 
 class ServerStatusReply(TypedDict):
@@ -28,8 +42,8 @@ class ServerStatusReply(TypedDict):
     sourceUrl: str
     registration: str
     playersOnline: int
-    players: list[PlayerStatus]
-    instances: list[dict[str, Json]]
+    players: list[PlayerReply]
+    instances: list[InstanceReply]
     contentPort: int | None
     uptimeSeconds: int
     limited: bool
@@ -42,6 +56,41 @@ class OnlineEntry(TypedDict):
     Map: str
     HuntId: str | None
     EnteredHuntAt: str | None
+
+
+def show_status(status: Status) -> ServerStatusReply:
+    """The reply with the server status."""
+    return {
+        "name": status.name,
+        "online": True,
+        "version": status.build.version,
+        "commit": status.build.commit,
+        "sourceUrl": status.build.source_url,
+        "registration": status.registration,
+        "playersOnline": len(status.players),
+        "players": [
+            {"name": one.name, "where": one.where.value, "instance": one.instance}
+            for one in status.players
+        ],
+        "instances": [show_instance(one) for one in status.instances],
+        "contentPort": status.content_port,
+        "uptimeSeconds": status.uptime_s,
+        "limited": status.limited,
+    }
+
+
+def show_instance(one: Instance) -> InstanceReply:
+    """The entry of a game server."""
+    return {
+        "id": one.id,
+        "kind": one.kind,
+        "title": one.title,
+        "map": one.map,
+        "behemoth": one.behemoth,
+        "players": one.players,
+        "maxPlayers": one.max_players,
+        "startedAt": one.started_at,
+    }
 
 
 def show_online(beat: Beat, sent: Sent | None) -> OnlineEntry:

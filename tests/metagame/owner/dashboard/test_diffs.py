@@ -24,8 +24,8 @@ def literal(value: Any) -> bytes:
 
 
 def changes(before: Any, after: Any) -> list[tuple[str, str | None, str | None]]:
-    found = difference(literal(before), literal(after))["changes"]
-    return [(one["path"], one["before"], one["after"]) for one in found]
+    found = difference(literal(before), literal(after)).changes
+    return [(one.path, one.before, one.after) for one in found]
 
 
 class DiffTests(SynchronousTestCase):
@@ -56,9 +56,9 @@ class DiffTests(SynchronousTestCase):
 
     def test_long_values_and_long_lists_are_cut(self) -> None:
         found = difference(literal({"a": "x" * 999}), literal({"a": "y"}))
-        self.assertEqual(found["changes"][0]["before"], "x" * MAX_SHOWN + "…")
+        self.assertEqual(found.changes[0].before, "x" * MAX_SHOWN + "…")
         found = difference(literal([0] * 1000), literal([1] * 1000))
-        self.assertEqual((len(found["changes"]), found["more"]), (MAX_CHANGES, 1000 - MAX_CHANGES))
+        self.assertEqual((len(found.changes), found.more), (MAX_CHANGES, 1000 - MAX_CHANGES))
 
     def test_what_nests_without_end_is_compared_as_text(self) -> None:
         for depth in (50, 70, 250, 300, 1000, 3000):
@@ -79,5 +79,5 @@ class DiffTests(SynchronousTestCase):
     @given(st.binary(max_size=40), st.binary(max_size=40))
     @settings(max_examples=50, deadline=None)
     def test_any_bytes_can_be_compared(self, one: bytes, other: bytes) -> None:
-        self.assertEqual(difference(one, one)["changes"], [])
+        self.assertEqual(difference(one, one).changes, [])
         difference(one, other)

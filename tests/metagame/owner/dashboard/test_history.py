@@ -7,6 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.metagame.owner.dashboard.history import EVERY_S, KEPT, History
 from svcserver.metagame.owner.dashboard.watching import health_watch
+from svcserver.metagame.owner.dashboard.wire import show_health
 from svcserver.metagame.owner.health.rules import Health
 from svcserver.metagame.play.presence.store import Online
 from tests.support.live import TestBoard
@@ -29,7 +30,8 @@ class HistoryTests(SynchronousTestCase):
         self.health.requests.note_aborted(106.0)
         self.health.loop.note(0.0204)
         self.take(115.0)
-        first, second = self.history.samples
+        shown = show_health(self.history.samples, 115.0)
+        first, second = shown["samples"]
         self.assertEqual((first["requestsPerSecond"], first["serverErrors"]), (0.6, 1))
         self.assertEqual((first["clientErrors"], first["loopP95Ms"]), (1, None))
         self.assertEqual((first["latencyP50UpperMs"], first["latencyP95UpperMs"]), (5, ">5000"))
@@ -42,12 +44,12 @@ class HistoryTests(SynchronousTestCase):
     def test_only_an_hour_is_kept(self) -> None:
         for number in range(KEPT + 3):
             self.take(number * EVERY_S)
-        self.assertEqual((len(self.history.samples), self.history.samples[0]["at"]), (KEPT, 15.0))
+        self.assertEqual((len(self.history.samples), self.history.samples[0].at), (KEPT, 15.0))
 
     def test_a_reader_gets_only_what_is_new(self) -> None:
         for at in (5.0, 10.0, 15.0):
             self.take(at)
-        self.assertEqual([one["at"] for one in self.history.after(10.0)], [15.0])
+        self.assertEqual([one.at for one in self.history.after(10.0)], [15.0])
         self.assertEqual(len(self.history.after(0.0)), 3)
 
     def test_samples_are_taken_until_the_service_stops(self) -> None:
@@ -57,7 +59,7 @@ class HistoryTests(SynchronousTestCase):
         )
         watch.startService()
         clock.pump([EVERY_S] * 3)
-        self.assertEqual([one["at"] for one in self.history.samples], [5.0, 10.0, 15.0])
-        self.assertGreater(self.history.samples[-1]["rssMB"] or 0, 1)
+        self.assertEqual([one.at for one in self.history.samples], [5.0, 10.0, 15.0])
+        self.assertGreater(self.history.samples[-1].rss_mb or 0, 1)
         watch.stopService()
         self.assertEqual(clock.getDelayedCalls(), [])

@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.edge.invite import decode
 from svcserver.metagame.chat_ports import figures
 from svcserver.metagame.owner.dashboard import acts
-from svcserver.metagame.owner.dashboard.state import ChatFigures
+from svcserver.metagame.owner.dashboard.state import ChatFigures, ChatRoom
 from tests.chat.town import Town
 from tests.ctl.command import new_host, nowhere
 from tests.support.belongings import Owner
@@ -220,7 +220,10 @@ class ChatTests(Case):
         self.assertEqual((said["on"], said["connections"], said["rooms"]), (False, 0, []))
 
     def test_rooms_are_shown_as_the_chat_counts_them(self) -> None:
-        shown: ChatFigures = {
+        room = ChatRoom("General", "General", "", 1, ["Ann_1"])
+        self.game.parts.shown.chat = lambda: ChatFigures(2, 1, 1, [room])
+        shown = {
+            "on": True,
             "connections": 2,
             "people": 1,
             "roomCount": 1,
@@ -228,8 +231,7 @@ class ChatTests(Case):
                 {"room": "General", "kind": "General", "id": "", "count": 1, "names": ["Ann_1"]}
             ],
         }
-        self.game.parts.shown.chat = lambda: shown
-        self.assertEqual(self.ask("DashboardChat").json, {"on": True, **shown})
+        self.assertEqual(self.ask("DashboardChat").json, shown)
 
     @proves("GET DashboardChat")
     def test_a_hall_is_counted_without_what_is_said(self) -> None:
@@ -238,10 +240,10 @@ class ChatTests(Case):
             town.bound(number).join("General")
         town.bound(3)
         said = figures(town.server)
-        self.assertEqual((said["connections"], said["people"], said["roomCount"]), (3, 3, 1))
-        [room] = said["rooms"]
-        self.assertEqual((room["room"], room["kind"], room["count"]), ("General", "General", 2))
-        self.assertEqual(room["names"], ["Player1", "Player2"])
+        self.assertEqual((said.connections, said.people, said.room_count), (3, 3, 1))
+        [room] = said.rooms
+        self.assertEqual((room.room, room.kind, room.count), ("General", "General", 2))
+        self.assertEqual(room.names, ["Player1", "Player2"])
 
 
 class LogTests(Case):

@@ -21,6 +21,7 @@ from svcserver.metagame.owner.health.rules import (
     upper_bound,
 )
 from svcserver.metagame.owner.health.watching import Counting, loop_watch
+from svcserver.metagame.owner.health.wire import show_loop, show_requests
 from svcserver.metagame.owner.memory import memory_mb
 from svcserver.metagame.rows import NOBODY
 from svcserver.web.front import FinishedRequest
@@ -40,7 +41,7 @@ class RequestsTests(SynchronousTestCase):
             seen.note(status, seconds, 100.5)
         seen.note_aborted(101.0)
         self.assertEqual(
-            seen.report(102.0),
+            show_requests(seen.last_minute(102.0)),
             {
                 "windowSeconds": 60,
                 "completed": 3,
@@ -59,9 +60,9 @@ class RequestsTests(SynchronousTestCase):
         seen = Requests()
         seen.note(200, 0.001, 100.9)
         seen.note(200, 0.001, 101.0)
-        self.assertEqual(seen.report(159.99)["completed"], 2)
-        self.assertEqual(seen.report(160.0)["completed"], 1)
-        self.assertEqual(seen.report(161.0)["completed"], 0)
+        self.assertEqual(seen.last_minute(159.99).completed, 2)
+        self.assertEqual(seen.last_minute(160.0).completed, 1)
+        self.assertEqual(seen.last_minute(161.0).completed, 0)
         self.assertEqual(seen.since_start.completed, 2)
 
     def test_everything_since_the_start_is_counted_to_the_edges(self) -> None:
@@ -83,13 +84,13 @@ class RequestsTests(SynchronousTestCase):
     def test_delays_are_shown_to_a_tenth_of_a_millisecond(self) -> None:
         delays = LoopDelays()
         delays.note(0.02345)
-        self.assertEqual(delays.report(), {"p50Ms": 23.4, "p95Ms": 23.4, "maxMs": 23.4})
+        self.assertEqual(show_loop(delays.report()), {"p50Ms": 23.4, "p95Ms": 23.4, "maxMs": 23.4})
         delays.note(0.0101), delays.note(0.0402)
-        self.assertEqual(delays.report(), {"p50Ms": 23.4, "p95Ms": 40.2, "maxMs": 40.2})
+        self.assertEqual(show_loop(delays.report()), {"p50Ms": 23.4, "p95Ms": 40.2, "maxMs": 40.2})
 
     @proves("GET /svc/api/BackendHealth")
     def test_without_requests_percentiles_are_null_and_rates_zero(self) -> None:
-        said = Requests().report(5.0)
+        said = show_requests(Requests().last_minute(5.0))
         self.assertIsNone(said["latencyP50UpperMs"])
         self.assertIsNone(said["latencyP95UpperMs"])
         self.assertEqual((said["requestsPerSecond"], said["serverErrorPercent"]), (0, 0))
@@ -98,7 +99,7 @@ class RequestsTests(SynchronousTestCase):
         seen = Requests()
         seen.note(200, 0.001, 5000.0)
         seen.note(200, 0.001, 1000.0)
-        self.assertEqual(seen.report(1000.0)["completed"], 1)
+        self.assertEqual(seen.last_minute(1000.0).completed, 1)
 
     @given(requests, st.sampled_from([0.5, 0.95]))
     @effort(max_examples=50, deadline=None)
@@ -136,7 +137,7 @@ class LoopTests(SynchronousTestCase):
         watch.startService()
         clock.pump([SAMPLE_S] * 19)
         clock.advance(0.25)  # something blocked the reactor
-        self.assertEqual(delays.report(), {"p50Ms": 20.0, "p95Ms": 20.0, "maxMs": 250.0})
+        self.assertEqual(show_loop(delays.report()), {"p50Ms": 20.0, "p95Ms": 20.0, "maxMs": 250.0})
         watch.stopService()
         self.assertEqual(clock.getDelayedCalls(), [])
 
@@ -144,7 +145,7 @@ class LoopTests(SynchronousTestCase):
         delays = LoopDelays()
         for seconds in (9.0, *[0.02] * 3000):
             delays.note(seconds)
-        said = delays.report()
+        said = show_loop(delays.report())
         assert said is not None
         self.assertEqual(said["maxMs"], 20.0)
 
@@ -160,14 +161,14 @@ class CountingTests(SynchronousTestCase):
     def test_an_aborted_reply_counts_only_as_aborted(self) -> None:
         seen = Requests()
         Counting(seen, lambda: 9.0)(self.done(status=0, aborted=True))
-        said = seen.report(9.0)
+        said = show_requests(seen.last_minute(9.0))
         self.assertEqual((said["aborted"], said["completed"], said["serverErrors"]), (1, 0, 0))
 
     def test_rows_marked_quiet_are_not_counted(self) -> None:
         seen = Requests()
         [row] = HealthRoutes.routes.rows
         Counting(seen, lambda: 9.0)(self.done(row=row))
-        self.assertEqual(seen.report(9.0)["completed"], 0)
+        self.assertEqual(seen.last_minute(9.0).completed, 0)
 
 
 class RouteTests(SynchronousTestCase):

@@ -14,6 +14,7 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import check
 from svcserver.metagame.owner.management.instances import DeployedInstances, Titles
 from svcserver.metagame.owner.management.rules import Placed, Whereabouts
+from svcserver.metagame.owner.management.wire import show_instance
 from svcserver.metagame.play.deploy_client import DeployClient
 from svcserver.metagame.play.matches import Server
 from svcserver.metagame.play.presence.rules import Place
@@ -93,7 +94,7 @@ class WhoTests(InstancesCase):
             Whereabouts(BOB, Place.DOJO, "training_dojo_persistent"),
         )
         self.assertEqual(placed.of_player, {ANN: "id-7", BOB: "id-6"})
-        self.assertEqual([one["players"] for one in placed.instances], [1, 1])
+        self.assertEqual([one.players for one in placed.instances], [1, 1])
 
     @proves("thing: Status reply: instances and each player's instance")
     def test_a_hunt_is_the_one_that_expects_the_player(self) -> None:
@@ -105,7 +106,7 @@ class WhoTests(InstancesCase):
             Whereabouts(CLEO, Place.HUNT, ISLAND_MAP),
         )
         self.assertEqual(placed.of_player, {ANN: "id-2", BOB: "id-2"})
-        self.assertEqual([one["players"] for one in placed.instances], [0, 2])
+        self.assertEqual([one.players for one in placed.instances], [0, 2])
 
     @proves("thing: Status reply: instances and each player's instance")
     def test_else_the_one_they_were_last_sent_to_when_kind_and_map_match(self) -> None:
@@ -130,7 +131,10 @@ class WhoTests(InstancesCase):
 class ShownTests(InstancesCase):
     @proves("thing: Status reply: instances and each player's instance")
     def test_an_instance_has_its_eight_keys_in_order_and_no_account_id(self) -> None:
-        [shown] = self.place([record(1, "hunt", expectedPlayers=[ANN], maxPlayers=4)]).instances
+        [shown] = map(
+            show_instance,
+            self.place([record(1, "hunt", expectedPlayers=[ANN], maxPlayers=4)]).instances,
+        )
         self.assertEqual(
             list(shown),
             ["id", "kind", "title", "map", "behemoth", "players", "maxPlayers", "startedAt"],
@@ -149,7 +153,7 @@ class ShownTests(InstancesCase):
             (record(1, "hunt", behemoth="/Game/M/new_bp.new_bp_C"), "Hunt: new", "new"),
             (record(1, "hunt"), "Hunt: dia_moss_triforce_2", None),
         ):
-            [shown] = self.place([one]).instances
+            [shown] = map(show_instance, self.place([one]).instances)
             self.assertEqual((shown["title"], shown["behemoth"]), (title, behemoth))
 
     @proves("thing: Status reply: instances and each player's instance")
@@ -161,19 +165,21 @@ class ShownTests(InstancesCase):
             (record(1, "hunt", matchmakerHuntId=hunt), "Hunt: dia_moss_triforce_2", None),
             (record(1, "hunt", behemoth=7), "Hunt: dia_moss_triforce_2", None),
         ):
-            [shown] = self.place([one]).instances
+            [shown] = map(show_instance, self.place([one]).instances)
             self.assertEqual((shown["title"], shown["behemoth"]), (title, behemoth))
 
     @proves("thing: Status reply: instances and each player's instance")
     def test_a_hunt_without_a_behemoth_has_its_own_title(self) -> None:
         hunts = self.instances.titles.player_hunts
         hunt = next(iter(hunts))
-        [shown] = self.place([record(1, "hunt", huntId=hunt)]).instances
+        [shown] = map(show_instance, self.place([record(1, "hunt", huntId=hunt)]).instances)
         self.assertEqual((shown["kind"], shown["title"]), ("hunt", f"Hunt: {hunts[hunt]}"))
 
     @proves("thing: Status reply: instances and each player's instance")
     def test_a_city_without_a_limit_shows_32(self) -> None:
-        [city, hunt] = self.place([record(7, "city"), record(1, "hunt")]).instances
+        [city, hunt] = map(
+            show_instance, self.place([record(7, "city"), record(1, "hunt")]).instances
+        )
         self.assertEqual((city["maxPlayers"], hunt["maxPlayers"]), (32, None))
 
 

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.metagame.owner.management.acts import StatusReports
 from svcserver.metagame.owner.management.routes import ServerStatusRoutes
-from svcserver.metagame.owner.management.rules import Placed
+from svcserver.metagame.owner.management.rules import Instance, Placed
 from tests.support.game import Game
 from tests.support.proves import proves
 
@@ -125,14 +125,15 @@ class ServerStatusTests(SynchronousTestCase):
             self.game.clock.seconds(),
         )
         limited = self.successResultOf(status.limited())
-        self.assertEqual((limited["limited"], asked.calls), (True, []))
+        self.assertEqual((limited.limited, asked.calls), (True, []))
         waiting = [status.full() for _ in range(3)]
         waiting[0].addErrback(lambda why: None)
         waiting[0].cancel()
         [call] = asked.calls
-        call.callback(Placed([{"id": "i"}], {}))
+        server = Instance("i", "city", "City", "a_01", None, 0, 32, None)
+        call.callback(Placed([server], {}))
         for one in waiting[1:]:
-            self.assertEqual(self.successResultOf(one)["instances"], [{"id": "i"}])
+            self.assertEqual(self.successResultOf(one).instances, [server])
 
 
 def _build(game: Game) -> Any:
