@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from enum import StrEnum
 from typing import Protocol
 
@@ -43,7 +42,7 @@ class Group(Protocol):
 
 @define
 class Match:
-    """One launch for one or more players; a copy of one act, which keeps what it changed."""
+    """One launch for one or more players, open in one act, which keeps what it changed."""
 
     id: str
     mode: str
@@ -82,14 +81,6 @@ class Match:
     def is_asking(self, now: float) -> bool:
         """Whether somebody asks the deploy server for it."""
         return now < self.asking_until
-
-    def copy(self) -> Match:
-        """Another one, to be changed."""
-        made = copy(self)
-        made.players, made.known_as = list(self.players), dict(self.known_as)
-        made.told, made.counts_for = set(self.told), set(self.counts_for)
-        made.elsewhere = dict(self.elsewhere)
-        return made
 
     def request(self) -> LaunchRequest:
         """What the deploy server is asked."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -14,7 +14,7 @@ from svcserver.board.kinds import Kind
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.signals import PartyChanged
 from svcserver.kernel.times import DAY_S
-from svcserver.metagame.play.matches import Entry, Match, Sent, Server
+from svcserver.metagame.play.matches import Entry, Match, Sent, Server, State
 from svcserver.metagame.play.matchmaking.launches import Launches
 from svcserver.metagame.play.matchmaking.rules import ASKED_S, FORGET_S, Matchmaker
 from svcserver.metagame.social.parties.rules import PartyCandidate
@@ -33,8 +33,94 @@ class Place:
     hold_until: float
 
 
+@frozen
+class KeptMatch:
+    """A ``Match`` as it is kept: nobody changes it."""
+
+    id: str
+    mode: str
+    hunt_id: str
+    args: str
+    players: tuple[AccountId, ...]
+    expects: bool
+    created_at: float
+    party_id: str | None
+    leader: AccountId | None
+    joined_at: float
+    state: State
+    server: Server | None
+    asking: bool
+    queued: bool
+    retry_at: float
+    refused_at: float | None
+    ready_at: float
+    sent_at: float | None
+    known_as: Mapping[AccountId, str]
+    told: frozenset[AccountId]
+    elsewhere: Mapping[AccountId, float]
+    counts_for: frozenset[AccountId]
+    ended: bool
+
+    @classmethod
+    def of(cls, match: Match) -> KeptMatch:
+        """As the match is now."""
+        return cls(
+            match.id,
+            match.mode,
+            match.hunt_id,
+            match.args,
+            tuple(match.players),
+            match.expects,
+            match.created_at,
+            match.party_id,
+            match.leader,
+            match.joined_at,
+            match.state,
+            match.server,
+            match.asking,
+            match.queued,
+            match.retry_at,
+            match.refused_at,
+            match.ready_at,
+            match.sent_at,
+            dict(match.known_as),
+            frozenset(match.told),
+            dict(match.elsewhere),
+            frozenset(match.counts_for),
+            match.ended,
+        )
+
+    def opened(self) -> Match:
+        """The match, to be changed."""
+        return Match(
+            self.id,
+            self.mode,
+            self.hunt_id,
+            self.args,
+            list(self.players),
+            self.expects,
+            self.created_at,
+            self.party_id,
+            self.leader,
+            self.joined_at,
+            self.state,
+            self.server,
+            self.asking,
+            self.queued,
+            self.retry_at,
+            self.refused_at,
+            self.ready_at,
+            self.sent_at,
+            dict(self.known_as),
+            set(self.told),
+            dict(self.elsewhere),
+            set(self.counts_for),
+            self.ended,
+        )
+
+
 # a match outlasts what names it
-MATCHES = Kind("matches", Match, lives_s=2 * FORGET_S, kept_by_reading=True)
+MATCHES = Kind("matches", KeptMatch, lives_s=2 * FORGET_S, kept_by_reading=True)
 PLACES = Kind("candidates", Place, lives_s=FORGET_S)
 QUEUES = Kind("queues", str, lives_s=FORGET_S)
 PARTY_HUNTS = Kind("party_hunts", str, lives_s=FORGET_S)
@@ -48,7 +134,7 @@ class BoardMatches:
     """The MatchBook of one sheet; ``save`` before the act ends."""
 
     sheet: Sheet
-    _loaded: dict[str, tuple[Match | None, Match]] = field(factory=dict, init=False)
+    _loaded: dict[str, tuple[KeptMatch | None, Match]] = field(factory=dict, init=False)
 
     @property
     def now(self) -> float:
@@ -59,11 +145,11 @@ class BoardMatches:
 
     def save(self) -> None:
         """Keep the matches that have changed; one that nobody waits for or plays in goes."""
-        for match_id, (kept, match) in self._loaded.items():
+        for match_id, (before, match) in self._loaded.items():
             if match.is_deserted:
                 self.sheet.drop(MATCHES, match_id)
-            elif match != kept:
-                self.sheet.put(MATCHES, match_id, match)
+            elif before is None or before.opened() != match:
+                self.sheet.put(MATCHES, match_id, KeptMatch.of(match))
 
     def match(self, match_id: str) -> Match | None:
         if match_id in self._loaded:
@@ -71,7 +157,7 @@ class BoardMatches:
         kept = self.sheet.get(MATCHES, match_id)
         if kept is None:
             return None
-        match = kept.copy()
+        match = kept.opened()
         self._loaded[match_id] = kept, match
         return match
 
