@@ -44,6 +44,15 @@ class Secrets:
 
 
 @frozen
+class Scale:
+    """How many metagames there are, and what they share: a database and live state."""
+
+    workers: int = 1
+    database: str = field(default="", repr=False)  # DATABASE_URL; empty: a file in the folder
+    live: str = field(default="", repr=False)  # LIVE_URL; empty: memory:
+
+
+@frozen
 class Plan:
     """What the files are written from; ``folder`` is absolute.
 
@@ -57,6 +66,7 @@ class Plan:
     ports: Ports = field(factory=Ports)
     demo: bool = False
     private: bool = False
+    scale: Scale = Scale()
 
     @property
     def metagame_host(self) -> str:
@@ -94,6 +104,8 @@ def files(plan: Plan) -> dict[str, str]:
         "deploy.env": _deploy(plan),
         "content.env": _content(plan),
     }
+    if plan.scale.workers > 1:
+        inside["stack.env"] = _STACK.format(workers=plan.scale.workers)
     if plan.private:
         return inside
     return inside | {
@@ -101,6 +113,12 @@ def files(plan: Plan) -> dict[str, str]:
         "allowlist.env": _allowlist(plan),
         "relay.env": _relay(plan),
     }
+
+
+_STACK = """\
+# svc-stack itself: how many metagames share the work. See docs/owners/scale.md
+WORKERS={workers}
+"""
 
 
 def _metagame(plan: Plan) -> str:
@@ -115,7 +133,8 @@ AUTH_SIGNING_PRIVKEY_B64={secrets.signing.private}
 AUTH_SIGNING_PUBKEY_B64={secrets.signing.public}
 # NONE: nobody may register. INVITECODE: with a code (svcctl invite create). OPEN: anybody.
 REGISTRATION_MODE=INVITECODE
-DATABASE_URL=sqlite:///{plan.folder / "svc.db"}
+DATABASE_URL={plan.scale.database or f"sqlite:///{plan.folder / 'svc.db'}"}
+{f"LIVE_URL={plan.scale.live}" if plan.scale.live else "# LIVE_URL=memory:"}
 # of each character: so many newest saves, the last of 48 hours and of 30 days; without it all
 SAVE_HISTORY_KEEP=100
 {_shielded(plan)}SERVER_NAME=Game Server

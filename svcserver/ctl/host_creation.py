@@ -14,13 +14,13 @@ from sqlalchemy.engine import URL
 
 from svcserver.content.manifest_builder import BuildFailed, build_manifest
 from svcserver.ctl import blueprint, units
-from svcserver.ctl.blueprint import Plan, Ports
+from svcserver.ctl.blueprint import Plan, Ports, Scale
 from svcserver.ctl.database import transaction
 from svcserver.ctl.host import OWNER_KEY
 from svcserver.ctl.keys import new_signing_keys
 from svcserver.ctl.output import fail
 from svcserver.db import migrations
-from svcserver.db.engine import BadDatabase, make_engine
+from svcserver.db.engine import BadDatabase, database_url, make_engine
 from svcserver.edge.certificate import BadCertificate, Pair, make_pair, write_pair
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.secrets import Secret, hex_token
@@ -52,6 +52,7 @@ def create_host(
     ports: Ports | None = None,
     demo: bool = False,
     private: bool = False,
+    scale: Scale | None = None,
 ) -> CreatedHost:
     """Write a ready-to-run host into ``folder``; fails with one line, leaving nothing behind.
 
@@ -69,11 +70,14 @@ def create_host(
             ports or Ports(),
             demo,
             private,
+            scale or Scale(),
         )
         _write(staged, plan, name, pair)
         _move(staged, folder)
     except (BadCertificate, BadDatabase, BuildFailed) as why:
         fail(f"{folder}: {why}")
+    except Refusal as why:
+        fail(f"--owner {owner}: {why.message}; the database knows that name already")
     except OSError as why:
         fail(f"{folder} cannot be written: {why.strerror}")
     finally:
@@ -116,7 +120,7 @@ def _write(staged: Path, plan: Plan, owner: str, pair: Pair | None) -> None:
     if plan.demo:
         (game / "data.pak").write_bytes(secrets.token_bytes(GAME_FILE_BYTES))
     build_manifest(game, "1.4.4", staged / "manifest.json")
-    key = _database(staged / DATABASE, owner, plan.secrets.game_server)
+    key = _database(_url(staged, plan), owner, plan.secrets.game_server)
     write_private(staged / OWNER_KEY, key + "\n")
     run_by = staged / UNITS
     run_by.mkdir()
@@ -126,10 +130,18 @@ def _write(staged: Path, plan: Plan, owner: str, pair: Pair | None) -> None:
         (run_by / name).write_text(text, encoding="utf-8")
 
 
-def _database(file: Path, owner: str, game_server: Secret) -> str:
-    """Make the database with the owner's account; returns the account's key."""
+def _url(staged: Path, plan: Plan) -> URL:
+    """The database: that of ``plan``, or a new file in the staging folder."""
+    if plan.scale.database:
+        return database_url(plan.scale.database)
+    file = staged / DATABASE
     write_private(file, "")  # SQLite keeps the mode of the file it finds
-    engine = make_engine(URL.create("sqlite", database=str(file)))
+    return URL.create("sqlite", database=str(file))
+
+
+def _database(url: URL, owner: str, game_server: Secret) -> str:
+    """Make the database with the owner's account; returns the account's key."""
+    engine = make_engine(url)
     migrations.upgrade(engine)
     with transaction(engine) as tx:
         made = rules.register(SqlAccounts(tx), "OPEN", owner, None, time.time(), is_admin=True)

@@ -6,9 +6,14 @@ from pathlib import Path
 
 import click
 
+from svcserver.board.factory import live_url
+from svcserver.ctl.blueprint import Scale
 from svcserver.ctl.host_creation import UNITS, CreatedHost, create_host
 from svcserver.ctl.output import Out, fail, program
 from svcserver.ctl.private_network import LOOPBACK, is_private, own_address
+from svcserver.db.engine import database_url
+from svcserver.kernel.settings import BadSetting
+from svcserver.stack.workers import MOST, check
 
 
 @click.command("init")
@@ -23,10 +28,20 @@ from svcserver.ctl.private_network import LOOPBACK, is_private, own_address
     metavar="A",
     help="Host in private: the IPv4 address to listen on. Default: that of the overlay network.",
 )
+@click.option("--workers", type=click.IntRange(1, MOST), default=1, help="Metagames at once.")
+@click.option("--database", metavar="URL", default="", help="A postgresql:// database to use.")
+@click.option("--live", metavar="URL", default="", help="A valkey:// or valkeys:// to use.")
 @click.option("--owner", metavar="NAME", default="owner", help="The owner's account name.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for machines.")
 def init(
-    folder: Path, public_host: str | None, private_host: str | None, owner: str, as_json: bool
+    folder: Path,
+    public_host: str | None,
+    private_host: str | None,
+    workers: int,
+    database: str,
+    live: str,
+    owner: str,
+    as_json: bool,
 ) -> None:
     """Write a host's folder: settings, keys, certificate, database, owner. Never overwrites.
 
@@ -42,7 +57,8 @@ def init(
             "on any other address every stranger reaches the metagame; use --public-host"
         )
     address = public_host or private_host or own_address() or LOOPBACK
-    made = create_host(folder, address, owner, private=public_host is None)
+    scale = scale_of(workers, database, live, private=public_host is None)
+    made = create_host(folder, address, owner, private=public_host is None, scale=scale)
     out.data(
         {
             "folder": str(made.folder),
@@ -53,6 +69,23 @@ def init(
         }
     )
     tell(out, made, address)
+
+
+def scale_of(workers: int, database: str, live: str, *, private: bool) -> Scale:
+    """The three options, checked; fails with one line."""
+    if workers > 1 and private:
+        fail("--workers needs a gateway, which spreads the requests: give --public-host, too")
+    try:
+        if database:
+            database_url(database)
+        if live:
+            live_url(live)
+        check(workers, {"DATABASE_URL": database, "LIVE_URL": live})
+    except BadSetting as why:
+        fail(f"{why} (--database URL, --live URL)")
+    except ValueError as why:
+        fail(f"--database or --live {why}")
+    return Scale(workers, database, live)
 
 
 def tell(out: Out, made: CreatedHost, address: str) -> None:

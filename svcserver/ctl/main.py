@@ -19,6 +19,7 @@ from svcserver.ctl.keys import keys
 from svcserver.ctl.moderation import announce, audit, ban, kick, mute, unban, unmute
 from svcserver.ctl.openapi import openapi
 from svcserver.ctl.play_command import play
+from svcserver.ctl.restart import restart, upgrade
 from svcserver.ctl.status_command import status
 
 COMMANDS: tuple[click.Command, ...] = (
@@ -38,6 +39,8 @@ COMMANDS: tuple[click.Command, ...] = (
     announce,
     audit,
     status,
+    restart,
+    upgrade,
     doctor,
     relay,
     allowlist,

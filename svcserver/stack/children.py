@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from twisted.internet import defer
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ProcessDone
 from twisted.internet.protocol import ProcessProtocol
@@ -17,6 +18,7 @@ from svcserver.stack.components import Component
 from svcserver.stack.lines import Lines
 
 READY = re.compile(r"\bready\b")
+ROLLED = ("metagame", "content")  # a deploy server would end hunts, a gateway connections
 READY_S = 60.0  # how long the next component waits for this one
 Write = Callable[[str], object]  # never waits, never fails
 
@@ -52,7 +54,7 @@ class Children(ProcessMonitor):
     else after 1, 2, 4 ... 60 seconds. ``write`` gets every line of every child.
     """
 
-    threshold = 30
+    threshold = 5
     killTime = 15  # a service lets running requests finish for 10 s
     minRestartDelay = 1
     maxRestartDelay = 60
@@ -75,6 +77,9 @@ class Children(ProcessMonitor):
         self._awaited: str | None = None
         self._deadline: Any = None
         self._gone: dict[str, Deferred[None]] = {}
+        self._readiness: dict[str, Deferred[None]] = {}
+        self.rolled = 0  # how many rolling restarts are over
+        self._rolling = False
 
     def startService(self) -> None:
         super().startService()
@@ -96,6 +101,42 @@ class Children(ProcessMonitor):
                 self.stopProcess(name)
                 await gone
 
+    async def roll(self) -> bool:
+        """Restart the components of ``ROLLED``, one after the other; whether all came back.
+
+        The gateway lets requests wait for one that is alone, and sends those of a worker to others.
+        """
+        if self._rolling or not self.running:
+            return False
+        self._rolling, well = True, True
+        try:
+            for one in self.wanted:
+                if well and self.running and one.kind in ROLLED and one.name in self.protocols:
+                    well = await self._again(one.name)
+        finally:
+            self._rolling = False
+        self.rolled += 1
+        if well:
+            self.log.info("rolling restart over: every component is back")
+        return well
+
+    async def _again(self, name: str) -> bool:
+        self.log.info("{name} is restarted", name=name)
+        back: Deferred[None] = Deferred()
+        self._readiness[name] = back
+        self.timeStarted[name] = float("-inf")  # it ends because it was told to: no back-off
+        self.stopProcess(name)
+        try:
+            await back.addTimeout(self.killTime + READY_S, self._clock)
+        except defer.TimeoutError:
+            self._readiness.pop(name, None)
+            self.log.error(
+                "{name} did not come back; the others are left as they are: look at its lines",
+                name=name,
+            )
+            return False
+        return True
+
     def startProcess(self, name: str) -> None:
         if name in self.protocols or not self.running:
             return
@@ -115,6 +156,8 @@ class Children(ProcessMonitor):
         self.write(f"[{name}] {line}\n")
         if name not in self.ready and READY.search(line):
             self.ready.add(name)
+            if (waiting := self._readiness.pop(name, None)) is not None:
+                waiting.callback(None)
             if name == self._awaited:
                 self._next()
 
@@ -151,7 +194,8 @@ class Children(ProcessMonitor):
         component = self._waiting.pop(0)
         self._awaited = component.name
         self._deadline = self._clock.callLater(READY_S, self._late, component.name)
-        self.addProcess(component.name, component.command, env=dict(self.environ), cwd=self.folder)
+        environ = {**self.environ, **component.extra}
+        self.addProcess(component.name, component.command, env=environ, cwd=self.folder)
 
     def _late(self, name: str) -> None:
         self.log.error("{name} is not ready after {wait} s; going on", name=name, wait=READY_S)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from attrs import frozen
+from attrs import field, frozen
 
 ORDER = ("metagame", "deploy", "content", "allowlist", "gateway", "relay")
 """Each needs only those before it; stopped in the reverse order."""
@@ -22,15 +22,25 @@ class BadHost(Exception):
 
 @frozen
 class Component:
-    """A component: its name and the file with its settings."""
+    """A component: its name, the file with its settings, and those that are its own.
+
+    ``plugin`` where it is one of several of a kind: the name that they share.
+    """
 
     name: str
     env_file: Path
+    plugin: str = ""
+    extra: Mapping[str, str] = field(factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """What it is: its name, but for one of several."""
+        return self.plugin or self.name
 
     @property
     def command(self) -> list[str]:
         """The command line of its process."""
-        plugin = f"svc-{self.name}"
+        plugin = f"svc-{self.kind}"
         options = ["--env-file", str(self.env_file)]
         return [sys.executable, "-m", "svcserver.stack.child", plugin, *options]
 

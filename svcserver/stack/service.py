@@ -10,10 +10,12 @@ from attrs import frozen
 from twisted.python import usage
 
 from svcserver.kernel.monotonic import monotonic_reactor
-from svcserver.kernel.settings import BadSetting, env, load
+from svcserver.kernel.settings import BadSetting, env, load, with_env_file
 from svcserver.kernel.settings import port as port_number
 from svcserver.stack.children import Children
 from svcserver.stack.components import BadHost, Component, components, environment
+from svcserver.stack.rolling import Rolling
+from svcserver.stack.workers import WORKER_FILE, spread, workers
 from svcserver.web.metrics import Figure, show_figures
 from svcserver.web.serving import TopService, top_service
 
@@ -22,9 +24,11 @@ NAME = "svc-stack"
 
 @frozen
 class Settings:
-    """The environment variables of ``svc-stack`` itself; its children do not get them."""
+    """The variables of ``svc-stack`` itself, or lines of ``stack.env``; its children get none."""
 
     metrics_port: int | None = env("METRICS_PORT", port_number, default=None)
+    workers: int = env("WORKERS", workers, default=1)
+    worker_ports: int = env("WORKER_PORTS", port_number, default=61100)
 
 
 class Options(usage.Options):
@@ -42,8 +46,12 @@ class Options(usage.Options):
 
     def postOptions(self) -> None:
         try:
-            self.settings = load(Settings, os.environ)[0]
-            self.components = components(Path(self["config"]), with_relay=bool(self["with-relay"]))
+            folder = Path(self["config"])
+            own = folder / WORKER_FILE
+            environ = with_env_file(str(own) if own.is_file() else None, os.environ)
+            self.settings = settings = load(Settings, environ)[0]
+            found = components(folder, with_relay=bool(self["with-relay"]))
+            self.components = spread(found, settings.workers, settings.worker_ports)
         except BadHost as why:
             raise SystemExit(f"{NAME}: --config {why}") from None
         except BadSetting as why:
@@ -60,6 +68,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     write = top.lines.out.write
     children = Children(reactor, options.components, write, environment(os.environ), folder)
     children.setServiceParent(top)
+    Rolling(reactor, children, Path(folder)).setServiceParent(top)
     show_figures(top, reactor, "stack", options.settings.metrics_port, figures(children))
     return top
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import ssl
+import subprocess
 import threading
 import time
 from collections import Counter
@@ -16,7 +17,9 @@ import pytest
 from attrs import define, field
 
 from svcserver.edge.certificate import make_pair, write_pair
-from tests.support.processes import Service, bearer, free_port, metagame, register
+from tests.ctl.hosts import SVCCTL, demo_host, said, stack, value
+from tests.live.test_stack import pid_of
+from tests.support.processes import Service, bearer, eventually, free_port, metagame, register
 
 pytestmark = pytest.mark.live
 SECRET = "live-secret-live-secret-live-secret"
@@ -70,6 +73,7 @@ class Traffic:
                 self.answers[f"{method} {type(why).__name__}"] += 1
                 line.close()
             self.slowest = max(self.slowest, time.monotonic() - began)
+        line.close()
 
 
 def gateway_environ(folder: Path, metagames: list[int]) -> tuple[int, dict[str, str]]:
@@ -127,3 +131,38 @@ def test_no_request_is_refused_while_the_metagame_comes_back(
             time.sleep(1.5)
     assert traffic.failed() == {}, traffic.answers
     assert traffic.answers["GET 200"] > 20
+
+
+def test_a_rolling_restart_under_traffic_refuses_nothing(tmp_path: Path) -> None:
+    folder = demo_host(tmp_path / "host")
+    with (folder / "gateway.env").open("a") as file:
+        file.write("GATEWAY_PARK_MS=30000\nGATEWAY_RATE_GENERAL=100000,1000000\n")
+    with stack(folder):
+        eventually(lambda: "stack ready" in said(folder), PATIENCE_S * 2)
+        before = [pid_of(folder, one) for one in ("metagame", "content", "gateway", "deploy")]
+        game = Service("none", folder, {}, int(value(folder, "metagame", "PORT")))
+        players = [register(game, f"Player{number}") for number in range(PLAYERS)]
+        with Traffic(int(value(folder, "gateway", "GATEWAY_PORT")), players) as traffic:
+            time.sleep(1)
+            done = subprocess.run(
+                [SVCCTL, "restart", "--rolling", "--config", str(folder)],
+                capture_output=True,
+                text=True,
+                timeout=180,
+                check=False,
+            )
+            time.sleep(1)
+        after = [pid_of(folder, one) for one in ("metagame", "content", "gateway", "deploy")]
+    assert done.returncode == 0, done.stderr + said(folder)
+    assert traffic.failed() == {}, traffic.answers
+    assert traffic.answers["GET 200"] > 20
+    assert None not in after
+    assert [one == two for one, two in zip(before, after, strict=True)] == [0, 0, 1, 1]
+
+
+def test_without_a_stack_the_command_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "metagame.env").write_text("")
+    words = [SVCCTL, "restart", "--rolling", "--config", str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "no svc-stack runs in" in done.stderr

@@ -113,6 +113,17 @@ def revisions() -> list[str]:
     return [one.revision for one in found][::-1]
 
 
+def pending(tx: Connection) -> list[tuple[str, str]]:
+    """The revisions that ``upgrade`` would still make, the oldest first, each with what it does."""
+    known = [*ScriptDirectory.from_config(_config()).walk_revisions()][::-1]
+    done: str | None = None
+    if inspect(tx).has_table("alembic_version"):
+        done = tx.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    names = [one.revision for one in known]
+    left = known[names.index(done) + 1 :] if done in names else known
+    return [(one.revision, (one.doc or "").splitlines()[0] if one.doc else "") for one in left]
+
+
 def _look_through(tx: Connection) -> None:
     """Refuse a damaged file now, not when somebody's save touches the damage."""
     pages, size = (tx.exec_driver_sql(f"PRAGMA {one}").scalar_one() for one in _EXTENT)

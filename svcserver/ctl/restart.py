@@ -1,0 +1,76 @@
+"""``svcctl restart --rolling`` and ``svcctl upgrade --check``."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import click
+
+from svcserver.ctl import database
+from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.output import Out, fail
+from svcserver.db import migrations
+from svcserver.stack import rolling
+
+PATIENCE_S = 600.0
+LOOK_S = 0.2
+
+
+@click.command("restart")
+@click.option("--rolling", "is_rolling", is_flag=True, help="One after the other, while it serves.")
+@about_a_host
+def restart(host: Host, out: Out, is_rolling: bool) -> None:
+    """Restart the metagames and the content server of a running svc-stack.
+
+    Players notice nothing: a request that comes meanwhile waits in the gateway, or goes to
+    another worker. The gateway and the deploy server are left as they are.
+    """
+    if not is_rolling:
+        fail("give --rolling; to restart all at once, stop svc-stack and start it again")
+    folder = host.folder or Path()
+    before = rolling.read(folder)
+    if before is None:
+        fail(
+            f"no svc-stack runs in {folder.absolute()}; under systemd run systemctl restart"
+            " svc-metagame: the gateway lets requests wait meanwhile"
+        )
+    os.kill(before.pid, signal.SIGHUP)
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        now = rolling.read(folder)
+        if now is None:
+            fail("the stack ended during the restart; look at its lines")
+        if now.rolled > before.rolled:
+            break
+        if time.monotonic() >= deadline:
+            fail(f"the restart is not over after {PATIENCE_S:.0f} s; look at the stack's lines")
+        time.sleep(LOOK_S)
+    if not now.well:
+        fail("a component did not come back, the others were left as they are; look at its lines")
+    out.data({"restarted": True})
+    out.say("every metagame and the content server have been restarted")
+
+
+@click.command("upgrade")
+@click.option("--check", "only_check", is_flag=True, help="Say it, and change nothing.")
+@about_a_host
+def upgrade(host: Host, out: Out, only_check: bool) -> None:
+    """Say which migrations this version will make in the database at its first start."""
+    if not only_check:
+        fail("give --check; the migrations are made by svcctl db upgrade, or the metagame's start")
+    engine = database.existing(database.url_of(host))
+    with database.transaction(engine) as tx:
+        newer = migrations.newer_revision(tx)
+        pending = [] if newer is not None else migrations.pending(tx)
+    if newer is not None:
+        fail(f"the database: {migrations.of_newer(newer)}; install that version, or a newer one")
+    out.data({"migrations": [{"revision": one, "what": what} for one, what in pending]})
+    if not pending:
+        out.say("this version makes no change to the database")
+        return
+    out.say(f"this version will make {len(pending)} changes to the database, which only add:")
+    out.say(*(f"  {one}  {what}" for one, what in pending))
+    out.say("make a backup first: svcctl db backup FILE")

@@ -1,0 +1,95 @@
+"""A rolling restart on SIGHUP, and the file by which ``svcctl restart --rolling`` finds us."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field, frozen
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from svcserver.kernel import json
+from svcserver.kernel.processes import started_at
+from svcserver.stack.children import Children
+
+log = Logger()
+STATE_FILE = "stack.json"
+
+
+@frozen
+class Running:
+    """What a running stack says of itself; ``started`` tells it from a later process."""
+
+    pid: int
+    started: int
+    rolled: int
+    well: bool  # how the last rolling restart ended
+
+
+def read(folder: Path) -> Running | None:
+    """The stack that runs in ``folder``, or None."""
+    try:
+        said = json.parse((folder / STATE_FILE).read_bytes())
+        pid, started, rolled = (int(said[name]) for name in ("pid", "started", "rolled"))
+        found = Running(pid, started, rolled, bool(said["well"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found if started_at(found.pid) == found.started else None
+
+
+@define(eq=False, slots=False)
+class Rolling(Service):
+    """Restarts the children in turn when SIGHUP comes."""
+
+    reactor: Any
+    children: Children
+    folder: Path
+    _well: bool = field(default=True, init=False)
+
+    def startService(self) -> None:
+        Service.startService(self)
+        signal.signal(signal.SIGHUP, self._hang_up)
+        self._tell()
+
+    def stopService(self) -> None:
+        Service.stopService(self)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        (self.folder / STATE_FILE).unlink(missing_ok=True)
+
+    def _hang_up(self, *_: Any) -> None:
+        self.reactor.callFromThread(self.roll)
+
+    def roll(self) -> Deferred[None]:
+        """Restart the children in turn."""
+        return Deferred.fromCoroutine(self._roll())
+
+    async def _roll(self) -> None:
+        try:
+            self._well = await self.children.roll()
+        except Exception:
+            self._well = False
+            log.failure("the rolling restart failed")
+        self._tell()
+
+    def _tell(self) -> None:
+        if not self.running:
+            return
+        mine = os.getpid()
+        said = {
+            "pid": mine,
+            "started": started_at(mine) or 0,
+            "rolled": self.children.rolled,
+            "well": self._well,
+        }
+        path = self.folder / STATE_FILE
+        fresh = path.with_suffix(".new")
+        try:
+            fresh.write_bytes(json.dump(said))
+            fresh.replace(path)
+        except OSError as why:
+            text = "{path} cannot be written: {why}; svcctl restart cannot find this stack"
+            log.warn(text, path=str(path), why=why.strerror)

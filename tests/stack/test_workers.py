@@ -1,0 +1,124 @@
+"""``WORKERS``: ports of their own, a gateway that knows them, and what several processes need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from twisted.internet.defer import Deferred
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.settings import BadSetting
+from svcserver.stack.children import READY_S, Children
+from svcserver.stack.components import Component, components
+from svcserver.stack.service import Options
+from svcserver.stack.workers import spread
+from tests.ctl.command import nowhere
+from tests.stack.spawner import Spawned, Spawner
+
+SHARED = "DATABASE_URL=postgresql://h/d\nLIVE_URL=valkey://h\n"
+
+
+class WorkerTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.folder = nowhere(self)
+        self.folder.mkdir(parents=True)
+        for name in ("metagame", "gateway", "content"):
+            (self.folder / f"{name}.env").write_text("")
+
+    def spread(self, count: int, metagame: str = SHARED, first: int = 7000) -> list[Component]:
+        (self.folder / "metagame.env").write_text(metagame)
+        return spread(components(self.folder), count, first)
+
+    def test_each_worker_has_ports_and_the_gateway_knows_them_all(self) -> None:
+        found = self.spread(3, SHARED + "PORT=5000\nMETRICS_PORT=5009\n")
+        names = [one.name for one in found]
+        self.assertEqual(names, ["metagame-1", "metagame-2", "metagame-3", "content", "gateway"])
+        self.assertEqual(
+            [dict(one.extra) for one in found[:3]],
+            [
+                {},
+                {"PORT": "7000", "CHAT_PORT": "7001", "METRICS_PORT": "7002"},
+                {"PORT": "7003", "CHAT_PORT": "7004", "METRICS_PORT": "7005"},
+            ],
+        )
+        self.assertEqual(
+            dict(found[-1].extra),
+            {
+                "GATEWAY_METAGAME_URL": "http://127.0.0.1:5000,http://127.0.0.1:7000"
+                ",http://127.0.0.1:7003",
+                "GATEWAY_WS_URL": "http://127.0.0.1:61099,http://127.0.0.1:7001"
+                ",http://127.0.0.1:7004",
+            },
+        )
+        self.assertIn("svc-metagame", found[1].command)
+
+    def test_one_is_as_ever(self) -> None:
+        found = self.spread(1, "")
+        self.assertEqual(found, components(self.folder))
+
+    def test_several_refuse_what_they_cannot_share_with_one_line(self) -> None:
+        for text, word in (
+            ("", "DATABASE_URL"),
+            ("DATABASE_URL=sqlite:///x.db\nLIVE_URL=valkey://h\n", "DATABASE_URL"),
+            ("DATABASE_URL=postgresql://h/d\n", "LIVE_URL"),
+            ("DATABASE_URL=postgresql://h/d\nLIVE_URL=memory:\n", "LIVE_URL"),
+            (SHARED + "PORT=x\n", "PORT"),
+        ):
+            why = str(self.assertRaises(BadSetting, self.spread, 2, text))
+            self.assertIn(word, why)
+            self.assertNotIn("\n", why)
+        self.assertIn(
+            "WORKER_PORTS", str(self.assertRaises(BadSetting, self.spread, 9, first=65530))
+        )
+
+    def test_the_count_stands_in_a_file_of_the_host(self) -> None:
+        (self.folder / "metagame.env").write_text(SHARED)
+        (self.folder / "stack.env").write_text("WORKERS=2\n")
+        options = Options()
+        options.parseOptions(["--config", str(self.folder)])
+        self.assertEqual(options.components[1].name, "metagame-2")
+        (self.folder / "metagame.env").write_text("")
+        why = self.assertRaises(SystemExit, options.parseOptions, ["--config", str(self.folder)])
+        self.assertIn("WORKERS=2: DATABASE_URL", str(why))
+
+
+class RollingTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.reactor = Spawner()
+        names = ("metagame-1", "metagame-2", "content", "gateway")
+        wanted = [
+            Component(name, Path(f"/host/{name}.env"), name.partition("-")[0]) for name in names
+        ]
+        self.children = Children(self.reactor, wanted, lambda line: None, {}, "/host")
+        self.children.startService()
+        for at, name in enumerate(names):
+            self.reactor.spawned[at].says(f"{name} ready")
+
+    def last(self) -> Spawned:
+        self.reactor.advance(0)
+        return self.reactor.spawned[-1]
+
+    def test_one_after_the_other_comes_back_new(self) -> None:
+        over = Deferred.fromCoroutine(self.children.roll())
+        first, second, content, gateway = self.reactor.spawned
+        self.assertEqual((first.signals, second.signals), (["TERM"], []))
+        self.assertEqual(self.last().name, "metagame-1")
+        self.assertEqual(second.signals, [])
+        self.last().says("metagame ready")
+        self.assertEqual((second.signals, content.signals), (["TERM"], []))
+        self.last().says("metagame ready")
+        self.last().says("content ready")
+        self.assertTrue(self.successResultOf(over))
+        self.assertEqual((gateway.signals, self.children.rolled), ([], 1))
+        self.successResultOf(self.children.stopService())
+        self.reactor.advance(120)
+        self.assertEqual(self.reactor.getDelayedCalls(), [])
+
+    def test_one_that_does_not_come_back_leaves_the_others_alone(self) -> None:
+        over = Deferred.fromCoroutine(self.children.roll())
+        self.last()
+        self.reactor.advance(READY_S + self.children.killTime)
+        self.assertFalse(self.successResultOf(over))
+        self.assertEqual(self.reactor.spawned[1].signals, [])
+        again = Deferred.fromCoroutine(self.children.roll())
+        self.assertNoResult(again)
