@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import sqlite3
+import subprocess
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.ctl.hosts import change, demo_host, demo_once, value
+from tests.live import evening
 from tests.support.proves import proves
 
 README = Path(__file__).parents[2] / "README.md"
@@ -147,11 +149,11 @@ def no_memory(folder: Path) -> None:
     change(folder, "deploy", "GAMESERVER_MIN_FREE_MB", "999999999")
 
 
-BREAKS: list[tuple[Callable[[Path], None], str]] = [
+Breaks = list[tuple[Callable[[Path], None], str]]
+BREAKS: Breaks = [
     (other_key, "game-server key"),
     (no_program, "game server"),
     (silent_program, "game server"),
-    (dying_program, "game server"),
     (unexecutable_program, "game server"),
     (deploy_elsewhere, "deploy"),
     (no_public_address, "deploy"),
@@ -162,21 +164,44 @@ BREAKS: list[tuple[Callable[[Path], None], str]] = [
     (other_signing_key, "metagame"),
     (no_matchmaking, "metagame"),
     (no_registration, "metagame"),
-    (broken_database, "metagame"),
     (other_gateway_secret, "gateway"),
     (other_allowlist_secret, "gateway"),
-    (other_gateway_key, "gateway"),
     (lost_file, "content"),
     (changed_file, "content"),
 ]
 
 
+BREAKS_OF_THE_START: Breaks = [
+    (broken_database, "metagame"),
+    (other_gateway_key, "gateway"),
+    (dying_program, "game server"),  # and one in the evening
+]
+
+
+def names(breaks: Breaks) -> list[str]:
+    return [one.__name__ for one, _ in breaks]
+
+
 @proves("svcctl demo")
-@pytest.mark.parametrize(("damage", "link"), BREAKS, ids=[one.__name__ for one, _ in BREAKS])
+@pytest.mark.parametrize(("damage", "link"), BREAKS, ids=names(BREAKS))
 def test_a_broken_link_is_named(tmp_path: Path, damage: Callable[[Path], None], link: str) -> None:
     folder = demo_host(tmp_path / "host")
     damage(folder)
-    ran = demo_once(folder)
+    with evening.services(folder):
+        named(evening.play(folder), link)
+
+
+@proves("svcctl demo")
+@pytest.mark.parametrize(("damage", "link"), BREAKS_OF_THE_START, ids=names(BREAKS_OF_THE_START))
+def test_a_broken_link_is_named_after_the_start_of_a_stack(
+    tmp_path: Path, damage: Callable[[Path], None], link: str
+) -> None:
+    folder = demo_host(tmp_path / "host")
+    damage(folder)
+    named(demo_once(folder), link)
+
+
+def named(ran: subprocess.CompletedProcess[str], link: str) -> None:
     assert ran.returncode == 1, ran.stdout
     [line] = ran.stderr.splitlines()
     assert line.startswith(f"svcctl: the evening failed at the {link}: "), line

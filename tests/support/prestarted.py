@@ -109,7 +109,10 @@ def start(
     err: int | None = None,
     program: str = "twistd",
 ) -> Prestarted:
-    """``twistd`` or ``svcctl`` with these words; ``err`` is ``out`` where it is not given."""
+    """``twistd``, ``svcctl`` or a function (``tests.x:main``) with these words.
+
+    ``err`` is ``out`` where it is not given.
+    """
     parent = _parent()
     line = [str(Path(sys.executable).with_name(program)), *words]
     wish = {"line": line, "environ": dict(environ), "cwd": str(cwd)}
@@ -136,7 +139,9 @@ def main() -> None:
     del sys.modules[REACTOR]
     vars(sys.modules["twisted.internet"]).pop("reactor", None)
     sys.argv = line
-    sys.exit(programs[Path(line[0]).name]())
+    name = Path(line[0]).name
+    module, _, function = name.partition(":")
+    sys.exit(programs[name]() if name in programs else getattr(import_module(module), function)())
 
 
 def _serve(wishes: socket.socket) -> list[str] | None:

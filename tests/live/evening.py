@@ -1,0 +1,75 @@
+"""The evening of ``svcctl demo`` on services that run already, without a stack to start them.
+
+For faults that show in the evening: a stack starts six processes that import everything
+again, which is most of what such a test would cost.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from svcserver.ctl.demo import relay_port
+from svcserver.ctl.host import find
+from svcserver.ctl.output import Out, fail
+from svcserver.ctl.play.evening import Wishes
+from svcserver.ctl.play.timings import Timings
+from svcserver.ctl.play_command import run
+from svcserver.stack.components import components, environment
+from tests.ctl.hosts import PATIENCE_S
+from tests.support import prestarted
+from tests.support.processes import READY, eventually
+
+
+@click.command("evening")
+@click.argument("folder")
+def main(folder: str) -> None:
+    """In a process of its own: ends as ``svcctl demo --once`` does after the start."""
+    host = find(folder, None)
+    why = run(host, Out(False), Wishes(2, 1, relay_port=relay_port(host), whole=True), Timings())
+    if why is not None:
+        fail(f"the evening failed at the {why}")
+
+
+@contextmanager
+def services(folder: Path) -> Iterator[None]:
+    """The host's, without a relay: each player of an evening brings one."""
+    running = []
+    try:
+        for one in components(folder):
+            words = ["--nodaemon", "--pidfile=", f"svc-{one.name}", "--env-file", str(one.env_file)]
+            log = folder / f"{one.name}.log"
+            with log.open("wb") as out:
+                process = prestarted.start(words, environment(os.environ), folder, out.fileno())
+            running.append((process, log))
+        for process, log in running:
+            eventually(lambda log=log: READY.search(log.read_text()))
+            assert process.poll() is None, log.read_text()
+        yield
+    finally:
+        for process, _ in reversed(running):
+            process.send_signal(signal.SIGTERM)
+        for process, _ in running:
+            process.wait(PATIENCE_S)
+
+
+def play(folder: Path) -> subprocess.CompletedProcess[str]:
+    """An evening of two players, every part of it switched on."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        said = out.fileno(), err.fileno()
+        program = f"{__name__}:main"
+        process = prestarted.start([str(folder)], os.environ, folder, *said, program=program)
+        try:
+            status = process.wait(PATIENCE_S)
+        finally:
+            process.kill()
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(process.args, status, out.read(), err.read())
