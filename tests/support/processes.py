@@ -8,6 +8,8 @@ import os
 import re
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -67,7 +69,7 @@ class Service:
     environ: dict[str, str]
     port: int
     arguments: list[str] = field(factory=list)
-    process: Prestarted | None = field(default=None, init=False)
+    process: Prestarted | subprocess.Popen[bytes] | None = field(default=None, init=False)
     _earlier: int = field(default=0, init=False)  # characters that earlier runs have printed
 
     @property
@@ -80,14 +82,20 @@ class Service:
         self.launch()
         eventually(self._ready)
 
-    def launch(self) -> Prestarted:
+    def launch(self) -> Prestarted | subprocess.Popen[bytes]:
         """Start it without waiting."""
         clean = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
         words = ["--nodaemon", "--pidfile=", self.name, *self.arguments]
         with Path(self.folder, f"{self.name}.log").open("ab") as out:
             self._earlier = len(self.log)
             environ = {**clean, **self.environ}
-            self.process = prestarted.start(words, environ, self.folder, out.fileno())
+            if "PYTHONPATH" in environ:  # which counts when the interpreter starts
+                twistd = str(Path(sys.executable).with_name("twistd"))
+                self.process = subprocess.Popen(
+                    [twistd, *words], cwd=self.folder, env=environ, stdout=out, stderr=out
+                )
+            else:
+                self.process = prestarted.start(words, environ, self.folder, out.fileno())
         return self.process
 
     def _ready(self) -> bool:
