@@ -49,7 +49,7 @@ class KeptMatch:
     joined_at: float
     state: State
     server: Server | None
-    asking: bool
+    asking_until: float
     queued: bool
     retry_at: float
     refused_at: float | None
@@ -77,7 +77,7 @@ class KeptMatch:
             match.joined_at,
             match.state,
             match.server,
-            match.asking,
+            match.asking_until,
             match.queued,
             match.retry_at,
             match.refused_at,
@@ -105,7 +105,7 @@ class KeptMatch:
             self.joined_at,
             self.state,
             self.server,
-            self.asking,
+            self.asking_until,
             self.queued,
             self.retry_at,
             self.refused_at,
