@@ -8,7 +8,7 @@ SIDE_BY_SIDE := -n auto --dist loadfile --no-loadscope-reorder
 # a process that a test starts would otherwise compile all its modules again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-fast doctor trial check bench bench-chat bench-edge docs prove sbom format
+.PHONY: run test test-fast doctor trial check bench bench-chat bench-edge docs prove sbom format launcher
 
 run: $(VENV)/run.stamp
 	@$(BIN)/svcctl demo $(if $(ONCE),--once)
@@ -30,6 +30,7 @@ check: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy --platform win32 -p svcserver.launcher
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tests.contract.coverage
 
@@ -44,6 +45,9 @@ bench-edge: $(VENV)/dev.stamp
 
 docs: $(VENV)/dev.stamp
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build
+
+launcher: $(VENV)/dev.stamp
+	$(BIN)/python packaging/launcher/build.py
 
 prove: $(VENV)/fuzz.stamp $(VENV)/prove.stamp $(VENV)/schema.stamp $(VENV)/audit.stamp
 	SVC_TEST_PROVE=1 $(BIN)/python -m pytest tests/prove

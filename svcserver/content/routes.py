@@ -1,4 +1,6 @@
-"""The five routes of the content server, in a table of their own.
+"""The routes of the content server, in a table of their own.
+
+The two that hand out the launcher are there only where an owner has named its folder.
 
 Check order: route, method, path, manifest, key, file state, If-None-Match, range,
 slots. Spec: 2 §4 Content server, §7.
@@ -21,6 +23,8 @@ from svcserver.content.branding import URL as BRANDING
 from svcserver.content.branding import Branding
 from svcserver.content.game_files import GameFiles
 from svcserver.content.keycheck import KeyCheck, Player
+from svcserver.content.launcher_files import URL as LAUNCHER
+from svcserver.content.launcher_files import LauncherFiles
 from svcserver.content.manifest import Entry, body_etag
 from svcserver.content.news import News
 from svcserver.content.ranges import Span
@@ -39,6 +43,7 @@ log = Logger()
 
 FILES = b"/content/v1/files/"
 IMAGES = BRANDING.encode()
+LAUNCHERS = LAUNCHER.encode() + b"/"
 ALLOW = {"Allow": "GET, HEAD"}
 NOSNIFF = {"X-Content-Type-Options": "nosniff"}
 PUBLIC = {**NOSNIFF, "Access-Control-Allow-Origin": "*"}
@@ -101,6 +106,7 @@ class ContentHandler:
     news: News
     clock: IReactorTime
     gateway_secret: Secret | None = None
+    launcher: LauncherFiles = field(factory=LauncherFiles)
     max_json: int = MAX_IGNORED_BODY
     totals: Totals = field(factory=Totals, init=False)
     _told_of_secret: bool = field(default=False, init=False)
@@ -141,6 +147,8 @@ class ContentHandler:
         """The handler, or None and the refusal: by Host first, then by route, then by method."""
         if self._misnamed(request):
             return None, refuse(403, "forbidden")
+        if not self.launcher.files and request.path.startswith(LAUNCHER.encode()):
+            return None, refuse(404, "not_found")
         return _find(request)
 
     def _misnamed(self, request: HttpRequest) -> bool:
@@ -209,6 +217,26 @@ class ContentHandler:
             return Answer(200, None, headers)
         span = Span(0, image.size, image.size)
         return FileAnswer(Answer(200, None, headers), image.file, span, _ignored, _unnoticed)
+
+    async def launchers(self, request: HttpRequest) -> Said:
+        """What there is to download, with checksums."""
+        return Answer(200, self.launcher.body(), {**PUBLIC, "Cache-Control": "no-cache"})
+
+    async def launcher_file(self, request: HttpRequest) -> Said:
+        """One of them."""
+        found = self.launcher.named(request.path[len(LAUNCHERS) :])
+        headers = {**PUBLIC, "ETag": found.etag, "Cache-Control": "no-cache"}
+        if ranges.matches(_sent(request, b"if-none-match"), found.etag):
+            return Answer(304, None, headers)
+        headers |= {
+            "Content-Type": "application/octet-stream",
+            "Content-Disposition": "attachment",
+            "Content-Length": str(found.size),
+        }
+        if request.method == "HEAD":
+            return Answer(200, None, headers)
+        span = Span(0, found.size, found.size)
+        return FileAnswer(Answer(200, None, headers), found.open(), span, _ignored, _unnoticed)
 
     async def game_file(self, request: HttpRequest) -> Said:
         entry = self._named(request.path[len(FILES) :])
@@ -308,6 +336,7 @@ _FIXED: dict[bytes, Handler] = {
     b"/content/v1/manifest": ContentHandler.manifest,
     b"/content/v1/branding": ContentHandler.backgrounds,
     b"/content/v1/news": ContentHandler.latest,
+    LAUNCHER.encode(): ContentHandler.launchers,
 }
 
 
@@ -318,6 +347,8 @@ def _find(request: HttpRequest) -> tuple[Handler | None, Answer]:
         handler = ContentHandler.game_file
     elif handler is None and request.path.startswith(IMAGES):
         handler = ContentHandler.image
+    elif handler is None and request.path.startswith(LAUNCHERS):
+        handler = ContentHandler.launcher_file
     if handler is None:
         return None, refuse(404, "not_found")
     if request.method not in ("GET", "HEAD"):
@@ -336,7 +367,7 @@ def _sent(request: HttpRequest, name: bytes) -> list[bytes]:
 
 
 def _ignored(sent: int, complete: bool) -> None:
-    """Images do not count as downloads."""
+    """Images and launchers do not count as downloads."""
 
 
 def _unnoticed() -> None:

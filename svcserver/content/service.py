@@ -16,6 +16,7 @@ from svcserver.content.branding import Branding
 from svcserver.content.files import SWEEP_S, Transfers
 from svcserver.content.game_files import GameFiles
 from svcserver.content.keycheck import KeyCheck
+from svcserver.content.launcher_files import LauncherFiles
 from svcserver.content.manifest import BadManifest
 from svcserver.content.manifest_builder import load_manifest
 from svcserver.content.news import News
@@ -95,11 +96,13 @@ def figures(handler: ContentHandler) -> dict[str, Figure]:
 def make_handler(
     settings: Settings, game_files: GameFiles, http: HTTPClient, clock: IReactorTime
 ) -> ContentHandler:
-    """The five routes with what they need."""
+    """The routes with what they need."""
     keys = KeyCheck(http, clock, settings.metagame_url, float(settings.auth_cache_s))
     slots = DownloadSlots(settings.streams_per_account, settings.streams_total)
     branding, news = Branding(settings.branding_dir), News(settings.news_file)
-    return ContentHandler(game_files, keys, slots, branding, news, clock, settings.gateway_secret)
+    launcher = LauncherFiles.of(settings.launcher_dir)
+    secret = settings.gateway_secret
+    return ContentHandler(game_files, keys, slots, branding, news, clock, secret, launcher)
 
 
 def open_game_files(settings: Settings) -> GameFiles:

@@ -82,6 +82,7 @@ class Settings:
     manifest: Path | None = env("CONTENT_MANIFEST", not_a_folder, default=None)
     branding_dir: Path | None = env("CONTENT_BRANDING_DIR", folder, default=None)
     news_file: Path | None = env("CONTENT_NEWS_FILE", not_a_folder, default=None)
+    launcher_dir: Path | None = env("CONTENT_LAUNCHER_DIR", folder, default=None)
     streams_per_account: int = env("CONTENT_MAX_STREAMS_PER_ACCOUNT", whole(1, 64), default=6)
     streams_total: int = env("CONTENT_MAX_STREAMS_TOTAL", whole(1, 1024), default=48)
     auth_cache_s: int = env("CONTENT_AUTH_CACHE_SECONDS", whole(0, 3600), default=300)

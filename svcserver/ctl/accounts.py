@@ -171,9 +171,12 @@ def create_invite(host: Host, out: Out, uses: int, qr: bool) -> None:
     code = rules.new_invite_code()
     transact(host, lambda tx: SqlAccounts(tx).put_invite(rules.Invite(code, uses, False)))
     text = join_string(host, code)
-    out.data({"code": code, "uses": uses, "join": text})
+    letter = joining.letter(host.folder, text) if host.folder is not None and text else []
+    out.data({"code": code, "uses": uses, "join": text, "letter": letter})
     out.say(f"code  {code} ({uses} {'use' if uses == 1 else 'uses'})")
     out.say(f"join  {text}" if text else "only this machine reaches this host, so no join string")
+    if text:
+        out.say("", "Send this to your friend, privately:", "", *letter, "", text)
     if qr and text and not out.as_json:
         segno.make(text, error="m").terminal(compact=True)
 

@@ -6,7 +6,8 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from svcserver.edge.certificate import CERT_FILE, BadCertificate, fingerprint, next_to
-from svcserver.edge.invite import BadInvite, Invite, encode
+from svcserver.edge.invite import BadInvite, Invite, decode, encode
+from svcserver.edge.sending import sentences
 from svcserver.kernel.settings import BadSetting, parse_env_file
 
 
@@ -38,6 +39,15 @@ def join_string(folder: Path, code: str) -> str | None:
         )
     except (BadInvite, BadCertificate, BadSetting, OSError, ValueError) as why:
         raise NoJoinString(str(why)) from why
+
+
+def letter(folder: Path, text: str) -> list[str]:
+    """Three sentences that an owner sends with the join string ``text``."""
+    try:
+        page = _read(folder, "gateway").get("GATEWAY_JOIN_PAGE", "").strip() == "1"
+    except (BadSetting, OSError):  # a private host has no gateway
+        page = False
+    return sentences(decode(text), join_page=page)
 
 
 def _private(metagame: dict[str, str], code: str) -> str | None:

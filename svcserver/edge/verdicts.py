@@ -27,18 +27,27 @@ class Limits:
 
 
 @frozen
+class Page:
+    """An answer of our own that is no refusal; ``lines`` are complete header lines."""
+
+    content: bytes
+    lines: bytes
+
+
+@frozen
 class Refuse:
-    """Answer ``{"error": code}`` ourselves."""
+    """Answer ``{"error": code}`` ourselves, or a ``page``."""
 
     status: int
     code: str
     reason: str = ""  # the log's word
     retry_after_s: int | None = None
     close: bool = False
+    page: Page | None = None
 
     def body(self) -> bytes:
         """The answer's body."""
-        return json.dump({"error": self.code})
+        return self.page.content if self.page is not None else json.dump({"error": self.code})
 
 
 @define  # not frozen: one is made for every request, and a frozen one costs twice as much

@@ -29,6 +29,7 @@ _CLOSE = b"Connection: close\r\n"
 _CHUNKED = b"Transfer-Encoding: chunked\r\n"
 _UPGRADE = b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
 _REASONS = {
+    200: b"OK",
     400: b"Bad Request",
     403: b"Forbidden",
     405: b"Method Not Allowed",
@@ -96,9 +97,11 @@ def _answer_head(
 def refusal(refuse: Refuse, *, with_body: bool, close: bool) -> bytes:
     """An answer of our own."""
     body = refuse.body()
-    head = b"HTTP/1.1 %d %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\n" % (
+    lines = refuse.page.lines if refuse.page is not None else b"Content-Type: application/json\r\n"
+    head = b"HTTP/1.1 %d %b\r\n%bContent-Length: %d\r\n" % (
         refuse.status,
         _REASONS.get(refuse.status, b"Refused"),
+        lines,
         len(body),
     )
     if refuse.retry_after_s is not None:

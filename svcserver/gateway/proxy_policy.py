@@ -13,9 +13,10 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.edge.spread import Spread
-from svcserver.edge.verdicts import Forward, Limits, Record, Refuse, Verdict
+from svcserver.edge.verdicts import Forward, Limits, Page, Record, Refuse, Verdict
 from svcserver.gateway import policy
 from svcserver.gateway.feed import Feed
+from svcserver.gateway.join_page import PATH as JOIN
 from svcserver.gateway.limits import ConnectionCounts, Spending
 from svcserver.gateway.policy import Route
 from svcserver.http.heads import Fault, RequestHead
@@ -67,6 +68,7 @@ class Gateway:
     hidden: frozenset[bytes] = HIDDEN
     repeats: bool = True
     counters: Counters = field(factory=Counters, kw_only=True)
+    page: Page | None = field(default=None, kw_only=True)  # what GET /join answers
     spread: bool = field(default=False, init=False)  # whether any upstream is several processes
     answered: int = field(default=0, init=False)
     refused: int = field(default=0, init=False)
@@ -122,6 +124,8 @@ class Gateway:
         if ruling.no is not None:
             no = ruling.no
             return Refuse(no.status, no.code, no.reason, close=no.status == 400)
+        if self.page is not None and ruling.path == JOIN and head.method in (b"GET", b"HEAD"):
+            return Refuse(200, "", page=self.page)
         reports = (
             self.feed is not None
             and head.method == b"POST"

@@ -22,6 +22,7 @@ from svcserver.edge.certificate import BadCertificate, Pair, check_pair, read_pa
 from svcserver.edge.connections import ChannelFactory
 from svcserver.edge.tls import Door, server_context
 from svcserver.gateway.feed import Feed
+from svcserver.gateway.join_page import join_page
 from svcserver.gateway.limits import ConnectionCounts, NetworkBuckets, Spending
 from svcserver.gateway.policy import Route
 from svcserver.gateway.proxy_policy import Gateway
@@ -135,6 +136,7 @@ def make_policy(
         upstreams.by_route,
         settings.secret,
         feed,
+        page=join_page() if settings.join_page else None,
     )
 
 

@@ -20,6 +20,7 @@ from svcserver.kernel.settings import (
     env,
     ip_address,
     log_level,
+    off_unless_1,
     on_unless_0,
     port,
     strong_secret,
@@ -144,6 +145,7 @@ class Settings:
     )
     ws_idle_s: float = env("GATEWAY_WS_IDLE_TIMEOUT_MS", ms(1000, 86_400_000), default=300.0)
     grace_s: float = env("GATEWAY_SHUTDOWN_GRACE_MS", ms(0, 300_000), default=10.0)
+    join_page: bool = env("GATEWAY_JOIN_PAGE", off_unless_1, default=False)
     park_s: float = env("GATEWAY_PARK_MS", ms(0, 60_000), default=5.0)
     metrics_port: int | None = env("METRICS_PORT", whole(1, 65535), default=None)
     log_level: str = env("LOG_LEVEL", log_level, default="info", bad=Bad.WARN)

@@ -271,6 +271,8 @@ class Membership:
     async def _refresh(self) -> None:
         key = self.key if self.record.username else None
         await self.news.ask(self.client, key)
+        if self.news.reachable and self.host.trouble in (words.UNREACHABLE, words.RESTARTING):
+            self.host.trouble = ""  # it is over
         if self.news.reachable and not self.record.public:
             self.change(content_port=self.news.content_port)
         if self.news.reachable and (self.record.public or self.news.content_port):

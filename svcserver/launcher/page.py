@@ -177,10 +177,12 @@ class Page:
         if folder.strip() and not path.is_absolute():
             return words.WHOLE_PATH
         own = "" if not folder.strip() or path == self.launcher.games / member.record.id else path
-        if member.host.stage in (Stage.CHECKING, Stage.FETCHING):
+        moved = str(own) != member.record.folder
+        if moved and member.host.stage in (Stage.CHECKING, Stage.FETCHING):
             member.inputs.stop()
         member.change(folder=str(own), command=command, runner=runner, speed_limit=limit)
-        member.inputs.check(False)
+        if moved:
+            member.inputs.check(False)
         return ""
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from svcserver.edge.sending import fingerprint_words
 from svcserver.launcher.command import DOCUMENTED, BadCommand, Start
 from svcserver.launcher.membership import Membership
 from svcserver.launcher.program import Launcher
 from svcserver.launcher.stages import Stage
-from svcserver.launcher.words import fingerprint_words
 
 
 def show_all(launcher: Launcher) -> dict[str, Any]:

@@ -2,25 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from svcserver.kernel import datafiles
-
-# 256 short words that are told apart on the telephone; one for each byte of a fingerprint
-_WORDS: list[str] = datafiles.read("svcserver.launcher", "words.json")["words"]
-SHOWN_BYTES = 8  # of the fingerprint, as words: nobody can make a certificate with the same 64 bits
-
-
-def fingerprint_words(fingerprint: str) -> str:
-    """The first eight bytes of a fingerprint as words, for two people to compare."""
-    return " ".join(_WORDS[byte] for byte in bytes.fromhex(fingerprint)[:SHOWN_BYTES])
-
-
-def listed(parts: Sequence[str]) -> str:
-    """``a, b and c``."""
-    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
-
-
 UNREACHABLE = (
     "The host cannot be reached. It may be switched off, or your internet connection is down; "
     "the launcher goes on trying."

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.edge.sending import fingerprint_words
 from svcserver.kernel import json
 from svcserver.launcher import words
 from svcserver.launcher.command import DOCUMENTED, HIDDEN, BadCommand, Start, split
@@ -112,9 +113,9 @@ class PlacesTests(SynchronousTestCase):
 
 class WordTests(SynchronousTestCase):
     def test_each_byte_has_a_word_of_its_own(self) -> None:
-        every = {words.fingerprint_words(f"{byte:02x}" * 32).split()[0] for byte in range(256)}
+        every = {fingerprint_words(f"{byte:02x}" * 32).split()[0] for byte in range(256)}
         self.assertEqual(len(every), 256)
-        self.assertEqual(len(words.fingerprint_words("0a" * 32).split()), 8)
+        self.assertEqual(len(fingerprint_words("0a" * 32).split()), 8)
 
     def test_amounts_and_times_are_said(self) -> None:
         said = [words.amount(size) for size in (999, 12_300, 1_234_567, 10_893_512_875, 10**13)]

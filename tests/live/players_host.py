@@ -112,7 +112,7 @@ def launcher(home: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
         [LAUNCHER, "--key-file", *words],
         env=environ,
         cwd=home,
-        stdin=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -121,7 +121,7 @@ def launcher(home: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
         yield process
     finally:
         process.terminate()
-        process.wait(PATIENCE_S)
+        process.communicate(timeout=PATIENCE_S)
 
 
 def link_of(process: subprocess.Popen[str]) -> str:

@@ -10,7 +10,7 @@ function invited(host, act) {
   const words = host.words.split(" ").filter(Boolean);
   return [
     el("p", {}, words.length
-      ? "Before anything is sent there: these words stand for the host's certificate. Ask the owner, best by voice, whether they read the same."
+      ? "Before you tell the host anything: these words stand for the host's certificate. Ask the owner, best by voice, whether they read the same."
       : "This host is reached over your private network. Go on if its address is the one you were told."),
     words.length ? el("ul", { class: "words", "aria-label": "Fingerprint in words" }, words.map((word) => el("li", {}, word))) : null,
     el("div", { class: "row" },

@@ -12,7 +12,7 @@ from typing import ClassVar
 import segno
 from attrs import frozen
 
-from svcserver.edge.joining import NoJoinString, join_string
+from svcserver.edge.joining import NoJoinString, join_string, letter
 from svcserver.kernel.ids import CharacterId
 from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.access.readlimit import ReadLimit
@@ -145,12 +145,15 @@ class DashboardRoutes:
         folder = self.shown.folder
         try:
             text = None if folder is None else join_string(folder, code)
+            said = letter(folder, text) if folder is not None and text is not None else []
         except NoJoinString as why:
-            return {"join": None, "qr": None, "why": str(why)}
+            return {"join": None, "qr": None, "letter": [], "why": str(why)}
         if text is None:
-            return {"join": None, "qr": None, "why": "no gateway here: give the code alone"}
+            why_none = "no gateway here: give the code alone"
+            return {"join": None, "qr": None, "letter": [], "why": why_none}
         picture = segno.make(text, error="m").matrix
-        return {"join": text, "qr": ["".join(map(str, row)) for row in picture], "why": None}
+        rows = ["".join(map(str, row)) for row in picture]
+        return {"join": text, "qr": rows, "letter": said, "why": None}
 
 
 def _whole(call: Call, name: str, default: str, digits: int) -> int:

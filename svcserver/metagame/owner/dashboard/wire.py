@@ -92,9 +92,13 @@ class SaveDiffReply(TypedDict):
 
 
 class JoinString(TypedDict):
-    """``join`` and its QR code (rows of 0 and 1, 1 is dark), or ``why`` there is none."""
+    """``join`` and its QR code (rows of 0 and 1, 1 is dark), or ``why`` there is none.
+
+    ``letter``: three sentences that the owner sends with it.
+    """
 
     join: str | None
+    letter: list[str]
     qr: list[str] | None
     why: str | None
 

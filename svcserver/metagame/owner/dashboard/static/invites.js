@@ -50,7 +50,8 @@ async function share(code) {
     return;
   }
   show("Invite", false, qr(said.qr), el("p", { class: "muted small" }, "The string holds the code: whoever has it can join. The launcher takes it as it is."),
-    el("p", { class: "join" }, said.join), el("div", { class: "tools" },
+    el("p", { class: "join" }, said.join), el("p", { class: "small" }, said.letter.join(" ")), el("div", { class: "tools" },
+      button("Copy all for a friend", () => copy([...said.letter, "", said.join].join("\n"), "Invite")),
       button("Copy join string", () => copy(said.join, "Join string")), button("Copy code", () => copy(code, "Code"))));
 }
 

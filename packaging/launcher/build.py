@@ -1,0 +1,95 @@
+"""Builds the launcher: a wheel for ``pipx install``, and one file that runs wherever Python does.
+
+    python packaging/launcher/build.py [DIST]
+
+Only the storeys that the launcher stands on are packed. The one file holds the pinned
+dependencies of this platform; for Windows it is built on Windows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+STOREYS = ("kernel", "http", "edge", "relay", "launcher")
+LEFT_OUT = ("relay/service.py", "relay/settings.py", "edge/joining.py")  # of the host's programs
+BUNDLE = "svc-launcher.pyz"
+
+
+def lay_out(source: Path) -> None:
+    """Everything that is packed, below ``source``."""
+    package = source / "svcserver"
+    package.mkdir(parents=True)
+    for name in ("__init__.py", "py.typed"):
+        shutil.copy(ROOT / "svcserver" / name, package)
+    for storey in STOREYS:
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / "svcserver" / storey, package / storey, ignore=ignored)
+    for name in LEFT_OUT:
+        (package / name).unlink()
+    shutil.copy(ROOT / "LICENSE", source)
+    shutil.copy(HERE / "README.md", source)
+    text = (HERE / "pyproject.toml").read_text()
+    (source / "pyproject.toml").write_text(re.sub(r'(?m)^version = ".*"$', version_line(), text))
+
+
+def version_line() -> str:
+    """The version is that of the whole project."""
+    found = re.search(r'(?m)^version = ".*"$', (ROOT / "pyproject.toml").read_text())
+    if found is None:
+        raise SystemExit("pyproject.toml has no version")
+    return found[0]
+
+
+def build_wheel(source: Path, dist: Path) -> Path:
+    """The wheel, in ``dist``."""
+    for old in dist.glob("svc_launcher-*.whl"):
+        old.unlink()
+    run("pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", dist, source)
+    [wheel] = dist.glob("svc_launcher-*.whl")
+    return wheel
+
+
+def build_bundle(wheel: Path, dist: Path, work: Path) -> Path:
+    """The one file, in ``dist``: the pinned dependencies, then the wheel."""
+    site = work / "site"
+    lock = ROOT / "requirements" / "launcher.lock"
+    run("pip", "install", "-q", "--require-hashes", "--target", site, "-r", lock)
+    run("pip", "install", "-q", "--no-deps", "--target", site, wheel)
+    bundle = dist / BUNDLE
+    entry = ("-c", "svc-launcher", "-o", bundle)
+    run("shiv", "--site-packages", site, *entry, "-p", "/usr/bin/env python3", "--reproducible")
+    return bundle
+
+
+def run(module: str, *words: object) -> None:
+    """A Python program; what it says is shown only when it fails."""
+    options = ["--disable-pip-version-check"] if module == "pip" else []
+    command = [sys.executable, "-m", module, *map(str, words), *options]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ran.returncode:
+        raise SystemExit(f"{module} has failed:\n{ran.stdout}{ran.stderr}")
+
+
+def main() -> None:
+    """Build both, and say where they are."""
+    dist = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "dist").absolute()
+    dist.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        lay_out(work / "source")
+        wheel = build_wheel(work / "source", dist)
+        bundle = build_bundle(wheel, dist, work)
+    for made in (wheel, bundle):
+        print(f"{hashlib.sha256(made.read_bytes()).hexdigest()}  {made}")
+
+
+if __name__ == "__main__":
+    main()

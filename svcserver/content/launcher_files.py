@@ -1,0 +1,107 @@
+"""The launcher itself, for players who have none yet: the files of one folder, with checksums.
+
+They are hashed once, at the start; a file that changes afterwards is not handed out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+from attrs import field, frozen
+from twisted.logger import Logger
+
+from svcserver.kernel import json
+from svcserver.kernel.refusals import Missing, Unavailable
+
+log = Logger()
+
+URL = "/content/v1/launcher"
+MOST, MOST_BYTES = 16, 512 * 1024 * 1024
+_NAME = re.compile(r"svc[-_]launcher[A-Za-z0-9_.+-]{0,80}\.(?:whl|pyz|zip|exe|msi|AppImage)\Z")
+
+
+@frozen
+class LauncherFile:
+    """One file, as it was at the start."""
+
+    path: Path
+    size: int
+    changed: int  # nanoseconds
+    sha256: str
+
+    @property
+    def etag(self) -> str:
+        """Its ETag, quotes included."""
+        return f'"{self.sha256}"'
+
+    def open(self) -> BinaryIO:
+        """The open file; raises Unavailable where it is another one by now."""
+        try:
+            file = self.path.open("rb")
+        except OSError:
+            raise Unavailable(code="file_unavailable") from None
+        state = os.fstat(file.fileno())
+        if (state.st_size, state.st_mtime_ns) != (self.size, self.changed):
+            file.close()
+            raise Unavailable(code="file_unavailable")
+        return file
+
+
+@frozen
+class LauncherFiles:
+    """The files that are handed out, by name; none without a folder."""
+
+    files: Mapping[str, LauncherFile] = field(factory=dict)
+
+    @classmethod
+    def of(cls, folder: Path | None) -> LauncherFiles:
+        """What is in ``folder``; a file that cannot be read is left out with a warning."""
+        found: dict[str, LauncherFile] = {}
+        for path in sorted(folder.iterdir()) if folder is not None else ():
+            if len(found) < MOST and _NAME.match(path.name):
+                one = _read(path)
+                if one is not None:
+                    found[path.name] = one
+        return cls(found)
+
+    def named(self, raw: bytes) -> LauncherFile:
+        """The file of that name; raises Missing."""
+        found = self.files.get(raw.decode("latin-1"))
+        if found is None:
+            raise Missing(code="not_found")
+        return found
+
+    def body(self) -> bytes:
+        """Every file with its size and checksum."""
+        return json.dump(
+            {
+                "files": [
+                    {
+                        "name": name,
+                        "url": f"{URL}/{name}",
+                        "size": one.size,
+                        "sha256": one.sha256,
+                    }
+                    for name, one in self.files.items()
+                ]
+            }
+        )
+
+
+def _read(path: Path) -> LauncherFile | None:
+    try:
+        state = path.lstat()
+        if not stat.S_ISREG(state.st_mode) or not 0 < state.st_size <= MOST_BYTES:
+            raise OSError(f"it is no file of 1 to {MOST_BYTES} bytes")
+        with path.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as why:
+        log.warn("the launcher file {file} is left out: {why}", file=path.name, why=why)
+        return None
+    return LauncherFile(path, state.st_size, state.st_mtime_ns, sha256)

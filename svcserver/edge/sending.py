@@ -1,0 +1,32 @@
+"""What an owner sends to a friend with an invite, and a fingerprint in words to compare."""
+
+from __future__ import annotations
+
+from svcserver.edge.invite import Invite
+from svcserver.kernel import datafiles
+
+# 256 short words that are told apart on the telephone; one for each byte of a fingerprint
+_WORDS: list[str] = datafiles.read("svcserver.edge", "words.json")["words"]
+SHOWN_BYTES = 8  # of the fingerprint, as words: nobody can make a certificate with the same 64 bits
+
+
+def fingerprint_words(fingerprint: str) -> str:
+    """The first eight bytes of a fingerprint as words, for two people to compare."""
+    return " ".join(_WORDS[byte] for byte in bytes.fromhex(fingerprint)[:SHOWN_BYTES])
+
+
+def sentences(invite: Invite, *, join_page: bool = False) -> list[str]:
+    """Three sentences for the friend; the invite itself is added by whoever sends them.
+
+    ``join_page``: whether the host's public page is on, which hands out the launcher.
+    """
+    port = "" if invite.port == 443 else f":{invite.port}"
+    where = f"from https://{invite.host}{port}/join, or from me" if join_page else "from me"
+    inside = "" if invite.public else ", and be in my private network"
+    return [
+        f"I keep a host of our game, {invite.name}: get the launcher {where}{inside}.",
+        "Start it, and paste the line below, which is for you alone.",
+        f"It shows eight words, which must be these: {fingerprint_words(invite.fingerprint)}."
+        if invite.public
+        else f"It shows the address {invite.host}:{invite.port}, and then asks for your name.",
+    ]

@@ -1,0 +1,69 @@
+"""The launcher from the content server: with its checksum, for anybody, if the owner wants it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.content.launcher_files import LauncherFiles
+from tests.content.support import DeskCase
+
+BODY = b"PK launcher" * 900
+
+
+class LauncherTests(DeskCase):
+    def more(self) -> dict[str, Any]:
+        self.launchers = self.root / "launchers"
+        self.launchers.mkdir()
+        (self.launchers / "svc-launcher.pyz").write_bytes(BODY)
+        (self.launchers / "svc_launcher-0.1.0-py3-none-any.whl").write_bytes(b"wheel")
+        (self.launchers / "secret.key").write_bytes(b"no launcher")
+        (self.launchers / "svc-launcher.zip").symlink_to("/etc/passwd")
+        return {"launcher_dir": self.launchers}
+
+    def test_it_is_listed_with_its_checksum_and_handed_out_without_a_key(self) -> None:
+        said = self.browse("GET", "/content/v1/launcher")
+        names = [one["name"] for one in said.json["files"]]
+        self.assertEqual(names, ["svc-launcher.pyz", "svc_launcher-0.1.0-py3-none-any.whl"])
+        one = said.json["files"][0]
+        self.assertEqual(one["sha256"], hashlib.sha256(BODY).hexdigest())
+        page = self.browse("GET", one["url"])
+        self.assertEqual((page.status, page.body), (200, BODY))
+        self.assertEqual(page.headers["content-disposition"], "attachment")
+        again = self.browse("GET", one["url"], headers={"If-None-Match": page.headers["etag"]})
+        self.assertEqual((again.status, again.body), (304, b""))
+        self.assertEqual(self.browse("HEAD", one["url"]).headers["content-length"], str(len(BODY)))
+
+    def test_nothing_else_of_the_folder_is(self) -> None:
+        for name in (
+            "secret.key",
+            "svc-launcher.zip",
+            "",
+            "..%2fgame%2fa",
+            "../manifest",
+            "x" * 200,
+        ):
+            self.assertEqual(self.browse("GET", f"/content/v1/launcher/{name}").status, 404, name)
+        self.assertEqual(self.browse("POST", "/content/v1/launcher").status, 405)
+
+    def test_one_that_has_changed_since_the_start_is_not(self) -> None:
+        path = self.launchers / "svc-launcher.pyz"
+        path.write_bytes(b"another")
+        os.utime(path, (1, 1))
+        said = self.browse("GET", "/content/v1/launcher/svc-launcher.pyz")
+        self.assertEqual((said.status, said.json), (503, {"error": "file_unavailable"}))
+
+
+class NoLauncherTests(DeskCase):
+    def test_without_the_setting_there_are_no_such_routes(self) -> None:
+        for path in ("/content/v1/launcher", "/content/v1/launcher/svc-launcher.pyz"):
+            for method in ("GET", "POST"):
+                self.assertEqual(self.browse(method, path).status, 404)
+
+
+class FolderTests(SynchronousTestCase):
+    def test_none_is_an_empty_list(self) -> None:
+        self.assertEqual(LauncherFiles.of(None).files, {})
