@@ -120,7 +120,7 @@ class FastConnection:
     def __init__(self, connection: Connection, plans: Plans) -> None:
         self._connection, self._plans = connection, plans
         self._raw: Any = connection.connection.dbapi_connection
-        self._dialect = connection.dialect
+        self.dialect = connection.dialect  # ``__getattr__`` takes a microsecond
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
@@ -129,7 +129,7 @@ class FastConnection:
         """As ``Connection.execute``, with every row fetched."""
         many = isinstance(parameters, list)
         given = parameters[0] if many and parameters else parameters or {}
-        plan = self._plans.of(statement, given, self._dialect)
+        plan = self._plans.of(statement, given, self.dialect)
         if plan is None or (many and (plan.row is not None or not parameters)):
             return self._connection.execute(statement, parameters)
         if many:

@@ -157,7 +157,10 @@ class Pipeline:
         if self._first:
             self.exchange([])
         self._answers()
-        self._pg.exit_pipeline_mode()
+        try:
+            self._pg.exit_pipeline_mode()
+        except Error as why:  # the connection has gone, or holds answers nobody expects
+            raise Gone(why) from why
         try:
             return run(self._connection)
         except DBAPIError as why:

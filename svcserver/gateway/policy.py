@@ -11,9 +11,10 @@ import re
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import lru_cache
+from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from attrs import define, frozen
+from attrs import frozen
 
 from svcserver.http.heads import METHODS
 
@@ -82,8 +83,7 @@ class Denial:
     reason: str
 
 
-@define  # not frozen: one is made for nearly every request
-class Decision:
+class Decision(NamedTuple):  # one is made for nearly every request, and some are remembered
     """The decision on a request: its bucket, its upstream, and the refusal, if any."""
 
     bucket: Bucket

@@ -32,6 +32,7 @@ _HARMLESS = re.compile(  # only account ids and words shorter than a secret, as 
     rb"(?:/(?:(?:UID-)?[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
     rb"|(?![^/]{32})[0-9A-Za-z_.]*+(?:-[0-9A-Za-z_.]*+)?)(?![^/]))*+"
 )
+_SECRET_PATH = re.compile(r"(?:/invitecode|/sessions/++kill)/++(?=.)", re.IGNORECASE | re.DOTALL)
 _SENSITIVE = re.compile(r"key|token|secret|pass|auth|code|session|jwt|sig|cred", re.IGNORECASE)
 _CONTROL = re.compile(r"[^\x20-\x7e]")
 _RUNNING = string.ascii_letters + string.digits + "_=~+.%-"
@@ -69,6 +70,9 @@ def redact_bytes(raw: bytes) -> str:
     if len(raw) > _SHORT:
         return _shown(raw)
     if _HARMLESS.fullmatch(raw) and b"UUK" not in raw and b"eyJ" not in raw:
+        folded = raw.lower()
+        if b"code/" in folded or b"kill/" in folded:
+            return _short(raw)
         return raw.decode("ascii")
     return _short(raw)
 
@@ -87,13 +91,24 @@ _short = lru_cache(maxsize=2048)(_shown)  # clients say the same again and again
 
 def _wary(text: str) -> str:
     path, question, query = text.partition("?")
-    if question:
-        text = path + question + "&".join(_parameter(part) for part in query.split("&"))
+    shown = _without_path_secret(path)
+    if question or shown is not path:
+        text = shown + question + "&".join(_parameter(part) for part in query.split("&"))
     plain = unquote(text, encoding="latin-1") if "%" in text else text
     decoded = _strict(plain)
     if decoded == plain:
         decoded = _strict(text)  # as it was sent: no percent-encoding hid a secret
     return _CONTROL.sub("?", decoded)
+
+
+def _without_path_secret(path: str) -> str:
+    """Without what follows a path that ends with a secret.
+
+    An owner may choose invite codes, so they have no shape of their own.
+    """
+    plain = unquote(path, encoding="latin-1") if "%" in path else path
+    found = _SECRET_PATH.search(plain)
+    return path if found is None else plain[: found.end()] + OTHER
 
 
 def _strict(text: str) -> str:

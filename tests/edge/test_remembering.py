@@ -38,6 +38,31 @@ def copy(raw: bytes) -> bytes:
     return bytes(bytearray(raw))
 
 
+def fields(count: int, length: int = 200) -> list[bytes]:
+    """So many, with names that differ."""
+    return [b"%x:%b\r\n" % (n + 16, b"y" * (length // count)) for n in range(count)]
+
+
+def connection(name: bytes, count: int) -> bytes:
+    """A Connection field that names so many."""
+    return b"Connection: " + b",".join(name % (n + 16) for n in range(count)) + b"\r\n"
+
+
+def whole_head(book: Remembered[object], raw: bytes) -> int:
+    """As a service keeps it; what it counts."""
+    book.keep(raw, ParsedHead(raw))
+    return book.weight(raw)
+
+
+def field_block(book: Remembered[object], raw: bytes) -> int:
+    """As gateway and relay do, with the fields as they are passed on."""
+    block = raw.partition(b"\r\n")[2]
+    made = heads._block(block, 1, passed_on=True)
+    made.lines[frozenset()] = copy(block)
+    book.keep(block, made)
+    return book.weight(block)
+
+
 class BoundTests(SynchronousTestCase):
     def test_a_long_list_in_a_connection_field_is_not_remembered(self) -> None:
         before = wording._known.cache_info().currsize
@@ -53,26 +78,37 @@ class BoundTests(SynchronousTestCase):
             self.assertNotIn(b"-7: a", request_head(head, forward(), Dropping()))
         self.assertEqual(wording._known.cache_info().currsize, before)
 
-    def test_what_is_kept_has_a_bound_in_bytes_of_memory(self) -> None:
+    def test_what_a_head_counts_is_what_it_takes_of_memory(self) -> None:
         self.patch(heads, "_BLOCKS", Remembered(most=1))
-        book: Remembered[object] = Remembered(most=1_000_000)
-        for fields in (1, 12, 251):
+        for name, some in (("few", fields(12)), ("many", fields(251)), ("named", fields(230, 0))):
+            self.assert_counted(name, some)
+        for names in (10, 200, 450):
+            self.assert_counted(f"{names} in a Connection field", [connection(b"%x", names)])
+        self.assert_counted("Connection fields", [connection(b"%x", 2)] * 90)
+        self.assert_counted("a long value", [b"A: " + b"y" * 1_900 + b"\r\n"])
+        self.assert_counted("a long name", [connection(b"%x" + b"y" * 1_900, 1)])
+
+    def assert_counted(self, name: str, some: list[bytes]) -> None:
+        """By both readers, in equal heads that are other objects, as strangers' are."""
+        raws = [
+            copy(b"GET /%d HTTP/1.1\r\nHost: x%d\r\n" % (n, n) + b"".join(some) + b"\r\n")
+            for n in range(60)
+        ]
+        for read in (whole_head, field_block):
+            book: Remembered[object] = Remembered(most=1 << 40)
             tracemalloc.start()
-            for number in range(400_000 // (100 + 30 * fields)):
-                raw = b"GET /%d HTTP/1.1\r\nHost: x%d\r\n" % (number, number)
-                raw += b"".join(
-                    b"%x:%b\r\n" % (n + 16, b"y" * (200 // fields)) for n in range(fields)
-                )
-                raw += b"\r\n"
-                block = raw.partition(b"\r\n")[2]
-                if fields % 2:
-                    book.keep(raw, ParsedHead(raw))
-                else:
-                    book.keep(block, heads._block(block, 1, passed_on=True))
+            counted = sum(read(book, copy(raw)) for raw in raws)
             used, _ = tracemalloc.get_traced_memory()
             tracemalloc.stop()
-            self.assertLess(used, 2_400_000, fields)
-            self.assertGreater(len(book), 10)
+            self.assertEqual(len(book), len(raws), name)
+            self.assertLess(used, counted * 1.05, (name, read))
+
+    def test_what_is_kept_has_a_bound(self) -> None:
+        book: Remembered[int] = Remembered(most=1_000_000)
+        for number in range(2_000):
+            book.keep(b"%d" % number + b"x" * 1_000, number)
+        self.assertLess(len(book) * book.weight(b"x" * 1_000), 1_000_001)
+        self.assertGreater(len(book), 100)
 
     def test_what_is_asked_for_again_stays(self) -> None:
         book: Remembered[int] = Remembered(most=20_000)

@@ -36,6 +36,20 @@ class RedactionTests(SynchronousTestCase):
         ):
             self.assertEqual(redact_bytes(raw), text)
 
+    @proves("gateway: log lines and redaction")
+    def test_a_secret_that_an_owner_has_chosen_is_known_by_its_place(self) -> None:
+        for raw, text in (
+            (b"/svc/api/InviteCode/tuesday", "/svc/api/InviteCode/<redacted>"),
+            (b"/svc/api//invitecode//a/b", "/svc/api//invitecode//<redacted>"),
+            (b"/svc/api/InviteCod%65%2Ftues%3Fday?a=b", "/svc/api/InviteCode/<redacted>?a=b"),
+            (b"/svc/api/InviteCode/" + b"x" * 500, "/svc/api/InviteCode/<redacted>"),
+            (b"/account/api/oauth/sessions/kill/me", "/account/api/oauth/sessions/kill/<redacted>"),
+            (b"/sessions/Kill/\n", "/sessions/Kill/<redacted>"),
+            (b"/svc/api/InviteCodes", "/svc/api/InviteCodes"),
+            (b"/svc/api/InviteCode/", "/svc/api/InviteCode/"),
+        ):
+            self.assertEqual(redact_bytes(raw), text)
+
     def test_a_strangers_words_are_printable_cut_and_without_secrets(self) -> None:
         text = JWT.decode()
         self.assertEqual(printable(f"/Game/Maps/{text}?a=\x1b[2J\n"), "/Game/Maps/<token>?a=?[2J?")

@@ -43,6 +43,7 @@ class Epochs:
     max_signed: int = MAX_SIGNED
     _stored: dict[AccountId, int] = field(factory=dict, init=False)  # as the database has it
     _beyond: dict[AccountId, int] = field(factory=dict, init=False)  # ours, where it is later
+    _correcting: dict[AccountId, int] = field(factory=dict, init=False)  # being stored by us
     _signed: LRUCache[AccountId, int] = field(init=False)  # ``iat`` of the last token
     _signed_others: int = field(default=0, init=False)  # the latest that was dropped from it
 
@@ -68,8 +69,11 @@ class Epochs:
     def learn(self, account_id: AccountId, not_before: int) -> bool:
         """Take an epoch that a transaction has stored or read; False when a later one is known.
 
-        Then what that transaction read is out of date.
+        Then what that transaction read is out of date. One that we are storing ourselves, read
+        back before we know of the commit, ends nothing: tokens signed since are valid.
         """
+        if not_before == self._correcting.get(account_id):
+            return True
         if not_before > self._stored.get(account_id, 0):
             self.learned += 1
             last = self._signed.get(account_id, self._signed_others)
@@ -100,8 +104,13 @@ class Epochs:
         """Accounts whose epoch here is later than the stored one: (stored, ours)."""
         return {one: (self._stored[one], ours) for one, ours in self._beyond.items()}
 
-    def caught_up(self, account_id: AccountId, not_before: int) -> None:
-        """Note that an epoch of ``behind`` has been stored."""
-        if self._beyond.get(account_id) == not_before:
+    def correcting(self, account_id: AccountId, not_before: int) -> None:
+        """Note that an epoch of ``behind`` is about to be stored."""
+        self._correcting[account_id] = not_before
+
+    def corrected(self, account_id: AccountId, not_before: int, *, stored: bool) -> None:
+        """Note that it has been stored, or not: another process ended sessions meanwhile."""
+        self._correcting.pop(account_id, None)
+        if stored and self._beyond.get(account_id) == not_before:
             del self._beyond[account_id]
             self._stored[account_id] = not_before

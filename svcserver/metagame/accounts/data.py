@@ -6,6 +6,8 @@ keep everybody's log-in waiting until the last is done.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 from attrs import field, frozen
 
 from svcserver.db.ledger import Across, Ledger, OneAccount, T, Work
@@ -28,9 +30,9 @@ class AccountData:
         """Run ``work`` on a snapshot; raises TooMany when too many reads of the account wait."""
         return await self._turns.run(account_id, lambda: self.ledger.read(work))
 
-    async def write(
+    def write(
         self, account_id: AccountId, size: int, work: Work[T], across: Across | None = None
-    ) -> T:
+    ) -> Awaitable[T]:
         """Run ``work``, which stores about ``size`` bytes; raises TooMany beyond a day's quota.
 
         ``ACROSS`` where it judges by more than what is the account's own.
@@ -38,5 +40,5 @@ class AccountData:
         self.allowance.spend(account_id, size)
         scope = OneAccount(account_id) if across is None else Across(account_id)
         if size > LARGE:
-            return await self._turns.run(account_id, lambda: self.ledger.write(work, scope))
-        return await self.ledger.write(work, scope)
+            return self._turns.run(account_id, lambda: self.ledger.write(work, scope))
+        return self.ledger.write(work, scope)

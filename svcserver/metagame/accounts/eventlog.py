@@ -47,27 +47,20 @@ PROGRESSION_EVENTS = Table(
     Column("note", String(1024), nullable=False),
 )
 _ADD = insert(PROGRESSION_EVENTS)
-_LOCK = (
-    select(ACCOUNTS.c.id)
-    .where(ACCOUNTS.c.id == bindparam("wanted"))
-    .with_for_update(key_share=True)
-)
+_KNOWN = select(ACCOUNTS.c.id).where(ACCOUNTS.c.id == bindparam("wanted"))
 
 T = TypeVar("T")
 Work = Callable[[Connection, list[str]], T]
 
 
-def holds(tx: Connection, account_id: AccountId) -> bool:
-    """Lock the account's row until the transaction ends, so that its writes are serialized.
-
-    False for an unknown account.
-    """
-    return "\0" not in account_id and tx.execute(_LOCK, {"wanted": account_id}).first() is not None
+def is_known(tx: Connection, account_id: AccountId) -> bool:
+    """Whether there is such an account; the ledger has locked its row (``OneAccount``)."""
+    return "\0" not in account_id and bool(tx.execute(_KNOWN, {"wanted": account_id}).first())
 
 
-def hold(tx: Connection, account_id: AccountId) -> None:
-    """As ``holds``, but raises Missing for an unknown account."""
-    if not holds(tx, account_id):
+def known(tx: Connection, account_id: AccountId) -> None:
+    """Raise Missing for an unknown account."""
+    if not is_known(tx, account_id):
         raise Missing("no such account", code="not_found")
 
 
@@ -107,7 +100,7 @@ class EventLog:
         def whole(tx: Connection) -> tuple[T, list[str]]:
             notes: list[str] = []
             try:
-                hold(tx, entry.account_id)
+                known(tx, entry.account_id)
                 done = work(tx, notes)
             except Refusal as why:
                 row = self._row(entry, why.status, b"", [*notes, why.message])

@@ -70,9 +70,16 @@ class Sessions:
         learned = self.epochs.learned
         self.epochs.stored(await self.ledger.read(self._stored), learned)
         for account_id, (stored, ours) in self.epochs.behind().items():
-            moved = partial(_move, account_id, stored, ours)
-            if await self.ledger.write(moved, OneAccount(account_id)):
-                self.epochs.caught_up(account_id, ours)
+            await self._correct(account_id, stored, ours)
+
+    async def _correct(self, account_id: AccountId, stored: int, ours: int) -> None:
+        moved = False
+        self.epochs.correcting(account_id, ours)
+        try:
+            work = partial(_move, account_id, stored, ours)
+            moved = await self.ledger.write(work, OneAccount(account_id))
+        finally:
+            self.epochs.corrected(account_id, ours, stored=moved)
 
     def _stored(self, tx: Connection) -> dict[AccountId, int]:
         """The epochs that matter: tokens from before them have expired, however clocks differ."""

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.live
 
 HEADS = 4_400  # of the audit, which took 171 MB
 FIELDS, FEWER = 230, 90  # of each; and as many as the tiny upstream behind the gateway takes
+NAMES = 450  # in a Connection field
 MOST = 64 << 20  # bytes of memory that may be added
 AT_ONCE = 20  # requests that are sent before their answers are read
 
@@ -28,9 +29,15 @@ def heads(fields: int) -> list[bytes]:
     return [start % number + many + b"\r\n" for number in range(HEADS)]
 
 
-def send_all(connection: socket.socket | ssl.SSLSocket, fields: int) -> None:
+def listing(names: int) -> list[bytes]:
+    """Each with a Connection field that names so many others."""
+    many = b",".join(b"%x" % (number + 256) for number in range(names))
+    start = b"HEAD /svc/api/ServerStatus HTTP/1.1\r\nHost: localhost\r\nB: %05d\r\n"
+    return [start % number + b"Connection: " + many + b"\r\n\r\n" for number in range(HEADS)]
+
+
+def send_all(connection: socket.socket | ssl.SSLSocket, every: list[bytes]) -> None:
     """Every head is answered with a 200."""
-    every = heads(fields)
     assert len(every[0]) < 2_048
     for at in range(0, HEADS, AT_ONCE):
         connection.sendall(b"".join(every[at : at + AT_ONCE]))
@@ -49,7 +56,8 @@ def test_the_gateway_remembers_no_more_than_its_bound(tmp_path: Path) -> None:
         over_tls(arrive(host.gateway_port)) as connection,
     ):
         before = memory_of(host.gateway)
-        send_all(connection, FEWER)
+        send_all(connection, heads(FEWER))
+        send_all(connection, listing(NAMES))
         assert memory_of(host.gateway) - before < MOST
 
 
@@ -57,5 +65,6 @@ def test_the_metagame_remembers_no_more_than_its_bound(tmp_path: Path) -> None:
     with metagame(tmp_path, LOG_LEVEL="error") as service, arrive(service.port) as connection:
         assert service.process is not None
         before = memory_of(service.process)
-        send_all(connection, FIELDS)
+        send_all(connection, heads(FIELDS))
+        send_all(connection, listing(NAMES))
         assert memory_of(service.process) - before < MOST

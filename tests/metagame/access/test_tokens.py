@@ -139,9 +139,30 @@ class KeepingEpochsTests(SynchronousTestCase):
         self.assertEqual(self.epochs.not_before(ANN), 51)
         self.epochs.learn(ANN, 11)  # again, by the same clock
         self.assertEqual(self.epochs.not_before(ANN), 52)
-        self.epochs.caught_up(ANN, 52)
+        self.epochs.correcting(ANN, 52)
+        self.epochs.corrected(ANN, 52, stored=True)
         self.assertEqual((self.epochs.not_before(ANN), self.epochs.behind()), (52, {}))
         self.epochs.stored({ANN: 52}, self.epochs.learned)
+        self.assertEqual(self.epochs.not_before(ANN), 52)
+
+    def test_a_token_signed_while_its_epoch_is_being_stored_stays_valid(self) -> None:
+        self.epochs.signed(ANN, 50)
+        self.epochs.learn(ANN, 10)
+        self.epochs.correcting(ANN, 51)
+        self.epochs.signed(ANN, 51)
+        self.assertTrue(self.epochs.learn(ANN, 51))  # a log-in reads what we have just committed
+        self.epochs.corrected(ANN, 51, stored=True)
+        self.epochs.stored({ANN: 51}, self.epochs.learned)
+        self.assertEqual((self.epochs.not_before(ANN), self.epochs.behind()), (51, {}))
+
+    def test_an_epoch_of_another_process_that_came_first_ends_those_tokens(self) -> None:
+        self.epochs.signed(ANN, 50)
+        self.epochs.learn(ANN, 10)
+        self.epochs.correcting(ANN, 51)
+        self.epochs.signed(ANN, 51)
+        self.epochs.learn(ANN, 51)
+        self.epochs.corrected(ANN, 51, stored=False)
+        self.epochs.stored({ANN: 51}, self.epochs.learned)
         self.assertEqual(self.epochs.not_before(ANN), 52)
 
     def test_who_signed_too_long_ago_to_remember_counts_as_the_latest_of_those(self) -> None:

@@ -28,8 +28,10 @@ class DataTests(SynchronousTestCase):
     def test_writes_of_one_account_take_turns_in_the_database(self) -> None:
         ledger: Any = Noting()
         data = AccountData(ledger, Allowance(0, lambda: 0.0))
+
+        async def write(size: int) -> None:
+            await data.write("UID-ann", size, lambda tx: None)
+
         for size in (0, LARGE + 1):
-            self.successResultOf(
-                Deferred.fromCoroutine(data.write("UID-ann", size, lambda tx: None))
-            )
+            self.successResultOf(Deferred.fromCoroutine(write(size)))
         self.assertEqual(ledger.scopes, [OneAccount("UID-ann")] * 2)

@@ -35,7 +35,7 @@ class BreadcrumbActs:
         rules.check_size(len(listed), self.most_bytes)
 
         def work(tx: Connection) -> None:
-            own_character(tx, character_id, me, hold=True)
+            own_character(tx, character_id, me)
             kept = SqlBreadcrumbs(tx)
             found = kept.find(character_id)
             rules.check(None if found is None else found[0], version)

@@ -39,7 +39,7 @@ class EncounterActs:
         """Add one, which counts ``size`` bytes of the quota; a repeat changes nothing."""
 
         def work(tx: Connection) -> None:
-            own_character(tx, character_id, me, hold=True)
+            own_character(tx, character_id, me)
             rules.meet(SqlEncounters(tx), character_id, kind, name, self.most)
 
         await self.data.write(me, size, work)

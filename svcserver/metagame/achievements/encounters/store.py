@@ -44,16 +44,13 @@ _HAS = select(_E.seq).where(
 _COUNT = select(func.count()).where(_E.character_id == bindparam("character"))
 _ADD = insert(ENCOUNTERED_CONTENT)
 _OWNER = select(CHARACTERS.c.account_id).where(CHARACTERS.c.id == bindparam("character"))
-_HELD_OWNER = _OWNER.with_for_update()
 
 
-def own_character(
-    tx: Connection, character_id: CharacterId, account_id: AccountId, *, hold: bool = False
-) -> None:
-    """Raise Forbidden for another's or an unknown character; ``hold`` locks its row."""
+def own_character(tx: Connection, character_id: CharacterId, account_id: AccountId) -> None:
+    """Raise Forbidden for another's or an unknown character."""
     if "\0" in character_id:
         raise Forbidden("not this player's character")
-    owner = tx.execute(_HELD_OWNER if hold else _OWNER, {"character": character_id}).scalar()
+    owner = tx.execute(_OWNER, {"character": character_id}).scalar()
     if owner != account_id:
         raise Forbidden("not this player's character")
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from svcserver.db.ledger import Ledger, OneAccount
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.shapes import Late
-from svcserver.metagame.accounts.eventlog import Entry, EventLog, holds
+from svcserver.metagame.accounts.eventlog import Entry, EventLog, is_known
 from svcserver.metagame.achievements.bounds import check_capacity
 from svcserver.metagame.achievements.entitlements import rules, wire
 from svcserver.metagame.achievements.entitlements.rules import Entitlement
@@ -34,7 +34,7 @@ class EntitlementActs:
             return rules.active(held, self._at())
 
         def first_use(tx: Connection) -> Sequence[Entitlement]:
-            if holds(tx, account_id):
+            if is_known(tx, account_id):
                 return listing(tx, account_id, self.defaults, self.now())
             # a token may outlive its account, and AUTH_MODE=NONE needs none
             at = self._at()

@@ -88,7 +88,7 @@ def grant(
 ) -> None:
     """Grant ``duration`` hours (0 for ever) at ``now`` (epoch seconds).
 
-    The caller locks the account (``eventlog.hold``) where writes may be concurrent.
+    The caller's transaction is of that account alone (``OneAccount``).
     """
     rights = SqlEntitlements(tx)
     fresh = Entitlement(entitlement, duration, round(now * 1000), source)

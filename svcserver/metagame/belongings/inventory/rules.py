@@ -22,6 +22,7 @@ from svcserver.metagame.belongings.items import (
     Size,
     Stacked,
     Transaction,
+    stack_bytes,
 )
 
 MOST = Size(20_000, 8 << 20)
@@ -57,7 +58,7 @@ class Policy:
         return after
 
 
-@frozen
+@define  # not frozen: one is made for every transaction
 class Holder:
     """A character's account and size, and the stored answer to a repeated transaction."""
 
@@ -256,17 +257,19 @@ class _Stacks:
 
     def growth(self) -> Size:
         """By how much the stacks grow; negative where they shrink."""
-        grown = NOTHING
+        items = size = 0  # one Size of them all: most transactions are of several stacks
         for one, total in self.totals.items():
             before = self.before.get(one)
-            if total and before is not None and one not in self.extras:
-                continue
-            if total:
-                grown += Stacked(one, total, self.extras.get(one)).size
-                grown -= NOTHING if before is None else before.size
-            elif before is not None:
-                grown -= before.size
-        return grown
+            if before is None:
+                if total:
+                    items += 1
+                    size += stack_bytes(one, self.extras.get(one))
+            elif not total:
+                items -= 1
+                size -= stack_bytes(one, before.extra)
+            elif one in self.extras:
+                size += len(self.extras[one]) - len(before.extra or b"")
+        return Size(items, size) if items or size else NOTHING
 
     def carry_out(self, inventory: Inventory, character_id: CharacterId) -> None:
         kept = [
