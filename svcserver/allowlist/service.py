@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from svcserver.allowlist.routes import AllowlistHandler
 from svcserver.allowlist.settings import Settings
 from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
+from svcserver.kernel.system import epoch
 from svcserver.web.jsonlines import json_lines
 from svcserver.web.metrics import Figure, show_figures
 from svcserver.web.options import ServiceOptions
@@ -79,7 +79,7 @@ def figures(helper: Helper) -> dict[str, Figure]:
 
 def make_helper(settings: Settings, reactor: Any) -> Helper:
     """The helper; missing rights, programs or files end the start with one line."""
-    audit = Audit(Path(settings.audit_log), time.time)
+    audit = Audit(Path(settings.audit_log), epoch)
     try:
         audit.check()
     except OSError as why:

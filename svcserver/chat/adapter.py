@@ -198,7 +198,7 @@ class ChatFactory(WebSocketServerFactory):
         super().__init__(protocols=[SUBPROTOCOL], reactor=clock)
         # not ``self.server``: autobahn sends that to every client as the Server header
         self.chat, self.clock = chat, clock
-        self.connections: set[ChatProtocol] = set()
+        self.connections: dict[ChatProtocol, None] = {}  # the oldest first
         self.setProtocolOptions(
             webStatus=False,
             maxFramePayloadSize=MAX_BYTES,
@@ -213,8 +213,8 @@ class ChatFactory(WebSocketServerFactory):
         if len(self.connections) >= 2 * self.chat.settings.max_connections + 64:
             return None
         made: Any = super().buildProtocol(addr)
-        self.connections.add(made)
+        self.connections[made] = None
         return made
 
     def gone(self, connection: ChatProtocol) -> None:
-        self.connections.discard(connection)
+        self.connections.pop(connection, None)

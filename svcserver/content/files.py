@@ -200,13 +200,13 @@ class _Producer:
 class Transfers:
     """Every running transfer, so that stalled ones are found."""
 
-    _running: set[Transfer] = field(factory=set, init=False)
+    _running: dict[Transfer, None] = field(factory=dict, init=False)
 
     def add(self, transfer: Transfer) -> None:
-        self._running.add(transfer)
+        self._running[transfer] = None
 
     def discard(self, transfer: Transfer) -> None:
-        self._running.discard(transfer)
+        self._running.pop(transfer, None)
 
     def sweep(self, now: float) -> None:
         """Cut the stalled transfers; ``now`` in seconds."""

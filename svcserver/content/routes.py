@@ -8,7 +8,6 @@ slots. Spec: 2 §4 Content server, §7.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Coroutine
 from typing import Any, BinaryIO
 
@@ -35,6 +34,7 @@ from svcserver.kernel import json
 from svcserver.kernel.headers import ACCOUNT_KEY, GATEWAY
 from svcserver.kernel.refusals import Malformed, Missing, Refusal
 from svcserver.kernel.secrets import Secret
+from svcserver.kernel.system import elapsed
 from svcserver.web.coroutines import start_coroutine
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer, logged_path
@@ -310,7 +310,7 @@ class _Ending:
     span: Span
     status: int
     address: str
-    started: float = field(factory=time.perf_counter, init=False)
+    started: float = field(factory=elapsed, init=False)
 
     def __call__(self, sent: int, complete: bool) -> None:
         self.slot.release()
@@ -327,7 +327,7 @@ class _Ending:
             status=self.status,
             bytes=sent,
             complete=complete,
-            ms=round((time.perf_counter() - self.started) * 1000),
+            ms=round((elapsed() - self.started) * 1000),
             ip=self.address,
         )
 

@@ -20,6 +20,7 @@ from svcserver.ctl.moderation import announce, audit, ban, kick, mute, unban, un
 from svcserver.ctl.openapi import openapi
 from svcserver.ctl.play_command import play
 from svcserver.ctl.restart import restart, upgrade
+from svcserver.ctl.simulate import simulate_command
 from svcserver.ctl.status_command import status
 
 COMMANDS: tuple[click.Command, ...] = (
@@ -46,6 +47,7 @@ COMMANDS: tuple[click.Command, ...] = (
     allowlist,
     openapi,
     play,
+    simulate_command,
     demo,
 )
 _QUIET = logging.NullHandler()

@@ -60,10 +60,11 @@ class Worker:
         self._queue: SimpleQueue[list[Job] | None] = SimpleQueue()
         self._waiting = 0
         self._stopped: Deferred[None] | None = None
-        self._thread = Thread(target=self._run, name=name, daemon=True)
+        self._name = name
 
     def start(self) -> None:
-        self._thread.start()
+        """Begin to work, in a thread of its own."""
+        Thread(target=self._run, name=self._name, daemon=True).start()
 
     def submit(self, work: Work[T]) -> Deferred[T]:
         """Queue ``work``; fails with Unavailable when ``MAX_WAITING`` jobs wait."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import random  # for the type; the numbers come from the kernel
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
@@ -11,6 +11,7 @@ from attrs import field, frozen
 
 from svcserver.kernel import datafiles
 from svcserver.kernel.launch_requests import DOJO_HUNT, ISLAND, SHARED, LaunchRequest
+from svcserver.kernel.system import generator
 
 PACKAGE, FILE = "svcserver.deploy", "hunts.json"
 TRIALS_MAP = "$TRIALS_MAP"
@@ -74,7 +75,7 @@ class HuntTable:
     matchmaker_hunts: Mapping[str, Any]
     city_map: str = ""
     trials_map: str = ""
-    random: random.Random = field(factory=random.Random)
+    random: random.Random = field(factory=generator)
 
     @classmethod
     def load(cls, city_map: str = "", trials_map: str = "") -> HuntTable:

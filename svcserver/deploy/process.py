@@ -85,6 +85,7 @@ class GameProcess(ProcessProtocol):
     """Watches one child. ``ended`` is called once, with ``code N`` or ``signal NAME``."""
 
     def __init__(self, output: Output | None, ended: Callable[[str], None]) -> None:
+        self.is_zombie: Callable[[int], bool] = _is_zombie
         self._output = output
         self._ended = ended
         self._waiting: list[Deferred[None]] = []
@@ -136,7 +137,7 @@ class GameProcess(ProcessProtocol):
     @property
     def alive(self) -> bool:
         """Whether the process runs; a zombie does not."""
-        return not self.over and self.pid is not None and not _is_zombie(self.pid)
+        return not self.over and self.pid is not None and not self.is_zombie(self.pid)
 
     @property
     def pid(self) -> int | None:

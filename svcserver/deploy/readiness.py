@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from twisted.internet.task import deferLater
 
 from svcserver.deploy.hunts import Kind, Unlaunchable
 from svcserver.deploy.process import GameProcess
+from svcserver.kernel.system import token_hex
 
 POLL_S = 0.2
 PATIENCE_S = 90.0
@@ -36,7 +36,7 @@ class Readiness:
             return None, {}
         if not self.folder.is_dir():
             raise Unlaunchable(f"GAMESERVER_READY_DIR {self.folder} must be a folder that exists")
-        proof = self.folder / secrets.token_hex(16)
+        proof = self.folder / token_hex(16)
         return proof, {VARIABLE: str(proof)}
 
     async def wait(self, process: GameProcess, port: int, kind: Kind, proof: Path | None) -> None:

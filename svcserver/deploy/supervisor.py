@@ -95,7 +95,7 @@ class Supervisor:
     _asked: dict[str, list[Deferred[GameServer]]] = field(factory=dict, init=False)  # by match
     _queue: DeferredLock = field(factory=DeferredLock, init=False)
     _next_launch: float = field(default=0.0, init=False)
-    _wanted: set[Kind] = field(factory=set, init=False)
+    _wanted: dict[Kind, None] = field(factory=dict, init=False)
     _stopping: bool = field(default=False, init=False)
 
     async def hand_out(self, wish: LaunchRequest, match_id: str = "") -> GameServer:
@@ -129,7 +129,7 @@ class Supervisor:
 
     def persistent(self, launch: Launch) -> Deferred[GameServer]:
         """The city or the dojo; requests that come while it starts share the one launch."""
-        self._wanted.add(launch.kind)
+        self._wanted[launch.kind] = None
         mine: Deferred[GameServer] = Deferred()
         waiting = self._starting.get(launch.kind)
         if waiting is not None:  # it may be spawned, but is not ready to be handed out
@@ -287,7 +287,7 @@ class Supervisor:
             log.critical("the {kind} did not start: {why}", kind=kind.value, why=str(why.value))
             return False
 
-        self._wanted.add(kind)
+        self._wanted[kind] = None
         try:
             launch = self.table.city() if kind is Kind.CITY else self.table.dojo()
         except Unlaunchable as why:

@@ -8,7 +8,7 @@ goes to another: nothing of it was sent yet.
 
 from __future__ import annotations
 
-import random
+import random  # for the type; the numbers come from the kernel
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +21,7 @@ from twisted.python.failure import Failure
 from svcserver.edge.parking import Parking
 from svcserver.edge.upstream import Connection, Pool
 from svcserver.edge.verdicts import Unreachable
+from svcserver.kernel.system import generator
 
 log = Logger()
 
@@ -54,7 +55,7 @@ class Spread:
     clock: IReactorTime
     members: list[Member]
     parking: Parking
-    random: random.Random = field(factory=random.Random)  # no secret hangs on it
+    random: random.Random = field(factory=generator)  # no secret hangs on it
 
     def take(self, *, fresh: bool = False) -> Connection | Deferred[Connection]:
         """See ``Upstream.take``."""

@@ -91,7 +91,7 @@ class Pool:
     _heard_at: float = field(default=0.0, init=False)
     _connecting: int = field(default=0, init=False)
     _idle: list[Connection] = field(factory=list, init=False)
-    _open: set[Connection] = field(factory=set, init=False)
+    _open: dict[Connection, None] = field(factory=dict, init=False)  # the oldest first
     closed: bool = field(default=False, init=False)
 
     def take(self, *, fresh: bool = False) -> Connection | Deferred[Connection]:
@@ -146,7 +146,7 @@ class Pool:
         self._idle.append(connection)
 
     def forget(self, connection: Connection) -> None:
-        self._open.discard(connection)
+        self._open.pop(connection, None)
         if connection in self._idle:
             self._idle.remove(connection)
 
@@ -165,7 +165,7 @@ class Pool:
 
     def _opened(self, connection: Connection) -> Connection:
         self._connecting -= 1
-        self._open.add(connection)
+        self._open[connection] = None
         if self.parking is not None:
             self.parking.reached()
         return connection

@@ -267,7 +267,7 @@ class Connections(protocol.Factory, Generic[C]):
 
     def __init__(self, clock: IReactorTime) -> None:
         self.clock = clock
-        self.channels: set[C] = set()
+        self.channels: dict[C, None] = {}  # in the order in which they came
         self.stopping = False
         self.sweeps: list[Callable[[float], None]] = []  # others who want the round, as pools
         self._rounds = Every(clock, SWEEP_S, self._sweep, "a round over the connections")
@@ -283,10 +283,10 @@ class Connections(protocol.Factory, Generic[C]):
             self.at_rest()
 
     def opened(self, channel: C) -> None:
-        self.channels.add(channel)
+        self.channels[channel] = None
 
     def gone(self, channel: C, why: Failure) -> None:
-        self.channels.discard(channel)
+        self.channels.pop(channel, None)
         if not self.channels and self.stopping:
             self.at_rest()
 

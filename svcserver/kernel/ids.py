@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-import uuid
+
+from svcserver.kernel.system import uuid4
 
 ACCOUNT_SHAPE = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 
@@ -13,12 +14,12 @@ CharacterId = str
 
 def new_account_id() -> AccountId:
     """``UID-`` and a random UUID; not a secret. Spec: 1 §2 Account."""
-    return f"UID-{uuid.uuid4()}"
+    return f"UID-{uuid4()}"
 
 
 def new_id() -> str:
     """A random UUID as text."""
-    return str(uuid.uuid4())
+    return str(uuid4())
 
 
 def is_account_shaped(text: object) -> bool:

@@ -6,7 +6,6 @@ neither all end at once nor stand still for an hour.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from threading import Lock
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from attrs import define, field
 
 from svcserver.kernel.events import shorten
+from svcserver.kernel.system import system
 
 SLEW = 0.1  # of the time that passes: an hour's jump is corrected over ten hours
 
@@ -25,8 +25,8 @@ class MonotonicClock:
     Thread-safe: transactions take the time in the thread they run in.
     """
 
-    wall: Callable[[], float] = time.time
-    monotonic: Callable[[], float] = time.monotonic
+    wall: Callable[[], float] = field(factory=lambda: system().epoch)
+    monotonic: Callable[[], float] = field(factory=lambda: system().monotonic)
     _said: float = field(init=False)
     _at: float = field(init=False)
     _lock: Lock = field(factory=Lock, init=False, repr=False)
@@ -59,6 +59,6 @@ def monotonic_reactor() -> Any:
     from twisted.internet import reactor
 
     timed: Any = reactor
-    timed.seconds = time.monotonic
+    timed.seconds = system().monotonic
     shorten(timed)
     return timed

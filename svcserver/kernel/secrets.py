@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import secrets
+
+from svcserver.kernel import system
 
 
 class Secret:
@@ -44,7 +45,7 @@ def fingerprint(text: str | bytes) -> str:
 
 def hex_token(characters: int) -> str:
     """A fresh random text of ``characters`` lowercase hex characters."""
-    return secrets.token_hex(characters // 2)
+    return system.token_hex(characters // 2)
 
 
 def _bytes(text: str | bytes) -> bytes:

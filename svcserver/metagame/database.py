@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 from sqlalchemy import Connection, Engine
 from twisted.logger import Logger
 
 from svcserver.db import migrations
 from svcserver.db.engine import BadDatabase, SQLAlchemyError, describe, make_engine
 from svcserver.db.transaction import transact
+from svcserver.kernel.system import epoch
 from svcserver.metagame.access.keys import BadKey, key_id, load_private
 from svcserver.metagame.accounts.signing import note_signing
 from svcserver.metagame.accounts.store import move_queued_keys
@@ -41,4 +40,4 @@ def _note_key(tx: Connection, settings: Settings) -> None:
         key = load_private(settings.signing_private_key.reveal())
     except BadKey:
         return  # nobody can log in, which is logged where tokens are signed
-    note_signing(tx, key_id(key.public_key()), time.time())
+    note_signing(tx, key_id(key.public_key()), epoch())

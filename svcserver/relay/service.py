@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import Any
 
@@ -11,6 +10,7 @@ from twisted.application.service import Service
 from twisted.logger import LogLevel
 
 from svcserver.kernel.monotonic import monotonic_reactor
+from svcserver.kernel.system import epoch
 from svcserver.kernel.times import iso
 from svcserver.relay.checking import verdict
 from svcserver.relay.relaying import PortBusy, RelayService, Target
@@ -69,7 +69,7 @@ class Guarded(Service):
 def say(lines: LogLines, text: str) -> None:
     """Write a request's line directly: an event of the logger would cost as much as the request."""
     if lines.shows(LogLevel.info):
-        lines.keep(f"{iso(time.time())} info relay.policy: {text}\n")
+        lines.keep(f"{iso(epoch())} info relay.policy: {text}\n")
 
 
 def makeService(options: Options, reactor: Any = None) -> TopService:

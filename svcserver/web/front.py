@@ -8,7 +8,6 @@ syntax, shape, rule.
 from __future__ import annotations
 
 import html
-import time
 from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import Any, Protocol, TypeVar
@@ -23,6 +22,7 @@ from werkzeug.routing import Map, MapAdapter, RuleFactory
 from svcserver.kernel import json
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Refusal, TooLarge
+from svcserver.kernel.system import elapsed
 from svcserver.web import bodies
 from svcserver.web.coroutines import start_coroutine
 from svcserver.web.request import HttpRequest
@@ -175,7 +175,7 @@ class FrontDoor:
 
         It is observed like any other answer: a request refused here never reaches ``answer``.
         """
-        started = time.perf_counter()
+        started = elapsed()
         try:
             found = self._table.match(request.method, request.path)
         except BadPath as why:
@@ -198,7 +198,7 @@ class FrontDoor:
 
     def answer(self, request: HttpRequest) -> Answer | Deferred[Answer]:
         """Answer one request. Never fails, except with CancelledError."""
-        started = time.perf_counter()
+        started = elapsed()
         seen: dict[str, Any] = {"caller": self.nobody}
         try:
             found = self._table.match(request.method, request.path)
@@ -258,7 +258,7 @@ class FrontDoor:
         self, said: Answer | None, row: Row | None, request: HttpRequest, seen: Any, started: float
     ) -> None:
         status = 0 if said is None else said.status
-        took, address = time.perf_counter() - started, self.gate.address(request)
+        took, address = elapsed() - started, self.gate.address(request)
         caller: Caller = seen["caller"]
         done = FinishedRequest(request, row, caller, status, took, address, said is None, said)
         for observe in self.observers:

@@ -6,13 +6,13 @@ Information goes to standard output, warnings and errors to standard error.
 from __future__ import annotations
 
 import sys
-import time
 from typing import Any
 
 from attrs import define, field
 from twisted.logger import LogLevel
 
 from svcserver.kernel import json
+from svcserver.kernel.system import epoch
 from svcserver.kernel.times import iso
 from svcserver.web.logs import LogLines, as_line, message_of, rank
 from svcserver.web.logwriter import Out, writers
@@ -37,7 +37,7 @@ class JsonLines(LogLines):
     def say(self, message: str, fields: dict[str, Any]) -> None:
         """Write an ``info`` line directly: an event of the logger would cost more than the line."""
         if self.shows(LogLevel.info):
-            line = {"t": iso(time.time()), "level": "info", "msg": message, **fields}
+            line = {"t": iso(epoch()), "level": "info", "msg": message, **fields}
             self.keep(json.dump(line).decode() + "\n")
 
     def write_now(self, line: str) -> None:

@@ -7,7 +7,6 @@ at once, so that the last lines of a crashing service are not lost.
 from __future__ import annotations
 
 import logging
-import time
 from typing import Any
 
 from attrs import define, field
@@ -16,6 +15,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from svcserver.kernel import json
+from svcserver.kernel.system import epoch
 from svcserver.kernel.times import iso
 from svcserver.web.logwriter import LogWriter, Out, writers
 
@@ -116,7 +116,7 @@ class LogLines:
     def line_of_dropped(self, count: int) -> str:
         """The line that reports so many dropped lines."""
         event = {
-            "log_time": time.time(),
+            "log_time": epoch(),
             "log_level": LogLevel.warn,
             "log_namespace": __name__,
             "log_format": "{count} log lines were dropped: nobody read them, or the disk was full",

@@ -6,7 +6,6 @@ would cost as much as answering it.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 
 from attrs import field, frozen
@@ -16,6 +15,7 @@ from svcserver.kernel import json
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.networks import network_of
 from svcserver.kernel.sampling import LogSampler
+from svcserver.kernel.system import epoch
 from svcserver.kernel.times import iso
 from svcserver.web.front import FinishedRequest
 from svcserver.web.logs import LogLines
@@ -38,7 +38,7 @@ class RequestLog:
 
     lines: LogLines
     on: bool = True
-    now: Callable[[], float] = time.time
+    now: Callable[[], float] = epoch
     counters: Counters = field(factory=Counters)
     mark: Callable[[FinishedRequest], Mapping[str, int]] = _no_marks
     proxy: str = "proxy"

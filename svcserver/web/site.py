@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, Protocol
 
 from twisted.internet.defer import Deferred
@@ -12,6 +11,7 @@ from twisted.logger import Logger
 from svcserver.http.connection import Connections
 from svcserver.http.heads import Fault
 from svcserver.http.peers import peer_of
+from svcserver.kernel import system
 from svcserver.kernel.counters import Counters
 from svcserver.kernel.throttle import Throttle
 from svcserver.web.channel import Channel
@@ -69,7 +69,7 @@ class HttpFactory(Connections[Channel]):
 
     def date(self) -> bytes:
         """The Date line, written once a second."""
-        now = int(time.time())
+        now = int(system.epoch())
         if self._date[0] != now:
             self._date = (now, date_line(now))
         return self._date[1]

@@ -251,7 +251,7 @@ class AdapterTests(SynchronousTestCase):
         one = self.connect()
         one.dataReceived(masked(stanza.CLOSE.encode()))
         one.connectionLost(Failure(ConnectionDone()))
-        self.assertEqual((len(self.town.server), self.factory.connections), (0, set()))
+        self.assertEqual((len(self.town.server), self.factory.connections), (0, {}))
         self.clock.advance(2)  # the closing handshake's
         two = self.connect()
         two.connectionLost(Failure(ConnectionDone()))

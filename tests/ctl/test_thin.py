@@ -244,7 +244,13 @@ class EveryCommandTests(SynchronousTestCase):
         for path, command in commands():
             names = {option for one in command.params for option in one.opts}
             self.assertIn("--json", names, path)
-            if path not in ("init", "demo", "db copy"):  # they make or name their own hosts
+            if path not in (
+                "init",
+                "demo",
+                "db copy",
+                "simulate",
+                "rehearse",
+            ):  # they make or name their own hosts
                 self.assertLessEqual({"--config", "--env-file"}, names, path)
 
     def test_every_command_says_what_it_does(self) -> None:
@@ -260,7 +266,7 @@ class EveryCommandTests(SynchronousTestCase):
             "db check", "db backup", "db restore", "content manifest", "content verify",
             "cert make", "cert fingerprint", "cert switch",
             "keys rotate", "keys retire", "status", "relay check", "allowlist close-ports",
-            "play", "demo", "doctor", "openapi",
+            "play", "demo", "doctor", "openapi", "simulate",
         }  # fmt: skip
         self.assertLessEqual(wanted, {path for path, _ in commands()})
 

@@ -135,12 +135,12 @@ class ChannelTests(SynchronousTestCase):
                 self.channel.dataReceived(b"x")
             self.reactor.advance(5)
         self.assertEqual(self.wire.ended, "cut")
-        self.assertEqual(self.factory.channels, set())
+        self.assertEqual(self.factory.channels, {})
 
     def test_a_half_closed_request_leaves_nothing_behind(self) -> None:
         self.send(b"POST /event HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf")
         self.wire.abortConnection()
-        self.assertEqual(self.factory.channels, set())
+        self.assertEqual(self.factory.channels, {})
 
     def test_on_stop_idle_connections_close_and_busy_ones_are_counted(self) -> None:
         self.assertEqual(self.factory.close_idle(keep_used=False), 0)
@@ -333,7 +333,7 @@ class WaitingTests(SynchronousTestCase):
 
     def test_work_for_a_client_that_has_gone_is_cancelled(self) -> None:
         self.wire.abortConnection()
-        self.assertEqual((self.front.cancelled, self.factory.channels), (1, set()))
+        self.assertEqual((self.front.cancelled, self.factory.channels), (1, {}))
 
     def test_a_client_that_only_stops_sending_gets_its_answer(self) -> None:
         self.channel.readConnectionLost()

@@ -6,7 +6,6 @@ Spec: 2 §4 Register rules, 1 §2 Account.
 from __future__ import annotations
 
 import re
-import secrets
 from typing import Protocol
 
 from attrs import evolve, field, frozen
@@ -15,6 +14,7 @@ from svcserver.kernel.ids import AccountId, new_account_id
 from svcserver.kernel.refusals import Conflict, Malformed, Missing, Refusal, Unauthenticated
 from svcserver.kernel.roles import Role, role_of
 from svcserver.kernel.secrets import hex_token
+from svcserver.kernel.system import choice
 
 USERNAME = re.compile(r"[A-Za-z0-9_]{3,16}\Z")
 MODES = ("NONE", "INVITECODE", "OPEN")
@@ -168,7 +168,7 @@ def new_account_key() -> str:
 
 def new_invite_code() -> str:
     """Three groups of four of CODE_ALPHABET, joined by dashes: 60 random bits."""
-    letters = "".join(secrets.choice(CODE_ALPHABET) for _ in range(12))
+    letters = "".join(choice(CODE_ALPHABET) for _ in range(12))
     return "-".join(letters[at : at + 4] for at in (0, 4, 8))
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from svcserver.kernel.headers import GAME_SERVER_KEY
+from svcserver.kernel.system import epoch
 from svcserver.web.front import FinishedRequest
 from svcserver.web.logs import LogLines
 from svcserver.web.requestlog import RequestLog
 
 
 def request_log(
-    lines: LogLines, on: bool, now: Callable[[], float] = time.time, **more: Any
+    lines: LogLines, on: bool, now: Callable[[], float] = epoch, **more: Any
 ) -> RequestLog:
     """An observer of the metagame's front door."""
     return RequestLog(

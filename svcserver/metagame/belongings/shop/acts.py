@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterable, Sequence
 
 from attrs import frozen
 from sqlalchemy import Connection
 
 from svcserver.kernel.ids import AccountId
+from svcserver.kernel.system import token_hex
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.belongings.inventory.rules import Policy
 from svcserver.metagame.belongings.inventory.store import active_character, held_by
@@ -48,7 +48,7 @@ class ShopActs:
         """A token for one purchase, of which only the hash is stored."""
 
         def work(tx: Connection) -> str:
-            kept, rights, token = SqlPurchases(tx), self.rights(tx), secrets.token_hex(32)
+            kept, rights, token = SqlPurchases(tx), self.rights(tx), token_hex(32)
             rules.issue(kept, rights, self.catalogue, me, sku, token, self.now())
             return token
 

@@ -31,7 +31,7 @@ class Launching:
     matches: LiveMatches
     deploy: DeployClient
     clock: IReactorTime
-    _running: dict[str, set[Deferred[None]]] = field(factory=dict, init=False)  # who waits
+    _running: dict[str, dict[Deferred[None], None]] = field(factory=dict, init=False)  # who waits
 
     def wait(self, match_id: str, seconds: float) -> Deferred[None]:
         """Fires when the match is decided or ``seconds`` have passed."""
@@ -40,11 +40,11 @@ class Launching:
         if waiting is None:
             done.callback(None)
             return done
-        waiting.add(done)
+        waiting[done] = None
         late = self.clock.callLater(seconds, _fire, done)
 
         def over(result: Any) -> Any:
-            waiting.discard(done)
+            waiting.pop(done, None)
             return _stop(late, result)
 
         done.addBoth(over)
@@ -54,7 +54,7 @@ class Launching:
         """Ask for what has begun."""
         if match_id in self._running:
             return  # ours, though we could not say so in time
-        self._running[match_id] = set()
+        self._running[match_id] = {}
         work = Deferred.fromCoroutine(self._launch(match_id, wish))
         alive = Every(self.clock, ALIVE_S, lambda: self._lives(match_id), "a launch's sign of life")
         alive.startService()

@@ -240,7 +240,7 @@ class WaitTests(Case):
         self.assertNoResult(first)
         clock.advance(1.5)
         self.successResultOf(first)
-        self.assertEqual(launching._running, {match.id: set()})
+        self.assertEqual(launching._running, {match.id: {}})
         self.assertEqual(clock.getDelayedCalls(), others)
 
 

@@ -1,0 +1,98 @@
+"""Runs a simulation for ``svcctl simulate`` and tells what came of it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from svcserver.ctl.output import Out, fail
+from svcserver.sim import picture
+from svcserver.sim.run import Result, Wish, simulate
+from svcserver.sim.script import Step
+from svcserver.sim.shrink import shrunk
+
+DAY_S = 86_400.0
+BAR = 1000  # steps of the progress bar
+
+
+def run(out: Out, wish: Wish, shown: Path | None, *, shrink: bool) -> None:
+    """Run it and tell; fails where the host was wrong."""
+    result = with_bar(wish, quiet=out.as_json)
+    out.say(*picture.summary(result))
+    if shown is not None:
+        write_timeline(shown, result)
+        out.say(f"the timeline stands in {shown}")
+    out.data(data_of(result))
+    if result.violations:
+        replay(out, result, shrink=shrink)
+        fail(f"the host was wrong {len(result.violations)} times with seed {wish.seed}")
+
+
+def with_bar(wish: Wish, *, quiet: bool) -> Result:
+    """Run it, with a progress bar for a person who watches."""
+    if quiet or not sys.stderr.isatty():
+        return simulate(wish)
+    done = 0
+    with click.progressbar(length=BAR, file=sys.stderr, label=f"seed {wish.seed}") as bar:
+
+        def turn(part: float) -> None:
+            nonlocal done
+            bar.update(int(part * BAR) - done)
+            done = int(part * BAR)
+
+        return simulate(wish, turn)
+
+
+def data_of(result: Result) -> dict[str, Any]:
+    """The object of ``--json``."""
+    return {
+        "seed": result.wish.seed,
+        "hash": result.hash,
+        "violations": len(result.violations),
+        "steps": result.steps,
+        "requests": result.requests,
+        "hunts": result.hunts,
+        "lines": result.lines,
+        "simulatedSeconds": round(result.simulated_s),
+        "cpuSeconds": round(result.cpu_s, 3),
+        "wrong": [
+            {"at": round(one.at, 3), "rule": one.rule, "what": one.what}
+            for one in result.violations
+        ],
+    }
+
+
+def read_steps(file: Path) -> list[Step]:
+    """The steps of a file, one a line; lines that begin with ``#`` are for people."""
+    try:
+        lines = file.read_text().splitlines()
+        return [Step.read(one) for one in lines if one.strip() and not one.startswith("#")]
+    except (OSError, ValueError) as why:
+        fail(f"{file} is no list of steps: {why}")
+
+
+def write_timeline(file: Path, result: Result) -> None:
+    """As HTML, SVG or text, by the name of the file."""
+    made = {".html": picture.page, ".svg": picture.svg}.get(file.suffix, picture.text)
+    try:
+        file.write_text(made(result) + "\n")
+    except OSError as why:
+        fail(f"{file} cannot be written: {why.strerror}")
+
+
+def replay(out: Out, result: Result, *, shrink: bool) -> None:
+    """How to see it again."""
+    wish = result.wish
+    again = f"svcctl simulate --seed {wish.seed} --players {wish.players}"
+    again += f" --days {wish.seconds / DAY_S:g}" + (" --faults" if wish.faults else "")
+    if not shrink:
+        out.say(f"again: {again}", "the fewest steps that show it: the same with --shrink")
+        return
+    steps = shrunk(result)
+    file = Path(f"seed-{wish.seed}.steps")
+    file.write_text("".join(f"{one.line()}\n" for one in steps))
+    out.say(f"{len(steps)} steps show it: {again} --steps {file}")
+    out.say(*(f"  {one.line()}" for one in steps[:40]))

@@ -1,0 +1,157 @@
+"""Once all is quiet: what is stored and alive, compared with what everybody was told."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+
+from attrs import frozen
+
+from svcserver.sim.history import History
+from svcserver.sim.host import SimHost
+from svcserver.sim.player import CURRENCY, SEASON, SimPlayer
+
+
+@frozen
+class Audit:
+    """Reads the database past all code under test."""
+
+    host: SimHost
+    history: History
+    players: list[SimPlayer]
+    uses: dict[str, int]  # of each invite code at the start
+
+    def run(self) -> None:
+        """Everything."""
+        self._saves()
+        self._stacks()
+        self._grants()
+        self._accounts()
+        self._friends()
+        self._guilds()
+        self._game_servers()
+        self._live()
+        found = self.host.disk.rows("PRAGMA integrity_check")[0][0]
+        if found != "ok":
+            self._wrong("the database is whole", str(found))
+
+    def _wrong(self, rule: str, what: str) -> None:
+        self.history.wrong.add(rule, what)
+
+    def _saves(self) -> None:
+        rows = self.host.disk.rows(
+            "SELECT c.id, c.update_version, s.data, s.version FROM characters c "
+            "JOIN character_saves s ON s.id = c.save_id"
+        )
+        stored = {}
+        for character, version, data, saved in rows:
+            stored[character] = version
+            if version != saved:
+                self._wrong("versions agree", f"{character} has {version}, its save {saved}")
+            if version:
+                least = self.history.saves.acked.get(character, 0)
+                self.history.saves.read(character, version, json.loads(data), least)
+        for character in self.history.saves.acked:
+            if character not in stored:
+                self._wrong("acknowledged means present", f"the character {character} is gone")
+        for character, count in self.host.disk.rows(
+            "SELECT character_id, count(*) FROM (SELECT DISTINCT character_id, version FROM "
+            "character_saves) GROUP BY character_id HAVING count(*) > 21 + 48 + 30"
+        ):
+            self._wrong("old saves are thinned", f"{character} keeps {count}")
+
+    def _stacks(self) -> None:
+        held: dict[str, dict[str, int]] = defaultdict(dict)
+        for character, catalog, quantity in self.host.disk.rows(
+            "SELECT character_id, catalog_id, quantity FROM item_stacks"
+        ):
+            held[character][catalog] = quantity
+        for character in self.history.stacks.of:
+            items = held.get(character, {})
+            self.history.stacks.seen(character, items.get(CURRENCY, 0), items)
+        sizes = dict(self.host.disk.rows("SELECT character_id, items FROM inventory_sizes"))
+        for character, items in held.items():
+            if sizes.get(character) != len(items):
+                told = sizes.get(character)
+                self._wrong("counts agree", f"{character} has {len(items)} stacks, {told} counted")
+
+    def _grants(self) -> None:
+        rows = self.host.disk.rows(
+            "SELECT account_id, progress FROM progression_tracks WHERE progression_id = ?", SEASON
+        )
+        stored = dict(rows)
+        for account in sorted({*self.history.grants.most, *stored}):
+            self.history.grants.seen(account, stored.get(account, 0))
+
+    def _accounts(self) -> None:
+        stored = dict(self.host.disk.rows("SELECT username, id FROM accounts"))
+        for name, account in self.history.registered.items():
+            if stored.get(name) != account:
+                self._wrong("acknowledged means present", f"the account {name} is gone")
+        for name in stored.keys() - self.history.registered.keys() - self.history.unsure_names:
+            self._wrong("nothing from nowhere", f"nobody registered {name}")
+        left = dict(self.host.disk.rows("SELECT code, uses_remaining FROM invite_codes"))
+        used = sum(self.uses.values()) - sum(left.values())
+        if used != len(stored):
+            self._wrong("an invite's use each", f"{used} uses for {len(stored)} accounts")
+        keys = self.host.disk.rows("SELECT count(DISTINCT account_id) FROM account_keys")[0][0]
+        if keys != len(stored):
+            self._wrong("whole or not at all", f"{len(stored)} accounts and {keys} with a key")
+
+    def _friends(self) -> None:
+        rows = self.host.disk.rows("SELECT account_low, account_high, status FROM friendships")
+        stored = {(low, high): status for low, high, status in rows}
+        for pair, known in self.history.friends.items():
+            status = stored.get(pair)
+            if known == "friends" and status != "ACCEPTED":
+                self._wrong("acknowledged means present", f"the friendship {pair} is {status}")
+            if known == "none" and status == "ACCEPTED":
+                self._wrong("what was ended is ended", f"the friendship {pair} is {status}")
+
+    def _guilds(self) -> None:
+        disk = self.host.disk
+        leaders = dict(disk.rows("SELECT id, leader_id FROM guilds"))
+        members: dict[str, list[str]] = defaultdict(list)
+        ranks: Counter[str] = Counter()
+        for account, guild, rank in disk.rows(
+            "SELECT account_id, guild_id, rank FROM guild_members"
+        ):
+            members[guild].append(account)
+            ranks[guild] += rank.lower() == "leader"
+        for guild, leader in leaders.items():
+            if leader not in members.get(guild, []):
+                self._wrong("one leader", f"the guild {guild} is led by {leader}, who is not in it")
+            if ranks[guild] > 1:
+                self._wrong("one leader", f"the guild {guild} has {ranks[guild]}")
+        for guild in members.keys() - leaders.keys():
+            self._wrong("whole or not at all", f"members of {guild}, which is no guild")
+        for (guild,) in disk.rows("SELECT DISTINCT guild_id FROM guild_invites"):
+            if guild not in leaders:
+                self._wrong("whole or not at all", f"invites to {guild}, which is no guild")
+
+    def _game_servers(self) -> None:
+        servers, fleet = self.host.servers, self.host.supervisor.fleet
+        for one in servers.running():
+            if not one.stays:
+                self._wrong("every game server ends", f"one is on port {one.line.port} still")
+        for what in servers.twice:
+            self._wrong("a port for each", f"two game servers on {what}")
+        bound = sorted(one.line.port for one in servers.running())
+        known = sorted(one.port for one in fleet.servers.values())
+        if bound != known:
+            self._wrong("counts agree", f"game servers on {bound}, and the fleet lists {known}")
+        if fleet._held:
+            self._wrong("ports are given back", f"{sorted(fleet._held)} are held for no launch")
+        rule = self.host.firewall.rule
+        if rule is not None and rule.ips:
+            self._wrong("ports are shut again", f"open for {', '.join(rule.ips)}")
+
+    def _live(self) -> None:
+        """Nobody is there any more: neither in the chat nor on a connection."""
+        chat = self.host.chat.server
+        if len(chat) or list(chat.rooms.keys()):
+            self._wrong("live state agrees", f"{len(chat)} chat sessions of nobody")
+        for end in self.host.network.ends.values():
+            if end.process.name.startswith("pc-") and end.other.process.name == "gateway":
+                self._wrong("live state agrees", f"a connection of {end.process.name} is left")
+                return

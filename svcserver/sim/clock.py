@@ -1,0 +1,127 @@
+"""The simulation's time: one queue of timers for all processes, and no waiting."""
+
+from __future__ import annotations
+
+import heapq
+import random
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.error import AlreadyCalled, AlreadyCancelled
+from twisted.internet.interfaces import IDelayedCall
+from zope.interface import implementer
+
+from svcserver.kernel.system import System
+
+START = 1_790_000_000.0  # epoch seconds of the beginning: some day in September 2026
+
+
+@implementer(IDelayedCall)
+class Timer:
+    """What ``callLater`` gives."""
+
+    __slots__ = ("_run", "at", "queued_at", "state", "world")
+
+    def __init__(self, world: World, at: float, run: Callable[[], Any]) -> None:
+        self.world, self.at, self.queued_at, self._run = world, at, at, run
+        self.state = ""  # then "called" or "cancelled"
+
+    def active(self) -> bool:
+        """Whether it is still to come."""
+        return not self.state
+
+    def getTime(self) -> float:
+        """When it will be called."""
+        return self.at
+
+    def cancel(self) -> None:
+        self._check()
+        self.state = "cancelled"
+
+    def delay(self, secondsLater: float) -> None:
+        """Call it later than was said."""
+        self._check()
+        self._move(self.at + secondsLater)
+
+    def reset(self, secondsFromNow: float) -> None:
+        """Count from now."""
+        self._check()
+        self._move(self.world.now + secondsFromNow)
+
+    def _check(self) -> None:
+        if self.state:
+            raise AlreadyCalled if self.state == "called" else AlreadyCancelled
+
+    def _move(self, at: float) -> None:
+        self.at = at
+        if at < self.queued_at:
+            self.world.queue(self)
+
+    def run(self) -> None:
+        """Call what was to be called."""
+        self.state = "called"
+        self._run()
+
+
+@define(eq=False)
+class World:
+    """Time, chance and the order of everything; the same seed gives the same run."""
+
+    seed: int
+    now: float = START
+    events: int = 0  # timers called
+    chance: random.Random = field(init=False)  # ids, secrets: what the code under test draws
+    weather: random.Random = field(init=False)  # latency and faults
+    _queue: list[tuple[float, int, Timer]] = field(factory=list, init=False)
+    _number: int = field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.chance = random.Random(f"chance {self.seed}")  # noqa: S311 - no secrets here
+        self.weather = random.Random(f"weather {self.seed}")  # noqa: S311
+
+    def system(self) -> System:
+        """What the kernel shall use in place of the machine's time and chance."""
+        draw = self.chance
+        return System(
+            epoch=self.seconds,
+            monotonic=self.seconds,
+            elapsed=self.seconds,
+            random_hex=lambda count: f"{draw.getrandbits(8 * count):0{2 * count}x}",
+            uuid4=lambda: uuid.UUID(int=draw.getrandbits(128), version=4),
+            below=draw.randrange,
+            generator=lambda: random.Random(draw.getrandbits(64)),  # noqa: S311
+        )
+
+    def seconds(self) -> float:
+        """Epoch seconds, for clocks and timers alike."""
+        return self.now
+
+    def later(self, seconds: float, run: Callable[[], Any]) -> Timer:
+        """Call ``run`` in so many seconds."""
+        timer = Timer(self, self.now + max(0.0, seconds), run)
+        self.queue(timer)
+        return timer
+
+    def queue(self, timer: Timer) -> None:
+        """Put a timer in its place; those of one instant come in the order of the asking."""
+        timer.queued_at = timer.at
+        self._number += 1
+        heapq.heappush(self._queue, (timer.at, self._number, timer))
+
+    def run_until(self, end: float) -> None:
+        """Call all that is due until then."""
+        queue = self._queue
+        while queue and queue[0][0] <= end:
+            at, _, timer = heapq.heappop(queue)
+            if timer.state:
+                continue
+            if timer.at != at:
+                if timer.queued_at == at:
+                    self.queue(timer)
+                continue
+            self.now = at
+            self.events += 1
+            timer.run()
+        self.now = max(self.now, end)

@@ -1,0 +1,265 @@
+"""The ends of a connection in memory: a TCP transport as Twisted's protocols know it."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from twisted.internet.error import ConnectionAborted, ConnectionDone, ConnectionLost
+from twisted.internet.interfaces import IHalfCloseableProtocol, ITCPTransport
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+HIGH, LOW = 65_536, 16_384  # bytes under way at which a writer is told to pause, and to go on
+SOON_S = 0.0001
+
+
+@implementer(ITCPTransport)
+class End:
+    """One end of a connection: the transport of its protocol."""
+
+    other: End
+    protocol: Any = None
+    dataBuffer = b""  # autobahn's adapter looks at these three
+    offset = 0
+
+    def __init__(self, network: Any, process: Any, here: Any, peer: Any) -> None:
+        self.network, self.world, self.process = network, network.world, process
+        self.here, self.peer = here, peer
+        self.number = network.next_number()
+        self.gone = False  # connectionLost was called, or will be
+        self.disconnecting = False
+        self._fin = False  # we write no more
+        self._paused = False
+        self._inbox: deque[bytes] = deque()
+        self._inbox_end: BaseException | str | None = None
+        self._under_way: deque[tuple[float, Any]] = deque()
+        self._bytes = 0  # ours that the other end has not taken
+        self._producer: Any = None
+        self._held = False  # the producer was told to pause
+        network.ends[self.number] = self
+        process.ends[self.number] = self
+
+    def attach(self, protocol: Any) -> None:
+        """Begin, with this protocol."""
+        self.protocol = protocol
+        protocol.makeConnection(self)
+
+    # -- writing ---------------------------------------------------------------
+
+    @property
+    def _tempDataLen(self) -> int:
+        return self._bytes
+
+    def write(self, data: bytes) -> None:
+        """Send bytes."""
+        if self.gone or self._fin or not data or (self.disconnecting and not self._producer):
+            return
+        self._bytes += len(data)
+        self._send(bytes(data))
+        if self._bytes > HIGH and self._producer is not None and not self._held:
+            self._held = True
+            self._producer.pauseProducing()
+
+    def writeSequence(self, iovec: Any) -> None:
+        """Send pieces."""
+        self.write(b"".join(iovec))
+
+    def _send(self, what: Any) -> None:
+        """Put bytes, or the end (an exception or ``half``), on their way: in order."""
+        due = self.world.now + self.network.latency(
+            self.process.machine, self.other.process.machine
+        )
+        if self._under_way:
+            due = max(due, self._under_way[-1][0])
+        self._under_way.append((due, what))
+        if len(self._under_way) == 1:
+            self.world.later(due - self.world.now, self._deliver)
+
+    def _deliver(self) -> None:
+        if not self._under_way:
+            return
+        if self.network.silent and self.network.loses(self.process, self.other.process):
+            self.world.later(1.0, self._deliver)  # sent again, like lost packets
+            return
+        other, pieces, ending = self.other, [], None
+        while self._under_way and self._under_way[0][0] <= self.world.now + 1e-9:
+            _, what = self._under_way.popleft()
+            if isinstance(what, bytes):
+                pieces.append(what)
+            else:
+                ending = what
+        if self._under_way:
+            self.world.later(self._under_way[0][0] - self.world.now, self._deliver)
+        if other.gone:
+            return
+        if pieces:
+            other.arrived(b"".join(pieces))
+        if ending is not None:
+            other.peer_ended(ending)
+
+    def registerProducer(self, producer: Any, streaming: bool) -> None:
+        """Back-pressure, for push producers; a pull producer is asked until it is done."""
+        self._producer = producer
+        self._pulls = not streaming
+        if self.gone:
+            producer.stopProducing()
+        elif self._pulls:
+            self._pull()
+
+    _pulls = False
+
+    def _pull(self) -> None:
+        if self._producer is not None and self._pulls and not self.gone:
+            if self._bytes <= LOW:
+                self._producer.resumeProducing()
+            self.world.later(0.001, self._pull)
+
+    def unregisterProducer(self) -> None:
+        """No back-pressure from now on."""
+        self._producer = None
+        if self.disconnecting:
+            self._finish()
+
+    def taken(self, count: int) -> None:
+        """The other end has taken so many of our bytes."""
+        self._bytes -= count
+        if self._held and self._bytes <= LOW and self._producer is not None and not self.gone:
+            self._held = False
+            self._producer.resumeProducing()
+
+    # -- reading ---------------------------------------------------------------
+
+    def arrived(self, data: bytes) -> None:
+        """Bytes have come."""
+        if self.process.dead or self.gone:
+            return
+        self._inbox.append(data)
+        self._read()
+
+    def _read(self) -> None:
+        while self._inbox and not self._paused and not self.gone:
+            data = self._inbox.popleft()
+            self.other.taken(len(data))
+            self.network.sent(self.number, self.process.name, data)
+            self.process.guard(self.protocol.dataReceived, data)
+        if self._inbox_end is not None and not self._inbox and not self._paused:
+            how, self._inbox_end = self._inbox_end, None
+            self._hear(how)
+
+    def peer_ended(self, how: Any) -> None:
+        """The other end sends no more."""
+        if self.gone or self.process.dead:
+            return
+        if isinstance(how, ConnectionLost):
+            self.lost(how)
+            return
+        self._inbox_end = how
+        self._read()
+
+    def _hear(self, how: Any) -> None:
+        if self.gone:
+            return
+        if how == "half":
+            if IHalfCloseableProtocol.providedBy(self.protocol):
+                self.process.guard(self.protocol.readConnectionLost)
+            else:
+                self.loseConnection()
+            return
+        self.lost(how)
+
+    def pauseProducing(self) -> None:
+        """Read no more for now."""
+        self._paused = True
+
+    def resumeProducing(self) -> None:
+        """Read on."""
+        if self._paused:
+            self._paused = False
+            self.process.callLater(0, self._read)
+
+    def stopProducing(self) -> None:
+        """Close."""
+        self.loseConnection()
+
+    # -- ends ------------------------------------------------------------------
+
+    def loseConnection(self) -> None:
+        """Close when all is written."""
+        if self.gone or self.disconnecting:
+            return
+        self.disconnecting = True
+        if self._producer is None:
+            self._finish()
+
+    def _finish(self) -> None:
+        if self.gone:
+            return
+        self._fin = True
+        self._send(ConnectionDone())
+        self.process.callLater(SOON_S, lambda: self.lost(ConnectionDone()))
+
+    def loseWriteConnection(self) -> None:
+        """Write no more, and read on."""
+        if not self.gone and not self._fin:
+            self._fin = True
+            self._send("half")
+
+    def abortConnection(self) -> None:
+        """Close at once; what is under way is lost."""
+        if self.gone or self._aborted:
+            return
+        self._aborted = True
+        self._under_way.clear()
+        self._fin = True
+        self._send(ConnectionLost())
+        self.process.callLater(0, lambda: self.lost(ConnectionAborted()))
+
+    _aborted = False
+
+    def reset(self) -> None:
+        """The line breaks: both ends hear of it."""
+        self._under_way.clear()
+        self.other._under_way.clear()
+        self.lost(ConnectionLost())
+        self.other.lost(ConnectionLost())
+
+    def lost(self, why: Exception) -> None:
+        """It is over; the protocol is told, once."""
+        if self.gone:
+            return
+        self.gone = True
+        self.network.forget(self)
+        self._inbox.clear()
+        producer, self._producer = self._producer, None
+        if producer is not None and not self.process.dead:
+            self.process.guard(producer.stopProducing)
+        if self.protocol is not None and not self.process.dead:
+            self.process.guard(self.protocol.connectionLost, Failure(why))
+        if not self._fin and not self.other.gone:
+            self._fin = True
+            self._send(ConnectionLost() if isinstance(why, ConnectionLost) else ConnectionDone())
+
+    # -- what a TCP transport has besides ----------------------------------------
+
+    def getPeer(self) -> Any:
+        """The other end's address."""
+        return self.peer
+
+    def getHost(self) -> Any:
+        """This end's address."""
+        return self.here
+
+    def getTcpNoDelay(self) -> bool:
+        """Always so."""
+        return True
+
+    def setTcpNoDelay(self, enabled: bool) -> None:
+        """Nothing is delayed here."""
+
+    def getTcpKeepAlive(self) -> bool:
+        """Ends that are gone are known to be."""
+        return True
+
+    def setTcpKeepAlive(self, enabled: bool) -> None:
+        """See above."""

@@ -1,0 +1,158 @@
+"""Game servers of the simulation: started by the real deploy server, played on by datagrams."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.error import ProcessDone, ProcessTerminated
+from twisted.python.failure import Failure
+
+from svcserver.deploy.process import GameProcess
+from svcserver.deploy.simulator import NO_PLAYERS, PERSISTENT_FROM, CommandLine
+from svcserver.sim.clock import World
+
+IDLE_S = 50.0  # a hunt nobody comes to ends
+EMPTY_S = 5.0  # after the last player has left
+BOOT_S = 2.0
+NEVER_HEARD_S = 180.0  # players who fell silent are gone
+
+
+@define(eq=False)
+class GameServer:
+    """One running game server; the transport of its ``GameProcess``."""
+
+    world: World
+    fleet: Servers
+    process: GameProcess
+    pid: int
+    line: CommandLine
+    began: float
+    listens: bool = False
+    over: bool = False
+    deaf: bool = False
+    heard: float = 0.0
+    players: dict[str, float] = field(factory=dict)  # who, and when last heard
+    loot: dict[str, int] = field(factory=dict)  # rewards given, by player
+
+    @property
+    def stays(self) -> bool:
+        """Whether it is a world that never ends for want of players."""
+        return self.line.port >= PERSISTENT_FROM
+
+    def loseConnection(self) -> None:
+        """Pipes need no closing here."""
+
+    def signalProcess(self, how: str) -> None:
+        """As the system would."""
+        if how == "KILL" or not self.deaf:
+            number = signal.SIGKILL if how == "KILL" else signal.SIGTERM
+            self.world.later(0.05, lambda: self.end(by=number))
+
+    def boot(self) -> None:
+        """It listens."""
+        if not self.over:
+            self.listens, self.heard = True, self.world.now
+            self.world.later(5.0, self._look)
+
+    def _look(self) -> None:
+        if self.over:
+            return
+        now = self.world.now
+        for name, at in list(self.players.items()):
+            if now - at > NEVER_HEARD_S:
+                del self.players[name]
+        waits = EMPTY_S if self.loot or self.line.expected == NO_PLAYERS else IDLE_S
+        if not self.stays and not self.players and now - self.heard > waits:
+            self.end()
+        else:
+            self.world.later(5.0, self._look)
+
+    def end(self, code: int = 0, by: int | None = None) -> None:
+        """The process ends."""
+        if self.over:
+            return
+        self.over = True
+        self.fleet.ended(self)
+        done = code == 0 and by is None
+        why: Exception = ProcessDone(0) if done else ProcessTerminated(code or None, by)
+        if not self.fleet.parent_dead():
+            self.process.processExited(Failure(why))
+            self.process.processEnded(Failure(why))
+
+
+@define(eq=False)
+class Servers:
+    """All game servers of the host, dead ones counted; the ``Starter`` of the supervisor.
+
+    ``lets_in`` is the firewall.
+    """
+
+    world: World
+    lets_in: Callable[[str, int], bool]
+    started: list[GameServer] = field(factory=list)
+    fails: int = 0  # so many of the next launches cannot be started
+    hangs: bool = False  # the next one never listens
+    twice: list[str] = field(factory=list)  # ports that two held at once
+    parent: Any = None
+    _bound: dict[int, GameServer] = field(factory=dict, init=False)
+
+    def parent_dead(self) -> bool:
+        """Whether the deploy server that would hear of an end is gone."""
+        return self.parent is None or bool(self.parent.dead)
+
+    def spawn(self, process: GameProcess, command: list[str], extra: dict[str, str]) -> int:
+        """See ``deploy.process.Spawner``."""
+        if self.fails:
+            self.fails -= 1
+            raise OSError(12, "Cannot allocate memory")
+        line = CommandLine.parse(command[1:])
+        pid = 1000 + len(self.started)
+        server = GameServer(self.world, self, process, pid, line, self.world.now)
+        process.is_zombie = lambda _: server.over
+        process.makeConnection(server)
+        if line.port in self._bound:
+            self.twice.append(f"port {line.port} at {self.world.now - self.started[0].began:.0f} s")
+        self._bound[line.port] = server
+        self.started.append(server)
+        if self.hangs:
+            self.hangs = False
+        else:
+            self.world.later(BOOT_S, server.boot)
+        return pid
+
+    def ended(self, server: GameServer) -> None:
+        """Its port is free."""
+        if self._bound.get(server.line.port) is server:
+            del self._bound[server.line.port]
+
+    def is_bound(self, port: int) -> bool:
+        """Whether a program holds the UDP port: also one that outlived its deploy server."""
+        return port in self._bound
+
+    def running(self) -> list[GameServer]:
+        """Those that have not ended."""
+        return list(self._bound.values())
+
+    def end_left_over(self) -> None:
+        """What the deploy server does at its start with servers of an earlier run."""
+        for one in self.running():
+            one.end(by=signal.SIGKILL)
+
+    def say(self, ip: str, port: int, account: str, *, goodbye: bool = False) -> bool:
+        """A datagram of a player; whether it was answered."""
+        server = self._bound.get(port)
+        if server is None or not server.listens or not self.lets_in(ip, port):
+            return False
+        server.heard = self.world.now
+        if goodbye:
+            server.players.pop(account, None)
+        else:
+            server.players[account] = self.world.now
+        return True
+
+    def at(self, port: int) -> GameServer | None:
+        """Who holds the port."""
+        return self._bound.get(port)

@@ -1,0 +1,308 @@
+"""What the players saw, and whether a right host could have shown them that.
+
+Nothing here shares code with the services: what must hold is written down anew. Each part is told
+what was asked, answered and seen as it happens, and says what is wrong; ``audit.py`` compares
+with what is stored once all is quiet.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
+
+from attrs import define, field, frozen
+
+ACKED, REFUSED, UNKNOWN = "acked", "refused", "unknown"
+PATIENCE_S = 60.0  # for one answer
+MATCH_S = 200.0  # from asking for a game server to an address or a refusal
+
+
+@frozen
+class Violation:
+    """What a right host would not do."""
+
+    at: float
+    rule: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.what}"
+
+
+@define(eq=False)
+class Violations:
+    """All of them, each rule's first ones in words."""
+
+    found: list[Violation] = field(factory=list)
+    now: Callable[[], float] = lambda: 0.0
+
+    def add(self, rule: str, what: str) -> None:
+        """Note one."""
+        if len(self.found) < 200:
+            self.found.append(Violation(self.now(), rule, what))
+
+
+@define(eq=False)
+class Saves:
+    """Acknowledged saves are there; versions only rise; nothing is there that nobody sent."""
+
+    wrong: Violations
+    acked: dict[str, int] = field(factory=dict)  # by character: the highest version acknowledged
+    _sent: dict[str, dict[int, set[str]]] = field(factory=dict)
+    sure: dict[str, dict[int, str]] = field(factory=dict)
+
+    def sent(self, character: str, version: int, data: str) -> None:
+        """A save is under way."""
+        versions = self._sent.setdefault(character, {})
+        versions.setdefault(version, set()).add(data)
+        for old in [one for one in versions if one < version - 50]:
+            del versions[old]
+
+    def answered(self, character: str, version: int, data: str) -> None:
+        """It was acknowledged."""
+        self.acked[character] = max(version, self.acked.get(character, 0))
+        known = self.sure.setdefault(character, {})
+        if known.get(version, data) != data:
+            self.wrong.add("a version is one document", f"{character} has two of {version}")
+        known[version] = data
+        for old in [one for one in known if one < version - 50]:
+            del known[old]
+
+    def read(self, character: str, version: int, data: str, at_least: int) -> None:
+        """It was read; ``at_least``: the version acknowledged before the reading began."""
+        if version < at_least:
+            self.wrong.add("acknowledged means present", f"{character}: {version} after {at_least}")
+        told = self.sure.get(character, {}).get(version)
+        if told is not None and told != data:
+            self.wrong.add("acknowledged means present", f"{character}: other bytes at {version}")
+        known = self._sent.get(character, {}).get(version)
+        if known is not None and data not in known:
+            self.wrong.add("whole or not at all", f"{character}: nobody sent this {version}")
+
+
+@define(eq=False)
+class Earning:
+    """One inventory transaction: a currency and a marker of its own, both or neither."""
+
+    amount: int
+    marker: str
+    state: str = UNKNOWN
+
+
+@define(eq=False)
+class Stacks:
+    """A transaction counts once, whole; totals are the sum of what was granted and spent."""
+
+    wrong: Violations
+    of: dict[str, dict[str, Earning]] = field(factory=dict)  # character -> transaction
+
+    def sent(self, character: str, transaction: str, amount: int, marker: str) -> None:
+        """A transaction is under way, perhaps once more."""
+        self.of.setdefault(character, {}).setdefault(transaction, Earning(amount, marker))
+
+    def answered(self, character: str, transaction: str, state: str) -> None:
+        """What came back: an acknowledgement is for ever, a refusal only while it is the only."""
+        one = self.of[character][transaction]
+        if one.state == UNKNOWN or state == ACKED:
+            one.state = state
+
+    def seen(self, character: str, currency: int, markers: dict[str, int]) -> None:
+        """The inventory as read when no transaction of this character was under way."""
+        total = 0
+        for name, one in self.of.get(character, {}).items():
+            count = markers.get(one.marker, 0)
+            if count > 1:
+                self.wrong.add("a transaction once", f"{name} of {character} counts {count} times")
+            if one.state == ACKED and count == 0:
+                self.wrong.add("acknowledged means present", f"{name} of {character} is gone")
+            total += one.amount * min(1, count)
+        if currency != total:
+            self.wrong.add("totals are conserved", f"{character}: {currency} and not {total}")
+
+
+@define(eq=False)
+class Grants:
+    """Experience: the sum of what was granted, each grant once."""
+
+    wrong: Violations
+    least: dict[str, int] = field(factory=lambda: defaultdict(int))
+    most: dict[str, int] = field(factory=lambda: defaultdict(int))
+
+    def granted(self, account: str, amount: int, state: str) -> None:
+        """A grant has ended."""
+        if state != REFUSED:
+            self.most[account] += amount
+        if state == ACKED:
+            self.least[account] += amount
+
+    def seen(self, account: str, progress: int) -> None:
+        """What is stored when none is under way."""
+        if not self.least[account] <= progress <= self.most[account]:
+            least, most = self.least[account], self.most[account]
+            self.wrong.add("a grant once", f"{account}: {progress}, not {least} to {most}")
+
+
+@define(eq=False)
+class Parties:
+    """Seats within limits, and everybody's own place in what they are shown."""
+
+    wrong: Violations
+    seats: int = 4
+
+    def seen(self, account: str, party: str, members: list[str], leader: str) -> None:
+        """A poll's answer."""
+        if account not in members:
+            self.wrong.add("one party each", f"{account} is shown {party} without a seat in it")
+        if len(members) > self.seats or len(set(members)) != len(members):
+            self.wrong.add("seats within limits", f"{party} has {len(members)} members")
+        if leader not in members:
+            self.wrong.add("one leader", f"{party} is led by {leader}, who is not in it")
+
+    def compared(self, shown: dict[str, tuple[str, tuple[str, ...], str]]) -> None:
+        """What everybody is shown once all is quiet: the same of the same party."""
+        for account, (party, members, leader) in shown.items():
+            for other in members:
+                if other in shown and shown[other] != (party, members, leader):
+                    self.wrong.add(
+                        "one party each", f"{account} and {other} are shown different parties"
+                    )
+
+
+@define(eq=False)
+class Listening:
+    """One chat session in one room: what it heard, and from when on."""
+
+    since: float
+    lines: list[str] = field(factory=list)
+    until: float | None = None
+
+
+@define(eq=False)
+class Talk:
+    """Chat: one order for all, each line once, and what the speaker heard all others hear."""
+
+    wrong: Violations
+    rooms: dict[str, dict[str, list[Listening]]] = field(factory=dict)  # room -> listener
+    said: dict[str, float] = field(factory=dict)  # line -> when it was sent
+    echoed: dict[str, set[str]] = field(factory=dict)  # room -> lines their speaker heard
+    whispers: dict[str, int] = field(factory=dict)
+    count: int = 0
+
+    def entered(self, room: str, who: str, now: float) -> None:
+        """A session is in the room from now on."""
+        self.left(room, who, now)
+        self.rooms.setdefault(room, {}).setdefault(who, []).append(Listening(now))
+
+    def left(self, room: str, who: str, now: float) -> None:
+        """It is not any more."""
+        for one in self.rooms.get(room, {}).get(who, [])[-1:]:
+            if one.until is None:
+                one.until = now
+
+    def heard(self, room: str, who: str, line: str, own: bool) -> None:
+        """A line has come."""
+        self.count += 1
+        if line not in self.said:
+            self.wrong.add("chat tells what was said", f"nobody said {line!r}")
+        spans = self.rooms.get(room, {}).get(who)
+        if not spans:
+            return
+        if any(line in span.lines for span in spans[-1:]):
+            self.wrong.add("each line once", f"{who} heard {line!r} twice")
+        spans[-1].lines.append(line)
+        if own:
+            self.echoed.setdefault(room, set()).add(line)
+
+    def whispered(self, line: str, who: str) -> None:
+        """A whisper has come."""
+        self.whispers[f"{who} {line}"] = self.whispers.get(f"{who} {line}", 0) + 1
+        if line not in self.said:
+            self.wrong.add("chat tells what was said", f"nobody whispered {line!r}")
+        elif self.whispers[f"{who} {line}"] > 1:
+            self.wrong.add("each line once", f"{who} heard the whisper {line!r} twice")
+
+    def settle(self, now: float, margin_s: float = 20.0) -> None:
+        """Compare all that was heard so far, and forget it."""
+        for room, listeners in self.rooms.items():
+            spans = [(who, one) for who, every in listeners.items() for one in every]
+            self._order(room, [one.lines for _, one in spans])
+            for line in sorted(self.echoed.get(room, ())):
+                at = self.said[line]
+                for who, one in spans:
+                    there = one.since <= at - 1 and (one.until or now) >= at + margin_s
+                    if there and line not in one.lines:
+                        self.wrong.add("all hear a line", f"{who} in {room} never heard {line!r}")
+        self.rooms = {
+            room: kept
+            for room, listeners in self.rooms.items()
+            if (
+                kept := {
+                    who: [Listening(now)]
+                    for who, every in listeners.items()
+                    if every and every[-1].until is None
+                }
+            )
+        }
+        self.echoed.clear()
+        self.whispers.clear()
+
+    def _order(self, room: str, heard: list[list[str]]) -> None:
+        """Whether one order of all lines explains what each heard."""
+        before: TopologicalSorter[str] = TopologicalSorter()
+        for lines in heard:
+            for one, other in pairwise(lines):
+                before.add(other, one)
+        try:
+            before.prepare()
+        except CycleError as why:
+            self.wrong.add("chat in one order", f"{room}: {why.args[1][:4]}")
+
+
+@define(eq=False)
+class Waiting:
+    """Nobody waits for ever."""
+
+    wrong: Violations
+    _open: dict[int, tuple[str, float]] = field(factory=dict, init=False)
+    _number: int = field(default=0, init=False)
+    worst: float = 0.0
+
+    def began(self, what: str, now: float, patience_s: float = PATIENCE_S) -> int:
+        """Somebody waits."""
+        self._number += 1
+        self._open[self._number] = what, now + patience_s
+        return self._number
+
+    def ended(self, number: int) -> None:
+        """Not any more."""
+        self._open.pop(number, None)
+
+    def look(self, now: float) -> None:
+        """Who waits too long?"""
+        for number, (what, until) in list(self._open.items()):
+            if now > until:
+                del self._open[number]
+                self.wrong.add("nobody waits for ever", what)
+
+
+@define(eq=False)
+class History:
+    """All that is watched in a run."""
+
+    wrong: Violations = field(factory=Violations)
+    saves: Saves = field(init=False)
+    stacks: Stacks = field(init=False)
+    grants: Grants = field(init=False)
+    parties: Parties = field(init=False)
+    talk: Talk = field(init=False)
+    waiting: Waiting = field(init=False)
+    friends: dict[tuple[str, str], str] = field(factory=dict)  # pair -> what is known of it
+    registered: dict[str, str] = field(factory=dict)  # name -> account
+    unsure_names: set[str] = field(factory=set)  # registrations that got no answer
+
+    def __attrs_post_init__(self) -> None:
+        self.saves, self.stacks = Saves(self.wrong), Stacks(self.wrong)
+        self.grants, self.parties = Grants(self.wrong), Parties(self.wrong)
+        self.talk, self.waiting = Talk(self.wrong), Waiting(self.wrong)

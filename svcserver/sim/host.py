@@ -1,0 +1,321 @@
+"""The simulated host: every service's real code, each in a process of its own.
+
+What is left out, and why: the sockets and threads (the order of events must follow from the
+seed), the TLS between relay and gateway (OpenSSL draws its own random numbers, so the bytes
+would differ; ``tests/relay`` and ``tests/live`` prove it), the log's file, and the programs that
+change a firewall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, evolve, field
+from twisted.application.service import MultiService, Service
+
+from svcserver.allowlist.entries import Entries
+from svcserver.allowlist.helper import Helper
+from svcserver.allowlist.routes import AllowlistHandler
+from svcserver.allowlist.scripts import Ports
+from svcserver.allowlist.service import HelperService
+from svcserver.board.memory import MemoryBoard
+from svcserver.board.rehearsed import RehearsedBoard
+from svcserver.content import service as content
+from svcserver.content import settings as content_settings
+from svcserver.content.files import SWEEP_S, Transfers
+from svcserver.content.site import Sender
+from svcserver.deploy import service as deploy
+from svcserver.deploy import settings as deploy_settings
+from svcserver.deploy.supervisor import Supervisor
+from svcserver.edge.connections import ChannelFactory
+from svcserver.edge.upstream import plain
+from svcserver.gateway import service as gateway
+from svcserver.gateway import settings as gateway_settings
+from svcserver.gateway.upstreams import Upstreams
+from svcserver.http.peers import peer_of
+from svcserver.kernel.every import Every
+from svcserver.kernel.headers import GATEWAY
+from svcserver.kernel.monotonic import MonotonicClock
+from svcserver.kernel.secrets import Secret
+from svcserver.kernel.settings import load
+from svcserver.metagame.accounts.sessions import session_watch
+from svcserver.metagame.accounts.store import add_game_server_key
+from svcserver.metagame.belongings.housekeeping import housekeeping
+from svcserver.metagame.service import Metagame
+from svcserver.metagame.settings import Settings
+from svcserver.relay.relaying import RelayService, Target
+from svcserver.sim.clock import World
+from svcserver.sim.gameservers import Servers
+from svcserver.sim.ledger import Disk, SimLedger
+from svcserver.sim.network import Network, Route
+from svcserver.sim.process import Process
+from svcserver.sim.wiring import (
+    FakeFirewall,
+    MemoryState,
+    NoAudit,
+    game_files,
+    http_client,
+    signing_keys,
+)
+from svcserver.web.serving import Listening, OrderedServices
+from svcserver.web.site import HttpFactory
+
+GATEWAY_SECRET = "simulated-gateway-secret-0123456789"  # noqa: S105 - of no real host
+ALLOWLIST_SECRET = "simulated-allowlist-secret-012345678"  # noqa: S105
+GAME_SERVER_KEY = "0123456789abcdef" * 3
+PUBLIC = "203.0.113.1"  # the host's address
+CITY_MAP = "/Game/Maps/city/city_persistent"
+METAGAME, DEPLOY, CONTENT, ALLOWLIST, CHAT, EDGE = 61000, 61001, 61002, 61005, 61099, 443
+FIRST_PORT, LAST_PORT = 8760, 8777
+
+
+def metagame_environ() -> dict[str, str]:
+    """The metagame's settings."""
+    private, public = signing_keys()
+    return {
+        "PORT": str(METAGAME),
+        "NODE_ENV": "production",
+        "AUTH_MODE": "APIKEY",
+        "AUTH_SIGNING_PRIVKEY_B64": private,
+        "AUTH_SIGNING_PUBKEY_B64": public,
+        "REGISTRATION_MODE": "INVITECODE",
+        "GATEWAY_SECRET": GATEWAY_SECRET,
+        "MATCHMAKING_MODE": "DEPLOYSERVER",
+        "MATCHMAKING_CANCEL": "1",
+        "DEPLOYSERVER_URL": f"127.0.0.1:{DEPLOY}",
+        "QOS_TARGET_URL": "http://127.0.0.1:61000/QoS",
+        "CITY_MAP": CITY_MAP,
+        "CHAT": "1",
+        "CHAT_PORT": str(CHAT),
+        "CHAT_PRESENCE": "1",
+        "BACKEND_HEALTH": "0",
+        "STORE": "free",
+        "GUILDS": "1",
+        "SAVE_HISTORY_KEEP": "20",
+        "LOG_REQUESTS": "0",
+    }
+
+
+@define(eq=False)
+class SimHost:
+    """All processes of the host, and what outlives them."""
+
+    world: World
+    network: Network
+    rehearsed: bool = False  # the board runs all work twice
+    environ: dict[str, str] = field(factory=dict)  # more of the metagame's settings
+    disk: Disk = field(init=False)
+    firewall: FakeFirewall = field(factory=FakeFirewall, init=False)
+    state: MemoryState = field(factory=MemoryState, init=False)
+    servers: Servers = field(init=False)
+    processes: dict[str, Process] = field(factory=dict, init=False)
+    game: Metagame = field(init=False)
+    supervisor: Supervisor = field(init=False)
+    helper: Helper = field(init=False)
+    board: Any = field(init=False)
+    chat: Any = None
+    deaths: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self.disk = Disk(self.world)
+        self.servers = Servers(self.world, self.firewall.lets_in)
+        self.network.name(PUBLIC, "host")
+        raw = self.disk.engine.connect()
+        with raw.begin():
+            add_game_server_key(raw, GAME_SERVER_KEY)
+        raw.close()
+
+    def start(self) -> None:
+        """Start every service."""
+        for name in self._starters():
+            self.boot(name)
+
+    def _starters(self) -> dict[str, Callable[[Process], Service]]:
+        return {
+            "deploy": self._deploy,
+            "metagame": self._metagame,
+            "content": self._content,
+            "allowlist": self._allowlist,
+            "gateway": self._gateway,
+        }
+
+    def boot(self, name: str) -> None:
+        """Start one service, as the stack does after its death."""
+        process = Process(self.world, self.network, name, address=PUBLIC)
+        self.processes[name] = process
+        made = self._starters()[name](process)
+        made.privilegedStartService()
+        made.startService()
+
+    def kill(self, name: str, back_in_s: float = 2.0) -> None:
+        """End a service as a crash does; the stack starts it again."""
+        process = self.processes[name]
+        if not process.dead:
+            process.die()
+        self.deaths += 1
+        self.world.later(back_in_s, lambda: self._again(name))
+
+    def _again(self, name: str) -> None:
+        if self.processes[name].dead:
+            self.boot(name)
+
+    # -- the services ------------------------------------------------------------
+
+    def _metagame(self, reactor: Process) -> Service:
+        """As ``metagame.service.makeService``, on this ledger and this reactor."""
+        environ = metagame_environ() | self.environ
+        settings = load(Settings, environ)[0]
+        ledger = SimLedger(self.disk, reactor)
+        now = MonotonicClock().now
+        self.board = RehearsedBoard(now) if self.rehearsed else MemoryBoard(now)
+        http = http_client(reactor)
+        self.game = game = Metagame(settings, ledger, self.board, reactor, now, http)
+        with self.disk.engine.connect() as tx:
+            game.sessions.load(tx)
+        factory = HttpFactory(game.front_door(), reactor, game.counters, proxy_headers=(GATEWAY,))
+        top, answering = MultiService(), OrderedServices()
+        for part in (
+            ledger,
+            housekeeping(ledger, reactor, game.now),
+            session_watch(game.sessions, reactor),
+            Listening(reactor, "metagame", settings.port, settings.bind_host, factory),
+        ):
+            part.setServiceParent(answering)
+        answering.setServiceParent(top)
+        self.chat = game.chat(environ, reactor)
+        self.chat.setServiceParent(top)
+        return top
+
+    def _deploy(self, reactor: Process) -> Service:
+        """As ``deploy.service.makeService``, with game servers of the simulation."""
+        environ = {
+            "PORT": str(DEPLOY),
+            "MY_IP": PUBLIC,
+            "PORT_RANGE_BEGIN": str(FIRST_PORT),
+            "PORT_RANGE_END": str(LAST_PORT),
+            "GAMESERVER_BINARY_PATH": "simulated",
+            "GAMESERVER_LAUNCH_KEYS": "1",
+            "GAMESERVER_MEMORY_GUARD": "0",
+            "CITY_MAP": CITY_MAP,
+        }
+        settings = load(deploy_settings.Settings, environ)[0]
+        supervisor = deploy.supervise(settings, reactor, {})
+        supervisor.starter, supervisor.is_bound = self.servers, self.servers.is_bound
+        supervisor.program = evolve(supervisor.program, output=None)
+        self.servers.parent, self.supervisor = reactor, supervisor
+        factory = HttpFactory(deploy.front_door(supervisor), reactor, proxy_headers=(GATEWAY,))
+        watch = deploy.Watch(
+            reactor, supervisor, deploy._at_boot(settings), self.servers.end_left_over
+        )
+        top = OrderedServices()
+        Listening(reactor, "deploy", DEPLOY, "127.0.0.1", factory).setServiceParent(top)
+        watch.setServiceParent(top)
+        return top
+
+    def _content(self, reactor: Process) -> Service:
+        """As ``content.service.makeService``, with two small files."""
+        files = game_files()
+        environ = {
+            "PORT": str(CONTENT),
+            "METAGAME_URL": f"http://127.0.0.1:{METAGAME}",
+            "GATEWAY_SECRET": GATEWAY_SECRET,
+            "CONTENT_GAME_DIR": str(files.folder),
+        }
+        settings = load(content_settings.Settings, environ)[0]
+        handler = content.make_handler(settings, files, http_client(reactor), reactor)
+        transfers = Transfers()
+        factory = HttpFactory(Sender(handler, transfers), reactor, proxy_headers=(GATEWAY,))
+        top = MultiService()
+        sweep = Every(
+            reactor, SWEEP_S, lambda: transfers.sweep(reactor.seconds()), "the sweep of downloads"
+        )
+        sweep.setServiceParent(top)
+        Listening(reactor, "content", CONTENT, "127.0.0.1", factory).setServiceParent(top)
+        return top
+
+    def _allowlist(self, reactor: Process) -> Service:
+        """As ``allowlist.service.makeService``, with a firewall of the simulation."""
+        audit: Any = NoAudit()
+        state: Any = self.state
+        self.helper = Helper(
+            reactor,
+            MonotonicClock().now,
+            Entries(600.0, 256),
+            self.firewall,
+            Ports(FIRST_PORT, LAST_PORT),
+            audit,
+            state,
+        )
+        handler = AllowlistHandler(self.helper, Secret(ALLOWLIST_SECRET))
+        factory = HttpFactory(handler, reactor, proxy_headers=(GATEWAY,))
+        top = MultiService()
+        HelperService(self.helper).setServiceParent(top)
+        Listening(reactor, "allowlist", ALLOWLIST, "127.0.0.1", factory).setServiceParent(top)
+        return top
+
+    def _gateway(self, reactor: Process) -> Service:
+        """As ``gateway.service.makeService``, without TLS."""
+        environ = {
+            "GATEWAY_CERT": "unused",
+            "GATEWAY_KEY": "unused",
+            "GATEWAY_SECRET": GATEWAY_SECRET,
+            "ALLOWLIST_SECRET": ALLOWLIST_SECRET,
+        }
+        settings = load(gateway_settings.Settings, environ)[0]
+        allowlist = load(gateway_settings.AllowlistSettings, environ)[0]
+        feed = gateway.make_feed(allowlist, settings.refresh_s, http_client(reactor, 2.0), reactor)
+        upstreams = gateway.upstreams_of(settings, reactor)
+        policy = gateway.make_policy(settings, feed, reactor, upstreams)
+        policy.say = lambda message, fields: None
+        top = MultiService()
+        PlainListener(reactor, policy, settings, upstreams).setServiceParent(top)
+        upstreams.watch.setServiceParent(top)
+        return top
+
+
+@define(eq=False, slots=False)
+class PlainListener(Service):
+    """``gateway.service.TlsListener`` without the TLS."""
+
+    reactor: Process
+    policy: Any
+    settings: Any
+    upstreams: Upstreams
+    factory: ChannelFactory = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        policy = self.policy
+        self.factory = Admitting(self.reactor, policy, secure=False)
+        self.factory.left = policy.left
+        policy.counts.make_room = lambda: policy.evicted(self.factory.evict(policy.counts.beside))
+        self.factory.sweeps += [pool.sweep for pool in self.upstreams.pools]
+
+    def startService(self) -> None:
+        """Listen."""
+        Service.startService(self)
+        self.reactor.listenTCP(self.settings.port, self.factory)
+
+
+class Admitting(ChannelFactory):
+    """Asks the policy before it takes a connection, as ``edge.tls.Door`` does."""
+
+    def buildProtocol(self, addr: Any) -> Any:
+        """None closes the connection."""
+        return super().buildProtocol(addr) if self.policy.admit(peer_of(addr)) else None  # type: ignore[attr-defined]
+
+
+def player_machine(world: World, network: Network, number: int) -> Process:
+    """A player's PC with its relay, switched on: far from the host, with an address of its own."""
+    address = f"198.51.{100 + number // 200}.{1 + number % 200}"
+    machine = f"pc-{number}"
+    if (machine, "host") not in network.routes:
+        network.name(address, machine)
+        far = world.weather.random()
+        network.routes[machine, "host"] = Route(0.005 + 0.08 * far, 0.002 + 0.02 * far)
+    process = Process(world, network, machine, machine, address)
+    relay = RelayService(process, Target(PUBLIC, EDGE, "0" * 64), port=METAGAME, bind=address)
+    relay.pool.connect = plain(process, PUBLIC, EDGE)
+    relay.policy.say = lambda line: None
+    relay.startService()
+    return process

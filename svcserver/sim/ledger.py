@@ -1,0 +1,198 @@
+"""The ledger of the simulation: the real writer and reader, without their threads.
+
+What a batch is, how it is undone and what is answered is ``db/sqlite.py``'s; here is only when a
+batch runs, how long its commit takes, and what the disk does to it. The database is in memory and
+outlives the process that uses it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from attrs import define, field
+from sqlalchemy import Connection, Engine, create_engine
+from sqlalchemy.pool import StaticPool
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred, fail, succeed
+
+from svcserver.db import migrations
+from svcserver.db.fast_execute import FastConnection, Plans
+from svcserver.db.ledger import ACROSS, Scope, Work
+from svcserver.db.sqlite import ENOUGH, Job, Outcome, Worker
+from svcserver.kernel.refusals import Unavailable
+from svcserver.sim.clock import World
+
+T = TypeVar("T")
+
+COMMIT_S = 0.004  # a sync of an ordinary disk
+READ_S = 0.0003
+ROOM = 2**30  # pages; more than any database of a simulation has
+_WRITES = ("INSERT", "UPDATE", "DELETE", "REPLAC")
+_plans = Plans()  # of statements alone: what one world has compiled spares the next
+
+
+@lru_cache(maxsize=1)
+def _template() -> sqlite3.Connection:
+    """An empty database of the newest revision, made by the real migrations, once."""
+    engine = _engine()
+    migrations.upgrade(engine)
+    with engine.connect() as connection:
+        found: sqlite3.Connection = _driver(connection)
+        return found
+
+
+def _engine() -> Engine:
+    return create_engine(
+        "sqlite://",
+        poolclass=StaticPool,
+        connect_args={"isolation_level": None, "check_same_thread": False},
+    )
+
+
+def _driver(connection: Connection) -> Any:
+    return connection.connection.dbapi_connection
+
+
+@define(eq=False)
+class Disk:
+    """A database in memory, and what is wrong with the disk below it."""
+
+    world: World
+    slow_s: float = 0.0  # what a commit takes longer now
+    fail_in: int = -1  # so many statements more succeed, then one fails
+    on_commit: Callable[[], bool] | None = None  # asked after a commit: True kills the process
+    engine: Engine = field(factory=_engine, init=False)
+    raw: Any = field(init=False)
+    digest: Any = field(factory=hashlib.sha256, init=False)
+    commits: int = field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        with self.engine.connect() as connection:
+            self.raw = _driver(connection)
+        _template().backup(self.raw)
+        self.raw.execute("PRAGMA foreign_keys=ON")
+        self.raw.set_trace_callback(self._wrote)
+
+    def _wrote(self, statement: str) -> None:
+        if statement[:6] in _WRITES:
+            self.digest.update(statement.encode("utf-8", "surrogatepass"))
+
+    def fill(self) -> None:
+        """No page more: SQLite says so by itself, and rolls back as it does on a full disk."""
+        pages = self.raw.execute("PRAGMA page_count").fetchone()[0]
+        self.raw.execute(f"PRAGMA max_page_count={pages}")
+
+    def make_room(self) -> None:
+        """The owner has deleted something."""
+        self.raw.execute(f"PRAGMA max_page_count={ROOM}")
+
+    def statement(self) -> None:
+        """One is about to run; raises when it is to fail."""
+        if self.fail_in >= 0:
+            self.fail_in -= 1
+            if self.fail_in < 0:
+                why = sqlite3.OperationalError("disk I/O error")
+                why.sqlite_errorname = "SQLITE_IOERR"
+                raise why
+
+    def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        """What is committed, read past all code under test."""
+        found: list[tuple[Any, ...]] = self.raw.execute(query, values).fetchall()
+        return found
+
+    def lines(self) -> Iterator[str]:
+        """The whole database as text."""
+        return iter(self.raw.iterdump())
+
+
+class _Failing(FastConnection):
+    """A connection whose statements the disk may refuse."""
+
+    def __init__(self, connection: Connection, disk: Disk) -> None:
+        super().__init__(connection, _plans)
+        self._disk = disk
+
+    def execute(self, statement: Any, parameters: Any = None) -> Any:
+        """As the real one."""
+        if self._disk.fail_in >= 0:
+            self._disk.statement()
+        return super().execute(statement, parameters)
+
+
+class InlineWorker(Worker):
+    """The worker without its thread: batches run in the world's turn."""
+
+    def __init__(self, disk: Disk, connection: Connection, reactor: Any, *, writes: bool) -> None:
+        super().__init__("simulated", connection, reactor, writes=writes)
+        self._tx = _Failing(connection, disk)
+        self._disk, self._process = disk, reactor
+        self._queued: list[Job] = []
+        self._busy = False
+
+    def start(self) -> None:
+        """There is nothing to start."""
+
+    def stop(self) -> Deferred[None]:
+        """Nothing is accepted any more; what waits is done."""
+        self._stopped = succeed(None)
+        self._hand_over()
+        return self._stopped
+
+    def _hand_over(self) -> None:
+        jobs, self._gathered = self._gathered, []
+        self._queued += jobs
+        self._begin_batch()
+
+    def _begin_batch(self) -> None:
+        if self._busy or not self._queued:
+            return
+        self._busy = True
+        batch, self._queued = self._queued[:ENOUGH], self._queued[ENOUGH:]
+        takes = COMMIT_S + self._disk.slow_s if self._writes else READ_S
+        self._reactor.callLater(takes, self._work, batch)
+
+    def _work(self, batch: list[Job]) -> None:
+        outcomes: list[Outcome] = self._transact(batch)
+        self._busy = False
+        if self._writes:
+            self._disk.commits += 1
+            if self._disk.on_commit is not None and self._disk.on_commit():
+                self._process.die()  # committed, and nobody was told
+                return
+        self._deliver(outcomes)
+        self._begin_batch()
+
+
+@define(eq=False, slots=False)
+class SimLedger(Service):
+    """The ledger of one process on a disk that outlives it."""
+
+    disk: Disk
+    reactor: Any
+    _writer: InlineWorker | None = field(default=None, init=False)
+    _reader: InlineWorker | None = field(default=None, init=False)
+
+    def startService(self) -> None:
+        """Open the connections."""
+        Service.startService(self)
+        self._writer = InlineWorker(self.disk, self._connect(), self.reactor, writes=True)
+        self._reader = InlineWorker(self.disk, self._connect(), self.reactor, writes=False)
+
+    def _connect(self) -> Connection:
+        return self.disk.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+
+    def read(self, work: Work[T]) -> Deferred[T]:
+        """See ``Ledger.read``."""
+        return self._reader.submit(work) if self._reader is not None else _closed()
+
+    def write(self, work: Work[T], scope: Scope = ACROSS) -> Deferred[T]:
+        """See ``Ledger.write``."""
+        return self._writer.submit(work) if self._writer is not None else _closed()
+
+
+def _closed() -> Deferred[Any]:
+    return fail(Unavailable("the database is not open"))

@@ -1,0 +1,131 @@
+"""The timeline of a run: who was where, and what broke, as text and as an HTML page with an SVG."""
+
+from __future__ import annotations
+
+from html import escape
+
+from svcserver.sim.run import NAMES, Moment, Result
+
+WIDTH, ROW, LEFT, TOP = 1100, 16, 90, 24
+COLOURS = {"away": "#e6e6e6", "city": "#7fb2d9", "hunt": "#d98e5f"}
+MOST = 96  # columns of the text
+
+
+def _kind(where: str) -> str:
+    return where if where in ("away", "city") else "hunt"
+
+
+def _sampled(moments: list[Moment], most: int) -> list[Moment]:
+    """At most so many, the events of those left out kept."""
+    if len(moments) <= most:
+        return moments
+    step = len(moments) / most
+    found = []
+    for number in range(most):
+        part = moments[int(number * step) : max(int(number * step) + 1, int((number + 1) * step))]
+        events = tuple(event for one in part for event in one.events)
+        found.append(Moment(part[0].at, part[0].where, events))
+    return found
+
+
+def text(result: Result) -> str:
+    """A line for each player: ``.`` away, ``c`` in the city, ``H`` on a hunt; ``!`` a fault."""
+    moments = _sampled(result.moments, MOST)
+    lines = []
+    for number in range(result.wish.players):
+        name = f"{NAMES[number % len(NAMES)]}_{number}"
+        marks = {"away": ".", "city": "c", "hunt": "H"}
+        row = "".join(marks[_kind(one.where[number])] for one in moments if number < len(one.where))
+        lines.append(f"{name:>9} {row}")
+    faults = "".join("!" if one.events else " " for one in moments)
+    lines.append(f"{'faults':>9} {faults}".rstrip())
+    for one in result.moments:
+        lines += [f"{clock(one.at):>9} {event}" for event in one.events]
+    for wrong in result.violations:
+        lines.append(f"{clock(wrong.at):>9} WRONG {wrong}")
+    return "\n".join(lines)
+
+
+def clock(seconds: float) -> str:
+    """Hours, minutes and seconds from the start."""
+    whole = int(seconds)
+    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+
+
+def page(result: Result) -> str:
+    """An HTML page: the SVG, and the summary below it."""
+    facts = "".join(f"<li>{escape(one)}</li>" for one in summary(result))
+    return (
+        "<!DOCTYPE html>\n<html lang=en><meta charset=utf-8><title>A simulated evening</title>"
+        "<style>body{font:14px sans-serif;margin:2em}text{font:11px sans-serif}</style>"
+        f"<h1>Seed {result.wish.seed}</h1>{svg(result)}<ul>{facts}</ul></html>\n"
+    )
+
+
+def svg(result: Result) -> str:
+    """A row of coloured pieces for each player; faults are red lines with their names."""
+    moments = _sampled(result.moments, 1000)
+    end = max(result.moments[-1].at, 1.0)
+    scale = (WIDTH - LEFT) / end
+    height = TOP + ROW * result.wish.players + 60
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}">'
+    ]
+    for number in range(result.wish.players):
+        y = TOP + ROW * number
+        parts.append(f'<text x="0" y="{y + 11}">{NAMES[number % len(NAMES)]}_{number}</text>')
+        for begin, stop, kind in _pieces(moments, number, end):
+            parts.append(
+                f'<rect x="{LEFT + begin * scale:.1f}" y="{y}" '
+                f'width="{max(0.5, (stop - begin) * scale):.1f}" '
+                f'height="{ROW - 3}" fill="{COLOURS[kind]}"><title>{kind}</title></rect>'
+            )
+    bottom = TOP + ROW * result.wish.players
+    for one in moments:
+        if one.events:
+            x = LEFT + one.at * scale
+            parts.append(
+                f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 8}" y2="{bottom + 6}" stroke="#c22">'
+                f"<title>{clock(one.at)} {escape(', '.join(one.events))}</title></line>"
+            )
+    for hour in range(int(end // 3600) + 1):
+        x = LEFT + hour * 3600 * scale
+        parts.append(f'<text x="{x:.0f}" y="{bottom + 20}">{hour} h</text>')
+    for at, kind in enumerate(COLOURS):
+        x = LEFT + 90 * at
+        parts.append(
+            f'<rect x="{x}" y="{bottom + 32}" width="12" height="12" fill="{COLOURS[kind]}"/>'
+            f'<text x="{x + 16}" y="{bottom + 42}">{kind}</text>'
+        )
+    return "".join(parts) + "</svg>"
+
+
+def _pieces(moments: list[Moment], number: int, end: float) -> list[tuple[float, float, str]]:
+    """Where one player was, from when to when."""
+    found: list[tuple[float, float, str]] = []
+    for at, one in enumerate(moments):
+        stop = moments[at + 1].at if at + 1 < len(moments) else end
+        kind = _kind(one.where[number]) if number < len(one.where) else "away"
+        if found and found[-1][2] == kind:
+            found[-1] = found[-1][0], stop, kind
+        else:
+            found.append((one.at, stop, kind))
+    return found
+
+
+def summary(result: Result) -> list[str]:
+    """What happened, in a few lines."""
+    hours = result.simulated_s / 3600
+    statuses = ", ".join(f"{count} x {status}" for status, count in result.statuses.items())
+    rare = ", ".join(f"{count} x {name}" for name, count in result.rare.items())
+    lines = [
+        f"{result.wish.players} players lived {hours:.1f} hours in {result.steps} steps: "
+        f"{result.requests} requests, {result.hunts} hunts, {result.lines} chat lines delivered",
+        f"answers: {statuses}",
+        f"{result.deaths} deaths of services" + (f"; rare things: {rare}" if rare else ""),
+        f"{result.speed:.0f} times as fast as life ({result.cpu_s:.1f} s of processor)",
+        f"hash {result.hash}",
+    ]
+    found = len(result.violations)
+    lines.append("nothing went wrong" if not found else f"{found} times the host was wrong:")
+    return lines + [f"  {clock(one.at)} {one}" for one in result.violations]

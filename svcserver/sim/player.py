@@ -1,0 +1,166 @@
+"""A player: the state machine that acts run on, and how it asks the host."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from svcserver.sim.chatting import Chat
+from svcserver.sim.client import Client, Heard, NoAnswer
+from svcserver.sim.gameservers import Servers
+from svcserver.sim.history import History
+from svcserver.sim.process import Process
+
+log = Logger()
+
+CURRENCY = "ORB"
+SEASON = "season09b_progression"
+HUNTS = (
+    "CR19_PlayerHunt_Patrol_Flame",
+    "CR19_PlayerHunt_FTUE_Pursuit_Rock",
+    "CR19_PlayerHunt_Patrol_Alpha_Gem",
+)
+BUILD = "239827_rel-1.4.4_shipping"
+POLL_S = 5.0
+FRIENDS = "/friends/api/public/friends"
+KEY_HEADER = "x-svc-gameserver-apikey"
+Act = Callable[["SimPlayer", random.Random], Awaitable[None]]
+
+
+class Stopped(Exception):
+    """The player has logged off in the middle of what they did."""
+
+
+@define(eq=False)
+class SimPlayer:
+    """One player at one PC."""
+
+    number: int
+    name: str
+    invite: str
+    switch_on: Callable[[], Process]  # the PC
+    history: History
+    servers: Servers
+    everybody: list[SimPlayer]
+    city: str
+    direct: Client  # as game servers ask the metagame
+    key: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+    account: str = ""
+    character: str = ""
+    version: int = 0
+    party: str = ""
+    guild: str = ""
+    place: tuple[str, int] | None = None
+    where: str = "away"
+    chat: Chat | None = None
+    busy: int = 0
+    sitting: int = 0  # counts log-ins: what belongs to an earlier one is over
+    transactions: int = 0
+    under_way: int = 0  # inventory transactions
+    acts: int = 0
+    registering: bool = False
+    tries: int = 0  # of names
+    refusals: dict[int, int] = field(factory=dict)
+    process: Process = field(init=False)
+    web: Client = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.process = self.switch_on()
+        self.web = Client(self.process)
+
+    # -- asking ------------------------------------------------------------------
+
+    async def ask(
+        self, method: str, path: str, sent: Any = None, *, patient: bool = False, **more: Any
+    ) -> Heard:
+        """One request; ``patient``: asked again until it is answered, as the game does."""
+        tries = 4 if patient else 1
+        while True:
+            tries -= 1
+            number = self.history.waiting.began(f"{self.name}: {method} {path}", self.now)
+            try:
+                heard = await self.web.ask(method, path, sent, **more)
+            except NoAnswer:
+                if not tries:
+                    raise
+                await self.pause(2.0)
+                continue
+            finally:
+                self.history.waiting.ended(number)
+            if heard.status == 500:
+                self.history.wrong.add("no failure of ours", f"{method} {path} answered 500")
+            if heard.status in (502, 503, 504, 429) and tries:
+                await self.pause(3.0)
+                continue
+            self.refusals[heard.status] = self.refusals.get(heard.status, 0) + 1
+            return heard
+
+    @property
+    def now(self) -> float:
+        """Seconds."""
+        return self.process.seconds()
+
+    async def pause(self, seconds: float) -> None:
+        """Wait; ends the act when the player has logged off meanwhile."""
+        sitting = self.sitting
+        waited: Deferred[None] = Deferred()
+        self.process.world.later(seconds, lambda: waited.callback(None))
+        await waited
+        if sitting != self.sitting:
+            raise Stopped
+
+    async def act(self, what: str, dice: random.Random) -> None:
+        """Do it; whatever goes wrong on the way is the host's fault only where a rule says so."""
+        self.acts += 1
+        self.busy += 1
+        try:
+            if what in ("quit", "log_in"):
+                await ACTS[what](self, dice)
+            else:
+                if not self.token:
+                    await ACTS["log_in"](self, dice)
+                if self.token:
+                    await ACTS[what](self, dice)
+        except (NoAnswer, Stopped):
+            return
+        except Exception:
+            log.failure("the simulated player {name} failed at {what}", name=self.name, what=what)
+        finally:
+            self.busy -= 1
+
+    def other(self, dice: random.Random) -> SimPlayer | None:
+        """Somebody who has an account."""
+        known = [one for one in self.everybody if one is not self and one.account]
+        return dice.choice(known) if known else None
+
+    def unheard(self) -> None:
+        """The line has failed: what is not heard from now on is nobody's fault."""
+        if self.chat is not None:
+            for room in self.history.talk.rooms:
+                self.history.talk.left(room, f"{self.name}/{self.chat.resource[-6:]}", self.now)
+
+    def bearer(self) -> dict[str, str]:
+        """What a game server sends for this player."""
+        return {"Authorization": f"Bearer {self.token}"}
+
+
+async def together(me: SimPlayer, works: list[Any]) -> None:
+    """All at the same instant; ends when the last has, and raises what the first raised."""
+    running = [Deferred.fromCoroutine(one) for one in works]
+    failed: Exception | None = None
+    for one in running:
+        try:
+            await one
+        except (NoAnswer, Stopped) as why:
+            failed = failed or why
+    if failed is not None:
+        raise failed
+
+
+ACTS: dict[str, Act] = {}  # ``players.py`` fills it

@@ -1,0 +1,219 @@
+"""What players do: coming, going and hunting; the table of all acts."""
+
+from __future__ import annotations
+
+import random
+
+from svcserver.sim.belongings import (
+    earn,
+    earn_and_hang_up,
+    earn_twice,
+    granted,
+    load,
+    look,
+    save,
+    save_and_hang_up,
+    save_twice,
+)
+from svcserver.sim.client import Client, NoAnswer
+from svcserver.sim.history import MATCH_S
+from svcserver.sim.player import (
+    ACTS,
+    BUILD,
+    HUNTS,
+    POLL_S,
+    Act,
+    SimPlayer,
+)
+from svcserver.sim.social import (
+    accept,
+    befriend,
+    guild,
+    invite,
+    leave_party,
+    party_of,
+    poll_party,
+    promote,
+)
+from svcserver.sim.talking import chat_in, speak
+
+
+async def register(me: SimPlayer) -> bool:
+    """Get an account; a lost answer means the name may be ours, and the key is not."""
+    if me.registering:
+        return False
+    me.registering, name = True, me.name
+    me.history.unsure_names.add(name)
+    try:
+        heard = await me.ask(
+            "POST", "/svc/api/Register", {"Username": name, "InviteCode": me.invite}
+        )
+        if heard.status == 200:
+            me.key = str(heard.json["UUK"])
+            return True
+        if heard.status < 500:
+            me.history.unsure_names.discard(name)
+    except NoAnswer:
+        heard = None
+    finally:
+        me.registering = False
+    if heard is None or heard.status in (409, 502, 503, 504):
+        me.tries += 1
+        me.name = f"{name.partition('__')[0]}__{me.tries}"
+    return False
+
+
+async def log_in(me: SimPlayer, dice: random.Random) -> None:
+    """As the game at its start, on a PC that may have been off."""
+    if me.process.dead:
+        asked, me.process = me.web.asked, me.switch_on()
+        me.web = Client(me.process, asked=asked)
+    if not me.key and not await register(me):
+        return
+    form = {"grant_type": "exchange_code", "exchange_code": me.key, "token_type": "eg1"}
+    heard = await me.ask("POST", "/account/api/oauth/token", form=form, patient=True)
+    if heard.status != 200:
+        return
+    me.sitting += 1
+    me.token, me.account = str(heard.json["access_token"]), str(heard.json["account_id"])
+    known = me.history.registered.setdefault(me.name, me.account)
+    if known != me.account:
+        me.history.wrong.add("one account a name", f"{me.name} is {known} and {me.account}")
+    me.web.headers["Authorization"] = f"Bearer {me.token}"
+    await me.ask("DELETE", "/party/member", patient=True)
+    await load(me, dice)
+    await poll_party(me, dice)
+    me.where = "city"
+    if dice.random() < 0.7:
+        await chat_in(me, dice)
+
+
+async def quit(me: SimPlayer, dice: random.Random) -> None:
+    """Pull the plug: nothing is said, everything hangs up, also in the middle of a request."""
+    me.sitting += 1
+    me.token, me.where, me.place, me.party = "", "away", None, ""
+    if me.chat is not None:
+        me.chat.ended()
+        me.chat = None
+    me.web.close()
+    me.process.die()
+
+
+async def heartbeat(me: SimPlayer, dice: random.Random) -> None:
+    """A sign of life, from where the player is."""
+    at = me.city if me.where == "city" else f"/Game/Maps/islands/{me.where}"
+    await me.ask("POST", "/heartbeat", {"map": at, "state": ""})
+    if me.place is not None:
+        me.servers.say(me.process.address, me.place[1], me.account)
+
+
+async def hunt(me: SimPlayer, dice: random.Random) -> None:
+    """Ask for a game server, wait for it, play, come home."""
+    seen = await party_of(me)
+    if seen is not None and seen["leaderPlayerId"] != me.account and seen.get("candidateId"):
+        path, wish = f"/candidate/join/{seen['candidateId']}", {"buildId": BUILD}
+        hunt_id = str(seen.get("playerHuntId") or "hunt")
+    else:
+        path, hunt_id = "/candidate/join", dice.choice(HUNTS)
+        wish = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": hunt_id, "buildId": BUILD}
+    heard = await me.ask("POST", path, wish)
+    if heard.status != 200:
+        return
+    if dice.random() < 0.1:
+        await me.ask("DELETE", "/candidate")
+        return
+    if await matched(me, hunt_id):
+        await play(me, dice)
+
+
+async def matched(me: SimPlayer, hunt_id: str) -> bool:
+    """Poll until there is a game server; the address must be one that lets the player in."""
+    number = me.history.waiting.began(f"{me.name} waits for a game server", me.now, MATCH_S)
+    try:
+        while True:
+            heard = await me.ask("GET", "/candidate/status")
+            said = heard.json if heard.status == 200 else {}
+            if said.get("status") == "IN_PROGRESS":
+                info = said["serverInfo"]
+                me.place, me.where = (str(info["host"]), int(info["port"])), hunt_id
+                return True
+            if heard.status == 404 or said.get("status") == "FAILED":
+                return False
+            await me.pause(POLL_S)
+    finally:
+        me.history.waiting.ended(number)
+
+
+async def play(me: SimPlayer, dice: random.Random) -> None:
+    """Say hello by datagrams, earn, and say goodbye; or crash in the middle."""
+    for _ in range(6):
+        place = me.place
+        if place is None:
+            return
+        if me.servers.say(me.process.address, place[1], me.account):
+            break
+        await heartbeat(me, dice)
+        await me.pause(4.0)
+    for _ in range(dice.randrange(1, 4)):
+        await me.pause(dice.uniform(10.0, 40.0))
+        await granted(me, dice)
+        await earn(me, dice)
+        await heartbeat(me, dice)
+    if me.place is not None and dice.random() < 0.9:
+        me.servers.say(me.process.address, me.place[1], me.account, goodbye=True)
+    me.place, me.where = None, "city"
+    wish = {"gameMode": "CITY", "gameArgs": "", "playerHuntId": "", "buildId": BUILD}
+    heard = await me.ask("POST", "/candidate/join", wish)
+    if heard.status == 200 and await matched(me, "city"):
+        me.place, me.where = None, "city"
+
+
+_ACTS: dict[str, Act] = {
+    "log_in": log_in,
+    "quit": quit,
+    "heartbeat": heartbeat,
+    "load": load,
+    "save": save,
+    "save_and_hang_up": save_and_hang_up,
+    "save_twice": save_twice,
+    "earn": earn,
+    "earn_twice": earn_twice,
+    "earn_and_hang_up": earn_and_hang_up,
+    "look": look,
+    "granted": granted,
+    "poll_party": poll_party,
+    "invite": invite,
+    "accept": accept,
+    "leave_party": leave_party,
+    "promote": promote,
+    "befriend": befriend,
+    "guild": guild,
+    "hunt": hunt,
+    "chat_in": chat_in,
+    "speak": speak,
+}
+ACTS.update(_ACTS)
+WEIGHTS: dict[str, int] = {
+    "log_in": 2,
+    "quit": 3,
+    "heartbeat": 14,
+    "load": 4,
+    "save": 10,
+    "save_and_hang_up": 2,
+    "save_twice": 2,
+    "earn": 8,
+    "earn_twice": 3,
+    "earn_and_hang_up": 2,
+    "look": 4,
+    "granted": 2,
+    "poll_party": 12,
+    "invite": 6,
+    "accept": 5,
+    "leave_party": 2,
+    "promote": 2,
+    "befriend": 4,
+    "guild": 4,
+    "hunt": 4,
+    "chat_in": 2,
+    "speak": 9,
+}

@@ -1,0 +1,181 @@
+"""A process of the simulated host: a reactor for its code, which can die and come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field
+from twisted.internet import defer
+from twisted.internet.interfaces import (
+    IHostResolution,
+    IReactorCore,
+    IReactorFromThreads,
+    IReactorPluggableNameResolver,
+    IReactorTCP,
+    IReactorTime,
+)
+from twisted.logger import Logger
+from zope.interface import implementer
+
+from svcserver.sim.clock import Timer, World
+from svcserver.sim.ends import End
+from svcserver.sim.network import LOOPBACK, Connector, Listener, Network, Port
+
+log = Logger()
+
+
+@implementer(IHostResolution)
+@define
+class _Resolution:
+    """A name that was resolved at once."""
+
+    name: str
+
+    def cancel(self) -> None:
+        """It is done already."""
+
+
+class _Resolver:
+    """Addresses are what they say; other names are this machine."""
+
+    def resolveHostName(
+        self,
+        receiver: Any,
+        hostName: str,
+        portNumber: int = 0,
+        addressTypes: Any = None,
+        transportSemantics: str = "TCP",
+    ) -> Any:
+        """Answer at once."""
+        from twisted.internet.address import IPv4Address
+
+        resolution = _Resolution(hostName)
+        receiver.resolutionBegan(resolution)
+        receiver.addressResolved(IPv4Address("TCP", hostName, portNumber))
+        receiver.resolutionComplete()
+        return resolution
+
+
+@implementer(
+    IReactorTime, IReactorTCP, IReactorCore, IReactorFromThreads, IReactorPluggableNameResolver
+)
+@define(eq=False, slots=False)
+class Process:
+    """The reactor of one program on one machine. ``die`` ends it as a power cut would."""
+
+    world: World
+    network: Network
+    name: str
+    machine: str = "host"
+    address: str = LOOPBACK  # public, of its machine
+    dead: bool = field(default=False, init=False)
+    ends: dict[int, End] = field(factory=dict, init=False)
+    listening: dict[int, Listener] = field(factory=dict, init=False)
+    nameResolver: Any = field(factory=_Resolver, init=False)
+    running: bool = True
+
+    # -- time ------------------------------------------------------------------
+
+    def seconds(self) -> float:
+        """The simulation's time."""
+        return self.world.now
+
+    def callLater(self, delay: float, callable: Callable[..., Any], *args: Any, **kw: Any) -> Timer:
+        """Call it, unless the process has died by then."""
+
+        def run() -> None:
+            if not self.dead:
+                self.guard(callable, *args, **kw)
+
+        return self.world.later(delay, run)
+
+    def getDelayedCalls(self) -> list[Timer]:
+        """Nobody looks."""
+        return []
+
+    def callFromThread(self, callable: Callable[..., Any], *args: Any, **kw: Any) -> None:
+        """There are no threads: soon."""
+        self.callLater(0, callable, *args, **kw)
+
+    def callInThread(self, callable: Callable[..., Any], *args: Any, **kw: Any) -> None:
+        """There are no threads: soon."""
+        self.callLater(0, callable, *args, **kw)
+
+    def guard(self, call: Callable[..., Any], *args: Any, **kw: Any) -> None:
+        """Call it as a reactor does: what it raises is logged and ends nothing."""
+        try:
+            call(*args, **kw)
+        except Exception:
+            log.failure("an event of {process} could not be handled", process=self.name)
+
+    # -- connections -----------------------------------------------------------
+
+    def listenTCP(self, port: int, factory: Any, backlog: int = 50, interface: str = "") -> Port:
+        """Listen in memory."""
+        return self.network.listen(self, port, factory, interface)
+
+    def connectTCP(
+        self, host: str, port: int, factory: Any, timeout: float = 30, bindAddress: Any = None
+    ) -> Connector:
+        """Connect in memory."""
+        from twisted.internet.address import IPv4Address
+
+        source = bindAddress[0] if bindAddress else ""
+        attempt = Connector(self, factory, timeout, source, IPv4Address("TCP", host, port))
+        factory.doStart()
+        factory.startedConnecting(attempt)
+        self.network.connect(self, host, port, attempt)
+        return attempt
+
+    # -- the rest of a reactor ---------------------------------------------------
+
+    def addSystemEventTrigger(self, *_: Any, **__: Any) -> None:
+        """The simulation ends without a shutdown."""
+
+    def removeSystemEventTrigger(self, *_: Any) -> None:
+        """See above."""
+
+    def installNameResolver(self, resolver: Any) -> Any:
+        """Use this one."""
+        before, self.nameResolver = self.nameResolver, resolver
+        return before
+
+    def resolve(self, name: str, timeout: Any = None) -> Any:
+        """See ``_Resolver``."""
+        return defer.succeed(name)
+
+    def run(self) -> None:
+        """The world runs."""
+
+    def stop(self) -> None:
+        """A part asks for the end of its process."""
+        self.die()
+
+    def crash(self) -> None:
+        """See ``die``."""
+        self.die()
+
+    def iterate(self, delay: float = 0) -> None:
+        """The world runs."""
+
+    def fireSystemEvent(self, eventType: str) -> None:
+        """Nobody listens."""
+
+    def callWhenRunning(self, callable: Callable[..., Any], *args: Any, **kw: Any) -> None:
+        """It runs."""
+        self.callLater(0, callable, *args, **kw)
+
+    # -- death -------------------------------------------------------------------
+
+    def die(self) -> None:
+        """End at once: no timer fires, no protocol is told; the other ends hear a reset."""
+        self.dead = True
+        self.running = False
+        for listener in list(self.listening.values()):
+            self.network.close(listener)
+        for end in list(self.ends.values()):
+            end.reset()
+
+
+__all__ = ["Process"]

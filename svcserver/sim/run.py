@@ -1,0 +1,264 @@
+"""A run: a host and its players from one seed, then quiet, then the audit."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+from attrs import define, field, frozen
+from twisted.internet.defer import Deferred
+from twisted.logger import LogLevel, formatEvent, globalLogPublisher
+
+from svcserver.kernel.buggify import rare_things
+from svcserver.kernel.system import owned
+from svcserver.sim.audit import Audit
+from svcserver.sim.client import Client
+from svcserver.sim.clock import START, World
+from svcserver.sim.faults import Breaker
+from svcserver.sim.history import History, Violation
+from svcserver.sim.host import CITY_MAP, METAGAME, SimHost, player_machine
+from svcserver.sim.network import Network
+from svcserver.sim.player import SimPlayer
+from svcserver.sim.script import HOST, Step, script
+from svcserver.sim.social import party_of
+
+TURN_S = 60.0  # simulated seconds between two looks from outside
+QUIET_S = 120.0  # what is under way ends
+AWAY_S = 900.0  # everything that outlasts a player ends
+NAMES = ("Ada", "Bo", "Cleo", "Dag", "Edda", "Finn", "Gro", "Hal")
+
+
+@frozen
+class Wish:
+    """What to simulate. ``steps``: these in place of those of the seed."""
+
+    seed: int
+    players: int = 20
+    seconds: float = 3600.0
+    faults: bool = False
+    steps: Sequence[Step] | None = None
+    pace_s: float = 35.0
+
+    def script(self) -> list[Step]:
+        """The steps."""
+        if self.steps is not None:
+            return list(self.steps)
+        return script(self.seed, self.players, self.seconds, faults=self.faults, pace_s=self.pace_s)
+
+
+@frozen
+class Moment:
+    """A point of the timeline: who was where, and what happened."""
+
+    at: float
+    where: tuple[str, ...]
+    events: tuple[str, ...]
+
+
+@define
+class Result:
+    """What came out of it."""
+
+    wish: Wish
+    hash: str
+    violations: list[Violation]
+    steps: int
+    requests: int
+    lines: int
+    hunts: int
+    deaths: int
+    simulated_s: float
+    cpu_s: float
+    statuses: dict[int, int]
+    moments: list[Moment]
+    rare: dict[str, int]
+
+    @property
+    def speed(self) -> float:
+        """Simulated seconds per second of processor."""
+        return self.simulated_s / max(self.cpu_s, 1e-9)
+
+
+@define(eq=False)
+class Run:
+    """One run; ``turn`` is told how much of it is done."""
+
+    wish: Wish
+    turn: Callable[[float], None] = lambda part: None
+    world: World = field(init=False)
+    network: Network = field(init=False)
+    history: History = field(factory=History)
+    host: SimHost = field(init=False)
+    players: list[SimPlayer] = field(factory=list)
+    moments: list[Moment] = field(factory=list)
+    rare: dict[str, int] = field(factory=dict)
+    _events: list[str] = field(factory=list)
+    _digest: Any = field(factory=hashlib.sha256)
+    _rates: dict[str, float] = field(factory=dict)
+
+    def run(self) -> Result:
+        """All of it."""
+        began = time.process_time()
+        self.world = World(self.wish.seed)
+        self.history.wrong.now = lambda: self.world.now - START
+        with ExitStack() as stack:
+            stack.enter_context(owned(self.world.system()))
+            if self.wish.faults:
+                stack.enter_context(rare_things(self._happens))
+            heard: Any = self._logged
+            globalLogPublisher.addObserver(heard)
+            stack.callback(globalLogPublisher.removeObserver, heard)
+            self._build()
+            steps = self._act()
+            self._settle()
+        return self._result(steps, time.process_time() - began)
+
+    # -- what the world is told ----------------------------------------------------
+
+    def _sent(self, number: int, process: str, data: bytes) -> None:
+        self._digest.update(f"{self.world.now:.6f} {number} {process} ".encode())
+        self._digest.update(data)
+
+    def _logged(self, event: dict[str, Any]) -> None:
+        if event.get("log_level") is LogLevel.critical and "log_failure" in event:
+            why = event["log_failure"]
+            text = f"{formatEvent(event)}: {why.type.__name__}: {why.getErrorMessage()}"
+            self.history.wrong.add("no failure of ours", text[:300])
+
+    def _happens(self, name: str) -> bool:
+        """Whether a rare thing happens: some names never in this run, others often."""
+        rate = self._rates.get(name)
+        if rate is None:
+            draw = random.Random(f"rare {self.wish.seed} {name}")  # noqa: S311
+            rate = self._rates[name] = draw.choice((0.0, 0.0, 0.002, 0.02))
+        if rate and self.world.weather.random() < rate:
+            self.rare[name] = self.rare.get(name, 0) + 1
+            return True
+        return False
+
+    # -- parts -----------------------------------------------------------------------
+
+    def _build(self) -> None:
+        self.network = Network(self.world, self._sent)
+        rehearsed = self.wish.seed % 4 == 3
+        self.host = SimHost(self.world, self.network, rehearsed)
+        for number in range(0, self.wish.players, 4):
+            self.host.disk.raw.execute(
+                "INSERT INTO invite_codes VALUES (?, ?, 0)", (f"CODE-{number // 4}", 8)
+            )
+        self.host.start()
+        self.world.run_until(START + 5.0)
+        for number in range(self.wish.players):
+            switch_on = partial(player_machine, self.world, self.network, number)
+            name = f"{NAMES[number % len(NAMES)]}_{number}"
+            direct = Client(self.host.processes["deploy"], port=METAGAME)
+            player = SimPlayer(
+                number,
+                name,
+                f"CODE-{number // 4}",
+                switch_on,
+                self.history,
+                self.host.servers,
+                self.players,
+                CITY_MAP,
+                direct,
+            )
+            self.players.append(player)
+
+    def _act(self) -> int:
+        steps = self.wish.script()
+        breaker = Breaker(
+            self.world, self.network, self.host, self.players, mark=self._events.append
+        )
+        start = self.world.now
+        for step in steps:
+            if step.who < len(self.players):
+                self.world.later(step.at, lambda step=step: self._step(step, breaker))  # type: ignore[misc]
+        turns = int(self.wish.seconds / TURN_S) + 1
+        for number in range(turns):
+            self._advance(start + min(self.wish.seconds, (number + 1) * TURN_S))
+            self.turn((number + 1) / turns)
+        while self.world.now < breaker.until + 5.0:
+            self._advance(self.world.now + 5.0)
+        return len(steps)
+
+    def _step(self, step: Step, breaker: Breaker) -> None:
+        dice = random.Random(step.dice)  # noqa: S311
+        if step.who == HOST:
+            breaker.do(step.what, dice)
+            return
+        player = self.players[step.who]
+        if player.busy < 3:
+            Deferred.fromCoroutine(player.act(step.what, dice))
+
+    def _advance(self, until: float) -> None:
+        self.world.run_until(until)
+        self.history.waiting.look(self.world.now)
+        for player in self.players:  # game servers go on asking when the deploy server has died
+            if player.direct.process.dead:
+                player.direct = Client(self.host.processes["deploy"], port=METAGAME)
+        events, self._events[:] = tuple(self._events), []
+        where = tuple(one.where for one in self.players)
+        self.moments.append(Moment(self.world.now - START, where, events))
+
+    def _settle(self) -> None:
+        """Let everything end, ask everybody what they are shown, then send all home."""
+        for _ in range(int(QUIET_S / 20) + 10):
+            if not any(one.busy for one in self.players) and _ > QUIET_S / 20:
+                break
+            self._advance(self.world.now + 20.0)
+        self.history.talk.settle(self.world.now)
+        shown: dict[str, tuple[str, tuple[str, ...], str]] = {}
+        for player in self.players:
+            if player.token:
+                Deferred.fromCoroutine(self._ask_party(player, shown)).addErrback(lambda _: None)
+        self._advance(self.world.now + 60.0)
+        self.history.parties.compared(shown)
+        for player in self.players:
+            Deferred.fromCoroutine(player.act("quit", random.Random(0)))  # noqa: S311
+        self._advance(self.world.now + AWAY_S)
+        self._advance(self.world.now + 1.0)
+        uses = {f"CODE-{number // 4}": 8 for number in range(0, self.wish.players, 4)}
+        Audit(self.host, self.history, self.players, uses).run()
+
+    @staticmethod
+    async def _ask_party(player: SimPlayer, shown: dict[str, Any]) -> None:
+        seen = await party_of(player)
+        if seen is not None:
+            members = tuple(str(one) for one in seen["playerIds"])
+            shown[player.account] = str(seen["partyId"]), members, str(seen["leaderPlayerId"])
+
+    def _result(self, steps: int, cpu_s: float) -> Result:
+        disk = self.host.disk
+        self._digest.update(disk.digest.digest())
+        for line in disk.lines():
+            self._digest.update(line.encode("utf-8", "surrogatepass"))
+        statuses: dict[int, int] = {}
+        for player in self.players:
+            for status, count in player.refusals.items():
+                statuses[status] = statuses.get(status, 0) + count
+        return Result(
+            self.wish,
+            self._digest.hexdigest(),
+            list(self.history.wrong.found),
+            steps,
+            sum(one.web.asked for one in self.players),
+            self.history.talk.count,
+            sum(not one.stays for one in self.host.servers.started),
+            self.host.deaths,
+            self.world.now - START,
+            cpu_s,
+            dict(sorted(statuses.items())),
+            self.moments,
+            dict(sorted(self.rare.items())),
+        )
+
+
+def simulate(wish: Wish, turn: Callable[[float], None] = lambda part: None) -> Result:
+    """Run it."""
+    return Run(wish, turn).run()

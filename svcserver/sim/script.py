@@ -1,0 +1,63 @@
+"""What is done in a run, as a list of steps that follows from the seed and can be cut down."""
+
+from __future__ import annotations
+
+import random
+
+from attrs import frozen
+
+from svcserver.sim.faults import FAULTS
+from svcserver.sim.players import WEIGHTS
+
+HOST = -1  # who does a fault's step
+AWAY_P = 0.15  # of the time a player is not there
+HOUR_S = 3600.0
+
+
+@frozen
+class Step:
+    """At ``at`` seconds from the start ``who`` does ``what``; ``dice`` decides the rest."""
+
+    at: float
+    who: int
+    what: str
+    dice: int
+
+    def line(self) -> str:
+        """For people, and for a file."""
+        return f"{self.at:.3f} {self.who} {self.what} {self.dice}"
+
+    @classmethod
+    def read(cls, text: str) -> Step:
+        """From ``line``; raises ValueError."""
+        at, who, what, dice = text.split()
+        return cls(float(at), int(who), what, int(dice))
+
+
+def script(
+    seed: int, players: int, seconds: float, *, faults: bool = False, pace_s: float = 35.0
+) -> list[Step]:
+    """The steps of a run: each player acts every ``pace_s`` on the average, some together."""
+    draw = random.Random(f"script {seed}")  # noqa: S311
+    weights = {what: weight * draw.choice((0.3, 1.0, 1.0, 2.5)) for what, weight in WEIGHTS.items()}
+    names, shares = list(weights), list(weights.values())
+    steps: list[Step] = []
+    for who in range(players):
+        at = draw.uniform(0.0, 60.0)
+        while at < seconds:
+            what = draw.choices(names, shares)[0]
+            steps.append(Step(round(at, 3), who, what, draw.getrandbits(32)))
+            if draw.random() < 0.05:  # somebody else does something at the very same instant
+                twin = draw.randrange(players)
+                what = draw.choices(names, shares)[0]
+                steps.append(Step(round(at, 3), twin, what, draw.getrandbits(32)))
+            at += draw.expovariate(1.0 / pace_s)
+            if draw.random() < 0.01:
+                at += draw.uniform(60.0, HOUR_S / 4)
+    if faults:
+        at = draw.uniform(60.0, 300.0)
+        while at < seconds:
+            fault = draw.choice(sorted(FAULTS))
+            steps.append(Step(round(at, 3), HOST, fault, draw.getrandbits(32)))
+            at += draw.expovariate(1.0 / 240.0)
+    return sorted(steps, key=lambda one: one.at)

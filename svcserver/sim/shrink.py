@@ -1,0 +1,55 @@
+"""Fewer steps that break the same rule: half of them, a quarter, and so on (delta debugging)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from attrs import evolve
+
+from svcserver.sim.run import Result, simulate
+from svcserver.sim.script import Step
+
+TRIES = 400
+
+
+def shrunk(
+    result: Result,
+    seconds: float = 300.0,
+    clock: Callable[[], float] = time.monotonic,
+) -> list[Step]:
+    """The shortest list found in so many seconds that breaks the first broken rule again."""
+    wish = result.wish
+    rule, at = result.violations[0].rule, result.violations[0].at
+    deadline = clock() + seconds
+
+    def breaks(steps: list[Step]) -> bool:
+        found = simulate(evolve(wish, steps=steps)).violations
+        return any(one.rule == rule for one in found)
+
+    steps = wish.script()
+    early = [one for one in steps if one.at <= at]
+    if len(early) < len(steps) and breaks(early):
+        steps = early
+    return fewest(steps, breaks, lambda: clock() < deadline)
+
+
+def fewest(
+    steps: list[Step], breaks: Callable[[list[Step]], bool], may_go_on: Callable[[], bool]
+) -> list[Step]:
+    """``ddmin``: leave out ever smaller parts, as long as what remains ``breaks``."""
+    parts = 2
+    for _ in range(TRIES):
+        if len(steps) < 2 or not may_go_on():
+            return steps
+        size = -(-len(steps) // parts)
+        for start in range(0, len(steps), size):
+            rest = steps[:start] + steps[start + size :]
+            if rest and may_go_on() and breaks(rest):
+                steps, parts = rest, max(2, parts - 1)
+                break
+        else:
+            if parts >= len(steps):
+                return steps
+            parts = min(len(steps), 2 * parts)
+    return steps

@@ -1,0 +1,134 @@
+"""What players do with parties, friends and guilds."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from svcserver.sim.player import (
+    FRIENDS,
+    KEY_HEADER,
+    SimPlayer,
+    together,
+)
+
+
+async def poll_party(me: SimPlayer, dice: random.Random) -> None:
+    """The client's poll, a sign of life."""
+    await party_of(me)
+
+
+async def party_of(me: SimPlayer) -> dict[str, Any] | None:
+    """What the player is shown of the party."""
+    heard = await me.ask("POST", "/party", {})
+    if heard.status != 200 or "partyId" not in (heard.json or {}):
+        return None
+    seen: dict[str, Any] = heard.json
+    seen.setdefault("playerIds", [me.account])  # a party of one does not list its member
+    seen.setdefault("leaderPlayerId", me.account)
+    me.party = str(seen["partyId"])
+    members = [str(one) for one in seen["playerIds"]]
+    me.history.parties.seen(me.account, me.party, members, str(seen["leaderPlayerId"]))
+    return seen
+
+
+async def invite(me: SimPlayer, dice: random.Random) -> None:
+    """Invite somebody into the party."""
+    other = me.other(dice)
+    if other is not None:
+        await poll_party(me, dice)
+        wish = {"recipientPlayerId": other.account, "partyId": me.party}
+        await me.ask("PUT", "/party/invite", wish)
+        if dice.random() < 0.6 and other.token and not other.busy:
+            await other.act("accept", dice)
+
+
+async def accept(me: SimPlayer, dice: random.Random) -> None:
+    """Accept the first invite, or decline it."""
+    heard = await me.ask("GET", "/party/invites")
+    found = heard.json.get("invitations", []) if heard.status == 200 else []
+    if not found:
+        return
+    if len({one["partyId"] for one in found}) != len(found) or len(found) > 10:
+        me.history.wrong.add("invites within limits", f"{me.name} has {len(found)} invites")
+    one = found[0]
+    if dice.random() < 0.8:
+        party = one["partyId"]
+        again = 1 + (dice.random() < 0.2)
+        asked = [
+            me.ask("PUT", f"/party/invite/accept/{party}", {"partyId": party}) for _ in range(again)
+        ]
+        await together(me, asked)
+    else:
+        wish = {"sendingPlayerId": one["sendingPlayerId"], "partyId": one["partyId"]}
+        await me.ask("DELETE", "/party/invite", wish)
+    await poll_party(me, dice)
+
+
+async def leave_party(me: SimPlayer, dice: random.Random) -> None:
+    """Leave it."""
+    await me.ask("DELETE", "/party/member")
+    await poll_party(me, dice)
+
+
+async def promote(me: SimPlayer, dice: random.Random) -> None:
+    """Make another member the leader."""
+    seen = await party_of(me)
+    if seen is None:
+        return
+    others = sorted(one for one in seen["playerIds"] if one != me.account)
+    if others and seen["leaderPlayerId"] == me.account:
+        await me.ask("PUT", f"/party/member/promote/{dice.choice(others)}")
+        await poll_party(me, dice)
+
+
+async def befriend(me: SimPlayer, dice: random.Random) -> None:
+    """Ask for a friendship, or accept one; sometimes end it."""
+    other = me.other(dice)
+    if other is None:
+        return
+    low, high = sorted((me.account, other.account))
+    pair = low, high
+    end = me.history.friends.get(pair) == "friends" and dice.random() < 0.3
+    me.history.friends[pair] = "changing"
+    method = "DELETE" if end else "POST"
+    heard = await me.ask(method, f"{FRIENDS}/{me.account}/{other.account}")
+    if heard.status == 204 and end:
+        me.history.friends[pair] = "none"
+    elif heard.status == 204 and other.token:
+        back = await other.ask("POST", f"{FRIENDS}/{other.account}/{me.account}")
+        if back.status == 204:
+            me.history.friends[pair] = "friends"
+
+
+async def guild(me: SimPlayer, dice: random.Random) -> None:
+    """Found a guild, invite into it, accept, or leave."""
+    heard = await me.ask("GET", "/guild")
+    said = heard.json if heard.status == 200 and isinstance(heard.json, dict) else {}
+    me.guild = str(said.get("id") or "")
+    if not me.guild:
+        await join_guild(me, dice)
+        return
+    members = [one["account_id"] for one in said.get("members", []) if "account_id" in one]
+    if members and me.account not in members:
+        me.history.wrong.add("one guild each", f"{me.name} is shown a guild without a seat")
+    other = me.other(dice)
+    if dice.random() < 0.1:
+        await me.ask("DELETE", "/guild/player")
+    elif other is not None:
+        await me.ask("PUT", f"/guild/invite/{other.account}", {})
+
+
+async def join_guild(me: SimPlayer, dice: random.Random) -> None:
+    """Accept an invite, or found one."""
+    heard = await me.ask("GET", "/guild/invite/player")
+    found = (heard.json or {}).get("invites", []) if heard.status == 200 else []
+    if found:
+        await me.ask("POST", f"/guild/invite/accept/{found[0]['id']}", {})
+        return
+    name = f"Guild{me.number}x{dice.randrange(1000)}"
+    key = next((one.line.key for one in me.servers.running() if one.listens), None)
+    await me.ask("POST", "/guild/validate", {"name": name, "nameplate": ""})
+    if key is not None:
+        wish = {"leader_account_id": me.account, "name": name, "nameplate": ""}
+        await me.direct.ask("POST", "/guild", wish, headers={KEY_HEADER: key})

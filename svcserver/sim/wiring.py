@@ -1,0 +1,161 @@
+"""What the simulated host has in place of the outside: keys, a firewall, files, a treq client."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import random
+import tempfile
+from collections.abc import Callable
+from functools import lru_cache
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field, frozen
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+from treq.client import HTTPClient
+from twisted.internet.defer import Deferred, succeed
+from twisted.web.client import Agent, HTTPConnectionPool
+from twisted.web.iweb import UNKNOWN_LENGTH, IBodyProducer
+from zope.interface import implementer
+
+from svcserver.allowlist.entries import Entry
+from svcserver.allowlist.scripts import Rule
+from svcserver.content.game_files import GameFiles
+from svcserver.content.manifest import Entry as FileEntry
+from svcserver.content.manifest import Manifest
+
+EXPONENT = 65_537
+_SMALL = [n for n in range(3, 2_000, 2) if all(n % m for m in range(3, int(n**0.5) + 1, 2))]
+
+
+def _prime(draw: random.Random) -> int:
+    """A prime of 1024 bits; of a simulation's key alone, which protects nothing."""
+    while True:
+        found = draw.getrandbits(1024) | (3 << 1022) | 1
+        if any(found % one == 0 for one in _SMALL) or (found - 1) % EXPONENT == 0:
+            continue
+        if all(pow(base, found - 1, found) == 1 for base in (2, 3, 5)):
+            return found
+
+
+@lru_cache(maxsize=1)
+def signing_keys() -> tuple[str, str]:
+    """The two settings of a key pair that is the same in every simulation."""
+    draw = random.Random("the signing key of every simulation")  # noqa: S311
+    p, q = _prime(draw), _prime(draw)
+    n, d = p * q, pow(EXPONENT, -1, (p - 1) * (q - 1))
+    public = rsa.RSAPublicNumbers(EXPONENT, n)
+    numbers = rsa.RSAPrivateNumbers(p, q, d, d % (p - 1), d % (q - 1), pow(q, -1, p), public)
+    key = numbers.private_key()
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    shown = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    return base64.b64encode(private).decode(), base64.b64encode(shown).decode()
+
+
+@implementer(IBodyProducer)
+class _Body:
+    """Writes a body at once: treq's own asks the machine's reactor for turns."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = data.read() if isinstance(data, BytesIO) else bytes(data)
+        self.length: Any = len(self.data) if self.data is not None else UNKNOWN_LENGTH
+
+    def startProducing(self, consumer: Any) -> Deferred[None]:
+        consumer.write(self.data)
+        return succeed(None)
+
+    def pauseProducing(self) -> None:
+        """It is written already."""
+
+    def resumeProducing(self) -> None:
+        """It is written already."""
+
+    def stopProducing(self) -> None:
+        """It is written already."""
+
+
+def http_client(reactor: Any, connect_s: float = 5.0) -> HTTPClient:
+    """The treq client that a service asks others with."""
+    pool = HTTPConnectionPool(reactor)
+    agent = Agent(reactor, connectTimeout=connect_s, pool=pool)
+    return HTTPClient(agent, data_to_body_producer=_Body)
+
+
+@define(eq=False)
+class FakeFirewall:
+    """Remembers the rule in force; outlives the helper, as a firewall does."""
+
+    name: str = "simulated"
+    rule: Rule | None = None
+    broken: Callable[[], bool] = lambda: False
+    runs: int = 0
+
+    async def apply(self, rule: Rule) -> None:
+        """Replace the rule."""
+        self.runs += 1
+        self.rule = rule
+
+    async def holds(self, rule: Rule) -> bool:
+        """Whether it is in force."""
+        return self.rule == rule
+
+    def describe(self, rule: Rule) -> str:
+        """For the audit log."""
+        return f"open {rule.ports} for {', '.join(rule.ips) or 'nobody'}"
+
+    def lets_in(self, ip: str, port: int) -> bool:
+        """Whether a datagram from there reaches the port."""
+        rule = self.rule
+        return rule is not None and rule.ports.low <= port <= rule.ports.high and ip in rule.ips
+
+
+@define(eq=False)
+class MemoryState:
+    """The allowlist's state file, which outlives the helper."""
+
+    entries: list[Entry] = field(factory=list)
+
+    def save(self, entries: Any, now: float) -> None:
+        self.entries = list(entries)
+
+    def load(self) -> list[Entry]:
+        return list(self.entries)
+
+
+@frozen
+class NoAudit:
+    """The audit log of a simulation: its history says more."""
+
+    path: Path = Path("audit.log")
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Nothing is kept."""
+
+    def refused(self, reason: str, value: Any) -> None:
+        """Nothing is kept."""
+
+
+FILES = {"game.pak": b"\x00\x01game\xff" * 700, "readme.txt": b"one file more\n"}
+
+
+@lru_cache(maxsize=1)
+def game_files() -> GameFiles:
+    """Two small files, written once for all simulations of this process."""
+    folder = Path(tempfile.mkdtemp(prefix="svc-sim-"))
+    listed = {}
+    for name, data in FILES.items():
+        (folder / name).write_bytes(data)
+        os.utime(folder / name, (1_700_000_000, 1_700_000_000))
+        listed[name] = FileEntry(name, len(data), hashlib.sha256(data).hexdigest())
+    found = GameFiles(folder, Manifest("sim-1", listed))
+    found.check()
+    return found

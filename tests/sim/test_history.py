@@ -1,0 +1,111 @@
+"""The checker by itself: what it must find, and what it must let pass."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.sim.history import ACKED, REFUSED, UNKNOWN, History
+
+
+class HistoryTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.history = History()
+
+    def rules(self) -> list[str]:
+        return [one.rule for one in self.history.wrong.found]
+
+    def test_an_acknowledged_save_must_be_there(self) -> None:
+        saves = self.history.saves
+        saves.sent("c", 1, "a")
+        saves.answered("c", 1, "a")
+        saves.sent("c", 2, "b")  # no answer: there or not
+        saves.read("c", 1, "a", 1)
+        saves.read("c", 2, "b", 1)
+        self.assertEqual(self.rules(), [])
+        saves.read("c", 0, "", 1)
+        saves.read("c", 2, "mixture", 1)
+        self.assertEqual(self.rules(), ["acknowledged means present", "whole or not at all"])
+
+    def test_a_transaction_counts_once_and_whole(self) -> None:
+        stacks = self.history.stacks
+        for name, state in (("kept", ACKED), ("refused", REFUSED), ("unsure", UNKNOWN)):
+            stacks.sent("c", name, 10, f"M-{name}")
+            stacks.answered("c", name, state)
+        stacks.seen("c", 10, {"M-kept": 1})
+        stacks.seen("c", 20, {"M-kept": 1, "M-unsure": 1})
+        self.assertEqual(self.rules(), [])
+        stacks.seen("c", 20, {"M-kept": 2})
+        stacks.seen("c", 10, {"M-kept": 1, "M-unsure": 1})
+        stacks.seen("c", 0, {})
+        self.assertEqual(
+            self.rules(),
+            [
+                "a transaction once",
+                "totals are conserved",
+                "totals are conserved",
+                "acknowledged means present",
+            ],
+        )
+
+    def test_a_grant_counts_once(self) -> None:
+        grants = self.history.grants
+        grants.granted("a", 10, ACKED)
+        grants.granted("a", 5, UNKNOWN)
+        grants.granted("a", 7, REFUSED)
+        grants.seen("a", 10)
+        grants.seen("a", 15)
+        self.assertEqual(self.rules(), [])
+        grants.seen("a", 20)
+        grants.seen("a", 5)
+        self.assertEqual(self.rules(), ["a grant once"] * 2)
+
+    def test_chat_has_one_order_and_loses_nothing(self) -> None:
+        talk = self.history.talk
+        for who in ("ada", "bo"):
+            talk.entered("room", who, 0.0)
+        for line in ("one", "two"):
+            talk.said[line] = 5.0
+            for who in ("ada", "bo"):
+                talk.heard("room", who, line, own=who == "ada")
+        talk.settle(100.0)
+        self.assertEqual(self.rules(), [])
+        talk.said["three"] = talk.said["four"] = 110.0
+        for who, lines in (("ada", ("three", "four")), ("bo", ("four", "three", "three"))):
+            for line in lines:
+                talk.heard("room", who, line, own=who == "ada")
+        talk.said["five"] = 120.0
+        talk.heard("room", "ada", "five", own=True)
+        talk.settle(200.0)
+        self.assertEqual(self.rules(), ["each line once", "chat in one order", "all hear a line"])
+
+    def test_who_left_need_not_hear(self) -> None:
+        talk = self.history.talk
+        talk.entered("room", "ada", 0.0)
+        talk.entered("room", "bo", 0.0)
+        talk.left("room", "bo", 12.0)
+        talk.said["one"] = 5.0
+        talk.heard("room", "ada", "one", own=True)
+        talk.settle(100.0)
+        self.assertEqual(self.rules(), [])
+
+    def test_parties(self) -> None:
+        parties = self.history.parties
+        parties.seen("a", "p", ["a", "b"], "a")
+        parties.compared({"a": ("p", ("a", "b"), "a"), "b": ("p", ("a", "b"), "a")})
+        self.assertEqual(self.rules(), [])
+        parties.seen("a", "p", ["b"], "b")
+        parties.seen("a", "p", ["a", "b", "c", "d", "e"], "a")
+        parties.seen("a", "p", ["a"], "gone")
+        parties.compared({"a": ("p", ("a", "b"), "a"), "b": ("q", ("b",), "b")})
+        self.assertEqual(
+            self.rules(), ["one party each", "seats within limits", "one leader", "one party each"]
+        )
+
+    def test_nobody_waits_for_ever(self) -> None:
+        waiting = self.history.waiting
+        waiting.ended(waiting.began("answered", 0.0))
+        waiting.began("forgotten", 0.0)
+        waiting.look(30.0)
+        self.assertEqual(self.rules(), [])
+        waiting.look(61.0)
+        self.assertEqual(self.rules(), ["nobody waits for ever"])

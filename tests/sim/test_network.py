@@ -1,0 +1,114 @@
+"""The simulated network: bytes in order, ends that are told, and machines that fall silent."""
+
+from __future__ import annotations
+
+from twisted.internet.protocol import ClientFactory, Factory, Protocol
+from twisted.python.failure import Failure
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.sim.clock import START, World
+from svcserver.sim.network import Network
+from svcserver.sim.process import Process
+
+
+class Listener(Protocol):
+    def __init__(self) -> None:
+        self.heard, self.ended = b"", ""
+
+    def dataReceived(self, data: bytes) -> None:
+        self.heard += data
+
+    def connectionLost(self, reason: Failure | None = None) -> None:
+        self.ended = "" if reason is None else type(reason.value).__name__
+
+
+class NetworkTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.world = World(1)
+        self.sent: list[bytes] = []
+        self.network = Network(self.world, lambda number, name, data: self.sent.append(data))
+        self.network.name("203.0.113.1", "host")
+        self.host = Process(self.world, self.network, "server", "host", "203.0.113.1")
+        self.pc = Process(self.world, self.network, "client", "pc", "198.51.100.1")
+        self.far, self.near = Listener(), Listener()
+        factory = Factory.forProtocol(lambda: self.far)  # type: ignore[arg-type,return-value]
+        self.host.listenTCP(443, factory)
+        self.failed: list[str] = []
+
+    def connect(self, port: int = 443) -> None:
+        near, failed = self.near, self.failed
+
+        class Connecting(ClientFactory):
+            noisy = False
+
+            def buildProtocol(self, addr: object) -> Listener:
+                return near
+
+            def clientConnectionFailed(self, connector: object, reason: Failure) -> None:
+                failed.append(type(reason.value).__name__)
+
+        self.pc.connectTCP("203.0.113.1", port, Connecting(), timeout=10)
+        self.world.run_until(self.world.now + 1)
+
+    def test_bytes_come_in_order_and_both_ends_hear_of_the_end(self) -> None:
+        self.connect()
+        for number in range(20):
+            self.near.transport.write(b"%d," % number)
+            self.world.run_until(self.world.now + 0.001)
+        self.near.transport.loseConnection()
+        self.world.run_until(self.world.now + 1)
+        self.assertEqual(self.far.heard, b"".join(b"%d," % one for one in range(20)))
+        self.assertEqual((self.near.ended, self.far.ended), ("ConnectionDone", "ConnectionDone"))
+        self.assertEqual(self.network.ends, {})
+
+    def test_nobody_listens(self) -> None:
+        self.connect(444)
+        self.assertEqual(self.failed, ["ConnectionRefusedError"])
+
+    def test_a_silent_machine_is_heard_later(self) -> None:
+        self.connect()
+        self.network.silent.add("pc")
+        self.near.transport.write(b"hello")
+        self.world.run_until(self.world.now + 5)
+        self.assertEqual(self.far.heard, b"")
+        self.network.silent.clear()
+        self.world.run_until(self.world.now + 2)
+        self.assertEqual(self.far.heard, b"hello")
+
+    def test_a_process_that_dies_tells_nobody_but_its_peers(self) -> None:
+        self.connect()
+        called: list[int] = []
+        self.host.callLater(1, called.append, 1)
+        self.host.die()
+        self.world.run_until(self.world.now + 2)
+        self.assertEqual((self.far.ended, self.near.ended, called), ("", "ConnectionLost", []))
+        self.connect()
+        self.assertEqual(self.failed, ["ConnectionRefusedError"])
+
+    def test_a_reader_that_pauses_holds_the_writer_up(self) -> None:
+        self.connect()
+        calls: list[str] = []
+
+        class Producer:
+            pauseProducing = staticmethod(lambda: calls.append("pause"))
+            resumeProducing = staticmethod(lambda: calls.append("resume"))
+            stopProducing = staticmethod(lambda: calls.append("stop"))
+
+        self.near.transport.registerProducer(Producer(), True)
+        self.far.transport.pauseProducing()
+        self.near.transport.write(b"x" * 100_000)
+        self.world.run_until(self.world.now + 1)
+        self.assertEqual((calls, self.far.heard), (["pause"], b""))
+        self.far.transport.resumeProducing()
+        self.world.run_until(self.world.now + 1)
+        self.assertEqual((calls, len(self.far.heard)), (["pause", "resume"], 100_000))
+
+    def test_timers_of_one_instant_come_in_the_order_of_the_asking(self) -> None:
+        called: list[str] = []
+        moved = self.world.later(5, lambda: called.append("moved"))
+        for name in ("a", "b", "c"):
+            self.world.later(1, lambda name=name: called.append(name))  # type: ignore[misc]
+        moved.reset(1)
+        self.world.later(1, lambda: called.append("never")).cancel()
+        self.world.run_until(START + 2)
+        self.assertEqual(called, ["a", "b", "c", "moved"])
