@@ -32,6 +32,7 @@ from svcserver.metagame.access.epochs import EpochMoved, Epochs
 from svcserver.metagame.access.gate import Gate, guarded
 from svcserver.metagame.access.keys import Keys
 from svcserver.metagame.access.readlimit import DASHBOARD_READS, ReadLimit
+from svcserver.metagame.access.staff_sessions import StaffSessions
 from svcserver.metagame.access.tokens import Tokens
 from svcserver.metagame.accounts.allowance import Allowance
 from svcserver.metagame.accounts.audit import Audit
@@ -90,7 +91,6 @@ from svcserver.metagame.belongings.shop.catalogue import load as load_catalogue
 from svcserver.metagame.belongings.shop.routes import ClosedShopRoutes, ShopRoutes
 from svcserver.metagame.database import open_database
 from svcserver.metagame.owner.announcements.acts import Announcements, announcement_watch
-from svcserver.metagame.owner.announcements.routes import AnnouncementRoutes
 from svcserver.metagame.owner.bodylog import BodyLog
 from svcserver.metagame.owner.build import Build
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
@@ -105,9 +105,8 @@ from svcserver.metagame.owner.management.acts import OnlinePlayers, StatusReport
 from svcserver.metagame.owner.management.instances import DeployedInstances, Titles
 from svcserver.metagame.owner.management.routes import OnlineListRoutes, ServerStatusRoutes
 from svcserver.metagame.owner.measuring import Measuring
-from svcserver.metagame.owner.moderation.acts import ModerationActs
-from svcserver.metagame.owner.moderation.routes import ModerationRoutes
 from svcserver.metagame.owner.requestlog import request_log
+from svcserver.metagame.owner.staff import staff_features
 from svcserver.metagame.owner.status.routes import BannerRoutes, FixedReplyRoutes
 from svcserver.metagame.play.deploy_client import DeployClient
 from svcserver.metagame.play.launch_keys import LaunchKeys
@@ -300,7 +299,6 @@ class Metagame:
     def _owner(self) -> Iterator[Feature]:
         settings, now = self.settings, self.now
         yield BannerRoutes.of(settings, self.about, self.announcements.current, now)
-        yield AnnouncementRoutes(self.announcements)
         yield FixedReplyRoutes()
         placed = DeployedInstances(self.deploy, self.matches, Titles.load(), settings.city_title)
         reports = StatusReports(
@@ -312,19 +310,21 @@ class Metagame:
         yield DashboardPageRoutes()
         limit = ReadLimit(self.board, DASHBOARD_READS)
         yield DashboardRoutes(self.shown, DashboardActs(self.ledger), now, limit)
-        yield ModerationRoutes(ModerationActs(self.audit, self.sessions), limit)
+        yield from staff_features(self.audit, self.sessions, self.announcements, limit)
 
     def front_door(self, *observers: Observer) -> FrontDoor:
         """The front door with all rows; a broken data file ends the start."""
-        settings = self.settings
-        observers = (*observers, CountingRefusals(self.counters))
+        settings, observers = self.settings, (*observers, CountingRefusals(self.counters))
         if settings.backend_health:
             observers = (*observers, Counting(self.health.requests, self.now))
         if settings.log_bodies:
             bodies = BodyLog(Path(settings.body_log_file), settings.body_log_per_path, self.now)
             observers = (*observers, bodies.check())
-        tries = WrongAdminKeys(self.board, self.counters)
-        door = guarded(Gate.of(settings, self.tokens, self.directory, tries), observers)
+        tries, record = WrongAdminKeys(self.board, self.counters), self.audit.refuse
+        staff = StaffSessions(self.board, self.epochs)
+        door = guarded(
+            Gate.of(settings, self.tokens, self.directory, tries, staff, record), observers
+        )
         with needed_by(NAME):
             features = list(self.features())
         return door.mount(*features, ApiDocumentRoutes(lambda: door.rows, self.about.version))

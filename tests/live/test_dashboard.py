@@ -29,7 +29,17 @@ pytestmark = pytest.mark.live
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 PICTURES = Path(__file__).parents[2] / "_artefacts" / "dashboard"
-PAGES = ("overview", "health", "accounts", "invites", "guilds", "chat", "log")
+PAGES = (
+    "overview",
+    "health",
+    "accounts",
+    "invites",
+    "guilds",
+    "chat",
+    "moderation",
+    "audit",
+    "log",
+)
 NAMES = ("Ann_1", "Bertram", "Cleo", "Dragonfly_77", "Eve", "Falk")
 
 
@@ -202,10 +212,17 @@ def test_only_an_admins_key_opens_the_page_and_nothing_keeps_it(
         assert page.get_by_label("Admin key").count() == 0 or not page.evaluate(
             "document.getElementById('key').value"
         )
+        [kept] = page.context.cookies()
+        assert (kept["httpOnly"], kept["sameSite"], kept["path"]) == (True, "Strict", "/svc")
+        assert here.key not in kept["value"]
+        page.reload()
+        expect(page.locator("#server-name")).to_have_text("Evening Hunters")
+        seen.button("Sign out")
+        expect(page.get_by_label("Admin key")).to_be_visible()
         page.reload()
         expect(page.get_by_label("Admin key")).to_be_visible()
-        seen.sign_in(here.key)
-        seen.button("Sign out")
+        page.context.add_cookies([kept])  # one that was taken before is of no use now
+        page.reload()
         expect(page.get_by_label("Admin key")).to_be_visible()
 
 
@@ -319,6 +336,44 @@ def test_an_account_is_renamed_and_granted(browser: Browser, here: Host) -> None
         seen.told("of Falke written (grandfather)")
 
 
+@proves("GET DashboardSanctions", "GET DashboardAudit", "POST DashboardAnnouncement")
+def test_a_player_is_muted_and_let_go_and_all_of_it_is_audited(
+    browser: Browser, here: Host
+) -> None:
+    with visit(browser, here) as seen:
+        seen.sign_in(here.key)
+        open_account(seen, "Eve")
+        seen.button("Mute")
+        seen.page.get_by_role("textbox", name="For how long").fill("2h")
+        seen.page.get_by_role("textbox", name="Reason").fill("spam")
+        seen.confirm("Mute")
+        seen.told("Eve is muted")
+        seen.go("Moderation")
+        row = seen.page.get_by_role("row").filter(has_text="Eve")
+        expect(row).to_contain_text("spam")
+        row.get_by_role("button", name="Unmute").click()
+        seen.confirm("Unmute")
+        seen.told("Eve may write again")
+        expect(row).to_have_count(0)
+        seen.button("Announce")
+        seen.page.get_by_role("textbox", name="Text").fill("Hunt night")
+        seen.confirm("Announce")
+        seen.told("Announced: Hunt night")
+        assert here.call("GET", "/svc-status")["en"] == "Hunt night"
+        seen.button("End it")
+        seen.confirm("End it")
+        seen.told("Nothing is announced")
+        seen.go("Audit")
+        table = seen.page.get_by_role("table", name="Audit log")
+        expect(table.get_by_role("row").filter(has_text="Eve")).to_have_count(2)
+        seen.page.get_by_label("Only on").fill("eve")
+        seen.page.get_by_role("button", name="Show", exact=True).click()
+        expect(table.locator("tbody").get_by_role("row")).to_have_count(2)
+        table.get_by_role("button", name="Details").last.click()
+        expect(seen.page.get_by_role("dialog")).to_contain_text("spam")
+        seen.confirm("Close")
+
+
 def test_guilds_chat_and_log(browser: Browser, here: Host) -> None:
     with visit(browser, here) as seen:
         seen.sign_in(here.key)
@@ -327,8 +382,8 @@ def test_guilds_chat_and_log(browser: Browser, here: Host) -> None:
         expect(room).to_contain_text("4 players")
         expect(room).to_contain_text("Ann_1, Bertram")
         seen.go("Log")
-        seen.page.get_by_label("Only lines with").fill("ready on")
-        expect(seen.page.get_by_role("log")).to_contain_text("metagame ready on")
+        seen.page.get_by_label("Only lines with").fill("DashboardSession")
+        expect(seen.page.get_by_role("log")).to_contain_text("POST /svc/api/DashboardSession")
         seen.page.get_by_label("Only lines with").fill("UUK_")
         expect(seen.page.get_by_role("log")).to_contain_text("No line like that")
         seen.go("Guilds")

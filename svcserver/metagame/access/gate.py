@@ -16,6 +16,7 @@ from svcserver.kernel.refusals import Forbidden, Refusal, Unauthenticated
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.acting import check_owner
 from svcserver.metagame.access.attempts import WrongAdminKeys
+from svcserver.metagame.access.staff_sessions import PAGE_HEADER, StaffSessions, secret_of
 from svcserver.metagame.access.tokens import InvalidToken, Tokens
 from svcserver.metagame.rows import NOBODY, Access, Call, Caller, Row
 from svcserver.metagame.settings import Settings
@@ -94,13 +95,22 @@ class Gate:
     keys: KeyRing
     origin: Origin
     attempts: WrongAdminKeys
+    staff: StaffSessions
+    refused_try: Callable[[str, str], Awaitable[None]]  # records who tried which row
 
     @classmethod
     def of(
-        cls, settings: Settings, tokens: Tokens, keys: KeyRing, attempts: WrongAdminKeys
+        cls,
+        settings: Settings,
+        tokens: Tokens,
+        keys: KeyRing,
+        attempts: WrongAdminKeys,
+        staff: StaffSessions,
+        refused_try: Callable[[str, str], Awaitable[None]],
     ) -> Gate:
         """The gate of a running service, which asks the kernel for this machine's addresses."""
-        return cls(settings, tokens, keys, Origin(settings, is_own_address), attempts)
+        origin = Origin(settings, is_own_address)
+        return cls(settings, tokens, keys, origin, attempts, staff, refused_try)
 
     def exists(self, row: Row, parameters: Mapping[str, str]) -> bool:
         """False where ``real only`` hides the row from an account with fixed progression."""
@@ -163,7 +173,7 @@ class Gate:
         if access is Access.NONE:
             return NOBODY
         if access is Access.ADMIN_KEY:
-            return await self._admin_key(request, row.role)
+            return await self._admin_key(request, row.role, row.name)
         prove: dict[str, Callable[[HttpRequest], Awaitable[Caller]]] = {
             Access.PLAYER: self._player,
             Access.OPTIONAL_TOKEN: self._optional_token,
@@ -245,7 +255,8 @@ class Gate:
     def _key_offered(self, access: str, request: HttpRequest) -> None:
         if access is Access.ADMIN_KEY and not request.direct:
             raise Forbidden("an admin calls directly")
-        if self.settings.login and request.header(ACCOUNT_KEY) is None:
+        by_session = access is Access.ADMIN_KEY and request.has_header(PAGE_HEADER)
+        if self.settings.login and request.header(ACCOUNT_KEY) is None and not by_session:
             raise Unauthenticated("no account key")
 
     async def _account_key(self, request: HttpRequest) -> Caller:
@@ -257,18 +268,36 @@ class Gate:
             raise Forbidden("an admin calls directly")
         return NOBODY
 
-    async def _admin_key(self, request: HttpRequest, role: Role = Role.OWNER) -> Caller:
+    async def _admin_key(
+        self, request: HttpRequest, role: Role = Role.OWNER, row: str = ""
+    ) -> Caller:
         await self._direct(request)
+        account = await self._signed_in(request) or await self._staff(request)
+        if account.role < role:
+            no = Forbidden("this account is not an admin")
+            refusal = await self.attempts.refused(no, request.peer, account.id)
+            if refusal is no:  # beyond the rate nothing is recorded
+                await self.refused_try(account.username, row)
+            raise refusal
+        return _staff_caller(account)
+
+    async def _staff(self, request: HttpRequest) -> Holder:
         try:
-            account = await self._holder(request)
+            return await self._holder(request)
         except Unauthenticated as why:
             if not request.has_header(ACCOUNT_KEY):
                 raise
             raise await self.attempts.refused(why, request.peer) from why
-        if account.role < role:
-            no = Forbidden("this account is not an admin")
-            raise await self.attempts.refused(no, request.peer, account.id)
-        return Caller(account.id, admin=account.is_admin, name=account.username, role=account.role)
+
+    async def _signed_in(self, request: HttpRequest) -> Holder | None:
+        """The holder of the dashboard's session; a key beside it counts instead."""
+        if request.has_header(ACCOUNT_KEY) or not request.has_header(PAGE_HEADER):
+            return None
+        secret = secret_of(request.header(b"cookie"))
+        if secret is None or not self.settings.login or not request.direct:
+            return None
+        account_id = await self.staff.account_of(secret)
+        return None if account_id is None else await self.keys.account_of_id(account_id)
 
     async def _holder(self, request: HttpRequest) -> Holder:
         if not self.settings.login:
@@ -287,6 +316,9 @@ class Gate:
             account = await self.keys.account_of_key(key)
             if account is not None and self.tokens.now() >= account.banned_until:
                 return Caller(account.id, admin=account.is_admin, role=account.role)
+        signed_in = await self._signed_in(request)
+        if signed_in is not None:
+            return _staff_caller(signed_in)
         offered = self._optional(request)
         if offered.account is not None and await self.keys.account_of_id(offered.account):
             return offered
@@ -304,6 +336,10 @@ def guarded(gate: Gate, observers: Sequence[Observer]) -> FrontDoor:
         call=Call,
         nobody=NOBODY,
     )
+
+
+def _staff_caller(account: Holder) -> Caller:
+    return Caller(account.id, admin=account.is_admin, name=account.username, role=account.role)
 
 
 def is_own_address(address: str) -> bool:

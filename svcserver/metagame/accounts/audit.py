@@ -162,11 +162,11 @@ class Audit:
         """What ``act(tx, trace)`` gives; a refusal is recorded, and raised again."""
         return await write_or_record(self.ledger, audited(entry, self.now, act), scope)
 
-    async def refuse(self, entry: Entry, why: str) -> None:
-        """Record a try that never came to its transaction."""
+    async def refuse(self, actor: str, row: str) -> None:
+        """Record that the gate refused somebody a route of staff."""
 
         def work(tx: Connection) -> None:
-            add_row(tx, entry, self.now(), why)
+            add_row(tx, Entry(actor, row), self.now(), "the account's role is not enough")
 
         await self.ledger.write(work, ACROSS)
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 from attrs import frozen
 
 from svcserver.kernel.refusals import Conflict, Malformed, Refusal
+from svcserver.kernel.roles import Role
 from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.management import wire
@@ -90,7 +91,14 @@ class AccountManagementRoutes:
         reply: wire.UserInfo = {"UserId": call.player, "Username": who.name, "IsAdmin": who.admin}
         return Answer(200, reply)
 
-    @routes.row("GET", "/svc/api/GetAllUsers", access=ADMIN, reply=wire.AllUsers, quiet=True)
+    @routes.row(
+        "GET",
+        "/svc/api/GetAllUsers",
+        access=ADMIN,
+        role=Role.HELPER,
+        reply=wire.AllUsers,
+        quiet=True,
+    )
     async def all_users(self, call: Call) -> Answer:
         """Every account's name and id."""
         return Answer(200, wire.show_users(await self.acts.everyone()))
@@ -99,6 +107,7 @@ class AccountManagementRoutes:
         "GET",
         "/svc/api/DashboardAccounts",
         access=ADMIN,
+        role=Role.HELPER,
         reply=wire.AccountPage,
         query=("offset",),
         quiet=True,

@@ -8,6 +8,7 @@ from typing import ClassVar
 from attrs import frozen
 
 from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.roles import Role
 from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.accounts import recorded
 from svcserver.metagame.achievements.progression import wire
@@ -28,6 +29,7 @@ class ProgressionManagementRoutes:
         "GET",
         "/svc/api/Progression",
         access=Access.ADMIN_KEY,
+        role=Role.HELPER,
         reply=wire.Report,
         query=("UserId",),
     )

@@ -7,6 +7,7 @@ from typing import ClassVar
 from attrs import frozen
 
 from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.roles import Role
 from svcserver.metagame.belongings.savehistory.acts import SaveHistoryActs
 from svcserver.metagame.belongings.savehistory.wire import (
     HistoryReply,
@@ -30,6 +31,7 @@ class SaveHistoryRoutes:
         "GET",
         "/svc/api/SaveHistory",
         access=Access.ADMIN_KEY,
+        role=Role.HELPER,
         reply=HistoryReply,
         query=("UserId", "CharacterId"),
     )

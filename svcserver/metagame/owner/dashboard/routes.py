@@ -15,6 +15,7 @@ from attrs import frozen
 from svcserver.edge.joining import NoJoinString, join_string, letter
 from svcserver.kernel.ids import CharacterId
 from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.roles import Role
 from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.belongings.characters.rules import MAX_VERSION, MAX_VERSION_DIGITS
 from svcserver.metagame.owner.dashboard import wire
@@ -41,6 +42,7 @@ class DashboardRoutes:
         "GET",
         "/svc/api/DashboardHealth",
         access=Access.ADMIN_KEY,
+        role=Role.HELPER,
         when=lambda settings: settings.backend_health,
         reply=wire.HealthOverTime,
         query=("after",),
@@ -57,7 +59,12 @@ class DashboardRoutes:
         return Answer(200, wire.show_health(samples, self.now()), NO_STORE)
 
     @routes.row(
-        "GET", "/svc/api/DashboardChat", access=Access.ADMIN_KEY, reply=wire.ChatReply, quiet=True
+        "GET",
+        "/svc/api/DashboardChat",
+        access=Access.ADMIN_KEY,
+        role=Role.HELPER,
+        reply=wire.ChatReply,
+        quiet=True,
     )
     async def chat(self, call: Call) -> Answer:
         """Chat rooms and their occupants; never what is written there."""
@@ -83,6 +90,7 @@ class DashboardRoutes:
         "GET",
         "/svc/api/DashboardSearch",
         access=Access.ADMIN_KEY,
+        role=Role.HELPER,
         reply=wire.SearchReply,
         query=("Text",),
         quiet=True,
@@ -99,6 +107,7 @@ class DashboardRoutes:
         "GET",
         "/svc/api/DashboardSaveDiff",
         access=Access.ADMIN_KEY,
+        role=Role.HELPER,
         reply=wire.SaveDiffReply,
         query=("CharacterId", "From", "To"),
     )
@@ -111,6 +120,7 @@ class DashboardRoutes:
         "GET",
         "/svc/api/DashboardLoadoutDiff",
         access=Access.ADMIN_KEY,
+        role=Role.HELPER,
         reply=wire.SaveDiffReply,
         query=("CharacterId", "From", "To"),
     )

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from attrs import frozen
 
+from svcserver.kernel.roles import Role
 from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.owner.health import wire
 from svcserver.metagame.owner.health.rules import Health
@@ -29,6 +30,7 @@ class HealthRoutes:
         "GET",
         "/svc/api/BackendHealth",
         access=Access.ADMIN_KEY,
+        role=Role.HELPER,
         when=lambda settings: settings.backend_health,
         reply=wire.BackendHealthReply,
         quiet=True,

@@ -7,6 +7,7 @@ from typing import ClassVar
 from attrs import field, frozen
 
 from svcserver.kernel import json
+from svcserver.kernel.roles import Role
 from svcserver.metagame.owner.management import wire
 from svcserver.metagame.owner.management.acts import OnlinePlayers, StatusReports
 from svcserver.metagame.owner.management.rules import Status
@@ -53,7 +54,11 @@ class OnlineListRoutes:
     players: OnlinePlayers
 
     @routes.row(
-        "GET", "/svc/api/PrivateOnlineStats", access=Access.ADMIN_KEY, reply=list[wire.OnlineEntry]
+        "GET",
+        "/svc/api/PrivateOnlineStats",
+        access=Access.ADMIN_KEY,
+        role=Role.HELPER,
+        reply=list[wire.OnlineEntry],
     )
     async def everyone(self, call: Call) -> Answer:
         """Everyone online, by account id."""

@@ -8,6 +8,7 @@ from attrs import frozen
 from twisted.logger import Logger
 
 from svcserver.kernel.refusals import Missing, Refusal
+from svcserver.kernel.roles import Role
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.accounts import behalf
 from svcserver.metagame.accounts.directory import Directory
@@ -52,7 +53,13 @@ class GuildManagementRoutes:
         }
         return Answer(200, reply)
 
-    @routes.row("GET", "/svc/api/Guilds", access=Access.ADMIN_KEY, reply=list[wire.GuildSummary])
+    @routes.row(
+        "GET",
+        "/svc/api/Guilds",
+        access=Access.ADMIN_KEY,
+        role=Role.HELPER,
+        reply=list[wire.GuildSummary],
+    )
     async def guilds(self, call: Call) -> Answer:
         """Every guild, by name."""
         self._on()

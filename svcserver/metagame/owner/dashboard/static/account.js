@@ -3,6 +3,7 @@
 import { Refused, read, send } from "./api.js";
 import { act, ask, copy } from "./dialog.js";
 import { badge, button, card, el, head, nothing } from "./dom.js";
+import { handling } from "./people.js";
 import { progression } from "./progression.js";
 import { saves } from "./saves.js";
 
@@ -20,7 +21,7 @@ export async function account(root, live, id) {
   }
   const back = el("a", { href: "#/accounts", class: "small" }, "All accounts");
   root.replaceChildren(
-    el("div", {}, back, head(one.name, null, button("Copy id", () => copy(id, "Account id")), button("Rename", () => rename(one, live)))),
+    el("div", {}, back, head(one.name, null, button("Copy id", () => copy(id, "Account id")), button("Rename", () => rename(one, live)), ...handling(one, live))),
     card(null, [], el("dl", { class: "facts inside" },
       el("dt", {}, "Account id"), el("dd", { class: "mono" }, one.id),
       el("dt", {}, "Role"), el("dd", {}, one.admin ? badge("admin", "accent") : "player"),

@@ -1,6 +1,5 @@
-// The admin routes. The key lives in this module's memory and nowhere else.
-
-let key = "";
+// The admin routes. The key is sent once, to sign in; then the browser keeps a session that no
+// script can read.
 
 export class Refused extends Error {
   constructor(status, message) {
@@ -9,27 +8,24 @@ export class Refused extends Error {
   }
 }
 
-export function use(text) {
-  key = text;
-}
-
 const WORDS = {
   400: "The server does not take one of these values.",
   401: "The server does not know this key.",
-  403: "Only an admin, on this machine, may do this.",
+  403: "Your role does not allow this.",
   404: "The server has no such thing.",
   409: "The server says this cannot be done now.",
   429: "Too often; wait a moment.",
   503: "The server cannot serve just now.",
 };
 
-async function call(method, route, body) {
-  const headers = { "x-svc-user-api-key": key };
+async function call(method, route, body, key) {
+  const headers = { "x-svc-dashboard": "1" };
+  if (key !== undefined) headers["x-svc-user-api-key"] = key;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let reply;
   try {
     reply = await fetch(`/svc/api/${route}`, {
-      method, headers, cache: "no-store", credentials: "omit", redirect: "error",
+      method, headers, cache: "no-store", credentials: "same-origin", redirect: "error",
       body: body === undefined ? undefined : JSON.stringify(body),
     });
   } catch {
@@ -51,4 +47,8 @@ export function send(route, body) {
 
 export function remove(route) {
   return call("DELETE", route);
+}
+
+export function signIn(key) {
+  return call("POST", "DashboardSession", undefined, key);
 }

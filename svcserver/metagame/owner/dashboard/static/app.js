@@ -1,6 +1,7 @@
 // Signing in, the pages, and what is looked at again and again.
 
-import { Refused, read, use } from "./api.js";
+import { Refused, read, remove, signIn as begin } from "./api.js";
+import { audit } from "./audit.js";
 import { el } from "./dom.js";
 import { say } from "./dialog.js";
 import { account } from "./account.js";
@@ -10,11 +11,13 @@ import { guilds } from "./guilds.js";
 import { health } from "./health.js";
 import { invites } from "./invites.js";
 import { log } from "./log.js";
+import { moderation } from "./moderation.js";
 import { overview } from "./overview.js";
 
 const PAGES = [
   ["overview", "Overview", overview], ["health", "Health", health], ["accounts", "Accounts", accounts],
-  ["invites", "Invites", invites], ["guilds", "Guilds", guilds], ["chat", "Chat", chat], ["log", "Log", log],
+  ["invites", "Invites", invites], ["guilds", "Guilds", guilds], ["chat", "Chat", chat],
+  ["moderation", "Moderation", moderation], ["audit", "Audit", audit], ["log", "Log", log],
 ];
 
 const at = (id) => document.getElementById(id);
@@ -24,25 +27,38 @@ let turn = 0; // answers for a page that was left are thrown away
 async function signIn(event) {
   event.preventDefault();
   at("sign-in-error").textContent = "";
-  use(at("key").value.trim());
   try {
-    const me = await read("GetUserInfo");
-    if (!me.IsAdmin) throw new Refused(403, `${me.Username} is not an admin; see svcctl account promote.`);
-    await read("InviteCodes"); // an admin key is taken from direct callers only
+    const me = await begin(at("key").value.trim());
     at("key").value = "";
-    at("who").textContent = me.Username;
-    at("sign-in").hidden = true;
-    at("shell").hidden = false;
-    if (!location.hash) location.hash = "#/overview";
-    go();
-    const status = await read("ServerStatus");
-    at("server-name").textContent = status.name;
-    document.title = `${status.name} – dashboard`;
+    await enter(me);
   } catch (why) {
-    use("");
-    at("sign-in-error").textContent = why.message;
+    at("sign-in-error").textContent = why.status === 403 ? "This account is not an admin, nor other staff; see svcctl account promote." : why.message;
     at("key").focus();
   }
+}
+
+async function enter(me) {
+  at("who").textContent = me.Role === "owner" ? me.Username : `${me.Username} (${me.Role})`;
+  at("sign-in").hidden = true;
+  at("shell").hidden = false;
+  if (!location.hash) location.hash = "#/overview";
+  go();
+  const status = await read("ServerStatus");
+  at("server-name").textContent = status.name;
+  document.title = `${status.name} – dashboard`;
+}
+
+/** After a reload the browser's session may still hold. */
+async function resume() {
+  let me = null;
+  try {
+    me = await read("DashboardSession");
+  } catch (why) {
+    if (!(why instanceof Refused) || (why.status !== 401 && why.status !== 403)) at("sign-in-error").textContent = why.message;
+  }
+  if (me) return enter(me);
+  at("sign-in").hidden = false;
+  at("key").focus();
 }
 
 function go() {
@@ -88,14 +104,13 @@ async function guarded(work, mine) {
     told = "";
   } catch (why) {
     if (mine !== turn) return;
-    if (why.status === 401) return signOut("The server no longer knows this key.");
+    if (why.status === 401) return signOut("You are signed out; the server no longer knows this session.");
     if (told !== why.message) say(why.message, true);
     told = why.message;
   }
 }
 
 function signOut(why = "") {
-  use("");
   turn += 1;
   clearTimeout(timer);
   at("content").replaceChildren();
@@ -109,11 +124,13 @@ for (const [id, title] of PAGES) {
   at("nav").append(el("a", { class: "nav-link", href: `#/${id}`, "data-page": id }, title));
 }
 at("sign-in-form").addEventListener("submit", signIn);
-at("sign-out").addEventListener("click", () => signOut());
+at("sign-out").addEventListener("click", async () => {
+  await remove("DashboardSession").catch((why) => say(why.message, true));
+  signOut();
+});
 document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   at("content").focus();
 });
 addEventListener("hashchange", go);
-at("sign-in").hidden = false;
-at("key").focus();
+resume();

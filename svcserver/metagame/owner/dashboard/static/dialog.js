@@ -41,7 +41,7 @@ function input(one) {
       el("option", { value, selected: value === one.value }, words)));
   }
   const made = el("input", {
-    id, type: one.type || "text", min: one.min, max: one.max, step: one.step, maxlength: 128,
+    id, type: one.type || "text", min: one.min, max: one.max, step: one.step, maxlength: one.longest ?? 128,
     required: !one.optional, autocomplete: "off", spellcheck: "false",
   });
   made.value = one.value ?? "";

@@ -1,0 +1,50 @@
+// Bans and mutes that hold, and what is announced.
+
+import { read, send } from "./api.js";
+import { act, ask } from "./dialog.js";
+import { badge, button, card, el, head, nothing, table } from "./dom.js";
+import { lift } from "./people.js";
+import { count, when } from "./words.js";
+
+export async function moderation(root, live) {
+  const [held, told] = await Promise.all([read("DashboardSanctions"), read("DashboardAnnouncement")]);
+  if (!live.shown()) return;
+  const rows = held.sanctions.map((one) => [
+    el("a", { href: `#/accounts/${encodeURIComponent(one.UserId)}` }, el("strong", {}, one.Username)),
+    badge(one.Kind === "ban" ? "banned" : "muted", one.Kind === "ban" ? "accent" : ""),
+    one.Sanction.reason || "–", one.Sanction.note || "–", one.Sanction.by,
+    one.Sanction.until ? when(one.Sanction.until) : "no end",
+    el("div", { class: "actions" }, button(one.Kind === "ban" ? "Unban" : "Unmute", () => lift(one, live)))]);
+  root.replaceChildren(
+    head("Moderation", `${count(held.sanctions.length, "ban or mute", "bans and mutes")}. Ban, mute and kick on the account’s page.`),
+    announced(told.announcement, live),
+    card("Bans and mutes", [], rows.length
+      ? table("Bans and mutes", [["Player"], [""], ["Reason"], ["Note", "wide-only"], ["By", "wide-only"], ["Until"], ["", "end"]], rows)
+      : nothing("Nobody is banned or muted.")));
+}
+
+function announced(one, live) {
+  const acts = [button("Announce", () => announce(live), "primary")];
+  if (one) acts.unshift(button("End it", () => end(live)));
+  return card("Announcement", acts, one
+    ? el("dl", { class: "facts inside" }, el("dt", {}, "Text"), el("dd", {}, one.text),
+      el("dt", {}, one.restartAt ? "Restart" : "Until"), el("dd", {}, when(one.restartAt ?? one.until)), el("dt", {}, "By"), el("dd", {}, one.by))
+    : nothing("Nothing is announced."));
+}
+
+async function announce(live) {
+  const given = await ask({
+    title: "Announce to everybody", confirm: "Announce",
+    text: "It stands in the status banner and is said in every chat room. Nothing restarts by itself.",
+    fields: [{ name: "text", label: "Text", longest: 256 },
+      { name: "restart", label: "Restart in (like 10m; empty: no restart)", optional: true, longest: 16 },
+      { name: "lasts", label: "Shown for (like 2h; empty: an hour)", optional: true, longest: 16 }],
+  });
+  if (given && await act(() => send("DashboardAnnouncement", { Text: given.text, RestartIn: given.restart, For: given.lasts }),
+    (said) => `Announced: ${said.announcement.text}`)) live.again();
+}
+
+async function end(live) {
+  const given = await ask({ title: "End the announcement?", confirm: "End it" });
+  if (given && await act(() => send("DashboardAnnouncement", { Text: "" }), () => "Nothing is announced")) live.again();
+}

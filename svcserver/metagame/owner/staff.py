@@ -1,0 +1,25 @@
+"""The features by which staff looks after people, made of what the metagame shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from svcserver.metagame.access.readlimit import ReadLimit
+from svcserver.metagame.access.staff_sessions import StaffSessions
+from svcserver.metagame.accounts.audit import Audit
+from svcserver.metagame.accounts.sessions import Sessions
+from svcserver.metagame.owner.announcements.acts import Announcements
+from svcserver.metagame.owner.announcements.routes import AnnouncementRoutes
+from svcserver.metagame.owner.moderation.acts import ModerationActs
+from svcserver.metagame.owner.moderation.routes import ModerationRoutes
+from svcserver.metagame.owner.moderation.signing_in import SignInRoutes
+from svcserver.web.routes import Feature
+
+
+def staff_features(
+    audit: Audit, sessions: Sessions, announcements: Announcements, limit: ReadLimit
+) -> Iterator[Feature]:
+    """Moderation, the dashboard's sessions and announcements."""
+    yield ModerationRoutes(ModerationActs(audit, sessions), limit)
+    yield SignInRoutes(StaffSessions(sessions.board, sessions.epochs))
+    yield AnnouncementRoutes(announcements)
