@@ -383,7 +383,7 @@ def test_guilds_chat_and_log(browser: Browser, here: Host) -> None:
         expect(room).to_contain_text("Ann_1, Bertram")
         seen.go("Log")
         seen.page.get_by_label("Only lines with").fill("DashboardSession")
-        expect(seen.page.get_by_role("log")).to_contain_text("POST /svc/api/DashboardSession")
+        expect(seen.page.get_by_role("log")).to_contain_text("DashboardSession gs=0 401")
         seen.page.get_by_label("Only lines with").fill("UUK_")
         expect(seen.page.get_by_role("log")).to_contain_text("No line like that")
         seen.go("Guilds")
