@@ -14,6 +14,7 @@ import pkgutil
 import re
 import time
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
@@ -28,6 +29,7 @@ LENGTHS = (20, 1_000, 6_000, 48_000)  # characters: short ones find a bad patter
 FREE_S, PER_CHARACTER_S = 0.03, 4e-6  # of processor time; quadratic: 48,000 take over a second
 FROM_THE_START = {"match", "fullmatch"}  # used only so, a pattern is never tried at other places
 USES = {"match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
+CALLED = re.compile(rf"\b(\w+)\.({'|'.join(sorted(USES))})\b")
 ENDS = ("", "\x00", "!", " ", "é")
 Text = str
 
@@ -42,8 +44,8 @@ def used() -> dict[tuple[Text, int, bool], set[Text]]:
         for name, value in vars(loaded).items():
             for pattern in patterns_in(value):
                 where = inspect.getsource(loaded) if name.startswith("_") else everything()
-                uses = {use for use in USES if re.search(rf"\b{name}\.{use}\b", where)}
-                found.setdefault(key_of(pattern), set()).update(uses or {"search"})
+                uses = uses_in(where).get(name, {"search"})
+                found.setdefault(key_of(pattern), set()).update(uses)
     for path in ROOT.rglob("*.py"):
         for use, pattern in inside(ast.parse(path.read_text())):
             found.setdefault(key_of(pattern), set()).add(use)
@@ -79,14 +81,19 @@ def inside(tree: ast.AST) -> Iterator[tuple[Text, re.Pattern[Any]]]:
                 yield node.func.attr, re.compile("".join(map(str, parts)))
 
 
-_SOURCE: list[Text] = []
-
-
+@lru_cache(maxsize=1)
 def everything() -> Text:
     """All source, read once."""
-    if not _SOURCE:
-        _SOURCE.append("\n".join(path.read_text() for path in sorted(ROOT.rglob("*.py"))))
-    return _SOURCE[0]
+    return "\n".join(path.read_text() for path in sorted(ROOT.rglob("*.py")))
+
+
+@lru_cache
+def uses_in(source: Text) -> dict[Text, set[Text]]:
+    """Each name with the methods it is used with; every worker of a test run needs it."""
+    found: dict[Text, set[Text]] = {}
+    for name, use in CALLED.findall(source):
+        found.setdefault(name, set()).add(use)
+    return found
 
 
 def key_of(pattern: re.Pattern[Any]) -> tuple[Text, int, bool]:

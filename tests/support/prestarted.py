@@ -10,6 +10,7 @@ The reactor is not among what is imported: a fork may not share one.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import select
@@ -94,6 +95,11 @@ class Parent:
                 env={name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
             )
 
+    def end(self) -> None:
+        """Let it end, as it does when nobody can ask any more."""
+        self._ours.close()
+        self._process.wait(20)
+
     def ask(self, wish: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
         """One request, one reply."""
         socket.send_fds(self._ours, [json.dumps(wish).encode()], descriptors)
@@ -121,7 +127,9 @@ def start(
 
 @lru_cache(maxsize=1)
 def _parent() -> Parent:
-    return Parent()
+    made = Parent()
+    atexit.register(made.end)
+    return made
 
 
 def main() -> None:
