@@ -142,6 +142,12 @@ from svcserver.web.site import HttpFactory
 NAME = "svc-metagame"
 
 
+def _inventory_policy(settings: Settings) -> Policy:
+    most = Size(settings.inventory_max_items, settings.inventory_max_bytes)
+    refuse, report = settings.inventory_refuse_overspend, settings.inventory_report_removals
+    return Policy(refuse, report, most, settings.item_log_max_bytes)
+
+
 class Metagame:
     """All features with what they share.
 
@@ -176,11 +182,7 @@ class Metagame:
         self.audit = Audit(ledger, now)
         self.announcements = Announcements(self.audit, self.news.announced)
         self.data, self.events = AccountData(ledger, allowance), EventLog(ledger, now, allowance)
-        self.policy = Policy(
-            settings.inventory_refuse_overspend,
-            settings.inventory_report_removals,
-            Size(settings.inventory_max_items, settings.inventory_max_bytes),
-        )
+        self.policy = _inventory_policy(settings)
         self.matches = LiveMatches(board, settings.launch_cooldown_s)
         self.parties = LiveParties(board, (self.matches.left_party,), self.matches.of_party)
         self.guilds = GuildActs(settings, self.data, board, now, self.news.guild_changed)

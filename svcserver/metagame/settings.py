@@ -141,6 +141,7 @@ class Settings:
     save_history_daily: int = env("SAVE_HISTORY_DAILY", whole(0), default=30, bad=Bad.WARN)
     inventory_max_items: int = env("INVENTORY_MAX_ITEMS", whole(1), default=20_000, bad=Bad.WARN)
     inventory_max_bytes: int = env("INVENTORY_MAX_BYTES", whole(1), default=8_388_608, bad=Bad.WARN)
+    item_log_max_bytes: int = env("ITEM_LOG_MAX_BYTES", whole(1), default=67_108_864, bad=Bad.WARN)
     character_max_bytes: int = env("CHARACTER_MAX_BYTES", whole(2), default=524_288, bad=Bad.WARN)
     loadout_max_bytes: int = env("LOADOUT_MAX_BYTES", whole(2), default=65_536, bad=Bad.WARN)
     breadcrumbs_max_bytes: int = env(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from sqlalchemy import Connection, select
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.metagame.belongings.inventory.store import SqlInventory
+from svcserver.metagame.belongings.inventory.rules import By, Note
+from svcserver.metagame.belongings.inventory.store import ITEM_LOG, LOG_ROW, SqlInventory
 from svcserver.metagame.belongings.items import Size
 from tests.support.belongings import Owner
 from tests.support.browser import Page
@@ -231,3 +233,53 @@ class AllowanceTests(Bounded):
         self.assertEqual(bob.add("A", 1).status, 200)
         self.game.clock.advance(600)
         self.assertEqual(self.ann.add("A", 1).status, 200)
+
+
+class ItemLogTests(Bounded):
+    """``ITEM_LOG_MAX_BYTES`` is so small that every transaction looks at it."""
+
+    def logged(self, name: str) -> list[str]:
+        def work(tx: Connection) -> list[str]:
+            of = select(ITEM_LOG.c.source).where(ITEM_LOG.c.character_id == name)
+            return list(tx.execute(of.order_by(ITEM_LOG.c.id)).scalars())
+
+        return self.game.ledger.run(work)
+
+    def earn(self, owner: Owner, *names: str) -> None:
+        for name in names:
+            page = owner.add("A", 1, transactionId=f"{owner.character[:8]}-{name}", source=name)
+            self.assertEqual(page.status, 200)
+
+    def test_the_oldest_give_way_and_nobody_elses(self) -> None:
+        self.start(ITEM_LOG_MAX_BYTES="4000")
+        bob = Owner.of(self.game, "Bob_1")
+        self.earn(bob, "kept")
+        self.earn(self.ann, *"abcdefghij")
+        held = self.logged(self.ann.character)
+        self.assertEqual(held, list("abcdefghij")[-len(held) :])
+        self.assertIn(len(held), range(3, 8))  # each counts 512 and more
+        self.assertEqual(self.logged(bob.character), ["kept"])
+
+    def test_a_recent_repeat_is_still_told(self) -> None:
+        self.start(ITEM_LOG_MAX_BYTES="4000")
+        self.earn(self.ann, *"abcdef")
+        self.earn(self.ann, "f")
+        self.assertEqual(self.ann.stacks(), {"A": 6})
+
+    def test_less_than_the_bound_is_kept_whole(self) -> None:
+        self.start(ITEM_LOG_MAX_BYTES="20000")
+        self.earn(self.ann, *"abcdefghij")
+        self.assertEqual(self.logged(self.ann.character), list("abcdefghij"))
+
+    def test_an_attack_is_cut_about_as_often_as_is_meant(self) -> None:
+        self.start()
+        self.game.ledger.run(self.hoard)
+        bytes_held = len(self.logged(self.ann.character)) * (LOG_ROW + 2_000)
+        self.assertLess(bytes_held, 3 * 100_000)
+
+    def hoard(self, tx: Connection) -> None:
+        """Ten times as much as 100,000 bytes: 200,000 of it are uncut once in nine million runs."""
+        inventory = SqlInventory(tx, 100_000)
+        for number in range(400):
+            note = Note(self.ann.character, f"t{number}", number, By.CLIENT, "", b"x" * 2_000)
+            inventory.note(note)

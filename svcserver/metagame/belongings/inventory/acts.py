@@ -49,7 +49,7 @@ class InventoryActs:
         """Run one inventory transaction; returns the JSON of its reply."""
 
         def work(tx: Connection) -> rules.Done:
-            kept, now = SqlInventory(tx), self.now()
+            kept, now = SqlInventory(tx, self.policy.log_bytes), self.now()
             return rules.transact(kept, owner, character_id, deal, by, self.policy, now)
 
         done = await self.data.write(owner, size, work)
@@ -63,7 +63,7 @@ class InventoryActs:
         """Save one held item; returns its stored JSON."""
 
         def work(tx: Connection) -> Instance:
-            kept, now = SqlInventory(tx), self.now()
+            kept, now = SqlInventory(tx, self.policy.log_bytes), self.now()
             return rules.update_instance(kept, owner, character_id, item, by, self.policy, now)
 
         held = await self.data.write(owner, size, work)

@@ -26,6 +26,7 @@ from svcserver.metagame.belongings.items import (
 )
 
 MOST = Size(20_000, 8 << 20)
+LOG_BYTES = 64 << 20  # of the item log, per character
 
 
 class By(StrEnum):
@@ -44,6 +45,7 @@ class Policy:
     refuse_overspend: bool = False
     report_removals: bool = True
     most: Size = MOST
+    log_bytes: int = LOG_BYTES
 
     def grown(self, held: Size, growth: Size) -> Size:
         """The size after a change; raises Conflict when it grows beyond the bounds.

@@ -4,6 +4,7 @@ stored answer to a repeat, so that a transaction of stacks needs only four state
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 
 import orjson
@@ -21,6 +22,7 @@ from sqlalchemy import (
     bindparam,
     case,
     delete,
+    func,
     insert,
     null,
     select,
@@ -31,7 +33,7 @@ from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.db.upsert import Upsert
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.metagame.belongings.characters.store import CHARACTERS
-from svcserver.metagame.belongings.inventory.rules import Holder, Note
+from svcserver.metagame.belongings.inventory.rules import LOG_BYTES, Holder, Note
 from svcserver.metagame.belongings.items import NOTHING, Instance, Size, Stacked
 
 ITEM_STACKS = Table(
@@ -76,6 +78,8 @@ ITEM_LOG = Table(
 
 CHUNK = 500  # parameters of one look-up
 LOG_DAYS = 90
+LOG_ROW = 512  # bytes that a row of the log counts besides its texts, with its share of the indexes
+LOG_PARTS = 8  # a log is cut about so often while as much as it may hold is added
 
 _C, _S, _I, _L = CHARACTERS.c, ITEM_STACKS.c, ITEM_INSTANCES.c, ITEM_LOG.c
 _Z = INVENTORY_SIZES.c
@@ -125,6 +129,21 @@ _HELD = union_all(
     select(_S.catalog_id).where(_S.character_id == bindparam("character")),
     select(_I.catalog_id).where(_I.character_id == bindparam("character")),
 )
+_LOGGED = (  # newest first: the bytes up to and with this row
+    select(
+        _L.id,
+        func.sum(LOG_ROW + func.length(_L.changes) + func.coalesce(func.length(_L.answer), 0))
+        .over(order_by=_L.id.desc())
+        .label("bytes"),
+    )
+    .where(_L.character_id == bindparam("character"))
+    .subquery()
+)
+_CUT = delete(ITEM_LOG).where(
+    _L.character_id == bindparam("character"),
+    _L.id
+    <= select(func.max(_LOGGED.c.id)).where(_LOGGED.c.bytes > bindparam("most")).scalar_subquery(),
+)
 _FORGET = delete(ITEM_LOG).where(_L.at < bindparam("before"))
 
 # Versions only rise from 0, so version 0 was never saved; of the others, the one with the
@@ -150,9 +169,10 @@ _PUT_SIZE = Upsert.into(INVENTORY_SIZES)
 
 @frozen
 class SqlInventory:
-    """``rules.Inventory`` on an open transaction."""
+    """``rules.Inventory`` on an open transaction; the item log is kept to ``log_bytes``."""
 
     tx: Connection
+    log_bytes: int = LOG_BYTES
 
     def holder(self, character_id: CharacterId, transaction_id: str | None) -> Holder | None:
         """The character's account and size, with the stored answer to a repeat."""
@@ -235,6 +255,10 @@ class SqlInventory:
                 "answer": note.answer,
             },
         )
+        added = LOG_ROW + len(note.changes) + len(note.answer or b"")
+        # Drawn by lot, or every transaction would pay for a sum: S311, no secret.
+        if random.random() * self.log_bytes < LOG_PARTS * added:  # noqa: S311
+            cut_log(self.tx, note.character_id, self.log_bytes)
 
 
 def inventory_of(tx: Connection, character_id: CharacterId) -> bytes:
@@ -272,6 +296,11 @@ def active_character(tx: Connection, account_id: AccountId) -> CharacterId | Non
     """The account's most recently saved character."""
     active: CharacterId | None = tx.execute(ACTIVE_CHARACTER, {"account": account_id}).scalar()
     return active
+
+
+def cut_log(tx: Connection, character_id: CharacterId, most: int) -> int:
+    """Delete the oldest log rows of a character that has more than so many bytes of them."""
+    return tx.execute(_CUT, {"character": character_id, "most": most}).rowcount
 
 
 def forget_old(tx: Connection, now: float) -> int:

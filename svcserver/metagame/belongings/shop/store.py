@@ -120,7 +120,13 @@ class StoreItems:
         """Add the items of a purchase."""
         try:
             transact(
-                SqlInventory(self.tx), account_id, character_id, deal, By.STORE, self.policy, now
+                SqlInventory(self.tx, self.policy.log_bytes),
+                account_id,
+                character_id,
+                deal,
+                By.STORE,
+                self.policy,
+                now,
             )
         except Malformed as why:
             raise Conflict(why.message) from why
