@@ -43,11 +43,14 @@ class Service:
     capability: str = ""
     families: str = "AF_UNIX AF_INET AF_INET6"
     confined: bool = True  # False where it starts programs of the owner
+    kill_mode: str = "mixed"  # process: what it started runs on when it dies
 
 
 SERVICES = {
     "metagame": Service("the game's main backend and its chat", ("postgresql",)),
-    "deploy": Service("starts and watches game servers", ("metagame",), confined=False),
+    "deploy": Service(
+        "starts and watches game servers", ("metagame",), confined=False, kill_mode="process"
+    ),
     "content": Service("hands out verified game files", ("metagame",)),
     "allowlist": Service(
         "opens the game ports for players",
@@ -106,7 +109,7 @@ ExecStart={place.program} --nodaemon --pidfile= svc-{name} --env-file {place.fol
 Restart=always
 RestartSec=2
 TimeoutStopSec={STOP_S}
-KillMode=mixed
+KillMode={service.kill_mode}
 LimitNOFILE={OPEN_FILES}
 UMask=0077
 {_hardening(service, place)}

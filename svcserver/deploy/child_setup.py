@@ -1,29 +1,25 @@
 """Prepares the process of a game server, then replaces itself by the server's program (exec).
 
-It makes a process group of its own and asks the kernel to kill it when the deploy server
-dies (PDEATHSIG), so that even a ``kill -9`` leaves no orphan.
+It makes a process group of its own, and keeps the reading ends of the pipes for its output
+open in itself: when the deploy server dies, a line that the game server prints must not
+end it. The next deploy server reads on (``adopted.py``).
 
     python -I -S child_setup.py PROGRAM ARGUMENT...
 
 It imports little, since every launch waits for it.
 """
 
-import ctypes
 import os
-import signal
 import sys
-
-PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
     """Prepare this process and exec the program."""
-    parent = os.getppid()
     os.setsid()
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before prctl took effect
-            os.kill(os.getpid(), signal.SIGKILL)
+        for output in (1, 2):
+            reading = os.open(f"/proc/self/fd/{output}", os.O_RDONLY | os.O_NONBLOCK)
+            os.set_inheritable(reading, True)
     os.execv(sys.argv[1], sys.argv[1:])  # noqa: S606 - an argument list, no shell
 
 

@@ -105,6 +105,15 @@ class Fleet:
         self.servers[server.id] = server
         return server
 
+    def adopt(self, server: GameServer) -> bool:
+        """Take a server that runs since before; False where it does not fit any more."""
+        kind = server.launch.kind
+        fits = server.port in self._ports(kind) and server.port not in self._taken()
+        if not fits or (kind in PERSISTENT and self.of_kind(kind) is not None):
+            return False
+        self.servers[server.id] = server
+        return True
+
     def ended(self, server_id: str) -> None:
         """Forget a server, which frees its port."""
         self.servers.pop(server_id, None)

@@ -1,7 +1,7 @@
-"""Finds game servers that an earlier run left behind, by their environment, and kills them.
+"""Finds what an earlier run left behind and nobody adopts, by its environment, and kills it.
 
-``child_setup`` covers what this server started itself, but not what a launcher or a game server
-forked. Each has a variable in its environment that its children inherit. Spec: 2 §3.
+As what a launcher or a game server forked, or a game server of which nothing was noted. Each
+has a variable in its environment that its children inherit. Spec: 2 §3.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import select
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from twisted.logger import Logger
@@ -26,14 +26,20 @@ def mark(host: str, port: int) -> dict[str, str]:
     return {MARK: f"{host}:{port}"}
 
 
-def end_left_over(host: str, port: int, processes: Path = PROCESSES) -> int:
+def end_left_over(
+    host: str, port: int, processes: Path = PROCESSES, adopted: Collection[int] = ()
+) -> int:
     """Kill what an earlier run at this address started; returns how many, once they are gone.
+
+    The groups of ``adopted`` processes are spared.
 
     Call it only while listening on that address, so that no other run owns them.
     """
     ended = []
     for pid in _marked(f"{MARK}={host}:{port}".encode(), processes):
         try:
+            if adopted and os.getpgid(pid) in adopted:
+                continue
             os.kill(pid, signal.SIGKILL)
         except OSError as why:  # it ended by itself, or is not ours to end
             log.debug("process {pid} cannot be ended: {why}", pid=pid, why=why.strerror)

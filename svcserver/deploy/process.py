@@ -23,6 +23,7 @@ log = Logger()
 MAX_OUTPUT = 1024 * 1024  # bytes of one server's output file; then a new one is begun
 CHUNK = 64 * 1024  # bytes
 MAX_LEFT = 1024 * 1024  # bytes read from the pipe of a dead server; it usually holds 64 KiB at most
+UNSEEN = "code unknown"  # of one that an earlier run started
 WELL = "code 0"  # how a game server ends when its players have left
 CHILD_SETUP = str(Path(__file__).with_name("child_setup.py"))
 
@@ -52,6 +53,16 @@ class Output:
             # game servers print addresses and names of players, and their own command line
             handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             self._file = os.fdopen(handle, "wb", buffering=0)
+        except OSError as why:
+            self._warn(why)
+
+    def go_on(self) -> None:
+        """Write on in the file of an earlier run."""
+        self.close()
+        try:
+            handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            self._file = os.fdopen(handle, "ab", buffering=0)
+            self._size = os.fstat(handle).st_size
         except OSError as why:
             self._warn(why)
 
@@ -90,11 +101,19 @@ class GameProcess(ProcessProtocol):
         self._ended = ended
         self._waiting: list[Deferred[None]] = []
         self.over = False
+        self.born: int | None = None  # its id, also when it ends while it is being started
         self.group: int | None = None  # of what it forks, where it leads one
 
     def connectionMade(self) -> None:
+        self.born = self.pid
         if self._output is not None:
             self._output.begin()
+
+    def adopted(self, transport: Any, group: int) -> None:
+        """Watch a process that runs already, through this transport."""
+        self.transport, self.group = transport, group
+        if self._output is not None:
+            self._output.go_on()
 
     def outReceived(self, data: bytes) -> None:
         """Standard output."""
@@ -197,7 +216,7 @@ class Spawner:
         if not self.own_group:
             transport = self.reactor.spawnProcess(process, words[0], words, env=environ)
             transport.closeStdin()
-            return int(transport.pid)
+            return int(transport.pid or process.born or 0)
         transport = self.reactor.spawnProcess(
             process,
             self.python,
@@ -205,8 +224,8 @@ class Spawner:
             env=environ,
             childFDs={1: "r", 2: "r"},  # standard input stays closed
         )
-        process.group = int(transport.pid)
-        return process.group
+        process.group = transport.pid
+        return int(transport.pid or process.born or 0)
 
 
 def check_program(path: str, search: str | None = None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from twisted.application.service import Service
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from svcserver.deploy.adopted import adopt
 from svcserver.deploy.fleet import Fleet, MemoryGuard
 from svcserver.deploy.hunts import HuntTable, Kind
-from svcserver.deploy.orphans import end_left_over, mark
+from svcserver.deploy.kept import KeptServers
+from svcserver.deploy.orphans import MARK, end_left_over, mark
 from svcserver.deploy.process import Spawner
 from svcserver.deploy.readiness import Readiness
 from svcserver.deploy.routes import MAX_JSON, Deploy
@@ -38,6 +41,7 @@ from svcserver.web.site import HttpFactory
 log = Logger()
 NAME = "svc-deploy"
 OUTPUT = Path("gameserver-logs")
+KEPT = Path("gameserver-state")
 
 
 class Options(ServiceOptions):
@@ -68,10 +72,13 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         HttpFactory(door, reactor, proxy_headers=(GATEWAY,)),
     )
     here = settings.bind_host, settings.port
-    watch = Watch(
-        reactor, supervisor, _at_boot(settings), lambda: end_left_over(*here), top.lines.end
-    )
-    # listening comes first: only who holds the address may kill what an earlier run left behind
+
+    def tidy() -> None:
+        adopted = supervisor.adopt(f"{MARK}={here[0]}:{here[1]}", partial(adopt, reactor))
+        end_left_over(*here, adopted=adopted)
+
+    watch = Watch(reactor, supervisor, _at_boot(settings), tidy, top.lines.end)
+    # listening comes first: only who holds the address may adopt or kill what an earlier run left
     fleet = OrderedServices()  # ending game servers still call the metagame, which then asks us
     for part in (listening, watch):
         part.setServiceParent(fleet)
@@ -137,6 +144,7 @@ def supervise(settings: Settings, reactor: Any, environ: Mapping[str, str]) -> S
         broken_guard=broken,
         spacing_s=settings.spacing_s,
         liveness=settings.liveness,
+        kept=KeptServers(KEPT.resolve()),
     )
 
 

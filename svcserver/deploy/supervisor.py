@@ -24,7 +24,8 @@ from svcserver.deploy.fleet import (
     NoCapacity,
 )
 from svcserver.deploy.hunts import HuntTable, Kind, Launch, Unlaunchable
-from svcserver.deploy.process import WELL, GameProcess, Output
+from svcserver.deploy.kept import KeptServers
+from svcserver.deploy.process import UNSEEN, WELL, GameProcess, Output
 from svcserver.deploy.readiness import Readiness
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.secrets import Secret, constant_time_equal, fingerprint, hex_token
@@ -90,6 +91,7 @@ class Supervisor:
     broken_guard: str = ""
     spacing_s: float = 0.0
     liveness: bool = True
+    kept: KeptServers | None = None  # what outlives us on disk
     _processes: dict[str, GameProcess] = field(factory=dict, init=False)
     _starting: dict[Kind, list[Deferred[GameServer]]] = field(factory=dict, init=False)
     _asked: dict[str, list[Deferred[GameServer]]] = field(factory=dict, init=False)  # by match
@@ -217,17 +219,53 @@ class Supervisor:
     def _fork(self, launch: Launch, port: int) -> tuple[GameServer, GameProcess, Path | None]:
         key = Secret(hex_token(64)) if self.program.launch_keys else None
         command = self.program.command(launch, port, self.host, key)
-        folder = self.program.output
-        output = None
-        if folder is not None:
-            output = Output(folder / f"{launch.kind.value}-{port}.log")
+        output = self._output(launch.kind, port)
         proof, extra = self.readiness.prepare()
         process = GameProcess(output, lambda how: self._on_end(process, how))
         pid = self.starter.spawn(process, command, extra)
         key_hash = "" if key is None else fingerprint(key.reveal())
         server = self.fleet.started(launch, port, pid, self.now(), key_hash)
         self._processes[server.id] = process
+        if process.over:
+            self._forget(server, "ended while it was started")
+        elif self.kept is not None:
+            self.kept.keep(server)
         return server, process, proof
+
+    def adopt(self, mark: str, take: Callable[[GameProcess, int], None]) -> list[int]:
+        """Take over the game servers of an earlier run; the ids of their processes.
+
+        ``take`` makes a GameProcess that of a pid, or raises OSError.
+        """
+        for one in self.kept.all() if self.kept is not None else []:
+            server = one.server
+            if one.runs(mark) and self.fleet.adopt(server):
+                self._take_over(server, take)
+            elif self.kept is not None:
+                self.kept.forget(server.id)
+        return [server.pid for server in self.fleet.servers.values()]
+
+    def _take_over(self, server: GameServer, take: Callable[[GameProcess, int], None]) -> None:
+        process = GameProcess(
+            self._output(server.launch.kind, server.port), lambda how: self._on_end(process, how)
+        )
+        self._processes[server.id] = process
+        try:
+            take(process, server.pid)
+        except OSError as why:
+            self._forget(server, f"not adopted: {why.strerror}")
+            return
+        log.info(
+            "adopted {kind} {id} pid {pid} on port {port}",
+            kind=server.launch.kind.value,
+            id=server.id,
+            pid=server.pid,
+            port=server.port,
+        )
+
+    def _output(self, kind: Kind, port: int) -> Output | None:
+        folder = self.program.output
+        return None if folder is None else Output(folder / f"{kind.value}-{port}.log")
 
     def _on_end(self, process: GameProcess, how: str) -> None:
         for server_id, known in list(self._processes.items()):
@@ -239,7 +277,9 @@ class Supervisor:
     def _forget(self, server: GameServer, how: str) -> None:
         self.fleet.ended(server.id)
         self._processes.pop(server.id, None)
-        usual = server.launch.kind not in PERSISTENT and how == WELL
+        if self.kept is not None:
+            self.kept.forget(server.id)
+        usual = server.launch.kind not in PERSISTENT and how in (WELL, UNSEEN)
         tell = log.info if self._stopping or usual else log.warn
         tell(
             "{kind} {id} on port {port} ended: {how}",

@@ -135,16 +135,42 @@ def test_a_hundred_hunts_come_and_go_and_leave_nothing(tmp_path: Path) -> None:
 
 
 @proves("no orphan, no leak")
-def test_no_orphan_outlives_a_hard_kill_of_the_deploy_server(tmp_path: Path) -> None:
+def test_a_killed_deploy_server_adopts_what_runs_and_hunts_go_on(tmp_path: Path) -> None:
     with deploy(tmp_path) as service:
-        port = hand_out(service, CITY)[1]["port"]
+        city = hand_out(service, CITY)[1]["port"]
         hunt = hand_out(service, HUNT)[1]["port"]
-        eventually(lambda: answered(port) and answered(hunt))
+        eventually(lambda: answered(city) and answered(hunt))
+        before = {one["id"]: one for one in servers(service)}
+        pids = sorted(children(service))
         service.stop(signal.SIGKILL)
-        eventually(lambda: not is_bound(port) and not is_bound(hunt))
+        assert answered(city) and answered(hunt)
         service.start()
-        assert hand_out(service, CITY) == (200, {"host": "127.0.0.1", "port": port})
-        assert b"hello" in eventually(lambda: answered(port))
+        assert {one["id"]: one for one in servers(service)} == before
+        assert hand_out(service, CITY) == (200, {"host": "127.0.0.1", "port": city})
+        other = hand_out(service, HUNT)[1]["port"]
+        assert other not in (city, hunt)
+        assert answered(city) and answered(hunt)
+        os.kill(pids[0], signal.SIGTERM)  # an end is noticed, with the last words
+        eventually(lambda: len(servers(service)) == 2)
+        service.stop()
+        assert [is_dead(pid) for pid in pids] == [True, True]
+        assert not any(is_bound(port) for port in (city, hunt, other))
+    assert list((tmp_path / "gameserver-state").iterdir()) == []
+
+
+def test_a_process_that_has_the_id_of_a_game_server_is_left_alone(tmp_path: Path) -> None:
+    with deploy(tmp_path, HUNT_WORKER="1") as service:
+        hand_out(service, HUNT)
+        [pid] = children(service)
+        service.stop(signal.SIGKILL)
+        os.kill(pid, signal.SIGKILL)
+        with subprocess.Popen(["sleep", "60"]) as stranger:
+            [note] = (tmp_path / "gameserver-state").glob("*.json")
+            note.write_text(note.read_text().replace(f'"pid":{pid}', f'"pid":{stranger.pid}'))
+            service.start()
+            assert servers(service) == []
+            assert stranger.poll() is None
+            stranger.kill()
 
 
 @proves("no orphan, no leak")

@@ -1,0 +1,137 @@
+"""A game server that an earlier run of the deploy server started, and this one watches.
+
+It is no child of ours: its end is told by a descriptor of the process (pidfd), its exit code
+nobody tells. What it prints still comes through its own pipes (``child_setup.py``).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.interfaces import IReadDescriptor
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from svcserver.deploy.process import CHUNK, GameProcess
+
+log = Logger()
+
+
+class Unseen(Exception):
+    """The end of a process whose exit code we cannot have."""
+
+    exitCode = "unknown"
+
+
+@implementer(IReadDescriptor)
+@define(eq=False)
+class Watched:
+    """A descriptor that the reactor watches; ``ready`` is called when it is readable."""
+
+    reactor: Any
+    descriptor: int
+    ready: Callable[[], None]
+
+    def begin(self) -> None:
+        """Let the reactor watch it."""
+        self.reactor.addReader(self)
+
+    def fileno(self) -> int:
+        """The descriptor."""
+        return self.descriptor
+
+    def logPrefix(self) -> str:
+        """For the reactor's log."""
+        return "game server"
+
+    def doRead(self) -> None:
+        """Called by the reactor."""
+        self.ready()
+
+    def connectionLost(self, reason: Failure) -> None:
+        """Called by the reactor when it gives the descriptor up."""
+        self.close()
+
+    def close(self) -> None:
+        """Watch no more, and close it."""
+        if self.descriptor >= 0:
+            self.reactor.removeReader(self)
+            handle, self.descriptor = self.descriptor, -1
+            os.close(handle)
+
+
+@define(eq=False)
+class Adopted:
+    """The transport of an adopted process: what ``GameProcess`` asks of one."""
+
+    reactor: Any
+    pid: int
+    process: GameProcess
+    pipes: dict[int, Watched] = field(factory=dict)
+    _watch: Watched | None = None
+
+    def begin(self) -> None:
+        """Watch the process; raises OSError where it has ended, or pidfds are unknown."""
+        self._watch = Watched(self.reactor, os.pidfd_open(self.pid), self._ended)
+        self._watch.begin()
+        for number in (1, 2):
+            self._listen(number)
+
+    def _listen(self, number: int) -> None:
+        try:
+            handle = os.open(f"/proc/{self.pid}/fd/{number}", os.O_RDONLY | os.O_NONBLOCK)
+        except OSError as why:
+            text = "the output of process {pid} is lost: {why}"
+            log.warn(text, pid=self.pid, why=why.strerror)
+            return
+        if not stat.S_ISFIFO(os.fstat(handle).st_mode):  # it has made a file of it
+            os.close(handle)
+            return
+        pipe = Watched(self.reactor, handle, lambda: self._hear(number))
+        self.pipes[number] = pipe
+        pipe.begin()
+
+    def _hear(self, number: int) -> None:
+        pipe = self.pipes[number]
+        try:
+            data = os.read(pipe.descriptor, CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if data:
+            self.process.outReceived(data)
+        else:
+            pipe.close()
+
+    def _ended(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+        self.pipes = {number: one for number, one in self.pipes.items() if one.descriptor >= 0}
+        why = Failure(Unseen())
+        self.process.processExited(why)
+        self.process.processEnded(why)
+
+    def loseConnection(self) -> None:
+        """Close the pipes."""
+        pipes, self.pipes = self.pipes, {}
+        for pipe in pipes.values():
+            pipe.close()
+
+    def signalProcess(self, how: str) -> None:
+        """Send a signal."""
+        os.kill(self.pid, getattr(signal, f"SIG{how}"))
+
+
+def adopt(reactor: Any, process: GameProcess, pid: int) -> None:
+    """Make ``process`` the one that runs as ``pid``; raises OSError where it has ended."""
+    transport = Adopted(reactor, pid, process)
+    process.adopted(transport, pid)
+    transport.begin()
