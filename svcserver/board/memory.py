@@ -57,14 +57,12 @@ class MemorySheet:
         self._tables, self._ids, self._drawn = tables, ids, 0
 
     def new_id(self) -> str:
-        """See ``Sheet.new_id``."""
         if self._drawn == len(self._ids):
             self._ids.append(new_id())
         self._drawn += 1
         return self._ids[self._drawn - 1]
 
     def get(self, kind: Kind[T], key: str) -> T | None:
-        """See ``Sheet.get``."""
         if self.written and (kind, key) in self.written:
             found: T | None = self.written[kind, key]
             return found
@@ -79,26 +77,21 @@ class MemorySheet:
         return value
 
     def put(self, kind: Kind[T], key: str, value: T) -> None:
-        """See ``Sheet.put``."""
         self.written[kind, key] = value
 
     def drop(self, kind: Kind[Any], key: str) -> None:
-        """See ``Sheet.drop``."""
         self.written[kind, key] = None
 
     def each(self, kind: Kind[T]) -> list[tuple[str, T]]:
-        """See ``Sheet.each``."""
         table = self._live(kind)
         ours = {key: value for (one, key), value in self.written.items() if one is kind}
         found = [(key, entry.value) for key, entry in table.items() if key not in ours]
         return found + [(key, value) for key, value in ours.items() if value is not None]
 
     def count(self, kind: Kind[Any]) -> int:
-        """See ``Sheet.count``."""
         return len(self.each(kind)) if self.written else len(self._live(kind))
 
     def tell(self, news: object) -> None:
-        """See ``Sheet.tell``."""
         self.news.append(news)
 
     def _live(self, kind: Kind[Any]) -> Table:
@@ -127,7 +120,6 @@ class MemoryBoard:
         self._full = Throttle()
 
     def act(self, work: Work[T], near: Iterable[Key] = ()) -> Deferred[T]:
-        """See ``Board.act``."""
         try:
             result, sheet = self._run(work, self._now())
         except Exception:
@@ -139,7 +131,6 @@ class MemoryBoard:
         return succeed(result)
 
     def listen(self, news: type[N], listener: Callable[[N], None]) -> None:
-        """See ``Board.listen``."""
         self._listeners.setdefault(news, []).append(listener)
 
     def when_missed(self, look: Callable[[], None]) -> None:

@@ -49,11 +49,9 @@ class NewsFeed:
         self.engine.subscribe(self.channel)
 
     def listen(self, news: type[N], listener: Callable[[N], None]) -> None:
-        """See ``Board.listen``."""
         self._listeners.setdefault(_name(news), (news, []))[1].append(listener)
 
     def when_missed(self, look: Callable[[], None]) -> None:
-        """See ``Board.when_missed``."""
         self._missed.append(look)
 
     def told(self, news: list[object]) -> list[bytes]:

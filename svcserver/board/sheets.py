@@ -93,14 +93,12 @@ class EngineSheet:
         self._loaded, self._values, self._ids, self._drawn = loaded, values, ids, 0
 
     def new_id(self) -> str:
-        """See ``Sheet.new_id``."""
         if self._drawn == len(self._ids):
             self._ids.append(new_id())
         self._drawn += 1
         return self._ids[self._drawn - 1]
 
     def get(self, kind: Kind[T], key: str) -> T | None:
-        """See ``Sheet.get``."""
         at = kind, key
         if at in self.written:
             found: T | None = self.written[at]
@@ -115,15 +113,12 @@ class EngineSheet:
         return None if data is None else self._values.of(kind, data)
 
     def put(self, kind: Kind[T], key: str, value: T) -> None:
-        """See ``Sheet.put``."""
         self.written[kind, key] = value
 
     def drop(self, kind: Kind[Any], key: str) -> None:
-        """See ``Sheet.drop``."""
         self.written[kind, key] = None
 
     def each(self, kind: Kind[T]) -> list[tuple[str, T]]:
-        """See ``Sheet.each``."""
         ours = self._ours(kind)
         if kind not in self._loaded.lists:
             self.missing.lists[kind] = None
@@ -133,7 +128,6 @@ class EngineSheet:
         return found + [(key, value) for key, value in ours.items() if value is not None]
 
     def count(self, kind: Kind[Any]) -> int:
-        """See ``Sheet.count``."""
         if self._ours(kind):
             return len(self.each(kind))
         if kind not in self._loaded.counts:
@@ -142,7 +136,6 @@ class EngineSheet:
         return self._loaded.counts[kind]
 
     def tell(self, news: object) -> None:
-        """See ``Sheet.tell``."""
         self.news.append(news)
 
     def _ours(self, kind: Kind[Any]) -> dict[str, Any]:

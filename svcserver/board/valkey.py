@@ -73,15 +73,12 @@ class ValkeyBoard:
         self._news = NewsFeed(self.engine)
 
     def act(self, work: Work[T], near: Iterable[Key] = ()) -> Deferred[T]:
-        """See ``Board.act``."""
         return Deferred.fromCoroutine(self._act(work, tuple(near)))
 
     def listen(self, news: type[N], listener: Callable[[N], None]) -> None:
-        """See ``Board.listen``."""
         self._news.listen(news, listener)
 
     def when_missed(self, look: Callable[[], None]) -> None:
-        """See ``Board.when_missed``."""
         self._news.when_missed(look)
 
     async def _act(self, work: Work[T], near: tuple[Key, ...]) -> T:

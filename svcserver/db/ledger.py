@@ -56,5 +56,5 @@ class Ledger(Protocol):
         """Run ``work`` in a transaction; fires after the commit.
 
         ``scope`` says how it is kept apart from others where transactions run at once; on
-        SQLite they never do. docs/contributors/transactions.md lists which act has which, and why.
+        SQLite they never do. docs/contributors/transactions.md says which acts go across, and why.
         """

@@ -3,7 +3,7 @@
 Reads of a moment share one snapshot, and so its round trips. Writes of one account each lock
 that account's row and share a transaction at READ COMMITTED, as they share one on SQLite. What
 judges by more than one account runs by itself, SERIALIZABLE, and again where another
-transaction got in between. docs/contributors/transactions.md says which act is which.
+transaction got in between. docs/contributors/transactions.md says which acts those are.
 """
 
 from __future__ import annotations
@@ -77,11 +77,9 @@ class PostgresLedger(Service):
         return self._closed
 
     def read(self, work: Work[T]) -> Deferred[T]:
-        """See ``Ledger.read``."""
         return self._submit(Job(self._readers, work, ACROSS))
 
     def write(self, work: Work[T], scope: Scope = ACROSS) -> Deferred[T]:
-        """See ``Ledger.write``."""
         whole = isinstance(scope, Across) or not self._locks
         return self._submit(Job(self._singles if whole else self._together, work, scope))
 

@@ -268,7 +268,6 @@ class SqliteLedger(Service):
         return stopped if checkpoints is None else stopped.addBoth(lambda _: checkpoints.stop())
 
     def read(self, work: Work[T]) -> Deferred[T]:
-        """See ``Ledger.read``."""
         return self._reader.submit(work) if self._reader is not None else _closed()
 
     def write(self, work: Work[T], scope: Scope = ACROSS) -> Deferred[T]:

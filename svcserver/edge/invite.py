@@ -235,8 +235,3 @@ def _from_json(content: str) -> Invite:
     values["code"] = str(found.get("code", "")) or "none"
     values["name"] = str(found.get("name", "")) or values["host"]
     return _checked(values)
-
-
-def to_file(invite: Invite) -> str:
-    """The text of an invite file."""
-    return encode(invite) + "\n"

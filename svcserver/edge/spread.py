@@ -58,7 +58,6 @@ class Spread:
     random: random.Random = field(factory=generator)  # no secret hangs on it
 
     def take(self, *, fresh: bool = False) -> Connection | Deferred[Connection]:
-        """See ``Upstream.take``."""
         return self._first(self._drawn(), fresh)
 
     def near(self, token: bytes) -> Near:
@@ -66,11 +65,9 @@ class Spread:
         return Near(self, hash(token))  # of this process only, so that nobody can aim at a worker
 
     def give_back(self, connection: Connection) -> None:
-        """See ``Upstream.give_back``."""
         connection.pool.give_back(connection)
 
     def wait(self, why: Unreachable, size: int, since: float | None = None) -> Deferred[None]:
-        """See ``Upstream.wait``."""
         now = self.clock.seconds()
         if any(member.usable(now) for member in self.members):
             return succeed(None)
@@ -128,13 +125,10 @@ class Near:
     key: int
 
     def take(self, *, fresh: bool = False) -> Connection | Deferred[Connection]:
-        """See ``Upstream.take``."""
         return self.spread.take_near(self.key, fresh=fresh)
 
     def give_back(self, connection: Connection) -> None:
-        """See ``Upstream.give_back``."""
         connection.pool.give_back(connection)
 
     def wait(self, why: Unreachable, size: int, since: float | None = None) -> Deferred[None]:
-        """See ``Upstream.wait``."""
         return self.spread.wait(why, size, since)

@@ -192,7 +192,7 @@ TextWithNul = Annotated[str, text_where(lambda text: True, "a text")]
 
 
 class LenientMark(Mark):
-    """See ``Lenient``."""
+    """How a value marked ``Lenient`` is read and described."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
         return self.otherwise(read, None)
@@ -221,7 +221,7 @@ class Or(Mark):
 
 
 class SkippingMark(Mark):
-    """See ``Skipping``."""
+    """How a value marked ``Skipping`` is read and described."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
         one_of = hook(get_args(kind)[0])
@@ -269,14 +269,14 @@ class AtMost(Mark):
 
 
 class OrEmptyMark(Mark):
-    """See ``OrEmpty``."""
+    """How a value marked ``OrEmpty`` is read and described."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
         return lambda value, _: read(value if type(value) is dict else {}, _)
 
 
 class ItselfMark(Mark):
-    """See ``Itself``."""
+    """How a value marked ``Itself`` is read and described."""
 
 
 Lenient = Annotated[T, LenientMark()]

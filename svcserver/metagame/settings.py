@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from operator import attrgetter
 
 from attrs import frozen
 from sqlalchemy.engine import URL
@@ -199,6 +201,10 @@ class Settings:
     def real_progression(self, account_id: str) -> bool:
         """Whether the account's progression is stored ("real") and not fixed. Spec: 1 §4."""
         return self.progression_mode == "real" or account_id in self.progression_real_accounts
+
+
+MISC_ROUTES: Callable[[Settings], bool] = attrgetter("misc_routes")
+"""``when=`` of rows that MISC_ROUTES=0 closes, in whichever feature they are."""
 
 
 def check(settings: Settings) -> list[str]:

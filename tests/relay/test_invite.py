@@ -19,7 +19,6 @@ from svcserver.edge.invite import (
     encode,
     is_server_name,
     read,
-    to_file,
 )
 from tests.support.proves import proves
 
@@ -172,7 +171,7 @@ class FileTests(SynchronousTestCase):
     @proves("relay: invite file")
     def test_a_file_holds_the_string_or_json(self) -> None:
         path = Path(tempfile.mkdtemp()) / "join.txt"
-        path.write_text(to_file(GOOD) + "more\n")
+        path.write_text(encode(GOOD) + "\nmore\n")
         self.assertEqual(read(str(path)), GOOD)
         values = {"host": GOOD.host, "port": 443, "fingerprint": FP, "name": GOOD.name}
         path.write_text(json.dumps({**values, "code": GOOD.code}))

@@ -29,7 +29,7 @@ from svcserver.metagame.accounts.store import SqlAccounts
 log = Logger()
 
 EVERY_S = 0.5
-APART_S = 30 * 86_400  # how far another process's clock may be behind ours
+CLOCKS_DIFFER_S = 30 * 86_400  # how far another process's clock may be behind ours
 
 
 @frozen
@@ -83,7 +83,7 @@ class Sessions:
 
     def _stored(self, tx: Connection) -> dict[AccountId, int]:
         """The epochs that matter: tokens from before them have expired, however clocks differ."""
-        return SqlAccounts(tx).epochs(int(self.now()) - LIFETIME_S - APART_S)
+        return SqlAccounts(tx).epochs(int(self.now()) - LIFETIME_S - CLOCKS_DIFFER_S)
 
 
 def _move(account_id: AccountId, stored: int, ours: int, tx: Connection) -> bool:

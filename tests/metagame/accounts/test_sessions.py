@@ -15,7 +15,7 @@ from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.login.acts import LoginActs
 from svcserver.metagame.accounts.rules import Account
-from svcserver.metagame.accounts.sessions import APART_S, EVERY_S, session_watch
+from svcserver.metagame.accounts.sessions import CLOCKS_DIFFER_S, EVERY_S, session_watch
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.service import Metagame
 from tests.support.game import Game
@@ -238,6 +238,6 @@ class WatchTests(SessionCase):
 
     def test_only_epochs_that_can_still_matter_are_read(self) -> None:
         self.end_beside(self.ann.id)
-        self.game.clock.advance(86_402 + APART_S)
+        self.game.clock.advance(86_402 + CLOCKS_DIFFER_S)
         self.successResultOf(self.game.parts.sessions.refresh())
         self.assertEqual(self.ended, [])

@@ -16,7 +16,7 @@ from svcserver.metagame.owner.announcements.rules import Announcement, in_langua
 from svcserver.metagame.owner.build import Build
 from svcserver.metagame.owner.status import wire
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MISC_ROUTES, Settings
 from svcserver.web.routes import EMPTY_OBJECT, NO_CONTENT, Answer, bare
 
 
@@ -91,9 +91,7 @@ class FixedReplyRoutes:
     async def message_of_the_day(self, call: Call) -> Answer:
         return NO_CONTENT
 
-    @routes.row(
-        "GET", "/motd/trigger", access=Access.NONE, when=lambda settings: settings.misc_routes
-    )
+    @routes.row("GET", "/motd/trigger", access=Access.NONE, when=MISC_ROUTES)
     async def message_trigger(self, call: Call) -> Answer:
         """The message of the day's trigger; there is none."""
         return NO_CONTENT

@@ -11,7 +11,7 @@ from svcserver.kernel.shapes import Late, OrEmpty
 from svcserver.metagame.play.matchmaking import wire
 from svcserver.metagame.play.matchmaking.acts import MatchmakingActs
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.metagame.settings import Settings
+from svcserver.metagame.settings import MISC_ROUTES, Settings
 from svcserver.web.routes import EMPTY_OBJECT, Answer, Page, bare
 
 TOKEN = Access.TOKEN
@@ -19,10 +19,6 @@ TOKEN = Access.TOKEN
 
 def _cancels(settings: Any) -> bool:
     return bool(settings.matchmaking_cancel)
-
-
-def _misc(settings: Any) -> bool:
-    return bool(settings.misc_routes)
 
 
 @frozen
@@ -77,7 +73,7 @@ class MatchmakingRoutes:
         "/candidate/player/alive",
         access=TOKEN,
         body=OrEmpty[wire.AliveWish],
-        when=_misc,
+        when=MISC_ROUTES,
         reply=wire.AliveReply,
     )
     async def alive(self, call: Call[wire.AliveWish]) -> Answer:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from attrs import frozen
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden
 from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.metagame.settings import MISC_ROUTES
 from svcserver.metagame.social.friends import rules, wire
 from svcserver.metagame.social.friends.acts import FriendActs
 from svcserver.web.routes import NO_CONTENT, Answer, bare
 
 FRIENDS = "/friends/api/public/friends/<user_id>"
 BLOCKLIST = "/friends/api/public/blocklist/<user_id>"
-
-
-def _misc(settings: Any) -> bool:
-    return bool(settings.misc_routes)
 
 
 @frozen
@@ -34,7 +31,7 @@ class FriendRoutes:
         access=Access.OPTIONAL_TOKEN,
         reply=list[wire.FriendEntry],
         query=("includePending",),
-        when=_misc,
+        when=MISC_ROUTES,
     )
     async def friends(self, call: Call, user_id: str) -> Answer:
         """The caller's own list; anybody else's is empty."""
@@ -44,7 +41,9 @@ class FriendRoutes:
         pending = call.request.argument("includePending") == "true"
         return Answer(200, wire.show_friends(await self.acts.friends(me, pending=pending), me))
 
-    @routes.row("GET", BLOCKLIST, access=Access.OPTIONAL_TOKEN, reply=wire.BlockedReply, when=_misc)
+    @routes.row(
+        "GET", BLOCKLIST, access=Access.OPTIONAL_TOKEN, reply=wire.BlockedReply, when=MISC_ROUTES
+    )
     async def blocklist(self, call: Call, user_id: str) -> Answer:
         """The accounts that the caller has blocked."""
         me = call.caller.account
@@ -86,7 +85,7 @@ class FriendRoutes:
         "/friends/api/public/list/<namespace>/<user_id>/recentPlayers",
         access=Access.NONE,
         reply=list,
-        when=_misc,
+        when=MISC_ROUTES,
     )
     async def recent_players(self, call: Call, namespace: str, user_id: str) -> Answer:
         """Recent players; always empty."""
@@ -97,7 +96,7 @@ class FriendRoutes:
         "/friends/api/v1/<user_id>/settings",
         access=Access.NONE,
         reply=wire.FriendSettings,
-        when=_misc,
+        when=MISC_ROUTES,
     )
     async def settings(self, call: Call, user_id: str) -> Answer:
         """The settings, which are the same for everybody."""

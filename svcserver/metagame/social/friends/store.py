@@ -65,7 +65,7 @@ _BLOCKED_BETWEEN = select(func.count()).select_from(BLOCKS).where(or_(_MINE, _TH
 _BLOCKS_OF = (
     select(_B.blocked).where(_B.blocker == bindparam("me")).order_by(_B.created_at, _B.blocked)
 )
-_APART = union_all(
+_BLOCKED_EITHER_WAY = union_all(
     select(_B.blocked.label("other")).where(
         _B.blocker == bindparam("me"), _B.blocked.in_(bindparam("others", expanding=True))
     ),
@@ -91,12 +91,12 @@ class SqlFriends:
         """Whether either has blocked the other."""
         return bool(self.tx.execute(_BLOCKED_BETWEEN, {"me": one, "other": other}).scalar())
 
-    def apart(self, me: AccountId, others: Iterable[AccountId]) -> set[AccountId]:
+    def blocked(self, me: AccountId, others: Iterable[AccountId]) -> set[AccountId]:
         """Those among ``others`` (at most a few hundred) with a block in either direction."""
         wanted = list(dict.fromkeys(others))
         if not wanted:
             return set()
-        return set(self.tx.execute(_APART, {"me": me, "others": wanted}).scalars())
+        return set(self.tx.execute(_BLOCKED_EITHER_WAY, {"me": me, "others": wanted}).scalars())
 
     def between(self, one: AccountId, other: AccountId) -> Friendship | None:
         """The request or friendship between the two."""
@@ -117,7 +117,6 @@ class SqlFriends:
         }
 
     def load(self, account_id: AccountId) -> Load:
-        """See ``rules.Load``."""
         found = self.of(account_id)
         return Load(
             len(found),
@@ -162,10 +161,10 @@ class Blocks:
 
     ledger: Ledger
 
-    def apart(self, me: AccountId, others: Iterable[AccountId]) -> Deferred[set[AccountId]]:
+    def blocked(self, me: AccountId, others: Iterable[AccountId]) -> Deferred[set[AccountId]]:
         """Those among ``others`` with a block in either direction."""
         wanted = list(others)
-        return self.ledger.read(lambda tx: SqlFriends(tx).apart(me, wanted))
+        return self.ledger.read(lambda tx: SqlFriends(tx).blocked(me, wanted))
 
 
 def _pair(one: AccountId, other: AccountId) -> dict[str, str]:

@@ -7,27 +7,21 @@ the act; a block that comes in between leaves an invite that ends by itself, and
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from attrs import frozen
-from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from svcserver.kernel.ids import AccountId, is_account_shaped
 from svcserver.kernel.refusals import Missing, Refusal
 from svcserver.kernel.signals import Heard, Signal
 from svcserver.metagame.accounts.directory import Directory
+from svcserver.metagame.social.friends.store import Blocks
 from svcserver.metagame.social.parties.rules import Invite, Parties, Standing
 from svcserver.metagame.social.parties.store import LiveParties, near
 
 T = TypeVar("T")
 log = Logger()
-
-
-class Apart(Protocol):
-    """Reads blocks, in both directions."""
-
-    def apart(self, me: AccountId, others: Iterable[AccountId]) -> Deferred[set[AccountId]]: ...
 
 
 @frozen
@@ -36,7 +30,7 @@ class PartyActs:
 
     parties: LiveParties
     directory: Directory
-    blocks: Apart
+    blocks: Blocks
     heard: Signal[Heard]
 
     async def poll(self, me: AccountId) -> Standing:
@@ -54,14 +48,14 @@ class PartyActs:
     async def invites(self, me: AccountId) -> list[Invite]:
         """The caller's pending invites, but for those of somebody blocked."""
         found = await self.parties.act(lambda parties: parties.invites_to(me))
-        apart = await self.blocks.apart(me, [one.sender for one in found]) if found else set()
-        return [one for one in found if one.sender not in apart]
+        blocked = await self.blocks.blocked(me, [one.sender for one in found]) if found else set()
+        return [one for one in found if one.sender not in blocked]
 
     async def invite(self, me: AccountId, other: AccountId, party_id: str | None = None) -> None:
         """Invite into the caller's own party, whatever party is named."""
         if not is_account_shaped(other) or await self.directory.account_of_id(other) is None:
             raise Missing("no such account")
-        blocked = bool(await self.blocks.apart(me, [other]))
+        blocked = bool(await self.blocks.blocked(me, [other]))
         party = await self._act(me, lambda parties: parties.invite(me, other, blocked=blocked))
         if party_id not in (None, "", party.id):
             log.info("an invite by {account} named another party", account=me)
@@ -69,7 +63,7 @@ class PartyActs:
     async def accept(self, me: AccountId, named: str) -> Standing:
         """Join by party id or sender; a repeated accept finds the party joined before."""
         invite = await self.parties.act(lambda parties: parties.invite_named(me, named))
-        if invite is None or await self.blocks.apart(me, [invite.sender]):
+        if invite is None or await self.blocks.blocked(me, [invite.sender]):
             return await self._act(me, lambda parties: parties.standing(parties.joined(me, named)))
         found = invite
         return await self._act(me, lambda parties: parties.standing(parties.accept(found)))

@@ -117,7 +117,7 @@ class SqlSlayerLinks:
         """The account's friends without a block between them."""
         friends = SqlFriends(self.tx)
         found = friends.friends(me)
-        return found - friends.apart(me, found)
+        return found - friends.blocked(me, found)
 
     def running(self, account_id: AccountId, at: int) -> Sequence[Link]:
         """The account's running links by slot."""

@@ -110,7 +110,7 @@ class FriendMachine(RuleBasedStateMachine):
             assert circle.friends(me) == {one[0] for one in expected if one[1] == ACCEPTED}
             assert set(circle.blocks(me)) == {b for a, b in self.blocks if a == me}
             apart = {b for a, b in self.blocks if a == me} | {a for a, b in self.blocks if b == me}
-            assert circle.apart(me, PLAYERS) == apart
+            assert circle.blocked(me, PLAYERS) == apart
             for other in PLAYERS:
                 assert circle.blocked_between(me, other) is (other in apart)
 
