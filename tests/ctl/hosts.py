@@ -20,7 +20,7 @@ from svcserver.ctl.host_creation import create_host
 from tests.support import prestarted
 from tests.support.ports import share
 
-PATIENCE_S = 90
+PATIENCE_S = 240  # a stack may take 120 s to start (ctl/stack_process.py) where much else runs
 _OURS = share(20_000, 32_000)
 _ports = cycle(_OURS)
 SVCCTL = str(Path(sys.executable).with_name("svcctl"))
