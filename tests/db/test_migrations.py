@@ -77,6 +77,7 @@ class Migrations:
             self.assertIn(what, said)
             self.assertIn("install the version that was here before", said)
 
+    # slow: a database for each step of the migrations
     @proves("migrations only add")
     def test_a_filled_database_loses_nothing_from_any_step_on(self) -> None:
         script = ScriptDirectory(str(Path(migrations.__file__).parent))

@@ -25,6 +25,7 @@ def story(told: str) -> list[str]:
     return [re.sub(r"^ *#\.# s +", "", line) for line in plain.splitlines()]
 
 
+# slow: a stack of six processes, and an evening of four players
 @proves("svcctl demo")
 def test_an_evening_on_a_fresh_host_goes_well(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
@@ -191,6 +192,7 @@ def test_a_broken_link_is_named(tmp_path: Path, damage: Callable[[Path], None], 
         named(evening.play(folder), link)
 
 
+# slow: a stack of six processes each time
 @proves("svcctl demo")
 @pytest.mark.parametrize(("damage", "link"), BREAKS_OF_THE_START, ids=names(BREAKS_OF_THE_START))
 def test_a_broken_link_is_named_after_the_start_of_a_stack(
@@ -218,6 +220,7 @@ TAKEN = [
 ]
 
 
+# slow: a stack of six processes each time
 @proves("svcctl demo")
 @pytest.mark.parametrize(("component", "variable"), TAKEN)
 def test_a_component_that_cannot_run_is_named(

@@ -175,11 +175,13 @@ def paste(home: Path, blocks: list[Block]) -> None:
     assert done.returncode == 0, f"{blocks[0].page}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
 
 
+# slow: a whole stack, and commands as an owner starts them
 def test_the_readme_can_be_pasted(home: Path) -> None:
     paste(home, [one for one in shell_blocks() if one.page == "README.md"])
     assert (home / "clone" / "my-host" / "owner.key").is_file()
 
 
+# slow: each of some fifty commands is a process that starts as an owner starts it
 def test_the_owners_pages_can_be_pasted_one_after_the_other(home: Path) -> None:
     for one in home.glob("*.pid"):  # the host of the README makes room for the next
         os.killpg(int(one.read_text()), signal.SIGTERM)

@@ -124,6 +124,7 @@ def test_relay_check_tells_the_pinned_certificate_from_another(folder: Path) -> 
     assert bad.returncode == 1 and pinned in bad.stderr
 
 
+# slow: a stack of six processes
 @proves("svcctl demo")
 def test_the_demo_stays_until_it_is_told_to_end(tmp_path: Path) -> None:
     host = demo_host(tmp_path / "host")
@@ -147,6 +148,7 @@ def test_the_demo_stays_until_it_is_told_to_end(tmp_path: Path) -> None:
     )
 
 
+# slow: a stack of six processes
 def test_ctrl_c_in_mid_evening_is_no_fault_of_the_host(tmp_path: Path) -> None:
     host = demo_host(tmp_path / "host")
     words = [SVCCTL, "demo", "--config", str(host), "--players", "2", "--hunt-seconds", "60"]

@@ -12,6 +12,7 @@ from tests.support.postgres import fresh_database
 pytestmark = pytest.mark.live
 
 
+# slow: every feature test once more, on a server that answers over a socket
 def test_every_feature_test_holds_on_postgresql() -> None:
     fresh_database()  # skips where there is no PostgreSQL, and counts as required
     status, said = parity.run()

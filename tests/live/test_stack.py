@@ -36,6 +36,7 @@ def folder(tmp_path: Path) -> Path:
     return demo_host(tmp_path / "host")
 
 
+# slow: a stack of six processes, each killed and started again
 @proves("svc-stack: graceful stop", "svc-stack: restart with back-off")
 def test_killed_children_come_back_and_a_stop_leaves_none(folder: Path) -> None:
     with stack(folder) as process:

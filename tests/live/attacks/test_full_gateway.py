@@ -33,6 +33,7 @@ def crowd(host: Host, held: ExitStack) -> Iterator[ssl.SSLSocket]:
         yield connection
 
 
+# slow: as many TLS connections as an owner's gateway takes
 def test_a_newcomer_is_served_while_idle_connections_fill_the_gateway(tmp_path: Path) -> None:
     port = free_port()
     with many_files(), running(tmp_path, METRICS_PORT=str(port)) as host, ExitStack() as held:

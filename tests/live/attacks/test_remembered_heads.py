@@ -49,6 +49,7 @@ def send_all(connection: socket.socket | ssl.SSLSocket, every: list[bytes]) -> N
         assert said.count(b"HTTP/1.1 200 ") == AT_ONCE, said[:300]
 
 
+# slow: the audit's number of requests, each of 90 fields
 def test_the_gateway_remembers_no_more_than_its_bound(tmp_path: Path) -> None:
     plenty = {"GATEWAY_RATE_GENERAL": "100000,100000"}
     with (

@@ -107,6 +107,7 @@ def survives(
     assert b"Server Shut Down" in said[-2000:]
 
 
+# slow: thousands of long lines fill what a pipe and a writer hold
 def test_a_gateway_whose_log_nobody_reads_answers_on(tmp_path: Path) -> None:
     certificate, key = write_pair(make_pair(["127.0.0.1"]), tmp_path)
     port, nobody, metrics = free_port(), free_port(), free_port()

@@ -21,6 +21,7 @@ time.time = lambda: real() - 3600 * os.path.exists({file!r})
 """
 
 
+# slow: two launches a second apart
 @proves("deploy: launches queued SECONDS_TO_WAIT_BETWEEN_GAMESERVER_STARTUP apart")
 def test_a_clock_set_back_by_an_hour_stops_no_timer(tmp_path: Path) -> None:
     file = tmp_path / "set-back"

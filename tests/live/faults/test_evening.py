@@ -33,6 +33,7 @@ def running(folder: Path, component: str) -> int:
     return pid
 
 
+# slow: a component starts again while players are in
 @pytest.mark.parametrize("component", ALL)
 def test_players_stay_in_when_a_component_is_killed(folder: Path, component: str) -> None:
     guests = [Guest(folder, f"{component}_{n}").arrive() for n in range(2)]

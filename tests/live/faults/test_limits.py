@@ -61,6 +61,7 @@ def test_a_metagame_out_of_descriptors_serves_again_when_they_are_free(tmp_path:
         assert len(service.log) < 100_000  # a full table of files is no reason to fill the disk
 
 
+# slow: a stack of six processes
 def test_a_gateway_out_of_descriptors_serves_again_when_they_are_free(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
     with stack(folder):
