@@ -14,8 +14,8 @@ run: $(VENV)/run.stamp
 	@$(BIN)/svcctl demo $(if $(ONCE),--once)
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not alone"
-	$(BIN)/python -m pytest -m alone
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not alone"; first=$$?; \
+	$(BIN)/python -m pytest -m alone && exit $$first
 
 test-fast: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not live"
