@@ -10,13 +10,13 @@ from sqlalchemy import Connection
 
 from svcserver.ctl.database import transact
 from svcserver.ctl.host import Host, about_a_host
-from svcserver.ctl.moderation import by_staff
+from svcserver.ctl.moderation import actor, by_staff, recorded
 from svcserver.ctl.output import Out, fail
 from svcserver.edge import joining
-from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.roles import Role
 from svcserver.kernel.secrets import hex_token
 from svcserver.metagame.accounts import rules
+from svcserver.metagame.accounts.audit import Entry, Trace
 from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key, drop_game_server_key
 
 
@@ -32,15 +32,14 @@ def account() -> None:
 def create(host: Host, out: Out, name: str, admin: bool) -> None:
     """Make an account; prints the only copy of its key."""
 
-    def work(tx: Connection) -> rules.NewAccount:
-        return rules.register(
+    def act(tx: Connection, trace: Trace) -> rules.NewAccount:
+        made = rules.register(
             SqlAccounts(tx), "OPEN", rules.username(name), None, time.time(), is_admin=admin
         )
+        trace.after = {"id": made.account.id, "role": made.account.role.word}
+        return made
 
-    try:
-        made = transact(host, work)
-    except Refusal as why:
-        fail(f"{name}: {why.message}")
+    made = recorded(host, Entry(actor(), "create account", name), act)
     one = made.account
     out.data({"id": one.id, "username": one.username, "admin": admin, "key": made.key})
     out.say(f"account {one.username} ({one.id}){', an admin' if admin else ''}")
@@ -99,14 +98,15 @@ def new_key(host: Host, out: Out, name: str) -> None:
     """
     key = rules.new_account_key()
 
-    def work(tx: Connection) -> rules.Account:
+    def act(tx: Connection, trace: Trace) -> rules.Account:
         accounts = SqlAccounts(tx)
         found = called(accounts, name)
+        trace.target = found.username
         accounts.replace_key(found.id, key)
         rules.end_sessions(accounts, found.id, time.time())
         return found
 
-    found = transact(host, work)
+    found = recorded(host, Entry(actor(), "new key", name), act)
     out.data({"id": found.id, "username": found.username, "key": key})
     out.say(f"account {found.username} ({found.id}); the old key and its sessions no longer work")
     out.say(f"key     {key}", "Keep the key: it is the password, and the only copy.")
@@ -141,7 +141,8 @@ def add_key(host: Host, out: Out, key: str | None) -> None:
     if key is not None and not (16 <= len(key) <= 256 and key.isascii() and key.isprintable()):
         fail("the key must be 16 to 256 printable characters; leave it out to have one made")
     new = key or hex_token(64)
-    transact(host, lambda tx: add_game_server_key(tx, new))
+    entry = Entry(actor(), "add game-server key")
+    recorded(host, entry, lambda tx, _: add_game_server_key(tx, new))
     out.data({"registered": True, "key": None if key else new})
     out.say("registered" if key else f"registered; METAGAME_API_KEY={new}")
 
@@ -151,7 +152,8 @@ def add_key(host: Host, out: Out, key: str | None) -> None:
 @about_a_host
 def revoke_key(host: Host, out: Out, key: str) -> None:
     """Take a key back; game servers that hold it can write nothing more."""
-    if not transact(host, lambda tx: drop_game_server_key(tx, key)):
+    entry = Entry(actor(), "revoke game-server key")
+    if not recorded(host, entry, lambda tx, _: drop_game_server_key(tx, key)):
         fail("the key is not registered")
     out.data({"revoked": True})
     out.say("revoked")
@@ -169,7 +171,9 @@ def invite() -> None:
 def create_invite(host: Host, out: Out, uses: int, qr: bool) -> None:
     """Make an invite code; send the string to one player, privately."""
     code = rules.new_invite_code()
-    transact(host, lambda tx: SqlAccounts(tx).put_invite(rules.Invite(code, uses, False)))
+    entry = Entry(actor(), "create invite", rules.first_group(code))
+    made = rules.Invite(code, uses, False)
+    recorded(host, entry, lambda tx, _: SqlAccounts(tx).put_invite(made))
     text = join_string(host, code)
     letter = joining.letter(host.folder, text) if host.folder is not None and text else []
     out.data({"code": code, "uses": uses, "join": text, "letter": letter})
@@ -211,10 +215,13 @@ def list_invites(host: Host, out: Out) -> None:
 def revoke(host: Host, out: Out, code: str) -> None:
     """Take a code back; accounts made with it stay."""
 
-    def work(tx: Connection) -> bool:
-        return SqlAccounts(tx).drop_invite(code) or SqlAccounts(tx).drop_invite(code.upper())
+    def act(tx: Connection, trace: Trace) -> bool:
+        gone = SqlAccounts(tx).drop_invite(code) or SqlAccounts(tx).drop_invite(code.upper())
+        trace.after = {"existed": gone}
+        return gone
 
-    if not transact(host, work):
+    entry = Entry(actor(), "revoke invite", rules.first_group(code))
+    if not recorded(host, entry, act):
         fail("there is no such code; see svcctl invite list")
     out.data({"revoked": code})
     out.say("revoked")

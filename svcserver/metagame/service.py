@@ -221,11 +221,12 @@ class Metagame:
             self.tokens,
             self.registration,
             self.now,
+            self.audit,
             self.news.renamed,
             also_rename=(rename_characters,),
         )
         yield AccountManagementRoutes(acts, ReadLimit(self.board))
-        yield InviteRoutes(InviteActs(self.ledger))
+        yield InviteRoutes(InviteActs(self.ledger, self.audit))
 
     def _belongings(self) -> Iterator[Feature]:
         settings, ledger, now = self.settings, self.ledger, self.now
@@ -248,7 +249,7 @@ class Metagame:
             thin.loadouts if thin is not None else None,
         )
         yield LoadoutRoutes(loadouts, self.acting)
-        yield SaveHistoryRoutes(SaveHistoryActs(ledger, now))
+        yield SaveHistoryRoutes(SaveHistoryActs(ledger, now, self.audit))
 
     def _achievements(self) -> Iterator[Feature]:
         settings, ledger, now, events = self.settings, self.ledger, self.now, self.events
@@ -288,7 +289,7 @@ class Metagame:
         yield FriendManagementRoutes(self.directory, friends)
         yield GuildRoutes(self.guilds)
         yield GuildStubRoutes()
-        yield GuildManagementRoutes(self.directory, self.guilds)
+        yield GuildManagementRoutes(self.directory, self.guilds, self.audit)
         yield SlayerLinkRoutes(SlayerLinkActs(self.data, self.board, now))
 
     def _play(self) -> Iterator[Feature]:

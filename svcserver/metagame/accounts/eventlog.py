@@ -28,8 +28,9 @@ from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Missing, Refusal
+from svcserver.metagame.accounts import audit
 from svcserver.metagame.accounts.allowance import Allowance
-from svcserver.metagame.accounts.store import ACCOUNTS
+from svcserver.metagame.accounts.store import ACCOUNTS, SqlAccounts
 
 MAX_KEPT = 256 * 1024  # bytes of a body or a reply that a row keeps
 
@@ -74,6 +75,7 @@ class Entry(Generic[T]):
     body: bytes = field(repr=False)
     by_admin: bool
     show: Callable[[T], Any] = field(repr=False)  # bytes, or what is dumped as JSON
+    staff: str = ""  # the admin's name
 
 
 @frozen
@@ -106,6 +108,8 @@ class EventLog:
                 row = self._row(entry, why.status, b"", [*notes, why.message])
                 raise Refused(why, _ADD, row) from why
             tx.execute(_ADD, self._row(entry, 200, _bytes(entry.show(done)), notes))
+            if entry.by_admin:
+                audit.add_row(tx, _audited(tx, entry, notes), self.now())
             return done, notes
 
         return await write_or_record(self.ledger, whole, OneAccount(entry.account_id))
@@ -123,6 +127,13 @@ class EventLog:
             "reply": reply[:MAX_KEPT],
             "note": _clean("; ".join(notes), 1024),
         }
+
+
+def _audited(tx: Connection, entry: Entry[Any], notes: list[str]) -> audit.Entry:
+    """The audit log's entry of a write by staff."""
+    found = SqlAccounts(tx).find(entry.account_id)
+    target = entry.account_id if found is None else found.username
+    return audit.Entry(entry.staff or entry.caller, entry.route, target, "; ".join(notes))
 
 
 def _bytes(body: Any) -> bytes:

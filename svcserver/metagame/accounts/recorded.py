@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
 from svcserver.metagame.access.acting import Acting
+from svcserver.metagame.accounts import audit
 from svcserver.metagame.accounts.eventlog import Entry
 from svcserver.metagame.rows import Call
 from svcserver.web.routes import EMPTY_OBJECT, logged_path
@@ -24,7 +25,13 @@ def entry(acting: Acting, call: Call, named: AccountId, show: Callable[[T], Any]
         call.request.body,
         call.caller.admin,
         show,
+        call.caller.name,
     )
+
+
+def by_staff(call: Call, action: str, target: str = "") -> audit.Entry:
+    """The audit log's entry of an act that a member of staff asks for."""
+    return audit.Entry(call.caller.name or "admin", action, target)
 
 
 def nothing(done: None) -> Mapping[str, Json]:

@@ -9,6 +9,7 @@ from attrs import frozen
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.invites import wire
 from svcserver.metagame.accounts.invites.acts import InviteActs
+from svcserver.metagame.accounts.recorded import by_staff
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
@@ -39,7 +40,9 @@ class InviteRoutes:
     )
     async def create(self, call: Call[wire.InviteWish]) -> Answer:
         """A fresh code; ``name`` is only a note for the log."""
-        code = await self.acts.create(call.body.uses, call.body.name)
+        code = await self.acts.create(
+            by_staff(call, "create invite"), call.body.uses, call.body.name
+        )
         return Answer(200, {"code": code})
 
     @routes.row("POST", "/svc/api/RegisterInviteCode", access=ADMIN, body=wire.CodeWish, reply=dict)
@@ -47,7 +50,8 @@ class InviteRoutes:
         """A code of the owner's own choice; an existing one gets the new uses."""
         sent = call.body
         await self.acts.put(
-            rules.own_invite(sent.new_invite_code, sent.uses, infinite=sent.infinite_uses)
+            by_staff(call, "put invite"),
+            rules.own_invite(sent.new_invite_code, sent.uses, infinite=sent.infinite_uses),
         )
         return Answer(200, EMPTY_OBJECT)
 
@@ -56,5 +60,5 @@ class InviteRoutes:
     )
     async def revoke(self, call: Call, code: str) -> Answer:
         """Revoke a code; always 200."""
-        await self.acts.revoke(code.strip())
+        await self.acts.revoke(by_staff(call, "revoke invite"), code.strip())
         return Answer(200, EMPTY_OBJECT)

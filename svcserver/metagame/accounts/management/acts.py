@@ -14,6 +14,7 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.signals import Renamed, Signal
 from svcserver.metagame.access.tokens import Tokens
 from svcserver.metagame.accounts import rules
+from svcserver.metagame.accounts.audit import Audit, Entry, Trace
 from svcserver.metagame.accounts.registration import Registration
 from svcserver.metagame.accounts.rules import Account, NewAccount
 from svcserver.metagame.accounts.store import SqlAccounts
@@ -35,11 +36,19 @@ class AccountActs:
     tokens: Tokens
     registration: Registration
     now: Callable[[], float]
+    audit: Audit
     renamed: Signal[Renamed] = field(factory=Signal)
     also_rename: Sequence[Also] = ()
 
-    async def set_mode(self, mode: str) -> None:
+    async def set_mode(self, entry: Entry, mode: str) -> None:
         """Change the registration mode until the next restart."""
+        before = await self.registration.mode()
+
+        def act(_: Connection, trace: Trace) -> None:
+            trace.before, trace.after = {"mode": before}, {"mode": mode}
+
+        # the mode is on the board: recorded first, so that no change goes unrecorded
+        await self.audit.write(entry, act, ACROSS)
         await self.registration.set(mode)
         log.info("registration is now {mode}", mode=mode)
 
@@ -67,26 +76,34 @@ class AccountActs:
 
     @shielded
     async def rename(
-        self, account_id: AccountId | None, current: str | None, name: str
+        self, entry: Entry, account_id: AccountId | None, current: str | None, name: str
     ) -> tuple[Account, Account]:
         """Rename an account and its characters; returns the account before and after."""
         known = await self._id_of(current) if account_id is None else account_id
 
-        def work(tx: Connection) -> tuple[Account, Account]:
+        def act(tx: Connection, trace: Trace) -> tuple[Account, Account]:
             before, after = rules.rename(SqlAccounts(tx), known, current, name)
+            trace.target = before.username
+            trace.before, trace.after = {"username": before.username}, {"username": after.username}
             for also in self.also_rename:
                 also(tx, after.id, after.username)
             return before, after
 
         # that nobody else has the name is up to its index
-        before, after = await self.ledger.write(work, OneAccount(known or ""))
+        before, after = await self.audit.write(entry, act, OneAccount(known or ""))
         self.renamed.send(Renamed(after.id, after.username))
         log.info("renamed {old} to {new}", old=before.username, new=name, account=after.id)
         return before, after
 
-    async def player_token(self, account_id: AccountId) -> str:
+    async def player_token(self, entry: Entry, account_id: AccountId) -> str:
         """A token for any id; whether there is such an account is not checked."""
-        found = await self.ledger.read(lambda tx: SqlAccounts(tx).find(account_id))
+
+        def act(tx: Connection, trace: Trace) -> Account | None:
+            found = SqlAccounts(tx).find(account_id)
+            trace.target = account_id if found is None else found.username
+            return found
+
+        found = await self.audit.write(entry, act, ACROSS)
         if found is not None:
             self.tokens.epochs.learn(found.id, found.tokens_not_before)
         log.warn("an admin took a player token for {account}", account=account_id)

@@ -12,6 +12,7 @@ from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.management import wire
 from svcserver.metagame.accounts.management.acts import AccountActs
+from svcserver.metagame.accounts.recorded import by_staff
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import NO_STORE, Answer, bare
@@ -48,7 +49,7 @@ class AccountManagementRoutes:
     )
     async def set_registration_status(self, call: Call[wire.ModeWish]) -> Answer:
         """Change the mode until the next restart."""
-        await self.acts.set_mode(call.body.registration_status)
+        await self.acts.set_mode(by_staff(call, "registration mode"), call.body.registration_status)
         return Answer(200, wire.show_mode(call.body.registration_status))
 
     @routes.row(
@@ -134,9 +135,9 @@ class AccountManagementRoutes:
         if sent.user_id is None and sent.username is None:
             raise Malformed("UserId or Username, and NewUsername", code="bad_request")
         name = rules.username(sent.new_username)
-        return Answer(
-            200, wire.show_rename(*await self.acts.rename(sent.user_id, sent.username, name))
-        )
+        entry = by_staff(call, "rename", sent.username or sent.user_id or "")
+        done = await self.acts.rename(entry, sent.user_id, sent.username, name)
+        return Answer(200, wire.show_rename(*done))
 
     @routes.row(
         "POST",
@@ -147,4 +148,5 @@ class AccountManagementRoutes:
     )
     async def player_token(self, call: Call[wire.TokenWish]) -> Answer:
         """A 24-hour player token for any id; the id is not checked."""
-        return Answer(200, {"JWT": await self.acts.player_token(call.body.account_id)})
+        entry = by_staff(call, "player token", call.body.account_id)
+        return Answer(200, {"JWT": await self.acts.player_token(entry, call.body.account_id)})

@@ -11,6 +11,7 @@ from twisted.logger import Logger
 from svcserver.db.ledger import Ledger, OneAccount
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Missing
+from svcserver.metagame.accounts.audit import Audit, Entry, Trace
 from svcserver.metagame.belongings.characters.rules import Character, Head
 from svcserver.metagame.belongings.loadouts import rules as loadouts
 from svcserver.metagame.belongings.loadouts.rules import Loadout
@@ -28,6 +29,7 @@ class SaveHistoryActs:
 
     ledger: Ledger
     now: Callable[[], float]
+    audit: Audit
 
     async def read(
         self, account_id: AccountId | None, character_id: CharacterId | None
@@ -43,12 +45,18 @@ class SaveHistoryActs:
             raise Missing("nothing found")
         return found
 
-    async def roll_back(self, character_id: CharacterId, version: int) -> tuple[Head, Character]:
+    async def roll_back(
+        self, entry: Entry, character_id: CharacterId, version: int
+    ) -> tuple[Head, Character]:
         """Make an old version of a character the newest; returns it before and after."""
-        done = await self.ledger.write(
-            lambda tx: rules.roll_back(SqlHistories(tx), character_id, version, self.now()),
-            await self._scope(character_id),
-        )
+
+        def act(tx: Connection, trace: Trace) -> tuple[Head, Character]:
+            done = rules.roll_back(SqlHistories(tx), character_id, version, self.now())
+            trace.before = {"version": done[0].update_version}
+            trace.after = {"version": done[1].update_version, "as": version}
+            return done
+
+        done = await self.audit.write(entry, act, await self._scope(character_id))
         log.info(
             "rolled character {character} back to version {version}",
             character=character_id,
@@ -56,12 +64,17 @@ class SaveHistoryActs:
         )
         return done
 
-    async def roll_back_loadout(self, character_id: CharacterId, version: int) -> Loadout:
+    async def roll_back_loadout(
+        self, entry: Entry, character_id: CharacterId, version: int
+    ) -> Loadout:
         """Make an old version of a loadout the newest; returns it afterwards."""
-        after = await self.ledger.write(
-            lambda tx: loadouts.roll_back(SqlLoadouts(tx), character_id, version, self.now()),
-            await self._scope(character_id),
-        )
+
+        def act(tx: Connection, trace: Trace) -> Loadout:
+            after = loadouts.roll_back(SqlLoadouts(tx), character_id, version, self.now())
+            trace.after = {"version": after.version, "as": version}
+            return after
+
+        after = await self.audit.write(entry, act, await self._scope(character_id))
         log.info(
             "rolled the loadout of {character} back to version {version}",
             character=character_id,

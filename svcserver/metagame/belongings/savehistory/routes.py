@@ -8,6 +8,7 @@ from attrs import frozen
 
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.roles import Role
+from svcserver.metagame.accounts.recorded import by_staff
 from svcserver.metagame.belongings.savehistory.acts import SaveHistoryActs
 from svcserver.metagame.belongings.savehistory.wire import (
     HistoryReply,
@@ -53,7 +54,9 @@ class SaveHistoryRoutes:
     async def roll_back(self, call: Call[RollbackWish]) -> Answer:
         """Make an old version of a character the newest."""
         wish = call.body
-        before, after = await self.acts.roll_back(wish.character_id, wish.version)
+        before, after = await self.acts.roll_back(
+            by_staff(call, "roll back", wish.character_id), wish.character_id, wish.version
+        )
         reply: RolledBack = {
             "CharacterId": wish.character_id,
             "RolledBackTo": wish.version,
@@ -72,7 +75,11 @@ class SaveHistoryRoutes:
     async def roll_back_loadout(self, call: Call[RollbackWish]) -> Answer:
         """Make an old version of a loadout the newest."""
         wish = call.body
-        after = await self.acts.roll_back_loadout(wish.character_id, wish.version)
+        after = await self.acts.roll_back_loadout(
+            by_staff(call, "roll back loadout", wish.character_id),
+            wish.character_id,
+            wish.version,
+        )
         reply: LoadoutRolledBack = {
             "CharacterId": wish.character_id,
             "RolledBackTo": wish.version,

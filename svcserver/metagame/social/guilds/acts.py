@@ -14,6 +14,7 @@ from svcserver.db.ledger import ACROSS
 from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.signals import GuildChanged, Signal
+from svcserver.metagame.accounts.audit import Audit, Entry, Trace
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.settings import Settings
 from svcserver.metagame.social.guilds import rules
@@ -167,11 +168,15 @@ class GuildActs:
         self._tell(guild_id, gone)
 
     @shielded
-    async def disband_named(self, text: str) -> tuple[Guild, int]:
-        """Disband a guild by id or name; returns it and its number of members."""
-        guild, gone = await self.data.ledger.write(
-            lambda tx: rules.disband_named(SqlGuilds(tx), text), ACROSS
-        )
+    async def disband_named(self, audit: Audit, entry: Entry, text: str) -> tuple[Guild, int]:
+        """Disband a guild by id or name for staff; returns it and its number of members."""
+
+        def act(tx: Connection, trace: Trace) -> tuple[Guild, Sequence[Member]]:
+            guild, gone = rules.disband_named(SqlGuilds(tx), text)
+            trace.target, trace.before = guild.name, {"id": guild.id, "members": len(gone)}
+            return guild, gone
+
+        guild, gone = await audit.write(entry, act, ACROSS)
         self._tell(guild.id, gone)
         return guild, len(gone)
 

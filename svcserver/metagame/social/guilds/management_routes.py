@@ -11,7 +11,9 @@ from svcserver.kernel.refusals import Missing, Refusal
 from svcserver.kernel.roles import Role
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.accounts import behalf
+from svcserver.metagame.accounts.audit import Audit
 from svcserver.metagame.accounts.directory import Directory
+from svcserver.metagame.accounts.recorded import by_staff
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.social.guilds import wire
@@ -28,6 +30,7 @@ class GuildManagementRoutes:
     routes: ClassVar[Routes] = Routes(worded)
     directory: Directory
     acts: GuildActs
+    audit: Audit
 
     @routes.row(
         "POST",
@@ -76,7 +79,10 @@ class GuildManagementRoutes:
     async def disband(self, call: Call[Late[wire.DisbandWish]]) -> Answer:
         """Disband a guild, by id or name."""
         self._on()
-        guild, members = await self.acts.disband_named(call.body.read().guild)
+        asked = call.body.read().guild
+        guild, members = await self.acts.disband_named(
+            self.audit, by_staff(call, "disband guild", asked), asked
+        )
         log.info("an admin disbanded the guild {name}", name=guild.name, id=guild.id)
         reply: wire.DisbandReply = {"Guild": guild.name, "Members": members}
         return Answer(200, reply)

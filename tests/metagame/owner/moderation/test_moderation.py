@@ -200,3 +200,40 @@ class AuditTests(StaffCase):
         for query in ("?since=soon", "?until=-1", "?until=x"):
             refused = self.game.browse("GET", f"/svc/api/DashboardAudit{query}", key=self.olga.key)
             self.assertEqual(refused.status, 400)
+
+    @proves("GET DashboardAudit")
+    def test_the_other_acts_of_an_owner_are_rows_too(self) -> None:
+        def post(route: str, **sent: Any) -> Page:
+            path = f"/svc/api/{route}"
+            return self.game.browse("POST", path, json=sent, key=self.olga.key)
+
+        code = post("CreateInvite", uses=2).json["code"]
+        post("RegisterInviteCode", NewInviteCode="HUNT-NIGHT", Uses=5)
+        self.game.browse("DELETE", f"/svc/api/InviteCode/{code}", key=self.olga.key)
+        post("RegistrationStatus", RegistrationStatus="NONE")
+        post("RenameUser", Username="Ann_1", NewUsername="Anna")
+        post("RenameUser", Username="Bob_1", NewUsername="anna")
+        post("GenerateJWTForUserId", UserId=self.bob.id)
+        post("GrantEntitlement", UserId=self.bob.id, Entitlement="gift", Duration=2)
+        post("RollbackCharacter", CharacterId="nobody", Version=3)
+        post("DisbandGuild", Guild="None")
+        found = self.rows()[::-1]
+        self.assertEqual({one["actor"] for one in found}, {"Olga"})
+        self.assertEqual(
+            [(one["action"], one["target"], bool(one["refused"])) for one in found],
+            [
+                ("create invite", f"{code[:4]}-...", False),
+                ("put invite", "HUNT-...", False),
+                ("revoke invite", f"{code[:4]}-...", False),
+                ("registration mode", "", False),
+                ("rename", "Ann_1", False),
+                ("rename", "Bob_1", True),
+                ("player token", "Bob_1", False),
+                ("POST /svc/api/GrantEntitlement", "Bob_1", False),
+                ("roll back", "nobody", True),
+                ("disband guild", "None", True),
+            ],
+        )
+        self.assertEqual(found[3]["before"], {"mode": "OPEN"})
+        self.assertEqual(found[4]["after"], {"username": "Anna"})
+        self.assertNotIn(code, str(found))
