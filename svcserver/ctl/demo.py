@@ -19,6 +19,7 @@ from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.timings import Timings
 from svcserver.ctl.play_command import findings, live, tell_times
 from svcserver.ctl.stack_process import Stack
+from svcserver.edge.joining import NoJoinString, join_string
 
 FOLDER = "demo-host"
 PORTS = Ports(gateway=61443, relay=61010)
@@ -112,6 +113,15 @@ def relay_port(host: Host) -> int:
     return int(text) if text.isdigit() else PORTS.relay
 
 
+def player_lines(host: Host) -> list[str]:
+    """How a player would join: the demo host asks for no code, so any may stand there."""
+    try:
+        text = join_string(host.folder, "DEMO") if host.folder is not None else None
+    except NoJoinString:
+        return []
+    return [f"player     {program('svc-launcher')} '{text}'"] if text else []
+
+
 def tell(host: Host, out: Out) -> None:
     """Print the addresses and the next steps."""
     gateway, metagame = host.variables("gateway"), host.variables("metagame")
@@ -122,6 +132,7 @@ def tell(host: Host, out: Out) -> None:
         f"metagame   http://127.0.0.1:{metagame.get('PORT', '')} (this machine only)",
         f"settings   {host.folder}",
         f"owner      key in {host.path(OWNER_KEY)}",
+        *player_lines(host),
         "",
         "Next, in another terminal:",
         f"  {svcctl} status --config {host.folder}",

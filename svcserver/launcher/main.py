@@ -8,19 +8,22 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from attrs import define, field
 from twisted.application.service import MultiService
+from twisted.internet.threads import deferToThread
 from twisted.logger import (
     FileLogObserver,
     FilteringLogObserver,
+    Logger,
     LogLevel,
     LogLevelFilterPredicate,
     formatEventAsClassicLogText,
     globalLogBeginner,
 )
+from twisted.python.failure import Failure
 from twisted.python.logfile import LogFile
 
 from svcserver.kernel.every import Every
@@ -37,6 +40,8 @@ from svcserver.launcher.program import CannotJoin, Launcher
 from svcserver.launcher.scheme import scheme_of
 from svcserver.launcher.terminal import Terminal
 from svcserver.relay.relaying import DEFAULT_PORT
+
+log = Logger()
 
 LOG_SIZE = 1024 * 1024
 LOOK_S = 1.0
@@ -57,6 +62,9 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--no-browser", action="store_true", help="stay in the terminal")
     parser.add_argument("--print-link", action="store_true", help="print the page's link only")
+    parser.add_argument(
+        "--no-links", action="store_true", help="do not have the system open svc: links with it"
+    )
     parser.add_argument("--key-file", action="store_true", help="keep keys in a private file")
     return parser.parse_args(given)
 
@@ -106,6 +114,7 @@ class Program:
     wish: argparse.Namespace
     launcher: Launcher
     page: Page
+    programs: PurePath | None  # where desktop files belong
     server: PageServer = field(init=False)
     parts: MultiService = field(factory=MultiService, init=False)
 
@@ -120,7 +129,8 @@ class Program:
             Path(places.games),
             int(os.environ.get("SVC_RELAY_PORT", "") or DEFAULT_PORT),
         )
-        return cls(reactor, state, wish, launcher, Page(launcher, Entrance(), Path.home()))
+        page = Page(launcher, Entrance(), Path.home())
+        return cls(reactor, state, wish, launcher, page, places.programs)
 
     def __attrs_post_init__(self) -> None:
         self.server = PageServer(self.reactor, self.page.answer)
@@ -140,6 +150,9 @@ class Program:
         self.parts.startService()
         self.page.secret = one_instance.announce(self.state, self.server.port)
         self._join(self.wish.what)
+        if not (self.wish.no_links or self.wish.print_link):
+            links = scheme_of(sys.platform, self.programs)
+            deferToThread(links.add).addErrback(_not_registered)
         if self.wish.no_browser:
             self._read_lines(terminal)
             return
@@ -173,6 +186,11 @@ class Program:
         """End everything; the game, too, since its relay ends."""
         one_instance.withdraw(self.state)
         return self.parts.stopService()
+
+
+def _not_registered(why: Failure) -> None:
+    """The launcher is as good without links: the invite can be pasted."""
+    log.warn("svc: links are not opened with the launcher: {why}", why=why.getErrorMessage())
 
 
 if __name__ == "__main__":

@@ -65,7 +65,10 @@ class LinuxScheme:
         self.programs.mkdir(parents=True, exist_ok=True)
         file = self.programs / DESKTOP_FILE
         command = " ".join(map(_quoted, self.command))
-        file.write_text(_DESKTOP.format(command=command, scheme=SCHEME), encoding="utf-8")
+        text = _DESKTOP.format(command=command, scheme=SCHEME)
+        if file.is_file() and file.read_text(encoding="utf-8") == text:
+            return f"Links that begin with {SCHEME}: open the launcher ({file})."
+        file.write_text(text, encoding="utf-8")
         self.run(["xdg-mime", "default", DESKTOP_FILE, f"x-scheme-handler/{SCHEME}"])
         self._refresh()
         return f"Links that begin with {SCHEME}: now open the launcher ({file})."

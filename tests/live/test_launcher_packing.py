@@ -1,0 +1,113 @@
+"""What ``make launcher`` builds runs in a clean Python, and holds the launcher alone."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.live
+
+ROOT = Path(__file__).parents[2]
+PACKING = ROOT / "packaging" / "launcher"
+PATIENCE_S = 600
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
+    dist = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, str(PACKING / "build.py"), str(dist)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    [wheel] = dist.glob("svc_launcher-*.whl")
+    yield wheel, dist / "svc-launcher.pyz"
+
+
+def clean(tmp_path: Path) -> dict[str, str]:
+    home = str(tmp_path / "home")
+    path = os.environ["PATH"]
+    return {"PATH": path, "HOME": home, "SVC_LAUNCHER_HOME": home, "SHIV_ROOT": home}
+
+
+def test_the_wheel_holds_the_launchers_storeys_alone(built: tuple[Path, Path]) -> None:
+    with zipfile.ZipFile(built[0]) as packed:
+        names = packed.namelist()
+    storeys = {
+        one.split("/")[1] for one in names if one.count("/") > 1 and one[:10] == "svcserver/"
+    }
+    assert storeys == {"kernel", "http", "edge", "relay", "launcher"}
+    for wanted in ("launcher/static/main.js", "edge/data/words.json", "py.typed"):
+        assert f"svcserver/{wanted}" in names
+    assert not [one for one in names if one.startswith("twisted/")]
+
+
+def test_nothing_packed_imports_what_is_not(built: tuple[Path, Path]) -> None:
+    with zipfile.ZipFile(built[0]) as packed:
+        modules = [one for one in packed.namelist() if one.endswith(".py")]
+        for module in modules:
+            text = packed.read(module).decode()
+            for found in re.findall(r"^\s*from (svcserver\.[\w.]+) import", text, re.MULTILINE):
+                path = found.replace(".", "/")
+                assert {f"{path}.py", f"{path}/__init__.py"} & set(modules), (module, found)
+
+
+def test_the_one_file_runs_in_a_clean_python(built: tuple[Path, Path], tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True, timeout=300)
+    python = str(tmp_path / "venv" / "bin" / "python")
+    for words in (("--help",), ("--no-browser", "--key-file", "--no-links")):
+        ran = subprocess.run(
+            [python, str(built[1]), *words],
+            env=clean(tmp_path),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stderr
+    assert "Say help for all words." in ran.stdout
+
+
+def test_the_wheel_runs_beside_its_pinned_dependencies(
+    built: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """They are the ones in this environment; the one file brings its own."""
+    site = tmp_path / "site"
+    with zipfile.ZipFile(built[0]) as packed:
+        packed.extractall(site)
+    program = "import svcserver.launcher.main as m; print(m.__file__); m.main(['remove'])"
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**clean(tmp_path), "PYTHONPATH": str(site)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith(str(site))
+
+
+def test_the_recipe_for_windows_names_what_is_there() -> None:
+    """It is checked here, and run by nobody of us."""
+    tree = ast.parse((PACKING / "svc-launcher.spec").read_text())
+    texts = {one.value for one in ast.walk(tree) if isinstance(one, ast.Constant)}
+    assert "svcserver.launcher.main" in texts and "start.py" in texts
+    assert (PACKING / "start.py").is_file()
+    assert (ROOT / "svcserver" / "launcher" / "main.py").is_file()
+
+
+def test_its_dependencies_are_among_those_of_the_whole() -> None:
+    def names(path: Path) -> set[str]:
+        found = re.findall(r'^    "([a-z-]+)(?:\[[a-z]+\])?>=', path.read_text(), re.MULTILINE)
+        return set(found)
+
+    assert names(PACKING / "pyproject.toml") <= names(ROOT / "pyproject.toml")
