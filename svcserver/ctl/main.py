@@ -18,6 +18,7 @@ from svcserver.ctl.init import init
 from svcserver.ctl.keys import keys
 from svcserver.ctl.moderation import announce, audit, ban, kick, mute, unban, unmute
 from svcserver.ctl.openapi import openapi
+from svcserver.ctl.passports import passport
 from svcserver.ctl.play_command import play
 from svcserver.ctl.restart import restart, upgrade
 from svcserver.ctl.simulate import simulate_command
@@ -39,6 +40,7 @@ COMMANDS: tuple[click.Command, ...] = (
     kick,
     announce,
     audit,
+    passport,
     status,
     restart,
     upgrade,

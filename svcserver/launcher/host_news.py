@@ -13,7 +13,8 @@ from svcserver.launcher.asking import HostClient, Lost
 MOST_NEWS, MOST_PLAYERS, MOST_PICTURES = 20, 500, 3
 LONGEST = 4_000  # characters of a text that is shown
 MOST_PICTURE = 8 * 1024 * 1024  # bytes of a picture; the first few are kept
-NEWS_EVERY_S = 300.0
+NEWS_EVERY_S, HUNTER_EVERY_S = 300.0, 60.0
+MOST_TRACKS, MOST_CHARACTERS, MOST_SAVES = 64, 20, 10
 _ACCENT = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})\Z")
 _PICTURE = re.compile(r"/content/v1/branding/[A-Za-z0-9_.-]{1,100}\Z")
 _KINDS = ((b"\xff\xd8\xff", "image/jpeg"), (b"\x89PNG\r\n\x1a\n", "image/png"))
@@ -40,6 +41,8 @@ class HostNews:
     accent: str = ""
     pictures: list[Picture] = field(factory=list)
     content_port: int = 0
+    hunter: dict[str, Any] = field(factory=dict)  # empty: the host tells nothing of it
+    _hunter_at: float = field(default=-NEWS_EVERY_S, init=False)
     _news_at: float = field(default=-NEWS_EVERY_S, init=False)
     _picture_names: list[str] = field(factory=list, init=False)
 
@@ -58,6 +61,18 @@ class HostNews:
             self.known = None if key is None else said.get("limited") is not True
             port = said.get("contentPort")
             self.content_port = port if type(port) is int and 0 < port < 65536 else 0
+
+    async def ask_hunter(self, client: HostClient, key: Secret, now: float) -> None:
+        """What the player has there, once a minute; raises nothing."""
+        if now - self._hunter_at < HUNTER_EVERY_S:
+            return
+        self._hunter_at = now
+        try:
+            reply = await client.ask("GET", "/launcher/hunter", key=key)
+        except Lost:
+            return
+        said = reply.json
+        self.hunter = read_hunter(said) if reply.status == 200 and isinstance(said, dict) else {}
 
     async def ask_content(self, client: HostClient, now: float) -> None:
         """News and branding, where they are old; raises nothing."""
@@ -119,6 +134,31 @@ def read_status(said: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def read_hunter(said: dict[str, Any]) -> dict[str, Any]:
+    """What is shown of the player's own data, every value of the right kind."""
+    friends = said.get("friends")
+    tracks = [
+        {"id": _text(one.get("id"), 128), "rank": _whole(one, "rank"), "of": _whole(one, "maxRank")}
+        for one in _objects(said.get("tracks"))[:MOST_TRACKS]
+    ]
+    characters = [
+        {
+            "name": _text(one.get("name"), 64),
+            "saves": [_whole(save, "savedAt") for save in _objects(one.get("saves"))[:MOST_SAVES]],
+        }
+        for one in _objects(said.get("characters"))[:MOST_CHARACTERS]
+    ]
+    return {
+        "guild": _text(said.get("guild"), 64),
+        "huntPass": _text(said.get("huntPass"), 128),
+        "tracks": tracks,
+        "characters": characters,
+        "friends": [
+            _text(one, 64) for one in (friends if isinstance(friends, list) else [])[:MOST_PLAYERS]
+        ],
+    }
+
+
 def read_news(said: Any) -> list[dict[str, str]]:
     """The items of a news answer."""
     items = _objects(said.get("items")) if isinstance(said, dict) else []
@@ -148,6 +188,11 @@ def read_branding(said: Any) -> tuple[str, list[tuple[str, str]]]:
 
 def _objects(value: Any) -> list[dict[str, Any]]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _whole(said: dict[str, Any], name: str) -> int:
+    value = said.get(name)
+    return value if type(value) is int and 0 <= value < 2**53 else 0
 
 
 def _text(value: Any, longest: int) -> str:

@@ -14,7 +14,7 @@ from twisted.python.failure import Failure
 
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher import accounts, words
-from svcserver.launcher.asking import HostClient
+from svcserver.launcher.asking import HostClient, Lost
 from svcserver.launcher.command import DOCUMENTED, BadCommand, Start
 from svcserver.launcher.fetching import CannotFetch, KeyRefused
 from svcserver.launcher.files_job import FilesJob, NoListing, damage
@@ -23,9 +23,12 @@ from svcserver.launcher.host_list import HostRecord
 from svcserver.launcher.host_news import HostNews
 from svcserver.launcher.keystore import KeyStore
 from svcserver.launcher.playing import Game, NoProgram
+from svcserver.launcher.private_files import write_private
 from svcserver.launcher.stages import Host, Inputs, Stage, machine_of, member_of
 
 log = Logger()
+
+LONGEST_PASSPORT = 64 * 1024 * 1024  # bytes
 
 
 class CannotPlay(Exception):
@@ -277,8 +280,29 @@ class Membership:
             self.change(content_port=self.news.content_port)
         if self.news.reachable and (self.record.public or self.news.content_port):
             await self.news.ask_content(self.files.client, self.around.clock.seconds())
+        if self.news.known and key is not None:
+            await self.news.ask_hunter(self.client, key, self.around.clock.seconds())
         if self.news.reachable and self.news.known is False:
             self.inputs.expelled(await self._why_refused())
+
+    def save_passport(self, folder: Path) -> None:
+        """Have the host sign what the player has there, and keep it in ``folder``."""
+        self._begin(self._save_passport(folder / f"svc-passport-{self.record.id}.json"))
+
+    async def _save_passport(self, path: Path) -> None:
+        ask = self.client.ask("GET", "/launcher/passport", key=self.key, limit=LONGEST_PASSPORT)
+        try:
+            reply = await ask
+            if reply.status != 200 or not isinstance(reply.json, dict):
+                self.host.note = words.NO_PASSPORT
+                return
+            await self.around.in_thread(write_private, path, reply.body)
+        except Lost as why:
+            self.host.note = accounts.lost(why)
+        except OSError as why:
+            self.host.note = words.NOT_WRITABLE.format(folder=path.parent, why=why.strerror or why)
+        else:
+            self.host.note = words.PASSPORT_SAVED.format(path=path)
 
     def leave(self) -> None:
         """Stop everything."""

@@ -161,6 +161,9 @@ class Page:
     def save_key(self, member: Membership, _: dict[str, Any]) -> str:
         return self.launcher.save_key(member, self.home)
 
+    def save_passport(self, member: Membership, _: dict[str, Any]) -> None:
+        member.save_passport(self.home)
+
     def settings(self, member: Membership, said: dict[str, Any]) -> str:
         """Change how this host's game is kept and started; gives what is wrong."""
         folder, command = _text(said, "folder", LONGEST_PATH), _text(said, "command", 4096).strip()
@@ -197,6 +200,7 @@ _ACTS: dict[str, Act] = {
     "play": Page.play,
     "leave": Page.leave,
     "save-key": Page.save_key,
+    "save-passport": Page.save_passport,
     "settings": Page.settings,
 }
 

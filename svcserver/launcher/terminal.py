@@ -20,6 +20,7 @@ check, repair   look at the files       get             download what is missing
 play            start the game          stop            stop what runs
 hosts           every host              use NUMBER      go on with another one
 save-key        for another PC          leave           forget this host
+passport        your data, signed, for another host
 status          how things are          quit            end the launcher"""
 
 
@@ -110,6 +111,7 @@ class Terminal:
             "play": member.inputs.play,
             "stop": member.inputs.stop,
             "save-key": lambda: self.launcher.save_key(member, self.home),
+            "passport": lambda: member.save_passport(self.home),
             "leave": lambda: self.launcher.leave(member),
             "status": lambda: self._said.clear(),
         }

@@ -35,6 +35,7 @@ def show(member: Membership, relay_port: int) -> dict[str, Any]:
         "reachable": news.reachable,
         "files": _files(member),
         "status": news.status,
+        "hunter": news.hunter,
         "news": news.news,
         "accent": news.accent,
         "pictures": [{"credit": one.credit} for one in news.pictures],

@@ -31,6 +31,11 @@ KEY_SAVED = (
     "yourself, and delete it after the import."
 )
 WHOLE_PATH = "Give the folder's whole path, from the drive or / on."
+PASSPORT_SAVED = (
+    "Your passport has been written to {path}. Another host whose owner trusts this one can take "
+    "in what stands there, once: send it to that owner."
+)
+NO_PASSPORT = "This host signs no passports."
 NO_KEY_YET = "You have no key for this host yet."
 UNKNOWN_HOST = "The launcher does not know this host."
 DEFECT = "Something went wrong inside the launcher; its log says what. Try again."

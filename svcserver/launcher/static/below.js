@@ -11,13 +11,27 @@ export function news(host) {
         el("h3", {}, item.title), el("time", { datetime: item.date }, day(item.date)), el("p", {}, item.body)))));
 }
 
+export function hunter(host, act) {
+  const { guild, huntPass, tracks, characters } = host.hunter;
+  const saved = (characters ?? []).flatMap((one) => one.saves).sort((a, b) => b - a)[0];
+  const facts = [["Guild", guild || "none"], ["Hunt pass", huntPass || "none"],
+    ["Last save", saved ? new Date(saved).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" }) : "none yet"]];
+  return el("section", { class: "card", "aria-labelledby": "hunter-title" },
+    el("h2", { id: "hunter-title" }, "My hunter"),
+    el("dl", { class: "facts" }, facts.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
+    (tracks ?? []).length === 0 ? null : el("details", { class: "inner" }, el("summary", {}, "Mastery"),
+      el("dl", { class: "facts" }, tracks.flatMap((one) => [el("dt", {}, one.id), el("dd", {}, `${one.rank} of ${one.of}`)]))),
+    el("button", { onclick: () => act("save-passport") }, "Save my passport"));
+}
+
 export function people(host) {
-  const players = host.status.players ?? [];
+  const friends = new Set(host.hunter.friends ?? []);
+  const players = [...(host.status.players ?? [])].sort((a, b) => friends.has(b.name) - friends.has(a.name));
   return el("section", { class: "card", "aria-labelledby": "people-title" },
     el("h2", { id: "people-title" }, "Who is here"),
     players.length === 0 ? el("p", { class: "hint" }, "Nobody is online at the moment.") :
       el("ul", { class: "people" }, players.slice(0, 30).map((one) => el("li", {},
-        el("span", {}, one.name), el("span", { class: "where" }, PLACES[one.where] ?? "online")))));
+        el("span", {}, one.name, friends.has(one.name) ? el("span", { class: "friend" }, "friend") : null), el("span", { class: "where" }, PLACES[one.where] ?? "online")))));
 }
 
 export function settings(host, act, keys) {

@@ -1,6 +1,6 @@
 // The page: asks the launcher once a second how things are, and redraws only what has changed.
 import * as api from "./api.js";
-import { news, people, settings } from "./below.js";
+import { hunter, news, people, settings } from "./below.js";
 import { el, readableOn } from "./dom.js";
 import { bar, step } from "./steps.js";
 
@@ -81,10 +81,10 @@ function frame() {
     hero: el("section", { class: "hero plain" }),
     head: el("div"), step: el("div", { class: "step" }), trouble: el("p", { class: "alert", role: "alert", hidden: true }),
     note: el("p", { class: "note", hidden: true }), saying: el("p", { id: "name-said", class: "hint", role: "status" }),
-    news: el("div"), people: el("div"), settings: el("div"),
+    news: el("div"), people: el("div"), hunter: el("div"), settings: el("div"),
   };
   nodes.hero.append(nodes.head, nodes.step);
-  main.replaceChildren(nodes.hero, el("div", { class: "below", id: "below" }, nodes.news, el("div", { class: "stack" }, nodes.people)), nodes.settings);
+  main.replaceChildren(nodes.hero, el("div", { class: "below", id: "below" }, nodes.news, el("div", { class: "stack" }, nodes.people, nodes.hunter)), nodes.settings);
 }
 
 function drawHost(host, state) {
@@ -110,7 +110,9 @@ function drawHost(host, state) {
   nodes.saying.textContent = host.saying;
   document.getElementById("below").hidden = !member;
   part("news", host.news, () => nodes.news.replaceChildren(news(host)));
-  part("people", host.status.players ?? [], () => nodes.people.replaceChildren(people(host)));
+  const known = Object.keys(host.hunter).length > 0;
+  part("hunter", host.hunter, () => nodes.hunter.replaceChildren(...(known ? [hunter(host, act)] : [])));
+  part("people", [host.status.players ?? [], host.hunter.friends ?? []], () => nodes.people.replaceChildren(people(host)));
   part("settings", [host.settings, host.username, state.keys], () => {
     const open = nodes.settings.querySelector("details")?.open ?? false;
     nodes.settings.replaceChildren(settings(host, act, state.keys));

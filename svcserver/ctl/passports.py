@@ -1,0 +1,96 @@
+"""``svcctl passport``: what players bring along from a host that the owner trusts."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.moderation import actor, recorded
+from svcserver.ctl.output import Out, fail
+from svcserver.kernel.datafiles import BadData
+from svcserver.kernel.refusals import Refusal
+from svcserver.kernel.settings import BadSetting, load
+from svcserver.metagame.access.keys import BadKey, load_private
+from svcserver.metagame.accounts.audit import Entry
+from svcserver.metagame.achievements.progression import config
+from svcserver.metagame.owner.passports import rules
+from svcserver.metagame.owner.passports.store import take_in
+from svcserver.metagame.owner.passports.store import trust as trust_act
+from svcserver.metagame.settings import Settings
+
+
+@click.group()
+def passport() -> None:
+    """Passports: a player's own data, signed by the host they come from."""
+
+
+@passport.command("key")
+@about_a_host
+def key(host: Host, out: Out) -> None:
+    """This host's key, for the owner of another host who wants to trust it."""
+    text = host.variables("metagame").get("AUTH_SIGNING_PRIVKEY_B64", "")
+    try:
+        public = rules.signing_key(load_private(text)).public_key()
+    except BadKey as why:
+        fail(f"AUTH_SIGNING_PRIVKEY_B64 is {why}")
+    out.data({"key": rules.public_text(public)})
+    out.say(rules.public_text(public))
+
+
+@passport.command("trust")
+@click.argument("key")
+@click.option("--name", default="", help="Whose key it is, for yourself.")
+@about_a_host
+def trust(host: Host, out: Out, key: str, name: str) -> None:
+    """Take passports that the host with KEY has signed (svcctl passport key shows it there)."""
+    text = key.strip().lower()
+    if not rules.is_public_text(text):
+        fail("the key must be 64 hex characters, as svcctl passport key prints on the other host")
+    if len(name) > 64:
+        fail("the name must have at most 64 characters")
+    recorded(host, Entry(actor(), "passport trust", text, ""), trust_act(text, name, time.time))
+    out.data({"trusted": text, "name": name})
+    out.say("trusted; svcctl passport import FILE NAME takes a player's passport in")
+
+
+@passport.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("name")
+@about_a_host
+def import_(host: Host, out: Out, file: Path, name: str) -> None:
+    """Give the account NAME what stands in the passport FILE; once for each player of a host.
+
+    Progress is raised to the passport's, never lowered. Characters become the newest saves; those
+    before them stay, so you can go back to one.
+    """
+    try:
+        if file.stat().st_size > rules.MAX_FILE:
+            fail(f"{file} is too large for a passport")
+        found = rules.unseal(file.read_bytes())
+    except Refusal as why:
+        fail(f"{file}: {why.message}")
+    except OSError as why:
+        fail(f"{file} cannot be read: {why.strerror}")
+    try:
+        settings, _ = load(Settings, host.variables("metagame"))
+        tracks = config.load(settings.progression_config_dir, settings.active_hunt_pass)
+    except (BadSetting, BadData) as why:
+        fail(str(why))
+    act = take_in(found, name, tracks.paths, settings.character_max_bytes, time.time)
+    done = recorded(host, Entry(actor(), "passport import", name, found.host[:64]), act)
+    out.data(
+        {
+            "account": name,
+            "from": found.username,
+            "tracks": done.tracks,
+            "characters": done.characters,
+            "left_out": list(done.left_out),
+        }
+    )
+    out.say(f"{name} has now what {found.username} had on {found.host[:64]}:")
+    out.say(f"  {done.tracks} tracks raised, {done.characters} characters")
+    for one in done.left_out:
+        out.say(f"  left out: {one}")

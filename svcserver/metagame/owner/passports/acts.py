@@ -1,0 +1,73 @@
+"""Reads what a player has here, and signs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from attrs import field, frozen
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from sqlalchemy import Connection
+
+from svcserver.db.ledger import Ledger
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.refusals import Missing, Unavailable
+from svcserver.metagame.accounts.rules import Account
+from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.metagame.achievements.progression.config import load
+from svcserver.metagame.achievements.progression.rules import Path
+from svcserver.metagame.owner.passports import rules
+from svcserver.metagame.owner.passports.store import HunterData
+from svcserver.metagame.settings import Settings
+
+
+@frozen
+class PassportActs:
+    """My hunter and my passport."""
+
+    ledger: Ledger
+    paths: Mapping[str, Path]
+    now: Callable[[], float]
+    host: str  # the server's name
+    key: Ed25519PrivateKey | None = field(repr=False)  # None: this host signs nothing
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        ledger: Ledger,
+        private: RSAPrivateKey | None,
+        now: Callable[[], float],
+    ) -> PassportActs:
+        """With the tracks and the key of these settings."""
+        paths = load(settings.progression_config_dir, settings.active_hunt_pass).paths
+        key = None if private is None else rules.signing_key(private)
+        return cls(ledger, paths, now, settings.server_name, key)
+
+    async def hunter(self, account_id: AccountId) -> dict[str, Any]:
+        """What is shown of the player."""
+
+        def work(tx: Connection) -> dict[str, Any]:
+            return HunterData(tx, self.paths).hunter(_account(tx, account_id), self.now())
+
+        return await self.ledger.read(work)
+
+    async def passport(self, account_id: AccountId) -> dict[str, str]:
+        """The player's data, signed; raises Unavailable where the host has no key."""
+        key = self.key
+        if key is None:
+            raise Unavailable("this host has no key to sign with")
+
+        def work(tx: Connection) -> dict[str, Any]:
+            data = HunterData(tx, self.paths)
+            return data.body(_account(tx, account_id), self.host, self.now())
+
+        return rules.seal(await self.ledger.read(work), key)
+
+
+def _account(tx: Connection, account_id: AccountId) -> Account:
+    found = SqlAccounts(tx).find(account_id)
+    if found is None:
+        raise Missing("no such account")
+    return found

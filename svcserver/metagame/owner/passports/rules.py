@@ -1,0 +1,169 @@
+"""The passport: a player's own data, signed by the host (Ed25519), and what an import takes of it.
+
+The signature covers the body's bytes as they stand in the file, so that one changed byte shows.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attrs import evolve, field, frozen
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+
+from svcserver.kernel import json
+from svcserver.kernel.refusals import Malformed
+from svcserver.metagame.achievements.progression.rules import Path, Track
+from svcserver.metagame.belongings.characters.rules import Document, document
+
+FORMAT = "svc-passport-1"
+MAX_FILE = 64 * 1024 * 1024  # bytes
+MAX_LISTED = 256  # tracks and characters that are looked at
+BAD = "this is not a passport, or it has been changed"
+_PREFIX = FORMAT.encode() + b"\n"
+
+
+def signing_key(private: RSAPrivateKey) -> Ed25519PrivateKey:
+    """The host's key for passports, made from the one that signs its tokens."""
+    secret = private.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+    seed = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"svc passport").derive(secret)
+    return Ed25519PrivateKey.from_private_bytes(seed)
+
+
+def public_text(key: Ed25519PublicKey) -> str:
+    """A public key as owners tell it to each other: 64 hex characters."""
+    return key.public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
+
+
+def is_public_text(text: str) -> bool:
+    """Whether it is one."""
+    return len(text) == 64 and all(one in "0123456789abcdef" for one in text)
+
+
+def seal(body: Mapping[str, Any], key: Ed25519PrivateKey) -> dict[str, str]:
+    """The file of a passport."""
+    raw = json.dump(body)
+    return {
+        "format": FORMAT,
+        "key": public_text(key.public_key()),
+        "body": base64.b64encode(raw).decode(),
+        "signature": base64.b64encode(key.sign(_PREFIX + raw)).decode(),
+    }
+
+
+@frozen
+class Passport:
+    """A passport whose signature is right; ``key`` is the host's that signed it."""
+
+    key: str
+    subject: str  # the account's id on that host
+    username: str
+    host: str
+    tracks: Mapping[str, int]
+    characters: Sequence[tuple[str, str]] = field(repr=False)  # name and document
+    entitlements: int
+
+
+def unseal(text: bytes) -> Passport:
+    """The passport in a file; raises Malformed."""
+    try:
+        said = json.read(text)
+        if not isinstance(said, dict) or said.get("format") != FORMAT:
+            raise Malformed(BAD)
+        key = _text(said, "key")
+        raw = base64.b64decode(_text(said, "body"), validate=True)
+        signature = base64.b64decode(_text(said, "signature"), validate=True)
+        if not is_public_text(key):
+            raise Malformed(BAD)
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)).verify(signature, _PREFIX + raw)
+        return _read(key, json.read(raw))
+    except (json.BadJson, binascii.Error, InvalidSignature, ValueError):
+        raise Malformed(BAD) from None
+
+
+def _read(key: str, body: Any) -> Passport:
+    if not isinstance(body, dict):
+        raise Malformed(BAD)
+    tracks, characters = body.get("tracks"), body.get("characters")
+    if not isinstance(tracks, dict) or not isinstance(characters, list):
+        raise Malformed(BAD)
+    held = body.get("entitlements")
+    return Passport(
+        key,
+        _text(body, "subject"),
+        _text(body, "username"),
+        _text(body, "host"),
+        {
+            name: xp
+            for name, xp in list(tracks.items())[:MAX_LISTED]
+            if type(xp) is int and 0 <= xp < 2**53
+        },
+        [
+            (_text(one, "name"), _text(one, "data"))
+            for one in characters[:MAX_LISTED]
+            if isinstance(one, dict)
+        ],
+        len(held) if isinstance(held, list) else 0,
+    )
+
+
+def _text(said: Mapping[str, Any], name: str) -> str:
+    value = said.get(name)
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise Malformed(BAD)
+    return value
+
+
+@frozen
+class Imported:
+    """What was taken of a passport, and what was left out, in sentences for the owner."""
+
+    tracks: int
+    characters: int
+    left_out: Sequence[str]
+
+
+def new_tracks(
+    passport: Passport, stored: Mapping[str, Track], paths: Mapping[str, Path]
+) -> tuple[list[Track], list[str]]:
+    """The tracks that the passport raises, never beyond their last rank; and what is left out."""
+    raised, left_out = [], []
+    for name, progress in sorted(passport.tracks.items()):
+        path = paths.get(name)
+        if path is None:
+            left_out.append(f"the track {name[:64]}, which this host does not have")
+            continue
+        before = stored.get(name) or Track(name, 0, 0, 0, 0)
+        after = min(progress, path.total_xp)
+        if after < progress:
+            left_out.append(f"what goes beyond the last rank of {name}")
+        if after > before.progress:
+            raised.append(evolve(before, progress=after))
+    return raised, left_out
+
+
+def documents(passport: Passport, most: int, room: int) -> tuple[list[Document], list[str]]:
+    """The characters' documents that may be stored here; and what is left out."""
+    found: list[Document] = []
+    left_out: list[str] = []
+    for name, data in passport.characters:
+        if len(found) >= room:
+            left_out.append(f"the character {name[:32]}: an account has {room} at most")
+            continue
+        try:
+            found.append(document(data, most))
+        except Malformed as why:
+            left_out.append(f"the character {name[:32]}: {why.message}")
+    return found, left_out

@@ -1,0 +1,113 @@
+"""My hunter, and passports: signed here, taken elsewhere once, refused when a byte has changed."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel import json
+from svcserver.kernel.refusals import Malformed
+from svcserver.metagame.achievements.progression.config import load
+from svcserver.metagame.achievements.progression.rules import Track
+from svcserver.metagame.achievements.progression.store import SqlProgress
+from svcserver.metagame.owner.passports import rules
+from tests.ctl.command import new_host, nowhere, svcctl
+from tests.support.belongings import Owner
+from tests.support.game import Game
+from tests.support.proves import proves
+
+
+class PassportTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.game = Game(self)
+        self.ann = Owner.of(self.game, "Ann_1")
+        save = {"characterId": self.ann.character, "data": '{"level":7}', "updateVersion": 1}
+        self.game.browse("POST", "/character", json=save, token=self.ann.player.token)
+        track = Track(self.track(), 50, 0, 0, 0)
+        ledger = self.game.parts.ledger
+        self.successResultOf(
+            ledger.write(lambda tx: SqlProgress(tx).keep_track(self.ann.player.id, track))
+        )
+
+    def track(self) -> str:
+        return sorted(load(None, self.game.parts.settings.active_hunt_pass).paths)[0]
+
+    def passport(self) -> dict[str, Any]:
+        page = self.game.browse("GET", "/launcher/passport", key=self.ann.player.key)
+        self.assertEqual(page.status, 200)
+        found: dict[str, Any] = page.json
+        return found
+
+    @proves("GET /launcher/hunter | account key")
+    def test_my_hunter_is_shown_to_the_holder_of_the_key(self) -> None:
+        page = self.game.browse("GET", "/launcher/hunter", key=self.ann.player.key)
+        said = page.json
+        self.assertEqual((said["username"], said["guild"], said["friends"]), ("Ann_1", None, []))
+        self.assertEqual(said["characters"][0]["saves"][0]["version"], 1)
+        self.assertEqual(said["tracks"][0]["id"], self.track())
+        self.assertEqual(self.game.browse("GET", "/launcher/hunter").status, 401)
+        self.assertEqual(self.game.browse("GET", "/launcher/hunter", key="UUK_x").status, 401)
+
+    @proves("GET /launcher/passport | account key")
+    def test_a_passport_bears_the_hosts_signature(self) -> None:
+        found = rules.unseal(json.dump(self.passport()))
+        self.assertEqual((found.username, found.subject), ("Ann_1", self.ann.player.id))
+        self.assertEqual(found.tracks[self.track()], 50)
+        self.assertEqual([data for _, data in found.characters], ['{"level":7}'])
+        self.assertEqual(self.game.browse("GET", "/launcher/passport").status, 401)
+
+    def test_one_changed_byte_is_refused(self) -> None:
+        passport = self.passport()
+        raw = base64.b64decode(passport["body"])
+        for at in range(0, len(raw), 7):
+            changed = raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1 :]
+            text = json.dump({**passport, "body": base64.b64encode(changed).decode()})
+            with self.assertRaises(Malformed):
+                rules.unseal(text)
+        for name, value in (
+            ("key", "0" * 64),
+            ("signature", "AAAA"),
+            ("format", "x"),
+            ("body", ""),
+        ):
+            with self.assertRaises(Malformed):
+                rules.unseal(json.dump({**passport, name: value}))
+        for text in (b"", b"[]", b"{}", b"\xff"):
+            with self.assertRaises(Malformed):
+                rules.unseal(text)
+
+    def test_another_host_takes_it_once_when_it_trusts_this_one(self) -> None:
+        folder = new_host(nowhere(self))
+        file = Path(folder, "ann.json")
+        passport = self.passport()
+        file.write_bytes(json.dump(passport))
+        config = ("--config", folder)
+        self.assertEqual(svcctl("account", "create", "Ann_2", *config).status, 0)
+        ran = svcctl("passport", "import", file, "Ann_2", *config)
+        self.assertIn("is not trusted", ran.line)
+        self.assertIn("64 hex", svcctl("passport", "trust", "nonsense", *config).line)
+        self.assertEqual(svcctl("passport", "trust", passport["key"], *config).status, 0)
+        self.assertIn("no account", svcctl("passport", "import", file, "Nobody", *config).line)
+        ran = svcctl("passport", "import", file, "Ann_2", "--json", *config)
+        self.assertEqual((ran.status, ran.data["tracks"], ran.data["characters"]), (0, 1, 1))
+        ran = svcctl("passport", "import", file, "Ann_2", *config)
+        self.assertIn("has been imported before", ran.line)
+        file.write_bytes(file.read_bytes().replace(b'"body":"', b'"body":"A'))
+        self.assertIn("has been changed", svcctl("passport", "import", file, "Ann_2", *config).line)
+        own = svcctl("passport", "key", "--json", *config).data["key"]
+        self.assertTrue(rules.is_public_text(own))
+        self.assertNotEqual(own, passport["key"])
+        rows = svcctl("audit", "--json", *config).out
+        self.assertIn("passport import", rows)
+
+    def test_what_the_other_host_forbids_is_left_out_and_said(self) -> None:
+        found = rules.Passport("k", "s", "Ann", "h", {"nowhere": 5}, [("A", "no json")], 0)
+        self.assertEqual(
+            rules.new_tracks(found, {}, {}),
+            ([], ["the track nowhere, which this host does not have"]),
+        )
+        documents, left_out = rules.documents(found, 100, 1)
+        self.assertEqual((documents, len(left_out)), ([], 1))
