@@ -15,7 +15,7 @@ from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.settings import BadSetting, load
 from svcserver.metagame.access.keys import BadKey, load_private
 from svcserver.metagame.accounts.audit import Entry
-from svcserver.metagame.achievements.progression import config
+from svcserver.metagame.achievements.progression.store import configured_paths
 from svcserver.metagame.owner.passports import rules
 from svcserver.metagame.owner.passports.store import take_in
 from svcserver.metagame.owner.passports.store import trust as trust_act
@@ -76,10 +76,10 @@ def import_(host: Host, out: Out, file: Path, name: str) -> None:
         fail(f"{file} cannot be read: {why.strerror}")
     try:
         settings, _ = load(Settings, host.variables("metagame"))
-        tracks = config.load(settings.progression_config_dir, settings.active_hunt_pass)
+        paths = configured_paths(settings.progression_config_dir, settings.active_hunt_pass)
     except (BadSetting, BadData) as why:
         fail(str(why))
-    act = take_in(found, name, tracks.paths, settings.character_max_bytes, time.time)
+    act = take_in(found, name, paths, settings.character_max_bytes, time.time)
     done = recorded(host, Entry(actor(), "passport import", name, found.host[:64]), act)
     out.data(
         {

@@ -105,7 +105,6 @@ from svcserver.metagame.owner.management.acts import OnlinePlayers, StatusReport
 from svcserver.metagame.owner.management.instances import DeployedInstances, Titles
 from svcserver.metagame.owner.management.routes import OnlineListRoutes, ServerStatusRoutes
 from svcserver.metagame.owner.measuring import Measuring
-from svcserver.metagame.owner.passports.acts import PassportActs
 from svcserver.metagame.owner.passports.routes import PassportRoutes
 from svcserver.metagame.owner.requestlog import request_log
 from svcserver.metagame.owner.staff import staff_features
@@ -316,7 +315,8 @@ class Metagame:
         limit = ReadLimit(self.board, DASHBOARD_READS)
         yield DashboardRoutes(self.shown, DashboardActs(self.ledger), now, limit)
         yield from staff_features(self.audit, self.sessions, self.announcements, limit)
-        yield PassportRoutes(PassportActs.of(settings, self.ledger, self.tokens.keys.private, now))
+        paths = config.load(settings.progression_config_dir, settings.active_hunt_pass).paths
+        yield PassportRoutes.of(settings, self.ledger, self.tokens.keys.private, now, paths)
 
     def front_door(self, *observers: Observer) -> FrontDoor:
         """The front door with all rows; a broken data file ends the start."""

@@ -21,7 +21,8 @@ from sqlalchemy import (
 from svcserver.db.tables import METADATA
 from svcserver.db.upsert import Upsert
 from svcserver.kernel.ids import AccountId
-from svcserver.metagame.achievements.progression.rules import Objective, Track
+from svcserver.metagame.achievements.progression.config import load
+from svcserver.metagame.achievements.progression.rules import Objective, Paths, Track
 
 TRACKS = Table(
     "progression_tracks",
@@ -76,6 +77,11 @@ _PUT_LAST = Upsert.into(LAST_GRANTS)
 _DROP_LAST = delete(LAST_GRANTS).where(_L.account_id == bindparam("account"))
 _CHOSEN = select(_H.progression_id).where(_H.account_id == bindparam("account"))
 _CHOOSE = Upsert.into(HUNT_PASSES)
+
+
+def configured_paths(folder: str | None, active: str) -> Paths:
+    """The tracks that the settings name, by id; raises BadData."""
+    return load(folder, active).paths
 
 
 @frozen

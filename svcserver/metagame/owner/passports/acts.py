@@ -15,7 +15,6 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Missing, Unavailable
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.store import SqlAccounts
-from svcserver.metagame.achievements.progression.config import load
 from svcserver.metagame.achievements.progression.rules import Path
 from svcserver.metagame.owner.passports import rules
 from svcserver.metagame.owner.passports.store import HunterData
@@ -39,9 +38,9 @@ class PassportActs:
         ledger: Ledger,
         private: RSAPrivateKey | None,
         now: Callable[[], float],
+        paths: Mapping[str, Path],
     ) -> PassportActs:
-        """With the tracks and the key of these settings."""
-        paths = load(settings.progression_config_dir, settings.active_hunt_pass).paths
+        """With the key that comes of the one that signs tokens."""
         key = None if private is None else rules.signing_key(private)
         return cls(ledger, paths, now, settings.server_name, key)
 

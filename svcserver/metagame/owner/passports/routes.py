@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from attrs import frozen
 
@@ -19,6 +19,11 @@ class PassportRoutes:
 
     routes: ClassVar[Routes] = Routes(worded)
     acts: PassportActs
+
+    @classmethod
+    def of(cls, *given: Any) -> PassportRoutes:
+        """With acts of what ``PassportActs.of`` takes."""
+        return cls(PassportActs.of(*given))
 
     @routes.row(
         "GET", "/launcher/hunter", access=Access.ACCOUNT_KEY, reply=wire.HunterReply, quiet=True

@@ -65,9 +65,9 @@ def seal(body: Mapping[str, Any], key: Ed25519PrivateKey) -> dict[str, str]:
 
 @frozen
 class Passport:
-    """A passport whose signature is right; ``key`` is the host's that signed it."""
+    """A passport whose signature is right; ``signer`` is the public key of its host."""
 
-    key: str
+    signer: str
     subject: str  # the account's id on that host
     username: str
     host: str

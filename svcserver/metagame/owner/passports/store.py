@@ -146,13 +146,13 @@ def take_in(
         account = SqlAccounts(tx).named(name) or SqlAccounts(tx).find(name)
         if account is None:
             raise Missing(f"no account is called {name}")
-        if tx.execute(_TRUSTED, {"wanted": passport.key}).first() is None:
+        if tx.execute(_TRUSTED, {"wanted": passport.signer}).first() is None:
             raise Forbidden(
-                f"the host that signed it is not trusted: passport trust {passport.key}"
+                f"the host that signed it is not trusted: passport trust {passport.signer}"
             )
-        if tx.execute(_IMPORTED, {"signer": passport.key, "whose": passport.subject}).first():
+        if tx.execute(_IMPORTED, {"signer": passport.signer, "whose": passport.subject}).first():
             raise Conflict(f"the passport of {passport.username} has been imported before")
-        note = {"key": passport.key, "subject": passport.subject, "account_id": account.id}
+        note = {"key": passport.signer, "subject": passport.subject, "account_id": account.id}
         tx.execute(_NOTE, {**note, "imported_at": round(at * 1000)})
         raised, without = rules.new_tracks(passport, SqlProgress(tx).tracks(account.id), paths)
         for track in raised:
