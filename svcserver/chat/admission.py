@@ -18,6 +18,7 @@ from svcserver.chat.readings import Readings, pause
 from svcserver.chat.session import Session
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.ids import AccountId
+from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.sampling import LogSampler
 
 log = Logger()
@@ -181,5 +182,6 @@ class Admission:
 
 
 def _unavailable(why: Failure, session: Session, account: AccountId) -> Refuse:
-    log.failure("login c={number}: the game cannot be asked", why, number=session.number)
+    if not why.check(Unavailable):  # which is told where it was noticed, and no mistake of ours
+        log.failure("login c={number}: the game cannot be asked", why, number=session.number)
     return Refuse(LATER, "unavailable", account)

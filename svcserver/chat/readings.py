@@ -16,6 +16,7 @@ from svcserver.chat.people import People, Person
 from svcserver.chat.ports import About, Accounts
 from svcserver.chat.session import Session
 from svcserver.kernel.ids import AccountId
+from svcserver.kernel.refusals import Unavailable
 
 log = Logger()
 
@@ -52,6 +53,8 @@ class Readings:
                 self.friendships.end(person.account, other)
 
         def failed(why: Failure) -> None:
+            if why.check(Unavailable):  # told where it was noticed, and no mistake of ours
+                return
             log.failure("the game cannot be asked about {uid}", why, uid=person.account)
 
         reading: Deferred[Any] = self.ask(person.account)

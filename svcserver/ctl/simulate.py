@@ -53,5 +53,5 @@ def simulate_command(
 
     out = Out(as_json)
     steps = simulating.read_steps(file) if file is not None else None
-    wish = Wish(seed, players, days * DAY_S, faults, steps)
+    wish = Wish(seed, players, float(round(days * DAY_S)), faults, steps)
     simulating.run(out, wish, shown, shrink=shrink)

@@ -27,6 +27,7 @@ from svcserver.deploy.hunts import HuntTable, Kind, Launch, Unlaunchable
 from svcserver.deploy.kept import KeptServers
 from svcserver.deploy.process import UNSEEN, WELL, GameProcess, Output
 from svcserver.deploy.readiness import Readiness
+from svcserver.kernel.buggify import buggify
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.secrets import Secret, constant_time_equal, fingerprint, hex_token
 
@@ -220,6 +221,8 @@ class Supervisor:
         key = Secret(hex_token(64)) if self.program.launch_keys else None
         command = self.program.command(launch, port, self.host, key)
         output = self._output(launch.kind, port)
+        if buggify("deploy: a fork fails"):
+            raise OSError("out of processes")
         proof, extra = self.readiness.prepare()
         process = GameProcess(output, lambda how: self._on_end(process, how))
         pid = self.starter.spawn(process, command, extra)

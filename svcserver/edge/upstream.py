@@ -15,6 +15,7 @@ from twisted.python.failure import Failure
 
 from svcserver.edge.parking import Parking
 from svcserver.edge.verdicts import Unreachable
+from svcserver.kernel.buggify import buggify
 
 log = Logger()
 
@@ -101,6 +102,8 @@ class Pool:
         """
         while self._idle and not fresh:
             connection = self._idle.pop()
+            if buggify("upstream: a kept connection is dead"):
+                connection.abort()
             if connection.alive:
                 connection.used = True
                 return connection

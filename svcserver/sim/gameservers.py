@@ -97,6 +97,7 @@ class Servers:
     hangs: bool = False  # the next one never listens
     twice: list[str] = field(factory=list)  # ports that two held at once
     parent: Any = None
+    end_sessions: Callable[[str, int], None] = lambda account, at: None  # the owner's hand
     _bound: dict[int, GameServer] = field(factory=dict, init=False)
 
     def parent_dead(self) -> bool:

@@ -299,6 +299,7 @@ class History:
     talk: Talk = field(init=False)
     waiting: Waiting = field(init=False)
     friends: dict[tuple[str, str], str] = field(factory=dict)  # pair -> what is known of it
+    calm: bool = True  # nothing is broken on purpose: then nothing may be refused for want of it
     registered: dict[str, str] = field(factory=dict)  # name -> account
     unsure_names: set[str] = field(factory=set)  # registrations that got no answer
 

@@ -120,6 +120,10 @@ class SimHost:
     def __attrs_post_init__(self) -> None:
         self.disk = Disk(self.world)
         self.servers = Servers(self.world, self.firewall.lets_in)
+        self.servers.end_sessions = lambda account, at: self.disk.raw.execute(
+            "UPDATE accounts SET tokens_not_before = max(tokens_not_before, ?) WHERE id = ?",
+            (at, account),
+        )
         self.network.name(PUBLIC, "host")
         raw = self.disk.engine.connect()
         with raw.begin():
@@ -202,6 +206,9 @@ class SimHost:
         settings = load(deploy_settings.Settings, environ)[0]
         supervisor = deploy.supervise(settings, reactor, {})
         supervisor.starter, supervisor.is_bound = self.servers, self.servers.is_bound
+        supervisor.kept = (
+            None  # its files tell of the system's processes; ours end with a deploy server
+        )
         supervisor.program = evolve(supervisor.program, output=None)
         self.servers.parent, self.supervisor = reactor, supervisor
         factory = HttpFactory(deploy.front_door(supervisor), reactor, proxy_headers=(GATEWAY,))

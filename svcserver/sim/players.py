@@ -88,6 +88,20 @@ async def log_in(me: SimPlayer, dice: random.Random) -> None:
         await chat_in(me, dice)
 
 
+async def logged_off(me: SimPlayer, dice: random.Random) -> None:
+    """The owner ends this player's sessions, as ``svcctl`` does: by a row, past the metagame."""
+    old, account = me.token, me.account
+    me.servers.end_sessions(account, int(me.now) + 1)
+    await me.pause(3.0)
+    headers = {"Authorization": f"Bearer {old}"}
+    heard = await me.ask("GET", "/party/invites", headers=headers)
+    known = await me.ask("GET", "/character", headers=headers)
+    if known.status == 200 and heard.status == 200 and me.history.calm:
+        me.history.wrong.add("what was ended is ended", f"the old token of {me.name} is taken")
+    if me.token == old:
+        await quit(me, dice)
+
+
 async def quit(me: SimPlayer, dice: random.Random) -> None:
     """Pull the plug: nothing is said, everything hangs up, also in the middle of a request."""
     me.sitting += 1
@@ -137,6 +151,8 @@ async def matched(me: SimPlayer, hunt_id: str) -> bool:
                 info = said["serverInfo"]
                 me.place, me.where = (str(info["host"]), int(info["port"])), hunt_id
                 return True
+            if said.get("status") == "FAILED" and me.history.calm:
+                me.history.wrong.add("a game server for each", f"{me.name} is told FAILED")
             if heard.status == 404 or said.get("status") == "FAILED":
                 return False
             await me.pause(POLL_S)
@@ -171,6 +187,7 @@ async def play(me: SimPlayer, dice: random.Random) -> None:
 _ACTS: dict[str, Act] = {
     "log_in": log_in,
     "quit": quit,
+    "logged_off": logged_off,
     "heartbeat": heartbeat,
     "load": load,
     "save": save,
@@ -196,6 +213,7 @@ ACTS.update(_ACTS)
 WEIGHTS: dict[str, int] = {
     "log_in": 2,
     "quit": 3,
+    "logged_off": 1,
     "heartbeat": 14,
     "load": 4,
     "save": 10,

@@ -24,6 +24,7 @@ from svcserver.sim.history import History, Violation
 from svcserver.sim.host import CITY_MAP, METAGAME, SimHost, player_machine
 from svcserver.sim.network import Network
 from svcserver.sim.player import SimPlayer
+from svcserver.sim.process import Process
 from svcserver.sim.script import HOST, Step, script
 from svcserver.sim.social import party_of
 
@@ -95,6 +96,7 @@ class Run:
     history: History = field(factory=History)
     host: SimHost = field(init=False)
     players: list[SimPlayer] = field(factory=list)
+    game_servers: Process = field(init=False)  # who asks the metagame for them
     moments: list[Moment] = field(factory=list)
     rare: dict[str, int] = field(factory=dict)
     _events: list[str] = field(factory=list)
@@ -147,16 +149,20 @@ class Run:
         self.network = Network(self.world, self._sent)
         rehearsed = self.wish.seed % 4 == 3
         self.host = SimHost(self.world, self.network, rehearsed)
+        self.history.calm = not self.wish.faults and not any(
+            one.who == HOST for one in self.wish.steps or ()
+        )
         for number in range(0, self.wish.players, 4):
             self.host.disk.raw.execute(
                 "INSERT INTO invite_codes VALUES (?, ?, 0)", (f"CODE-{number // 4}", 8)
             )
+        self.game_servers = Process(self.world, self.network, "game servers")
         self.host.start()
         self.world.run_until(START + 5.0)
         for number in range(self.wish.players):
             switch_on = partial(player_machine, self.world, self.network, number)
             name = f"{NAMES[number % len(NAMES)]}_{number}"
-            direct = Client(self.host.processes["deploy"], port=METAGAME)
+            direct = Client(self.game_servers, port=METAGAME)
             player = SimPlayer(
                 number,
                 name,
@@ -199,9 +205,6 @@ class Run:
     def _advance(self, until: float) -> None:
         self.world.run_until(until)
         self.history.waiting.look(self.world.now)
-        for player in self.players:  # game servers go on asking when the deploy server has died
-            if player.direct.process.dead:
-                player.direct = Client(self.host.processes["deploy"], port=METAGAME)
         events, self._events[:] = tuple(self._events), []
         where = tuple(one.where for one in self.players)
         self.moments.append(Moment(self.world.now - START, where, events))

@@ -1,0 +1,55 @@
+"""The kept seeds, and fresh ones for as long as SVC_SIM_SECONDS says (3 by default, 60 in CI)."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.sim.run import Result, Wish, simulate
+from svcserver.sim.shrink import shrunk
+
+KEPT = Path(__file__).with_name("seeds.txt")
+FRESH_S = float(os.environ.get("SVC_SIM_SECONDS", "3"))
+SHRINK_S = 60.0
+DAY_S = 86_400
+
+
+def kept() -> Iterator[Wish]:
+    """The seeds of the file."""
+    for line in KEPT.read_text().splitlines():
+        if line and not line.startswith("#"):
+            seed, players, seconds, faults, *_ = line.split()
+            yield Wish(int(seed), int(players), float(seconds), faults == "faults")
+
+
+def told(result: Result) -> str:
+    """What is wrong, the fewest steps that show it, and how to see it again."""
+    wish = result.wish
+    again = f"svcctl simulate --seed {wish.seed} --players {wish.players} --days "
+    again += f"{wish.seconds / DAY_S:.6g}" + (" --faults" if wish.faults else "")
+    wrong = "\n".join(f"  {one.at:.0f} s {one}" for one in result.violations[:5])
+    steps = "\n".join(f"  {one.line()}" for one in shrunk(result, SHRINK_S))
+    return f"seed {wish.seed}:\n{wrong}\nsteps:\n{steps}\nagain: {again}"
+
+
+class SeedTests(SynchronousTestCase):
+    def hold(self, wish: Wish) -> None:
+        result = simulate(wish)
+        if result.violations:
+            self.fail(told(result))
+
+    def test_the_kept_seeds(self) -> None:
+        for wish in kept():
+            self.hold(wish)
+
+    def test_fresh_seeds(self) -> None:
+        draw, deadline = random.SystemRandom(), time.process_time() + FRESH_S
+        while time.process_time() < deadline:
+            seed = draw.randrange(1_000, 10**9)
+            print(f"seed {seed}")
+            self.hold(Wish(seed, 8, 300.0, faults=seed % 3 != 0))
