@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -69,6 +71,14 @@ def fill(url: str) -> None:
     engine.dispose()
 
 
+@lru_cache(maxsize=1)
+def full_file() -> bytes:
+    """A SQLite file with rows in every table, made once."""
+    with tempfile.TemporaryDirectory() as folder:
+        fill(f"sqlite:///{folder}/full.db")
+        return Path(folder, "full.db").read_bytes()
+
+
 def read(url: str) -> Rows:
     """All that is in a database."""
     engine = make_engine(database_url(url))
@@ -90,9 +100,8 @@ class CopyTests(SynchronousTestCase):
         return f"sqlite:///{self.folder / name}"
 
     def filled(self) -> str:
-        url = self.sqlite("full.db")
-        fill(url)
-        return url
+        (self.folder / "full.db").write_bytes(full_file())
+        return self.sqlite("full.db")
 
     @pytest.mark.live
     def test_every_row_goes_to_postgresql_and_back(self) -> None:
