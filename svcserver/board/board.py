@@ -62,6 +62,10 @@ Work = Callable[[Sheet], T]
 class Board(Protocol):
     """What features need of live state."""
 
+    @property
+    def shared(self) -> bool:
+        """Whether other processes act on it, too."""
+
     def act(self, work: Work[T], near: Iterable[Key] = ()) -> Deferred[T]:
         """Run ``work``; fires when what it wrote counts and its news has been told.
 

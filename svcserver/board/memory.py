@@ -110,6 +110,8 @@ class MemoryBoard:
     ``now`` gives epoch seconds that never go back.
     """
 
+    shared = False
+
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._tables = Tables()

@@ -60,6 +60,7 @@ class ValkeyBoard:
     ``time_of``: the board's time at the engine's, for tests that let time pass.
     """
 
+    shared = True
     engine: Engine
     time_of: Callable[[float], float] = float
 

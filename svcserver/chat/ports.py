@@ -50,6 +50,10 @@ class Accounts(Protocol):
 class Memberships(Protocol):
     """Who may be in which room; asked at every entry and line, so it answers synchronously."""
 
+    @property
+    def remembers(self) -> bool:
+        """Whether ``party_of`` says what was so when the account was last read."""
+
     def party_of(self, account: AccountId) -> str | None:
         """The id of the account's current party."""
 

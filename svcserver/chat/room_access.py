@@ -60,7 +60,7 @@ class RoomAccess:
             _refuse(session, address, nick, "not-allowed")
             return
         stranger = not self.people.member(person, room)
-        anew = stranger and KINDS[room.kind].read
+        anew = stranger and (KINDS[room.kind].read or self.people.memberships.remembers)
         self.readings.freshly(session, lambda: self._join(session, person, room, nick), anew=anew)
 
     def _join(self, session: Session, person: Person, room: Room, nick: str) -> None:

@@ -211,6 +211,11 @@ class ChatServer:
     def _look_again(self, person: Person) -> None:
         self.readings.read(person).addCallback(lambda _: self.room_access.evict(person))
 
+    def look_at_all(self) -> None:
+        """Re-read everybody online, a few at each tick: changes may have been missed."""
+        for person in self.people.all():
+            person.read_at = -SWEEP_S
+
     def shut(self) -> None:
         """End every session."""
         for session in list(self._sessions.values()):

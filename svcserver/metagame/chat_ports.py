@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import jwt
-from attrs import frozen
+from attrs import field, frozen
+from cachetools import LRUCache
 from sqlalchemy import Connection, bindparam, select
 from twisted.application.service import IService, Service
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from svcserver.board.board import Board
-from svcserver.board.waiting import at_once
+from svcserver.board.waiting import at_once, unwaited
 from svcserver.chat.ports import About, BadToken
 from svcserver.chat.rooms import Occupant
 from svcserver.chat.server import ChatServer
@@ -23,8 +24,19 @@ from svcserver.chat.settings import Settings, check
 from svcserver.db.ledger import Ledger
 from svcserver.kernel.counters import Counters
 from svcserver.kernel.ids import AccountId
+from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.settings import BadSetting, load
-from svcserver.kernel.signals import News
+from svcserver.kernel.signals import (
+    Announced,
+    Blocked,
+    FriendAccepted,
+    GuildChanged,
+    News,
+    PartyChanged,
+    Renamed,
+    Signal,
+    Unfriended,
+)
 from svcserver.metagame.access.tokens import InvalidToken, Tokens
 from svcserver.metagame.accounts.sanctions import Kind, SqlSanctions
 from svcserver.metagame.accounts.store import SqlAccounts
@@ -39,7 +51,10 @@ from svcserver.metagame.social.friends.store import BLOCKS, SqlFriends
 from svcserver.metagame.social.guilds.store import SqlGuilds
 from svcserver.metagame.social.parties.store import LiveParties
 
+N = TypeVar("N")
 log = Logger()
+
+MAX_KNOWN = 65_536  # accounts whose party is remembered
 
 _BLOCKED_BY = select(BLOCKS.c.blocker).where(BLOCKS.c.blocked == bindparam("me"))
 
@@ -53,6 +68,7 @@ class ChatGame:
     parties: LiveParties
     now: Callable[[], float]
     guilds: bool  # whether there are any
+    remembers = False
 
     def account_of(self, token: str) -> AccountId:
         try:
@@ -69,6 +85,38 @@ class ChatGame:
     def party_of(self, account: AccountId) -> str | None:
         party = at_once(self.parties.of(account))
         return None if party is None else party.id
+
+
+@frozen
+class SharedChatGame(ChatGame):
+    """Where live state is elsewhere: parties are read with the account, and left by news."""
+
+    remembers = True
+    _known: LRUCache[AccountId, str] = field(factory=lambda: LRUCache(MAX_KNOWN), init=False)
+
+    def about(self, account: AccountId) -> Deferred[About | None]:
+        return Deferred.fromCoroutine(self._read(account))
+
+    async def _read(self, account: AccountId) -> About | None:
+        about = await ChatGame.about(self, account)
+        try:
+            party = await self.parties.of(account)
+        except Unavailable:
+            return about  # the party is as it was last known
+        if party is None:
+            self._known.pop(account, None)
+        else:
+            self._known[account] = party.id
+        return about
+
+    def party_of(self, account: AccountId) -> str | None:
+        return self._known.get(account)
+
+    def left(self, news: PartyChanged) -> None:
+        """Forget the party of those who left it."""
+        for account in news.left:
+            if self._known.get(account) == news.party_id:
+                del self._known[account]
 
 
 def _about(tx: Connection, account_id: AccountId, guilds: bool, now: float) -> About | None:
@@ -118,15 +166,27 @@ def chat_part(
     chat.warnings = warnings
     server = chat.server
     shown.chat = partial(figures, server)
-    news.party_changed.connect(server.on_party_changed)
-    news.guild_changed.connect(server.on_guild_changed)
+    if isinstance(asks, SharedChatGame):
+        news.party_changed.connect(asks.left)
+    news.party_changed.connect(server.on_party_changed)  # every process sends these two
     news.sessions_ended.connect(server.on_sessions_ended)
-    news.renamed.connect(server.on_renamed)
-    news.friend_accepted.connect(server.on_friend_accepted)
-    news.unfriended.connect(server.on_unfriended)
-    news.blocked.connect(server.on_blocked)
-    news.announced.connect(server.on_announced)
+    everywhere(board, news.guild_changed, GuildChanged, server.on_guild_changed)
+    everywhere(board, news.renamed, Renamed, server.on_renamed)
+    everywhere(board, news.friend_accepted, FriendAccepted, server.on_friend_accepted)
+    everywhere(board, news.unfriended, Unfriended, server.on_unfriended)
+    everywhere(board, news.blocked, Blocked, server.on_blocked)
+    everywhere(board, news.announced, Announced, server.on_announced)
+    board.when_missed(server.look_at_all)
     return chat
+
+
+def everywhere(board: Board, signal: Signal[N], kind: type[N], hear: Callable[[N], None]) -> None:
+    """``hear`` what is sent here and, on a board that others share, in their processes."""
+    if not board.shared:
+        signal.connect(hear)
+        return
+    board.listen(kind, hear)
+    signal.connect(lambda one: unwaited(board.act(lambda sheet: sheet.tell(one))))
 
 
 def figures(server: ChatServer) -> ChatFigures:

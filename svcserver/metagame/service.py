@@ -345,9 +345,10 @@ class Metagame:
         if not self.settings.chat:
             return None
         # XMPP and WebSocket take a fifth of a second to import
-        from svcserver.metagame.chat_ports import ChatGame, chat_part
+        from svcserver.metagame.chat_ports import ChatGame, SharedChatGame, chat_part
 
-        asks = ChatGame(self.tokens, self.ledger, self.parties, self.now, self.settings.guilds)
+        of = SharedChatGame if self.board.shared else ChatGame
+        asks = of(self.tokens, self.ledger, self.parties, self.now, self.settings.guilds)
         return chat_part(asks, self.board, self.news, self.shown, self.counters, environ, reactor)
 
 

@@ -33,6 +33,7 @@ def resource(number: int) -> str:
 class ToldGame:
     """A ``Game`` whose answers the test sets; an account's token is ``token <account>``."""
 
+    remembers = False
     people: dict[str, About] = field(factory=dict)
     parties: dict[str, str] = field(factory=dict)
     silent: bool = False
