@@ -8,13 +8,14 @@ from twisted.logger import Logger
 from svcserver.chat import stanza
 from svcserver.chat.effects import Say, Whisper
 from svcserver.chat.names import printable, room_of, split_address
-from svcserver.chat.people import People
-from svcserver.chat.readings import Readings
+from svcserver.chat.people import People, Person
+from svcserver.chat.readings import Readings, pause
 from svcserver.chat.requests import MAX_ID
 from svcserver.chat.room_access import RoomAccess
 from svcserver.chat.rooms import Rooms
 from svcserver.chat.session import Session
 from svcserver.chat.stanza import Stanza
+from svcserver.chat.together import Together
 
 log = Logger()
 
@@ -29,6 +30,7 @@ class Messages:
     people: People
     readings: Readings
     room_access: RoomAccess
+    together: Together | None = None  # where there are several processes
 
     def say(self, session: Session, wish: Say) -> None:
         """Deliver a line to a room; over the rate it is refused."""
@@ -64,6 +66,10 @@ class Messages:
             self.room_access.leave(session, occupant, "evicted")
             return
         self.room_access.evict_strangers(occupant.room)
+        if self.together is not None:
+            told = self.together.say(occupant, _id(said), body, person.about.blocked_by)
+            pause(session, told, lambda heard: None if heard else not_acceptable(session, said))
+            return
         rooms, blocked_by = self.rooms, person.about.blocked_by
         count = rooms.say(
             occupant, _id(said), body, lambda other: other.session.account not in blocked_by
@@ -74,7 +80,7 @@ class Messages:
             uid=person.account,
             length=len(body),
             count=count,
-            blocked=_blocked_words(len(rooms.occupants(occupant.room.key)) - count),
+            blocked=blocked_words(len(rooms.occupants(occupant.room.key)) - count),
         )
 
     def _whisper(self, session: Session, said: Stanza) -> None:
@@ -85,6 +91,8 @@ class Messages:
             _log_whisper(session, said, "reason=body")
         elif person.about.muted:
             _log_whisper(session, said, "reason=muted")
+        elif self.together is not None and self.together.seats(local):
+            self._whisper_together(self.together, session, person, said)
         elif other is person:
             _log_whisper(session, said, "reason=self")
         elif other is None or not other.bound:
@@ -107,6 +115,22 @@ class Messages:
                     )
                 )
             _log_whisper(session, said, f"delivered={len(named)}")
+
+    def _whisper_together(
+        self, together: Together, session: Session, person: Person, said: Stanza
+    ) -> None:
+        local, _, resource = split_address(said.get("to"))
+        seats = together.seats(local)
+        account, body = seats[0][1].account, _body(said) or ""
+        if account == person.account:
+            _log_whisper(session, said, "reason=self")
+        elif person.about.apart_from(account):
+            _log_whisper(session, said, "reason=blocked")
+        else:
+            named = [one for one in seats if one[1].resource == resource] or seats
+            outcome = {True: f"delivered={len(named)}", False: "reason=offline"}
+            told = together.whisper(named, session.jid, _id(said), body)
+            pause(session, told, lambda heard: _log_whisper(session, said, outcome[heard]))
 
 
 def not_acceptable(session: Session, said: Stanza) -> None:
@@ -134,7 +158,8 @@ def _id(said: Stanza) -> str | None:
     return stanza_id if stanza_id is not None and len(stanza_id) <= MAX_ID else None
 
 
-def _blocked_words(count: int) -> str:
+def blocked_words(count: int) -> str:
+    """The end of a log line: how many in the room were not sent it."""
     return f" blocked={count}" if count > 0 else ""
 
 

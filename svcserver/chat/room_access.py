@@ -17,9 +17,10 @@ from svcserver.chat.names import (
     split_address,
 )
 from svcserver.chat.people import People, Person
-from svcserver.chat.readings import Readings
+from svcserver.chat.readings import Readings, pause
 from svcserver.chat.rooms import Occupant, Rooms
 from svcserver.chat.session import Session
+from svcserver.chat.together import Together
 
 log = Logger()
 
@@ -44,6 +45,7 @@ class RoomAccess:
     rooms: Rooms
     people: People
     readings: Readings
+    together: Together | None = None  # where there are several processes
 
     # -- entering ----------------------------------------------------------
 
@@ -52,12 +54,12 @@ class RoomAccess:
         local, host, nick = split_address(wish.to)
         address = wish.to.partition("/")[0]
         if not session.rates.join(session.number, session.seconds()):
-            _refuse(session, address, nick, "limit")
+            refuse_entry(session, address, nick, "limit")
             return
         room = room_of(local, host, session.domain)
         person = self.people.get(session.account)
         if room is None or person is None:
-            _refuse(session, address, nick, "not-allowed")
+            refuse_entry(session, address, nick, "not-allowed")
             return
         stranger = not self.people.member(person, room)
         anew = stranger and (KINDS[room.kind].read or self.people.memberships.remembers)
@@ -69,25 +71,36 @@ class RoomAccess:
             for mine in person.bound:
                 if room.key in mine.in_rooms:
                     self.leave(mine, mine.in_rooms[room.key], "evicted")
-            _refuse(session, room.address, nick, "not-member")
+            refuse_entry(session, room.address, nick, "not-member")
             return
         if occupant is not None and occupant.nick == nick:
             self.rooms.welcome(occupant)
             return
         fault = _nick_fault(session, person, nick)
         if fault is not None:
-            _refuse(session, room.address, nick, fault)
+            refuse_entry(session, room.address, nick, fault)
             return
         if occupant is not None:
             self.leave(session, occupant, "left")
-        if self.rooms.conflict(room, nick, person.account):
-            _refuse(session, room.address, nick, "conflict")
-        elif self.rooms.full(room, session):
-            _refuse(session, room.address, nick, "limit")
-        else:
-            self._enter(session, room, nick)
+        self._ask_for(session, room, nick)
 
-    def _enter(self, session: Session, room: Room, nick: str) -> None:
+    def _ask_for(self, session: Session, room: Room, nick: str) -> None:
+        if self.rooms.conflict(room, nick, session.account):
+            refuse_entry(session, room.address, nick, "conflict")
+        elif self.rooms.full(room, session):
+            refuse_entry(session, room.address, nick, "limit")
+        elif self.together is None:
+            self.enter_now(session, room, nick)
+        else:
+
+            def told(heard: bool) -> None:
+                if not heard:
+                    refuse_entry(session, room.address, nick, "limit")
+
+            pause(session, self.together.enter(session, room, nick), told)
+
+    def enter_now(self, session: Session, room: Room, nick: str) -> None:
+        """Enter, without any question."""
         older = self.rooms.enter(session, room, nick)
         if older is not None:
             _log_leave(older, "replaced")
@@ -115,6 +128,17 @@ class RoomAccess:
         """An occupant leaves; ``why`` is left, disconnect, evicted or replaced."""
         if session.in_rooms.get(occupant.room.key) is not occupant:
             return  # asking the game for the party may have sent the signal that removed it
+        if self.together is None:
+            self.leave_now(session, occupant, why, tell_leaver=tell_leaver)
+        else:
+            self.together.leave(session, occupant, why, tell_leaver)
+
+    def leave_now(
+        self, session: Session, occupant: Occupant, why: str, *, tell_leaver: bool
+    ) -> None:
+        """Leave, if it is still there."""
+        if session.in_rooms.get(occupant.room.key) is not occupant:
+            return
         codes = ("307",) if why == "evicted" else ()
         self.rooms.leave(occupant, *codes, tell_leaver=tell_leaver)
         _log_leave(occupant, why)
@@ -156,7 +180,8 @@ def _nick_fault(session: Session, person: Person, nick: str) -> str | None:
     return None
 
 
-def _refuse(session: Session, address: str, nick: str, reason: str) -> None:
+def refuse_entry(session: Session, address: str, nick: str, reason: str) -> None:
+    """Answer a join that is refused."""
     condition, kind = REFUSALS[reason]
     session.write(
         stanza.element(

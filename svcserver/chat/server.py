@@ -44,6 +44,7 @@ from svcserver.chat.rooms import Rooms
 from svcserver.chat.session import Session
 from svcserver.chat.settings import Settings
 from svcserver.chat.status import Status
+from svcserver.chat.workers import Workers
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.networks import network_of
 from svcserver.kernel.signals import (
@@ -61,6 +62,8 @@ from svcserver.kernel.times import iso
 log = Logger()
 
 SWEEP_S = 60.0
+SHARED_ROOMS = 100_000  # of all processes together
+SHARED_OCCUPANTS = 1_000
 SWEEP_AT_ONCE = 200  # accounts re-read per tick
 # of the shape that clients know, with an account that nobody can have
 SERVER_NICK = "Server:UID-00000000-0000-0000-0000-000000000000:server"
@@ -86,6 +89,7 @@ class ChatServer:
     admission: Admission = field(init=False)
     room_access: RoomAccess = field(init=False)
     messages: Messages = field(init=False)
+    workers: Workers | None = field(default=None, init=False)  # on a board that others share
     _sessions: dict[int, Session] = field(factory=dict, init=False)  # oldest first
     _number: int = field(default=0, init=False)
     _swept_at: float = field(default=0.0, init=False)
@@ -100,12 +104,16 @@ class ChatServer:
         self.admission = Admission(self.game, self.people, self.readings, self.counters, self.board)
         self.room_access = RoomAccess(self.rooms, self.people, self.readings)
         self.messages = Messages(self.rooms, self.people, self.readings, self.room_access)
+        if self.board.shared:
+            self.rooms.max_rooms, self.rooms.max_occupants = SHARED_ROOMS, SHARED_OCCUPANTS
+            self.workers = Workers(self.board, self.rooms, self.room_access, self.seconds)
+            self.room_access.together = self.messages.together = self.workers
         self._acts = {
             Reply: lambda session, effect: session.write(effect.stanza),
             LogIn: self.admission.log_in,
             Refuse: self.admission.refuse,
             MakeRoom: self.admission.make_room,
-            Bound: lambda session, _: self.admission.bound(session),
+            Bound: self._bound,
             Join: self.room_access.join,
             Leave: self.room_access.ask_to_leave,
             Announce: self._announce,
@@ -176,6 +184,11 @@ class ChatServer:
     def _act(self, session: Session, effect: Effect) -> None:
         self._acts[type(effect)](session, effect)
 
+    def _bound(self, session: Session, _: Bound) -> None:
+        self.admission.bound(session)
+        if self.workers is not None:
+            self.workers.bound(session)
+
     def _forget(self, session: Session, over: Over) -> None:
         self.room_access.leave_all(
             session, "replaced" if over.reason == "replaced" else "disconnect"
@@ -192,10 +205,14 @@ class ChatServer:
             )
         self._sessions.pop(session.number, None)
         self.admission.left(session, over)
+        if self.workers is not None:
+            self.workers.gone(session)
 
     def tick(self) -> None:
         """Check timeouts, and every minute everybody's right to be in their rooms."""
         now = self.seconds()
+        if self.workers is not None:
+            self.workers.tick()
         for session in list(self._sessions.values()):
             session.perform(session.tick(now))
             if session.waiting_status is not None and not session.ended:

@@ -119,6 +119,14 @@ class SharedChatGame(ChatGame):
                 del self._known[account]
 
 
+def chat_game(
+    tokens: Tokens, ledger: Ledger, parties: LiveParties, now: Callable[[], float], guilds: bool
+) -> ChatGame:
+    """The one for the board on which parties are kept."""
+    of = SharedChatGame if parties.board.shared else ChatGame
+    return of(tokens, ledger, parties, now, guilds)
+
+
 def _about(tx: Connection, account_id: AccountId, guilds: bool, now: float) -> About | None:
     account = SqlAccounts(tx).find(account_id)
     if account is None:

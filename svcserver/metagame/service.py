@@ -345,10 +345,9 @@ class Metagame:
         if not self.settings.chat:
             return None
         # XMPP and WebSocket take a fifth of a second to import
-        from svcserver.metagame.chat_ports import ChatGame, SharedChatGame, chat_part
+        from svcserver.metagame.chat_ports import chat_game, chat_part
 
-        of = SharedChatGame if self.board.shared else ChatGame
-        asks = of(self.tokens, self.ledger, self.parties, self.now, self.settings.guilds)
+        asks = chat_game(self.tokens, self.ledger, self.parties, self.now, self.settings.guilds)
         return chat_part(asks, self.board, self.news, self.shown, self.counters, environ, reactor)
 
 

@@ -172,13 +172,14 @@ class Town:
     game: ToldGame = field(factory=ToldGame)
     clock: Clock = field(factory=Clock)
     rooms: Rooms = field(factory=Rooms)
+    board: RehearsedBoard | None = None
     server: ChatServer = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.server = ChatServer(
             self.settings,
             self.game,
-            RehearsedBoard(self.clock.seconds),
+            self.board or RehearsedBoard(self.clock.seconds),
             self.clock,
             lambda: NOW,
             rooms=self.rooms,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -11,8 +13,9 @@ import orjson
 import pytest
 from attrs import frozen
 
+from tests.chat.sockets import Talker
 from tests.support.postgres import fresh_database
-from tests.support.processes import Service, bearer, metagame, register
+from tests.support.processes import Service, bearer, eventually, free_port, metagame, register
 from tests.support.valkey import fresh_url
 
 pytestmark = pytest.mark.live
@@ -64,3 +67,103 @@ def test_two_processes_are_one_game(tmp_path: Path) -> None:
         key = {"x-svc-user-api-key": ann["key"]}
         status, said = both.other.ask("GET", "/svc/api/PublicOnlineStats", headers=key)
         assert (status, orjson.loads(said)) == (200, {"NumActivePlayers": 1})
+
+
+@contextmanager
+def chatting(folder: Path, **environ: str) -> Iterator[tuple[Workers, tuple[int, int]]]:
+    """Two with a chat each, and their ports."""
+    ports = free_port(), free_port()
+    shared = {"DATABASE_URL": fresh_database(), "LIVE_URL": fresh_url(), "CHAT": "1", **environ}
+    with ExitStack() as stack:
+        made = []
+        for name, port in zip(("one", "other"), ports, strict=True):
+            (folder / name).mkdir()
+            entered = stack.enter_context(metagame(folder / name, CHAT_PORT=str(port), **shared))
+            made.append(entered)
+            eventually(lambda one=entered: "chat: listening on" in one.log)
+        yield Workers(*made), ports
+
+
+def talkers(
+    stack: ExitStack, both: Workers, ports: tuple[int, int], count: int
+) -> list[tuple[dict[str, str], Talker]]:
+    """Players, every other one on the second process."""
+    found = []
+    for number in range(count):
+        player = register(both.one, f"Player_{number}")
+        made = Talker(ports[number % 2], player["id"], f"Player_{number}")
+        stack.callback(made.wire.close)
+        found.append((player, made.log_in(player["token"])))
+    return found
+
+
+def test_every_listener_of_a_room_hears_one_order(tmp_path: Path) -> None:
+    lines = 5
+    with ExitStack() as stack:
+        both, ports = stack.enter_context(chatting(tmp_path, LOG_LEVEL="info"))
+        people = [one for _, one in talkers(stack, both, ports, 4)]
+        for one in people:
+            assert 'code="110"' in one.join("City-1")
+        for number in range(lines):
+            for one in people:
+                one.say("City-1", f"line {number}")
+        heard = []
+        for one in people:
+            mine = [one.hear("<body>") for _ in range(lines * len(people))]
+            assert len(set(mine)) == len(mine)
+            heard.append([text.partition("/")[2] for text in mine])
+        assert all(them == heard[0] for them in heard)
+
+
+def test_a_party_room_across_processes(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        both, ports = stack.enter_context(chatting(tmp_path))
+        (ann, anns), (bob, bobs) = talkers(stack, both, ports, 2)
+        _, mine = asked(both.one, "POST", "/party", ann, {})
+        room = f"Party-{mine['partyId']}"
+        assert 'code="110"' in anns.join(room)
+        assert 'type="error"' in bobs.join(room)
+        asked(both.one, "PUT", "/party/invite", ann, {"recipientPlayerId": bob["id"]})
+        asked(both.other, "PUT", f"/party/invite/accept/{mine['partyId']}", bob, {})
+        assert 'code="110"' in bobs.join(room)
+        bobs.say(room, "here I am")
+        assert "here I am" in anns.hear("<body>")
+        asked(both.one, "DELETE", f"/party/member/{bob['id']}", ann)
+        assert 'code="307"' in bobs.hear('code="307"')
+
+
+def test_the_rules_of_an_account_hold_across_processes(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        both, ports = stack.enter_context(chatting(tmp_path))
+        ann = register(both.one, "Ann_1")
+        others = [register(both.one, f"Other_{number}") for number in range(40)]
+        asked(both.one, "POST", "/party", ann, {})
+        statuses = []
+        for number, other in enumerate(others):
+            service = both.one if number % 2 else both.other
+            wish = {"recipientPlayerId": other["id"]}
+            statuses.append(asked(service, "PUT", "/party/invite", ann, wish)[0])
+            asked(service, "DELETE", "/party/invite", ann, wish)
+        assert statuses.count(200) == 20
+        seats = []
+        for number in range(3):
+            one = Talker(ports[number % 2], ann["id"], "Ann_1", f"V2:Word:WIN::{number:032x}")
+            stack.callback(one.wire.close)
+            seats.append(one.log_in(ann["token"]))
+        seats[0].hear("<close")
+        seats[2].whisper(register(both.one, "Bob_1")["id"], "to nobody")  # it is still there
+
+
+def test_what_a_killed_process_held_is_free_in_fifteen_seconds(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        both, ports = stack.enter_context(chatting(tmp_path))
+        (_, anns), (bob, bobs) = talkers(stack, both, ports, 2)
+        for one in (anns, bobs):
+            assert 'code="110"' in one.join("City-1")
+        both.other.stop(signal.SIGKILL)
+        killed = time.monotonic()
+        statuses = [asked(both.one, "POST", "/party", bob, {})[0] for _ in range(20)]
+        anns.hear('type="unavailable"')
+        assert time.monotonic() - killed < 15
+        assert set(statuses) == {200}
+        assert asked(both.one, "POST", "/heartbeat", bob, {})[0] == 200

@@ -1,0 +1,111 @@
+"""What the chats of several processes tell each other; all hear it in one order.
+
+``worker`` is the process that sent it, ``session`` the number it has there.
+"""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from svcserver.kernel.ids import AccountId
+
+
+@frozen
+class Alive:
+    """The process lives."""
+
+    worker: str
+
+
+@frozen
+class Hello:
+    """The process does not know who is there: the others say it."""
+
+    worker: str
+
+
+@frozen
+class Seat:
+    """A bound session."""
+
+    session: int
+    account: AccountId
+    resource: str
+    jid: str
+    domain: str
+
+
+@frozen
+class Place:
+    """An occupant, with the room's address as it sent it."""
+
+    session: int
+    address: str
+    nick: str
+
+
+@frozen
+class Here:
+    """All sessions of a process, and all places they have."""
+
+    worker: str
+    seats: tuple[Seat, ...]
+    places: tuple[Place, ...]
+
+
+@frozen
+class Bound:
+    """A session is bound."""
+
+    worker: str
+    seat: Seat
+
+
+@frozen
+class Gone:
+    """A session has ended."""
+
+    worker: str
+    session: int
+
+
+@frozen
+class Entering:
+    """A session enters a room, if that may still be when all hear of it."""
+
+    worker: str
+    place: Place
+
+
+@frozen
+class Leaving:
+    """A session leaves a room."""
+
+    worker: str
+    session: int
+    key: str
+    why: str
+    tell_leaver: bool
+
+
+@frozen
+class Said:
+    """A line in a room; ``deaf`` are the accounts that have blocked its author."""
+
+    worker: str
+    session: int
+    key: str
+    id: str | None
+    body: str
+    deaf: tuple[AccountId, ...]
+
+
+@frozen
+class Whispered:
+    """A line for these sessions: process and number of each."""
+
+    worker: str
+    to: tuple[tuple[str, int], ...]
+    jid: str
+    id: str | None
+    body: str

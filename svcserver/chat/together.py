@@ -1,0 +1,35 @@
+"""What rooms and messages ask of the chat of several processes; in one process there is none."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from twisted.internet.defer import Deferred
+
+from svcserver.chat.events import Seat
+from svcserver.chat.names import Room
+from svcserver.chat.rooms import Occupant
+from svcserver.chat.session import Session
+from svcserver.kernel.ids import AccountId
+
+
+class Together(Protocol):
+    """Tells all processes; what is told happens in each when it comes back, in one order.
+
+    The Deferreds fire then, with False where nothing can be told.
+    """
+
+    def enter(self, session: Session, room: Room, nick: str) -> Deferred[bool]: ...
+
+    def leave(self, session: Session, occupant: Occupant, why: str, tell_leaver: bool) -> None: ...
+
+    def say(
+        self, occupant: Occupant, stanza_id: str | None, body: str, deaf: frozenset[AccountId]
+    ) -> Deferred[bool]: ...
+
+    def seats(self, account: str) -> list[tuple[str, Seat]]:
+        """The bound sessions of an account, in any case, with their processes."""
+
+    def whisper(
+        self, to: list[tuple[str, Seat]], jid: str, stanza_id: str | None, body: str
+    ) -> Deferred[bool]: ...

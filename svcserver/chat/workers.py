@@ -1,0 +1,389 @@
+"""The chat over several processes: each keeps all rooms, and all change them by the same news.
+
+What a session does is told first, and happens in every process when the news arrives, in one
+order for all: the process of the session itself waits for it, too. A process that is not heard of
+for ``LEASE_S`` is gone with all its sessions; one that may have missed news says Hello, and the
+others tell who is with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from svcserver.board.board import Board
+from svcserver.board.waiting import unwaited
+from svcserver.chat import stanza
+from svcserver.chat.admission import MAX_BOUND
+from svcserver.chat.events import (
+    Alive,
+    Bound,
+    Entering,
+    Gone,
+    Hello,
+    Here,
+    Leaving,
+    Place,
+    Said,
+    Seat,
+    Whispered,
+)
+from svcserver.chat.messages import blocked_words
+from svcserver.chat.names import Room, room_of, split_address
+from svcserver.chat.room_access import RoomAccess, refuse_entry
+from svcserver.chat.rooms import Occupant, Rooms
+from svcserver.chat.session import Session
+from svcserver.kernel.ids import AccountId, new_id
+from svcserver.kernel.refusals import Unavailable
+
+log = Logger()
+
+ALIVE_S = 3.0  # between two signs of life
+LEASE_S = 12.0  # so long after the last one a process is gone
+
+
+@define(eq=False)
+class Ghost:
+    """A session of another process, in our rooms: its own process sends it what it hears."""
+
+    seat: Seat
+    in_rooms: dict[str, Occupant] = field(factory=dict)
+
+    @property
+    def account(self) -> AccountId:
+        return self.seat.account
+
+    @property
+    def jid(self) -> str:
+        return self.seat.jid
+
+    def deliver(self, frame: bytes) -> None:
+        """Nothing: see above."""
+
+
+@define(eq=False)
+class Workers:
+    """A ``Together`` by the news of a board. ``seconds`` is the clock of timers."""
+
+    board: Board
+    rooms: Rooms
+    room_access: RoomAccess
+    seconds: Callable[[], float]
+    name: str = field(factory=new_id)
+    _mine: dict[int, Session] = field(factory=dict, init=False)  # bound here
+    _ghosts: dict[str, dict[int, Ghost]] = field(factory=dict, init=False)  # by process
+    _seats: dict[str, list[tuple[str, Seat]]] = field(factory=dict, init=False)  # oldest first
+    _leaving: dict[tuple[int, str], Occupant] = field(factory=dict, init=False)  # told, not heard
+    _heard: dict[str, float] = field(factory=dict, init=False)
+    _told_at: float | None = field(default=None, init=False)
+    _behind: bool = field(default=True, init=False)  # nobody has told us who is there
+
+    def __attrs_post_init__(self) -> None:
+        listeners: tuple[tuple[type[Any], Callable[[Any], None]], ...] = (
+            (Alive, self._on_alive),
+            (Hello, self._on_hello),
+            (Here, self._on_here),
+            (Bound, self._on_bound),
+            (Gone, self._on_gone),
+            (Entering, self._on_entering),
+            (Leaving, self._on_leaving),
+            (Said, self._on_said),
+            (Whispered, self._on_whispered),
+        )
+        for news, listener in listeners:
+            self.board.listen(news, listener)
+        self.board.when_missed(self._miss)
+
+    # -- what sessions here do ----------------------------------------------
+
+    def bound(self, session: Session) -> None:
+        """A session here is bound."""
+        self._mine[session.number] = session
+        self._tell_unwaited(Bound(self.name, _seat(session)))
+
+    def gone(self, session: Session) -> None:
+        """A bound session here has ended."""
+        if session.number in self._mine:
+            gone = Gone(self.name, session.number)
+            told = self._tell(gone)
+            unwaited(told.addCallback(lambda heard: None if heard else self._on_gone(gone)))
+
+    def enter(self, session: Session, room: Room, nick: str) -> Deferred[bool]:
+        return self._tell(Entering(self.name, Place(session.number, room.address, nick)))
+
+    def leave(self, session: Session, occupant: Occupant, why: str, tell_leaver: bool) -> None:
+        key = occupant.room.key
+        if (session.number, key) in self._leaving:
+            return
+        self._leaving[session.number, key] = occupant
+        told = self._tell(Leaving(self.name, session.number, key, why, tell_leaver))
+        told.addCallback(lambda heard: None if heard else self._leave_alone(session, key, why))
+        unwaited(told)
+
+    def _leave_alone(self, session: Session, key: str, why: str) -> None:
+        """Nobody can be told: they learn it from our next Here."""
+        occupant = self._leaving.pop((session.number, key), None)
+        if occupant is not None:
+            self.room_access.leave_now(session, occupant, why, tell_leaver=False)
+
+    def say(
+        self, occupant: Occupant, stanza_id: str | None, body: str, deaf: frozenset[AccountId]
+    ) -> Deferred[bool]:
+        session: Any = occupant.session
+        key, silent = occupant.room.key, tuple(sorted(deaf))
+        return self._tell(Said(self.name, session.number, key, stanza_id, body, silent))
+
+    def seats(self, account: str) -> list[tuple[str, Seat]]:
+        return list(self._seats.get(account.lower(), ()))
+
+    def whisper(
+        self, to: list[tuple[str, Seat]], jid: str, stanza_id: str | None, body: str
+    ) -> Deferred[bool]:
+        named = tuple((worker, seat.session) for worker, seat in to)
+        return self._tell(Whispered(self.name, named, jid, stanza_id, body))
+
+    # -- the processes ------------------------------------------------------
+
+    def tick(self) -> None:
+        """Say that we live; forget those of whom nothing was heard."""
+        now = self.seconds()
+        if self._told_at is None or now - self._told_at >= ALIVE_S:
+            self._told_at = now
+            self._tell(Alive(self.name)).addCallback(self._catch_up).addErrback(_defect)
+        ours = self._heard.get(self.name)
+        if ours is None or now - ours > 2 * ALIVE_S:
+            return  # it is we who hear nothing
+        for worker, at in list(self._heard.items()):
+            if now - at > LEASE_S:
+                del self._heard[worker]
+                self._forget_all(worker)
+
+    def _catch_up(self, told: bool) -> None:
+        if told and self._behind:
+            self._behind = False
+            self._tell_unwaited(Hello(self.name))
+            self._say_here()
+
+    def _miss(self) -> None:
+        self._behind = True
+
+    def _say_here(self) -> None:
+        sessions = self._mine.values()
+        places = tuple(
+            Place(one.number, occupant.room.address, occupant.nick)
+            for one in sessions
+            for key, occupant in one.in_rooms.items()
+            if (one.number, key) not in self._leaving
+        )
+        self._tell_unwaited(Here(self.name, tuple(map(_seat, sessions)), places))
+
+    def _forget_all(self, worker: str) -> None:
+        ghosts = self._ghosts.get(worker, {})
+        log.warn("a process of the chat is gone, with {count} sessions", count=len(ghosts))
+        for number in list(ghosts):
+            self._drop(worker, number)
+        self._ghosts.pop(worker, None)
+
+    # -- the news -----------------------------------------------------------
+
+    def _on_alive(self, news: Alive) -> None:
+        self._heard[news.worker] = self.seconds()
+
+    def _on_hello(self, news: Hello) -> None:
+        if news.worker != self.name:
+            self._say_here()
+
+    def _on_here(self, news: Here) -> None:
+        if news.worker == self.name:
+            return
+        self._heard[news.worker] = self.seconds()
+        known = self._ghosts.setdefault(news.worker, {})
+        there = {seat.session: seat for seat in news.seats}
+        for number in [one for one in known if one not in there]:
+            self._drop(news.worker, number)
+        for number, seat in there.items():
+            if number not in known:
+                self._sit(news.worker, seat)
+        placed: set[tuple[int, str]] = set()
+        for place in news.places:
+            room = self._enter_ghost(news.worker, place)
+            if room is not None:
+                placed.add((place.session, room.key))
+        for number, ghost in known.items():
+            for key, occupant in list(ghost.in_rooms.items()):
+                if (number, key) not in placed:
+                    self.rooms.leave(occupant, tell_leaver=False)
+
+    def _on_bound(self, news: Bound) -> None:
+        seat = news.seat
+        if news.worker == self.name and seat.session not in self._mine:
+            return
+        earlier = self._seats.get(seat.account.lower(), [])
+        for one in [one for one in earlier if one[1].resource == seat.resource]:
+            self._end(*one)
+        self._sit(news.worker, seat)
+        for worker, other in self.seats(seat.account)[:-1]:
+            session = self._mine.get(other.session) if worker == self.name else None
+            if session is not None and news.worker != self.name and not session.ended:
+                session.probe()
+
+    def _sit(self, worker: str, seat: Seat) -> None:
+        """Note a seat; over the limit the oldest of the account is ended."""
+        if worker != self.name:
+            self._ghosts.setdefault(worker, {})[seat.session] = Ghost(seat)
+        seats = self._seats.setdefault(seat.account.lower(), [])
+        seats.append((worker, seat))
+        for worker_of, other in seats[:-MAX_BOUND]:
+            self._end(worker_of, other)
+
+    def _end(self, worker: str, seat: Seat) -> None:
+        """Its own process ends it, and all hear that it is gone; the seat is free from now on."""
+        self._stand_up(worker, seat.session, seat.account)
+        session = self._mine.get(seat.session) if worker == self.name else None
+        if session is not None:
+            session.end("replaced")
+
+    def _stand_up(self, worker: str, number: int, account: AccountId) -> None:
+        key = account.lower()
+        left = [
+            one for one in self._seats.get(key, ()) if (one[0], one[1].session) != (worker, number)
+        ]
+        if left:
+            self._seats[key] = left
+        else:
+            self._seats.pop(key, None)
+
+    def _on_gone(self, news: Gone) -> None:
+        if news.worker != self.name:
+            self._drop(news.worker, news.session)
+            return
+        session = self._mine.pop(news.session, None)
+        if session is not None:
+            self._stand_up(self.name, session.number, session.account)
+
+    def _drop(self, worker: str, number: int) -> None:
+        ghost = self._ghosts.get(worker, {}).pop(number, None)
+        if ghost is None:
+            return
+        for occupant in list(ghost.in_rooms.values()):
+            self.rooms.leave(occupant, tell_leaver=False)
+        self._stand_up(worker, number, ghost.account)
+
+    def _on_entering(self, news: Entering) -> None:
+        if news.worker != self.name:
+            self._enter_ghost(news.worker, news.place)
+            return
+        place = news.place
+        session = self._mine.get(place.session)
+        if session is None or session.ended:
+            return
+        room = _room(place, session.domain)
+        if room is None:
+            return
+        if self.rooms.conflict(room, place.nick, session.account):
+            refuse_entry(session, place.address, place.nick, "conflict")
+        elif self.rooms.full(room, session):
+            refuse_entry(session, place.address, place.nick, "limit")
+        else:
+            self.room_access.enter_now(session, room, place.nick)
+
+    def _enter_ghost(self, worker: str, place: Place) -> Room | None:
+        """Its room, where it is in it now."""
+        ghost = self._ghosts.get(worker, {}).get(place.session)
+        room = None if ghost is None else _room(place, ghost.seat.domain)
+        if ghost is None or room is None:
+            return None
+        if room.key in ghost.in_rooms and ghost.in_rooms[room.key].nick == place.nick:
+            return room
+        if self.rooms.conflict(room, place.nick, ghost.account) or self.rooms.full(room, ghost):
+            return None
+        self.rooms.enter(ghost, room, place.nick)
+        return room
+
+    def _on_leaving(self, news: Leaving) -> None:
+        if news.worker == self.name:
+            occupant = self._leaving.pop((news.session, news.key), None)
+            session = self._mine.get(news.session)
+            if occupant is not None and session is not None:
+                tell = news.tell_leaver and not session.ended
+                self.room_access.leave_now(session, occupant, news.why, tell_leaver=tell)
+            return
+        ghost = self._ghosts.get(news.worker, {}).get(news.session)
+        occupant = None if ghost is None else ghost.in_rooms.get(news.key)
+        if occupant is not None:
+            codes = ("307",) if news.why == "evicted" else ()
+            self.rooms.leave(occupant, *codes, tell_leaver=False)
+
+    def _on_said(self, news: Said) -> None:
+        where: Session | Ghost | None
+        if news.worker == self.name:
+            where = self._mine.get(news.session)
+        else:
+            where = self._ghosts.get(news.worker, {}).get(news.session)
+        occupant = None if where is None else where.in_rooms.get(news.key)
+        if occupant is None:
+            return
+        deaf = frozenset(news.deaf)
+        count = self.rooms.say(
+            occupant, news.id, news.body, lambda other: other.session.account not in deaf
+        )
+        if news.worker == self.name:
+            log.info(
+                "message room={room} uid={uid} len={length} to={count}{blocked}",
+                room=occupant.room.address,
+                uid=occupant.session.account,
+                length=len(news.body),
+                count=count,
+                blocked=blocked_words(len(self.rooms.occupants(news.key)) - count),
+            )
+
+    def _on_whispered(self, news: Whispered) -> None:
+        inner = ""
+        for worker, number in news.to:
+            session = self._mine.get(number) if worker == self.name else None
+            if session is None:
+                continue
+            inner = inner or stanza.element("body", stanza.text(news.body))
+            session.write(
+                stanza.element(
+                    "message",
+                    inner,
+                    xmlns=stanza.CLIENT,
+                    type="chat",
+                    from_=news.jid,
+                    to=session.jid,
+                    id=news.id,
+                )
+            )
+
+    # -- telling ------------------------------------------------------------
+
+    def _tell(self, news: object) -> Deferred[bool]:
+        told = self.board.act(lambda sheet: sheet.tell(news))
+        return told.addCallbacks(lambda _: True, self._untold)
+
+    def _untold(self, why: Failure) -> bool:
+        why.trap(Unavailable)
+        self._behind = True
+        return False
+
+    def _tell_unwaited(self, news: object) -> None:
+        unwaited(self._tell(news))
+
+
+def _seat(session: Session) -> Seat:
+    return Seat(session.number, session.account, session.resource, session.jid, session.domain)
+
+
+def _room(place: Place, domain: str) -> Room | None:
+    local, host, _ = split_address(place.address)
+    return room_of(local, host, domain)
+
+
+def _defect(why: Failure) -> None:
+    log.failure("a sign of life failed", why)

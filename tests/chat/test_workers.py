@@ -1,0 +1,188 @@
+"""Two processes are one chat: rooms, lines, whispers, seats, and what a dead one leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from twisted.internet.defer import Deferred, fail
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.board.board import Sheet
+from svcserver.board.engine import BoardAway
+from svcserver.board.rehearsed import RehearsedBoard
+from svcserver.chat import workers
+from svcserver.chat.workers import LEASE_S
+from svcserver.kernel.signals import Blocked
+from tests.chat.town import DOMAIN, Client, ToldGame, Town, account, resource
+
+ROOM = "General"
+
+
+class SharedBoard(RehearsedBoard):
+    """One that several chats listen to, as if they were processes."""
+
+    shared = True
+    away = False
+
+    def act(self, work: Callable[[Sheet], Any], near: Any = ()) -> Deferred[Any]:
+        return fail(BoardAway()) if self.away else super().act(work, near)
+
+
+class Base(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock, self.game = Clock(), ToldGame()
+        self.board = SharedBoard(self.clock.seconds)
+        self.here, self.there = self.town(), self.town()
+        self.pass_time(1)
+
+    def town(self) -> Town:
+        return Town(clock=self.clock, game=self.game, board=self.board)
+
+    def pass_time(self, seconds: float, *towns: Town) -> None:
+        for _ in range(int(seconds)):
+            self.clock.advance(1)
+            for town in towns or (self.here, self.there):
+                town.server.tick()
+
+    def in_room(self, town: Town, number: int) -> Client:
+        client = town.bound(number)
+        client.join(ROOM)
+        client.heard()
+        return client
+
+    def occupants(self, town: Town) -> list[str]:
+        found = []
+        for key in town.server.rooms.keys():  # noqa: SIM118
+            found += [one.session.account for one in town.server.rooms.occupants(key)]
+        return found
+
+
+class RoomTests(Base):
+    def test_all_see_each_other_and_hear_every_line_once_in_one_order(self) -> None:
+        ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
+        self.assertIn(f'/{bob.nick}"', ann.heard()[0])
+        heard: dict[str, list[str]] = {ann.nick: [], bob.nick: []}
+        for n in range(3):
+            for who in (ann, bob):
+                said = who.say(ROOM, str(n))
+                heard[who.nick] += said
+                other = bob if who is ann else ann
+                heard[other.nick] += other.heard()
+        lines = [[one.partition("from=")[2] for one in them] for them in heard.values()]
+        self.assertEqual(lines[0], lines[1])
+        self.assertEqual(len(lines[0]), 6)
+
+    def test_leaving_is_seen_everywhere(self) -> None:
+        ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
+        ann.heard()
+        self.assertIn('type="unavailable"', bob.leave(ROOM)[0])
+        self.assertIn('type="unavailable"', ann.heard()[0])
+        self.assertEqual(self.occupants(self.here), self.occupants(self.there))
+
+    def test_one_seat_a_nick(self) -> None:
+        ann, bob = self.in_room(self.here, 1), self.there.bound(2)
+        nick = bob.nick
+        ann.join(ROOM, nick)  # refused: it is not hers
+        [said] = bob.join("General-2", nick)[:1]
+        self.assertNotIn('type="error"', said)
+
+    def test_who_has_blocked_the_author_does_not_hear(self) -> None:
+        ann, bob, cat = (self.in_room(self.here, 1), self.in_room(self.there, 2),
+                         self.in_room(self.there, 3))  # fmt: skip
+        self.game.block(bob.account, ann.account)
+        news = Blocked(bob.account, ann.account)
+        self.here.server.on_blocked(news), self.there.server.on_blocked(news)
+        for one in (ann, bob, cat):
+            one.heard()
+        ann.say(ROOM, "hi")
+        self.assertEqual((bob.heard(), len(cat.heard())), ([], 1))
+
+    def test_a_line_that_nobody_can_be_told_is_refused(self) -> None:
+        ann = self.in_room(self.here, 1)
+        self.board.away = True
+        [said] = ann.say(ROOM, "hi")
+        self.assertIn("not-acceptable", said)
+        [refused] = self.here.bound(3).join(ROOM)
+        self.assertIn("service-unavailable", refused)
+        self.board.away = False
+        self.assertIn("hi", ann.say(ROOM, "hi")[-1])
+
+
+class SeatTests(Base):
+    def test_two_sessions_an_account_wherever_they_are(self) -> None:
+        first = self.here.bound(1, resource(1))
+        second, third = self.there.bound(1, resource(2)), self.here.bound(1, resource(3))
+        self.assertEqual([one.end for one in (first, second, third)], ["replaced", "", ""])
+
+    def test_without_the_seats_of_others_there_are_as_many_as_processes_allow(self) -> None:
+        """The sabotage: what the test above rests on."""
+        self.patch(workers.Workers, "_on_bound", lambda *_: None)
+        self.here, self.there = self.town(), self.town()
+        with self.assertRaises(self.failureException):
+            self.test_two_sessions_an_account_wherever_they_are()
+
+    def test_the_same_resource_elsewhere_replaces(self) -> None:
+        first, second = self.here.bound(1), self.there.bound(1)
+        self.assertEqual([first.end, second.end], ["replaced", ""])
+
+    def test_the_other_session_is_asked_whether_it_lives(self) -> None:
+        first = self.here.bound(1, resource(1))
+        first.heard()
+        self.there.bound(1, resource(2))
+        self.assertIn("urn:xmpp:ping", first.heard()[0])
+
+
+class WhisperTests(Base):
+    def test_it_reaches_the_account_in_another_process(self) -> None:
+        ann, bob = self.here.bound(1), self.there.bound(2)
+        ann.whisper(f"{bob.account.lower()}@{DOMAIN}", "psst")
+        [said] = bob.heard()
+        self.assertIn("psst", said)
+        self.assertIn(f'to="{bob.jid}"', said)
+
+    def test_not_across_a_block(self) -> None:
+        self.game.block(account(2), account(1))
+        ann, bob = self.here.bound(1), self.there.bound(2)
+        ann.whisper(f"{bob.account}@{DOMAIN}", "psst")
+        self.assertEqual(bob.heard(), [])
+
+
+class LeaseTests(Base):
+    def test_the_sessions_of_a_dead_process_are_gone_in_time(self) -> None:
+        ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
+        ann.heard()
+        self.pass_time(LEASE_S - 2, self.here)
+        self.assertEqual(self.occupants(self.here), [ann.account, bob.account])
+        self.pass_time(5, self.here)
+        self.assertEqual(self.occupants(self.here), [ann.account])
+        self.assertIn('type="unavailable"', ann.heard()[0])
+        fresh = [self.here.bound(2, resource(n)) for n in (7, 8)]
+        self.assertEqual([one.end for one in fresh], ["", ""])
+
+    def test_one_that_was_only_cut_off_is_there_again(self) -> None:
+        ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
+        self.pass_time(LEASE_S + 3, self.here)
+        self.there.server.workers._miss()
+        self.pass_time(4, self.there, self.here)
+        self.assertEqual(sorted(self.occupants(self.here)), [ann.account, bob.account])
+
+    def test_who_comes_later_is_told_who_is_there(self) -> None:
+        ann = self.in_room(self.here, 1)
+        late = self.town()
+        self.pass_time(1, self.here, late)
+        self.assertEqual(self.occupants(late), [ann.account])
+        bob = late.bound(2)
+        self.assertIn(f'/{ann.nick}"', bob.join(ROOM)[0])
+
+    def test_what_ended_while_nobody_could_be_told_is_corrected(self) -> None:
+        ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
+        self.board.away = True
+        bob.session.end("socket")
+        self.assertEqual(self.occupants(self.there), [ann.account])
+        self.assertEqual(self.occupants(self.here), [ann.account, bob.account])
+        self.board.away = False
+        self.pass_time(4)
+        self.assertEqual(self.occupants(self.here), [ann.account])
+        self.assertEqual(self.here.server.workers.seats(bob.account), [])
