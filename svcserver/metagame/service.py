@@ -294,14 +294,13 @@ class Metagame:
         yield SlayerLinkRoutes(SlayerLinkActs(self.data, self.board, now))
 
     def _play(self) -> Iterator[Feature]:
-        heard = self.news.heard
         launching = Launching(self.matches, self.deploy, self.clock)
-        yield PresenceRoutes(self.online, heard)
-        acts = MatchmakingActs(self.matches, launching, self.parties, heard)
+        yield PresenceRoutes(self.online, self.news.heard)
+        acts = MatchmakingActs(self.matches, launching, self.parties, self.news.heard)
         yield MatchmakingRoutes(self.settings, acts)
 
     def _owner(self) -> Iterator[Feature]:
-        settings, now = self.settings, self.now
+        settings, now, limit = self.settings, self.now, ReadLimit(self.board, DASHBOARD_READS)
         yield BannerRoutes.of(settings, self.about, self.announcements.current, now)
         yield FixedReplyRoutes()
         placed = DeployedInstances(self.deploy, self.matches, Titles.load(), settings.city_title)
@@ -312,11 +311,9 @@ class Metagame:
         yield OnlineListRoutes(OnlinePlayers(settings, self.online, self.matches))
         yield HealthRoutes(self.health, ReadLimit(self.board), now, started_at=now())
         yield DashboardPageRoutes()
-        limit = ReadLimit(self.board, DASHBOARD_READS)
         yield DashboardRoutes(self.shown, DashboardActs(self.ledger), now, limit)
         yield from staff_features(self.audit, self.sessions, self.announcements, limit)
-        paths = config.load(settings.progression_config_dir, settings.active_hunt_pass).paths
-        yield PassportRoutes.of(settings, self.ledger, self.tokens.keys.private, now, paths)
+        yield PassportRoutes.of(settings, self.ledger, self.tokens.keys.private, now)
 
     def front_door(self, *observers: Observer) -> FrontDoor:
         """The front door with all rows; a broken data file ends the start."""

@@ -16,6 +16,7 @@ from svcserver.kernel.refusals import Missing, Unavailable
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.achievements.progression.rules import Path
+from svcserver.metagame.achievements.progression.store import configured_paths
 from svcserver.metagame.owner.passports import rules
 from svcserver.metagame.owner.passports.store import HunterData
 from svcserver.metagame.settings import Settings
@@ -38,9 +39,9 @@ class PassportActs:
         ledger: Ledger,
         private: RSAPrivateKey | None,
         now: Callable[[], float],
-        paths: Mapping[str, Path],
     ) -> PassportActs:
-        """With the key that comes of the one that signs tokens."""
+        """With the settings' tracks, and the key that comes of the one that signs tokens."""
+        paths = configured_paths(settings.progression_config_dir, settings.active_hunt_pass)
         key = None if private is None else rules.signing_key(private)
         return cls(ledger, paths, now, settings.server_name, key)
 
