@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from attrs import field, frozen
 
 from svcserver.board.board import Board
 from svcserver.board.memory import MemoryBoard
+from svcserver.board.snapshot import FILE, Snapshot
 
 IN_MEMORY = "memory:"
 
@@ -28,13 +30,20 @@ class LiveUrl:
         """Whether each process has live state of its own."""
         return self._text == IN_MEMORY
 
-    def board(self, now: Callable[[], float], reactor: Any) -> tuple[Board, tuple[Any, ...]]:
+    def board(
+        self, now: Callable[[], float], reactor: Any, folder: Path | None = None
+    ) -> tuple[Board, tuple[Any, ...]]:
         """The board, and what must run for it.
 
-        ``now`` is the clock of one without its own.
+        ``now`` is the clock of one without its own, ``folder`` where it may outlast a restart.
         """
         if self.in_memory:
-            return MemoryBoard(now), ()
+            board = MemoryBoard(now)
+            if folder is None:
+                return board, ()
+            snapshot = Snapshot(board, now, folder.absolute() / FILE)
+            snapshot.load()
+            return board, (snapshot,)
         from svcserver.board.engine import Address, RemoteEngine  # memory needs none of it
         from svcserver.board.valkey import ValkeyBoard
 

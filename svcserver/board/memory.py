@@ -6,12 +6,13 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+import orjson
 from attrs import define
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.logger import Logger
 
 from svcserver.board.board import Key, Work
-from svcserver.board.kinds import Kind
+from svcserver.board.kinds import FOR_EVER, Kind
 from svcserver.kernel.ids import new_id
 from svcserver.kernel.throttle import Throttle
 
@@ -38,10 +39,24 @@ Table = OrderedDict[str, Entry]  # in the order in which their time ends
 class Tables(dict[Kind[Any], Table]):
     """The entries of each kind."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.saved: dict[str, list[Any]] = {}  # of kinds that nobody has asked for yet
+
     def __missing__(self, kind: Kind[Any]) -> Table:
         if any(known.name == kind.name for known in self):
             raise ValueError(f"two kinds of entries are called {kind.name}")
         table = self[kind] = OrderedDict()
+        for key, value, until in self.saved.pop(kind.name, ())[: kind.most]:
+            try:
+                entry = Entry(
+                    kind.decode(orjson.dumps(value)), FOR_EVER if until is None else until
+                )
+            except Exception as why:  # whatever a later version makes of it: it is only left out
+                text = "saved entries called {kind} are left out: {why}"
+                log.warn(text, kind=kind.name, why=type(why).__name__)
+                break
+            table[str(key)] = entry
         return table
 
 
@@ -138,6 +153,22 @@ class MemoryBoard:
     def when_missed(self, look: Callable[[], None]) -> None:
         """See ``Board.when_missed``: here nothing ever is."""
 
+    def saved(self) -> dict[str, list[Any]]:
+        """All entries for ``restore``: by the names of their kinds key, value and end."""
+        now = self._now()
+        found = dict(self._tables.saved)
+        for kind, table in self._tables.items():
+            found[kind.name] = [
+                (key, orjson.Fragment(kind.encode(entry.value)), _finite(entry.until))
+                for key, entry in table.items()
+                if entry.until > now
+            ]
+        return found
+
+    def restore(self, saved: dict[str, list[Any]]) -> None:
+        """Put the entries of ``saved`` onto a board that nobody has used yet."""
+        self._tables.saved = saved
+
     def held(self, kind: Kind[Any]) -> int:
         """How many entries of a kind are in memory, those whose time is over included."""
         return len(self._tables[kind])
@@ -197,6 +228,10 @@ class MemoryBoard:
             listener(news)
         except Exception:  # the act counts already: its asker is not told otherwise
             log.failure("a listener failed on {news}", news=type(news).__name__)
+
+
+def _finite(until: float) -> float | None:
+    return None if until == FOR_EVER else until
 
 
 def _reclaim(table: Table, now: float, most: int) -> None:

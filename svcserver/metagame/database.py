@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 from sqlalchemy import Connection, Engine
 from twisted.logger import Logger
 
+from svcserver.board.board import Board
 from svcserver.db import migrations
 from svcserver.db.engine import BadDatabase, SQLAlchemyError, describe, make_engine
 from svcserver.db.transaction import transact
@@ -41,3 +46,20 @@ def _note_key(tx: Connection, settings: Settings) -> None:
     except BadKey:
         return  # nobody can log in, which is logged where tokens are signed
     note_signing(tx, key_id(key.public_key()), epoch())
+
+
+def open_board(
+    settings: Settings, now: Callable[[], float], reactor: Any
+) -> tuple[Board, tuple[Any, ...]]:
+    """Where live state is, and what must run for it; in memory it is kept beside the database."""
+    return settings.live_url.board(now, reactor, _folder(settings))
+
+
+def _folder(settings: Settings) -> Path | None:
+    """Of an SQLite file, or else the working directory; None for a database in memory."""
+    url = settings.database_url
+    if url.get_backend_name() != "sqlite":
+        return Path()
+    if not url.database or url.database == ":memory:" or url.database.startswith("file:"):
+        return None
+    return Path(url.database).parent

@@ -89,7 +89,7 @@ from svcserver.metagame.belongings.savehistory.store import Thinning
 from svcserver.metagame.belongings.shop.acts import ShopActs
 from svcserver.metagame.belongings.shop.catalogue import load as load_catalogue
 from svcserver.metagame.belongings.shop.routes import ClosedShopRoutes, ShopRoutes
-from svcserver.metagame.database import open_database
+from svcserver.metagame.database import open_board, open_database
 from svcserver.metagame.owner.announcements.acts import Announcements, announcement_watch
 from svcserver.metagame.owner.bodylog import BodyLog
 from svcserver.metagame.owner.build import Build
@@ -371,7 +371,7 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
     pool = HTTPConnectionPool(reactor)
     http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
     now = MonotonicClock().now
-    board, connections = settings.live_url.board(now, reactor)
+    board, connections = open_board(settings, now, reactor)
     with needed_by(NAME):
         game = Metagame(settings, ledger, board, reactor, now, http)
     transact(engine, game.sessions.load)

@@ -19,7 +19,9 @@ from attrs import define, field
 from svcserver.edge.certificate import make_pair, write_pair
 from tests.ctl.hosts import SVCCTL, demo_host, said, stack, value
 from tests.live.test_stack import pid_of
+from tests.live.test_workers import workers
 from tests.support.processes import Service, bearer, eventually, free_port, metagame, register
+from tests.support.valkey import fresh_url
 
 pytestmark = pytest.mark.live
 SECRET = "live-secret-live-secret-live-secret"
@@ -76,7 +78,7 @@ class Traffic:
         line.close()
 
 
-def gateway_environ(folder: Path, metagames: list[int]) -> tuple[int, dict[str, str]]:
+def gateway_environ(folder: Path, metagames: list[int], **more: str) -> tuple[int, dict[str, str]]:
     """A port and the environment of a gateway in front of these."""
     certificate, key = write_pair(make_pair(["127.0.0.1"]), folder)
     port = free_port()
@@ -90,13 +92,14 @@ def gateway_environ(folder: Path, metagames: list[int]) -> tuple[int, dict[str, 
         "GATEWAY_ALLOWLIST": "0",
         "GATEWAY_PARK_MS": "30000",  # a start takes long where the machine does much else
         "GATEWAY_RATE_GENERAL": "100000,1000000",
+        **more,
     }
 
 
 @contextmanager
-def gateway(folder: Path, metagames: list[int]) -> Iterator[int]:
+def gateway(folder: Path, metagames: list[int], **more: str) -> Iterator[int]:
     """A running gateway; its port."""
-    port, environ = gateway_environ(folder, metagames)
+    port, environ = gateway_environ(folder, metagames, **more)
     service = Service("svc-gateway", folder, environ, port)
     service.start()
     try:
@@ -129,6 +132,34 @@ def test_no_request_is_refused_while_the_metagame_comes_back(
             time.sleep(1.5)
             how(game)
             time.sleep(1.5)
+    assert traffic.failed() == {}, traffic.answers
+    assert traffic.answers["GET 200"] > 20
+    assert game.log.count("live state of") == (how is restarted)
+
+
+def test_without_parking_the_same_traffic_is_refused(tmp_path: Path) -> None:
+    with (
+        metagame(tmp_path, GATEWAY_SECRET=SECRET) as game,
+        gateway(tmp_path, [game.port], GATEWAY_PARK_MS="0") as port,
+    ):
+        players = [register(game, f"Player{number}") for number in range(PLAYERS)]
+        with Traffic(port, players) as traffic:
+            time.sleep(1)
+            restarted(game)
+    assert traffic.failed()
+
+
+def test_the_kill_of_a_worker_costs_no_player_a_request(tmp_path: Path) -> None:
+    with workers(tmp_path, fresh_url(), GATEWAY_SECRET=SECRET) as both:
+        ports = [both.one.port, both.other.port]
+        with gateway(tmp_path, ports, GATEWAY_PARK_MS="0") as port:  # the other serves at once
+            players = [register(both.one, f"Player{number}") for number in range(PLAYERS)]
+            with Traffic(port, players) as traffic:
+                time.sleep(1.5)
+                killed(both.other)
+                time.sleep(1.5)
+                restarted(both.one)
+                time.sleep(0.5)
     assert traffic.failed() == {}, traffic.answers
     assert traffic.answers["GET 200"] > 20
 

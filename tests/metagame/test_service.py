@@ -7,6 +7,7 @@ import tempfile
 from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.board.snapshot import Snapshot
 from svcserver.db.sqlite import SqliteLedger
 from svcserver.metagame.service import Options, makeService
 from svcserver.web.serving import Listening, OrderedServices
@@ -25,6 +26,7 @@ class OrderTests(SynchronousTestCase):
             for part in makeService(options, MemoryReactorClock())
             if isinstance(part, OrderedServices)
         ]
-        first, *_, last = answering
+        live_state, first, *_, last = answering
+        self.assertIsInstance(live_state, Snapshot)  # written when nobody changes it any more
         self.assertIsInstance(first, SqliteLedger)
         self.assertIsInstance(last, Listening)

@@ -1,0 +1,97 @@
+"""Carries the memory board's entries over a restart: a file written at a clean stop.
+
+The next start reads it if it is seconds old, and deletes it in any case. So after a crash, or a
+long pause, live state begins empty, as it did before there was this file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+from attrs import define
+from twisted.application.service import Service
+from twisted.logger import Logger
+
+from svcserver.board.memory import MemoryBoard
+
+log = Logger()
+
+FILE = "live-state.json"
+FORM = 1
+FRESH_S = 60.0
+MOST_BYTES = 256 * 1024 * 1024
+
+
+class Unusable(Exception):
+    """The file cannot be used; says why."""
+
+
+@define(eq=False, slots=False)
+class Snapshot(Service):
+    """Writes the board's entries when the service stops; ``load`` reads them."""
+
+    board: MemoryBoard
+    now: Callable[[], float]
+    path: Path
+
+    def load(self) -> None:
+        """Put the entries of the last stop onto the board, if it was just now."""
+        try:
+            data = self.path.read_bytes()
+            self.path.unlink()
+        except FileNotFoundError:
+            return
+        except OSError as why:
+            log.warn("{path} cannot be read: {why}", path=str(self.path), why=why.strerror)
+            return
+        try:
+            age, kinds = _read(data, self.now())
+        except Unusable as why:
+            log.info("live state begins empty: {path} {why}", path=str(self.path), why=str(why))
+            return
+        self.board.restore(kinds)
+        log.info("live state of {age:.0f} s ago was read", age=age)
+
+    def stopService(self) -> None:
+        Service.stopService(self)
+        fresh = self.path.with_suffix(".new")
+        try:
+            data = _written(self.board.saved(), self.now())
+            if len(data) > MOST_BYTES:
+                raise Unusable(f"would have {len(data)} bytes")
+            handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            fresh.replace(self.path)
+        except (OSError, Unusable) as why:
+            reason = getattr(why, "strerror", None) or str(why)
+            log.warn("live state is lost: {path} {why}", path=str(self.path), why=reason)
+
+
+def _written(kinds: dict[str, list[Any]], now: float) -> bytes:
+    body = orjson.dumps(kinds)
+    head = {"form": FORM, "at": now, "sha256": hashlib.sha256(body).hexdigest()}
+    return orjson.dumps(head) + b"\n" + body
+
+
+def _read(data: bytes, now: float) -> tuple[float, dict[str, list[Any]]]:
+    """The age in seconds and the entries; raises Unusable."""
+    first, _, body = data.partition(b"\n")
+    try:
+        head = orjson.loads(first)
+        form, at, wanted = head["form"], float(head["at"]), head["sha256"]
+    except (ValueError, KeyError, TypeError):
+        raise Unusable("is torn") from None
+    if form != FORM:
+        raise Unusable("is of another version")
+    if hashlib.sha256(body).hexdigest() != wanted:
+        raise Unusable("is torn")
+    if not -FRESH_S <= now - at <= FRESH_S:
+        raise Unusable("is too old")
+    kinds: dict[str, list[Any]] = orjson.loads(body)
+    return now - at, kinds

@@ -1,0 +1,97 @@
+"""Live state over a restart: fresh, whole and of this version, or not at all."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from attrs import frozen
+from twisted.logger import capturedLogs, formatEvent
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.board.kinds import Kind
+from svcserver.board.memory import MemoryBoard
+from svcserver.board.snapshot import FRESH_S, Snapshot
+
+
+@frozen
+class Table:
+    """Who sits at a table."""
+
+    seats: tuple[str, ...]
+
+
+TABLES = Kind("tables", Table, lives_s=100.0, listed=True)
+SIGNS = Kind("signs", float, lives_s=10.0)
+RULES = Kind("rules", str)
+
+
+class SnapshotTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.path = Path(self.enterContext(tempfile.TemporaryDirectory())) / "live-state.json"
+        self.time = 1_000.0
+        self.board = self.started()[0]
+
+    def started(self) -> tuple[MemoryBoard, list[str]]:
+        board = MemoryBoard(lambda: self.time)
+        self.snapshot = Snapshot(board, lambda: self.time, self.path)
+        with capturedLogs() as events:
+            self.snapshot.load()
+        return board, [str(formatEvent(one)) for one in events]
+
+    def fill(self) -> None:
+        self.board.act(lambda sheet: sheet.put(TABLES, "b", Table(("x",))))
+        self.board.act(lambda sheet: sheet.put(TABLES, "a", Table(("y", "z"))))
+        self.board.act(lambda sheet: sheet.put(SIGNS, "s", 5.0))
+        self.board.act(lambda sheet: sheet.put(RULES, "r", "OPEN"))
+
+    def test_what_was_true_at_the_stop_is_true_at_the_next_start(self) -> None:
+        self.fill()
+        self.snapshot.stopService()
+        self.assertEqual(self.path.stat().st_mode & 0o777, 0o600)
+        self.time += 20
+        board, said = self.started()
+        self.assertEqual(said, ["live state of 20 s ago was read"])
+        seen = self.successResultOf(
+            board.act(lambda sheet: (sheet.each(TABLES), sheet.get(SIGNS, "s")))
+        )
+        self.assertEqual(seen, ([("b", Table(("x",))), ("a", Table(("y", "z")))], None))
+        self.assertEqual(self.successResultOf(board.act(lambda s: s.get(RULES, "r"))), "OPEN")
+        self.assertFalse(self.path.exists())
+        self.time += 85
+        self.assertIsNone(self.successResultOf(board.act(lambda s: s.get(TABLES, "a"))))
+
+    def test_what_nobody_asked_for_is_carried_over_a_second_restart(self) -> None:
+        self.fill()
+        for _ in range(2):
+            self.snapshot.stopService()
+            board, _ = self.started()
+        found = self.successResultOf(board.act(lambda sheet: sheet.get(TABLES, "a")))
+        self.assertEqual(found, Table(("y", "z")))
+
+    def test_an_old_torn_or_strange_file_is_left_out_with_a_line(self) -> None:
+        self.fill()
+        self.snapshot.stopService()
+        whole = self.path.read_bytes()
+        for data, later, word in (
+            (whole, FRESH_S + 1, "too old"),
+            (whole[:-5], 0, "torn"),
+            (b"", 0, "torn"),
+            (b"[]\n{}", 0, "torn"),
+            (whole.replace(b'"form":1', b'"form":2'), 0, "another version"),
+        ):
+            self.path.write_bytes(data)
+            self.time = 1_000.0 + later
+            board, said = self.started()
+            self.assertIn(word, said[0])
+            self.assertEqual(board.held(TABLES), 0)
+            self.assertFalse(self.path.exists())
+
+    def test_entries_that_no_longer_fit_are_left_out(self) -> None:
+        self.fill()
+        self.snapshot.stopService()
+        board, _ = self.started()
+        other = Kind("tables", dict[str, int])
+        with capturedLogs() as events:
+            self.assertIsNone(self.successResultOf(board.act(lambda s: s.get(other, "a"))))
+        self.assertEqual(len(events), 1)
