@@ -64,7 +64,9 @@ def earn(me: str) -> Any:
 
 
 @pytest.mark.live
-class IsolationTests(SynchronousTestCase):
+class PostgresCase(SynchronousTestCase):
+    """Two ledgers, and a table of purses."""
+
     def setUp(self) -> None:
         self.where = fresh_database()
         self.reactor, self.counters = QueueReactor(), Counters()
@@ -93,6 +95,8 @@ class IsolationTests(SynchronousTestCase):
     def reruns(self) -> int:
         return self.counters.total(Counted.RERUN_TRANSACTIONS)
 
+
+class IsolationTests(PostgresCase):
     def test_each_scope_has_its_level(self) -> None:
         ask, ledger = lambda tx: tx.execute(LEVEL).scalar_one(), self.ledgers[0]
         levels = self.wait(

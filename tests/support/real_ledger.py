@@ -30,6 +30,12 @@ class QueueReactor:
     def callLater(self, delay: float, call: Any, *args: Any) -> None:
         self.calls.put((call, args, {}))
 
+    def turn(self) -> None:
+        """Run what is due, and wait for nothing."""
+        while not self.calls.empty():
+            call, args, kwargs = self.calls.get()
+            call(*args, **kwargs)
+
     def wait_for(self, *results: Deferred[Any]) -> None:
         while not all(one.called for one in results):
             call, args, kwargs = self.calls.get(timeout=20)

@@ -1,0 +1,128 @@
+"""On a real PostgreSQL: connections that are cut at the worst moments, and what is then done.
+
+Before its COMMIT was sent, work is undone for certain, so it is run again; after that nobody knows,
+so it is refused and never run twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import Connection, text
+from twisted.internet.defer import Deferred
+
+from svcserver.db.ledger import ACROSS, OneAccount, Scope
+from tests.db.test_isolation import COINS, NAMES, PostgresCase, earn
+
+DEADLINE_S = 20.0
+WAIT_FOR_US = "SELECT pg_advisory_xact_lock(7)"
+AT_COMMIT = f"""
+CREATE FUNCTION wait_for_us() RETURNS trigger LANGUAGE plpgsql
+AS $$ BEGIN PERFORM ({WAIT_FOR_US.removesuffix(";")}); RETURN NULL; END $$;
+CREATE CONSTRAINT TRIGGER at_commit AFTER UPDATE ON purses DEFERRABLE INITIALLY DEFERRED
+FOR EACH ROW EXECUTE FUNCTION wait_for_us();
+"""
+WAITING = text(
+    "SELECT pid FROM pg_stat_activity"
+    " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+)
+CUT = text("SELECT pg_terminate_backend(:pid)")
+ME = NAMES[0]
+
+
+class BrokenConnectionTests(PostgresCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.runs: list[str] = []
+
+    def earning(self, me: str, last: str = "") -> Any:
+        """Work that is counted, and ends with ``last``."""
+
+        def work(tx: Connection) -> int:
+            self.runs.append(me)
+            coins = int(earn(me)(tx))
+            if last:
+                tx.execute(text(last))
+            return coins
+
+        return work
+
+    @contextmanager
+    def held(self, what: str) -> Iterator[Connection]:
+        """A connection of another process, which holds what work waits for."""
+        with self.engines[1].connect() as other, other.begin():
+            other.execute(text(what))
+            yield other
+
+    def cut(self) -> None:
+        """The connection that waits."""
+        with self.engines[1].connect() as beside:
+            ends = time.monotonic() + DEADLINE_S
+            found: list[int] = []
+            while not found and time.monotonic() < ends:
+                self.reactor.turn()
+                found = list(beside.execute(WAITING).scalars())
+                beside.rollback()
+            self.assertEqual(len(found), 1)
+            beside.execute(CUT, {"pid": found[0]})
+            while beside.execute(WAITING).scalars().all() == found:
+                beside.rollback()
+
+    def refused(self, asked: Deferred[Any]) -> None:
+        self.reactor.wait_for(asked)
+        self.failureResultOf(asked)
+
+    def coins(self, me: str) -> int:
+        [held] = self.wait(self.ledgers[0].read(lambda tx: tx.execute(COINS, {"me": me}).scalar()))
+        return int(held)
+
+    def assert_never_run_again(self, scope: Scope) -> None:
+        with self.engines[0].begin() as tx:
+            tx.exec_driver_sql(AT_COMMIT)
+        with self.held(WAIT_FOR_US):
+            asked = self.ledgers[0].write(self.earning(ME), scope)
+            self.cut()
+            self.refused(asked)
+        self.assertEqual((self.runs, self.coins(ME)), ([ME], 0))
+        self.assertEqual(self.wait(self.ledgers[0].write(self.earning(ME), scope)), [1])
+
+    def test_one_cut_during_its_commit_is_refused_and_never_run_again(self) -> None:
+        self.assert_never_run_again(OneAccount(ME))
+
+    def test_so_is_one_across_accounts(self) -> None:
+        self.assert_never_run_again(ACROSS)
+
+    def test_a_batch_cut_before_its_commit_is_run_again_and_counts_once(self) -> None:
+        ledger = self.ledgers[0]
+        with self.held(WAIT_FOR_US):
+            others = [ledger.write(self.earning(me), OneAccount(me)) for me in NAMES[1:]]
+            waits = ledger.write(self.earning(ME, WAIT_FOR_US), OneAccount(ME))
+            self.cut()  # it shares a transaction with those before it, but perhaps the first
+        self.assertEqual(self.wait(waits, *others), [1] * len(NAMES))
+        self.assertEqual([self.coins(me) for me in NAMES], [1] * len(NAMES))
+        self.assertEqual(self.runs.count(ME), 2)
+        self.assertGreater(len(self.runs), len(NAMES) + 1)
+
+    def test_one_across_accounts_is_run_again_too(self) -> None:
+        with self.held(WAIT_FOR_US):
+            asked = self.ledgers[0].write(self.earning(ME, WAIT_FOR_US), ACROSS)
+            self.cut()
+        self.assertEqual((self.wait(asked), self.runs), ([1], [ME, ME]))
+
+    def test_one_cut_twice_is_refused(self) -> None:
+        with self.held(WAIT_FOR_US):
+            asked = self.ledgers[0].write(self.earning(ME, WAIT_FOR_US), ACROSS)
+            self.cut()
+            self.cut()
+            self.refused(asked)
+        self.assertEqual((self.runs, self.coins(ME)), ([ME, ME], 0))
+
+    def test_one_cut_while_it_waits_for_its_account_begins_once(self) -> None:
+        with self.held("SELECT id FROM owners WHERE id = 'UID-0' FOR UPDATE"):
+            asked = self.ledgers[0].write(self.earning(ME), OneAccount(ME))
+            self.cut()
+            self.assertEqual(self.runs, [])
+        self.assertEqual((self.wait(asked), self.runs), ([1], [ME]))
