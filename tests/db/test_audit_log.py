@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from sqlalchemy import Engine, text
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -54,6 +55,7 @@ class SqliteTests(AppendOnly, SynchronousTestCase):
         return make_engine(database_url(f"sqlite:///{folder.name}/svc.db"))
 
 
+@pytest.mark.live
 class PostgresTests(AppendOnly, SynchronousTestCase):
     more = ("TRUNCATE audit_log",)
 
