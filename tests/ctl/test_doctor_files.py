@@ -164,6 +164,18 @@ class DatabaseTests(DoctorCase):
         self.plant("metagame", "DATABASE_CONNECTIONS", "100")
         [line] = [one for one in self.wrong() if "max_connections" in one]
         self.assertIn("DATABASE_CONNECTIONS=100", line)
+        self.plant("metagame", "DATABASE_CONNECTIONS", "40")
+        self.plant("metagame", "LIVE_URL", "valkey://127.0.0.1:1")
+        self.assertFalse(any("max_connections" in one for one in self.wrong()))
+        (self.folder / "stack.env").write_text("WORKERS=4\n")
+        [line] = [one for one in self.wrong() if "max_connections" in one]
+        self.assertIn("4 times DATABASE_CONNECTIONS=40", line)
+
+    def test_several_workers_that_cannot_share(self) -> None:
+        (self.folder / "stack.env").write_text("WORKERS=2\n")
+        self.finds("WORKERS=2: DATABASE_URL in metagame.env is SQLite", "set a postgresql://")
+        (self.folder / "stack.env").write_text("WORKERS=many\n")
+        self.finds("WORKERS must be a whole number", "correct stack.env")
 
     def test_in_memory(self) -> None:
         self.plant("metagame", "DATABASE_URL", "sqlite://")

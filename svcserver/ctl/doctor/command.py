@@ -24,6 +24,7 @@ CHECKS: tuple[Check, ...] = (
     files.game_server,
     files.game_files,
     files.private_files,
+    storage.workers,
     storage.storage,
     storage.clock,
     places.ports,

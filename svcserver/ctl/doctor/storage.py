@@ -19,8 +19,11 @@ from svcserver.db import migrations
 from svcserver.db.engine import SQLAlchemyError, describe, is_sqlite, make_engine
 from svcserver.db.faults import cure_of
 from svcserver.db.transaction import transaction
+from svcserver.kernel.settings import BadSetting, load
 from svcserver.metagame.access.keys import BadKey
 from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
+from svcserver.stack import workers as stack_workers
+from svcserver.stack.service import Settings as Stack
 
 OWNERS_CONNECTIONS = 2  # a command, and a backup
 _ASKED = (
@@ -106,7 +109,8 @@ def _content(case: Case, tx: Connection) -> Iterator[Finding]:
         what = f"its revision is {found}, this version wants {migrations.revisions()[-1]}"
         yield Finding("database", what, cure)
         return
-    yield from _connections(case, tx)
+    with suppress(BadSetting):  # ``workers`` says it
+        yield from _connections(case, tx, workers_of(case))
     yield from _accounts(case, SqlAccounts(tx))
     yield from _old_keys(case, tx)
     key = case.deploy.key if case.deploy is not None else None
@@ -118,6 +122,23 @@ def _content(case: Case, tx: Connection) -> Iterator[Finding]:
         )
 
 
+def workers(case: Case) -> Iterator[Finding]:
+    """Whether several metagames can share what ``metagame.env`` names."""
+    try:
+        count = workers_of(case)
+        stack_workers.check(count, case.host.variables("metagame"))
+    except BadSetting as why:
+        yield Finding.of("stack", str(why), "correct stack.env")
+
+
+def workers_of(case: Case) -> int:
+    """WORKERS of ``stack.env``; raises BadSetting."""
+    file = case.folder / stack_workers.WORKER_FILE
+    if not file.is_file():
+        return 1
+    return load(Stack, stack_workers.read(file))[0].workers
+
+
 def _connections(case: Case, tx: Connection, metagames: int = 1) -> Iterator[Finding]:
     """Whether PostgreSQL lets as many connect as will."""
     if case.metagame is None or is_sqlite(tx.engine):
@@ -125,9 +146,10 @@ def _connections(case: Case, tx: Connection, metagames: int = 1) -> Iterator[Fin
     most, kept, others = (int(tx.execute(text(one)).scalar_one()) for one in _ASKED)
     each, left = case.metagame.database_connections, most - kept - others
     if metagames * each + OWNERS_CONNECTIONS > left:
+        times = f"{metagames} times " if metagames > 1 else ""
         yield Finding(
             "database",
-            f"DATABASE_CONNECTIONS={each} and {OWNERS_CONNECTIONS} for svcctl are more than "
+            f"{times}DATABASE_CONNECTIONS={each} and {OWNERS_CONNECTIONS} for svcctl are more than "
             f"the {left} connections that PostgreSQL has left for this host",
             "lower it in metagame.env, or raise max_connections in postgresql.conf",
         )
