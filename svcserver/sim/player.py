@@ -83,6 +83,8 @@ class SimPlayer:
         tries = 4 if patient else 1
         while True:
             tries -= 1
+            if self.process.dead:  # the PC is off
+                raise Stopped
             number = self.history.waiting.began(f"{self.name}: {method} {path}", self.now)
             try:
                 heard = await self.web.ask(method, path, sent, **more)

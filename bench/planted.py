@@ -1,0 +1,292 @@
+"""Plants known bugs, one at a time, and measures how soon the simulation finds each.
+
+    python -m bench.planted                    # all; writes the table of the docs page
+    python -m bench.planted "a port leaks"     # one of them
+
+A bug is an exchange of text in one module, made when it is imported, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from attrs import frozen
+
+PAGE = Path(__file__).parents[1] / "docs" / "contributors" / "simulation.md"
+BEGIN, END = "<!-- planted: begin -->", "<!-- planted: end -->"
+SEEDS, PLAYERS, SECONDS = 200, 8, 900.0
+
+
+@frozen
+class Plant:
+    """``old`` becomes ``new`` in ``module``."""
+
+    name: str
+    kind: str
+    module: str
+    old: str
+    new: str
+
+
+M = "svcserver.metagame."
+PLANTS = (
+    Plant(
+        "an older save replaces a newer one",
+        "missing comparison",
+        M + "belongings.characters.rules",
+        "    if before.update_version >= version:",
+        "    if before.update_version == version:",
+    ),
+    Plant(
+        "a failed commit is answered as if it had worked",
+        "answer without the commit",
+        "svcserver.db.sqlite",
+        "        return [(done, failure) for done, _ in batch]",
+        "        return [(done, b'{}') for done, _ in batch]",
+    ),
+    Plant(
+        "the batch is rolled back and answered",
+        "answer before the commit",
+        "svcserver.db.sqlite",
+        '        self._raw.execute("COMMIT")',
+        '        self._raw.execute("ROLLBACK" if self._raw.total_changes % 41 == 40 else "COMMIT")',
+    ),
+    Plant(
+        "a job that failed leaves what it had written",
+        "lost rollback",
+        "svcserver.db.sqlite",
+        '            self._raw.execute("ROLLBACK TO job")',
+        "            pass",
+    ),
+    Plant(
+        "a repeated transaction counts again",
+        "lost idempotence",
+        M + "belongings.inventory.rules",
+        "    if holder.answer is not None:",
+        "    if False:",
+    ),
+    Plant(
+        "an invite code is used for nothing",
+        "reused invite",
+        M + "accounts.rules",
+        "    if spelled is not None and not roster.spend(spelled):",
+        "    if spelled is not None and not spelled:",
+    ),
+    Plant(
+        "a port leaks when a launch fails",
+        "leak",
+        "svcserver.deploy.fleet",
+        '        """Free the port of a failed launch."""\n        self._held.discard(port)',
+        '        """Free the port of a failed launch."""',
+    ),
+    Plant(
+        "a game server that ended is kept in the list",
+        "lost removal",
+        "svcserver.deploy.fleet",
+        "        self.servers.pop(server_id, None)",
+        "        self.servers.get(server_id)",
+    ),
+    Plant(
+        "two game servers get one port",
+        "missing check of a claim",
+        "svcserver.deploy.fleet",
+        "if port not in self._held and port not in self._taken() and not is_bound(port):",
+        "if port not in self._held:",
+    ),
+    Plant(
+        "a launch never gives the turn back",
+        "lost release",
+        "svcserver.deploy.supervisor",
+        "            self._queue.release()",
+        "            pass",
+    ),
+    Plant(
+        "ended sessions stay valid",
+        "stale cache",
+        M + "access.tokens",
+        "        if not known.issued_at >= self.epochs.not_before(known.account_id):",
+        "        if False:",
+    ),
+    Plant(
+        "a leader who leaves goes on leading",
+        "two leaders",
+        M + "social.parties.rules",
+        "        self.book.keep(evolve(party, leader=member))",
+        "        self.book.keep(evolve(party, leader=member, members=(leader,)))",
+    ),
+    Plant(
+        "one too many in a party",
+        "off by one",
+        M + "social.parties.rules",
+        'MAX_MEMBERS:\n            raise Conflict("the party is full")\n        self._drop',
+        'MAX_MEMBERS + 1:\n            raise Conflict("the party is full")\n        self._drop',
+    ),
+    Plant(
+        "who joins another party stays in the old one",
+        "lost removal",
+        M + "social.parties.rules",
+        "        self._drop(invite)\n        self.leave(invite.recipient)",
+        "        self._drop(invite)",
+    ),
+    Plant(
+        "an address stays allowed for ever",
+        "lost expiry",
+        "svcserver.allowlist.entries",
+        "if until <= now]",
+        "if until <= now - 1e9]",
+    ),
+    Plant(
+        "some lines of the chat are delivered twice",
+        "double delivery",
+        "svcserver.chat.rooms",
+        "            count += 1\n        return count\n\n    def announce",
+        "            len(body) % 7 or other.session.deliver(frame)\n"
+        "            count += 1\n        return count\n\n    def announce",
+    ),
+    Plant(
+        "some occupants miss a line",
+        "lost delivery",
+        "svcserver.chat.rooms",
+        "            if not hears(other):",
+        "            if not hears(other) or (len(body) + count) % 5 == 4:",
+    ),
+    Plant(
+        "a connection serves two requests at once",
+        "double use",
+        "svcserver.edge.upstream",
+        "            connection = self._idle.pop()",
+        "            connection = self._idle[-1] if self._idle[-1].alive else self._idle.pop()",
+    ),
+    Plant(
+        "the size of an inventory is not counted on",
+        "counter that drifts",
+        M + "belongings.inventory.rules",
+        "    _grow(inventory, owned, holder.size, stacks.growth() + instances.growth(), policy)",
+        "    _grow(inventory, owned, holder.size, instances.growth(), policy)",
+    ),
+    Plant(
+        "a server that is ready is not told",
+        "lost wake-up",
+        M + "play.matchmaking.rules",
+        "        match.asking_until, match.server, match.state = 0.0, server, State.IN_PROGRESS",
+        "        match.asking_until, match.server = match.asking_until + 1e6, server",
+    ),
+    Plant(
+        "a friendship that was accepted stays a request",
+        "lost write",
+        M + "social.friends.store",
+        "values(status=ACCEPTED)",
+        'values(status="PENDING")',
+    ),
+    Plant(
+        "a grant sent again counts again",
+        "lost idempotence",
+        M + "achievements.progression.store",
+        "not abs(row.at - at) < window_ms:",
+        "abs(row.at - at) < window_ms:",
+    ),
+)
+
+
+class _Planting(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
+    """Imports one module with the exchange made."""
+
+    def __init__(self, plant: Plant) -> None:
+        self.plant = plant
+        self.path = ""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> Any:
+        """Ours, or none."""
+        if name != self.plant.module:
+            return None
+        found = importlib.machinery.PathFinder.find_spec(name, path)
+        if found is None or found.origin is None:
+            raise ImportError(name)
+        self.path = found.origin
+        return importlib.util.spec_from_file_location(name, found.origin, loader=self)
+
+    def get_filename(self, fullname: str) -> str:
+        return self.path
+
+    def get_data(self, path: str) -> bytes:
+        if path.endswith(".pyc"):
+            raise OSError(path)
+        text = Path(path).read_text()
+        if text.count(self.plant.old) != 1:
+            raise SystemExit(f"{self.plant.name}: {text.count(self.plant.old)} places in {path}")
+        return text.replace(self.plant.old, self.plant.new).encode()
+
+
+def child(plant: Plant) -> None:
+    """Look for it; prints one JSON object."""
+    sys.meta_path.insert(0, _Planting(plant))
+    from twisted.logger import globalLogBeginner
+
+    from svcserver.sim.run import Wish, simulate
+
+    globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
+    began = time.process_time()
+    for seed in range(1, SEEDS + 1):
+        found = simulate(Wish(seed, PLAYERS, SECONDS, faults=seed % 3 != 0)).violations
+        if found:
+            took = time.process_time() - began
+            print(json.dumps({"seed": seed, "s": round(took, 1), "rule": found[0].rule}))
+            return
+    print(json.dumps({"seed": None}))
+
+
+def look(plant: Plant) -> dict[str, Any]:
+    """In a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.planted", "--child", plant.name],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode or not done.stdout.strip():
+        return {"seed": None, "why": done.stderr.strip().splitlines()[-1:]}
+    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found
+
+
+def row(plant: Plant, found: dict[str, Any]) -> str:
+    """A line of the table."""
+    if found["seed"] is None:
+        why = " ".join(found.get("why", []))
+        return f"| {plant.name} | {plant.kind} | not found in {SEEDS} {why} | | |"
+    cells = plant.name, plant.kind, f"{found['seed']}", f"{found['s']}", found["rule"]
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> None:
+    """See the module."""
+    words = sys.argv[1:]
+    if words[:1] == ["--child"]:
+        child(next(one for one in PLANTS if one.name == words[1]))
+        return
+    lines = ["| planted | kind | found with seed | after s of processor | by the rule |"]
+    lines.append("|---|---|---|---|---|")
+    for plant in PLANTS:
+        if not words or any(word in plant.name for word in words):
+            lines.append(row(plant, look(plant)))
+            print(lines[-1], flush=True)
+    if not words:
+        text = PAGE.read_text()
+        before, after = text.split(BEGIN)[0], text.split(END)[1]
+        PAGE.write_text(f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{after}")
+
+
+if __name__ == "__main__":
+    main()
