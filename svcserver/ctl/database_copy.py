@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, MetaData, Table, func, insert, select
 from sqlalchemy.engine import URL
 
 from svcserver.ctl import database
-from svcserver.ctl.database_commands import migrate
+from svcserver.ctl.database_commands import db, migrate
 from svcserver.ctl.host import Host
 from svcserver.ctl.output import Out, fail
 from svcserver.db.engine import (
@@ -27,7 +27,7 @@ ROWS = 200  # in memory at once; a save may have hundreds of kilobytes
 REVISION = "alembic_version"
 
 
-@click.command("copy")
+@db.command("copy")
 @click.argument("source", metavar="SOURCE")
 @click.argument("target", metavar="TARGET")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for machines.")

@@ -82,6 +82,8 @@ def find(config: str | None, env_file: str | None) -> Host:
     if env_file is not None:
         return Host(None, Path(env_file), os.environ)
     if config is not None:
+        if not Path(config).is_dir():
+            fail(f"there is no folder {config}; make a host with svcctl init DIR")
         return Host(Path(config))
     here = Path()
     return Host(here) if (here / "metagame.env").is_file() else Host(None, None, os.environ)

@@ -1,71 +1,70 @@
-"""``svcctl``: the owner's command line, with the list of its commands."""
+"""``svcctl``: the owner's command line, with the list of its commands.
+
+A command's module is imported when it is asked for: together they take seconds.
+"""
 
 from __future__ import annotations
 
+import importlib
 import logging
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
-from svcserver.ctl.accounts import account, gameserver_key, invite
-from svcserver.ctl.certificates import cert
-from svcserver.ctl.content_commands import content
-from svcserver.ctl.database_commands import db
-from svcserver.ctl.database_copy import copy
-from svcserver.ctl.demo import demo
-from svcserver.ctl.doctor.command import doctor
-from svcserver.ctl.edge_commands import allowlist, relay
-from svcserver.ctl.init import init
-from svcserver.ctl.keys import keys
-from svcserver.ctl.moderation import announce, audit, ban, kick, mute, unban, unmute
-from svcserver.ctl.openapi import openapi
-from svcserver.ctl.passports import passport
-from svcserver.ctl.play_command import play
-from svcserver.ctl.restart import restart, upgrade
-from svcserver.ctl.simulate import simulate_command
-from svcserver.ctl.status_command import status
-
-COMMANDS: tuple[click.Command, ...] = (
-    init,
-    account,
-    gameserver_key,
-    invite,
-    db,
-    content,
-    cert,
-    keys,
-    ban,
-    unban,
-    mute,
-    unmute,
-    kick,
-    announce,
-    audit,
-    passport,
-    status,
-    restart,
-    upgrade,
-    doctor,
-    relay,
-    allowlist,
-    openapi,
-    play,
-    simulate_command,
-    demo,
-)
+# name: module below svcserver.ctl, and the command in it
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "init": ("init", "init"),
+    "account": ("accounts", "account"),
+    "gameserver-key": ("accounts", "gameserver_key"),
+    "invite": ("accounts", "invite"),
+    "db": ("database_copy", "db"),
+    "content": ("content_commands", "content"),
+    "cert": ("certificates", "cert"),
+    "keys": ("keys", "keys"),
+    "ban": ("moderation", "ban"),
+    "unban": ("moderation", "unban"),
+    "mute": ("moderation", "mute"),
+    "unmute": ("moderation", "unmute"),
+    "kick": ("moderation", "kick"),
+    "announce": ("moderation", "announce"),
+    "audit": ("moderation", "audit"),
+    "passport": ("passports", "passport"),
+    "status": ("status_command", "status"),
+    "restart": ("restart", "restart"),
+    "upgrade": ("restart", "upgrade"),
+    "doctor": ("doctor.command", "doctor"),
+    "relay": ("edge_commands", "relay"),
+    "allowlist": ("edge_commands", "allowlist"),
+    "openapi": ("openapi", "openapi"),
+    "play": ("play_command", "play"),
+    "simulate": ("simulate", "simulate_command"),
+    "demo": ("demo", "demo"),
+}
 _QUIET = logging.NullHandler()
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """A group that imports a command when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, name = COMMANDS[cmd_name]
+        found: Any = getattr(importlib.import_module(f"svcserver.ctl.{module}"), name)
+        command: click.Command = found
+        return command
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="svcserver", prog_name="svcserver")
 def main() -> None:
     """Look after a svcserver host."""
     # a command fails with one line; warnings that libraries log meanwhile are not printed
     logging.getLogger().addHandler(_QUIET)
-
-
-for command in COMMANDS:
-    main.add_command(command)
-db.add_command(copy)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from threading import Event
 from typing import Any
 from unittest import mock
 
+import click
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl import status_command
@@ -273,7 +274,9 @@ class EveryCommandTests(SynchronousTestCase):
 
 def commands() -> Iterator[tuple[str, Any]]:
     """Every command with its path."""
-    for name, one in main.commands.items():
+    context = click.Context(main)
+    for name in main.list_commands(context):
+        one = main.get_command(context, name)
         inner = getattr(one, "commands", None)
         if inner is None:
             yield name, one

@@ -98,8 +98,9 @@ def exists(words: list[str]) -> None:
     while isinstance(command, click.Group):
         assert rest, f"svcctl {' '.join(words)} names no command"
         name = rest.pop(0)
-        assert name in command.commands, f"svcctl {' '.join(words)}: no command {name}"
-        command = command.commands[name]
+        found = command.get_command(click.Context(command), name)
+        assert found is not None, f"svcctl {' '.join(words)}: no command {name}"
+        command = found
     context = click.Context(command, info_name=" ".join(words))
     command.make_parser(context).parse_args(rest)
 

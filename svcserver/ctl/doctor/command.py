@@ -39,8 +39,8 @@ def doctor(host: Host, out: Out) -> None:
     """Look for what is wrong with a host; each finding names its cure. Changes nothing."""
     if host.folder is None:
         fail("the doctor looks at a whole host; give its folder with --config DIR")
-    if not host.folder.is_dir():
-        fail(f"there is no folder {host.folder}; make a host with svcctl init DIR")
+    if not any(host.folder.glob("*.env")):
+        fail(f"{host.folder} is no host: it has no settings; make one with svcctl init DIR")
     found = examine(host, host.folder)
     wrong = [one for one in found if one.level is Level.WRONG]
     out.data({"ok": not wrong, "findings": [as_data(one) for one in found]})
