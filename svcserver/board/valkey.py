@@ -142,7 +142,9 @@ class ValkeyBoard:
             return True  # one load is a snapshot
         keys: list[bytes] = []
         arguments: list[bytes] = []
-        for at in dict.fromkeys([*sheet.read, *written]):
+        # signs of life, from somebody whom the engine has just answered: nobody waits for them
+        signs = loaded.loads == 1 and not news and not any(one[0].compared for one in written)
+        for at in written if signs else dict.fromkeys([*sheet.read, *written]):
             kind = at[0]
             seen = at in sheet.read and kind.compared
             if not seen and at not in written:
@@ -152,8 +154,7 @@ class ValkeyBoard:
             arguments += self._change(kind, written[at]) if at in written else UNCHANGED
         arguments += self._news.told(news)
         done = self.engine.run(COMMIT, keys, arguments)
-        if loaded.loads == 1 and not news and not any(one[0].compared for one in written):
-            # a sign of life, from somebody whom the engine has just answered
+        if signs:
             done.addErrback(_unacknowledged)
             return True
         said = await done

@@ -34,14 +34,9 @@ class EngineError(Exception):
 
 def encoded(*arguments: Argument) -> bytes:
     """A command as it is sent."""
-    parts = [b"*%d\r\n" % len(arguments)]
-    for one in arguments:
-        if isinstance(one, str):
-            one = one.encode("utf-8", "surrogatepass")
-        elif isinstance(one, int):
-            one = b"%d" % one
-        parts.append(b"$%d\r\n%b\r\n" % (len(one), one))
-    return b"".join(parts)
+    pack: Any = hiredis.pack_command  # its stub knows tuples of one
+    packed: bytes = pack(arguments)
+    return packed
 
 
 class Wire(Protocol):

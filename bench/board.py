@@ -1,0 +1,125 @@
+"""What an act on live state costs: a party poll in memory and on a real engine, by one process.
+
+    python -m bench.board
+
+CPU of our process for each poll, by its own clock; that of the engine by /proc. Also the cost of
+one script call through our wire and through txredisapi, where that is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from twisted.internet import reactor as twisted_reactor
+from twisted.internet.defer import Deferred, gatherResults
+
+from svcserver.board.engine import Address, RemoteEngine
+from svcserver.board.memory import MemoryBoard
+from svcserver.board.scripts import LOAD
+from svcserver.board.valkey import ValkeyBoard
+from svcserver.metagame.social.parties.store import LiveParties, near
+from tests.support.valkey import Instance
+
+reactor: Any = twisted_reactor
+PLAYERS, POLLS, WIDTH = 400, 8_000, 16
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def engine_cpu(pid: int) -> float:
+    """Seconds of CPU that a process has used."""
+    with open(f"/proc/{pid}/stat") as stat:
+        fields = stat.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICK
+
+
+async def parties_of_four(parties: LiveParties) -> list[str]:
+    """Players, each with three others in a party."""
+    players = [f"UID-{number:08d}-1111-2222-3333-444444444444" for number in range(PLAYERS)]
+    for first in range(0, PLAYERS, 4):
+        leader, *members = players[first : first + 4]
+        for member in members:
+            await parties.act(lambda rules, a=leader, b=member: rules.invite(a, b, blocked=False))
+            await parties.act(lambda rules, b=member: rules.accept(rules.invites_to(b)[0]))
+    return players
+
+
+async def timed(pid: int | None, act: Callable[[int], Any]) -> str:
+    """Microseconds of CPU for each of ``POLLS`` acts, ``WIDTH`` at once; and how long they took."""
+    waits: list[float] = []
+
+    async def one(start: int) -> None:
+        for number in range(start, POLLS, WIDTH):
+            began = time.perf_counter()
+            await act(number)
+            waits.append(time.perf_counter() - began)
+
+    ours, theirs = time.process_time(), engine_cpu(pid) if pid else 0.0
+    await gatherResults([Deferred.fromCoroutine(one(start)) for start in range(WIDTH)])
+    ours = (time.process_time() - ours) / POLLS * 1e6
+    theirs = (engine_cpu(pid) - theirs) / POLLS * 1e6 if pid else 0.0
+    waits.sort()
+    half, most = (waits[int(len(waits) * part)] * 1e3 for part in (0.5, 0.99))
+    return f"{ours:6.1f} us ours {theirs:6.1f} us engine  p50 {half:.2f} ms  p99 {most:.2f} ms"
+
+
+async def measure(instance: Instance) -> None:
+    """Print a line for each figure."""
+    assert instance.process is not None
+    pid = instance.process.pid
+    engine = RemoteEngine(reactor, Address.read(instance.url))
+    engine.startService()
+    boards = {"in memory": MemoryBoard(time.time), "on the engine": ValkeyBoard(engine)}
+    for name, board in boards.items():
+        parties = LiveParties(board)
+        players = await parties_of_four(parties)
+
+        async def poll(number: int, parties: Any = parties, players: Any = players) -> None:
+            me = players[number * 7 % PLAYERS]
+            await parties.act(lambda rules: rules.standing(rules.poll(me)), near(me))
+
+        await timed(None, poll)  # what is remembered of each player is known from then on
+        print(f"party poll {name:14}", await timed(None if board.shared is False else pid, poll))
+    keys = [b"svc:none:%d" % number for number in range(5)]
+    called = await timed(pid, lambda _: engine.run(LOAD, keys, [b""] * 5))
+    print("script call, our wire    ", called)
+    await other_client(instance, keys, pid)
+    engine.stopService()
+
+
+async def other_client(instance: Instance, keys: list[bytes], pid: int) -> None:
+    """The same call through Twisted's own client."""
+    try:
+        import txredisapi
+    except ImportError:
+        return
+    client = await txredisapi.Connection("127.0.0.1", instance.port, charset=None)
+    called = await timed(pid, lambda _: client.evalsha(LOAD.sha, keys, [b""] * 5))
+    print("script call, txredisapi  ", called)
+    await client.disconnect()
+
+
+def main() -> None:
+    """Print the figures."""
+    instance = Instance.make()
+    instance.start()
+
+    def over(result: Any) -> None:
+        if result is not None:
+            result.printTraceback(file=sys.stderr)
+        reactor.stop()
+
+    reactor.callWhenRunning(
+        lambda: Deferred.fromCoroutine(measure(instance)).addErrback(over).addCallback(over)
+    )
+    try:
+        reactor.run()
+    finally:
+        instance.end()
+
+
+if __name__ == "__main__":
+    main()
