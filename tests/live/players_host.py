@@ -73,6 +73,7 @@ def players_host(folder: Path, name: str, *, big: int = 3 * MB) -> Path:
     change(host, "content", "CONTENT_NEWS_FILE", str(host / "news.json"))
     change(host, "metagame", "REGISTRATION_MODE", "INVITECODE")
     change(host, "metagame", "SERVER_NAME", name)
+    change(host, "gateway", "GATEWAY_RATE_REGISTER", "100,100")  # all players have one address
     return host
 
 

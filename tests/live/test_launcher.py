@@ -66,7 +66,8 @@ class Visit:
 
     def press(self, name: str | re.Pattern[str]) -> None:
         """A button."""
-        self.page.get_by_role("button", name=name).first.click()
+        exact = isinstance(name, str)
+        self.page.get_by_role("button", name=name, exact=exact).first.click()
 
     def reads(self, sentence: str) -> None:
         """The player reads it."""
@@ -176,7 +177,7 @@ def test_what_goes_wrong_on_the_way_in_is_told(
         seen.join(wrong)
         seen.reads(words.WRONG_CERTIFICATE)
         seen.picture("6-wrong-certificate")
-        seen.press("Another host")
+        seen.press("+ Another host")
         seen.join(text)
         seen.register("Taken_1")
         seen.reads(words.NAME_TAKEN)
@@ -230,7 +231,7 @@ def test_two_hosts_and_one_that_restarts(browser: Browser, host: Path, tmp_path:
             seen.join(invite(second))
             seen.register("Both_1")
             seen.download()
-            seen.press("Another host")
+            seen.press("+ Another host")
             seen.join(invite(host))
             seen.register("Both_1")
             expect(seen.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()

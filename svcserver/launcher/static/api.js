@@ -40,7 +40,14 @@ async function call(method, path, body) {
 export const state = () => call("GET", "/api/state");
 export const join = (invite) => call("POST", "/api/join", { invite });
 export const bring = (path) => call("POST", "/api/import", { path });
-export const act = (host, what, body = {}) => call("POST", `/api/hosts/${host}/${what}`, body);
+
+// One act after another: Play pressed right after Save must find what was saved.
+let before = Promise.resolve();
+export function act(host, what, body = {}) {
+  const now = before.then(() => call("POST", `/api/hosts/${host}/${what}`, body));
+  before = now.catch(() => null);
+  return now;
+}
 
 export async function picture(host, number) {
   const answer = await send("GET", `/api/hosts/${host}/pictures/${number}`);
