@@ -66,7 +66,7 @@ def upgrade(host: Host, out: Out, only_check: bool) -> None:
         newer = migrations.newer_revision(tx)
         pending = [] if newer is not None else migrations.pending(tx)
     if newer is not None:
-        fail(f"the database: {migrations.of_newer(newer)}; install that version, or a newer one")
+        fail(f"the database: {migrations.too_new(newer)}; install that version, or a newer one")
     out.data({"migrations": [{"revision": one, "what": what} for one, what in pending]})
     if not pending:
         out.say("this version makes no change to the database")

@@ -87,7 +87,7 @@ class Pipeline:
 
     @property
     def dialect(self) -> Any:
-        """SQLAlchemy's."""
+        """How SQLAlchemy writes statements for this database."""
         return self._engine.dialect
 
     @property
@@ -188,7 +188,7 @@ class Pipeline:
         self._poll.register(self._pg.socket, select.POLLIN)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection to the database."""
         connection, self._connection, self._pg = self._connection, None, None
         if connection is not None:
             connection.invalidate()

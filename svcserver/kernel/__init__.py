@@ -1,1 +1,1 @@
-"""Words every room uses: refusals, settings, secrets, ids, rates, signals. Pure."""
+"""What every package uses: refusals, settings, secrets, ids, rates, signals. Pure."""

@@ -100,7 +100,7 @@ def _content(case: Case, tx: Connection) -> Iterator[Finding]:
     found = tx.execute(text("SELECT version_num FROM alembic_version")).scalar()
     newer = migrations.newer_revision(tx)
     if newer is not None:
-        what, lacking = migrations.of_newer(newer), migrations.unfit(tx)
+        what, lacking = migrations.too_new(newer), migrations.unfit(tx)
         if lacking is not None:
             yield Finding("database", f"{what}, and {lacking}", migrations.INSTALL)
             return

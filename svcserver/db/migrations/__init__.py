@@ -42,9 +42,9 @@ def upgrade(engine: Engine, revision: str = "head") -> None:
             if newer is None:
                 _run(tx, revision)
             elif lacking := unfit(tx):
-                raise BadDatabase(f"{of_newer(newer)}, and {lacking}; {INSTALL}")
+                raise BadDatabase(f"{too_new(newer)}, and {lacking}; {INSTALL}")
             else:
-                log.warn("the database: {what}, which only added", what=of_newer(newer))
+                log.warn("the database: {what}, which only added", what=too_new(newer))
             # a database that can only be read is found now, not at the first save
             tx.execute(text("UPDATE alembic_version SET version_num = version_num"))
     except SQLAlchemyError as why:
@@ -62,8 +62,8 @@ def newer_revision(tx: Connection) -> str | None:
     return None if found is None or found in revisions() else str(found)
 
 
-def of_newer(revision: str) -> str:
-    """How it is said."""
+def too_new(revision: str) -> str:
+    """What is said of a database that a newer version has migrated."""
     return f"its revision {revision} is of a newer version than this program"
 
 
