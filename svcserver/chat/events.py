@@ -83,7 +83,7 @@ class Leaving:
 
     worker: str
     session: int
-    key: str
+    room: str
     why: str
     tell_leaver: bool
 
@@ -94,7 +94,7 @@ class Said:
 
     worker: str
     session: int
-    key: str
+    room: str
     id: str | None
     body: str
     deaf: tuple[AccountId, ...]

@@ -307,14 +307,14 @@ class Workers:
 
     def _on_leaving(self, news: Leaving) -> None:
         if news.worker == self.name:
-            occupant = self._leaving.pop((news.session, news.key), None)
+            occupant = self._leaving.pop((news.session, news.room), None)
             session = self._mine.get(news.session)
             if occupant is not None and session is not None:
                 tell = news.tell_leaver and not session.ended
                 self.room_access.leave_now(session, occupant, news.why, tell_leaver=tell)
             return
         ghost = self._ghosts.get(news.worker, {}).get(news.session)
-        occupant = None if ghost is None else ghost.in_rooms.get(news.key)
+        occupant = None if ghost is None else ghost.in_rooms.get(news.room)
         if occupant is not None:
             codes = ("307",) if news.why == "evicted" else ()
             self.rooms.leave(occupant, *codes, tell_leaver=False)
@@ -325,7 +325,7 @@ class Workers:
             where = self._mine.get(news.session)
         else:
             where = self._ghosts.get(news.worker, {}).get(news.session)
-        occupant = None if where is None else where.in_rooms.get(news.key)
+        occupant = None if where is None else where.in_rooms.get(news.room)
         if occupant is None:
             return
         deaf = frozenset(news.deaf)
@@ -339,7 +339,7 @@ class Workers:
                 uid=occupant.session.account,
                 length=len(news.body),
                 count=count,
-                blocked=blocked_words(len(self.rooms.occupants(news.key)) - count),
+                blocked=blocked_words(len(self.rooms.occupants(news.room)) - count),
             )
 
     def _on_whispered(self, news: Whispered) -> None:

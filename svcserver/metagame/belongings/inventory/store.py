@@ -4,7 +4,6 @@ stored answer to a repeat, so that a transaction of stacks needs only four state
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 
 import orjson
@@ -32,6 +31,7 @@ from sqlalchemy import (
 from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.db.upsert import Upsert
 from svcserver.kernel.ids import AccountId, CharacterId
+from svcserver.kernel.system import system
 from svcserver.metagame.belongings.characters.store import CHARACTERS
 from svcserver.metagame.belongings.inventory.rules import LOG_BYTES, Holder, Note
 from svcserver.metagame.belongings.items import NOTHING, Instance, Size, Stacked
@@ -256,8 +256,8 @@ class SqlInventory:
             },
         )
         added = LOG_ROW + len(note.changes) + len(note.answer or b"")
-        # Drawn by lot, or every transaction would pay for a sum: S311, no secret.
-        if random.random() * self.log_bytes < LOG_PARTS * added:  # noqa: S311
+        # Drawn by lot, or every transaction would pay for a sum.
+        if system().below(self.log_bytes) < LOG_PARTS * added:
             cut_log(self.tx, note.character_id, self.log_bytes)
 
 
