@@ -170,11 +170,7 @@ def invite() -> None:
 @about_a_host
 def create_invite(host: Host, out: Out, uses: int, qr: bool) -> None:
     """Make an invite code; send the string to one player, privately."""
-    code = rules.new_invite_code()
-    entry = Entry(actor(), "create invite", rules.first_group(code))
-    made = rules.Invite(code, uses, False)
-    recorded(host, entry, lambda tx, _: SqlAccounts(tx).put_invite(made))
-    text = join_string(host, code)
+    code, text = new_invite(host, uses)
     letter = joining.letter(host.folder, text) if host.folder is not None and text else []
     out.data({"code": code, "uses": uses, "join": text, "letter": letter})
     out.say(f"code  {code} ({uses} {'use' if uses == 1 else 'uses'})")
@@ -183,6 +179,15 @@ def create_invite(host: Host, out: Out, uses: int, qr: bool) -> None:
         out.say("", "Send this to your friend, privately:", "", *letter, "", text)
     if qr and text and not out.as_json:
         segno.make(text, error="m").terminal(compact=True)
+
+
+def new_invite(host: Host, uses: int) -> tuple[str, str | None]:
+    """Make an invite code; returns it and its join string, None as of ``join_string``."""
+    code = rules.new_invite_code()
+    entry = Entry(actor(), "create invite", rules.first_group(code))
+    made = rules.Invite(code, uses, False)
+    recorded(host, entry, lambda tx, _: SqlAccounts(tx).put_invite(made))
+    return code, join_string(host, code)
 
 
 def join_string(host: Host, code: str) -> str | None:

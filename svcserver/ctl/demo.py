@@ -130,6 +130,7 @@ def tell(host: Host, out: Out) -> None:
         "",
         f"gateway    https://127.0.0.1:{gateway.get('GATEWAY_PORT', '443')} (what players reach)",
         f"metagame   http://127.0.0.1:{metagame.get('PORT', '')} (this machine only)",
+        f"dashboard  {host.dashboard()} (in a browser; sign in with the owner's key)",
         f"settings   {host.folder}",
         f"owner      key in {host.path(OWNER_KEY)}",
         *player_lines(host),

@@ -19,6 +19,7 @@ from attrs import field, frozen
 
 from svcserver.ctl.output import Out, fail
 from svcserver.kernel.settings import BadSetting, load, parse_env_file, with_env_file
+from svcserver.stack.components import dashboard
 
 S = TypeVar("S")
 OWNER_KEY = "owner.key"
@@ -64,6 +65,10 @@ class Host:
     def path(self, text: str) -> Path:
         """A path from a setting, relative to the host's folder, where the services run."""
         return Path(text) if self.folder is None else self.folder / text
+
+    def dashboard(self) -> str:
+        """The address of the owner's page, for a browser on this machine."""
+        return dashboard(self.variables("metagame"))
 
     def owner_key(self) -> str | None:
         """The owner's account key from ``owner.key``; None without one."""

@@ -24,6 +24,7 @@ from svcserver.db.engine import BadDatabase, database_url, make_engine
 from svcserver.edge.certificate import BadCertificate, Pair, make_pair, write_pair
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.secrets import Secret, hex_token
+from svcserver.kernel.settings import parse_env_file
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key
 
@@ -42,6 +43,7 @@ class CreatedHost:
     folder: Path
     owner: str
     fingerprint: str | None  # of the gateway's certificate, where there is a gateway
+    my_ip: str = ""  # MY_IP in deploy.env; empty where it could not be found out
 
 
 def create_host(
@@ -82,7 +84,8 @@ def create_host(
         fail(f"{folder} cannot be written: {why.strerror}")
     finally:
         shutil.rmtree(staged, ignore_errors=True)
-    return CreatedHost(folder, name, pair.fingerprint if pair else None)
+    my_ip = parse_env_file((folder / "deploy.env").read_text(encoding="utf-8"))["MY_IP"]
+    return CreatedHost(folder, name, pair.fingerprint if pair else None, my_ip)
 
 
 def _stage(folder: Path, owner: str) -> tuple[str, Path]:

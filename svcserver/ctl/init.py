@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from attrs import astuple, evolve, field, frozen
 
 from svcserver.board.factory import live_url
-from svcserver.ctl.blueprint import Scale
+from svcserver.ctl.blueprint import Ports, Scale
+from svcserver.ctl.host import find
 from svcserver.ctl.host_creation import UNITS, CreatedHost, create_host
 from svcserver.ctl.output import Out, fail, program
 from svcserver.ctl.private_network import LOOPBACK, is_private, own_address
@@ -15,13 +17,16 @@ from svcserver.db.engine import database_url
 from svcserver.kernel.settings import BadSetting
 from svcserver.stack.workers import MOST, check
 
+LONGEST_PORT = 5  # digits
+FIRST_NO_PORT = 65_536
+
 
 @click.command("init")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
     "--public-host",
-    metavar="H",
-    help="Host on the internet: the address or name players reach this host by.",
+    metavar="H[:PORT]",
+    help="Host on the internet: the address or name players reach it by, or H:PORT.",
 )
 @click.option(
     "--private-host",
@@ -49,6 +54,36 @@ def init(
     host is private, and players come over an overlay network such as a VPN.
     """
     out = Out(as_json)
+    place = place_of(public_host, private_host)
+    scale = scale_of(workers, database, live, private=place.private)
+    made = create_host(
+        folder, place.address, owner, ports=place.ports, private=place.private, scale=scale
+    )
+    out.data(
+        {
+            "folder": str(made.folder),
+            "owner": made.owner,
+            "fingerprint": made.fingerprint,
+            "mode": "private" if place.private else "public",
+            "host": place.address,
+            "dashboard": find(str(made.folder), None).dashboard(),
+        }
+    )
+    tell(out, made, place.address)
+
+
+@frozen
+class Place:
+    """Where players reach a new host."""
+
+    address: str
+    private: bool
+    ports: Ports = field(factory=Ports)
+    port_given: bool = False
+
+
+def place_of(public_host: str | None, private_host: str | None) -> Place:
+    """The options of ``init`` and ``up``, checked; fails with one line."""
     if public_host is not None and private_host is not None:
         fail("give --public-host or --private-host, not both")
     if private_host is not None and not is_private(private_host):
@@ -56,19 +91,18 @@ def init(
             f"--private-host {private_host} is neither in 100.64.0.0/10 nor loopback: "
             "on any other address every stranger reaches the metagame; use --public-host"
         )
-    address = public_host or private_host or own_address() or LOOPBACK
-    scale = scale_of(workers, database, live, private=public_host is None)
-    made = create_host(folder, address, owner, private=public_host is None, scale=scale)
-    out.data(
-        {
-            "folder": str(made.folder),
-            "owner": made.owner,
-            "fingerprint": made.fingerprint,
-            "mode": "private" if public_host is None else "public",
-            "host": address,
-        }
-    )
-    tell(out, made, address)
+    if public_host is None:
+        return Place(private_host or own_address() or LOOPBACK, private=True)
+    name, colon, port = public_host.partition(":")
+    if not colon or ":" in port:  # a name alone, or an IPv6 address
+        return Place(public_host, private=False)
+    number = int(port) if port.isascii() and port.isdigit() and len(port) <= LONGEST_PORT else 0
+    if not name or not 0 < number < FIRST_NO_PORT:
+        fail(f"--public-host {public_host}: give NAME or NAME:PORT, a port from 1 to 65535")
+    ports = Ports()
+    if number in astuple(evolve(ports, gateway=0)):
+        fail(f"--public-host {public_host}: port {number} is another component's; give another")
+    return Place(name, private=False, ports=evolve(ports, gateway=number), port_given=True)
 
 
 def scale_of(workers: int, database: str, live: str, *, private: bool) -> Scale:
@@ -104,11 +138,25 @@ def tell(out: Out, made: CreatedHost, address: str) -> None:
         f"  3. start:   {program('twistd')} --nodaemon --pidfile= svc-stack --config {folder}",
         f"     or by systemd, with the units in {folder / UNITS}",
         f"  4. invite:  {svcctl} invite create --config {folder}",
-        f"  5. look:    {svcctl} status --config {folder}",
+        f"  5. look:    {find(str(folder), None).dashboard()} in a browser on this machine,",
+        f"              or {svcctl} status --config {folder}",
     )
+    tell_my_ip(out, made, address)
     if address == LOOPBACK:
         out.say(
             "",
             "It listens on 127.0.0.1: only this machine can play. Use --public-host, or",
             "--private-host with this machine's address in your overlay network.",
         )
+
+
+def tell_my_ip(out: Out, made: CreatedHost, address: str) -> None:
+    """Say loudly when MY_IP is not one that players' games can reach."""
+    if made.my_ip and (address in (LOOPBACK, made.my_ip) or not made.my_ip.startswith("127.")):
+        return
+    seen = f"is here only {made.my_ip}" if made.my_ip else "has no IPv4 address that is known here"
+    out.say(
+        "",
+        f"ATTENTION: {address} {seen}, so nobody can join a hunt yet:",
+        f"write this host's public IPv4 address as MY_IP into {made.folder / 'deploy.env'}",
+    )

@@ -14,6 +14,7 @@ import click
 
 # name: module below svcserver.ctl, and the command in it
 COMMANDS: Mapping[str, tuple[str, str]] = {
+    "up": ("up", "up"),
     "init": ("init", "init"),
     "account": ("accounts", "account"),
     "gameserver-key": ("accounts", "gameserver_key"),

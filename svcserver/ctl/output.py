@@ -50,6 +50,7 @@ class Out:
         """Print ``value`` as JSON, only with ``--json``."""
         if self.as_json:
             sys.stdout.write(json.dump(value).decode() + "\n")
+            sys.stdout.flush()  # a command may go on running, and its reader waits
 
     def table(self, heads: list[str], rows: list[list[str]]) -> None:
         """Print aligned columns; nothing with ``--json``."""

@@ -21,7 +21,7 @@ from svcserver.stack.lines import Lines
 
 START_S = 120.0
 STOP_S = 60.0
-READY = re.compile(r"\bstack ready: (.*)")
+READY = re.compile(r"\bstack ready: ([^;]*)")
 ENDED = " ended before it was ready ("  # logged by stack/children.py
 LOG = "stack.log"
 

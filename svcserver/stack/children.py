@@ -67,10 +67,11 @@ class Children(ProcessMonitor):
         write: Write,
         environ: Mapping[str, str],
         folder: str,
+        dashboard: str = "",
     ) -> None:
         super().__init__(reactor)
         self.wanted, self.write, self.environ = list(wanted), write, dict(environ)
-        self.folder = folder
+        self.folder, self.dashboard = folder, dashboard
         self.ready: set[str] = set()
         self.starts = 0
         self._waiting = list(wanted)
@@ -189,7 +190,8 @@ class Children(ProcessMonitor):
         self._quiet()
         if not self._waiting:
             names = ", ".join(one.name for one in self.wanted)
-            self.log.info("stack ready: {names}", names=names)
+            where = f"; dashboard: {self.dashboard}" if self.dashboard else ""
+            self.log.info("stack ready: {names}{where}", names=names, where=where)
             return
         component = self._waiting.pop(0)
         self._awaited = component.name

@@ -16,6 +16,14 @@ KEPT = ("PATH", "HOME", "LANG", "TZ")
 """The variables that a child inherits: an exported PORT must not reach all of them."""
 
 
+def dashboard(variables: Mapping[str, str]) -> str:
+    """The address of the owner's page, from the metagame's variables."""
+    host = variables.get("BIND_HOST") or "127.0.0.1"
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared only
+    host = f"[{host}]" if ":" in host else host
+    return f"http://{host}:{variables.get('PORT') or '61000'}/svc/dashboard"
+
+
 class BadHost(Exception):
     """The folder holds no host; ``str()`` is the one line to print."""
 

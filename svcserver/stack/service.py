@@ -13,9 +13,9 @@ from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.settings import BadSetting, env, load, with_env_file
 from svcserver.kernel.settings import port as port_number
 from svcserver.stack.children import Children
-from svcserver.stack.components import BadHost, Component, components, environment
+from svcserver.stack.components import BadHost, Component, components, dashboard, environment
 from svcserver.stack.rolling import Rolling
-from svcserver.stack.workers import WORKER_FILE, spread, workers
+from svcserver.stack.workers import WORKER_FILE, read, spread, workers
 from svcserver.web.metrics import Figure, show_figures
 from svcserver.web.serving import TopService, top_service
 
@@ -36,6 +36,7 @@ class Options(usage.Options):
 
     settings: Settings
     components: list[Component]
+    dashboard: str  # where the owner's page will be
     optParameters = [  # noqa: RUF012 - usage.Options wants it so
         ["config", "c", ".", "Folder with metagame.env, deploy.env and so on (svcctl init)."]
     ]
@@ -52,6 +53,7 @@ class Options(usage.Options):
             self.settings = settings = load(Settings, environ)[0]
             found = components(folder, with_relay=bool(self["with-relay"]))
             self.components = spread(found, settings.workers, settings.worker_ports)
+            self.dashboard = dashboard(read(folder / "metagame.env"))
         except BadHost as why:
             raise SystemExit(f"{NAME}: --config {why}") from None
         except BadSetting as why:
@@ -66,7 +68,8 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     folder = str(Path(options["config"]).absolute())
     # directly, since our own lines are written with a delay and the order should show
     write = top.lines.out.write
-    children = Children(reactor, options.components, write, environment(os.environ), folder)
+    passed = environment(os.environ)
+    children = Children(reactor, options.components, write, passed, folder, options.dashboard)
     children.setServiceParent(top)
     Rolling(reactor, children, Path(folder)).setServiceParent(top)
     show_figures(top, reactor, "stack", options.settings.metrics_port, figures(children))

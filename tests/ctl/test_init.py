@@ -135,7 +135,9 @@ class InitTests(SynchronousTestCase):
 
     def test_nothing_secret_is_printed(self) -> None:
         ran = svcctl("init", nowhere(self), "--json")
-        self.assertEqual(sorted(ran.data), ["fingerprint", "folder", "host", "mode", "owner"])
+        self.assertEqual(
+            sorted(ran.data), ["dashboard", "fingerprint", "folder", "host", "mode", "owner"]
+        )
         self.assertNotIn("UUK_", ran.out)
 
     def test_a_failure_halfway_leaves_nothing_behind(self) -> None:

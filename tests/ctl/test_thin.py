@@ -248,6 +248,7 @@ class EveryCommandTests(SynchronousTestCase):
             if path not in (
                 "init",
                 "demo",
+                "up",
                 "db copy",
                 "simulate",
                 "rehearse",

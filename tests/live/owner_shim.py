@@ -17,7 +17,7 @@ from pathlib import Path
 BIN = Path(sys.executable).parent
 PLACEHOLDER, OWN = "play.example.org", "127.0.0.1"  # an owner puts the own address there
 READY_S = 90
-STARTED = re.compile(r"\bstack ready\b")
+STARTED = re.compile(r"\bstack ready\b|^Your host runs", re.MULTILINE)
 
 
 def main() -> int:
@@ -32,6 +32,11 @@ def main() -> int:
         return 0
     if name == "twistd":
         return start([str(BIN / "twistd"), *words])
+    if words[0] == "up":  # its questions answered, on ports of our own
+        made = [str(BIN / "svcctl"), "init", words[1], "--public-host", OWN]
+        if not Path(words[1]).exists() and subprocess.run(made, check=False).returncode == 0:
+            move(Path(words[1]))
+        return start([str(BIN / "svcctl"), *words])
     command = [str(BIN / "svcctl"), *words]
     if "--watch" in words:
         return watch(command)

@@ -1,0 +1,207 @@
+"""``svcctl up``: makes a host where there is none, examines it, starts it, says what is next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import segno
+from attrs import evolve, frozen
+from twisted.internet.defer import Deferred
+from twisted.internet.task import react
+from twisted.logger import globalLogBeginner
+
+from svcserver.ctl.accounts import new_invite
+from svcserver.ctl.doctor.case import Level
+from svcserver.ctl.doctor.command import examine
+from svcserver.ctl.doctor.machine import Machine
+from svcserver.ctl.host import OWNER_KEY, Host, find
+from svcserver.ctl.host_creation import create_host
+from svcserver.ctl.init import Place, place_of, tell_my_ip
+from svcserver.ctl.output import Failed, Out, fail, program
+from svcserver.ctl.play.failed import PlayFailed
+from svcserver.ctl.private_network import LOOPBACK, own_address
+from svcserver.ctl.stack_process import LOG, Stack
+from svcserver.ctl.status_command import look
+from svcserver.edge import joining
+
+FOLDER = "my-host"
+OWNER = "owner"
+UNPRIVILEGED_PORT = 8443  # for the gateway, where 443 needs a right that we do not have
+PUBLIC, PRIVATE = "public", "private"
+
+
+@click.command("up")
+@click.argument("folder", metavar="[DIR]", default=FOLDER, type=click.Path(path_type=Path))
+@click.option("--public-host", metavar="H[:PORT]", help="A new host is on the internet, at H.")
+@click.option("--private-host", metavar="A", help="A new host is private: it listens on A.")
+@click.option("--owner", metavar="NAME", help="The first player, who owns a new host.")
+@click.option("--yes", "-y", is_flag=True, help="Ask nothing; take init's defaults.")
+@click.option("--invite", "invited", is_flag=True, help="Also make an invite if it is not new.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for machines.")
+def up(
+    folder: Path,
+    public_host: str | None,
+    private_host: str | None,
+    owner: str | None,
+    yes: bool,
+    invited: bool,
+    as_json: bool,
+) -> None:
+    """Have a host running in DIR (my-host): make it after three questions, check and start it.
+
+    Where DIR is a host already it is checked and started as it is. Ctrl-C stops it.
+    """
+    out, new = Out(as_json), not (folder / "metagame.env").is_file()
+    if new:
+        place, name = answers(public_host, private_host, owner, ask=not yes)
+        make(folder, place, name, out)
+    elif public_host or private_host or owner:
+        fail(f"{folder} is a host already; change its env files, or give another folder")
+    host = find(str(folder.absolute()), None)
+    if runs(host):
+        fail(f"{folder} runs already; its dashboard is {host.dashboard()}")
+    check(host, out)
+    card = Card.of(host, new_invite(host, 1) if new or invited else None)
+    why = run(host, lambda components: card.show(out, components))
+    if why is not None:
+        fail(f"the host stopped: {why}; its log is {folder / LOG}")
+
+
+def answers(
+    public_host: str | None, private_host: str | None, owner: str | None, *, ask: bool
+) -> tuple[Place, str]:
+    """Where players reach the new host, and its first player: from options, else by asking."""
+    if ask and public_host is None and private_host is None:
+        mode = click.prompt(
+            "Who can reach it: the internet (public) or your overlay network (private)",
+            type=click.Choice([PUBLIC, PRIVATE]),
+            default=PRIVATE if own_address() else PUBLIC,
+            err=True,
+        )
+        if mode == PUBLIC:
+            public_host = click.prompt("Name or address that players reach it by", err=True)
+        else:
+            address = own_address() or LOOPBACK
+            private_host = click.prompt("Address to listen on", default=address, err=True)
+    place = place_of(public_host, private_host)
+    if ask and owner is None:
+        owner = click.prompt("Name of the first player, who owns it", default=OWNER, err=True)
+    free = place.private or place.port_given
+    if not free and Machine().port(LOOPBACK, place.ports.gateway).denied:
+        place = evolve(place, ports=evolve(place.ports, gateway=UNPRIVILEGED_PORT))
+    return place, owner or OWNER
+
+
+def make(folder: Path, place: Place, owner: str, out: Out) -> None:
+    """Write the host, as ``svcctl init`` does."""
+    made = create_host(folder, place.address, owner, ports=place.ports, private=place.private)
+    out.say(f"a host for {place.address} was made in {made.folder}")
+    if place.ports.gateway == UNPRIVILEGED_PORT:
+        out.say(f"its gateway is on port {UNPRIVILEGED_PORT}: let TCP to it through")
+    tell_my_ip(out, made, place.address)
+
+
+def runs(host: Host) -> bool:
+    """Whether this host's metagame answers already."""
+    try:
+        look(host, host.owner_key() or "")
+    except Failed:
+        return False
+    return True
+
+
+def check(host: Host, out: Out) -> None:
+    """Print what the doctor finds; fails where something is wrong."""
+    assert host.folder is not None  # noqa: S101 - a folder was given
+    found = examine(host, host.folder)
+    for one in found:
+        out.say(str(one))
+    wrong = [one for one in found if one.level is Level.WRONG]
+    if wrong:
+        fail(f"not started: {wrong[0].component}: {wrong[0].what}; {wrong[0].cure}")
+
+
+@frozen
+class Card:
+    """What the owner needs once the host runs."""
+
+    folder: Path
+    dashboard: str
+    code: str | None
+    join: str | None
+
+    @classmethod
+    def of(cls, host: Host, invite: tuple[str, str | None] | None) -> Card:
+        assert host.folder is not None  # noqa: S101 - a folder was given
+        code, join = invite or (None, None)
+        return cls(host.folder, host.dashboard(), code, join)
+
+    def show(self, out: Out, components: str) -> None:
+        """Print it, with the invite as a QR code where there is one."""
+        out.data(
+            {
+                "folder": str(self.folder),
+                "components": components.split(", "),
+                "dashboard": self.dashboard,
+                "code": self.code,
+                "join": self.join,
+            }
+        )
+        out.say(
+            "",
+            f"Your host runs: {components}",
+            "",
+            f"dashboard  {self.dashboard}",
+            f"           in a browser on this machine; the key is in {self.folder / OWNER_KEY}",
+            *self._invite(),
+        )
+        if self.join is not None and not out.as_json:
+            segno.make(self.join, error="m").terminal(compact=True)
+        svcctl = program("svcctl")
+        out.say(
+            f"settings   {self.folder}; the services' log is {LOG} there",
+            "",
+            f"Ctrl-C stops it; {svcctl} up {self.folder} starts it again.",
+        )
+
+    def _invite(self) -> list[str]:
+        if self.join is not None:
+            letter = joining.letter(self.folder, self.join)
+            return [f"invite     {self.join}", "", "Send it to a friend, privately:", *letter, ""]
+        if self.code is not None:
+            return [f"invite     code {self.code}; only this machine reaches this host"]
+        return [f"invite     {program('svcctl')} invite create --qr --config {self.folder}"]
+
+
+def run(host: Host, ready: Callable[[str], None]) -> PlayFailed | None:
+    """Run the stack until Ctrl-C; ``ready`` gets its components' names. Returns what failed."""
+    globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
+    failed: list[PlayFailed] = []
+
+    async def work(reactor: Any) -> None:
+        assert host.folder is not None  # noqa: S101 - a folder was given
+        stack = Stack(reactor, host.folder)
+        reactor.addSystemEventTrigger(
+            "before", "shutdown", lambda: Deferred.fromCoroutine(stack.stop())
+        )
+        try:
+            stack.start()
+            ready(await stack.ready)
+            await stack.gone  # until Ctrl-C, or the stack's own end
+            ended = PlayFailed("stack", "ended by itself")
+        except PlayFailed as why:
+            ended = why
+        except OSError as why:
+            ended = PlayFailed("stack", f"cannot be started: {why.strerror}")
+        if not stack.told_to_stop:
+            failed.append(ended)
+
+    try:
+        react(lambda reactor: Deferred.fromCoroutine(work(reactor)))
+    except SystemExit as why:
+        if why.code not in (0, None):
+            raise
+    return failed[0] if failed else None

@@ -1,0 +1,151 @@
+"""``svcctl up``: from nothing to a running host with three answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from unittest import mock
+
+from click.testing import CliRunner
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.ctl.doctor.machine import Port
+from svcserver.ctl.host import Host
+from svcserver.ctl.main import main
+from svcserver.ctl.play.failed import PlayFailed
+from svcserver.edge.invite import decode
+from tests.ctl.command import Ran, new_host, nowhere
+from tests.ctl.doctor_host import Quiet
+from tests.ctl.hosts import change, value
+from tests.support.proves import proves
+
+READY = "metagame, deploy, content"
+
+
+class UpTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.folder = nowhere(self)
+        self.machine = Quiet()
+        self.started: list[Host] = []
+        self.failed: PlayFailed | None = None
+
+    def up(self, *words: str, answers: str = "") -> Ran:
+        """Run it with a stack that is ready at once, and then stopped by Ctrl-C."""
+
+        def run(host: Host, ready: Callable[[str], None]) -> PlayFailed | None:
+            self.started.append(host)
+            if self.failed is None:
+                ready(READY)
+            return self.failed
+
+        with (
+            mock.patch("svcserver.ctl.up.run", run),
+            mock.patch("svcserver.ctl.up.Machine", return_value=self.machine),
+            mock.patch("svcserver.ctl.doctor.command.Machine", return_value=self.machine),
+            mock.patch("svcserver.ctl.up.runs", return_value=False),
+            mock.patch("svcserver.ctl.up.own_address", return_value="100.64.7.7"),
+            mock.patch("svcserver.ctl.init.own_address", return_value="100.64.7.7"),
+        ):
+            ran = CliRunner().invoke(main, ["up", str(self.folder), *words], input=answers)
+        if ran.exception is not None and not isinstance(ran.exception, SystemExit):
+            raise ran.exception
+        return Ran(ran.exit_code, ran.stdout, ran.stderr)
+
+    @proves("svcctl up")
+    def test_three_answers_make_a_host_and_start_it(self) -> None:
+        ran = self.up(answers="public\n203.0.113.10\nOlga\n")
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertEqual([one.folder for one in self.started], [self.folder])
+        self.assertIn("http://127.0.0.1:61000/svc/dashboard", ran.out)
+        [join] = [one.split()[1] for one in ran.out.splitlines() if one.startswith("invite ")]
+        invite = decode(join)
+        self.assertEqual((invite.host, invite.port), ("203.0.113.10", 443))
+        self.assertIn("\N{UPPER HALF BLOCK}", ran.out)  # the QR code
+
+    @proves("svcctl up")
+    def test_a_script_answers_by_options(self) -> None:
+        ran = self.up("--yes", "--public-host", "203.0.113.10:7443", "--owner", "Olga", "--json")
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertEqual(ran.data["components"], READY.split(", "))
+        self.assertEqual(decode(ran.data["join"]).port, 7443)
+        self.assertEqual(value(self.folder, "gateway", "GATEWAY_PORT"), "7443")
+
+    @proves("svcctl up")
+    def test_without_options_it_is_private_on_the_overlay_network(self) -> None:
+        ran = self.up("--yes")
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertIn("http://100.64.7.7:61000/svc/dashboard", ran.out)
+        self.assertFalse((self.folder / "gateway.env").exists())
+
+    def test_the_gateway_takes_another_port_where_443_needs_a_right(self) -> None:
+        self.machine = Quiet(taken={443: Port(denied=True)})
+        ran = self.up("--yes", "--public-host", "203.0.113.10", "--json")
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertEqual(decode(ran.data["join"]).port, 8443)
+
+    def test_a_host_is_started_as_it_is_and_its_invite_is_left_to_the_owner(self) -> None:
+        new_host(self.folder)
+        files = {one: one.read_bytes() for one in self.folder.glob("*.env")}
+        ran = self.up("--json")
+        self.assertEqual((ran.status, ran.data["code"]), (0, None), ran.err)
+        self.assertEqual({one: one.read_bytes() for one in self.folder.glob("*.env")}, files)
+        self.assertIsNotNone(self.up("--json", "--invite").data["join"])
+        self.assertIn("is a host already", self.up("--owner", "Other").line)
+
+    def test_what_the_doctor_finds_wrong_is_not_started(self) -> None:
+        new_host(self.folder)
+        change(self.folder, "metagame", "PORT", "many")
+        ran = self.up()
+        self.assertEqual((ran.status, self.started), (1, []))
+        self.assertIn("not started: metagame: PORT", ran.line)
+
+    def test_a_stack_that_fails_is_one_line_with_its_log(self) -> None:
+        new_host(self.folder)
+        self.failed = PlayFailed("deploy", "MY_IP is not set; give it a value")
+        ran = self.up()
+        self.assertEqual(ran.status, 1)
+        self.assertIn("MY_IP is not set", ran.line)
+        self.assertIn("stack.log", ran.line)
+
+
+class NewHostTests(SynchronousTestCase):
+    """What ``up`` and ``init`` share."""
+
+    def init(self, *words: str) -> tuple[Ran, Path]:
+        folder = nowhere(self)
+        ran = CliRunner().invoke(main, ["init", str(folder), *words])
+        return Ran(ran.exit_code, ran.stdout, ran.stderr), folder
+
+    def test_a_port_may_stand_behind_the_name(self) -> None:
+        ran, folder = self.init("--public-host", "203.0.113.10:8443")
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertEqual(value(folder, "gateway", "GATEWAY_PORT"), "8443")
+        self.assertEqual(value(folder, "relay", "SVC_RELAY_GATEWAY_PORT"), "8443")
+        self.assertEqual(value(folder, "relay", "SVC_RELAY_HOST"), "203.0.113.10")
+
+    def test_what_is_no_port_or_a_taken_one_is_refused(self) -> None:
+        for bad in ("h.example:", "h.example:0", "h.example:65536", ":443", "h.example:61000"):
+            ran, folder = self.init("--public-host", bad)
+            self.assertEqual((ran.status, folder.exists()), (1, False), bad)
+            self.assertIn("--public-host", ran.line)
+
+    def test_a_name_without_an_address_is_said_loudly(self) -> None:
+        for found in ("", "127.0.1.1"):
+            with mock.patch("svcserver.ctl.blueprint.address_of", return_value=found):
+                ran, folder = self.init("--public-host", "h.example")
+            self.assertIn("ATTENTION: h.example", ran.out)
+            self.assertIn("MY_IP", ran.out)
+            self.assertEqual(value_or_empty(folder), found)
+
+    def test_init_names_the_dashboard(self) -> None:
+        ran, _ = self.init("--public-host", "203.0.113.10")
+        self.assertIn("http://127.0.0.1:61000/svc/dashboard", ran.out)
+        self.assertNotIn("ATTENTION", ran.out)
+
+
+def value_or_empty(folder: Path) -> str:
+    """MY_IP of the host."""
+    [line] = [
+        one for one in (folder / "deploy.env").read_text().splitlines() if one.startswith("MY_IP=")
+    ]
+    return line.removeprefix("MY_IP=")
