@@ -15,6 +15,11 @@ def fingerprint_words(fingerprint: str) -> str:
     return " ".join(_WORDS[byte] for byte in bytes.fromhex(fingerprint)[:SHOWN_BYTES])
 
 
+def certificate_words(fingerprint: str, upcoming: str) -> str:
+    """Every certificate that would be taken, in words: the next one could be forged, too."""
+    return " ".join(fingerprint_words(one) for one in (fingerprint, upcoming) if one)
+
+
 def sentences(invite: Invite, *, join_page: bool = False) -> list[str]:
     """Three sentences for the friend; the invite itself is added by whoever sends them.
 
@@ -26,7 +31,8 @@ def sentences(invite: Invite, *, join_page: bool = False) -> list[str]:
     return [
         f"I keep a host of our game, {invite.name}: get the launcher {where}{inside}.",
         "Start it, and paste the line below, which is for you alone.",
-        f"It shows eight words, which must be these: {fingerprint_words(invite.fingerprint)}."
+        f"It shows {'sixteen' if invite.next_fingerprint else 'eight'} words, which must be these: "
+        f"{certificate_words(invite.fingerprint, invite.next_fingerprint)}."
         if invite.public
         else f"It shows the address {invite.host}:{invite.port}, and then asks for your name.",
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,6 +43,12 @@ class HostRecord:
         """Whether it is reached over pinned TLS."""
         return bool(self.fingerprint)
 
+    def trusts(self, other: HostRecord) -> bool:
+        """Whether each certificate that ``other`` would take is one that this record takes."""
+        known = {self.fingerprint, self.next_fingerprint}
+        wanted = {other.fingerprint, other.next_fingerprint} - {""}
+        return self.public == other.public and wanted <= known
+
 
 def id_of(invite: Invite) -> str:
     """The id of an invite's host; another invite to the same place has the same."""
@@ -49,8 +56,16 @@ def id_of(invite: Invite) -> str:
 
 
 def id_at(host: str, port: int) -> str:
-    """The id of the host at that address."""
-    return re.sub(r"[^a-z0-9]+", "-", f"{host}-{port}").strip("-")[-80:]
+    """The id of the host at that address; two addresses never have the same.
+
+    It names a folder, so it has few kinds of characters. Where that loses something, a hash is
+    added: else an invite to ``a-b.example`` could take the place of ``a.b.example``.
+    """
+    address = f"{host}-{port}"
+    plain = re.sub(r"[^a-z0-9]+", "-", address).strip("-")
+    if "-" not in host and ".." not in host and len(plain) <= 64:
+        return plain
+    return f"{plain[-64:].strip('-')}-{hashlib.sha256(address.encode()).hexdigest()[:12]}"
 
 
 def joined(invite: Invite, before: HostRecord | None) -> HostRecord:

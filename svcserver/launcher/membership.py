@@ -69,6 +69,7 @@ class Membership:
 
     around: Surroundings
     record: HostRecord
+    before: HostRecord | None = None  # as it stays until the player trusts a new certificate
     host: Host = field(init=False)
     inputs: Inputs = field(init=False)
     news: HostNews = field(factory=HostNews, init=False)
@@ -110,7 +111,8 @@ class Membership:
     def change(self, **changes: Any) -> None:
         """Change the record and remember it."""
         before, self.record = self.record, evolve(self.record, **changes)
-        self.around.keep(self.record)
+        if self.before is None:
+            self.around.keep(self.record)
         self.files.rate.limit = self.record.speed_limit
         if (before.folder, before.content_port) != (self.record.folder, self.record.content_port):
             self.files.stop()
@@ -248,6 +250,14 @@ class Membership:
         """The command that starts the game, with placeholders."""
         return self.record.command or DOCUMENTED
 
+    def agree(self) -> None:
+        """The player trusts the host; one who has a key for it already goes on with it."""
+        before, self.before = self.before, None
+        self.inputs.agree()
+        if before is not None:
+            self.change(username=before.username)
+            self.inputs.bring()
+
     def choose(self, name: str) -> None:
         """Register as ``name``, if that can be a name."""
         if accounts.NAME.match(name):
@@ -290,7 +300,8 @@ class Membership:
         self._begin(self._save_passport(folder / f"svc-passport-{self.record.id}.json"))
 
     async def _save_passport(self, path: Path) -> None:
-        ask = self.client.ask("GET", "/launcher/passport", key=self.key, limit=LONGEST_PASSPORT)
+        key = self.key if self.record.username else None
+        ask = self.client.ask("GET", "/launcher/passport", key=key, limit=LONGEST_PASSPORT)
         try:
             reply = await ask
             if reply.status != 200 or not isinstance(reply.json, dict):

@@ -135,7 +135,7 @@ class Page:
     # -- acts on one host ------------------------------------------------------
 
     def agree(self, member: Membership, _: dict[str, Any]) -> None:
-        member.inputs.agree()
+        member.agree()
 
     def choose(self, member: Membership, said: dict[str, Any]) -> None:
         member.choose(_text(said, "name", 64).strip())

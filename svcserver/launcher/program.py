@@ -80,10 +80,19 @@ class Launcher(Service):
     # -- joining and leaving ---------------------------------------------------
 
     def join(self, text: str) -> Membership:
-        """Open an invite; raises CannotJoin."""
+        """Open an invite; raises CannotJoin.
+
+        Any web page can have an invite opened. So one with another certificate for a host on
+        which the player has an account changes nothing before the player trusts it.
+        """
         try:
             found = invites.decode(text)
-            member = self._membership(joined(found, self.hosts.get(id_of(found))))
+            old = self.hosts.get(id_of(found))
+            record = joined(found, old)
+            if old is None or not old.username or old.trusts(record):
+                member = self._membership(record)
+            else:
+                member = self._membership(evolve(record, username=""), before=old)
         except invites.BadInvite as why:
             raise CannotJoin(f"{str(why)[:1].upper()}{str(why)[1:]}.") from why
         if member.host.stage in (Stage.INVITED, Stage.NAMING):
@@ -104,7 +113,7 @@ class Launcher(Service):
             username="",
         )
         member = self._membership(record)
-        member.inputs.agree()
+        member.agree()
         member.bring(found.key)
         return member
 
@@ -120,26 +129,32 @@ class Launcher(Service):
             return words.NOT_WRITABLE.format(folder=folder, why=why.strerror or why)
         return words.KEY_SAVED.format(path=path)
 
-    def _membership(self, record: HostRecord) -> Membership:
+    def _membership(self, record: HostRecord, before: HostRecord | None = None) -> Membership:
         """The member of ``record``'s host, begun or brought up to date; raises CannotJoin."""
-        try:
-            self.hosts.put(record)
-        except TooManyHosts:
-            raise CannotJoin(words.TOO_MANY_HOSTS) from None
         old = self.members.get(record.id)
         if old is not None and old.host.stage in (Stage.STARTING, Stage.PLAYING):
             raise CannotJoin(words.PLAYING_ELSEWHERE.format(name=record.name))
+        try:
+            self.hosts.put(before or record)
+        except TooManyHosts:
+            raise CannotJoin(words.TOO_MANY_HOSTS) from None
         if old is not None:
             old.leave()
         self.invited = record.id
-        member = self.members[record.id] = Membership(self, record)
+        member = self.members[record.id] = Membership(self, record, before)
         if self.running:
             member.refresh()
             member.inputs.check(False)
         return member
 
     def leave(self, member: Membership) -> str:
-        """Forget a host and its key; the game's files stay. Gives a sentence, or none."""
+        """Forget a host and its key; the game's files stay. Gives a sentence, or none.
+
+        One whose new certificate the player does not trust stays as it was.
+        """
+        if member.before is not None:
+            self._membership(member.before)
+            return ""
         if member.host.stage in (Stage.STARTING, Stage.PLAYING):
             return words.LEAVE_FIRST
         member.leave()

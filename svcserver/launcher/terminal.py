@@ -103,7 +103,7 @@ class Terminal:
             self.say("No host yet: paste the invite that its owner has sent you.")
             return
         acts: dict[str, Callable[[], str | None]] = {
-            "agree": member.inputs.agree,
+            "agree": member.agree,
             "name": lambda: member.choose(rest),
             "check": lambda: member.inputs.check(False),
             "repair": lambda: member.inputs.check(True),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from svcserver.edge.sending import fingerprint_words
+from svcserver.edge.sending import certificate_words
 from svcserver.launcher.command import DOCUMENTED, BadCommand, Start
 from svcserver.launcher.membership import Membership
 from svcserver.launcher.program import Launcher
@@ -24,7 +24,7 @@ def show(member: Membership, relay_port: int) -> dict[str, Any]:
         "id": record.id,
         "name": record.name,
         "address": f"{record.host}:{record.port}",
-        "words": fingerprint_words(record.fingerprint) if record.public else "",
+        "words": certificate_words(record.fingerprint, record.next_fingerprint),
         "public": record.public,
         "username": record.username,
         "stage": host.stage.name.lower(),

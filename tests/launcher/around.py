@@ -103,6 +103,7 @@ class FakeHost:
 
     answers: dict[tuple[str, str], Any] = field(factory=dict)
     asked: list[tuple[str, str, Any]] = field(factory=list)
+    with_key: list[str] = field(factory=list)  # paths of requests that carried a key
     downloads: list[FakeAsked] = field(factory=list)
     pool: Any = field(factory=_NoPool)
 
@@ -118,6 +119,8 @@ class FakeHost:
 
     async def ask(self, method: str, path: str, **sent: Any) -> Reply:
         self.asked.append((method, path, sent.get("json_body")))
+        if sent.get("key") is not None:
+            self.with_key.append(path)
         found = self.answers.get((method, path), Reply(404, {}, b""))
         if isinstance(found, Exception):
             raise found

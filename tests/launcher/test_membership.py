@@ -86,12 +86,43 @@ class JoiningTests(LauncherCase):
         member.choose("no good")
         self.assertEqual(member.host.trouble, words.NAME_INVALID)
 
-    def test_a_new_invite_to_the_same_host_keeps_the_player_and_takes_the_new_pin(self) -> None:
+    def test_a_new_invite_of_the_same_certificate_changes_nothing_for_the_player(self) -> None:
         self.registered(FILES)
-        member = self.launcher.join(invite_text(fingerprint="b2" * 32, code="ZZZZ-ZZZZ-ZZZZ"))
-        self.assertEqual(len(self.launcher.members), 1)
-        self.assertEqual((member.record.username, member.record.fingerprint), ("Bo_1", "b2" * 32))
+        member = self.launcher.join(invite_text(code="ZZZZ-ZZZZ-ZZZZ"))
+        self.assertEqual((len(self.launcher.members), member.record.username), (1, "Bo_1"))
         self.assertIsNot(member.host.stage, Stage.INVITED)
+
+    def test_a_new_certificate_gets_the_key_only_after_the_player_has_agreed(self) -> None:
+        self.registered(FILES)
+        self.launcher.startService()
+        self.addCleanup(self.launcher.stopService)
+        for changed in ({"fingerprint": "b2" * 32}, {"next_fingerprint": "b2" * 32}):
+            self.remote.with_key.clear()
+            member = self.launcher.join(invite_text(**changed))
+            self.clock.advance(60)
+            member.save_passport(self.folder)
+            self.assertIs(member.host.stage, Stage.INVITED)
+            self.assertEqual(self.remote.with_key, [])
+            kept = self.start().hosts.get(member.record.id)
+            self.assertEqual(kept and (kept.username, kept.fingerprint), ("Bo_1", "a1" * 32))
+            self.assertEqual(self.launcher.leave(member), "")
+            back = self.launcher.members[member.record.id]
+            self.assertEqual((back.record, back.key and back.key.reveal()), (kept, KEY))
+        member = self.launcher.join(invite_text(fingerprint="b2" * 32))
+        member.agree()
+        self.assertEqual((member.record.username, member.record.fingerprint), ("Bo_1", "b2" * 32))
+        self.assertEqual(self.launcher.hosts.get(member.record.id), member.record)
+        self.assertNotIn(member.host.stage, (Stage.INVITED, Stage.NAMING))
+
+    def test_an_invite_takes_no_place_of_a_host_that_only_looks_alike(self) -> None:
+        self.launcher.join(invite_text(host="a.b.example"))
+        for host in ("a-b.example", "a.b-example", f"{'x' * 60}.{'y' * 60}.a.b.example"):
+            self.launcher.join(invite_text(host=host))
+        self.assertEqual(len(self.launcher.members), 4)
+        self.assertEqual(
+            [one.record.host for one in self.launcher.members.values()][:2],
+            ["a.b.example", "a-b.example"],
+        )
 
     def test_several_hosts_stand_side_by_side(self) -> None:
         self.registered(FILES)
