@@ -182,7 +182,8 @@ class GameFolder:
 
     def _move(self, source: Path, one: GameFile, moved: Seen) -> None:
         place = self.place(one.path)
-        for folder in [*place.parents][: len(one.path.split("/")) - 1]:
+        # the outermost first: what is behind a link is not the game's, and stays
+        for folder in reversed([*place.parents][: len(one.path.split("/")) - 1]):
             if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
                 folder.unlink()
         place.parent.mkdir(parents=True, exist_ok=True)

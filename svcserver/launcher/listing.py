@@ -7,6 +7,7 @@ means the same everywhere.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Any
 
 from attrs import field, frozen
@@ -17,7 +18,10 @@ MOST_FILES = 200_000
 LONGEST_LIST = 64 * 1024 * 1024  # bytes
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f-\x9f\ud800-\udfff:*?"<>|\\]')
-_DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\.|\Z)", re.IGNORECASE)
+_DEVICE = re.compile(  # "nul .txt" is the device, too
+    r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³]) *(?:\.|\Z)", re.IGNORECASE
+)
+LARGEST = 2**50  # bytes of a file
 OWN_FOLDER = ".svc-launcher"  # the launcher's folder inside the game's
 
 
@@ -57,18 +61,23 @@ def read_listing(text: bytes) -> Listing:
     if not isinstance(raw, list) or len(raw) > MOST_FILES:
         raise BadListing("it has no list of files")
     files = tuple(_file(one) for one in raw)
-    if len({one.path.lower() for one in files}) != len(files):
-        raise BadListing("it names a file twice")
-    folders = {folder for one in files for folder in _folders(one.path.lower())}
-    if any(one.path.lower() in folders for one in files):
-        raise BadListing("it has a file where it has a folder")
+    _check_places([one.path.lower() for one in files])
     build = value.get("build")
     return Listing(build if isinstance(build, str) else "", files)
 
 
-def _folders(path: str) -> list[str]:
-    parts = path.split("/")[:-1]
-    return ["/".join(parts[: count + 1]) for count in range(len(parts))]
+def _check_places(paths: list[str]) -> None:
+    """Raise BadListing where two files need the same place.
+
+    Sorted, with the separator before every other character, what is in a folder follows at once
+    upon a file of the folder's name. A set of all folders could take gigabytes: paths may be deep.
+    """
+    places = sorted(path.replace("/", "\0") for path in paths)
+    for before, after in pairwise(places):
+        if before == after:
+            raise BadListing("it names a file twice")
+        if after.startswith(before + "\0"):
+            raise BadListing("it has a file where it has a folder")
 
 
 def _file(one: Any) -> GameFile:
@@ -76,7 +85,7 @@ def _file(one: Any) -> GameFile:
     path, size, sha256 = found.get("path"), found.get("size"), found.get("sha256")
     if not isinstance(path, str) or not is_safe(path):
         raise BadListing("it has a path that may not be written")
-    if type(size) is not int or size < 0:
+    if type(size) is not int or not 0 <= size <= LARGEST:
         raise BadListing("it has a size that is no number of bytes")
     if not isinstance(sha256, str) or not _SHA256.match(sha256):
         raise BadListing("it has a hash that is none")

@@ -91,6 +91,17 @@ class FolderTests(SynchronousTestCase):
         self.assertEqual(list(outside.iterdir()), [])
         self.assertEqual((self.root / "data" / "big.pak").read_bytes(), BIG)
 
+    def test_what_is_behind_a_link_of_the_games_folder_stays(self) -> None:
+        outside = new_folder(self)
+        (outside / "b").write_bytes(b"my own")
+        self.folder.parts.mkdir(parents=True)
+        (self.root / "a").symlink_to(outside)
+        one = GameFile("a/b/c.pak", 0, "0" * 64)
+        self.folder.whole(one).write_bytes(b"")
+        self.folder.put_in_place([one], Progress())
+        self.assertEqual((outside / "b").read_bytes(), b"my own")
+        self.assertTrue((self.root / "a" / "b" / "c.pak").is_file())
+
 
 def grown(folder: GameFolder, files: tuple[GameFile, ...]) -> None:
     """All downloads, as if they had come."""

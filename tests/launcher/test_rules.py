@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
@@ -44,15 +45,30 @@ class ListingTests(SynchronousTestCase):
         for path in (
             "../x", "a/../../x", "/etc/x", "C:/x", "a\\..\\x", "", "a//b", "a/", "con", "a/NUL.txt",
             "com1", "a./b", "a /b", "x:stream", "a\0b", ".svc-launcher/parts/x", ".", "a/.",
+            "con .txt", "a/Nul  ", "CONIN$", "b/conout$.log",
         ):  # fmt: skip
             self.assertFalse(is_safe(path), path)
         for path in ("a", "a b/c.d", ".hidden", "Größe/π.pak", "console.txt"):
             self.assertTrue(is_safe(path), path)
 
     def test_a_file_twice_or_where_a_folder_is_is_refused(self) -> None:
-        for paths in (("a", "A"), ("a", "a/b"), ("A/b", "a")):
+        for paths in (("a", "A"), ("a", "a/b"), ("A/b", "a"), ("a", "a b", "a-b", "a/b/c")):
             with self.assertRaises(BadListing):
                 read_listing(manifest({path: b"" for path in paths}))
+
+    def test_a_list_of_deep_paths_takes_memory_only_for_its_paths(self) -> None:
+        deep = "/".join("d" * 250)
+        text = manifest({f"{number}/{deep}": b"" for number in range(500)})
+        tracemalloc.start()
+        self.addCleanup(tracemalloc.stop)
+        read_listing(text)
+        self.assertLess(tracemalloc.get_traced_memory()[1], 20 * len(text))
+
+    def test_a_size_that_no_file_has_is_refused(self) -> None:
+        for size in (-1, 2**60):
+            said = {"files": [{"path": "a", "size": size, "sha256": "0" * 64}]}
+            with self.assertRaises(BadListing):
+                read_listing(json.dump(said))
 
     @given(ANY_JSON)
     def test_whatever_a_host_says_is_a_list_or_refused(self, said: Any) -> None:
