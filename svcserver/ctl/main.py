@@ -40,6 +40,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "openapi": ("openapi", "openapi"),
     "play": ("play_command", "play"),
     "simulate": ("simulate", "simulate_command"),
+    "rehearse": ("rehearse.command", "rehearse"),
     "demo": ("demo", "demo"),
 }
 _QUIET = logging.NullHandler()

@@ -11,6 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.chat import stanza
 from svcserver.chat.settings import Settings
 from svcserver.kernel.counters import Counted
+from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.signals import Blocked, SessionsEnded
 from tests.chat.town import DOMAIN, Client, Town, account, resource
 from tests.support.proves import proves
@@ -221,6 +222,15 @@ class RefusalTests(SynchronousTestCase):
             self.assertIn("temporary-auth-failure", self.opened().auth()[0])
         self.assertEqual(events[-1]["reason"], "unavailable")
         self.assertEqual(len(self.flushLoggedErrors(RuntimeError)), 1)
+
+    def test_a_database_that_is_away_logs_no_failure_for_each_login(self) -> None:
+        away = Unavailable("the database cannot serve now")
+        self.patch(type(self.town.game), "about", lambda *_: fail(away))
+        with capturedLogs() as events:
+            for _ in range(3):
+                self.assertIn("temporary-auth-failure", self.opened().auth()[0])
+        self.assertFalse([one for one in events if "log_failure" in one])
+        self.assertEqual(self.flushLoggedErrors(), [])
 
     def test_what_comes_while_the_game_is_asked_waits_its_turn(self) -> None:
         self.town.game.silent = True

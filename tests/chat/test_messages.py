@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from attrs import evolve
+from twisted.internet import defer
 
 from svcserver.chat import stanza
+from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.signals import Announced, Blocked
 from tests.chat.stanzas import CITY, TownTests, message, not_acceptable, occupant
 from tests.chat.town import DOMAIN, Town, account
@@ -241,6 +243,14 @@ class IqAndEndTests(TownTests):
         self.town.clock.advance(0.1)
         self.assertEqual(one.heard(), [occupant(one, one, codes="110")])
         self.assertEqual(len(self.flushLoggedErrors()), 1)
+
+    def test_a_database_that_is_away_logs_no_failure_for_each_reading(self) -> None:
+        one = self.town.bound(1)
+        self.town.clock.advance(2)
+        away = Unavailable("the database cannot serve now")
+        self.patch(type(self.town.game), "about", lambda *_: defer.fail(away))
+        self.assertIn('code="110"', "".join(one.join("City-1")))  # by what was known
+        self.assertEqual(self.flushLoggedErrors(), [])
 
     def test_little_is_kept_of_what_comes_while_the_game_is_asked(self) -> None:
         for line, kept in (('<iq type="get" id="1"/>', 128), (f"<a>{'x' * 50_000}</a>", 2)):

@@ -268,7 +268,7 @@ class EveryCommandTests(SynchronousTestCase):
             "db check", "db backup", "db restore", "content manifest", "content verify",
             "cert make", "cert fingerprint", "cert switch",
             "keys rotate", "keys retire", "status", "relay check", "allowlist close-ports",
-            "play", "demo", "doctor", "openapi", "simulate",
+            "play", "demo", "doctor", "openapi", "simulate", "rehearse",
         }  # fmt: skip
         self.assertLessEqual(wanted, {path for path, _ in commands()})
 

@@ -1,0 +1,42 @@
+"""``svcctl rehearse``: the faults really come about, and the cures work."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.ctl.hosts import run
+
+pytestmark = pytest.mark.live
+
+SHOWN = {  # the step with the fault, and what the owner sees there
+    "full-disk": (1, "DISK_RESERVE_MB", "soon nothing can be saved", "503"),
+    "bad-certificate": (1, "does not belong", "does not belong", "cannot be reached"),
+    "lost-database": (1, "", "holds no key of an account", "404"),
+}
+
+
+# slow: two of them start a whole host twice
+@pytest.mark.parametrize("fault", sorted(SHOWN))
+def test_a_fault_is_brought_about_seen_and_cured(fault: str) -> None:
+    before = left_over()
+    ran = run("rehearse", fault, "--json")
+    assert ran.returncode == 0, ran.stderr + ran.stdout
+    told = orjson.loads(ran.stdout)
+    assert told["cured"]
+    at, log, doctor, player = SHOWN[fault]
+    first, broken, last = told["steps"][0], told["steps"][at], told["steps"][-1]
+    assert not first["doctor"]
+    assert not last["doctor"]
+    assert last["player"] == first["player"] == "saves, and is served"
+    assert log in " ".join(broken["log"])
+    assert doctor in " ".join(broken["doctor"])
+    assert player in broken["player"]
+    assert left_over() <= before
+
+
+def left_over() -> set[Path]:
+    return set(Path(tempfile.gettempdir()).glob("svc-rehearse-*"))
