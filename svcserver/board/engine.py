@@ -29,6 +29,7 @@ log = Logger()
 
 SCHEMES = {"valkey": False, "redis": False, "valkeys": True, "rediss": True}  # with TLS?
 CONNECT_S = 1.0
+NAME_S = 2.0  # for the host's name, which the system's resolver looks up as long as it likes
 AGAIN_S = 0.25  # between two tries to connect, half as much again by chance
 BEAT_S = 1.0  # between two signs of life that are asked of the listening connection
 RETRY_S = 1  # for who is refused
@@ -64,7 +65,10 @@ class Address:
         db = parts.path.strip("/") or "0"
         if not (db.isascii() and db.isdigit()):
             raise ValueError("must end with the number of a database, as in valkey://host:6379/0")
-        port = parts.port  # raises ValueError where it is no port
+        try:
+            port = parts.port
+        except ValueError:  # whose text would show what stands there, as a part of a password
+            raise ValueError("must name a port of 1 to 65535 after the host") from None
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
         if user and not password:
             raise ValueError("names a user without a password")
@@ -252,7 +256,8 @@ class Connection:
         where: Any = HostnameEndpoint(self.reactor, self.address.host, self.address.port, CONNECT_S)
         if self.address.tls:
             where = wrapClientTLS(optionsForClientTLS(self.address.host), where)
-        wire: Wire = await where.connect(_Wires(self._build))
+        connecting = where.connect(_Wires(self._build))
+        wire: Wire = await connecting.addTimeout(NAME_S + CONNECT_S, self.reactor)
         self._made = wire
         address = self.address
         if address.password:

@@ -23,7 +23,8 @@ class LiveUrl:
 
     def __str__(self) -> str:
         start, at, rest = self._text.rpartition("@")
-        return f"{start.rpartition(':')[0]}:***@{rest}" if at else rest
+        scheme, _, secret = start.partition("//")
+        return f"{scheme}//{secret.partition(':')[0]}:***@{rest}" if at else rest
 
     @property
     def in_memory(self) -> bool:

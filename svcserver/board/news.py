@@ -88,6 +88,7 @@ class NewsFeed:
         self._last = self._looked = 0 if said is None else int(said)
         if self._before is not None and self._before != self._last:
             self._tell_of_missed()
+        self._release()  # what was told before this connection listened never comes
 
     def _lost(self) -> None:
         self._joined = False
@@ -108,6 +109,9 @@ class NewsFeed:
                 self._take(self._arrived.popleft())
         finally:
             self._telling = False
+        self._release()
+
+    def _release(self) -> None:
         while self._waiting and self._waiting[0][0] <= (self._last or 0):
             done = heapq.heappop(self._waiting)[2]
             if not done.called:
@@ -132,7 +136,7 @@ class NewsFeed:
         before = self._before if self._last is None else self._last
         if self._last is not None and number <= self._looked:
             return  # the look at the number overtook it, and told of it as missed
-        self._last = number
+        self._last, self._looked = number, 0  # smaller ones from now on: the engine began anew
         if before is not None and number != before + 1:
             self._tell_of_missed()
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,9 @@ FILE = "live-state.json"
 FORM = 1
 FRESH_S = 60.0
 MOST_BYTES = 256 * 1024 * 1024
+HEAD_BYTES = 1024
+POSIX = os.name == "posix"
+ONLY_A_FILE = os.O_NOFOLLOW | os.O_NONBLOCK if POSIX else 0  # no link, and no pipe to wait for
 
 
 class Unusable(Exception):
@@ -42,13 +47,16 @@ class Snapshot(Service):
     def load(self) -> None:
         """Put the entries of the last stop onto the board, if it was just now."""
         try:
-            data = self.path.read_bytes()
-            self.path.unlink()
+            data = _content(self.path)
         except FileNotFoundError:
             return
-        except OSError as why:
-            log.warn("{path} cannot be read: {why}", path=str(self.path), why=why.strerror)
+        except (OSError, Unusable) as why:
+            reason = getattr(why, "strerror", None) or str(why)
+            log.warn("{path} is not read: {why}", path=str(self.path), why=reason)
             return
+        finally:
+            with suppress(OSError):
+                self.path.unlink()
         try:
             age, kinds = _read(data, self.now())
         except Unusable as why:
@@ -62,15 +70,31 @@ class Snapshot(Service):
         fresh = self.path.with_suffix(".new")
         try:
             data = _written(self.board.saved(), self.now())
-            if len(data) > MOST_BYTES:
+            if len(data) > MOST_BYTES + HEAD_BYTES:
                 raise Unusable(f"would have {len(data)} bytes")
-            handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            fresh.unlink(missing_ok=True)  # somebody may have left one that others can read
+            handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
             fresh.replace(self.path)
         except (OSError, Unusable) as why:
             reason = getattr(why, "strerror", None) or str(why)
             log.warn("live state is lost: {path} {why}", path=str(self.path), why=reason)
+
+
+def _content(path: Path) -> bytes:
+    """The file's bytes; raises OSError, or Unusable where somebody else may have written it."""
+    handle = os.open(path, os.O_RDONLY | ONLY_A_FILE)
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode) or (POSIX and found.st_uid != os.geteuid()):
+            raise Unusable("is no file of ours")
+        if POSIX and found.st_mode & 0o022:
+            raise Unusable("can be written by others")
+        data = file.read(MOST_BYTES + HEAD_BYTES + 1)
+    if len(data) > MOST_BYTES + HEAD_BYTES:
+        raise Unusable("is too large")
+    return data
 
 
 def _written(kinds: dict[str, list[Any]], now: float) -> bytes:
@@ -93,5 +117,7 @@ def _read(data: bytes, now: float) -> tuple[float, dict[str, list[Any]]]:
         raise Unusable("is torn")
     if not -FRESH_S <= now - at <= FRESH_S:
         raise Unusable("is too old")
-    kinds: dict[str, list[Any]] = orjson.loads(body)
+    kinds = orjson.loads(body)
+    if not isinstance(kinds, dict):
+        raise Unusable("is torn")
     return now - at, kinds

@@ -80,7 +80,8 @@ class Exchange:
             self.forward.upstream.give_back(connection)
             return
         self.connection, connection.user = connection, self
-        said = request_head(self.head, self.forward, self.client.policy)
+        repeated = self._tries > 1 and self.forward.repeatable
+        said = request_head(self.head, self.forward, self.client.policy, repeated=repeated)
         send(connection.transport, b"".join((said, *self._kept)) if self._kept else said)
         self.ready = self.moved = True
         if self.body.done:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from attrs import define, field, frozen
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -69,6 +69,8 @@ class Spread:
 
     def wait(self, why: Unreachable, size: int, since: float | None = None) -> Deferred[None]:
         now = self.clock.seconds()
+        if since is not None and now - since >= self.parking.park_s:
+            return fail(why)  # all were tried for so long, each until its connection timed out
         if any(member.usable(now) for member in self.members):
             return succeed(None)
         return self.parking.wait(why, size, since)

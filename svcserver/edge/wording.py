@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from svcserver.edge.verdicts import Forward, ProxyPolicy, Refuse
 from svcserver.http.heads import Header, RequestHead, ResponseHead
+from svcserver.kernel.headers import REPEATED
 
 HOP_BY_HOP = frozenset(
     [
@@ -26,6 +27,7 @@ _KEPT = frozenset([b"host"])  # a Connection field cannot take these away
 MOST_NAMED = 4  # fields in a Connection field for which the names left out are remembered
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CLOSE = b"Connection: close\r\n"
+_REPEATED = b"%b: 1\r\n" % REPEATED
 _CHUNKED = b"Transfer-Encoding: chunked\r\n"
 _UPGRADE = b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
 _REASONS = {
@@ -45,8 +47,10 @@ _REASONS = {
 }
 
 
-def request_head(head: RequestHead, forward: Forward, policy: ProxyPolicy) -> bytes:
-    """The request as the upstream gets it."""
+def request_head(
+    head: RequestHead, forward: Forward, policy: ProxyPolicy, *, repeated: bool = False
+) -> bytes:
+    """The request as the upstream gets it; ``repeated``: it may have been carried out already."""
     lines = head.lines.get(policy.dropped)
     if lines is None:
         lines = head.lines[policy.dropped] = _kept(head.headers, policy.dropped, head.named)
@@ -57,6 +61,8 @@ def request_head(head: RequestHead, forward: Forward, policy: ProxyPolicy) -> by
         framing = _CHUNKED
     elif head.length or b"content-length" in head.fields:
         framing = b"Content-Length: %d\r\n" % head.length
+    if repeated:
+        framing += _REPEATED
     return b"%b %b HTTP/1.1\r\n%b%b%b\r\n" % (
         head.method,
         head.target,

@@ -38,7 +38,7 @@ REPEATABLE = frozenset(
     [
         TOKEN,
         HEARTBEAT,
-        "/character",  # a save: the same document once more
+        "/character",  # a save: marked as repeated, it is answered as it was the first time
         "/party/status",
         "/candidate/player/alive",
         "/slayerlink/availability",

@@ -21,7 +21,7 @@ from svcserver.gateway.limits import ConnectionCounts, Spending
 from svcserver.gateway.policy import Route
 from svcserver.http.heads import Fault, RequestHead
 from svcserver.kernel.counters import Counted, Counters
-from svcserver.kernel.headers import GAME_SERVER_KEY, GATEWAY
+from svcserver.kernel.headers import GAME_SERVER_KEY, GATEWAY, REPEATED
 from svcserver.kernel.networks import network_of
 from svcserver.kernel.redaction import redact_bytes
 from svcserver.kernel.sampling import LogSampler
@@ -43,6 +43,7 @@ FORWARDING = frozenset(
         b"true-client-ip",
         b"cf-connecting-ip",
         GATEWAY,
+        REPEATED,
     ]
 )
 HIDDEN = frozenset([b"x-powered-by", GATEWAY])

@@ -44,5 +44,10 @@ class LiveUrlTests(SynchronousTestCase):
     def test_nobody_sees_the_password(self) -> None:
         url = live_url("valkey://ann:secret@h:1/2")
         self.assertEqual(str(url), "valkey://ann:***@h:1/2")
+        self.assertEqual(str(live_url("valkey://ann:sec:ret@h:1")), "valkey://ann:***@h:1")
+        self.assertEqual(str(live_url("valkey://:sec:ret@h:1")), "valkey://:***@h:1")
+        with self.assertRaises(ValueError) as refused:
+            live_url("valkey://ann:secret/@h")
+        self.assertNotIn("secret", str(refused.exception))
         for shown in (repr(url), repr(Address.read("valkey://ann:secret@h:1/2"))):
             self.assertNotIn("secret", shown)

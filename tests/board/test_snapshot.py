@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from attrs import frozen
 from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.board import snapshot
 from svcserver.board.kinds import Kind
 from svcserver.board.memory import MemoryBoard
 from svcserver.board.snapshot import FRESH_S, Snapshot
@@ -86,6 +88,43 @@ class SnapshotTests(SynchronousTestCase):
             self.assertIn(word, said[0])
             self.assertEqual(board.held(TABLES), 0)
             self.assertFalse(self.path.exists())
+
+    def test_a_file_that_others_may_have_written_is_not_read(self) -> None:
+        self.fill()
+        self.snapshot.stopService()
+        whole = self.path.read_bytes()
+        other = self.path.with_name("other")
+        other.write_bytes(whole)
+
+        def linked() -> None:
+            self.path.symlink_to(other)
+
+        def writable() -> None:
+            self.path.write_bytes(whole)
+            self.path.chmod(0o666)
+
+        def pipe() -> None:
+            os.mkfifo(self.path)
+
+        def large() -> None:
+            self.patch(snapshot, "MOST_BYTES", 10)
+            self.patch(snapshot, "HEAD_BYTES", 10)
+            self.path.write_bytes(whole)
+
+        for make in (linked, writable, pipe, large):
+            self.path.unlink(missing_ok=True)
+            make()
+            board, said = self.started()
+            self.assertIn("is not read", said[0], make.__name__)
+            self.assertEqual(board.held(TABLES), 0)
+            self.assertFalse(self.path.is_symlink() or self.path.exists())
+
+    def test_it_is_written_into_no_file_that_was_there(self) -> None:
+        fresh = self.path.with_suffix(".new")
+        fresh.write_bytes(b"")
+        fresh.chmod(0o666)
+        self.snapshot.stopService()
+        self.assertEqual(self.path.stat().st_mode & 0o777, 0o600)
 
     def test_entries_that_no_longer_fit_are_left_out(self) -> None:
         self.fill()

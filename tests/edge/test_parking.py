@@ -101,7 +101,8 @@ class ParkingTests(SynchronousTestCase):
             edge = running()
             wire = edge.connect()
             head = b"POST /Character/ HTTP/1.1\r\n" + H
-            wire.protocol.dataReceived(head + b"Content-Length: %d\r\n\r\n" % length)
+            forged = b"X-Svc-Repeated: 1\r\n"
+            wire.protocol.dataReceived(head + forged + b"Content-Length: %d\r\n\r\n" % length)
             wire.protocol.dataReceived(b"x" * (length - 1))
             edge.upstream.end()
             edge.upstream.down = False
@@ -112,6 +113,8 @@ class ParkingTests(SynchronousTestCase):
             bodies = [one.body for one in edge.upstream.seen() if one.complete]
             if tries == 2:
                 self.assertEqual(bodies[-1], b"x" * (length - 1) + b"y")
+                marks = [b"x-svc-repeated" in dict(one.headers) for one in edge.upstream.seen()]
+                self.assertEqual(marks, [False, False, True])
 
     def test_places_and_their_bytes_have_a_bound(self) -> None:
         clock = Clock()

@@ -10,10 +10,11 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.edge.checkup import PATIENCE_S, SILENT_S, Checkup
-from svcserver.edge.parking import Parking
+from svcserver.edge.parking import PARK_S, Parking
 from svcserver.edge.sentinel import AGAIN_S, RENEW_S, Idle, Sentinel
 from svcserver.edge.spread import OUT_S, Spread, members_of
 from svcserver.edge.upstream import Connection
+from svcserver.edge.verdicts import Unreachable
 from tests.edge.wires import OK, Upstream, Wire, run
 
 
@@ -74,6 +75,12 @@ class SpreadTests(SynchronousTestCase):
         self.assertNoResult(place)
         place.cancel()
         self.failureResultOf(place)
+
+    def test_a_request_does_not_go_round_for_ever(self) -> None:
+        why = Unreachable(502, "bad_gateway")
+        self.successResultOf(self.spread.wait(why, 0))  # others may take it
+        self.clock.advance(PARK_S)
+        self.assertIs(self.failureResultOf(self.spread.wait(why, 0, 0.0)).value, why)
 
     def test_a_player_whose_worker_is_far_busier_goes_to_the_second(self) -> None:
         home = self.of(self.take(b"Bearer x"))

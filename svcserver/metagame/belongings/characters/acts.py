@@ -47,7 +47,9 @@ class CharacterActs:
             me, size, lambda tx: rules.create(SqlCharacters(tx), me, name, self.now())
         )
 
-    async def save(self, me: AccountId, sent: CharacterSave, reason: str, size: int) -> Character:
+    async def save(
+        self, me: AccountId, sent: CharacterSave, reason: str, size: int, *, repeated: bool = False
+    ) -> Character:
         """Replace a character's document; returns the character afterwards."""
 
         def document() -> rules.Document:
@@ -55,7 +57,16 @@ class CharacterActs:
 
         def work(tx: Connection) -> Character:
             kept, now, version = SqlCharacters(tx), self.now(), sent.update_version
-            saved = rules.save(kept, me, sent.character_id, version, document, now, reason)
+            saved = rules.save(
+                kept,
+                me,
+                sent.character_id,
+                version,
+                document,
+                now,
+                reason,
+                repeated=repeated,
+            )
             if self.after_save is not None:
                 self.after_save(tx, saved.id, now)
             return saved

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from attrs import frozen
 
+from svcserver.kernel.headers import REPEATED
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.belongings.characters.acts import CharacterActs
 from svcserver.metagame.belongings.characters.rules import reason_of
@@ -54,4 +55,5 @@ class CharacterRoutes:
         """Save the caller's own character; the answer comes after the fsync."""
         me, sent, size = call.player, call.body.read(), len(call.request.body)
         reason = reason_of(game_server=call.caller.game_server)
-        return Answer(200, show(await self.acts.save(me, sent, reason, size)))
+        repeated = call.request.has_header(REPEATED)
+        return Answer(200, show(await self.acts.save(me, sent, reason, size, repeated=repeated)))

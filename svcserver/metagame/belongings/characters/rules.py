@@ -108,8 +108,13 @@ def save(
     document: Callable[[], Document],
     now: float,
     reason: str,
+    *,
+    repeated: bool = False,
 ) -> Character:
     """Replace the document when ``version`` is newer than the stored one.
+
+    ``repeated``: the gateway has sent this save before and got no answer, so that it may be
+    stored; then it is answered as it would have been.
 
     Order of refusal: not the caller's character (404), not newer (409), and only then
     ``document``, which may raise Malformed (400). Gaps in versions are fine.
@@ -118,6 +123,10 @@ def save(
     if before is None or before.account_id != account_id:
         raise Missing("not one of your characters")
     if before.update_version >= version:
+        if repeated and before.update_version == version:
+            stored = next(one for one in characters.of_account(account_id) if one.id == before.id)
+            if stored.data == document():
+                return stored
         raise Conflict("this version or a newer one is stored")
     after = before.saved(document(), version, now)
     characters.save(after, reason)
