@@ -18,6 +18,13 @@ class Alive:
 
 
 @frozen
+class Expired:
+    """Nothing was heard of the process for too long: its seats are free, and its sessions end."""
+
+    worker: str
+
+
+@frozen
 class Hello:
     """The process does not know who is there: the others say it."""
 

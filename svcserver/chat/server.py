@@ -91,6 +91,7 @@ class ChatServer:
     messages: Messages = field(init=False)
     workers: Workers | None = field(default=None, init=False)  # on a board that others share
     _sessions: dict[int, Session] = field(factory=dict, init=False)  # oldest first
+    _unbound: dict[str, set[int]] = field(factory=dict, init=False)  # by network
     _number: int = field(default=0, init=False)
     _swept_at: float = field(default=0.0, init=False)
     _acts: dict[type[Any], Callable[[Session, Any], None]] = field(init=False)
@@ -137,8 +138,7 @@ class ChatServer:
     def may_connect(self, address: str) -> bool:
         """Whether to accept a connection from that forwarded address ("" for a direct one)."""
         network = network_of(address)
-        waiting = sum(one.network == network and not one.bound for one in self._sessions.values())
-        if network and waiting >= MAX_UNBOUND:
+        if network and len(self._unbound.get(network, ())) >= MAX_UNBOUND:
             taken, reason = False, "chat_unbound"
         else:
             taken, reason = not self._full or self._gives_way(network) is not None, "chat_full"
@@ -171,6 +171,7 @@ class ChatServer:
             self._act,
         )
         self._sessions[session.number] = session
+        self._unbound.setdefault(session.network, set()).add(session.number)
         if self.admission.says(session):
             log.info(
                 "connect c={number} from={address} via={via}{omitted}",
@@ -185,9 +186,17 @@ class ChatServer:
         self._acts[type(effect)](session, effect)
 
     def _bound(self, session: Session, _: Bound) -> None:
+        self._no_longer_unbound(session)
         self.admission.bound(session)
         if self.workers is not None:
             self.workers.bound(session)
+
+    def _no_longer_unbound(self, session: Session) -> None:
+        numbers = self._unbound.get(session.network)
+        if numbers is not None:
+            numbers.discard(session.number)
+            if not numbers:
+                del self._unbound[session.network]
 
     def _forget(self, session: Session, over: Over) -> None:
         self.room_access.leave_all(
@@ -204,6 +213,7 @@ class ChatServer:
                 after=int(self.seconds() - session.since),
             )
         self._sessions.pop(session.number, None)
+        self._no_longer_unbound(session)
         self.admission.left(session, over)
         if self.workers is not None:
             self.workers.gone(session)

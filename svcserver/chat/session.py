@@ -39,7 +39,7 @@ PROBE_S = 10.0
 MAX_REFUSED = 1_000  # room messages over the stanza rate that are answered, per window
 MAX_DROPPED = 1_000
 WINDOW_S = 60.0
-POLITE = ("close", "shutdown", "replaced", "revoked")  # ended with <close/>
+POLITE = ("close", "shutdown", "replaced", "revoked", "lease")  # ended with <close/>
 CLOSE_FRAME = text_frame(stanza.CLOSE)
 NOTHING: tuple[Effect, ...] = ()
 

@@ -2,8 +2,8 @@
 
 What a session does is told first, and happens in every process when the news arrives, in one
 order for all: the process of the session itself waits for it, too. A process that is not heard of
-for ``LEASE_S`` is gone with all its sessions; one that may have missed news says Hello, and the
-others tell who is with them.
+for ``LEASE_S`` is gone with all its sessions; if it lives after all it ends them, and goes on under
+a new name. One that may have missed news says Hello, and the others tell who is with them.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from svcserver.chat.events import (
     Alive,
     Bound,
     Entering,
+    Expired,
     Gone,
     Hello,
     Here,
@@ -33,37 +34,17 @@ from svcserver.chat.events import (
     Seat,
     Whispered,
 )
+from svcserver.chat.ghost import Ghost
+from svcserver.chat.leases import ALIVE_S, Leases
 from svcserver.chat.messages import blocked_words
 from svcserver.chat.names import Room, room_of, split_address
 from svcserver.chat.room_access import RoomAccess, refuse_entry
 from svcserver.chat.rooms import Occupant, Rooms
 from svcserver.chat.session import Session
-from svcserver.kernel.ids import AccountId, new_id
+from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Unavailable
 
 log = Logger()
-
-ALIVE_S = 3.0  # between two signs of life
-LEASE_S = 12.0  # so long after the last one a process is gone
-
-
-@define(eq=False)
-class Ghost:
-    """A session of another process, in our rooms: its own process sends it what it hears."""
-
-    seat: Seat
-    in_rooms: dict[str, Occupant] = field(factory=dict)
-
-    @property
-    def account(self) -> AccountId:
-        return self.seat.account
-
-    @property
-    def jid(self) -> str:
-        return self.seat.jid
-
-    def deliver(self, frame: bytes) -> None:
-        """Nothing: see above."""
 
 
 @define(eq=False)
@@ -74,18 +55,21 @@ class Workers:
     rooms: Rooms
     room_access: RoomAccess
     seconds: Callable[[], float]
-    name: str = field(factory=new_id)
+    leases: Leases = field(init=False)
     _mine: dict[int, Session] = field(factory=dict, init=False)  # bound here
     _ghosts: dict[str, dict[int, Ghost]] = field(factory=dict, init=False)  # by process
     _seats: dict[str, list[tuple[str, Seat]]] = field(factory=dict, init=False)  # oldest first
-    _leaving: dict[tuple[int, str], Occupant] = field(factory=dict, init=False)  # told, not heard
-    _heard: dict[str, float] = field(factory=dict, init=False)
+    _leaving: dict[tuple[int, str], tuple[Session, Occupant, str]] = field(
+        factory=dict, init=False
+    )  # told, not heard yet; the text says why
     _told_at: float | None = field(default=None, init=False)
     _behind: bool = field(default=True, init=False)  # nobody has told us who is there
 
     def __attrs_post_init__(self) -> None:
+        self.leases = Leases(self.seconds, self._tell_unwaited, self._forget_all, self._begin_anew)
         listeners: tuple[tuple[type[Any], Callable[[Any], None]], ...] = (
-            (Alive, self._on_alive),
+            (Alive, self.leases.on_alive),
+            (Expired, self.leases.on_expired),
             (Hello, self._on_hello),
             (Here, self._on_here),
             (Bound, self._on_bound),
@@ -98,6 +82,11 @@ class Workers:
         for news, listener in listeners:
             self.board.listen(news, listener)
         self.board.when_missed(self._miss)
+
+    @property
+    def name(self) -> str:
+        """Of this process, as long as it has its lease."""
+        return self.leases.name
 
     # -- what sessions here do ----------------------------------------------
 
@@ -120,15 +109,16 @@ class Workers:
         key = occupant.room.key
         if (session.number, key) in self._leaving:
             return
-        self._leaving[session.number, key] = occupant
+        self._leaving[session.number, key] = session, occupant, why
         told = self._tell(Leaving(self.name, session.number, key, why, tell_leaver))
-        told.addCallback(lambda heard: None if heard else self._leave_alone(session, key, why))
+        told.addCallback(lambda heard: None if heard else self._leave_alone(session.number, key))
         unwaited(told)
 
-    def _leave_alone(self, session: Session, key: str, why: str) -> None:
-        """Nobody can be told: they learn it from our next Here."""
-        occupant = self._leaving.pop((session.number, key), None)
-        if occupant is not None:
+    def _leave_alone(self, number: int, key: str) -> None:
+        """Nobody can be told, or we did not hear it: they learn it from our next Here."""
+        found = self._leaving.pop((number, key), None)
+        if found is not None:
+            session, occupant, why = found
             self.room_access.leave_now(session, occupant, why, tell_leaver=False)
 
     def say(
@@ -155,13 +145,7 @@ class Workers:
         if self._told_at is None or now - self._told_at >= ALIVE_S:
             self._told_at = now
             self._tell(Alive(self.name)).addCallback(self._catch_up).addErrback(_defect)
-        ours = self._heard.get(self.name)
-        if ours is None or now - ours > 2 * ALIVE_S:
-            return  # it is we who hear nothing
-        for worker, at in list(self._heard.items()):
-            if now - at > LEASE_S:
-                del self._heard[worker]
-                self._forget_all(worker)
+        self.leases.look()
 
     def _catch_up(self, told: bool) -> None:
         if told and self._behind:
@@ -170,7 +154,12 @@ class Workers:
             self._say_here()
 
     def _miss(self) -> None:
+        """News may have been missed, our own among them: what they would have done is done now."""
         self._behind = True
+        for number, key in list(self._leaving):
+            self._leave_alone(number, key)
+        for session in [one for one in self._mine.values() if one.ended]:
+            self._on_gone(Gone(self.name, session.number))
 
     def _say_here(self) -> None:
         sessions = self._mine.values()
@@ -189,19 +178,31 @@ class Workers:
             self._drop(worker, number)
         self._ghosts.pop(worker, None)
 
-    # -- the news -----------------------------------------------------------
+    def _begin_anew(self) -> None:
+        """The others took us for gone, and gave our seats away: our sessions end."""
+        mine, self._mine = list(self._mine.values()), {}
+        log.warn(
+            "the lease of this process of the chat has ended: {count} sessions", count=len(mine)
+        )
+        for number, key in list(self._leaving):
+            self._leave_alone(number, key)
+        for session in mine:
+            self._stand_up(self.name, session.number, session.account)
+            for occupant in list(session.in_rooms.values()):
+                self.room_access.leave_now(session, occupant, "disconnect", tell_leaver=False)
+        self._told_at, self._behind = None, True
+        for session in mine:
+            session.end("lease")
 
-    def _on_alive(self, news: Alive) -> None:
-        self._heard[news.worker] = self.seconds()
+    # -- the news -----------------------------------------------------------
 
     def _on_hello(self, news: Hello) -> None:
         if news.worker != self.name:
             self._say_here()
 
     def _on_here(self, news: Here) -> None:
-        if news.worker == self.name:
+        if news.worker == self.name or not self.leases.hear(news.worker):
             return
-        self._heard[news.worker] = self.seconds()
         known = self._ghosts.setdefault(news.worker, {})
         there = {seat.session: seat for seat in news.seats}
         for number in [one for one in known if one not in there]:
@@ -221,6 +222,8 @@ class Workers:
 
     def _on_bound(self, news: Bound) -> None:
         seat = news.seat
+        if self.leases.has_ended(news.worker):
+            return
         if news.worker == self.name and seat.session not in self._mine:
             return
         earlier = self._seats.get(seat.account.lower(), [])
@@ -307,11 +310,11 @@ class Workers:
 
     def _on_leaving(self, news: Leaving) -> None:
         if news.worker == self.name:
-            occupant = self._leaving.pop((news.session, news.room), None)
-            session = self._mine.get(news.session)
-            if occupant is not None and session is not None:
+            found = self._leaving.pop((news.session, news.room), None)
+            if found is not None:
+                session, left, _ = found
                 tell = news.tell_leaver and not session.ended
-                self.room_access.leave_now(session, occupant, news.why, tell_leaver=tell)
+                self.room_access.leave_now(session, left, news.why, tell_leaver=tell)
             return
         ghost = self._ghosts.get(news.worker, {}).get(news.session)
         occupant = None if ghost is None else ghost.in_rooms.get(news.room)

@@ -13,7 +13,7 @@ from svcserver.board.board import Sheet
 from svcserver.board.engine import BoardAway
 from svcserver.board.rehearsed import RehearsedBoard
 from svcserver.chat import workers
-from svcserver.chat.workers import LEASE_S
+from svcserver.chat.leases import LEASE_S
 from svcserver.kernel.signals import Blocked
 from tests.chat.town import DOMAIN, Client, ToldGame, Town, account, resource
 
@@ -51,6 +51,16 @@ class Base(SynchronousTestCase):
         client.join(ROOM)
         client.heard()
         return client
+
+    def deafen(self, town: Town) -> Callable[[], None]:
+        """The process hears no news, until what this gives is called."""
+        listeners, deaf = self.board._listeners, town.server.workers
+        before = {kind: list(those) for kind, those in listeners.items()}
+        for those in listeners.values():
+            those[:] = [
+                one for one in those if getattr(one, "__self__", 0) not in (deaf, deaf.leases)
+            ]
+        return lambda: listeners.update(before)
 
     def occupants(self, town: Town) -> list[str]:
         found = []
@@ -161,12 +171,45 @@ class LeaseTests(Base):
         fresh = [self.here.bound(2, resource(n)) for n in (7, 8)]
         self.assertEqual([one.end for one in fresh], ["", ""])
 
-    def test_one_that_was_only_cut_off_is_there_again(self) -> None:
+    def test_one_whose_lease_has_ended_ends_its_own_sessions(self) -> None:
         ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
-        self.pass_time(LEASE_S + 3, self.here)
-        self.there.server.workers._miss()
-        self.pass_time(4, self.there, self.here)
+        name = self.there.server.workers.name
+        hear = self.deafen(self.there)
+        self.pass_time(LEASE_S + 3, self.here)  # the other one hangs
+        self.assertEqual((self.occupants(self.here), bob.end), ([ann.account], ""))
+        hear()
+        self.pass_time(4, self.there, self.here)  # and says again that it lives
+        self.assertEqual((ann.end, bob.end), ("", "lease"))
+        self.assertNotEqual(self.there.server.workers.name, name)
+        self.assertEqual(self.occupants(self.there), [ann.account])
+        again = self.in_room(self.there, 2)
+        self.assertEqual(self.occupants(self.here), [ann.account, again.account])
+        self.assertEqual(len(self.there.server.workers.seats(bob.account)), 1)
+
+    def test_an_engine_that_was_away_for_long_ends_no_lease(self) -> None:
+        ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
+        self.board.away = True
+        self.pass_time(LEASE_S * 3)
+        self.board.away = False
+        self.pass_time(LEASE_S)
+        self.assertEqual((ann.end, bob.end), ("", ""))
         self.assertEqual(sorted(self.occupants(self.here)), [ann.account, bob.account])
+
+    def test_what_it_did_while_it_heard_nothing_is_not_kept(self) -> None:
+        ann, bob, cat = (self.in_room(self.here, 1), self.in_room(self.there, 2),
+                         self.in_room(self.there, 3))  # fmt: skip
+        hear = self.deafen(self.there)
+        bob.session.end("socket")
+        cat.leave(ROOM)
+        hear()
+        self.there.server.workers._miss()
+        self.pass_time(4)
+        for town in (self.here, self.there):
+            self.assertEqual(self.occupants(town), [ann.account])
+            self.assertEqual(town.server.workers.seats(bob.account), [])
+        cat.join(ROOM)
+        cat.leave(ROOM)
+        self.assertEqual(self.occupants(self.here), [ann.account])
 
     def test_who_comes_later_is_told_who_is_there(self) -> None:
         ann = self.in_room(self.here, 1)

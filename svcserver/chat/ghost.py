@@ -1,0 +1,28 @@
+"""What stands in our rooms for a session of another process."""
+
+from __future__ import annotations
+
+from attrs import define, field
+
+from svcserver.chat.events import Seat
+from svcserver.chat.rooms import Occupant
+from svcserver.kernel.ids import AccountId
+
+
+@define(eq=False)
+class Ghost:
+    """A session of another process, in our rooms: its own process sends it what it hears."""
+
+    seat: Seat
+    in_rooms: dict[str, Occupant] = field(factory=dict)
+
+    @property
+    def account(self) -> AccountId:
+        return self.seat.account
+
+    @property
+    def jid(self) -> str:
+        return self.seat.jid
+
+    def deliver(self, frame: bytes) -> None:
+        """Nothing: see above."""
