@@ -313,7 +313,7 @@ class Metagame:
         yield DashboardPageRoutes()
         yield DashboardRoutes(self.shown, DashboardActs(self.ledger), now, limit)
         yield from staff_features(self.audit, self.sessions, self.announcements, limit)
-        yield PassportRoutes.of(settings, self.ledger, self.tokens.keys.private, now)
+        yield PassportRoutes.of(self.board, settings, self.ledger, self.tokens.keys.private, now)
 
     def front_door(self, *observers: Observer) -> FrontDoor:
         """The front door with all rows; a broken data file ends the start."""

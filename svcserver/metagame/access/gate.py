@@ -51,6 +51,8 @@ class KeyRing(Protocol):
 
     def account_of_id(self, account_id: AccountId) -> Awaitable[Holder | None]: ...
 
+    def staff_of_id(self, account_id: AccountId) -> Awaitable[Holder | None]: ...
+
     def knows_game_server(self, key: str) -> Awaitable[bool]: ...
 
 
@@ -297,7 +299,8 @@ class Gate:
         if secret is None or not self.settings.login or not request.direct:
             return None
         account_id = await self.staff.account_of(secret)
-        return None if account_id is None else await self.keys.account_of_id(account_id)
+        found = None if account_id is None else await self.keys.staff_of_id(account_id)
+        return None if found is None or self.tokens.now() < found.banned_until else found
 
     async def _holder(self, request: HttpRequest) -> Holder:
         if not self.settings.login:

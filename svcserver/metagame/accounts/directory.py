@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from attrs import define, field
+from attrs import define, evolve, field
 from cachetools import TTLCache
 from sqlalchemy import Connection
 from twisted.internet.defer import Deferred, succeed
@@ -53,6 +53,20 @@ class Directory:
 
     def account_of_id(self, account_id: AccountId) -> Deferred[Account | None]:
         return self.ledger.read(lambda tx: SqlAccounts(tx).find(account_id))
+
+    def staff_of_id(self, account_id: AccountId) -> Deferred[Account | None]:
+        """The account whose session it is, with its ban: one may begin while a ban commits."""
+
+        def work(tx: Connection) -> Account | None:
+            account, ban = (
+                SqlAccounts(tx).find(account_id),
+                SqlSanctions(tx).find(account_id, Kind.BAN),
+            )
+            if account is None or ban is None:
+                return account
+            return evolve(account, banned_until=ban.ends_at)
+
+        return self.ledger.read(work)
 
     def is_banned(self, account_id: AccountId) -> Deferred[bool]:
         """Whether the account may not log in now."""

@@ -6,6 +6,8 @@ from typing import ClassVar, TypedDict
 
 from attrs import frozen
 
+from svcserver.kernel.headers import ACCOUNT_KEY
+from svcserver.kernel.refusals import Unauthenticated
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.staff_sessions import StaffSessions, secret_of, set_cookie
 from svcserver.metagame.replies import worded
@@ -33,6 +35,9 @@ class SignInRoutes:
     @routes.row("POST", PATH, access=Access.ADMIN_KEY, role=Role.HELPER, reply=WhoIsIn)
     async def sign_in(self, call: Call) -> Answer:
         """Begin a session: its cookie stands for the key until it ends."""
+        if not call.request.has_header(ACCOUNT_KEY):
+            # else whoever has a session could keep one for ever
+            raise Unauthenticated("signing in takes the key")
         secret = await self.staff.begin(call.player)
         return Answer(200, _who(call), {**NO_STORE, "Set-Cookie": set_cookie(secret)})
 

@@ -59,11 +59,12 @@ class PassportActs:
         if key is None:
             raise Unavailable("this host has no key to sign with")
 
-        def work(tx: Connection) -> dict[str, Any]:
+        def work(tx: Connection) -> dict[str, str]:
             data = HunterData(tx, self.paths)
-            return data.body(_account(tx, account_id), self.host, self.now())
+            body = data.body(_account(tx, account_id), self.host, self.now())
+            return rules.seal(body, key)  # here, since it may be megabytes: not on the reactor
 
-        return rules.seal(await self.ledger.read(work), key)
+        return await self.ledger.read(work)
 
 
 def _account(tx: Connection, account_id: AccountId) -> Account:

@@ -6,11 +6,18 @@ from typing import Any, ClassVar
 
 from attrs import frozen
 
+from svcserver.board.board import Board
+from svcserver.board.quota import Quota
+from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.owner.passports import wire
 from svcserver.metagame.owner.passports.acts import PassportActs
 from svcserver.metagame.replies import worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import NO_STORE, Answer
+
+# a launcher asks once a minute; a passport is all of a player's documents, megabytes perhaps
+HUNTER_READS = Quota.of("hunter_reads", 30, 60.0)
+PASSPORT_READS = Quota.of("passport_reads", 6, 60.0)
 
 
 @frozen
@@ -19,20 +26,25 @@ class PassportRoutes:
 
     routes: ClassVar[Routes] = Routes(worded)
     acts: PassportActs
+    hunters: ReadLimit
+    passports: ReadLimit
 
     @classmethod
-    def of(cls, *given: Any) -> PassportRoutes:
-        """With acts of what ``PassportActs.of`` takes."""
-        return cls(PassportActs.of(*given))
+    def of(cls, board: Board, *given: Any) -> PassportRoutes:
+        """With acts of what ``PassportActs.of`` takes, throttled by account."""
+        limits = ReadLimit(board, HUNTER_READS), ReadLimit(board, PASSPORT_READS)
+        return cls(PassportActs.of(*given), *limits)
 
     @routes.row(
         "GET", "/launcher/hunter", access=Access.ACCOUNT_KEY, reply=wire.HunterReply, quiet=True
     )
     async def hunter(self, call: Call) -> Answer:
         """Guild, mastery, hunt pass, saves and friends of the key's account."""
+        await self.hunters.take(call.player)
         return Answer(200, await self.acts.hunter(call.player), NO_STORE)
 
     @routes.row("GET", "/launcher/passport", access=Access.ACCOUNT_KEY, reply=wire.PassportReply)
     async def passport(self, call: Call) -> Answer:
         """The account's own data, signed by this host."""
+        await self.passports.take(call.player)
         return Answer(200, await self.acts.passport(call.player), NO_STORE)

@@ -6,7 +6,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 
-from svcserver.metagame.access.staff_sessions import COOKIE, LIVES_S
+from svcserver.metagame.access.staff_sessions import COOKIE, LIVES_S, StaffSessions
 from tests.metagame.owner.moderation.test_moderation import StaffCase
 from tests.support.browser import Page
 from tests.support.proves import proves
@@ -52,6 +52,21 @@ class SessionTests(StaffCase):
         self.assertEqual([self.ask(cookie).status, self.ask(other).status], [401, 200])
         self.game.clock.advance(LIVES_S)
         self.assertEqual(self.ask(other).status, 401)
+
+    def test_a_session_begins_no_other_which_would_outlive_it(self) -> None:
+        cookie = self.sign_in(self.helper.key)
+        refused = self.ask(cookie, "POST")
+        self.assertEqual((refused.status, "set-cookie" in refused.headers), (401, False))
+
+    def test_one_that_began_while_a_ban_was_committed_lets_nobody_in(self) -> None:
+        self.do(self.olga, "Ban", "Mona", For="1h")
+        sessions = self.game.parts.sessions
+        begun = StaffSessions(sessions.board, sessions.epochs).begin(self.mod.id)
+        cookie = f"{COOKIE}={self.successResultOf(Deferred.fromCoroutine(begun))}"
+        self.assertEqual(self.ask(cookie).status, 401)
+        self.assertTrue(self.ask(cookie, path="/svc/api/ServerStatus").json["limited"])
+        self.game.clock.advance(3_601)
+        self.assertEqual(self.ask(cookie).status, 200)
 
     def test_a_wrong_one_is_no_session(self) -> None:
         for cookie in (f"{COOKIE}=", f"{COOKIE}=" + "0" * 64, "a=b", '"', "x" * 5_000):

@@ -51,6 +51,18 @@ class PassportTests(SynchronousTestCase):
         self.assertEqual(self.game.browse("GET", "/launcher/hunter").status, 401)
         self.assertEqual(self.game.browse("GET", "/launcher/hunter", key="UUK_x").status, 401)
 
+    def test_one_player_does_not_have_the_host_read_and_sign_all_the_time(self) -> None:
+        bob = Owner.of(self.game, "Bob_1").player
+        for path, most in (("/launcher/passport", 6), ("/launcher/hunter", 30)):
+            for _ in range(most):
+                page = self.game.browse("GET", path, key=self.ann.player.key)
+                self.assertEqual(page.status, 200)
+            page = self.game.browse("GET", path, key=self.ann.player.key)
+            self.assertEqual((page.status, page.headers["retry-after"]), (429, "60"))
+            self.assertEqual(self.game.browse("GET", path, key=bob.key).status, 200)
+        self.game.clock.advance(61)
+        self.assertEqual(self.passport()["format"], rules.FORMAT)
+
     @proves("GET /launcher/passport | account key")
     def test_a_passport_bears_the_hosts_signature(self) -> None:
         found = rules.unseal(json.dump(self.passport()))
