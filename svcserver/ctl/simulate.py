@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from twisted.logger import globalLogBeginner
 
-from svcserver.ctl.output import Out
+from svcserver.ctl.output import Out, fail
 
 DAY_S = 86_400.0
 
@@ -24,6 +24,12 @@ DAY_S = 86_400.0
     help="Do the steps of this file instead of the seed's.",
 )
 @click.option(
+    "--from",
+    "recording",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Live the evening that a host's flight recorder wrote.",
+)
+@click.option(
     "--timeline",
     "shown",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -37,6 +43,7 @@ def simulate_command(
     seed: int,
     faults: bool,
     file: Path | None,
+    recording: Path | None,
     shown: Path | None,
     shrink: bool,
     as_json: bool,
@@ -52,6 +59,11 @@ def simulate_command(
     from svcserver.sim.run import Wish
 
     out = Out(as_json)
-    steps = simulating.read_steps(file) if file is not None else None
-    wish = Wish(seed, players, float(round(days * DAY_S)), faults, steps)
+    if recording is not None:
+        if file is not None:
+            fail("give --steps or --from, not both")
+        wish = simulating.wish_of(out, recording, seed, faults=faults)
+    else:
+        steps = simulating.read_steps(file) if file is not None else None
+        wish = Wish(seed, players, float(round(days * DAY_S)), faults, steps)
     simulating.run(out, wish, shown, shrink=shrink)

@@ -10,8 +10,9 @@ import click
 
 from svcserver.ctl.output import Out, fail
 from svcserver.sim import picture
+from svcserver.sim.recorded import recorded
 from svcserver.sim.run import Result, Wish, simulate
-from svcserver.sim.script import Step
+from svcserver.sim.script import HOST, Step, script
 from svcserver.sim.shrink import shrunk
 
 DAY_S = 86_400.0
@@ -72,6 +73,30 @@ def read_steps(file: Path) -> list[Step]:
         return [Step.read(one) for one in lines if one.strip() and not one.startswith("#")]
     except (OSError, ValueError) as why:
         fail(f"{file} is no list of steps: {why}")
+
+
+def wish_of(out: Out, file: Path, seed: int, *, faults: bool) -> Wish:
+    """The evening of a flight recorder's file."""
+    try:
+        with file.open(encoding="utf-8") as lines:
+            found = recorded(lines)
+    except (OSError, ValueError) as why:
+        fail(f"{file} is no recording: {why}")
+    if not found.steps:
+        fail(f"{file} holds nothing that a simulated player does")
+    out.say(
+        f"{file}: {found.players} players, {len(found.steps)} steps in {found.seconds:.0f} s;"
+        f" {found.left_out} requests are left out, which no simulated player makes"
+    )
+    steps = list(found.steps)
+    if faults:
+        steps += [
+            one
+            for one in script(seed, found.players, found.seconds, faults=True)
+            if one.who == HOST
+        ]
+        steps.sort(key=lambda one: one.at)
+    return Wish(seed, found.players, found.seconds, faults, steps)
 
 
 def write_timeline(file: Path, result: Result) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from treq.client import HTTPClient
@@ -91,8 +90,8 @@ from svcserver.metagame.belongings.shop.catalogue import load as load_catalogue
 from svcserver.metagame.belongings.shop.routes import ClosedShopRoutes, ShopRoutes
 from svcserver.metagame.database import open_board, open_database
 from svcserver.metagame.owner.announcements.acts import Announcements, announcement_watch
-from svcserver.metagame.owner.bodylog import BodyLog
 from svcserver.metagame.owner.build import Build
+from svcserver.metagame.owner.captures import captures
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
 from svcserver.metagame.owner.dashboard.document import ApiDocumentRoutes
 from svcserver.metagame.owner.dashboard.pages import DashboardPageRoutes
@@ -320,9 +319,7 @@ class Metagame:
         settings, observers = self.settings, (*observers, CountingRefusals(self.counters))
         if settings.backend_health:
             observers = (*observers, Counting(self.health.requests, self.now))
-        if settings.log_bodies:
-            bodies = BodyLog(Path(settings.body_log_file), settings.body_log_per_path, self.now)
-            observers = (*observers, bodies.check())
+        observers = (*observers, *captures(settings, self.now))
         tries, record = WrongAdminKeys(self.board, self.counters), self.audit.refuse
         staff = StaffSessions(self.board, self.epochs)
         door = guarded(
