@@ -30,7 +30,8 @@ def broken_of(line: str) -> PlayFailed:
     """The component that ended before it was ready, with its last line, or how it ended."""
     name, _, rest = line.partition(ENDED)
     how, _, last = rest.partition("): ")
-    return PlayFailed(name.rpartition(": ")[2], plain(last.rpartition("; again in ")[0]) or how)
+    said = last.removesuffix("; the stack ends").partition("; again in ")[0]
+    return PlayFailed(name.rpartition(": ")[2], plain(said) or how)
 
 
 @define(eq=False)

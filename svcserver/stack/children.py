@@ -19,6 +19,8 @@ from svcserver.stack.lines import Lines
 
 READY = re.compile(r"\bready\b")
 ROLLED = ("metagame", "content")  # a deploy server would end hunts, a gateway connections
+# a line of kernel.settings.load, which names the variable: no later start can go better
+BAD_SETTING = re.compile(r"svc-[a-z]+: [A-Z][A-Z0-9_]+ (?!cannot)")
 READY_S = 60.0  # how long the next component waits for this one
 Write = Callable[[str], object]  # never waits, never fails
 
@@ -68,10 +70,13 @@ class Children(ProcessMonitor):
         environ: Mapping[str, str],
         folder: str,
         dashboard: str = "",
+        end: Callable[[], object] = lambda: None,
     ) -> None:
         super().__init__(reactor)
         self.wanted, self.write, self.environ = list(wanted), write, dict(environ)
         self.folder, self.dashboard = folder, dashboard
+        self.end = end  # ends the stack, where starting again is in vain
+        self.complete = False  # all have been ready once
         self.ready: set[str] = set()
         self.starts = 0
         self._waiting = list(wanted)
@@ -172,6 +177,15 @@ class Children(ProcessMonitor):
         if not self.running:
             return
         how = describe(reason)
+        if not was_ready and not self.complete and BAD_SETTING.match(last):
+            self.log.error(
+                "{name} ended before it was ready ({how}): {last}; the stack ends",
+                name=name,
+                how=how,
+                last=last,
+            )
+            self.end()
+            return
         wait = max(0.0, self.restart[name].getTime() - self._clock.seconds())
         if was_ready:
             self.log.warn(
@@ -190,6 +204,7 @@ class Children(ProcessMonitor):
         self._quiet()
         if not self._waiting:
             names = ", ".join(one.name for one in self.wanted)
+            self.complete = True
             where = f"; dashboard: {self.dashboard}" if self.dashboard else ""
             self.log.info("stack ready: {names}{where}", names=names, where=where)
             return

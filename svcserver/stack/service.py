@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,11 +72,31 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     # directly, since our own lines are written with a delay and the order should show
     write = top.lines.out.write
     passed = environment(os.environ)
-    children = Children(reactor, options.components, write, passed, folder, options.dashboard)
+    children = Children(
+        reactor,
+        options.components,
+        write,
+        passed,
+        folder,
+        options.dashboard,
+        partial(give_up, reactor),
+    )
     children.setServiceParent(top)
     Rolling(reactor, children, Path(folder)).setServiceParent(top)
     show_figures(top, reactor, "stack", options.settings.metrics_port, figures(children))
     return top
+
+
+def give_up(reactor: Any) -> None:
+    """Stop in order, and end with status 1: ``twistd`` itself would end with 0."""
+    atexit.register(_failed)
+    reactor.stop()
+
+
+def _failed() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1)
 
 
 def figures(children: Children) -> dict[str, Figure]:

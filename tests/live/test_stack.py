@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ctl.hosts import demo_host, said, stack, value
+from tests.ctl.hosts import change, demo_host, said, stack, value
 from tests.support.processes import eventually
 from tests.support.proves import proves
 
@@ -88,3 +88,13 @@ def test_a_folder_without_a_host_ends_the_start_with_one_line(tmp_path: Path) ->
         assert process.wait(30) == 1
     [line] = said(tmp_path).splitlines()
     assert line.startswith("svc-stack: --config ") and "svcctl init" in line
+
+
+def test_a_bad_setting_ends_the_stack_with_its_line_and_status_1(folder: Path) -> None:
+    change(folder, "deploy", "BIND_HOST", "many")
+    with stack(folder) as process:
+        assert process.wait(60) == 1
+    [line] = [one for one in said(folder).splitlines() if "ended before it was ready" in one]
+    assert "svc-deploy: BIND_HOST" in line
+    assert line.endswith("; the stack ends")
+    assert pid_of(folder, "metagame") is None

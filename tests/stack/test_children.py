@@ -106,14 +106,48 @@ class ChildrenTests(SynchronousTestCase):
 
     def test_an_end_before_ready_is_told_with_the_last_words(self) -> None:
         with capturedLogs() as events:
-            self.reactor.spawned[0].says("svc-metagame: PORT is not set; give it a value")
+            self.reactor.spawned[0].says("svc-metagame: DATABASE_URL: no answer")
             self.reactor.spawned[0].ends(1)
         said = [formatEvent(event) for event in events]
         self.assertIn(
             "metagame ended before it was ready (status 1): "
-            "svc-metagame: PORT is not set; give it a value; again in 1 s",
+            "svc-metagame: DATABASE_URL: no answer; again in 1 s",
             said,
         )
+
+    def test_a_bad_setting_ends_the_stack_before_it_was_complete(self) -> None:
+        ends: list[int] = []
+        self.children.end = lambda: ends.append(1)
+        with capturedLogs() as events:
+            self.reactor.spawned[0].says("svc-metagame: PORT must be a whole number")
+            self.reactor.spawned[0].ends(1)
+        self.assertEqual(ends, [1])
+        self.assertEqual(
+            formatEvent(events[-1]),
+            "metagame ended before it was ready (status 1): "
+            "svc-metagame: PORT must be a whole number; the stack ends",
+        )
+
+    def test_what_may_go_better_later_or_happens_to_a_running_host_is_tried_again(self) -> None:
+        ends: list[int] = []
+        self.children.end = lambda: ends.append(1)
+        for line in (
+            "svc-metagame: DATABASE_URL: no answer",
+            "svc-metagame: Could not listen on 127.0.0.1:1: in use",
+        ):
+            self.reactor.spawned[-1].says(line)
+            self.reactor.spawned[-1].ends(1)
+            self.reactor.advance(60)
+        self.start_all_of(2)
+        self.reactor.spawned[-1].ends(1)
+        self.reactor.advance(60)
+        self.reactor.spawned[-1].says("svc-gateway: GATEWAY_PORT must be a port")
+        self.reactor.spawned[-1].ends(1)
+        self.assertEqual(ends, [])
+
+    def start_all_of(self, first: int) -> None:
+        for at in range(len(NAMES)):
+            self.reactor.spawned[first + at].says("ready")
 
     def test_a_program_that_cannot_be_started_is_tried_again(self) -> None:
         self.reactor.missing = True

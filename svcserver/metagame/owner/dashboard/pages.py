@@ -46,6 +46,9 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 
+NOTHING = Answer(404)
+TO_THE_PAGE = Answer(302, b"", HEADERS | {"Location": "/svc/dashboard"})
+
 
 def read_files() -> dict[str, Answer]:
     """The answers with the page's files, by name."""
@@ -63,6 +66,15 @@ class DashboardPageRoutes:
 
     routes: ClassVar[Routes] = Routes(bare)
     kept: Mapping[str, Answer] = field(factory=read_files)
+
+    @routes.row("GET", "/", access=Access.NONE, reply=Page, quiet=True)
+    async def door(self, call: Call) -> Answer:
+        """Sends a browser that calls directly to the page; for everybody else nothing is here."""
+        request = call.request
+        wanted = (request.header(b"accept") or "").lower()
+        if "text/html" not in wanted or not request.direct:
+            return NOTHING
+        return TO_THE_PAGE
 
     @routes.row("GET", "/svc/dashboard", access=Access.DIRECT, reply=Page, quiet=True)
     async def page(self, call: Call) -> Answer:

@@ -31,6 +31,18 @@ class PagesTests(SynchronousTestCase):
         self.assertEqual(page.headers["content-type"], "text/html; charset=utf-8")
         self.assertEqual(self.ask("/svc/dashboard/").body, page.body)
 
+    @proves("GET / | none")
+    def test_the_root_sends_a_browser_of_this_machine_to_the_page(self) -> None:
+        browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+        sent = self.ask("/", headers=browser)  # which follows, as a browser does
+        self.assertEqual((sent.status, sent.body), (200, self.ask("/svc/dashboard").body))
+        others: list[dict[str, str]] = [{}, {"Accept": "*/*"}]
+        others += [browser | {one.decode(): "1"} for one in PROXY_HEADERS]
+        others += [browser | {"Origin": "http://other.example"}]
+        for headers in others:
+            refused = self.ask("/", headers=headers)
+            self.assertEqual((refused.status, refused.body), (404, b""), headers)
+
     def test_every_file_of_the_package_is_served_with_its_type(self) -> None:
         kinds = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
         for one in STATIC.iterdir():
