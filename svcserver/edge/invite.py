@@ -137,7 +137,7 @@ def _checked(values: Mapping[str, str]) -> Invite:
     if values.get("mode") != ("public" if public else None):
         raise BadInvite("mode")
     host = values.get("host", "").lower()
-    if not (is_host(host) if public else _is_private_host(host)):
+    if not (is_host(host) if public else is_private_host(host)):
         raise BadInvite("host")
     port = values.get("port", "443" if public else "")
     if not _WHOLE.match(port) or int(port) > 65535:
@@ -181,7 +181,8 @@ def is_host(host: str) -> bool:
     return len(host) <= 253 and all(_LABEL.match(label) for label in labels)
 
 
-def _is_private_host(host: str) -> bool:
+def is_private_host(host: str) -> bool:
+    """A host that only this machine or the overlay network reaches, so that no TLS is needed."""
     if not is_host(host):
         return False
     if host.split(".")[-1].isdigit():

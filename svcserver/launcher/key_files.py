@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 
-from svcserver.edge.invite import is_host, is_server_name
+from svcserver.edge.invite import is_host, is_private_host, is_server_name
 from svcserver.kernel import json
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher.accounts import KEY, NAME
@@ -61,9 +61,12 @@ def _record(said: dict[str, Any]) -> HostRecord:
     if type(port) is not int or not 0 < port < 65536:
         raise BadKeyFile("port")
     record = HostRecord(id_at(host, port), _text(said, "name", is_server_name), host, port)
+    fingerprint = _text(said, "fingerprint", _is_fingerprint)
+    if not fingerprint and not is_private_host(host):
+        raise BadKeyFile("a host on the internet needs a fingerprint")  # else the key goes in clear
     return evolve(
         record,
-        fingerprint=_text(said, "fingerprint", _is_fingerprint),
+        fingerprint=fingerprint,
         next_fingerprint=_text(said, "fingerprint2", _is_fingerprint),
         username=_text(said, "username", NAME.match),
     )

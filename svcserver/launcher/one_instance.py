@@ -36,8 +36,16 @@ class Running:
             return None
         finally:
             connection.close()
-        link = said.get("link") if answer.status == 200 and isinstance(said, dict) else None
-        return link if isinstance(link, str) else None
+        return self.own_link(said) if answer.status == 200 else None
+
+    def own_link(self, said: object) -> str | None:
+        """The link in an answer, if it leads to a launcher's page on that port.
+
+        A file that was left behind may name the port of anybody's program by now.
+        """
+        link = said.get("link") if isinstance(said, dict) else None
+        own = f"http://127.0.0.1:{self.port}/#"
+        return link if isinstance(link, str) and link.startswith(own) else None
 
 
 def find(state: Path) -> Running | None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from svcserver.edge.invite import decode
+from svcserver.kernel.secrets import Secret
 from svcserver.launcher import words
 from svcserver.launcher.asking import Lost
+from svcserver.launcher.host_list import HostRecord
+from svcserver.launcher.key_files import write_key_file
 from svcserver.launcher.program import CannotJoin
 from svcserver.launcher.stages import Stage
 from svcserver.launcher.view import show, show_all
@@ -144,6 +147,18 @@ class JoiningTests(LauncherCase):
         self.assertEqual((again.record.username, again.host.stage), ("Bo_1", Stage.INCOMPLETE))
         with self.assertRaises(CannotJoin):
             self.launcher.bring_file(Path(self.folder, "nothing"))
+
+    def test_a_key_file_without_a_fingerprint_names_no_host_on_the_internet(self) -> None:
+        path = self.folder / "key.json"
+        for host, good in (("play.example.org", False), ("100.64.0.9", True)):
+            record = HostRecord("x", "Home", host, 61000, username="Bo_1")
+            write_key_file(path, record, Secret(KEY))
+            if good:
+                self.assertFalse(self.launcher.bring_file(path).record.public)
+                continue
+            with self.assertRaises(CannotJoin):
+                self.launcher.bring_file(path)
+            self.assertEqual(self.remote.asked, [])
 
     def test_a_key_that_the_host_does_not_know_is_told(self) -> None:
         member = self.registered(FILES)

@@ -110,6 +110,9 @@ class RunningTests(SynchronousTestCase):
         assert found is not None
         self.assertTrue(secret.matches(found.secret.reveal()))
         self.assertIsNone(found.hand_over("svc://join"))  # nobody listens there
+        for link in ("http://evil.example/", "http://127.0.0.1:12/#x", "file:///etc", 7, None):
+            self.assertIsNone(found.own_link({"link": link}))
+        self.assertEqual(found.own_link({"link": "http://127.0.0.1:1/#x"}), "http://127.0.0.1:1/#x")
         one_instance.withdraw(state)
         one_instance.withdraw(state)
         (state / one_instance.FILE).write_text("[]")
