@@ -13,6 +13,7 @@ from svcserver.ctl import database
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Out, fail
 from svcserver.db import migrations
+from svcserver.db.migrations import scripts
 from svcserver.stack import rolling
 
 PATIENCE_S = 600.0
@@ -64,7 +65,7 @@ def upgrade(host: Host, out: Out, only_check: bool) -> None:
     engine = database.existing(database.url_of(host))
     with database.transaction(engine) as tx:
         newer = migrations.newer_revision(tx)
-        pending = [] if newer is not None else migrations.pending(tx)
+        pending = [] if newer is not None else scripts.pending(tx)
     if newer is not None:
         fail(f"the database: {migrations.too_new(newer)}; install that version, or a newer one")
     out.data({"migrations": [{"revision": one, "what": what} for one, what in pending]})

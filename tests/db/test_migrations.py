@@ -77,6 +77,11 @@ class Migrations:
             self.assertIn(what, said)
             self.assertIn("install the version that was here before", said)
 
+    def test_the_names_of_the_scripts_are_their_revisions(self) -> None:
+        script = ScriptDirectory(str(Path(migrations.__file__).parent))
+        steps = [one.revision for one in script.walk_revisions()][::-1]
+        self.assertEqual(migrations.revisions(), steps)
+
     # slow: a database for each step of the migrations
     @proves("migrations only add")
     def test_a_filled_database_loses_nothing_from_any_step_on(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, text
 from sqlalchemy.engine import URL
 
 from svcserver.ctl import database
@@ -94,10 +94,10 @@ def _inside(case: Case, url: URL) -> Iterator[Finding]:
 
 def _content(case: Case, tx: Connection) -> Iterator[Finding]:
     cure = f"run svcctl db upgrade --config {case.folder}; the metagame does it at its start"
-    if not inspect(tx).has_table("alembic_version"):
+    found = migrations.present_revision(tx)
+    if found is None:
         yield Finding("database", "it is empty", cure)
         return
-    found = tx.execute(text("SELECT version_num FROM alembic_version")).scalar()
     newer = migrations.newer_revision(tx)
     if newer is not None:
         what, lacking = migrations.too_new(newer), migrations.unfit(tx)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-import segno
 from attrs import frozen
 
 from svcserver.edge.joining import NoJoinString, join_string, letter
@@ -161,6 +160,8 @@ class DashboardRoutes:
         if text is None:
             why_none = "no gateway here: give the code alone"
             return {"join": None, "qr": None, "letter": [], "why": why_none}
+        import segno  # most metagames never draw one
+
         picture = segno.make(text, error="m").matrix
         rows = ["".join(map(str, row)) for row in picture]
         return {"join": text, "qr": rows, "letter": said, "why": None}
