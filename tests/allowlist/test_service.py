@@ -16,6 +16,7 @@ from svcserver.allowlist.firewall import Paths
 from svcserver.allowlist.scripts import Ports
 from svcserver.allowlist.settings import Settings
 from svcserver.kernel.settings import BadSetting, load, variables
+from svcserver.web.serving import NOTICE_S
 from tests.allowlist.support import SECRET
 from tests.support.proves import proves
 from tests.support.starting import start
@@ -111,7 +112,9 @@ class ServiceTests(SynchronousTestCase):
         start(house)
         [(port, _, _, host)] = reactor.tcpServers
         self.assertEqual((host, port), ("127.0.0.1", 61005))
-        self.successResultOf(house.stopService())
+        stopped = house.stopService()
+        reactor.advance(NOTICE_S)
+        self.successResultOf(stopped)
         self.assertIn('"event":"stop"', (self.folder / "audit.log").read_text())
 
     def test_metrics_listen_on_loopback_where_they_are_wanted(self) -> None:
@@ -124,7 +127,9 @@ class ServiceTests(SynchronousTestCase):
         text = self.successResultOf(page.text())
         self.assertIn("svc_allowlist_open_addresses 0.0", text)
         self.assertIn("svc_allowlist_last_run_failed 0.0", text)
-        self.successResultOf(house.stopService())
+        stopped = house.stopService()
+        reactor.advance(NOTICE_S)
+        self.successResultOf(stopped)
 
     @proves(
         "allowlist: listens on loopback, needs administrator rights",

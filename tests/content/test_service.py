@@ -16,6 +16,7 @@ from svcserver.content import service
 from svcserver.content.manifest import make
 from svcserver.content.settings import Settings, check
 from svcserver.kernel.settings import BadSetting, load, variables
+from svcserver.web.serving import NOTICE_S
 from tests.content.support import write
 from tests.support.proves import proves
 from tests.support.starting import start
@@ -122,7 +123,9 @@ class StartTests(ServiceCase):
         house = service.makeService(self.options(BIND_HOST="127.0.0.1,100.64.0.9"), reactor)
         start(house)
         self.assertEqual([one[3] for one in reactor.tcpServers], ["127.0.0.1", "100.64.0.9"])
-        self.successResultOf(house.stopService())
+        stopped = house.stopService()
+        reactor.advance(NOTICE_S)
+        self.successResultOf(stopped)
 
     @proves("settings of the content server")
     def test_a_broken_manifest_ends_the_start_with_one_line(self) -> None:
@@ -174,4 +177,6 @@ class StartTests(ServiceCase):
         self.assertIn("svc_content_downloads_running 0.0", text)
         self.assertIn("svc_content_bytes_sent_total 0.0", text)
         self.assertEqual(self.successResultOf(stub.get("http://127.0.0.1/x")).code, 404)
-        self.successResultOf(house.stopService())
+        stopped = house.stopService()
+        reactor.advance(NOTICE_S)
+        self.successResultOf(stopped)

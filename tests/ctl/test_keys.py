@@ -36,7 +36,7 @@ class KeysTests(DoctorCase):
         """The metagame started with the settings of now, so long ago."""
         then = time.time() - hours_ago * 3600
         settings = find(str(self.folder), None).settings("metagame", Settings)
-        with mock.patch.object(database.time, "time", lambda: then):
+        with mock.patch.object(database, "epoch", lambda: then):
             open_database("svc-metagame", settings).dispose()
 
     def test_a_rotation_logs_nobody_out(self) -> None:
