@@ -17,7 +17,8 @@ from typing import Any
 from twisted.internet import reactor as twisted_reactor
 from twisted.internet.defer import Deferred, gatherResults
 
-from svcserver.board.engine import Address, RemoteEngine
+from svcserver.board.address import Address
+from svcserver.board.engine import RemoteEngine
 from svcserver.board.memory import MemoryBoard
 from svcserver.board.scripts import LOAD
 from svcserver.board.valkey import ValkeyBoard

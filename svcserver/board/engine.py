@@ -9,9 +9,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from typing import Any, Protocol
-from urllib.parse import unquote, urlsplit
 
-from attrs import define, field, frozen
+from attrs import define, field
 from twisted.application.service import Service
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
@@ -20,6 +19,7 @@ from twisted.internet.ssl import optionsForClientTLS
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
+from svcserver.board.address import Address
 from svcserver.board.scripts import COMMIT, LOAD, Script
 from svcserver.board.wire import Argument, ConnectionEnded, EngineError, Wire
 from svcserver.kernel.refusals import Unavailable
@@ -27,7 +27,6 @@ from svcserver.kernel.throttle import Throttle
 
 log = Logger()
 
-SCHEMES = {"valkey": False, "redis": False, "valkeys": True, "rediss": True}  # with TLS?
 CONNECT_S = 1.0
 NAME_S = 2.0  # for the host's name, which the system's resolver looks up as long as it likes
 AGAIN_S = 0.25  # between two tries to connect, half as much again by chance
@@ -43,36 +42,6 @@ class BoardAway(Unavailable):
 
     def __init__(self) -> None:
         super().__init__("live state cannot be reached now", retry_after_s=RETRY_S)
-
-
-@frozen
-class Address:
-    """What LIVE_URL says of an engine; the password is in no repr."""
-
-    host: str
-    port: int
-    db: int = 0
-    user: str = field(default="", repr=False)
-    password: str = field(default="", repr=False)
-    tls: bool = False
-
-    @classmethod
-    def read(cls, url: str) -> Address:
-        """``valkey://[user:password@]host:port[/db]``; raises ValueError with the cure."""
-        parts = urlsplit(url)
-        if parts.scheme not in SCHEMES or not parts.hostname or parts.query or parts.fragment:
-            raise ValueError("must be memory:, valkey://host:port or valkeys://host:port")
-        db = parts.path.strip("/") or "0"
-        if not (db.isascii() and db.isdigit()):
-            raise ValueError("must end with the number of a database, as in valkey://host:6379/0")
-        try:
-            port = parts.port
-        except ValueError:  # whose text would show what stands there, as a part of a password
-            raise ValueError("must name a port of 1 to 65535 after the host") from None
-        user, password = unquote(parts.username or ""), unquote(parts.password or "")
-        if user and not password:
-            raise ValueError("names a user without a password")
-        return cls(parts.hostname, port or 6379, int(db), user, password, tls=SCHEMES[parts.scheme])
 
 
 class Engine(Protocol):

@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import field, frozen
 
+from svcserver.board.address import Address
 from svcserver.board.board import Board
 from svcserver.board.memory import MemoryBoard
 from svcserver.board.snapshot import FILE, Snapshot
@@ -31,6 +32,11 @@ class LiveUrl:
         """Whether each process has live state of its own."""
         return self._text == IN_MEMORY
 
+    @property
+    def address(self) -> Address:
+        """Of the engine, where there is one."""
+        return Address.read(self._text)
+
     def board(
         self, now: Callable[[], float], reactor: Any, folder: Path | None = None
     ) -> tuple[Board, tuple[Any, ...]]:
@@ -45,10 +51,10 @@ class LiveUrl:
             snapshot = Snapshot(board, now, folder.absolute() / FILE)
             snapshot.load()
             return board, (snapshot,)
-        from svcserver.board.engine import Address, RemoteEngine  # memory needs none of it
+        from svcserver.board.engine import RemoteEngine  # memory needs none of it
         from svcserver.board.valkey import ValkeyBoard
 
-        engine = RemoteEngine(reactor, Address.read(self._text))
+        engine = RemoteEngine(reactor, self.address)
         return ValkeyBoard(engine), (engine,)
 
 
@@ -56,7 +62,5 @@ def live_url(text: str) -> LiveUrl:
     """The reader of LIVE_URL."""
     url = text.strip()
     if url != IN_MEMORY:
-        from svcserver.board.engine import Address
-
         Address.read(url)
     return LiveUrl(url)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.board.engine import Address
+from svcserver.board.address import Address
 from svcserver.board.factory import live_url
 from svcserver.board.memory import MemoryBoard
 from svcserver.board.valkey import ValkeyBoard

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from attrs import define, field
 
+from svcserver.board.address import Address
 from svcserver.ctl.doctor.case import Finding, Level
 from svcserver.ctl.doctor.command import examine
+from svcserver.ctl.doctor.engine import Told
 from svcserver.ctl.doctor.machine import Limits, Machine, Port, Room
 from svcserver.ctl.host import Host
 from tests.ctl.hosts import change
 from tests.ctl.test_accounts import HostCase
 
 GB = 1024**3
+HEALTHY = {"valkey_version": "8.0.1", "redis_version": "7.2.4", "maxmemory_policy": "noeviction"}
 
 
 @define
@@ -30,6 +34,7 @@ class Quiet(Machine):
     shows: str = ""
     root: bool = True
     names: Mapping[str, str] = field(factory=dict)
+    told: Told | Exception = field(factory=lambda: Told(HEALTHY, time.time()))
 
     def now(self) -> float:
         return super().now() if self.at is None else self.at
@@ -54,6 +59,11 @@ class Quiet(Machine):
         self, host: str, port: int, path: str, headers: Mapping[str, str]
     ) -> tuple[int, bytes]:
         return self.says.get(port, (0, b""))
+
+    def engine(self, address: Address) -> Told:
+        if isinstance(self.told, Exception):
+            raise self.told
+        return self.told
 
     def presented(self, host: str, port: int) -> str:
         return self.shows

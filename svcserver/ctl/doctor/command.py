@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from svcserver.ctl.doctor import files, matching, places, reading, storage
+from svcserver.ctl.doctor import files, live, matching, places, reading, storage
 from svcserver.ctl.doctor.case import Case, Check, Finding, Level
 from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.host import Host, about_a_host
@@ -26,6 +26,7 @@ CHECKS: tuple[Check, ...] = (
     files.private_files,
     storage.workers,
     storage.storage,
+    live.live_state,
     storage.clock,
     places.ports,
     places.room,

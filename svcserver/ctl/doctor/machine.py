@@ -16,6 +16,8 @@ from typing import NamedTuple
 from attrs import frozen
 
 from svcserver.allowlist.firewall import may_change_firewall
+from svcserver.board.address import Address
+from svcserver.ctl.doctor.engine import Told, ask
 from svcserver.relay.checking import presented
 from svcserver.relay.relaying import Target
 
@@ -107,6 +109,10 @@ class Machine:
             return 0, b""
         finally:
             connection.close()
+
+    def engine(self, address: Address) -> Told:
+        """What the engine of live state says of itself; raises OSError, or Refused."""
+        return ask(address, ANSWER_S)
 
     def presented(self, host: str, port: int) -> str:
         """The fingerprint of the certificate presented there; empty without TLS."""

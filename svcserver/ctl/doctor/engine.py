@@ -1,0 +1,80 @@
+"""Asks an engine of live state what it says of itself, waiting for each answer."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+import hiredis
+from attrs import frozen
+
+from svcserver.board.address import Address
+from svcserver.board.wire import Argument, encoded
+
+MOST_BYTES = 1 << 20  # of what it tells
+
+
+class Refused(Exception):
+    """The engine answered with an error."""
+
+
+@frozen
+class Told:
+    """What an engine says of itself: the lines of INFO, its clock, and ``save`` if it tells."""
+
+    info: Mapping[str, str]
+    seconds: float  # epoch
+    save: str | None = None
+
+
+def ask(address: Address, patience_s: float) -> Told:
+    """Ask an engine; raises OSError, or Refused."""
+    with socket.create_connection((address.host, address.port), patience_s) as plain:
+        line: socket.socket = plain
+        if address.tls:
+            context = ssl.create_default_context()
+            line = context.wrap_socket(plain, server_hostname=address.host)
+        asked = _Asked(line)
+        if address.password:
+            asked.of("AUTH", *((address.user,) if address.user else ()), address.password)
+        asked.of("SELECT", address.db)
+        text: bytes = asked.of("INFO")
+        seconds, micros = asked.of("TIME")
+        try:
+            save = asked.of("CONFIG", "GET", "save")
+        except Refused:  # where somebody else runs it
+            save = None
+    pairs = (one.partition(":") for one in text.decode("utf-8", "replace").splitlines())
+    info = {name: value.strip() for name, colon, value in pairs if colon}
+    shown = save[1].decode() if save and len(save) == 2 else None
+    return Told(info, int(seconds) + int(micros) / 1e6, shown)
+
+
+class _Asked:
+    """One command after the other."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self._line = line
+        self._replies: Any = hiredis.Reader()
+
+    def of(self, *command: Argument) -> Any:
+        """The reply to a command."""
+        self._line.sendall(encoded(*command))
+        size = 0
+        while True:
+            try:
+                reply = self._replies.gets()
+            except hiredis.ProtocolError:
+                raise Refused("no Valkey or Redis answers there") from None
+            if reply is not False:
+                break
+            data = self._line.recv(65_536)
+            size += len(data)
+            if not data or size > MOST_BYTES:
+                raise OSError("it ended the connection")
+            self._replies.feed(data)
+        if isinstance(reply, hiredis.ReplyError):
+            raise Refused(str(reply))
+        return reply

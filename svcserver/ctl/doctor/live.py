@@ -1,0 +1,59 @@
+"""Checks of the engine of LIVE_URL: it answers, knows the commands, keeps what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from svcserver.ctl.doctor.case import Case, Finding
+from svcserver.ctl.doctor.engine import Refused, Told
+
+ENGINE = "live state"
+OLDEST = (6, 2)  # GETEX
+SAFE_EVICTION = ("noeviction", "volatile-ttl")
+SLIP_S = 2.0  # between the engine's clock and ours
+
+
+def live_state(case: Case) -> Iterator[Finding]:
+    """Checks of the engine of LIVE_URL, where there is one."""
+    if case.metagame is None or case.metagame.live_url.in_memory:
+        return
+    url, now = case.metagame.live_url, case.machine.now
+    try:
+        told = case.machine.engine(url.address)
+    except (OSError, Refused) as why:
+        reason = getattr(why, "strerror", None) or str(why)
+        cure = "start it, or correct LIVE_URL in metagame.env"
+        yield Finding(ENGINE, f"the engine of LIVE_URL ({url}) does not answer: {reason}", cure)
+        return
+    yield from _version(told.info)
+    yield from _keeping(told)
+    slip = told.seconds - now()
+    if abs(slip) > SLIP_S:
+        what = f"the engine's clock and this machine's differ by {abs(slip):.0f} s"
+        yield Finding(ENGINE, what, "set both (timedatectl set-ntp true)")
+
+
+def _version(info: Mapping[str, str]) -> Iterator[Finding]:
+    found = info.get("valkey_version") or info.get("redis_version", "")
+    parts = found.split(".")
+    if not all(one.isdigit() for one in parts[:2]):
+        yield Finding.note(ENGINE, "the engine does not tell its version", "use Valkey")
+    elif tuple(map(int, parts[:2])) < OLDEST:
+        what = f"the engine has version {found}, which lacks a command"
+        yield Finding(ENGINE, what, "install Valkey, or Redis of 6.2 to 7.2")
+
+
+def _keeping(told: Told) -> Iterator[Finding]:
+    info = told.info
+    policy = info.get("maxmemory_policy", SAFE_EVICTION[0])
+    if policy not in SAFE_EVICTION:
+        what = f"the engine's maxmemory-policy is {policy}: it would drop parties that are in use"
+        yield Finding(ENGINE, what, "set maxmemory-policy noeviction in its configuration")
+    for name, what in (("rdb_last_bgsave_status", "save"), ("aof_last_write_status", "append")):
+        if info.get(name, "ok") != "ok":
+            text = f"the engine's last {what} to its disk failed: it may refuse every write"
+            yield Finding(ENGINE, text, "look at its log, and make room on its disk")
+    if info.get("aof_enabled") == "0" and told.save == "":
+        what = "the engine writes nothing to disk: its restart ends parties, queues and sign-ins"
+        cure = "set save or appendonly yes in its configuration, if that matters to you"
+        yield Finding.note(ENGINE, what, cure)

@@ -1,0 +1,82 @@
+"""``svcctl doctor`` on the engine of LIVE_URL: what it says of itself, and how it is asked."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+
+import pytest
+
+from svcserver.board.address import Address
+from svcserver.ctl.doctor.engine import Refused, Told, ask
+from tests.ctl.doctor_host import HEALTHY, DoctorCase, Quiet
+from tests.support.valkey import fresh_url
+
+URL = "valkey://ann:hidden@127.0.0.1:1"
+
+
+class EngineTests(DoctorCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.plant("metagame", "LIVE_URL", URL)
+
+    def told(self, slip: float = 0.0, save: str | None = None, **info: str) -> Quiet:
+        return Quiet(told=Told(HEALTHY | info, time.time() + slip, save))
+
+    def test_a_healthy_one(self) -> None:
+        for fine in (self.told(), self.told(maxmemory_policy="volatile-ttl"), self.told(save="")):
+            self.assertEqual(self.wrong(fine), [])
+        self.assertNotIn("live state", self.notes(self.told(save="900 1", aof_enabled="0")))
+
+    def test_one_that_drops_what_is_in_use(self) -> None:
+        for policy in ("allkeys-lru", "volatile-random", "allkeys-random"):
+            self.finds(policy, "maxmemory-policy noeviction", self.told(maxmemory_policy=policy))
+
+    def test_one_that_is_too_old(self) -> None:
+        old = self.told(valkey_version="", redis_version="6.0.16")
+        self.finds("version 6.0.16", "install Valkey", old)
+
+    def test_one_whose_disk_is_full(self) -> None:
+        self.finds("last save", "make room", self.told(rdb_last_bgsave_status="err"))
+        self.finds("last append", "make room", self.told(aof_last_write_status="err"))
+
+    def test_one_that_writes_nothing_to_disk(self) -> None:
+        said = self.notes(self.told(save="", aof_enabled="0"))
+        self.assertIn("writes nothing to disk", said)
+
+    def test_another_clock(self) -> None:
+        self.finds("differ by 30 s", "timedatectl", self.told(slip=30.4))
+
+    def test_one_that_does_not_answer_and_nobody_sees_the_password(self) -> None:
+        for why in (ConnectionRefusedError(111, "Connection refused"), Refused("WRONGPASS")):
+            self.finds("does not answer", "correct LIVE_URL", Quiet(told=why))
+            [line] = self.wrong(Quiet(told=why))
+            self.assertNotIn("hidden", line)
+
+
+@pytest.mark.live
+def test_a_real_one_tells_all_that_is_looked_at() -> None:
+    told = ask(Address.read(fresh_url()), 5.0)
+    assert {"redis_version", "maxmemory_policy", "aof_enabled", "rdb_last_bgsave_status"} <= set(
+        told.info
+    )
+    assert abs(told.seconds - time.time()) < 60
+    assert told.save == ""
+
+
+@pytest.mark.parametrize("said", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"-NOAUTH no\r\n", b""])
+def test_what_is_no_engine_or_refuses_us(said: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as door:
+
+        def answer() -> None:
+            line, _ = door.accept()
+            with line:
+                line.recv(100)
+                line.sendall(said)
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        with pytest.raises((Refused, OSError)):
+            ask(Address("127.0.0.1", door.getsockname()[1]), 5.0)
+        thread.join(5)
