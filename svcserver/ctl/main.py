@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "restart": ("restart", "restart"),
     "upgrade": ("restart", "upgrade"),
     "doctor": ("doctor.command", "doctor"),
+    "bundle": ("bundle", "bundle"),
     "relay": ("edge_commands", "relay"),
     "allowlist": ("edge_commands", "allowlist"),
     "openapi": ("openapi", "openapi"),

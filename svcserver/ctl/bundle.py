@@ -1,0 +1,213 @@
+"""``svcctl bundle``: what somebody who helps needs to see of a host, in one file, without secrets.
+
+A setting is shown when a component knows it and it is none that holds a secret. Beyond that every
+text is searched for the host's secrets themselves, wherever they may have got to.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import platform
+import re
+import sys
+import tarfile
+import time
+from collections.abc import Callable, Iterator
+from importlib.metadata import distributions
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import click
+from attrs import fields
+
+from svcserver.ctl.doctor.command import as_data, examine
+from svcserver.ctl.doctor.machine import Machine
+from svcserver.ctl.doctor.reading import SHAPES
+from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.output import Failed, Out, fail
+from svcserver.ctl.stack_process import LOG
+from svcserver.ctl.status_command import look
+from svcserver.kernel import json
+from svcserver.kernel.redaction import OTHER, redact
+from svcserver.kernel.settings import secret, strong_secret, variables
+
+LAST_BYTES = 512 * 1024  # of the log
+SHORTEST = 6  # characters of a secret that is searched for; a shorter word stands anywhere
+LINE_OF_A_KEY = 16  # characters; its last line may be short
+STACK = ("WORKERS", "WORKER_PORTS", "METRICS_PORT")
+_SECRET_NAME = re.compile(r"SECRET|PRIV|PASS|TOKEN|API_KEY|VERIFY_KEYS|ARGS|LAUNCHER|INVITE")
+_URL_USER = re.compile(r"(?<=://)[^/@\s]*+@")
+
+
+@click.command("bundle")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--lines", type=click.IntRange(0, 10_000), default=2000, help="Of the log.")
+@about_a_host
+def bundle(host: Host, out: Out, file: Path | None, lines: int) -> None:
+    """Write doctor, versions, settings, last log lines and figures to FILE (tar.gz, mode 0600).
+
+    It holds no secret, but names and addresses of players: send it to whom you trust.
+    """
+    folder = host.folder
+    if folder is None:
+        fail("a bundle is of a whole host; give its folder with --config DIR")
+    if not any(folder.glob("*.env")):
+        fail(f"{folder} is no host: it has no settings; make one with svcctl init DIR")
+    target = file or Path(time.strftime("svc-bundle-%Y%m%d-%H%M%S.tar.gz"))
+    known = sorted(secrets_of(host, folder), key=len, reverse=True)
+    parts = {name: without(text, known) for name, text in contents(host, folder, lines)}
+    try:
+        write(target, parts)
+    except OSError as why:
+        fail(f"{target} cannot be written: {why.strerror}")
+    out.data({"file": str(target.absolute()), "parts": sorted(parts)})
+    out.say(f"{target.absolute()}: {', '.join(sorted(parts))}")
+    out.say("It holds no secret, but names and addresses of players: send it to whom you trust.")
+
+
+def contents(host: Host, folder: Path, lines: int) -> Iterator[tuple[str, str]]:
+    """Name and text of each part; one that cannot be had says why."""
+    yield "doctor.json", told(lambda: [as_data(one) for one in examine(host, folder)])
+    yield "versions.json", told(versions)
+    for name in (*SHAPES, "stack"):
+        if (folder / f"{name}.env").is_file():
+            yield f"settings/{name}.env", "\n".join(shown(host, name)) + "\n"
+    yield "log.txt", last_lines(folder / LOG, lines)
+    yield "status.json", told(lambda: look(host, host.owner_key() or ""))
+    for name in (*SHAPES, "stack"):
+        yield from figures(host, folder, name)
+
+
+def told(ask: Callable[[], object]) -> str:
+    """What ``ask`` gives as JSON, or why it cannot."""
+    try:
+        return json.dump(ask()).decode() + "\n"
+    except Failed as why:
+        return json.dump({"failed": why.message}).decode() + "\n"
+
+
+def versions() -> dict[str, object]:
+    """The versions of Python, the system and every package."""
+    packages = {str(one.metadata["Name"]): one.version for one in distributions()}
+    return {
+        "python": sys.version,
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "packages": dict(sorted(packages.items())),
+    }
+
+
+def shown(host: Host, name: str) -> Iterator[str]:
+    """The lines of an env file, without comments, secrets, and names that nobody knows."""
+    known = set(STACK) if name == "stack" else {x for one in SHAPES[name] for x in variables(one)}
+    try:
+        values = host.variables(name)
+    except Failed as why:
+        yield f"# {why.message}"
+        return
+    for variable, text in values.items():
+        hidden = variable not in known or is_secret(name, variable)
+        yield f"{variable}={OTHER if hidden and text else _URL_USER.sub(OTHER + '@', text)}"
+
+
+def is_secret(name: str, variable: str) -> bool:
+    """Whether the setting may hold a secret: by its reader, or by its name."""
+    readers = {
+        field.metadata["name"]: field.metadata["read"]
+        for shape in SHAPES.get(name, ())
+        for field in fields(shape)
+    }
+    return readers.get(variable) in (secret, strong_secret) or bool(_SECRET_NAME.search(variable))
+
+
+def secrets_of(host: Host, folder: Path) -> set[str]:
+    """The secrets in the host's files, as they would stand in a text."""
+    found = {host.owner_key() or ""}
+    for path in folder.glob("*key*.pem"):
+        try:
+            found |= lines_of(path.read_bytes())
+        except OSError:  # the doctor's part names it, and nothing of it is shown
+            continue
+    for name in (*SHAPES, "stack"):
+        if not (folder / f"{name}.env").is_file():
+            continue
+        try:
+            values = host.variables(name)
+        except Failed:  # the same
+            continue
+        for variable, text in values.items():
+            if is_secret(name, variable):
+                found |= {text.strip(), *text.split(), *text.split(","), *decoded(text)}
+            elif "://" in text and (password := password_of(text)):
+                found |= {password, unquote(password)}
+    found |= {json.dump(one).decode()[1:-1] for one in found}  # as it stands in a JSON text
+    return {one for one in found if len(one) >= SHORTEST}
+
+
+def decoded(text: str) -> set[str]:
+    """The lines of a key that is written as base64; nothing of any other text."""
+    try:
+        return lines_of(base64.b64decode(text, validate=True))
+    except ValueError:
+        return set()
+
+
+def lines_of(pem: bytes) -> set[str]:
+    """The lines of a key; nothing of what is none."""
+    if b"PRIVATE KEY-----" not in pem:
+        return set()
+    lines = pem.decode("ascii", "replace").splitlines()
+    return {one for one in lines if len(one) >= LINE_OF_A_KEY and not one.startswith("-----")}
+
+
+def password_of(url: str) -> str:
+    """The password in a URL; empty without one."""
+    try:
+        return urlsplit(url).password or ""
+    except ValueError:
+        return ""
+
+
+def without(text: str, known: list[str]) -> str:
+    """``text`` without these secrets, and without what has the shape of one."""
+    for one in known:
+        text = text.replace(one, OTHER)
+    return redact(text)
+
+
+def last_lines(path: Path, count: int) -> str:
+    """The end of a log file, or why there is none."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - LAST_BYTES))
+            text = file.read(LAST_BYTES).decode("utf-8", "replace")
+    except OSError as why:
+        return f"{path.name}: {why.strerror}; under systemd: journalctl -u 'svc-*'\n"
+    lines = text.splitlines()[1 if size > LAST_BYTES else 0 :]
+    return "".join(f"{one}\n" for one in lines[max(0, len(lines) - count) :])
+
+
+def figures(host: Host, folder: Path, name: str) -> Iterator[tuple[str, str]]:
+    """The figures of a component that shows them."""
+    if not (folder / f"{name}.env").is_file():
+        return
+    try:
+        port = host.variables(name).get("METRICS_PORT", "")
+    except Failed:  # as above
+        return
+    if port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65_536:
+        status, body = Machine().answer("127.0.0.1", int(port), "/metrics", {})
+        yield f"figures/{name}.txt", body.decode("utf-8", "replace") if status == 200 else "none\n"
+
+
+def write(target: Path, parts: dict[str, str]) -> None:
+    """Make the file, which only its owner reads; raises OSError where it exists."""
+    handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
+        for name, text in parts.items():
+            data = text.encode()
+            entry = tarfile.TarInfo(f"svc-bundle/{name}")
+            entry.size, entry.mode, entry.mtime = len(data), 0o600, int(time.time())
+            archive.addfile(entry, io.BytesIO(data))

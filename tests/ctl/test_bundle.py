@@ -1,0 +1,87 @@
+"""``svcctl bundle``: everything that helps, and none of the host's secrets."""
+
+from __future__ import annotations
+
+import base64
+import json
+import tarfile
+from pathlib import Path
+from unittest import mock
+
+from tests.ctl.command import svcctl
+from tests.ctl.doctor_host import Quiet
+from tests.ctl.hosts import change, value
+from tests.ctl.test_accounts import HostCase
+from tests.support.proves import proves
+
+SECRETS = (
+    ("metagame", "AUTH_SIGNING_PRIVKEY_B64"),
+    ("metagame", "GATEWAY_SECRET"),
+    ("gateway", "ALLOWLIST_SECRET"),
+    ("deploy", "METAGAME_API_KEY"),
+)
+PASSWORD = "pa55-w0rd-of-mine"
+QUOTED = 'my "own" key, 12'
+
+
+class BundleTests(HostCase):
+    def made(self) -> dict[str, str]:
+        file = self.folder / "bundle.tar.gz"
+        with mock.patch("svcserver.ctl.doctor.command.Machine", Quiet):
+            ran = self.ctl("bundle", file)
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertEqual(file.stat().st_mode & 0o777, 0o600)
+        with tarfile.open(file) as archive:
+            found = {}
+            for one in archive.getmembers():
+                data = archive.extractfile(one)
+                assert data is not None
+                found[one.name.removeprefix("svc-bundle/")] = data.read().decode()
+        return found
+
+    def secrets(self) -> set[str]:
+        found = {value(self.folder, name, variable) for name, variable in SECRETS}
+        pem = (self.folder / "gateway-key.pem").read_text().splitlines()[1]
+        signing = base64.b64decode(value(self.folder, *SECRETS[0])).decode().splitlines()[1]
+        return found | {(self.folder / "owner.key").read_text().strip(), pem, signing, PASSWORD}
+
+    @proves("svcctl bundle")
+    def test_it_holds_what_helps(self) -> None:
+        (self.folder / "stack.log").write_text("one\ntwo\n")
+        parts = self.made()
+        self.assertEqual(parts["log.txt"], "one\ntwo\n")
+        self.assertIn("Twisted", json.loads(parts["versions.json"])["packages"])
+        self.assertIsInstance(json.loads(parts["doctor.json"]), list)
+        self.assertIn("PORT=61000\n", parts["settings/metagame.env"])
+        self.assertIn("GATEWAY_SECRET=<redacted>\n", parts["settings/metagame.env"])
+        self.assertIn("does not answer", parts["status.json"])
+
+    @proves("svcctl bundle")
+    def test_none_of_the_hosts_secrets_is_in_it_wherever_it_stood(self) -> None:
+        change(self.folder, "metagame", "LIVE_URL", f"valkey://me:{PASSWORD}@127.0.0.1:1")
+        change(self.folder, "metagame", "MY_OWN_WORD", "a word nobody knows")
+        change(self.folder, "deploy", "GAMESERVER_ARGS", "-server -password=swordfish-12")
+        change(self.folder, "deploy", "METAGAME_API_KEY", QUOTED)
+        secrets = self.secrets()
+        (self.folder / "stack.log").write_text("".join(f"seen: {one}!\n" for one in secrets))
+        with mock.patch("svcserver.ctl.bundle.look", return_value={"said": sorted(secrets)}):
+            parts = self.made()
+        for name, text in parts.items():
+            for one in (*secrets, "swordfish", "a word nobody knows"):
+                if one in text:  # the assertion would print the secret
+                    self.fail(f"a secret is in {name}")
+
+    def test_only_the_last_lines_of_a_long_log(self) -> None:
+        (self.folder / "stack.log").write_text("".join(f"{at:09}\n" for at in range(100_000)))
+        lines = self.made()["log.txt"].splitlines()
+        self.assertEqual((len(lines), lines[-1]), (2000, "000099999"))
+
+    def test_an_existing_file_and_a_folder_that_is_no_host_are_refused(self) -> None:
+        file = Path(self.folder / "mine")
+        file.write_text("mine")
+        with mock.patch("svcserver.ctl.doctor.command.Machine", Quiet):
+            self.assertIn("cannot be written", self.ctl("bundle", file).line)
+        self.assertEqual(file.read_text(), "mine")
+        empty = self.folder / "empty"
+        empty.mkdir()
+        self.assertIn("is no host", svcctl("bundle", "--config", empty).line)
