@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from attrs import define, field
+from twisted.internet.error import ProcessExitedAlready
 from twisted.internet.interfaces import IReadDescriptor
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -126,8 +127,11 @@ class Adopted:
             pipe.close()
 
     def signalProcess(self, how: str) -> None:
-        """Send a signal."""
-        os.kill(self.pid, getattr(signal, f"SIG{how}"))
+        """Send a signal; raises ProcessExitedAlready, as the reactor's transport does."""
+        try:
+            os.kill(self.pid, getattr(signal, f"SIG{how}"))
+        except ProcessLookupError:  # its end is still to be told
+            raise ProcessExitedAlready from None
 
 
 def adopt(reactor: Any, process: GameProcess, pid: int) -> None:
