@@ -46,8 +46,7 @@ class Host:
         try:
             return parse_env_file(path.read_text(encoding="utf-8-sig"))
         except (OSError, UnicodeDecodeError) as why:
-            reason = getattr(why, "strerror", None) or "it is not UTF-8 text"
-            fail(f"{path} cannot be read: {reason}; make a host with svcctl init DIR")
+            fail(unreadable(path, why))
 
     def settings(self, component: str, shape: type[S]) -> S:
         """A component's settings as an instance of ``shape``; fails with one line."""
@@ -74,10 +73,24 @@ class Host:
         """The owner's account key from ``owner.key``; None without one."""
         if self.folder is None:
             return None
+        path = self.folder / OWNER_KEY
         try:
-            return (self.folder / OWNER_KEY).read_text(encoding="utf-8").strip()
-        except OSError:
+            return path.read_text(encoding="utf-8").strip()
+        except FileNotFoundError:
             return None
+        except (OSError, UnicodeDecodeError) as why:
+            fail(unreadable(path, why))
+
+
+def unreadable(path: Path, why: OSError | UnicodeDecodeError) -> str:
+    """One line: the file, why it cannot be read, and the cure of that."""
+    if isinstance(why, UnicodeDecodeError):
+        return f"{path} cannot be read: it is not UTF-8 text; save it so, or see svcctl init"
+    if isinstance(why, FileNotFoundError | NotADirectoryError):
+        return f"{path} cannot be read: {why.strerror}; make a host with svcctl init DIR"
+    if isinstance(why, PermissionError):
+        return f"{path} cannot be read: {why.strerror}; run this as the user whose file it is"
+    return f"{path} cannot be read: {why.strerror}; look at the file and its disk"
 
 
 def find(config: str | None, env_file: str | None) -> Host:

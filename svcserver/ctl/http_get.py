@@ -32,9 +32,20 @@ def get_json(
         connection.close()
     if reply.status in nothing:
         return None
+    if reply.status == 404:  # every component knows the paths it is asked
+        fail(f"{what} answered 404 to {path}: {foreign(base)}")
     if reply.status != 200:
         fail(f"{what} answered {reply.status} to {path}")
     try:
         return json.parse(body)
     except json.BadJson:
-        fail(f"{what} answered something that is not JSON")
+        fail(f"{what} answered something that is not JSON: {foreign(base)}")
+
+
+def foreign(base: str) -> str:
+    """The likely cause where what answers does not speak as the component does."""
+    port = urlsplit(base).port or 80
+    return (
+        f"another program holds port {port} (ss -ltnp 'sport = :{port}' names it); "
+        "end it, or change PORT"
+    )

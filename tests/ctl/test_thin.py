@@ -202,6 +202,21 @@ class StatusTests(HostCase):
             self.assertIn("answered 500", self.ctl("status").line)
         self.assertIn("is it running?", self.ctl("status").line)
 
+    def test_a_foreign_server_on_the_port_is_named_as_such(self) -> None:
+        with self.metagame({}, 404):
+            line = self.ctl("status").line
+        self.assertIn("another program holds port", line)
+
+    def test_a_file_that_may_not_be_read_is_named_with_its_cause(self) -> None:
+        for error, cure in (
+            (PermissionError(13, "Permission denied"), "as the user whose file it is"),
+            (OSError(5, "Input/output error"), "its disk"),
+        ):
+            with mock.patch.object(Path, "read_text", side_effect=error):
+                line = self.ctl("status").line
+            self.assertIn("owner.key cannot be read", line)
+            self.assertIn(cure, line)
+
     def watch(self, rounds: int, between: Callable[[], object]) -> Ran:
         """``--watch`` until Ctrl-C in that round; ``between`` runs after the first."""
         left = iter(range(rounds))
