@@ -135,7 +135,7 @@ class Chat:
     rooms: list[str] = field(factory=list)
     refused: int = 0
     _frames: list[str] = field(factory=list, init=False)
-    _waiting: tuple[tuple[str, ...], Deferred[str]] | None = field(default=None, init=False)
+    _waiting: list[tuple[tuple[str, ...], Deferred[str]]] = field(factory=list, init=False)
     _ids: int = field(default=0, init=False)
 
     @property
@@ -203,9 +203,12 @@ class Chat:
             self.send(f'<iq type="result" id="{found[1] if found else ""}"/>')
         elif text.startswith("<presence") and 'type="unavailable"' in text:
             self._put_out(text)
-        elif self._waiting is not None and self._fits(text, self._waiting[0]):
-            waiting, self._waiting = self._waiting, None
-            waiting[1].callback(text)
+        else:  # acts of one player overlap: each takes what it waits for
+            for one in self._waiting:
+                if self._fits(text, one[0]):
+                    self._waiting.remove(one)
+                    one[1].callback(text)
+                    return
 
     def _line(self, text: str) -> None:
         if 'type="error"' in text:
@@ -236,7 +239,7 @@ class Chat:
         if not self.alive:
             raise NoAnswer("the chat is closed")
         done: Deferred[str] = Deferred()
-        self._waiting = (words, done)
+        self._waiting.append((words, done))
         timer = self.process.callLater(ANSWER_S, self.ended)
         try:
             return await done
@@ -251,8 +254,8 @@ class Chat:
         self.alive = False
         self.rooms.clear()
         self.over()
-        waiting, self._waiting = self._waiting, None
+        waiting, self._waiting = self._waiting, []
         if self.socket is not None and self.socket.connected:
             self.socket.close()
-        if waiting is not None:
-            waiting[1].errback(NoAnswer("the chat ended"))
+        for _, done in waiting:
+            done.errback(NoAnswer("the chat ended"))
