@@ -37,10 +37,6 @@ class Leases:
             self._heard[worker] = self.seconds()
         return worker not in self._expired
 
-    def has_ended(self, worker: str) -> bool:
-        """Whether the process was taken for gone, so that what it says no longer counts."""
-        return worker in self._expired
-
     def look(self) -> None:
         """Tell of those of whom nothing was heard."""
         now, ours = self.seconds(), self._heard.get(self.name)
@@ -58,13 +54,12 @@ class Leases:
             self._heard.update(dict.fromkeys(self._heard, now))  # nor could we hear the others
 
     def on_expired(self, news: Expired) -> None:
-        if news.worker == self.name:
-            self._heard.pop(self.name, None)
-            self.lost()
-            self.name = new_id()
-            return
-        if self._heard.pop(news.worker, None) is not None:
-            self.gone(news.worker)
         self._expired[news.worker] = None
         if len(self._expired) > MOST_EXPIRED:
             del self._expired[next(iter(self._expired))]
+        heard = self._heard.pop(news.worker, None) is not None
+        if news.worker == self.name:
+            self.lost()
+            self.name = new_id()
+        elif heard:
+            self.gone(news.worker)

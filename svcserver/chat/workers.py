@@ -222,9 +222,10 @@ class Workers:
 
     def _on_bound(self, news: Bound) -> None:
         seat = news.seat
-        if self.leases.has_ended(news.worker):
-            return
-        if news.worker == self.name and seat.session not in self._mine:
+        if news.worker != self.name:
+            if not self.leases.hear(news.worker):  # it may die before it says that it lives
+                return
+        elif seat.session not in self._mine:
             return
         earlier = self._seats.get(seat.account.lower(), [])
         for one in [one for one in earlier if one[1].resource == seat.resource]:

@@ -171,6 +171,13 @@ class LeaseTests(Base):
         fresh = [self.here.bound(2, resource(n)) for n in (7, 8)]
         self.assertEqual([one.end for one in fresh], ["", ""])
 
+    def test_so_are_those_of_one_that_died_before_it_said_that_it_lives(self) -> None:
+        ann, young = self.in_room(self.here, 1), self.town()
+        bob = self.in_room(young, 2)  # young has had no tick yet
+        self.assertEqual(self.occupants(self.here), [ann.account, bob.account])
+        self.pass_time(LEASE_S + 3, self.here)
+        self.assertEqual(self.occupants(self.here), [ann.account])
+
     def test_one_whose_lease_has_ended_ends_its_own_sessions(self) -> None:
         ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
         name = self.there.server.workers.name
