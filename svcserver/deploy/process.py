@@ -101,6 +101,7 @@ class GameProcess(ProcessProtocol):
         self._ended = ended
         self._waiting: list[Deferred[None]] = []
         self.over = False
+        self.how = ""  # how it ended, once that is known
         self.born: int | None = None  # its id, also when it ends while it is being started
         self.group: int | None = None  # of what it forks, where it leads one
 
@@ -124,7 +125,7 @@ class GameProcess(ProcessProtocol):
 
     def processExited(self, reason: Failure) -> None:
         """The process is dead, even while a grandchild still holds its pipes."""
-        self.over = True
+        self.over, self.how = True, _how(reason.value)
         if self.group is not None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.group, signal.SIGKILL)  # what it forked goes with it
@@ -157,6 +158,12 @@ class GameProcess(ProcessProtocol):
     def alive(self) -> bool:
         """Whether the process runs; a zombie does not."""
         return not self.over and self.pid is not None and not self.is_zombie(self.pid)
+
+    def reap(self) -> None:
+        """Learn how a dead child ended, where the reactor has not asked the system yet."""
+        ask: Callable[[], None] | None = getattr(self.transport, "reapProcess", None)
+        if not self.over and ask is not None:
+            ask()
 
     @property
     def pid(self) -> int | None:

@@ -144,7 +144,7 @@ class Supervisor:
             return mine
         self._starting[launch.kind] = [mine]
         if server is not None:
-            self._forget(server, "found dead")
+            self._forget_dead(server)
         Deferred.fromCoroutine(self._launch(launch)).addBoth(
             self._answer, self._starting, launch.kind
         )
@@ -292,6 +292,14 @@ class Supervisor:
             how=how,
         )
 
+    def _forget_dead(self, server: GameServer) -> None:
+        process = self._processes.get(server.id)
+        if process is not None:
+            process.reap()  # which may end in _on_end, and so in _forget
+        if server.id in self.fleet.servers:
+            how = "" if process is None else process.how
+            self._forget(server, how or "found dead")
+
     def _is_alive(self, server: GameServer) -> bool:
         process = self._processes.get(server.id)
         return process is not None and process.alive
@@ -317,7 +325,7 @@ class Supervisor:
         """The watchdog: forget dead hunts, restart dead persistent worlds."""
         for server in list(self.fleet.servers.values()):
             if not self._is_alive(server):
-                self._forget(server, "found dead")
+                self._forget_dead(server)
         for kind in self._wanted:
             if self.fleet.of_kind(kind) is None:
                 self.boot(kind)

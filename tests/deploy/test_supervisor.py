@@ -43,6 +43,9 @@ class FakeTransport:
     def loseConnection(self) -> None:
         """Pipes are closed by ``end``."""
 
+    def reapProcess(self) -> None:
+        """The system knows of no end."""
+
     def end(self, code: int = 0, by: int | None = None) -> None:
         why: Exception = (
             ProcessDone(0) if code == 0 and by is None else ProcessTerminated(code or None, by)
@@ -278,6 +281,25 @@ class WatchTests(SupervisorCase):
             child.process.over = True  # dead, and its exit went unnoticed
         supervisor.watch()
         self.assertEqual([one["kind"] for one in supervisor.records()], ["city"])
+
+    def test_the_watchdog_says_how_a_hunt_ended_whose_pipes_are_open_still(self) -> None:
+        supervisor = self.make()
+        self.successResultOf(self.ask(supervisor, HUNT))
+        self.spawner.children[0].process.processExited(Failure(ProcessTerminated(3, None)))
+        with capturedLogs() as events:
+            supervisor.watch()
+        self.assertEqual([event["how"] for event in events], ["code 3"])
+
+    def test_the_watchdog_asks_how_a_dead_hunt_ended_that_nobody_was_told_of(self) -> None:
+        supervisor = self.make()
+        self.successResultOf(self.ask(supervisor, HUNT))
+        [child] = self.spawner.children
+        self.patch(GameProcess, "alive", False)  # a zombie: its signal has yet to be handled
+        self.patch(FakeTransport, "reapProcess", lambda child: child.end(3))
+        with capturedLogs() as events:
+            supervisor.watch()
+        self.assertEqual([event["how"] for event in events], ["code 3"])
+        self.assertTrue(child.process.over)
 
     @proves("deploy: SHARED with the dojo hunt: started on first use, or at boot")
     def test_the_dojo_is_watched_only_once_it_was_asked_for(self) -> None:
