@@ -23,7 +23,7 @@ from svcserver.kernel.times import seconds_of
 from svcserver.metagame.accounts.audit import MAX_ROWS, Act, Asked, Entry, audited, rows, shown
 from svcserver.metagame.accounts.sanctions import Kind
 from svcserver.metagame.owner.announcements.rules import described as announced_as
-from svcserver.metagame.owner.announcements.rules import wish
+from svcserver.metagame.owner.announcements.rules import wish as announcement
 from svcserver.metagame.owner.announcements.store import announce as make_announcement
 from svcserver.metagame.owner.moderation.rules import Staff, described, order
 from svcserver.metagame.owner.moderation.store import Done, StaffWork
@@ -57,7 +57,11 @@ def recorded(host: Host, entry: Entry, act: Act[T]) -> T:
     fail(f"{entry.target}: {why.message}" if entry.target else why.message)
 
 
-def _done(out: Out, done: Done, action: str, line: str) -> None:
+def _act(
+    host: Host, out: Out, action: str, about: tuple[str, str], choose: Chosen, outcome: str
+) -> None:
+    """Do it to the account and for the reason of ``about``, and say what it led to."""
+    done = by_staff(host, action, *about, choose)
     after = None if done.change is None else done.change.after
     out.data(
         {
@@ -67,26 +71,22 @@ def _done(out: Out, done: Done, action: str, line: str) -> None:
             "sanction": None if after is None else dict(described(after) or {}),
         }
     )
-    out.say(line)
+    out.say(f"{done.account.username} {outcome}")
 
 
 def _impose(host: Host, out: Out, kind: Kind, name: str, texts: tuple[str, str, str]) -> None:
     lasts, reason, note = texts
     try:
-        asked = order(reason, note, lasts)
+        wish = order(reason, note, lasts)
     except Refusal as why:
         fail(why.message)
-    action = kind.value
-    done = by_staff(
-        host,
-        action,
-        name,
-        asked.reason,
-        lambda work: work.ban(asked) if kind is Kind.BAN else work.mute(asked),
-    )
+
+    def impose(work: StaffWork) -> Act[Done]:
+        return work.ban(wish) if kind is Kind.BAN else work.mute(wish)
+
     word = "banned" if kind is Kind.BAN else "muted"
     until = f"for {lasts}" if lasts else "until you lift it"
-    _done(out, done, action, f"{done.account.username} is {word} {until}")
+    _act(host, out, kind.value, (name, wish.reason), impose, f"is {word} {until}")
 
 
 def _sanction(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -123,8 +123,7 @@ def mute(host: Host, out: Out, name: str, lasts: str, reason: str, note: str) ->
 @about_a_host
 def unban(host: Host, out: Out, name: str, reason: str) -> None:
     """Let a banned account in again."""
-    done = by_staff(host, "unban", name, reason, lambda work: work.lift(Kind.BAN))
-    _done(out, done, "unban", f"{done.account.username} may log in again")
+    _act(host, out, "unban", (name, reason), lambda work: work.lift(Kind.BAN), "may log in again")
 
 
 @click.command()
@@ -133,8 +132,7 @@ def unban(host: Host, out: Out, name: str, reason: str) -> None:
 @about_a_host
 def unmute(host: Host, out: Out, name: str, reason: str) -> None:
     """Let a muted account write again."""
-    done = by_staff(host, "unmute", name, reason, lambda work: work.lift(Kind.MUTE))
-    _done(out, done, "unmute", f"{done.account.username} may write again")
+    _act(host, out, "unmute", (name, reason), lambda work: work.lift(Kind.MUTE), "may write again")
 
 
 @click.command()
@@ -143,8 +141,7 @@ def unmute(host: Host, out: Out, name: str, reason: str) -> None:
 @about_a_host
 def kick(host: Host, out: Out, name: str, reason: str) -> None:
     """Log an account off now; it may log in again."""
-    done = by_staff(host, "kick", name, reason, lambda work: work.kick())
-    _done(out, done, "kick", f"{done.account.username} is logged off")
+    _act(host, out, "kick", (name, reason), lambda work: work.kick(), "is logged off")
 
 
 @click.command()
@@ -160,7 +157,7 @@ def announce(
     if (text is None) is not clear:
         fail("give a TEXT to announce, or --clear to end what is announced")
     try:
-        asked = None if text is None else wish(text, lasts, restart_in)
+        asked = None if text is None else announcement(text, lasts, restart_in)
     except Refusal as why:
         fail(why.message)
     by = actor()

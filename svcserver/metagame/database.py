@@ -1,4 +1,4 @@
-"""Opens the metagame's database."""
+"""Opens what the metagame keeps: its database, and the board of its live state."""
 
 from __future__ import annotations
 
@@ -12,14 +12,23 @@ from twisted.logger import Logger
 from svcserver.board.board import Board
 from svcserver.db import migrations
 from svcserver.db.engine import BadDatabase, SQLAlchemyError, describe, make_engine
+from svcserver.db.factory import ledger_for
+from svcserver.db.ledger import Ledger
 from svcserver.db.transaction import transact
+from svcserver.kernel.counters import Counters
 from svcserver.kernel.system import epoch
 from svcserver.metagame.access.keys import BadKey, key_id, load_private
 from svcserver.metagame.accounts.signing import note_signing
-from svcserver.metagame.accounts.store import move_queued_keys
+from svcserver.metagame.accounts.store import ACCOUNTS, move_queued_keys
 from svcserver.metagame.settings import Settings
 
 log = Logger()
+
+
+def open_ledger(settings: Settings, engine: Engine, reactor: Any, counters: Counters) -> Ledger:
+    """The one way into the opened database."""
+    reserve = settings.disk_reserve_mb << 20
+    return ledger_for(engine, reactor, reserve, counters, ACCOUNTS.c.id)
 
 
 def open_database(name: str, settings: Settings) -> Engine:

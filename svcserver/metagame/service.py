@@ -17,7 +17,6 @@ from twisted.web.client import Agent, HTTPConnectionPool
 
 from svcserver.board.board import Board
 from svcserver.board.waiting import unwaited
-from svcserver.db.factory import ledger_for
 from svcserver.db.ledger import Ledger
 from svcserver.db.transaction import transact
 from svcserver.kernel.counters import Counters
@@ -47,7 +46,6 @@ from svcserver.metagame.accounts.management.acts import AccountActs
 from svcserver.metagame.accounts.management.routes import AccountManagementRoutes
 from svcserver.metagame.accounts.registration import Registration
 from svcserver.metagame.accounts.sessions import Sessions, session_watch
-from svcserver.metagame.accounts.store import ACCOUNTS
 from svcserver.metagame.achievements.bounties.acts import BountyActs
 from svcserver.metagame.achievements.bounties.routes import BountyRoutes
 from svcserver.metagame.achievements.breadcrumbs.acts import BreadcrumbActs
@@ -75,10 +73,8 @@ from svcserver.metagame.belongings.characters.store import rename_characters
 from svcserver.metagame.belongings.currency.acts import CurrencyActs
 from svcserver.metagame.belongings.currency.routes import CurrencyRoutes
 from svcserver.metagame.belongings.housekeeping import housekeeping
-from svcserver.metagame.belongings.inventory.acts import InventoryActs
+from svcserver.metagame.belongings.inventory.acts import InventoryActs, policy_of
 from svcserver.metagame.belongings.inventory.routes import InventoryRoutes
-from svcserver.metagame.belongings.inventory.rules import Policy
-from svcserver.metagame.belongings.items import Size
 from svcserver.metagame.belongings.loadouts.acts import LoadoutActs
 from svcserver.metagame.belongings.loadouts.routes import LoadoutRoutes
 from svcserver.metagame.belongings.loadouts.rules import load as load_loadout_defaults
@@ -88,7 +84,7 @@ from svcserver.metagame.belongings.savehistory.store import Thinning
 from svcserver.metagame.belongings.shop.acts import ShopActs
 from svcserver.metagame.belongings.shop.catalogue import load as load_catalogue
 from svcserver.metagame.belongings.shop.routes import ClosedShopRoutes, ShopRoutes
-from svcserver.metagame.database import open_board, open_database
+from svcserver.metagame.database import open_board, open_database, open_ledger
 from svcserver.metagame.owner.announcements.acts import Announcements, announcement_watch
 from svcserver.metagame.owner.build import Build
 from svcserver.metagame.owner.captures import captures
@@ -142,12 +138,6 @@ from svcserver.web.site import HttpFactory
 NAME = "svc-metagame"
 
 
-def _inventory_policy(settings: Settings) -> Policy:
-    most = Size(settings.inventory_max_items, settings.inventory_max_bytes)
-    refuse, report = settings.inventory_refuse_overspend, settings.inventory_report_removals
-    return Policy(refuse, report, most, settings.item_log_max_bytes)
-
-
 class Metagame:
     """All features with what they share.
 
@@ -182,7 +172,7 @@ class Metagame:
         self.audit = Audit(ledger, now)
         self.announcements = Announcements(self.audit, self.news.announced)
         self.data, self.events = AccountData(ledger, allowance), EventLog(ledger, now, allowance)
-        self.policy = _inventory_policy(settings)
+        self.policy = policy_of(settings)
         self.matches = LiveMatches(board, settings.launch_cooldown_s)
         self.parties = LiveParties(board, (self.matches.left_party,), self.matches.of_party)
         self.guilds = GuildActs(settings, self.data, board, now, self.news.guild_changed)
@@ -363,8 +353,7 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
     settings = options.settings
     top = serving.top_service(reactor, production=settings.production, level=settings.log_level)
     engine = open_database(NAME, settings)
-    reserve = settings.disk_reserve_mb << 20
-    ledger = ledger_for(engine, reactor, reserve, top.counters, ACCOUNTS.c.id)
+    ledger = open_ledger(settings, engine, reactor, top.counters)
     pool = HTTPConnectionPool(reactor)
     http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
     now = MonotonicClock().now

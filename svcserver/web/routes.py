@@ -16,7 +16,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, Generic, Protocol
 
-from attrs import define, field, frozen
+from attrs import field, frozen
 from typing_extensions import TypeVar
 
 from svcserver.kernel.json import Json
@@ -117,30 +117,27 @@ def logged_path(path: bytes, row: Row | None = None) -> str:
 R = TypeVar("R", bound=Row, default=Row)
 
 
-@define
 class Routes(Generic[R]):
-    """The rows of one feature, and what all of them share.
+    """The rows of one feature, and the marks that all of them share.
 
-    How the feature words a refusal, the switch it is mounted under, and whether its bodies
-    are logged; a row may say otherwise of itself.
+    How the feature words a refusal is always said, and often the switch it is mounted under and
+    who may call; a row may say otherwise of itself.
     """
 
     make: ClassVar[type[Row]] = Row
-    refuse: Refuse
-    when: Callable[[Any], bool] | None = None
-    body_log: bool = False
-    rows: list[R] = field(factory=list, init=False)
 
-    def row(
-        self, method: str, path: str, *, access: str, refuse: Refuse | None = None, **marks: Any
-    ) -> Callable[[H], H]:
+    def __init__(self, refuse: Refuse, **shared: Any) -> None:
+        self.shared = {"refuse": refuse, **shared}
+        self.rows: list[R] = []
+
+    def row(self, method: str, path: str, **marks: Any) -> Callable[[H], H]:
         """Register the decorated method; ``marks`` are further fields of the row."""
-        shared = {"when": self.when, "body_log": self.body_log}
         make: Any = self.make
 
         def note(handler: H) -> H:
-            worded = refuse or self.refuse
-            self.rows.append(make(method, path, access, handler, worded, **(shared | marks)))
+            self.rows.append(
+                make(method=method, path=path, handler=handler, **(self.shared | marks))
+            )
             return handler
 
         return note

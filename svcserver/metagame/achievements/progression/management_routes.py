@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from attrs import frozen
 
+from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.accounts import recorded
+from svcserver.metagame.accounts.eventlog import Entry
 from svcserver.metagame.achievements.progression import wire
 from svcserver.metagame.achievements.progression.management_acts import ManagementActs
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import Answer, bare
+
+T = TypeVar("T")
 
 
 @frozen
 class ProgressionManagementRoutes:
     """Report, seed, grant, revoke."""
 
-    routes: ClassVar[Routes] = Routes(bare)
+    routes: ClassVar[Routes] = Routes(bare, access=Access.ADMIN_KEY)
     acts: ManagementActs
     acting: Acting
 
     @routes.row(
-        "GET",
-        "/svc/api/Progression",
-        access=Access.ADMIN_KEY,
-        role=Role.HELPER,
-        reply=wire.Report,
-        query=("UserId",),
+        "GET", "/svc/api/Progression", role=Role.HELPER, reply=wire.Report, query=("UserId",)
     )
     async def report(self, call: Call) -> Answer:
         """Tracks with the ranks they earn, objectives, entitlements. Writes nothing."""
@@ -40,47 +40,32 @@ class ProgressionManagementRoutes:
             raise Malformed("UserId is missing", code="bad_request")
         return Answer(200, wire.show_report(user_id, await self.acts.report(user_id)))
 
-    @routes.row(
-        "POST",
-        "/svc/api/SeedProgression",
-        access=Access.ADMIN_KEY,
-        body=wire.SeedWish,
-        reply=wire.Seeded,
-    )
+    @routes.row("POST", "/svc/api/SeedProgression", body=wire.SeedWish, reply=wire.Seeded)
     async def seed(self, call: Call[wire.SeedWish]) -> Answer:
         """Set all tracks: ``grandfather`` to their end, ``fresh`` to 0."""
         wish = call.body
-        entry = recorded.entry(
-            self.acting, call, wish.user_id, partial(wire.show_seeded, wish.user_id)
-        )
+        entry = self._entry(call, wire.show_seeded)
         return Answer(200, entry.show(await self.acts.seed(entry, wish.mode)))
 
     @routes.row(
-        "POST",
-        "/svc/api/GrantEntitlement",
-        access=Access.ADMIN_KEY,
-        body=wire.GrantWish,
-        reply=wire.EntitlementsHeld,
+        "POST", "/svc/api/GrantEntitlement", body=wire.GrantWish, reply=wire.EntitlementsHeld
     )
     async def grant(self, call: Call[wire.GrantWish]) -> Answer:
         """Grant an entitlement for hours; 0 or absent for ever."""
         wish = call.body
-        entry = recorded.entry(
-            self.acting, call, wish.user_id, partial(wire.show_held, wish.user_id)
-        )
+        entry = self._entry(call, wire.show_held)
         return Answer(200, entry.show(await self.acts.grant(entry, wish)))
 
     @routes.row(
-        "POST",
-        "/svc/api/RevokeEntitlement",
-        access=Access.ADMIN_KEY,
-        body=wire.RevokeWish,
-        reply=wire.EntitlementRevoked,
+        "POST", "/svc/api/RevokeEntitlement", body=wire.RevokeWish, reply=wire.EntitlementRevoked
     )
     async def revoke(self, call: Call[wire.RevokeWish]) -> Answer:
         """Revoke an entitlement; ``Revoked`` tells whether it was in force."""
         wish = call.body
-        entry = recorded.entry(
-            self.acting, call, wish.user_id, partial(wire.show_revoked, wish.user_id)
-        )
+        entry = self._entry(call, wire.show_revoked)
         return Answer(200, entry.show(await self.acts.revoke(entry, wish.entitlement)))
+
+    def _entry(self, call: Call[Any], show: Callable[[AccountId, T], Any]) -> Entry[T]:
+        """The event log's entry, whose reply begins with the account that the body names."""
+        user_id = call.body.user_id
+        return recorded.entry(self.acting, call, user_id, partial(show, user_id))

@@ -14,7 +14,7 @@ from svcserver.kernel.times import seconds_of
 from svcserver.metagame.accounts.audit import NEWEST, Asked, AuditRow, shown
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.sanctions import Kind, Sanction
-from svcserver.metagame.owner.moderation.rules import MAX_NOTE, MAX_REASON, described
+from svcserver.metagame.owner.moderation.rules import MAX_NOTE, MAX_REASON, Order, described, order
 from svcserver.metagame.owner.moderation.store import Done
 
 PAGE = 100
@@ -32,6 +32,10 @@ class SanctionWish:
     reason: Reason = ""
     note: Annotated[str, text(0, MAX_NOTE)] = ""
     for_: Annotated[str, text(0, 16)] = ""
+
+    def order(self) -> Order:
+        """The value that the rules take; raises Malformed for a length of time that is none."""
+        return order(self.reason, self.note, self.for_)
 
 
 @spelled(pascal_case)
