@@ -14,6 +14,7 @@ from svcserver.kernel.settings import (
     BadSetting,
     comma_list,
     env,
+    folder,
     log_level,
     off_unless_1,
     strong_secret,
@@ -38,14 +39,6 @@ def bind_hosts(text: str) -> tuple[str, ...]:
     if not found:
         raise ValueError("must be a comma list of IP addresses or localhost")
     return tuple(dict.fromkeys(found))
-
-
-def folder(text: str) -> Path:
-    """A folder that is there."""
-    path = Path(text.strip())
-    if not path.is_dir():
-        raise ValueError("must name a folder that exists")
-    return path
 
 
 def not_a_folder(text: str) -> Path:

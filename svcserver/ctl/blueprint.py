@@ -8,7 +8,7 @@ import socket
 import sys
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import Factory, field, frozen
 
 from svcserver.ctl.keys import SigningKeys
 from svcserver.kernel.secrets import Secret
@@ -54,8 +54,9 @@ class Scale:
 
 @frozen
 class Plan:
-    """What the files are written from; ``folder`` is absolute.
+    """What the files are written from; ``folder`` and ``data`` are absolute.
 
+    ``data`` is where the services run, and keep all but settings and certificates.
     ``private``: without a gateway; ``public_host`` is then the address to listen on.
     """
 
@@ -67,6 +68,7 @@ class Plan:
     demo: bool = False
     private: bool = False
     scale: Scale = Scale()
+    data: Path = field(default=Factory(lambda plan: plan.folder, takes_self=True))
 
     @property
     def metagame_host(self) -> str:
@@ -104,8 +106,8 @@ def files(plan: Plan) -> dict[str, str]:
         "deploy.env": _deploy(plan),
         "content.env": _content(plan),
     }
-    if plan.scale.workers > 1:
-        inside["stack.env"] = _STACK.format(workers=plan.scale.workers)
+    if plan.scale.workers > 1 or plan.data != plan.folder:
+        inside["stack.env"] = _stack(plan)
     if plan.private:
         return inside
     return inside | {
@@ -115,10 +117,12 @@ def files(plan: Plan) -> dict[str, str]:
     }
 
 
-_STACK = """\
+def _stack(plan: Plan) -> str:
+    text = f"""\
 # svc-stack itself: how many metagames share the work. See docs/owners/scale.md
-WORKERS={workers}
+WORKERS={plan.scale.workers}
 """
+    return text if plan.data == plan.folder else f"{text}DATA_DIR={plan.data}\n"
 
 
 def _metagame(plan: Plan) -> str:
@@ -133,7 +137,7 @@ AUTH_SIGNING_PRIVKEY_B64={secrets.signing.private}
 AUTH_SIGNING_PUBKEY_B64={secrets.signing.public}
 # NONE: nobody may register. INVITECODE: with a code (svcctl invite create). OPEN: anybody.
 REGISTRATION_MODE=INVITECODE
-DATABASE_URL={plan.scale.database or f"sqlite:///{plan.folder / 'svc.db'}"}
+DATABASE_URL={plan.scale.database or f"sqlite:///{plan.data / 'svc.db'}"}
 {f"LIVE_URL={plan.scale.live}" if plan.scale.live else "# LIVE_URL=memory:"}
 # of each character: so many newest saves, the last of 48 hours and of 30 days; without it all
 SAVE_HISTORY_KEEP=100
@@ -207,9 +211,9 @@ def _content(plan: Plan) -> str:
 PORT={plan.ports.content}
 BIND_HOST={plan.metagame_host}
 METAGAME_URL=http://{plan.metagame_host}:{plan.ports.metagame}
-CONTENT_GAME_DIR={plan.folder / "game"}
+CONTENT_GAME_DIR={plan.data / "game"}
 # after every change of the game's files: svcctl content manifest
-CONTENT_MANIFEST={plan.folder / "manifest.json"}
+CONTENT_MANIFEST={plan.data / "manifest.json"}
 """
     if plan.private:
         return text
@@ -248,8 +252,8 @@ ALLOWLIST_PORT={plan.ports.allowlist}
 # the same in gateway.env
 ALLOWLIST_SECRET={plan.secrets.allowlist.reveal()}
 ALLOWLIST_PORTS={plan.ports.hunts}-{plan.ports.city}
-ALLOWLIST_AUDIT_LOG={plan.folder / "allowlist-audit.log"}
-ALLOWLIST_STATE_FILE={plan.folder / "allowlist-state.json"}
+ALLOWLIST_AUDIT_LOG={plan.data / "allowlist-audit.log"}
+ALLOWLIST_STATE_FILE={plan.data / "allowlist-state.json"}
 """
     return text + "ALLOWLIST_ALLOW_PRIVATE=1\n" if plan.demo else text
 

@@ -7,6 +7,8 @@ import secrets
 import shutil
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from attrs import frozen
@@ -55,14 +57,15 @@ def create_host(
     demo: bool = False,
     private: bool = False,
     scale: Scale | None = None,
+    data: Path | None = None,
 ) -> CreatedHost:
     """Write a ready-to-run host into ``folder``; fails with one line, leaving nothing behind.
 
     ``host`` is the address or name that players connect to; ``private``: without a gateway.
+    ``data``: another folder for the database, the game's files and what the services write.
     """
-    folder = folder.absolute()
-    name, staged = _stage(folder, owner)
-    try:
+    folder, data, name = folder.absolute(), (data or folder).absolute(), _owner(owner)
+    with _one_line(folder, owner), _staging(folder, data) as (staged, kept):
         pair = None if private else make_pair(list(dict.fromkeys([host, "127.0.0.1", "localhost"])))
         plan = Plan(
             folder,
@@ -73,33 +76,58 @@ def create_host(
             demo,
             private,
             scale or Scale(),
+            data,
         )
-        _write(staged, plan, name, pair)
-        _move(staged, folder)
+        _write(staged, kept, plan, name, pair)
+        _move({staged: folder, kept: data})
+    return CreatedHost(folder, name, pair.fingerprint if pair else None, _my_ip(folder))
+
+
+@contextmanager
+def _staging(folder: Path, data: Path) -> Iterator[tuple[Path, Path]]:
+    """Empty folders within these two (one where they are one), removed in the end."""
+    with ExitStack() as made:
+        staged: dict[Path, Path] = {}
+        for one in (folder, data):
+            if one not in staged:
+                staged[one] = _stage(one)
+                made.callback(shutil.rmtree, staged[one], ignore_errors=True)
+        yield staged[folder], staged[data]
+
+
+def _my_ip(folder: Path) -> str:
+    return parse_env_file((folder / "deploy.env").read_text(encoding="utf-8"))["MY_IP"]
+
+
+@contextmanager
+def _one_line(folder: Path, owner: str) -> Iterator[None]:
+    try:
+        yield
     except (BadCertificate, BadDatabase, BuildFailed) as why:
         fail(f"{folder}: {why}")
     except Refusal as why:
         fail(f"--owner {owner}: {why.message}; the database knows that name already")
     except OSError as why:
         fail(f"{folder} cannot be written: {why.strerror}")
-    finally:
-        shutil.rmtree(staged, ignore_errors=True)
-    my_ip = parse_env_file((folder / "deploy.env").read_text(encoding="utf-8"))["MY_IP"]
-    return CreatedHost(folder, name, pair.fingerprint if pair else None, my_ip)
 
 
-def _stage(folder: Path, owner: str) -> tuple[str, Path]:
-    """The owner's name, checked, and an empty folder within ``folder`` to write into."""
+def _owner(owner: str) -> str:
+    """The owner's name, checked."""
     try:
-        name = rules.username(owner)
+        return rules.username(owner)
+    except Refusal as why:
+        fail(f"--owner {owner}: {why.message}")
+
+
+def _stage(folder: Path) -> Path:
+    """An empty folder within ``folder`` to write into."""
+    try:
         folder.mkdir(parents=True, exist_ok=True)
         staged = folder / f".new-{hex_token(8)}"
         staged.mkdir(mode=0o700)
-    except Refusal as why:
-        fail(f"--owner {owner}: {why.message}")
     except OSError as why:
         fail(f"{folder} cannot be written: {why.strerror}")
-    return name, staged
+    return staged
 
 
 def _secrets() -> blueprint.Secrets:
@@ -111,33 +139,33 @@ def _secrets() -> blueprint.Secrets:
     )
 
 
-def _write(staged: Path, plan: Plan, owner: str, pair: Pair | None) -> None:
-    """Write all files into the staging folder."""
+def _write(staged: Path, kept: Path, plan: Plan, owner: str, pair: Pair | None) -> None:
+    """Write all files into the staging folders: of settings, and of data."""
     if pair is not None:
         write_pair(pair, staged)
     for name, text in blueprint.files(plan).items():
         write_private(staged / name, text)
-    game = staged / "game"
+    game = kept / "game"
     game.mkdir()
     (game / "README.txt").write_text(README, encoding="utf-8")
     if plan.demo:
         (game / "data.pak").write_bytes(secrets.token_bytes(GAME_FILE_BYTES))
-    build_manifest(game, "1.4.4", staged / "manifest.json")
-    key = _database(_url(staged, plan), owner, plan.secrets.game_server)
+    build_manifest(game, "1.4.4", kept / "manifest.json")
+    key = _database(_url(kept, plan), owner, plan.secrets.game_server)
     write_private(staged / OWNER_KEY, key + "\n")
     run_by = staged / UNITS
     run_by.mkdir()
     python = Path(sys.executable)
-    place = units.Place(plan.folder, python.with_name("twistd"), python.resolve())
+    place = units.Place(plan.folder, python.with_name("twistd"), python.resolve(), plan.data)
     for name, text in units.files(place, plan.components).items():
         (run_by / name).write_text(text, encoding="utf-8")
 
 
-def _url(staged: Path, plan: Plan) -> URL:
-    """The database: that of ``plan``, or a new file in the staging folder."""
+def _url(kept: Path, plan: Plan) -> URL:
+    """The database: that of ``plan``, or a new file in the staging folder of data."""
     if plan.scale.database:
         return database_url(plan.scale.database)
-    file = staged / DATABASE
+    file = kept / DATABASE
     write_private(file, "")  # SQLite keeps the mode of the file it finds
     return URL.create("sqlite", database=str(file))
 
@@ -159,11 +187,18 @@ def write_private(path: Path, text: str) -> None:
         file.write(text)
 
 
-def _move(staged: Path, folder: Path) -> None:
-    """Move everything into place; fails where any of the names exists."""
-    names = sorted(one.name for one in staged.iterdir())
-    taken = [name for name in names if os.path.lexists(folder / name)]
-    if taken:
-        fail(f"{folder} already holds {taken[0]}; nothing was changed: choose another folder")
-    for name in names:
-        (staged / name).rename(folder / name)
+def _move(folders: dict[Path, Path]) -> None:
+    """Move what was staged into place; fails where any of the names exists."""
+    moves = {
+        one: folder / one.name
+        for staged, folder in folders.items()
+        for one in sorted(staged.iterdir())
+    }
+    for place in moves.values():
+        if os.path.lexists(place):
+            fail(
+                f"{place.parent} already holds {place.name}; "
+                "nothing was changed: choose another folder"
+            )
+    for one, place in moves.items():
+        one.rename(place)

@@ -37,6 +37,12 @@ FIRST_NO_PORT = 65_536
 @click.option("--database", metavar="URL", default="", help="A postgresql:// database to use.")
 @click.option("--live", metavar="URL", default="", help="A valkey:// or valkeys:// to use.")
 @click.option("--owner", metavar="NAME", default="owner", help="The owner's account name.")
+@click.option(
+    "--data",
+    metavar="DIR2",
+    type=click.Path(path_type=Path),
+    help="Keep database, game files and logs there, and only settings in DIR.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for machines.")
 def init(
     folder: Path,
@@ -46,6 +52,7 @@ def init(
     database: str,
     live: str,
     owner: str,
+    data: Path | None,
     as_json: bool,
 ) -> None:
     """Write a host's folder: settings, keys, certificate, database, owner. Never overwrites.
@@ -57,7 +64,13 @@ def init(
     place = place_of(public_host, private_host)
     scale = scale_of(workers, database, live, private=place.private)
     made = create_host(
-        folder, place.address, owner, ports=place.ports, private=place.private, scale=scale
+        folder,
+        place.address,
+        owner,
+        ports=place.ports,
+        private=place.private,
+        scale=scale,
+        data=data,
     )
     out.data(
         {

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from attrs import frozen
+from attrs import Factory, field, frozen
 
 USER = "svc"
 TARGET = "svcserver.target"
@@ -21,16 +21,26 @@ STOP_S = 30
 
 @frozen
 class Place:
-    """The absolute paths of the host's folder, the installed program and its Python."""
+    """The absolute paths of the host's folder, the installed program and its Python.
+
+    ``data`` where the services run and write: the host's folder unless ``svcctl init --data``
+    named another.
+    """
 
     folder: Path = Path("/srv/game")
     program: Path = Path("/opt/svcserver/.venv/bin/twistd")
     python: Path = Path("/usr/bin/python3")
+    data: Path = field(default=Factory(lambda place: place.folder, takes_self=True))
+
+    @property
+    def written(self) -> str:
+        """What the services may write to."""
+        return " ".join(dict.fromkeys((str(self.folder), str(self.data))))
 
     @property
     def at_home(self) -> bool:
         """Whether the services must read something below a home folder."""
-        needed = (self.folder, self.program, self.python)
+        needed = (self.folder, self.data, self.program, self.python)
         return any(path.is_relative_to(home) for home in HOMES for path in needed)
 
 
@@ -104,7 +114,7 @@ After={after}
 Type=exec
 User={USER}
 Group={USER}
-WorkingDirectory={place.folder}
+WorkingDirectory={place.data}
 ExecStart={place.program} --nodaemon --pidfile= svc-{name} --env-file {place.folder}/{name}.env
 Restart=always
 RestartSec=2
@@ -129,7 +139,7 @@ def _hardening(service: Service, place: Place) -> str:
         "NoNewPrivileges=yes",
         "ProtectSystem=strict",
         f"ProtectHome={'read-only' if place.at_home else 'yes'}",
-        f"ReadWritePaths={place.folder}",
+        f"ReadWritePaths={place.written}",
         "PrivateTmp=yes",
         "PrivateDevices=yes",
         "ProtectClock=yes",
@@ -162,7 +172,7 @@ def _logrotate(place: Place) -> str:
     return f"""\
 # Only for a host that is started with its output appended to a file (>> stack.log); under
 # systemd the journal keeps the logs. Copy to /etc/logrotate.d/svcserver
-{place.folder}/stack.log {place.folder}/bodies.log {{
+{place.data}/stack.log {place.data}/bodies.log {{
     su {USER} {USER}
     weekly
     rotate 8

@@ -116,6 +116,14 @@ def parse_env_file(text: str) -> dict[str, str]:
 # -- readers -------------------------------------------------------------------
 
 
+def folder(text: str) -> Path:
+    """A folder that is there."""
+    path = Path(text.strip())
+    if not path.is_dir():
+        raise ValueError("must name a folder that exists")
+    return path
+
+
 def whole(low: int, high: int | None = None) -> Reader:
     """A whole number within bounds."""
 

@@ -13,7 +13,7 @@ from attrs import frozen
 from twisted.python import usage
 
 from svcserver.kernel.monotonic import monotonic_reactor
-from svcserver.kernel.settings import BadSetting, env, load, with_env_file
+from svcserver.kernel.settings import BadSetting, env, folder, load, with_env_file
 from svcserver.kernel.settings import port as port_number
 from svcserver.stack.children import Children
 from svcserver.stack.components import BadHost, Component, components, dashboard, environment
@@ -32,6 +32,7 @@ class Settings:
     metrics_port: int | None = env("METRICS_PORT", port_number, default=None)
     workers: int = env("WORKERS", workers, default=1)
     worker_ports: int = env("WORKER_PORTS", port_number, default=61100)
+    data_dir: Path | None = env("DATA_DIR", folder, default=None)
 
 
 class Options(usage.Options):
@@ -50,13 +51,13 @@ class Options(usage.Options):
 
     def postOptions(self) -> None:
         try:
-            folder = Path(self["config"])
-            own = folder / WORKER_FILE
+            config = Path(self["config"])
+            own = config / WORKER_FILE
             environ = with_env_file(str(own) if own.is_file() else None, os.environ)
             self.settings = settings = load(Settings, environ)[0]
-            found = components(folder, with_relay=bool(self["with-relay"]))
+            found = components(config, with_relay=bool(self["with-relay"]))
             self.components = spread(found, settings.workers, settings.worker_ports)
-            self.dashboard = dashboard(read(folder / "metagame.env"))
+            self.dashboard = dashboard(read(config / "metagame.env"))
         except BadHost as why:
             raise SystemExit(f"{NAME}: --config {why}") from None
         except BadSetting as why:
@@ -68,7 +69,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     if reactor is None:
         reactor = monotonic_reactor()
     top = top_service(reactor)
-    folder = str(Path(options["config"]).absolute())
+    config = Path(options["config"]).absolute()
     # directly, since our own lines are written with a delay and the order should show
     write = top.lines.out.write
     passed = environment(os.environ)
@@ -77,12 +78,12 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         options.components,
         write,
         passed,
-        folder,
+        str(options.settings.data_dir or config),
         options.dashboard,
         partial(give_up, reactor),
     )
     children.setServiceParent(top)
-    Rolling(reactor, children, Path(folder)).setServiceParent(top)
+    Rolling(reactor, children, config).setServiceParent(top)
     show_figures(top, reactor, "stack", options.settings.metrics_port, figures(children))
     return top
 

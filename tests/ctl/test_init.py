@@ -126,6 +126,30 @@ class InitTests(SynchronousTestCase):
         self.assertEqual([one.name for one in folder.iterdir()], ["svc.db"])
         self.assertEqual((folder / "svc.db").read_text(), "mine")
 
+    def test_settings_and_data_can_have_a_folder_each(self) -> None:
+        settings, data = nowhere(self), nowhere(self)
+        ran = svcctl("init", settings, "--data", data, "--public-host", "203.0.113.10")
+        self.assertEqual(ran.status, 0, ran.err)
+        here = {one.name for one in settings.iterdir()}
+        there = {one.name for one in data.iterdir()}
+        self.assertEqual(there, {"svc.db", "game", "manifest.json"})
+        self.assertEqual(here & there, set())
+        self.assertIn(f"DATA_DIR={data}\n", (settings / "stack.env").read_text())
+        unit = (settings / "host" / "svc-content.service").read_text()
+        self.assertIn(f"WorkingDirectory={data}\n", unit)
+        self.assertIn(f"ReadWritePaths={settings} {data}\n", unit)
+        listed = svcctl("account", "list", "--config", settings, "--json")
+        self.assertEqual([one["username"] for one in listed.data["accounts"]], ["owner"])
+
+    def test_a_folder_of_data_that_is_taken_leaves_both_as_they_were(self) -> None:
+        settings, data = nowhere(self), nowhere(self)
+        data.mkdir()
+        (data / "manifest.json").write_text("mine")
+        ran = svcctl("init", settings, "--data", data)
+        self.assertEqual(ran.status, 1)
+        self.assertIn(f"{data} already holds manifest.json", ran.line)
+        self.assertEqual((list(settings.iterdir()), len(list(data.iterdir()))), ([], 1))
+
     def test_two_hosts_share_no_secret(self) -> None:
         first = set(self.values("metagame").values())
         self.folder = new_host(nowhere(self))
