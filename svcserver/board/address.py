@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from urllib.parse import unquote, urlsplit
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from attrs import field, frozen
 
@@ -19,13 +20,19 @@ class Address:
     user: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
     tls: bool = False
+    ca: Path | None = None  # who must have signed the engine's certificate; None: the system's
 
     @classmethod
     def read(cls, url: str) -> Address:
-        """``valkey://[user:password@]host:port[/db]``; raises ValueError with the cure."""
+        """``valkey://[user:password@]host:port[/db]``; raises ValueError with the cure.
+
+        ``valkeys://`` may end with ``?ca=`` and the absolute path of a PEM file.
+        """
         parts = urlsplit(url)
-        if parts.scheme not in SCHEMES or not parts.hostname or parts.query or parts.fragment:
+        if parts.scheme not in SCHEMES or not parts.hostname or parts.fragment:
             raise ValueError("must be memory:, valkey://host:port or valkeys://host:port")
+        tls = SCHEMES[parts.scheme]
+        ca = _authority(parts.query, tls=tls) if parts.query else None
         db = parts.path.strip("/") or "0"
         if not (db.isascii() and db.isdigit()):
             raise ValueError("must end with the number of a database, as in valkey://host:6379/0")
@@ -36,4 +43,12 @@ class Address:
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
         if user and not password:
             raise ValueError("names a user without a password")
-        return cls(parts.hostname, port or 6379, int(db), user, password, tls=SCHEMES[parts.scheme])
+        return cls(parts.hostname, port or 6379, int(db), user, password, tls=tls, ca=ca)
+
+
+def _authority(query: str, *, tls: bool) -> Path:
+    """The file that ``?ca=`` names."""
+    match parse_qsl(query, keep_blank_values=True):
+        case [("ca", text)] if tls and Path(text).is_absolute():
+            return Path(text)
+    raise ValueError("may end with ?ca=/path/of/ca.pem after valkeys://host:port, and nothing else")

@@ -15,11 +15,12 @@ from twisted.application.service import Service
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
 from twisted.internet.protocol import Factory
-from twisted.internet.ssl import optionsForClientTLS
+from twisted.internet.ssl import Certificate, optionsForClientTLS, trustRootFromCertificates
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
 from svcserver.board.address import Address
+from svcserver.board.authority import authorities
 from svcserver.board.scripts import COMMIT, LOAD, Script
 from svcserver.board.wire import Argument, ConnectionEnded, EngineError, Wire
 from svcserver.kernel.refusals import Unavailable
@@ -224,7 +225,7 @@ class Connection:
     async def _try(self) -> None:
         where: Any = HostnameEndpoint(self.reactor, self.address.host, self.address.port, CONNECT_S)
         if self.address.tls:
-            where = wrapClientTLS(optionsForClientTLS(self.address.host), where)
+            where = wrapClientTLS(_trust(self.address), where)
         connecting = where.connect(_Wires(self._build))
         wire: Wire = await connecting.addTimeout(NAME_S + CONNECT_S, self.reactor)
         self._made = wire
@@ -290,6 +291,14 @@ class _Wires(Factory):
 
     noisy = False
     buildProtocol: Any
+
+
+def _trust(address: Address) -> Any:
+    """What a TLS connection to it must prove; the file is read anew for each connection."""
+    if address.ca is None:
+        return optionsForClientTLS(address.host)
+    roots = [Certificate.loadPEM(one.encode()) for one in authorities(address.ca)]
+    return optionsForClientTLS(address.host, trustRootFromCertificates(roots))
 
 
 def _away() -> Deferred[Any]:

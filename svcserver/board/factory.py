@@ -9,6 +9,7 @@ from typing import Any
 from attrs import field, frozen
 
 from svcserver.board.address import Address
+from svcserver.board.authority import authorities
 from svcserver.board.board import Board
 from svcserver.board.memory import MemoryBoard
 from svcserver.board.snapshot import FILE, Snapshot
@@ -61,6 +62,6 @@ class LiveUrl:
 def live_url(text: str) -> LiveUrl:
     """The reader of LIVE_URL."""
     url = text.strip()
-    if url != IN_MEMORY:
-        Address.read(url)
+    if url != IN_MEMORY and (ca := Address.read(url).ca) is not None:
+        authorities(ca)
     return LiveUrl(url)

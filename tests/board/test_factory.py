@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.board.address import Address
+from svcserver.board.authority import authorities
 from svcserver.board.factory import live_url
 from svcserver.board.memory import MemoryBoard
 from svcserver.board.valkey import ValkeyBoard
+from tests.support.authority import Authority
 
 
 class LiveUrlTests(SynchronousTestCase):
@@ -29,8 +34,34 @@ class LiveUrlTests(SynchronousTestCase):
         self.assertEqual(Address.read("valkeys://ann:p%40%3A%2Fss@h.x:7/3"), expected)
         self.assertEqual(Address.read("valkey://:p@[::1]"), Address("::1", 6379, 0, "", "p"))
 
+    def test_who_must_have_signed_its_certificate(self) -> None:
+        address = Address.read("valkeys://:p@h:1/2?ca=/etc/live-ca.pem")
+        expected = Address("h", 1, 2, "", "p", tls=True, ca=Path("/etc/live-ca.pem"))
+        self.assertEqual(address, expected)
+        self.assertIsNone(Address.read("valkeys://h").ca)
+
+    def test_an_authority_that_cannot_be_used_is_named_at_the_start(self) -> None:
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / "no.pem").write_text("no certificate")
+        (folder / "bytes.pem").write_bytes(b"\xff")
+        for name, what in (("gone.pem", "cannot be read"), ("no.pem", "PEM"), ("bytes.pem", "PEM")):
+            with self.assertRaises(ValueError) as refused:
+                live_url(f"valkeys://h?ca={folder / name}")
+            self.assertIn(what, str(refused.exception))
+            self.assertIn(name, str(refused.exception))
+        made = Authority(folder).file
+        made.write_text(made.read_text() * 2)
+        self.assertEqual(len(authorities(made)), 2)
+        self.assertEqual(live_url(f"valkeys://h?ca={made}").address.ca, made)
+
     def test_what_it_cannot_be(self) -> None:
         nothing = ("", "memory", "http://h", "valkey://", "valkey://h?a=1")
+        nothing += (
+            "valkey://h?ca=/x",
+            "valkeys://h?ca=x",
+            "valkeys://h?ca=/x&ca=/y",
+            "valkeys://h?b",
+        )
         parts = (
             "valkey://h:x",
             "valkey://h:99999",

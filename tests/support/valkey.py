@@ -40,6 +40,8 @@ class Instance:
     folder: Path
     port: int
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    tls_port: int = field(default=0, init=False)
+    _tls: list[str] = field(factory=list, init=False)
 
     @classmethod
     def make(cls) -> Instance:
@@ -47,19 +49,23 @@ class Instance:
         found = [path for path in map(shutil.which, BINARIES) if path is not None]
         if not found:
             raise skip("valkey", "neither valkey-server nor redis-server is installed")
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            port = one.getsockname()[1]
-        return cls(found[0], Path(tempfile.mkdtemp(prefix="svc-valkey-")), port)
+        return cls(found[0], Path(tempfile.mkdtemp(prefix="svc-valkey-")), _free_port())
 
     @property
     def url(self) -> str:
         return f"valkey://127.0.0.1:{self.port}"
 
+    def serve_tls(self, certificate: Path, key: Path) -> None:
+        """From the next start on, with TLS, too."""
+        self.tls_port = _free_port()
+        self._tls = ["--tls-port", str(self.tls_port), "--tls-auth-clients", "no"]
+        self._tls += ["--tls-cert-file", str(certificate), "--tls-key-file", str(key)]
+        self._tls += ["--tls-ca-cert-file", str(certificate)]
+
     def start(self) -> None:
         """Returns when it answers."""
         words = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
-        words += ["--save", "", "--appendonly", "no", "--databases", "1000"]
+        words += ["--save", "", "--appendonly", "no", "--databases", "1000", *self._tls]
         self.process = subprocess.Popen([self.binary, *words], stdout=subprocess.DEVNULL)
         end = time.monotonic() + 10
         while True:
@@ -83,6 +89,13 @@ class Instance:
         """Stop it and delete its files."""
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
 
 
 @lru_cache(maxsize=1)

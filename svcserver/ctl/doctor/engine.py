@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Any
 
 import hiredis
@@ -31,11 +32,7 @@ class Told:
 
 def ask(address: Address, patience_s: float) -> Told:
     """Ask an engine; raises OSError, or Refused."""
-    with socket.create_connection((address.host, address.port), patience_s) as plain:
-        line: socket.socket = plain
-        if address.tls:
-            context = ssl.create_default_context()
-            line = context.wrap_socket(plain, server_hostname=address.host)
+    with closing(_connected(address, patience_s)) as line:
         asked = _Asked(line)
         if address.password:
             asked.of("AUTH", *((address.user,) if address.user else ()), address.password)
@@ -50,6 +47,18 @@ def ask(address: Address, patience_s: float) -> Told:
     info = {name: value.strip() for name, colon, value in pairs if colon}
     shown = save[1].decode() if save and len(save) == 2 else None
     return Told(info, int(seconds) + int(micros) / 1e6, shown)
+
+
+def _connected(address: Address, patience_s: float) -> socket.socket:
+    plain = socket.create_connection((address.host, address.port), patience_s)
+    if not address.tls:
+        return plain
+    try:
+        context = ssl.create_default_context(cafile=address.ca)
+        return context.wrap_socket(plain, server_hostname=address.host)
+    except BaseException:
+        plain.close()
+        raise
 
 
 class _Asked:
