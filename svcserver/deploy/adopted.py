@@ -6,6 +6,7 @@ nobody tells. What it prints still comes through its own pipes (``child_setup.py
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import stat
@@ -77,10 +78,18 @@ class Adopted:
     pipes: dict[int, Watched] = field(factory=dict)
     _watch: Watched | None = None
 
-    def begin(self) -> None:
-        """Watch the process; raises OSError where it has ended, or pidfds are unknown."""
-        self._watch = Watched(self.reactor, os.pidfd_open(self.pid), self._ended)
-        self._watch.begin()
+    def begin(self, is_ours: Callable[[], bool]) -> None:
+        """Watch the process; raises OSError where it has ended, or pidfds are unknown.
+
+        ``is_ours`` looks at the pid once more: from then on the descriptor is that of the process,
+        whoever gets its pid after its end.
+        """
+        watch = Watched(self.reactor, os.pidfd_open(self.pid), self._ended)
+        if not is_ours():
+            watch.close()
+            raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
+        self._watch = watch
+        watch.begin()
         for number in (1, 2):
             self._listen(number)
 
@@ -128,14 +137,16 @@ class Adopted:
 
     def signalProcess(self, how: str) -> None:
         """Send a signal; raises ProcessExitedAlready, as the reactor's transport does."""
+        if self._watch is None:
+            raise ProcessExitedAlready
         try:
-            os.kill(self.pid, getattr(signal, f"SIG{how}"))
+            signal.pidfd_send_signal(self._watch.descriptor, getattr(signal, f"SIG{how}"))
         except ProcessLookupError:  # its end is still to be told
             raise ProcessExitedAlready from None
 
 
-def adopt(reactor: Any, process: GameProcess, pid: int) -> None:
+def adopt(reactor: Any, process: GameProcess, pid: int, is_ours: Callable[[], bool]) -> None:
     """Make ``process`` the one that runs as ``pid``; raises OSError where it has ended."""
     transport = Adopted(reactor, pid, process)
+    transport.begin(is_ours)
     process.adopted(transport, pid)
-    transport.begin()

@@ -7,6 +7,7 @@ dead server is noticed by its exit, by the watchdog, and before it is handed out
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -38,6 +39,12 @@ KILL_AFTER_S = 10.0
 WATCHDOG_S = 60.0
 KEYLESS = "NO_KEY"
 MAX_QUEUED = 64  # launches that may wait their turn
+
+
+class Take(Protocol):
+    """Makes a GameProcess that of a pid, if it still ``is_ours``; else raises OSError."""
+
+    def __call__(self, process: GameProcess, pid: int, *, is_ours: Callable[[], bool]) -> None: ...
 
 
 class Starter(Protocol):
@@ -235,15 +242,12 @@ class Supervisor:
             self.kept.keep(server)
         return server, process, proof
 
-    def adopt(self, mark: str, take: Callable[[GameProcess, int], None]) -> list[int]:
-        """Take over the game servers of an earlier run; the ids of their processes.
-
-        ``take`` makes a GameProcess that of a pid, or raises OSError.
-        """
+    def adopt(self, mark: str, take: Take) -> list[int]:
+        """Take over the game servers of an earlier run; the ids of their processes."""
         for one in self.kept.all() if self.kept is not None else []:
             server = one.server
             if one.runs(mark) and self.fleet.adopt(server):
-                self._take_over(server, take)
+                self._take_over(server, partial(take, is_ours=partial(one.runs, mark)))
             elif self.kept is not None:
                 self.kept.forget(server.id)
         return [server.pid for server in self.fleet.servers.values()]

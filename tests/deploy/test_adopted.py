@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from twisted.internet.task import Clock
+from twisted.internet.testing import MemoryReactor
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.deploy.adopted import Adopted
+from svcserver.deploy.adopted import Adopted, adopt
 from svcserver.deploy.process import GameProcess
 
 
@@ -23,3 +25,36 @@ class EndedTests(SynchronousTestCase):
         process.kill("TERM")
         self.assertTrue(process.over)
         self.successResultOf(process.when_over())
+
+
+class OursTests(SynchronousTestCase):
+    """A pid may have become another's between the note of it and the adoption."""
+
+    def setUp(self) -> None:
+        self.seen: list[str] = []
+        self.patch(os, "pidfd_open", self.open)
+
+    def open(self, pid: int) -> int:
+        """A descriptor, which is no process's."""
+        self.seen.append("opened")
+        handle = os.open(os.devnull, os.O_RDONLY)
+        self.opened = handle
+        return handle
+
+    def adopt(self, ours: bool) -> None:
+        def is_ours() -> bool:
+            self.seen.append("looked at")
+            return ours
+
+        reactor: Any = MemoryReactor()
+        adopt(reactor, GameProcess(None, lambda how: None), 4242, is_ours)
+        self.assertEqual(len(reactor.getReaders()), 1)
+        self.addCleanup(os.close, self.opened)
+
+    def test_it_is_looked_at_once_its_descriptor_holds_it(self) -> None:
+        self.adopt(ours=True)
+        self.assertEqual(self.seen, ["opened", "looked at"])
+
+    def test_anothers_process_is_let_go(self) -> None:
+        self.assertRaises(ProcessLookupError, self.adopt, ours=False)
+        self.assertRaises(OSError, os.fstat, self.opened)
