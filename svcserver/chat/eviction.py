@@ -1,14 +1,15 @@
 """Which connection is closed for a new one when the chat is full. Spec: 2 §4 Chat.
 
 One network that fills the chat must not keep others out: the connections of the network that
-has the most are closed first, and those not logged in before those that are.
+has the most are closed first, and those not logged in before those that are. Nobody who connects
+costs a look at all the others.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
+
+from attrs import define, field
 
 
 class Connection(Protocol):
@@ -18,30 +19,88 @@ class Connection(Protocol):
     def network(self) -> str:
         """The network its address belongs to (``kernel.networks``)."""
 
-    @property
-    def bound(self) -> bool:
-        """Whether it is a logged-in player's session."""
-
 
 C = TypeVar("C", bound=Connection)
 
 
-def choose_evicted(connections: Sequence[C], newcomer: str) -> C | None:
-    """The one of ``connections`` (oldest first) to close for the network ``newcomer``.
+@define
+class ByNetwork(Generic[C]):
+    """Connections by their networks; those of a network oldest first."""
 
-    A player's session is closed only when no connection is still logging in, and only when its
-    network then still has as many as the newcomer's. None: the new connection is refused.
-    """
-    waiting = [one for one in connections if not one.bound]
-    if waiting:
-        others = [one for one in waiting if one.network != newcomer]
-        return _of_the_largest(others) if others else None
-    held = Counter(one.network for one in connections)
-    largest = _of_the_largest(connections)
-    return largest if held[largest.network] > held[newcomer] + 1 else None
+    _of: dict[str, dict[C, None]] = field(factory=dict, init=False)
+    # how many -> the networks that have so many, those that have had so many longest first
+    _with: dict[int, dict[str, None]] = field(factory=dict, init=False)
+
+    def add(self, one: C) -> None:
+        """It has come."""
+        mine = self._of.setdefault(one.network, {})
+        if one not in mine:
+            self._move(one.network, len(mine), len(mine) + 1)
+            mine[one] = None
+
+    def remove(self, one: C) -> None:
+        """It has gone; fine if it is not here."""
+        mine = self._of.get(one.network, {})
+        if one in mine:
+            self._move(one.network, len(mine), len(mine) - 1)
+            del mine[one]
+            if not mine:
+                del self._of[one.network]
+
+    def count(self, network: str) -> int:
+        """How many a network has."""
+        return len(self._of.get(network, ()))
+
+    def of_the_largest(self, but: str | None = None) -> C | None:
+        """The oldest of the network that has the most, ``but`` this one; None where there is none.
+
+        There are few different counts, at most the root of twice the connections.
+        """
+        for size in sorted(self._with, reverse=True):
+            for network in self._with[size]:
+                if network != but:
+                    return next(iter(self._of[network]))
+        return None
+
+    def __bool__(self) -> bool:
+        return bool(self._of)
+
+    def _move(self, network: str, before: int, after: int) -> None:
+        if before:
+            del self._with[before][network]
+            if not self._with[before]:
+                del self._with[before]
+        if after:
+            self._with.setdefault(after, {})[network] = None
 
 
-def _of_the_largest(connections: Sequence[C]) -> C:
-    """The oldest connection of the network that has the most."""
-    held = Counter(one.network for one in connections)
-    return max(connections, key=lambda one: held[one.network])
+@define
+class Crowd(Generic[C]):
+    """All connections: those that are still logging in, and those of players."""
+
+    waiting: ByNetwork[C] = field(factory=ByNetwork)
+    players: ByNetwork[C] = field(factory=ByNetwork)
+
+    def bound(self, one: C) -> None:
+        """It has logged in."""
+        self.waiting.remove(one)
+        self.players.add(one)
+
+    def left(self, one: C) -> None:
+        """It has ended."""
+        self.waiting.remove(one)
+        self.players.remove(one)
+
+    def gives_way(self, newcomer: str) -> C | None:
+        """The one to close for a new one of this network. None: the new one is refused.
+
+        A player's session is closed only when no connection is still logging in, and only when its
+        network then still has as many as the newcomer's.
+        """
+        if self.waiting:
+            return self.waiting.of_the_largest(but=newcomer)
+        largest = self.players.of_the_largest()
+        if largest is None:
+            return None
+        more = self.players.count(largest.network) > self.players.count(newcomer) + 1
+        return largest if more else None

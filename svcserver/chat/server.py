@@ -31,7 +31,7 @@ from svcserver.chat.effects import (
     Whisper,
     Withdraw,
 )
-from svcserver.chat.eviction import choose_evicted
+from svcserver.chat.eviction import Crowd
 from svcserver.chat.friendship import Friendships
 from svcserver.chat.messages import Messages, not_acceptable
 from svcserver.chat.people import People, Person
@@ -91,7 +91,7 @@ class ChatServer:
     messages: Messages = field(init=False)
     workers: Workers | None = field(default=None, init=False)  # on a board that others share
     _sessions: dict[int, Session] = field(factory=dict, init=False)  # oldest first
-    _unbound: dict[str, set[int]] = field(factory=dict, init=False)  # by network
+    _crowd: Crowd[Session] = field(factory=Crowd, init=False)  # the same by network
     _number: int = field(default=0, init=False)
     _swept_at: float = field(default=0.0, init=False)
     _acts: dict[type[Any], Callable[[Session, Any], None]] = field(init=False)
@@ -138,10 +138,11 @@ class ChatServer:
     def may_connect(self, address: str) -> bool:
         """Whether to accept a connection from that forwarded address ("" for a direct one)."""
         network = network_of(address)
-        if network and len(self._unbound.get(network, ())) >= MAX_UNBOUND:
+        if network and self._crowd.waiting.count(network) >= MAX_UNBOUND:
             taken, reason = False, "chat_unbound"
         else:
-            taken, reason = not self._full or self._gives_way(network) is not None, "chat_full"
+            taken = not self._full or self._crowd.gives_way(network) is not None
+            reason = "chat_full"
         if not taken:
             self.counters.add(Counted.REFUSALS, reason)
         return taken
@@ -150,12 +151,9 @@ class ChatServer:
     def _full(self) -> bool:
         return len(self._sessions) >= self.settings.max_connections
 
-    def _gives_way(self, network: str) -> Session | None:
-        return choose_evicted(list(self._sessions.values()), network)
-
     def connect(self, wire: Wire, address: str, since: float) -> Session:
         """A session for a connection made at ``since`` (clock seconds); may close another."""
-        older = self._gives_way(network_of(address)) if self._full else None
+        older = self._crowd.gives_way(network_of(address)) if self._full else None
         if older is not None:
             self.counters.add(Counted.EVICTED_CONNECTIONS, "chat_full")
             older.end("full")
@@ -171,7 +169,7 @@ class ChatServer:
             self._act,
         )
         self._sessions[session.number] = session
-        self._unbound.setdefault(session.network, set()).add(session.number)
+        self._crowd.waiting.add(session)
         if self.admission.says(session):
             log.info(
                 "connect c={number} from={address} via={via}{omitted}",
@@ -186,17 +184,10 @@ class ChatServer:
         self._acts[type(effect)](session, effect)
 
     def _bound(self, session: Session, _: Bound) -> None:
-        self._no_longer_unbound(session)
+        self._crowd.bound(session)
         self.admission.bound(session)
         if self.workers is not None:
             self.workers.bound(session)
-
-    def _no_longer_unbound(self, session: Session) -> None:
-        numbers = self._unbound.get(session.network)
-        if numbers is not None:
-            numbers.discard(session.number)
-            if not numbers:
-                del self._unbound[session.network]
 
     def _forget(self, session: Session, over: Over) -> None:
         self.room_access.leave_all(
@@ -213,7 +204,7 @@ class ChatServer:
                 after=int(self.seconds() - session.since),
             )
         self._sessions.pop(session.number, None)
-        self._no_longer_unbound(session)
+        self._crowd.left(session)
         self.admission.left(session, over)
         if self.workers is not None:
             self.workers.gone(session)
