@@ -17,6 +17,7 @@ from svcserver.chat.server import ChatServer
 from svcserver.chat.session import Session
 from svcserver.chat.stanza import MAX_BYTES
 from svcserver.http.peers import vouched_address
+from svcserver.kernel.counters import Counted
 from svcserver.kernel.headers import GATEWAY
 
 log = Logger()
@@ -38,9 +39,27 @@ def unsent(transport: Any) -> int:
     return held + int(getattr(transport, "_tempDataLen", 0))
 
 
+class _Quiet:
+    """autobahn's logger. What clients do wrong it would log as warnings, a line for each.
+
+    Our own lines tell of that, sampled; and the figures. Only what it calls an error is logged.
+    """
+
+    def nothing(self, *args: object, **fields: object) -> None:
+        """Log nothing."""
+
+    trace = debug = info = warn = nothing
+
+    @staticmethod
+    def error(text: str, **fields: object) -> None:
+        """Log it."""
+        log.error(text, **fields)
+
+
 class ChatProtocol(WebSocketServerProtocol):
     """A connection: the ``Wire`` of its Session."""
 
+    log: Any = _Quiet()
     transport: Any
     session: Session | None = None
     address = ""
@@ -87,6 +106,15 @@ class ChatProtocol(WebSocketServerProtocol):
 
     def onConnect(self, request: ConnectionRequest) -> str | None:
         """Answer an upgrade request: the subprotocol, or 503 when the chat is full."""
+        try:
+            return self._admit(request)
+        except ConnectionDeny:
+            raise
+        except Exception:  # autobahn would only warn
+            log.failure("an upgrade request could not be handled")
+            raise ConnectionDeny(503) from None
+
+    def _admit(self, request: ConnectionRequest) -> str | None:
         server = self.factory.chat
         peer = getattr(self.transport.getPeer(), "host", "")
         self.address = vouched_address(
@@ -106,6 +134,8 @@ class ChatProtocol(WebSocketServerProtocol):
 
         autobahn's ``reason`` quotes the request; ours does not.
         """
+        if code == 400:
+            self.factory.chat.counters.add(Counted.REFUSALS, "chat_handshake")
         code = code if code in REFUSED else 404
         super().failHandshake(REFUSED[code], code, [*(responseHeaders or []), *ENDS])
 
@@ -176,7 +206,6 @@ class ChatProtocol(WebSocketServerProtocol):
         elif code is not None:
             self.sendCloseFrame(code, reason.encode())
         else:
-            self.wasClean = True  # autobahn would log a warning
             self.dropConnection(abort=False)
         if self._cut is None and self.transport is not None:
             self._cut = self.factory.clock.callLater(CUT_S, self.abort)

@@ -96,7 +96,9 @@ class Exchange:
             self._park(why)
 
     def _park(self, why: Unreachable) -> None:
-        parked = self.forward.upstream.wait(why, self._in_memory(), self._parked_at)
+        parked = self.forward.upstream.wait(
+            why, self._in_memory(), self._parked_at, self.record.peer
+        )
         self._parked = parked
         if self._parked_at is None:
             self._parked_at = self.client.now()

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from attrs import define, field
+from attrs import define, field, frozen
 from twisted.internet.defer import Deferred, fail
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from svcserver.edge.verdicts import Unreachable
+from svcserver.kernel.networks import network_of
 
 log = Logger()
 
@@ -26,11 +27,31 @@ AT_ONCE = 64  # requests that go on in one turn of the reactor
 MOST = 1024  # requests
 MOST_BYTES = 16 * 1024 * 1024  # of their bodies, as far as they can be in memory meanwhile
 RETRY_AFTER_S = 2
+NETWORK_BITS = 48  # of an IPv6 address: the widest network that one customer has
+
+
+@frozen
+class _Place:
+    """One waiting request."""
+
+    until: float
+    size: int
+    network: str
+
+
+@define
+class _Network:
+    """The waiting requests of one network, the newest last, and their bytes."""
+
+    places: dict[Deferred[None], None] = field(factory=dict)
+    bytes: int = 0
 
 
 @define(eq=False)
 class Parking:
     """The waiting requests of one service.
+
+    When there is no room for all, the newest of the network that takes most of it is refused.
 
     ``reach()`` tries one connection to it: a Deferred that fires, or fails with Unreachable.
     """
@@ -41,7 +62,8 @@ class Parking:
     park_s: float = PARK_S  # how long one waits, then it gets 503 with Retry-After
     most: int = MOST
     most_bytes: int = MOST_BYTES
-    _parked: dict[Deferred[None], tuple[float, int]] = field(factory=dict, init=False)
+    _parked: dict[Deferred[None], _Place] = field(factory=dict, init=False)
+    _networks: dict[str, _Network] = field(factory=dict, init=False)
     _bytes: int = field(default=0, init=False)
     _reached: bool = field(default=False, init=False)  # ever
     _away_since: float | None = field(default=None, init=False)
@@ -76,22 +98,30 @@ class Parking:
         since = self._away_since
         return since is not None and self.clock.seconds() - since < self.park_s * RESTARTS
 
-    def wait(self, why: Unreachable, size: int, since: float | None = None) -> Deferred[None]:
+    def wait(
+        self, why: Unreachable, size: int, since: float | None = None, peer: str = ""
+    ) -> Deferred[None]:
         """Fires when it is worth trying again; cancel it when the client has gone.
 
         ``why`` it cannot be reached is the failure where it does not restart. ``size``: bytes of
-        the request that may come meanwhile; ``since`` when the request was first parked.
+        the request that may come meanwhile; ``since`` when the request was first parked; ``peer``
+        the client's address.
         """
         now = self.clock.seconds()
         self.lost()
         if not self.away:
             return fail(why)
         until = (now if since is None else since) + self.park_s
-        if len(self._parked) >= self.most or self._bytes + size > self.most_bytes or until <= now:
+        if until <= now:
             return fail(self._refusal())
         place: Deferred[None] = Deferred(self._leave)
-        self._parked[place] = (until, size)
+        network = network_of(peer, NETWORK_BITS)
+        self._parked[place] = _Place(until, size, network)
+        mine = self._networks.setdefault(network, _Network())
+        mine.places[place] = None
+        mine.bytes += size
         self._bytes += size
+        self._make_room(network)
         self._look_in(LOOK_S)
         return place
 
@@ -104,12 +134,31 @@ class Parking:
         if asking is not None:
             asking.cancel()
         for place in list(self._parked):
-            self._leave(place)
-            place.errback(self._refusal())
+            self._refuse(place)
+
+    def _make_room(self, newcomer: str) -> None:
+        while len(self._parked) > self.most or self._bytes > self.most_bytes:
+            largest = max(self._networks, key=lambda one: (self._share(one), one == newcomer))
+            self._refuse(next(reversed(self._networks[largest].places)))
+
+    def _share(self, network: str) -> float:
+        held = self._networks[network]
+        return max(len(held.places) / self.most, held.bytes / self.most_bytes)
+
+    def _refuse(self, place: Deferred[None]) -> None:
+        self._leave(place)
+        place.errback(self._refusal())
 
     def _leave(self, place: Deferred[None]) -> None:
-        _, size = self._parked.pop(place, (0.0, 0))
-        self._bytes -= size
+        left = self._parked.pop(place, None)
+        if left is None:
+            return
+        self._bytes -= left.size
+        held = self._networks[left.network]
+        del held.places[place]
+        held.bytes -= left.size
+        if not held.places:
+            del self._networks[left.network]
 
     @staticmethod
     def _refusal() -> Unreachable:
@@ -146,7 +195,6 @@ class Parking:
 
     def _refuse_late(self) -> None:
         now = self.clock.seconds()
-        for place, (until, _) in list(self._parked.items()):
-            if until <= now:
-                self._leave(place)
-                place.errback(self._refusal())
+        for place, found in list(self._parked.items()):
+            if found.until <= now:
+                self._refuse(place)

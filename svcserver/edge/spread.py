@@ -67,13 +67,15 @@ class Spread:
     def give_back(self, connection: Connection) -> None:
         connection.pool.give_back(connection)
 
-    def wait(self, why: Unreachable, size: int, since: float | None = None) -> Deferred[None]:
+    def wait(
+        self, why: Unreachable, size: int, since: float | None = None, peer: str = ""
+    ) -> Deferred[None]:
         now = self.clock.seconds()
         if since is not None and now - since >= self.parking.park_s:
             return fail(why)  # all were tried for so long, each until its connection timed out
         if any(member.usable(now) for member in self.members):
             return succeed(None)
-        return self.parking.wait(why, size, since)
+        return self.parking.wait(why, size, since, peer)
 
     def take_near(self, key: int, *, fresh: bool) -> Connection | Deferred[Connection]:
         """A connection to the player's own process, else to the next in the player's order."""
@@ -132,5 +134,7 @@ class Near:
     def give_back(self, connection: Connection) -> None:
         connection.pool.give_back(connection)
 
-    def wait(self, why: Unreachable, size: int, since: float | None = None) -> Deferred[None]:
-        return self.spread.wait(why, size, since)
+    def wait(
+        self, why: Unreachable, size: int, since: float | None = None, peer: str = ""
+    ) -> Deferred[None]:
+        return self.spread.wait(why, size, since, peer)

@@ -127,9 +127,11 @@ class Pool:
             self.heard, self._heard_at = False, now
         return now - self._heard_at
 
-    def wait(self, why: Unreachable, size: int, since: float | None = None) -> Deferred[None]:
+    def wait(
+        self, why: Unreachable, size: int, since: float | None = None, peer: str = ""
+    ) -> Deferred[None]:
         """See ``verdicts.Upstream.wait``; without a place to park it fails at once."""
-        return fail(why) if self.parking is None else self.parking.wait(why, size, since)
+        return fail(why) if self.parking is None else self.parking.wait(why, size, since, peer)
 
     def drop_idle(self) -> None:
         """Close the idle connections: the upstream is about to end, and would close them itself."""

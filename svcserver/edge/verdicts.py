@@ -85,7 +85,9 @@ class Upstream(Protocol):
     def give_back(self, connection: Any) -> None:
         """The connection is idle and clean."""
 
-    def wait(self, why: Unreachable, size: int, since: float | None = None) -> Deferred[None]:
+    def wait(
+        self, why: Unreachable, size: int, since: float | None = None, peer: str = ""
+    ) -> Deferred[None]:
         """Fires when a request that found no connection should try again; see ``Parking.wait``."""
 
 

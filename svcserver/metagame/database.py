@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine
+from sqlalchemy.engine import URL
 from twisted.logger import Logger
 
 from svcserver.board.board import Board
@@ -24,6 +25,11 @@ from svcserver.metagame.settings import Settings
 
 log = Logger()
 
+MADE = (
+    "made a new, empty database: {where}. If this host had players before, stop it and correct "
+    "DATABASE_URL or restore a backup: svcctl db restore FILE"
+)
+
 
 def open_ledger(settings: Settings, engine: Engine, reactor: Any, counters: Counters) -> Ledger:
     """The one way into the opened database."""
@@ -35,7 +41,7 @@ def open_database(name: str, settings: Settings) -> Engine:
     """Migrate and prepare the database; it blocks, since no request may come before."""
     engine = make_engine(settings.database_url, settings.database_connections)
     try:
-        migrations.upgrade(engine)
+        new = migrations.upgrade(engine)
         moved = transact(engine, move_queued_keys)
         transact(engine, lambda tx: _note_key(tx, settings))
     except BadDatabase as why:
@@ -44,9 +50,18 @@ def open_database(name: str, settings: Settings) -> Engine:
         raise SystemExit(
             f"{name}: DATABASE_URL: the database cannot be used: {describe(why)}"
         ) from None
+    if new:
+        log.warn(MADE, where=_where(settings.database_url))
     if moved:
         log.info("registered {count} queued game-server keys", count=moved)
     return engine
+
+
+def _where(url: URL) -> str:
+    """The file's whole path, since a relative one may be the fault; else the URL."""
+    if url.get_backend_name() == "sqlite":
+        return str(Path(url.database or "").resolve())
+    return url.render_as_string(hide_password=True)
 
 
 def _note_key(tx: Connection, settings: Settings) -> None:

@@ -9,7 +9,7 @@ from twisted.internet.address import IPv4Address
 from twisted.internet.error import CannotListenError, ConnectionDone
 from twisted.internet.task import Clock
 from twisted.internet.testing import MemoryReactorClock, StringTransport
-from twisted.logger import formatEvent, globalLogPublisher
+from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -19,6 +19,7 @@ from svcserver.chat.adapter import BACKLOG, CUT_S, HELPING, ChatFactory
 from svcserver.chat.frames import text_frame
 from svcserver.chat.service import chat_service
 from svcserver.chat.settings import Settings
+from svcserver.kernel.counters import Counted
 from svcserver.kernel.secrets import Secret
 from tests.chat.sockets import masked, split, upgrade
 from tests.chat.town import Town
@@ -101,6 +102,29 @@ class AdapterTests(SynchronousTestCase):
             said = self.connect(request=bad).transport.value()
             self.assertTrue(said.startswith(b"HTTP/1.1 400 Bad Request\r\n"), said)
             self.assertNotIn(b"me", said)
+
+    def test_what_strangers_do_wrong_is_counted_and_fills_no_log(self) -> None:
+        lines: list[LogEvent] = []
+        globalLogPublisher.addObserver(lines.append)
+        self.addCleanup(globalLogPublisher.removeObserver, lines.append)
+        self.connect(request=b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")  # svcctl doctor, for one
+        for bad in (b"GET /\r\n\r\n", upgrade().replace(b": 13", b": 99")):
+            self.connect(request=bad)
+        self.connect().dataReceived(b"\xff\xff\xff\xff")  # no frame
+        self.connect().dataReceived(masked(b"x" * 70_000))
+        self.connect(request=b"GET / HTTP/1.1\r\nX: " + b"x" * 20_000)
+        self.connect(request=b"GET")
+        self.clock.pump([1.0] * 15)
+        loud = [line for line in lines if line["log_level"].name not in ("debug", "info")]
+        self.assertEqual(loud, [])
+        self.assertEqual([one for one in lines if "autobahn" in one["log_namespace"]], [])
+        refused = self.town.server.counters.by_reason(Counted.REFUSALS)
+        self.assertEqual(refused, {"chat_handshake": 2})
+
+    def test_a_defect_at_an_upgrade_is_logged_and_costs_one_connection(self) -> None:
+        self.patch(type(self.town.server), "may_connect", lambda *_: 1 / 0)
+        self.assertIn(b" 503 ", self.connect().transport.value())
+        self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
 
     @proves("limit: Chat")
     def test_the_time_to_log_in_counts_from_the_first_byte_on(self) -> None:

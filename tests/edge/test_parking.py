@@ -133,6 +133,29 @@ class ParkingTests(SynchronousTestCase):
             self.assertEqual(self.failureResultOf(one).value.status, 503)
         self.assertEqual(clock.getDelayedCalls(), [])
 
+    def test_who_takes_most_of_the_room_gives_way_to_others(self) -> None:
+        parking = Parking(Clock(), "it", Deferred, most=20, most_bytes=640)
+        parking.reached()
+        refused: dict[str, int] = {}
+
+        def park(peer: str, size: int = 64) -> None:
+            place = parking.wait(Unreachable(502, "bad_gateway"), size, peer=peer)
+            place.addErrback(lambda _: refused.update({peer: refused.get(peer, 0) + 1}))
+
+        customer = [f"2001:db8:0:{n}::1" for n in range(5)]  # networks of one /48
+        for peer in ["10.0.0.1"] * 5 + customer:
+            park(peer)
+        for n in range(4):
+            park(f"10.0.1.{n}")
+        self.assertEqual(refused, {"10.0.0.1": 2, customer[4]: 1, customer[3]: 1})
+        park("10.0.0.1")  # it has most itself
+        self.assertEqual(refused["10.0.0.1"], 3)
+        for _ in range(20):  # places are as scarce as bytes
+            park("10.0.2.1", 0)
+        self.assertEqual((len(parking), refused.pop("10.0.2.1")), (20, 10))
+        parking.close()
+        self.assertEqual((len(parking), parking._bytes, parking._networks), (0, 0, {}))
+
     def test_the_notice_that_it_ends_parks_without_an_attempt(self) -> None:
         edge = running()
         parking = edge.upstream.pool.parking

@@ -26,8 +26,11 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _LOCK = 0x53564344  # any constant: two starting services must not migrate at once
 
 
-def upgrade(engine: Engine, revision: str = "head") -> None:
-    """Bring the database to ``revision``; raises BadDatabase when it cannot be used."""
+def upgrade(engine: Engine, revision: str = "head") -> bool:
+    """Bring the database to ``revision``; whether it is new, and so empty.
+
+    Raises BadDatabase when it cannot be used.
+    """
     if is_sqlite(engine):
         _make_private(engine.url.database or "")
     try:
@@ -36,7 +39,7 @@ def upgrade(engine: Engine, revision: str = "head") -> None:
                 _look_through(tx)
             else:
                 tx.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
-            newer = newer_revision(tx)
+            new, newer = present_revision(tx) is None, newer_revision(tx)
             if newer is None:
                 _run(tx, revisions()[-1] if revision == "head" else revision)
             elif lacking := unfit(tx):
@@ -45,6 +48,7 @@ def upgrade(engine: Engine, revision: str = "head") -> None:
                 log.warn("the database: {what}, which only added", what=too_new(newer))
             # a database that can only be read is found now, not at the first save
             tx.execute(text("UPDATE alembic_version SET version_num = version_num"))
+            return new
     except SQLAlchemyError as why:
         cure = cure_of(why)
         raise BadDatabase(

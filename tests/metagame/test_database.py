@@ -1,0 +1,43 @@
+"""A database that is not where it was must not be replaced by an empty one in silence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from twisted.logger import LogEvent, formatEvent, globalLogPublisher
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.settings import load
+from svcserver.metagame.database import open_database
+from svcserver.metagame.settings import Settings
+from tests.support.processes import metagame_environ
+
+
+class NewDatabaseTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.folder = Path(self.mktemp())
+        self.folder.mkdir()
+
+    def start(self) -> list[str]:
+        """What a start says as a warning."""
+        lines: list[LogEvent] = []
+        globalLogPublisher.addObserver(lines.append)
+        try:
+            settings, _ = load(Settings, metagame_environ(self.folder, 1))
+            open_database("svc-metagame", settings).dispose()
+        finally:
+            globalLogPublisher.removeObserver(lines.append)
+        return [str(formatEvent(one)) for one in lines if one["log_level"].name == "warn"]
+
+    def test_one_line_says_where_a_new_database_was_made_and_what_to_do(self) -> None:
+        file = self.folder.resolve() / "svc.db"
+        for _ in range(2):
+            (said,) = self.start()
+            self.assertIn(f"made a new, empty database: {file}. ", said)
+            self.assertIn("svcctl db restore FILE", said)
+            self.assertEqual(self.start(), [])
+            file.unlink()  # it is lost
+
+    def test_an_empty_file_is_as_good_as_none(self) -> None:
+        (self.folder / "svc.db").touch(0o600)
+        self.assertEqual(len(self.start()), 1)
