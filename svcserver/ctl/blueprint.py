@@ -224,7 +224,7 @@ GATEWAY_SECRET={plan.secrets.gateway.reveal()}
 
 
 def _gateway(plan: Plan) -> str:
-    ports, secrets = plan.ports, plan.secrets
+    ports, secrets, live = plan.ports, plan.secrets, plan.scale.live
     return f"""\
 # The public HTTPS entry; players pin its certificate.
 GATEWAY_BIND={"127.0.0.1" if plan.demo else EVERYWHERE}
@@ -239,7 +239,7 @@ GATEWAY_WS_URL=http://127.0.0.1:{ports.chat}
 ALLOWLIST_URL=http://127.0.0.1:{ports.allowlist}
 # the same in allowlist.env
 ALLOWLIST_SECRET={secrets.allowlist.reveal()}
-"""
+{f"# several gateways share their rates there{chr(10)}LIVE_URL={live}{chr(10)}" if live else ""}"""
 
 
 def _allowlist(plan: Plan) -> str:

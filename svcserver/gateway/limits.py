@@ -38,9 +38,13 @@ def networks_of(peer: str) -> tuple[tuple[str, int], ...]:
 
 @define
 class NetworkBuckets:
-    """A token bucket for each network, larger for the wider ones."""
+    """A token bucket for each network, larger for the wider ones.
+
+    ``taken`` is told of each address that has taken a token.
+    """
 
     rate: Rate
+    taken: Callable[[str], None] | None = field(default=None, init=False)
     _buckets: dict[int, TokenBuckets] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -55,7 +59,14 @@ class NetworkBuckets:
         for network, shares in networks_of(peer):
             if wait := self._buckets[shares].take(network, now):
                 return wait
+        if self.taken is not None:
+            self.taken(peer)
         return 0.0
+
+    def owe(self, peer: str, now: float, count: int) -> None:
+        """Take tokens that another gateway gave this address."""
+        for network, shares in networks_of(peer):
+            self._buckets[shares].owe(network, now, count)
 
 
 @define
@@ -63,14 +74,14 @@ class Spending:
     """The token buckets of every kind of request."""
 
     rates: Mapping[Bucket, Rate]
-    _buckets: dict[Bucket, NetworkBuckets] = field(init=False)
+    buckets: dict[Bucket, NetworkBuckets] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._buckets = {bucket: NetworkBuckets(rate) for bucket, rate in self.rates.items()}
+        self.buckets = {bucket: NetworkBuckets(rate) for bucket, rate in self.rates.items()}
 
     def take(self, bucket: Bucket, peer: str, now: float) -> int:
         """Take a token: 0, or the seconds for ``Retry-After``."""
-        wait_s = self._buckets[bucket].take(peer, now)
+        wait_s = self.buckets[bucket].take(peer, now)
         return retry_after_s(wait_s) if wait_s else 0
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import socket
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 from attrs import define, field
 from treq.client import HTTPClient
-from twisted.application.service import Service
+from twisted.application.service import IService, Service
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.internet.endpoints import serverFromString
 from twisted.internet.error import CannotListenError
@@ -86,6 +87,8 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     warn_at_start(options.warnings).setServiceParent(top)
     listener.setServiceParent(top)
     upstreams.watch.setServiceParent(top)
+    for part in sharing(settings, policy, reactor):
+        part.setServiceParent(top)
     show_figures(top, reactor, "gateway", settings.metrics_port, figures(policy))
     if real:
         CutOnSecondSignal(reactor, listener).setServiceParent(top)
@@ -102,6 +105,18 @@ def figures(policy: Gateway) -> dict[str, Figure]:
             "Requests that got an answer.", lambda: float(policy.answered), counts=True
         ),
     }
+
+
+def sharing(settings: Settings, policy: Gateway, reactor: Any) -> Iterator[IService]:
+    """What makes several gateways count as one, where LIVE_URL names an engine."""
+    if settings.live_url.in_memory:
+        return
+    from svcserver.gateway.sharing import Sharing  # most hosts have one gateway
+
+    board, parts = settings.live_url.board(reactor.seconds, reactor)
+    yield from parts
+    buckets = {str(bucket): one for bucket, one in policy.spending.buckets.items()}
+    yield Sharing(reactor, board, {**buckets, "connect": policy.counts.connects})
 
 
 def make_feed(settings: AllowlistSettings, refresh_s: float, http: Any, clock: Any) -> Feed:

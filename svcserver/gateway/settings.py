@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from attrs import frozen
 
+from svcserver.board.factory import IN_MEMORY, LiveUrl, live_url
 from svcserver.edge.verdicts import Limits
 from svcserver.gateway.policy import Bucket
 from svcserver.kernel.rates import Rate
@@ -146,6 +147,7 @@ class Settings:
     ws_idle_s: float = env("GATEWAY_WS_IDLE_TIMEOUT_MS", ms(1000, 86_400_000), default=300.0)
     grace_s: float = env("GATEWAY_SHUTDOWN_GRACE_MS", ms(0, 300_000), default=10.0)
     join_page: bool = env("GATEWAY_JOIN_PAGE", off_unless_1, default=False)
+    live_url: LiveUrl = env("LIVE_URL", live_url, default=LiveUrl(IN_MEMORY))
     park_s: float = env("GATEWAY_PARK_MS", ms(0, 60_000), default=5.0)
     metrics_port: int | None = env("METRICS_PORT", whole(1, 65535), default=None)
     log_level: str = env("LOG_LEVEL", log_level, default="info", bad=Bad.WARN)

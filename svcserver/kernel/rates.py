@@ -69,6 +69,13 @@ class TokenBuckets:
         buckets.put(key, (tokens, now))
         return wait
 
+    def owe(self, key: str, now: float, amount: float) -> None:
+        """Take ``amount`` tokens that somebody else gave out, at most ``burst`` below none."""
+        burst = self.rate.burst
+        tokens, since = self._buckets.get(key) or (burst, now)
+        tokens += max(0.0, now - since) * self.rate.per_minute / 60
+        self._buckets.put(key, (max(-burst, min(burst, tokens) - amount), max(now, since)))
+
     def __len__(self) -> int:
         return len(self._buckets)
 

@@ -374,7 +374,7 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
         session_watch(game.sessions, reactor),
         announcement_watch(game.announcements, reactor),
         serving.CloseOnStop(pool.closeCachedConnections),
-        serving.Listening(reactor, "metagame", settings.port, settings.bind_host, factory),
+        _listening(settings, reactor, factory),
     ):
         part.setServiceParent(answering)
     serving.warn_at_start(options.warnings).setServiceParent(top)
@@ -384,3 +384,8 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
         if beside is not None:
             beside.setServiceParent(top)
     return top
+
+
+def _listening(settings: Settings, reactor: Any, factory: HttpFactory) -> IService:
+    host, shared = settings.bind_host, settings.shared_port
+    return serving.Listening(reactor, "metagame", settings.port, host, factory, shared=shared)

@@ -69,6 +69,7 @@ class Settings:
     """The environment variables, one line each."""
 
     port: int = env("PORT", port_number)
+    shared_port: int | None = env("SHARED_PORT", port_number, default=None)
     bind_host: str = env("BIND_HOST", ip_address, default="127.0.0.1")
     node_env: str = env("NODE_ENV", str.strip, default="")
     auth_mode: str = env("AUTH_MODE", default="")

@@ -1,8 +1,9 @@
 """``WORKERS``: several metagames on one machine, each with ports of its own.
 
-The first has the ports of ``metagame.env``, so that the content server, game servers and the
-owner find it where they always do; the others have those from ``WORKER_PORTS`` on. The
-gateway is told of all of them.
+Each has a port of its own from ``WORKER_PORTS`` on, and the gateway is told of all of them. On
+the PORT of ``metagame.env`` all of them listen together, so that the content server, game servers
+and the owner find one that lives where they always do. Chat and metrics of the first stay where
+they are.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from svcserver.kernel.settings import BadSetting, parse_env_file, whole
 from svcserver.stack.components import Component
 
 MOST = 64
-EACH = 3  # ports of a further worker: PORT, CHAT_PORT and METRICS_PORT
+EACH = 3  # ports of a worker: PORT, CHAT_PORT and METRICS_PORT
 WORKER_FILE = "stack.env"
 METAGAME, GATEWAY = "metagame", "gateway"
 LOCAL_DATABASE, LOCAL_STATE = "sqlite", "memory:"
@@ -55,7 +56,7 @@ def spread(wanted: Sequence[Component], count: int, first: int) -> list[Componen
     [metagame] = [one for one in wanted if one.name == METAGAME]
     variables = read(metagame.env_file)
     check(count, variables)
-    if first + EACH * (count - 1) > 65_536:
+    if first + EACH * count > 65_536:
         raise BadSetting(f"WORKER_PORTS={first} leaves no ports for {count} workers; lower it")
     workers, ports = [], []
     for number in range(1, count + 1):
@@ -84,12 +85,12 @@ def read(path: Path) -> dict[str, str]:
 
 
 def _extra(variables: Mapping[str, str], number: int, first: int) -> dict[str, str]:
-    if number == 1:
-        return {}
-    at = first + EACH * (number - 2)
-    found = {"PORT": str(at), "CHAT_PORT": str(at + 1)}
-    if variables.get("METRICS_PORT"):
-        found["METRICS_PORT"] = str(at + 2)
+    at = first + EACH * (number - 1)
+    found = {"PORT": str(at), "SHARED_PORT": str(_ports(variables).port)}
+    if number > 1:
+        found["CHAT_PORT"] = str(at + 1)
+        if variables.get("METRICS_PORT"):
+            found["METRICS_PORT"] = str(at + 2)
     return found
 
 

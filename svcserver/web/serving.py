@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import socket
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -24,6 +25,7 @@ from svcserver.web.site import HttpFactory
 log = Logger()
 
 GARBAGE = 10_000  # new containers before a garbage collection; a request makes dozens
+BACKLOG = 511  # connections that wait to be accepted
 DRAIN_LOOK_S = 0.05  # between two looks whether running requests have finished
 DRAIN_S = 10.0  # how long a stopping service lets running requests finish
 HAND_OVER_S = 1.0  # how long it still answers on connections that were kept alive
@@ -112,11 +114,14 @@ class Listening(Service):
     """Listens on TCP from start to stop; a taken port ends the start with one line.
 
     ``name`` stands in the ``ready`` line, ``component`` is whose port it is where that is
-    another. On stop no new connection is taken, running requests may finish for
-    ``DRAIN_S``, then the rest is cut. Connections without a request are closed first, by
-    which a proxy knows that we stop (``edge/sentinel.py``): it connects no more, and closes
-    the others, on which we still answer for ``HAND_OVER_S``. So no request crosses with our
-    closing, and none is reset in the queue of the listening socket.
+    another. ``shared`` is one more port, on which other processes of ours listen, too: the system
+    gives each connection to one of them.
+
+    On stop no new connection is taken, running requests may finish for ``DRAIN_S``, then the rest
+    is cut. Connections without a request are closed first, by which a proxy knows that we stop
+    (``edge/sentinel.py``): it connects no more, and closes the others, on which we still answer
+    for ``HAND_OVER_S``. So no request crosses with our closing, and none is reset in the queue of
+    the listening socket.
     """
 
     reactor: Any
@@ -126,22 +131,39 @@ class Listening(Service):
     factory: Any
     variables: str = "PORT or BIND_HOST"  # what an owner changes when the port is taken
     component: str = ""
-    _listening: Any = field(default=None, init=False)
+    shared: int | None = None
+    _ports: list[Any] = field(factory=list, init=False)
 
     def privilegedStartService(self) -> None:
         """Bind before any part has started, so that nothing says ``ready`` and then fails."""
         Service.privilegedStartService(self)
+        self._bind(self.port, self._alone)
+        if self.shared is not None:
+            self._bind(self.shared, self._among_others)
+
+    def _bind(self, port: int, how: Callable[[int], Any]) -> None:
         try:
-            self._listening = self.reactor.listenTCP(
-                self.port, self.factory, backlog=511, interface=self.host
-            )
+            self._ports.append(how(port))
         except (CannotListenError, OSError) as why:
             reason = getattr(why, "socketError", why)
             raise SystemExit(
                 f"svc-{self.component or self.name}: "
-                f"Could not listen on {self.host}:{self.port}: {reason}; "
+                f"Could not listen on {self.host}:{port}: {reason}; "
                 f"change {self.variables}, or end the program that holds it"
             ) from None
+
+    def _alone(self, port: int) -> Any:
+        return self.reactor.listenTCP(port, self.factory, backlog=BACKLOG, interface=self.host)
+
+    def _among_others(self, port: int) -> Any:
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as one:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            one.setblocking(False)
+            one.bind((self.host, port))
+            one.listen(BACKLOG)
+            return self.reactor.adoptStreamPort(one.fileno(), family, self.factory)
 
     def startService(self) -> None:
         Service.startService(self)
@@ -150,10 +172,10 @@ class Listening(Service):
     def stopService(self) -> Any:
         """Take no new connection; fires when running requests have finished."""
         Service.stopService(self)
-        if self._listening is None:
+        if not self._ports:
             return succeed(None)
         if not isinstance(self.factory, HttpFactory):
-            self._listening.stopListening()
+            self._close_ports()
             return succeed(None)
         closed: Deferred[Any] = Deferred()
         self.factory.close_unused()
@@ -161,16 +183,20 @@ class Listening(Service):
         return closed
 
     def _close(self, since: float, closed: Deferred[Any]) -> None:
-        accept = getattr(self._listening, "doRead", None)  # not with every reactor
-        if accept is not None:  # closing would reset whoever has connected and is not accepted yet
-            accept()
-        self._listening.stopListening()
+        self._close_ports()
         drain = partial(self._drain, since, closed)
         poll = Every(
             self.reactor, DRAIN_LOOK_S, drain, "waiting for running requests", at_once=True
         )
         closed.addBoth(lambda _: poll.stopService())
         poll.startService()
+
+    def _close_ports(self) -> None:
+        for one in self._ports:
+            accept = getattr(one, "doRead", None)  # not with every reactor
+            if accept is not None:  # closing would reset who has connected and is not accepted yet
+                accept()
+            one.stopListening()
 
     def _drain(self, since: float, closed: Deferred[Any]) -> None:
         waited = self.reactor.seconds() - since

@@ -15,8 +15,9 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-from svcserver.ctl.blueprint import Ports
+from svcserver.ctl.blueprint import Ports, Scale
 from svcserver.ctl.host_creation import create_host
+from svcserver.stack.workers import EACH
 from tests.support import prestarted
 from tests.support.ports import share
 
@@ -47,12 +48,16 @@ def row_of(count: int, kind: int) -> int:
     raise AssertionError("no free ports in a row")
 
 
-def demo_host(folder: Path) -> Path:
+def demo_host(folder: Path, scale: Scale | None = None) -> Path:
     """A demo host that disturbs no other."""
-    tcp = row_of(14, socket.SOCK_STREAM)
+    workers = scale.workers if scale is not None else 0
+    tcp = row_of(14 + EACH * workers, socket.SOCK_STREAM)
     udp = row_of(8, socket.SOCK_DGRAM)
     ports = Ports(tcp, tcp + 1, tcp + 2, tcp + 3, tcp + 4, tcp + 5, tcp + 6, udp, udp + 7)
-    create_host(folder, "127.0.0.1", "owner", ports=ports, demo=True)
+    create_host(folder, "127.0.0.1", "owner", ports=ports, demo=True, scale=scale)
+    if workers > 1:
+        with (folder / "stack.env").open("a") as file:
+            file.write(f"WORKER_PORTS={tcp + 14}\n")
     return folder
 
 

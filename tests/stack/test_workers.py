@@ -36,18 +36,20 @@ class WorkerTests(SynchronousTestCase):
         self.assertEqual(
             [dict(one.extra) for one in found[:3]],
             [
-                {},
-                {"PORT": "7000", "CHAT_PORT": "7001", "METRICS_PORT": "7002"},
-                {"PORT": "7003", "CHAT_PORT": "7004", "METRICS_PORT": "7005"},
+                {"PORT": "7000", "SHARED_PORT": "5000"},
+                {"PORT": "7003", "SHARED_PORT": "5000"}
+                | {"CHAT_PORT": "7004", "METRICS_PORT": "7005"},
+                {"PORT": "7006", "SHARED_PORT": "5000"}
+                | {"CHAT_PORT": "7007", "METRICS_PORT": "7008"},
             ],
         )
         self.assertEqual(
             dict(found[-1].extra),
             {
-                "GATEWAY_METAGAME_URL": "http://127.0.0.1:5000,http://127.0.0.1:7000"
-                ",http://127.0.0.1:7003",
-                "GATEWAY_WS_URL": "http://127.0.0.1:61099,http://127.0.0.1:7001"
-                ",http://127.0.0.1:7004",
+                "GATEWAY_METAGAME_URL": "http://127.0.0.1:7000,http://127.0.0.1:7003"
+                ",http://127.0.0.1:7006",
+                "GATEWAY_WS_URL": "http://127.0.0.1:61099,http://127.0.0.1:7004"
+                ",http://127.0.0.1:7007",
             },
         )
         self.assertIn("svc-metagame", found[1].command)

@@ -1,0 +1,124 @@
+"""Several gateways share their rates: what one gave out, the others do not give again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.board.engine import BoardAway
+from svcserver.board.rehearsed import RehearsedBoard
+from svcserver.gateway.limits import NetworkBuckets, Spending
+from svcserver.gateway.policy import Bucket
+from svcserver.gateway.sharing import ALONE_S, GAP_S, HELLO_S, MOST_TOLD, Sharing
+from svcserver.kernel.rates import Rate
+
+PEER, OTHER = "203.0.113.1", "203.0.113.2"
+
+
+class SharingTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.board: Any = RehearsedBoard(self.clock.seconds)
+        self.one, self.other = self.gateway(), self.gateway()
+        self.clock.advance(0)
+
+    def gateway(self, burst: float = 5, per_minute: float = 0.2) -> Spending:
+        """One of the gateways, running."""
+        made = Spending(dict.fromkeys(Bucket, Rate(burst, per_minute)))
+        sharing = Sharing(self.clock, self.board, {str(k): one for k, one in made.buckets.items()})
+        sharing.startService()
+        self.addCleanup(sharing.stopService)
+        return made
+
+    def taken(self, gateway: Spending, peer: str = PEER, tries: int = 10) -> int:
+        """How many of some requests pass, the clock standing still."""
+        now = self.clock.seconds()
+        return sum(gateway.take(Bucket.REGISTER, peer, now) == 0 for _ in range(tries))
+
+    def test_what_one_gave_the_other_does_not_give_again(self) -> None:
+        self.assertEqual(self.taken(self.one), 5)
+        self.clock.advance(GAP_S)
+        self.assertEqual(self.taken(self.other), 0)
+        self.assertEqual(self.taken(self.other, OTHER), 5)
+        self.clock.advance(GAP_S)
+        self.assertEqual(self.taken(self.one, OTHER), 0)
+
+    def test_one_token_is_told_at_once(self) -> None:
+        self.clock.advance(1)
+        self.assertEqual(self.taken(self.one, tries=1), 1)
+        self.clock.advance(0)
+        self.assertEqual(self.taken(self.other), 4)
+
+    def test_who_asks_both_at_once_owes_it_afterwards(self) -> None:
+        self.assertEqual((self.taken(self.one), self.taken(self.other)), (5, 5))
+        self.clock.advance(5 * 300)  # five more, where one gateway gave them
+        self.assertEqual((self.taken(self.one), self.taken(self.other)), (0, 0))
+        self.clock.advance(301)
+        self.assertEqual(self.taken(self.one), 1)
+
+    def test_a_debt_has_a_bound(self) -> None:
+        for _ in range(9):
+            self.gateway()
+        self.clock.advance(HELLO_S)
+        self.one.buckets[Bucket.REGISTER].owe(PEER, self.clock.seconds(), 1_000)
+        self.clock.advance(10 * 300 + 1)
+        self.assertEqual(self.taken(self.one), 5)
+
+
+class Lonely:
+    """A board on which nobody else is; it keeps what it is told, or is ``away``."""
+
+    def __init__(self, *, away: bool = False) -> None:
+        self.told: list[Any] = []
+        self.away = away
+
+    def act(self, work: Any) -> Deferred[Any]:
+        if self.away:
+            return fail(BoardAway())
+        work(self)
+        return succeed(None)
+
+    def tell(self, news: Any) -> None:
+        self.told.append(news)
+
+    def listen(self, news: Any, listener: Any) -> None:
+        pass
+
+
+class AloneTests(SynchronousTestCase):
+    def share(self, board: Lonely, rate: Rate) -> tuple[Clock, NetworkBuckets, Sharing]:
+        clock, bucket = Clock(), NetworkBuckets(rate)
+        some: Any = board
+        sharing = Sharing(clock, some, {"general": bucket})
+        sharing.startService()
+        return clock, bucket, sharing
+
+    def test_without_the_engine_each_counts_by_itself(self) -> None:
+        clock, bucket, sharing = self.share(Lonely(away=True), Rate(2, 1))
+        self.assertEqual([bucket.take(PEER, 0.0) == 0 for _ in range(3)], [True, True, False])
+        clock.advance(60)
+        self.assertEqual(bucket.take(PEER, 60.0), 0)
+        sharing.stopService()
+        self.assertEqual(clock.getDelayedCalls(), [])
+        self.assertIsNone(bucket.taken)
+
+    def test_one_without_another_tells_seldom(self) -> None:
+        board = Lonely()
+        clock, bucket, sharing = self.share(board, Rate(1_000, 1))
+        for _ in range(int(ALONE_S)):
+            bucket.take(PEER, clock.seconds())
+            clock.advance(1)
+        self.assertLessEqual(len(board.told), 1 + ALONE_S / HELLO_S)
+        sharing.stopService()
+
+    def test_a_flood_of_addresses_is_told_in_part(self) -> None:
+        board = Lonely()
+        clock, bucket, sharing = self.share(board, Rate(9, 9))
+        for number in range(MOST_TOLD + 50):
+            bucket.take(f"10.0.{number // 250}.{number % 250}", 0.0)
+        clock.advance(HELLO_S)
+        self.assertEqual(len(board.told[-1].of["general"]), MOST_TOLD)
+        sharing.stopService()

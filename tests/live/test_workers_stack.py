@@ -1,0 +1,130 @@
+"""A whole host with two workers: whoever asks at its usual port notices neither's end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from attrs import define
+
+from svcserver.ctl.blueprint import Scale
+from tests.ctl.hosts import PATIENCE_S, SVCCTL, demo_host, run, said, stack, value
+from tests.live.test_restart import Traffic
+from tests.support.postgres import fresh_database
+from tests.support.processes import Service, eventually, register
+from tests.support.valkey import fresh_url
+
+pytestmark = pytest.mark.live
+WORKERS = ("metagame-1", "metagame-2")
+ASKED = 12
+
+
+@define
+class Host:
+    """One that runs."""
+
+    folder: Path
+
+    @property
+    def usual(self) -> Service:
+        """What answers at PORT of metagame.env."""
+        return self.at("metagame")
+
+    def at(self, component: str) -> Service:
+        """What answers at a component's PORT."""
+        return Service("none", self.folder, {}, int(value(self.folder, component, "PORT")))
+
+    @property
+    def gateway(self) -> int:
+        """The port that players come to."""
+        return int(value(self.folder, "gateway", "GATEWAY_PORT"))
+
+    def workers(self) -> list[int]:
+        """The processes of the metagame, by their ports."""
+        found = {}
+        for one in Path("/proc").iterdir():
+            try:
+                words = (one / "cmdline").read_bytes().split(b"\0")
+                environ = (one / "environ").read_bytes().split(b"\0") if one.name.isdigit() else []
+            except OSError:
+                continue
+            if str(self.folder / "metagame.env").encode() in words and b"svc-metagame" in words:
+                [port] = [pair for pair in environ if pair.startswith(b"PORT=")]
+                found[port] = int(one.name)
+        return [found[port] for port in sorted(found)]
+
+    def back(self) -> None:
+        """Returns when both workers have come up once more."""
+        seen = said(self.folder).count("metagame ready")
+        eventually(lambda: said(self.folder).count("metagame ready") > seen, PATIENCE_S)
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Host]:
+    """A host whose stack is ready."""
+    demo_host(folder, Scale(2, fresh_database(), fresh_url()))
+    (folder / "game" / "some.pak").write_bytes(b"game")
+    made = run("content", "manifest", folder / "game", "--build", "1", "--config", folder)
+    assert made.returncode == 0, made.stderr
+    with (folder / "gateway.env").open("a") as file:
+        file.write("GATEWAY_PARK_MS=0\nGATEWAY_RATE_GENERAL=100000,1000000\n")
+    with stack(folder):
+        eventually(lambda: "stack ready" in said(folder), PATIENCE_S)
+        yield Host(folder)
+
+
+def statuses(service: Service, path: str, head: dict[str, str]) -> set[int]:
+    """Of many requests, each on a connection of its own."""
+    return {service.ask("GET", path, headers=head)[0] for _ in range(ASKED)}
+
+
+def test_a_worker_that_ends_is_missed_by_nobody(tmp_path: Path) -> None:
+    with running(tmp_path / "host") as host:
+        done = run("doctor", "--config", host.folder)
+        assert done.returncode == 0, done.stdout + done.stderr
+        owner = {"x-svc-user-api-key": (host.folder / "owner.key").read_text().strip()}
+        players = [register(host.usual, f"Player{number}") for number in range(6)]
+        assert statuses(host.usual, "/svc/api/BackendHealth", owner) == {200}
+        for victim in range(2):
+            pids = host.workers()
+            assert len(pids) == len(WORKERS)
+            os.kill(pids[victim], signal.SIGKILL)
+            # what was waiting at its sockets is lost with it, until the last of its threads is gone
+            eventually(lambda pid=pids[victim]: not Path(f"/proc/{pid}").exists())
+            # the owner, the content server (with keys that it has not seen) and game servers
+            assert statuses(host.usual, "/svc/api/BackendHealth", owner) == {200}
+            for player in players[victim::2]:
+                key = {"x-svc-user-api-key": player["key"]}
+                status, body = host.at("content").ask("GET", "/content/v1/manifest", headers=key)
+                assert status == 200, body
+            done = run("status", "--config", host.folder)
+            assert done.returncode == 0, done.stdout + done.stderr
+            host.back()
+
+
+def test_the_workers_are_restarted_one_after_the_other_and_no_player_notices(
+    tmp_path: Path,
+) -> None:
+    with running(tmp_path / "host") as host:
+        before = host.workers()
+        players = [register(host.usual, f"Player{number}") for number in range(8)]
+        with Traffic(host.gateway, players) as traffic:
+            traffic.goes_on()
+            done = subprocess.run(
+                [SVCCTL, "restart", "--rolling", "--config", str(host.folder)],
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE_S,
+                check=False,
+            )
+            traffic.goes_on()
+        after = host.workers()
+    assert done.returncode == 0, done.stderr + said(host.folder)
+    assert traffic.failed() == {}, traffic.answers
+    assert len(before) == len(after) == len(WORKERS)
+    assert not set(before) & set(after)
