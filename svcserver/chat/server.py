@@ -215,7 +215,9 @@ class ChatServer:
         if self.workers is not None:
             self.workers.tick()
         for session in list(self._sessions.values()):
-            session.perform(session.tick(now))
+            effects = session.tick(now)
+            if effects:
+                session.perform(effects)
             if session.waiting_status is not None and not session.ended:
                 self._tell(session, session.waiting_status)
         if now - self._swept_at >= SWEEP_S:

@@ -155,11 +155,12 @@ class Pool:
         if connection in self._idle:
             self._idle.remove(connection)
 
-    def sweep(self, now: float) -> None:
-        """Close connections that were idle for too long."""
+    def sweep(self, now: float) -> bool:
+        """Close connections that were idle for too long; whether any are left to look after."""
         for connection in [one for one in self._idle if now - one.idle_since >= self.idle_s]:
             self._idle.remove(connection)
             connection.abort()
+        return bool(self._idle)
 
     def close(self) -> None:
         """Close every connection; no connection is kept from now on."""

@@ -261,7 +261,10 @@ C = TypeVar("C", bound=Connection)
 
 
 class Connections(protocol.Factory, Generic[C]):
-    """All connections of a listener; checks their deadlines once a second."""
+    """All connections of a listener; checks their deadlines once a second, while there are any.
+
+    ``sweeps``: others who want that round, as pools do; they say whether they want another.
+    """
 
     noisy = False
 
@@ -269,12 +272,11 @@ class Connections(protocol.Factory, Generic[C]):
         self.clock = clock
         self.channels: dict[C, None] = {}  # in the order in which they came
         self.stopping = False
-        self.sweeps: list[Callable[[float], None]] = []  # others who want the round, as pools
+        self.sweeps: list[Callable[[float], bool]] = []
         self._rounds = Every(clock, SWEEP_S, self._sweep, "a round over the connections")
 
     def startFactory(self) -> None:
         self.stopping = False
-        self._rounds.startService()
 
     def stopFactory(self) -> None:
         """The listener is closed; the deadlines are checked while connections are open."""
@@ -284,6 +286,8 @@ class Connections(protocol.Factory, Generic[C]):
 
     def opened(self, channel: C) -> None:
         self.channels[channel] = None
+        if not self._rounds.running:
+            self._rounds.startService()
 
     def gone(self, channel: C, why: Failure) -> None:
         self.channels.pop(channel, None)
@@ -296,8 +300,11 @@ class Connections(protocol.Factory, Generic[C]):
 
     def _sweep(self) -> None:
         now = self.clock.seconds()
-        for each in [*(channel.sweep for channel in self.channels), *self.sweeps]:
+        for channel in list(self.channels):
             try:
-                each(now)
+                channel.sweep(now)
             except Exception:
                 log.failure("a round over the connections failed")
+        wanted = [sweep(now) for sweep in self.sweeps]
+        if not self.channels and not any(wanted):
+            self._rounds.stopService()  # until the next connection

@@ -8,7 +8,6 @@ from typing import Any
 from attrs import define, field
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred
-from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -24,7 +23,8 @@ class Every(Service):
 
     A round that fails costs that round only: it is logged, at most once a minute, as ``what``
     failed; ``Unavailable`` in one line, without a traceback. Where ``work`` returns a Deferred
-    the next round waits for it.
+    the next round waits for it. Rounds that come too late are left out, and those after them
+    keep to the beat of the start.
     """
 
     clock: Any
@@ -32,30 +32,56 @@ class Every(Service):
     work: Callable[[], Any]
     what: str
     at_once: bool = field(default=False, kw_only=True)
-    _loop: LoopingCall = field(init=False)
     _failures: Throttle = field(factory=Throttle, init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._loop = LoopingCall(self._round)
-        self._loop.clock = self.clock
+    _timer: Any = field(default=None, init=False)
+    _due: float = field(default=0.0, init=False)
+    _waits: bool = field(default=False, init=False)  # for the Deferred of a round
 
     def startService(self) -> None:
+        if self.running:
+            return
         Service.startService(self)
-        if not self._loop.running:
-            self._loop.start(self.every_s, now=self.at_once)
+        self._due = self.clock.seconds()
+        if self._waits:
+            return  # a round from before the last stop is still under way
+        if self.at_once:
+            self._round()
+        else:
+            self._wait()
 
     def stopService(self) -> None:
         Service.stopService(self)
-        if self._loop.running:
-            self._loop.stop()
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
 
-    def _round(self) -> Any:
+    def _wait(self) -> None:
+        """Set the timer of the next round."""
+        now = self.clock.seconds()
+        self._due += self.every_s
+        late = now - self._due
+        if late >= 0:
+            self._due += self.every_s * (late // self.every_s + 1)
+        self._timer = self.clock.callLater(self._due - now, self._round)
+
+    def _round(self) -> None:
+        self._timer = None
         try:
             done = self.work()
         except Exception:
             self._failed(Failure())
-            return None
-        return done.addErrback(self._failed) if isinstance(done, Deferred) else None
+        else:
+            if isinstance(done, Deferred):
+                self._waits = True
+                done.addErrback(self._failed).addBoth(self._done)
+                return
+        if self.running:
+            self._wait()
+
+    def _done(self, _: Any) -> None:
+        self._waits = False
+        if self.running:
+            self._wait()
 
     def _failed(self, why: Failure) -> None:
         if not self._failures.due("", self.clock.seconds()):

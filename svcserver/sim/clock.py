@@ -22,10 +22,19 @@ START = 1_790_000_000.0  # epoch seconds of the beginning: some day in September
 class Timer:
     """What ``callLater`` gives."""
 
-    __slots__ = ("_run", "at", "queued_at", "state", "world")
+    __slots__ = ("_run", "args", "at", "kw", "process", "queued_at", "state", "world")
 
-    def __init__(self, world: World, at: float, run: Callable[[], Any]) -> None:
+    def __init__(
+        self,
+        world: World,
+        at: float,
+        run: Callable[..., Any],
+        process: Any = None,
+        args: tuple[Any, ...] = (),
+        kw: dict[str, Any] | None = None,
+    ) -> None:
         self.world, self.at, self.queued_at, self._run = world, at, at, run
+        self.process, self.args, self.kw = process, args, kw or {}
         self.state = ""  # then "called" or "cancelled"
 
     def active(self) -> bool:
@@ -60,9 +69,13 @@ class Timer:
             self.world.queue(self)
 
     def run(self) -> None:
-        """Call what was to be called."""
+        """Call what was to be called, unless its process has died."""
         self.state = "called"
-        self._run()
+        process = self.process
+        if process is None:
+            self._run(*self.args, **self.kw)
+        elif not process.dead:
+            process.guard(self._run, *self.args, **self.kw)
 
 
 @define(eq=False)
@@ -100,7 +113,11 @@ class World:
 
     def later(self, seconds: float, run: Callable[[], Any]) -> Timer:
         """Call ``run`` in so many seconds."""
-        timer = Timer(self, self.now + max(0.0, seconds), run)
+        return self.at(self.now + max(0.0, seconds), run)
+
+    def at(self, when: float, run: Callable[[], Any]) -> Timer:
+        """Call ``run`` at that time."""
+        timer = Timer(self, when, run)
         self.queue(timer)
         return timer
 

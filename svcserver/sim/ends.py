@@ -74,7 +74,7 @@ class End:
             due = max(due, self._under_way[-1][0])
         self._under_way.append((due, what))
         if len(self._under_way) == 1:
-            self.world.later(due - self.world.now, self._deliver)
+            self.world.at(due, self._deliver)
 
     def _deliver(self) -> None:
         if not self._under_way:
@@ -83,14 +83,14 @@ class End:
             self.world.later(1.0, self._deliver)  # sent again, like lost packets
             return
         other, pieces, ending = self.other, [], None
-        while self._under_way and self._under_way[0][0] <= self.world.now + 1e-9:
+        while self._under_way and self._under_way[0][0] <= self.world.now:
             _, what = self._under_way.popleft()
             if isinstance(what, bytes):
                 pieces.append(what)
             else:
                 ending = what
         if self._under_way:
-            self.world.later(self._under_way[0][0] - self.world.now, self._deliver)
+            self.world.at(self._under_way[0][0], self._deliver)
         if other.gone:
             return
         if pieces:

@@ -22,7 +22,7 @@ from twisted.internet.defer import Deferred, fail, succeed
 from svcserver.db import migrations
 from svcserver.db.fast_execute import FastConnection, Plans
 from svcserver.db.ledger import ACROSS, Scope, Work
-from svcserver.db.sqlite import ENOUGH, Job, Outcome, Worker
+from svcserver.db.sqlite import ENOUGH, MAX_WAITING, Outcome, Worker
 from svcserver.kernel.refusals import Unavailable
 from svcserver.sim.clock import World
 
@@ -75,9 +75,9 @@ class Disk:
             self.raw = _driver(connection)
         _template().backup(self.raw)
         self.raw.execute("PRAGMA foreign_keys=ON")
-        self.raw.set_trace_callback(self._wrote)
 
-    def _wrote(self, statement: str) -> None:
+    def wrote(self, statement: str) -> None:
+        """A statement of a writer."""
         if statement[:6] in _WRITES:
             self.digest.update(statement.encode("utf-8", "surrogatepass"))
 
@@ -130,7 +130,6 @@ class InlineWorker(Worker):
         super().__init__("simulated", connection, reactor, writes=writes)
         self._tx = _Failing(connection, disk)
         self._disk, self._process = disk, reactor
-        self._queued: list[Job] = []
         self._busy = False
 
     def start(self) -> None:
@@ -143,22 +142,33 @@ class InlineWorker(Worker):
         return self._stopped
 
     def _hand_over(self) -> None:
-        jobs, self._gathered = self._gathered, []
-        self._queued += jobs
+        """There is no thread to wake."""
+
+    def submit(self, work: Work[T]) -> Deferred[T]:
+        """See ``Worker.submit``."""
+        if self._stopped is not None or self._waiting >= MAX_WAITING:
+            return fail(Unavailable("the database is busy", retry_after_s=1))
+        done: Deferred[T] = Deferred()
+        self._waiting += 1
+        self._gathered.append((done, work))
         self._begin_batch()
+        return done
 
     def _begin_batch(self) -> None:
-        if self._busy or not self._queued:
+        if self._busy or not self._gathered:
             return
         self._busy = True
-        batch, self._queued = self._queued[:ENOUGH], self._queued[ENOUGH:]
         takes = COMMIT_S + self._disk.slow_s if self._writes else READ_S
-        self._reactor.callLater(takes, self._work, batch)
+        self._reactor.callLater(takes, self._work)
 
-    def _work(self, batch: list[Job]) -> None:
+    def _work(self) -> None:
+        batch, self._gathered = self._gathered[:ENOUGH], self._gathered[ENOUGH:]
+        if self._writes:
+            self._disk.raw.set_trace_callback(self._disk.wrote)
         outcomes: list[Outcome] = self._transact(batch)
         self._busy = False
         if self._writes:
+            self._disk.raw.set_trace_callback(None)
             self._disk.commits += 1
             if self._disk.on_commit is not None and self._disk.on_commit():
                 self._process.die()  # committed, and nobody was told

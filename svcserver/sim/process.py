@@ -83,12 +83,12 @@ class Process:
 
     def callLater(self, delay: float, callable: Callable[..., Any], *args: Any, **kw: Any) -> Timer:
         """Call it, unless the process has died by then."""
-
-        def run() -> None:
-            if not self.dead:
-                self.guard(callable, *args, **kw)
-
-        return self.world.later(delay, run)
+        world = self.world
+        timer = Timer(
+            world, world.now + delay if delay > 0 else world.now, callable, self, args, kw
+        )
+        world.queue(timer)
+        return timer
 
     def getDelayedCalls(self) -> list[Timer]:
         """Nobody looks."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import struct
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -31,6 +32,7 @@ from svcserver.sim.social import party_of
 TURN_S = 60.0  # simulated seconds between two looks from outside
 QUIET_S = 120.0  # what is under way ends
 AWAY_S = 900.0  # everything that outlasts a player ends
+_STAMP = struct.Struct("<dQQ").pack  # when, over which end, how many bytes
 NAMES = ("Ada", "Bo", "Cleo", "Dag", "Edda", "Finn", "Gro", "Hal")
 
 
@@ -123,7 +125,7 @@ class Run:
     # -- what the world is told ----------------------------------------------------
 
     def _sent(self, number: int, process: str, data: bytes) -> None:
-        self._digest.update(f"{self.world.now:.6f} {number} {process} ".encode())
+        self._digest.update(_STAMP(self.world.now, number, len(data)))
         self._digest.update(data)
 
     def _logged(self, event: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from treq.client import HTTPClient
 from twisted.internet.defer import Deferred, succeed
-from twisted.web.client import Agent, HTTPConnectionPool
+from twisted.web.client import Agent, BrowserLikePolicyForHTTPS, HTTPConnectionPool
 from twisted.web.iweb import UNKNOWN_LENGTH, IBodyProducer
 from zope.interface import implementer
 
@@ -83,10 +83,16 @@ class _Body:
         """It is written already."""
 
 
+@lru_cache(maxsize=1)
+def _https() -> BrowserLikePolicyForHTTPS:
+    """Made once, since it takes as long as two requests; nobody asks by HTTPS here."""
+    return BrowserLikePolicyForHTTPS()
+
+
 def http_client(reactor: Any, connect_s: float = 5.0) -> HTTPClient:
     """The treq client that a service asks others with."""
     pool = HTTPConnectionPool(reactor)
-    agent = Agent(reactor, connectTimeout=connect_s, pool=pool)
+    agent = Agent(reactor, _https(), connectTimeout=connect_s, pool=pool)
     return HTTPClient(agent, data_to_body_producer=_Body)
 
 

@@ -83,3 +83,30 @@ class EveryTests(SynchronousTestCase):
         self.clock.advance(1)
         self.assertEqual(len(waiting), 2)
         every.stopService()
+
+    def test_rounds_that_come_too_late_are_left_out_and_the_beat_is_kept(self) -> None:
+        every = Every(self.clock, 2.0, self.note, "noting")
+        every.startService()
+        self.clock.advance(7)
+        self.clock.advance(1)
+        every.stopService()
+        self.assertEqual(self.at, [7.0, 8.0])
+
+    def test_a_new_start_waits_for_the_round_from_before_the_stop(self) -> None:
+        waiting: list[Deferred[None]] = []
+
+        def work() -> Deferred[None]:
+            waiting.append(Deferred())
+            return waiting[-1]
+
+        every = Every(self.clock, 1.0, work, "work", at_once=True)
+        every.startService()
+        every.stopService()
+        every.startService()
+        self.assertEqual(len(waiting), 1)
+        waiting[0].callback(None)
+        self.clock.advance(1)
+        self.assertEqual(len(waiting), 2)
+        every.stopService()
+        waiting[1].callback(None)
+        self.assertEqual(self.clock.getDelayedCalls(), [])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import TypeVar
 
 from attrs import field, frozen
@@ -74,8 +75,12 @@ def key_id(key: RSAPublicKey) -> str:
     return _base64url(hashlib.sha256(json.dump(members)).digest())
 
 
+@lru_cache(maxsize=1)
 def load_private(text: str) -> RSAPrivateKey:
-    """An RSA private key from base64 of PEM; raises BadKey."""
+    """An RSA private key from base64 of PEM; raises BadKey.
+
+    OpenSSL checks its numbers for a twentieth of a second; a simulation starts many metagames.
+    """
     key = _loaded(lambda pem: load_pem_private_key(pem, password=None), text)
     if not isinstance(key, RSAPrivateKey):
         raise BadKey("not an RSA key")

@@ -1,0 +1,54 @@
+"""The round over the connections of a listener runs while there is something to look after."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.http.connection import Connections
+
+
+@define(eq=False)
+class Swept:
+    """A connection, or a pool of which ``left`` says whether it wants another round."""
+
+    left: bool = False
+    at: list[float] = field(factory=list)
+
+    def sweep(self, now: float) -> bool:
+        self.at.append(now)
+        return self.left
+
+
+class RoundTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.connections: Connections[Any] = Connections(self.clock)
+        self.connections.startFactory()
+
+    def test_an_idle_listener_wakes_nobody(self) -> None:
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_rounds_from_the_first_connection_to_the_round_after_the_last(self) -> None:
+        one = Swept()
+        for _ in range(2):
+            self.connections.opened(one)
+            self.clock.pump([1.0] * 3)
+            self.connections.gone(one, None)  # type: ignore[arg-type]
+            self.clock.advance(1)
+            self.assertEqual(self.clock.getDelayedCalls(), [])
+        self.assertEqual(one.at, [1.0, 2.0, 3.0, 5.0, 6.0, 7.0])
+
+    def test_a_pool_that_keeps_connections_keeps_the_rounds(self) -> None:
+        one, pool = Swept(), Swept(left=True)
+        self.connections.sweeps.append(pool.sweep)
+        self.connections.opened(one)
+        self.connections.gone(one, None)  # type: ignore[arg-type]
+        self.clock.pump([1.0] * 3)
+        pool.left = False
+        self.clock.pump([1.0] * 3)
+        self.assertEqual(pool.at, [1.0, 2.0, 3.0, 4.0])
+        self.assertEqual(self.clock.getDelayedCalls(), [])
