@@ -32,11 +32,13 @@ from svcserver.ctl.status_command import look
 from svcserver.kernel import json
 from svcserver.kernel.redaction import OTHER, redact
 from svcserver.kernel.settings import secret, strong_secret, variables
+from svcserver.stack.backups import BackupSettings
+from svcserver.stack.service import Settings as Stack
 
 LAST_BYTES = 512 * 1024  # of the log
 SHORTEST = 6  # characters of a secret that is searched for; a shorter word stands anywhere
 LINE_OF_A_KEY = 16  # characters; its last line may be short
-STACK = ("WORKERS", "WORKER_PORTS", "METRICS_PORT")
+STACK = (*variables(Stack), *variables(BackupSettings))
 _SECRET_NAME = re.compile(r"SECRET|PRIV|PASS|TOKEN|API_KEY|VERIFY_KEYS|ARGS|LAUNCHER|INVITE")
 _URL_USER = re.compile(r"(?<=://)[^/@\s]*+@")
 

@@ -129,7 +129,7 @@ def restore(host: Host, out: Out, source: Path) -> None:
             fail(f"{source} is no sound backup ({faults[0]}); the database was not touched")
         if not _has_accounts(source):
             fail(f"{source} is no backup of a host; the database was not touched")
-        kept = _put_back(source, file)
+        kept = put_back(source, file)
     migrate(url)
     out.data({"restored": str(source), "kept": str(kept) if kept else None})
     out.say(f"restored from {source}" + (f"; what was there is in {kept}" if kept else ""))
@@ -141,7 +141,8 @@ def _has_accounts(source: Path) -> bool:
         return bool(found.fetchone()[0])
 
 
-def _put_back(source: Path, file: Path) -> Path | None:
+def put_back(source: Path, file: Path) -> Path | None:
+    """Put a sound backup in the place of ``file``; returns where what was there is kept."""
     kept = None
     if file.exists():
         kept = file.with_name(f"{file.name}.before-restore-{time.strftime('%Y%m%d-%H%M%S')}")

@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "gameserver-key": ("accounts", "gameserver_key"),
     "invite": ("accounts", "invite"),
     "db": ("database_copy", "db"),
+    "backup": ("backup.command", "backup"),
     "content": ("content_commands", "content"),
     "cert": ("certificates", "cert"),
     "keys": ("keys", "keys"),

@@ -15,6 +15,7 @@ from twisted.python import usage
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.settings import BadSetting, env, folder, load, with_env_file
 from svcserver.kernel.settings import port as port_number
+from svcserver.stack.backups import BackupSettings, Nightly
 from svcserver.stack.children import Children
 from svcserver.stack.components import BadHost, Component, components, dashboard, environment
 from svcserver.stack.rolling import Rolling
@@ -39,6 +40,7 @@ class Options(usage.Options):
     """The command line: the host's folder, and whether the relay runs, too."""
 
     settings: Settings
+    backups: BackupSettings
     components: list[Component]
     dashboard: str  # where the owner's page will be
     optParameters = [  # noqa: RUF012 - usage.Options wants it so
@@ -55,6 +57,7 @@ class Options(usage.Options):
             own = config / WORKER_FILE
             environ = with_env_file(str(own) if own.is_file() else None, os.environ)
             self.settings = settings = load(Settings, environ)[0]
+            self.backups = load(BackupSettings, environ)[0]
             found = components(config, with_relay=bool(self["with-relay"]))
             self.components = spread(found, settings.workers, settings.worker_ports)
             self.dashboard = dashboard(read(config / "metagame.env"))
@@ -73,17 +76,20 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     # directly, since our own lines are written with a delay and the order should show
     write = top.lines.out.write
     passed = environment(os.environ)
+    data = Path(options.settings.data_dir or config)
     children = Children(
         reactor,
         options.components,
         write,
         passed,
-        str(options.settings.data_dir or config),
+        str(data),
         options.dashboard,
         partial(give_up, reactor),
     )
     children.setServiceParent(top)
     Rolling(reactor, children, config).setServiceParent(top)
+    if (at := options.backups.at) is not None:
+        Nightly(reactor, config, data, at, passed, write).setServiceParent(top)
     show_figures(top, reactor, "stack", options.settings.metrics_port, figures(children))
     return top
 

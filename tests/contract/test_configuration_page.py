@@ -17,6 +17,7 @@ from svcserver.gateway.settings import AllowlistSettings as Doorkeeper
 from svcserver.gateway.settings import Settings as Gateway
 from svcserver.metagame.settings import Settings as Metagame
 from svcserver.relay.settings import Settings as Relay
+from svcserver.stack.backups import BackupSettings
 from svcserver.stack.service import Settings as Stack
 from tests.support.proves import proves
 
@@ -28,7 +29,7 @@ SECTIONS: dict[str, tuple[type[Any], ...]] = {
     "Allowlist helper": (Allowlist,),
     "Content server": (Content,),
     "Launcher relay": (Relay,),
-    "Stack": (Stack,),
+    "Stack": (Stack, BackupSettings),
 }
 NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
 

@@ -195,5 +195,5 @@ def test_the_owners_pages_can_be_pasted_one_after_the_other(home: Path) -> None:
             paste(home, mine)
     assert list((home / "backup").glob("game-*.db"))
     assert list((home / "game").glob("svc.db.before-restore-*"))
-    table = (home / "crontab").read_text()
-    assert table.startswith("0 1 * * * an-entry-of-the-owner\n") and "svcctl db backup" in table
+    assert list((home / "game" / "backups").glob("svc-backup-*.tar.gz"))
+    assert (home / "crontab").read_text() == "0 1 * * * an-entry-of-the-owner\n"

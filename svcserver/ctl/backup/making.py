@@ -1,0 +1,289 @@
+"""Makes a backup: a snapshot of the database, the host's small files, one archive, encrypted."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from attrs import evolve, frozen
+from sqlalchemy import Connection, text
+from sqlalchemy.engine import URL
+
+from svcserver.ctl import database
+from svcserver.ctl.backup import archive
+from svcserver.ctl.backup.archive import Contents, Counted
+from svcserver.ctl.backup.sealing import SUFFIX, CannotSeal, Lock
+from svcserver.ctl.bundle import is_secret, secrets_of
+from svcserver.ctl.database_commands import (
+    copy_sqlite,
+    existing_file,
+    make_one_file,
+    postgres,
+    sqlite_faults,
+)
+from svcserver.ctl.host import Host
+from svcserver.ctl.output import fail
+from svcserver.db.engine import SQLAlchemyError, describe, make_engine
+from svcserver.kernel import backups
+from svcserver.kernel.backups import Backup
+from svcserver.stack.backups import BackupSettings
+
+NAME = re.compile(r"svc-backup-(\d{8}-\d{6})\.tar\.gz(?:\.age)?\Z")
+STAMP = "%Y%m%d-%H%M%S"
+ROOM = 3  # times the database's size must be free on the disk of the backups
+LARGEST = 16 << 20  # bytes of a small file
+MOST_FILES = 2000
+# what is no part of a host's settings: made anew, or too large; live state signs staff in
+LEFT_OUT = re.compile(
+    r"svc\.db.*|.*\.db(-wal|-shm|-journal)?|.*\.before-restore-.*|.*\.log(\.\d+)?(\.gz)?|.*\.new|"
+    r"stack\.json|live-state\.json|backup-state\.json|allowlist-state\.json|"
+    r"gameserver-(logs|state)|__pycache__|\..*"
+)
+PLAIN = {".json", ".md", ".txt", ".html", ".css", ".svg", ".png", ".jpg", ".jpeg", ".webp", ".ico"}
+PLAIN |= {".service", ".target", ".logrotate"}
+CERTIFICATE = "gateway-cert.pem"
+
+
+@frozen
+class Wanted:
+    """How the backups of a host are made and kept."""
+
+    host: Host
+    folder: Path  # of the host's settings
+    data: Path  # where the components run, which may be the same
+    target: Path  # the folder of the backups
+    settings: BackupSettings
+
+    @property
+    def lock(self) -> Lock:
+        """What they are encrypted for."""
+        one = self.settings
+        identity = self.host.path(one.identity) if one.identity else None
+        return Lock(one.recipients, one.passphrase, identity)
+
+
+def make(wanted: Wanted, now: float) -> tuple[Backup, Path]:
+    """Write a backup; also a clear copy of it in a scratch folder, which the caller removes."""
+    lock = wanted.lock
+    if wanted.settings.with_secrets and not lock:
+        fail(
+            "BACKUP_SECRETS=1 wants BACKUP_PASSPHRASE or BACKUP_RECIPIENTS in stack.env: "
+            "secrets are only kept encrypted"
+        )
+    url = database.url_of(wanted.host)
+    try:
+        wanted.target.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _room(wanted.target, database.file_of(url))
+        scratch = Path(tempfile.mkdtemp(prefix=".making-", dir=wanted.target))
+    except OSError as why:
+        fail(f"{wanted.target} cannot be written: {why.strerror}; set BACKUP_DIR in stack.env")
+    try:
+        clear = scratch / "clear.tar.gz"
+        contents = _pack(wanted, url, scratch, clear, now)
+        stamp = datetime.fromtimestamp(now).strftime(STAMP)
+        final = wanted.target / f"svc-backup-{stamp}.tar.gz{SUFFIX if lock else ''}"
+        if final.exists():
+            fail(f"{final} exists already; wait a second and try again")
+        made = _finish(clear, final, lock, scratch)
+        digest, size = archive.digest_of(made), made.stat().st_size
+        made.rename(final)
+        _sync(wanted.target)
+        backup = Backup(str(final), now, size, digest, bool(lock), contents.secrets)
+    except OSError as why:
+        shutil.rmtree(scratch, ignore_errors=True)
+        fail(f"the backup cannot be written: {why.strerror or why}")
+    except CannotSeal as why:
+        shutil.rmtree(scratch, ignore_errors=True)
+        fail(str(why))
+    except BaseException:
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise
+    return backup, clear
+
+
+def _finish(clear: Path, final: Path, lock: Lock, scratch: Path) -> Path:
+    """The file to move into place; ``clear`` stays for the drill."""
+    made = scratch / final.name
+    if lock:
+        os.close(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        lock.close(clear, made)
+    else:
+        os.link(clear, made)
+    return made
+
+
+def _room(target: Path, file: Path | None) -> None:
+    size = sum(
+        one.stat().st_size for one in ([file, Path(f"{file}-wal")] if file else []) if one.exists()
+    )
+    free = shutil.disk_usage(target).free
+    if free < ROOM * size + (64 << 20):
+        fail(
+            f"the disk of {target} has {free >> 20} MB left, a backup wants "
+            f"{(ROOM * size >> 20) + 64}; make room, or set BACKUP_DIR in stack.env"
+        )
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _pack(wanted: Wanted, url: URL, scratch: Path, clear: Path, now: float) -> Contents:
+    snapshot = scratch / "database"
+    counted, kind = _snapshot(url, snapshot)
+    with_secrets = wanted.settings.with_secrets
+    parts: dict[str, Path | bytes] = {archive.DATABASE: snapshot}
+    left_out = []
+    for name, part in _files(wanted, with_secrets=with_secrets):
+        if part is None:
+            left_out.append(name)
+        else:
+            parts[archive.FILES + name] = part
+    contents = Contents(
+        version=version("svcserver"),
+        made=now,
+        kind=kind,
+        folder=str(wanted.folder.absolute()),
+        data=str(wanted.data),
+        secrets=with_secrets,
+        counted=counted,
+        files={name: archive.digest_of(part) for name, part in parts.items()},
+        left_out=left_out[:MOST_FILES],
+    )
+    archive.pack(clear, contents, parts)
+    snapshot.unlink()
+    return contents
+
+
+# -- the database ------------------------------------------------------------------
+
+
+def _snapshot(url: URL, target: Path) -> tuple[Counted, str]:
+    """Copy the database of one moment, and count what the copy holds."""
+    file = database.file_of(url)
+    os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    if file is not None:
+        copy_sqlite(existing_file(file), target)
+        make_one_file(target)
+        if faults := sqlite_faults(target):
+            fail(f"the database is damaged: {faults[0]}; look with svcctl db check")
+        return count(URL.create("sqlite", database=str(target))), "sqlite"
+    engine = make_engine(url)
+    try:
+        with engine.connect().execution_options(isolation_level="REPEATABLE READ") as tx:
+            moment = str(tx.execute(text("SELECT pg_export_snapshot()")).scalar_one())
+            postgres("pg_dump", url, "--format=custom", f"--snapshot={moment}", f"--file={target}")
+            return _count(tx), "postgresql"
+    except SQLAlchemyError as why:
+        fail(f"the database cannot be read: {describe(why)}")
+    finally:
+        engine.dispose()
+
+
+def count(url: URL) -> Counted:
+    """What a database holds now."""
+    engine = make_engine(url)
+    try:
+        with engine.connect() as tx:
+            return _count(tx)
+    except SQLAlchemyError as why:
+        fail(f"the database cannot be read: {describe(why)}")
+    finally:
+        engine.dispose()
+
+
+_TABLES = {
+    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
+    "postgresql": "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()",
+}
+_CHARACTERS = (
+    "SELECT c.id AS id, c.update_version AS version, s.data AS data FROM characters c "
+    "JOIN character_saves s ON s.id = c.save_id ORDER BY c.id"
+)
+
+
+def _count(tx: Connection) -> Counted:
+    names = sorted(str(one) for one in tx.execute(text(_TABLES[tx.dialect.name])).scalars())
+    tables = {
+        name: int(tx.execute(text(f'SELECT count(*) FROM "{name}"')).scalar_one())  # noqa: S608
+        for name in names
+    }
+    digest = hashlib.sha256()
+    order = ' COLLATE "C"' if tx.dialect.name == "postgresql" else ""
+    rows = tx.execution_options(yield_per=100).execute(text(_CHARACTERS + order))
+    for row in rows:
+        digest.update(f"{row.id} {row.version} ".encode() + bytes(row.data) + b"\n")
+    return Counted(tables, digest.hexdigest())
+
+
+# -- the files ---------------------------------------------------------------------
+
+
+def _files(wanted: Wanted, *, with_secrets: bool) -> Iterator[tuple[str, Path | bytes | None]]:
+    """The host's small files; None for one that is left out. Without secrets only what has none."""
+    folder = wanted.folder
+    known = [] if with_secrets else [one.encode() for one in secrets_of(wanted.host, folder)]
+    found = 0
+    for above, path in _everywhere(wanted):
+        name, found = str(path.relative_to(above)), found + 1
+        if found > MOST_FILES or path.stat().st_size > LARGEST:
+            yield name, None
+        elif with_secrets:
+            yield name, path
+        elif path.suffix == ".env" and path.parent == folder:
+            yield name, "\n".join([*_settings(wanted.host, path), ""]).encode()
+        elif path.name == CERTIFICATE or path.suffix in PLAIN:
+            data = path.read_bytes()
+            yield name, None if any(one in data for one in known) else data
+        else:
+            yield name, None
+
+
+def _everywhere(wanted: Wanted) -> Iterator[tuple[Path, Path]]:
+    """The files of the settings' folder, then those of the data's, where it is another."""
+    skipped = {_game(wanted), wanted.target.resolve()}
+    yield from ((wanted.folder, one) for one in _walk(wanted.folder, skipped))
+    if wanted.data.resolve() != wanted.folder.resolve():
+        yield from ((wanted.data, one) for one in _walk(wanted.data, skipped))
+
+
+def _walk(folder: Path, skipped: set[Path]) -> Iterator[Path]:
+    for path in sorted(folder.iterdir()):
+        if LEFT_OUT.fullmatch(path.name) or path.is_symlink() or path.resolve() in skipped:
+            continue
+        if path.is_dir():
+            yield from _walk(path, skipped)
+        elif path.is_file():
+            yield path
+
+
+def _game(wanted: Wanted) -> Path:
+    """The folder of the game's files, which players' hosts have from elsewhere."""
+    named = ""
+    if (wanted.folder / "content.env").is_file():
+        named = wanted.host.variables("content").get("CONTENT_GAME_DIR", "")
+    return wanted.host.path(named or "game").resolve()
+
+
+def _settings(host: Host, path: Path) -> Iterator[str]:
+    """The lines of an env file, secrets emptied."""
+    component = path.stem
+    for name, value in host.variables(component).items():
+        hidden = is_secret(component, name) or re.search(r"://[^/@\s]*@", value) is not None
+        yield f"{name}={'' if hidden else value}"
+
+
+def remembered(state: backups.Backups, added: Backup) -> backups.Backups:
+    """``state`` with one more backup."""
+    return evolve(state, kept=[added, *state.kept], fault=None)

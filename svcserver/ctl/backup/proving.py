@@ -1,0 +1,186 @@
+"""The restore drill: a backup is put into a throw-away host, and players live an evening on it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from attrs import frozen
+from sqlalchemy import text
+from sqlalchemy.engine import URL
+
+from svcserver.ctl.backup import archive
+from svcserver.ctl.backup.archive import Contents, Damaged
+from svcserver.ctl.backup.making import count
+from svcserver.ctl.backup.sealing import CannotSeal, Lock, is_closed
+from svcserver.ctl.database_commands import migrate, postgres, sqlite_faults
+from svcserver.ctl.envfile import change
+from svcserver.ctl.host import OWNER_KEY
+from svcserver.ctl.output import Failed
+from svcserver.ctl.rehearse.host import ThrowAway
+from svcserver.db.engine import SQLAlchemyError, describe, make_engine
+from svcserver.kernel import json
+from svcserver.kernel.secrets import hex_token
+from svcserver.stack.components import environment
+
+EVENING_S = 600.0
+PLAYERS = 2
+NEEDED_MB = 700  # memory of a second host
+
+
+@frozen
+class Proof:
+    """What a drill showed: ``fault`` is None where the backup is good."""
+
+    fault: str | None
+    contents: Contents | None = None
+
+
+def prove(source: Path, lock: Lock, live: URL, *, clear: Path | None = None) -> Proof:
+    """Restore the backup into scratch and play on it; ``clear`` is its decrypted copy, if there.
+
+    ``live`` is the host's own database: a dump of PostgreSQL goes into a new one on its server.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix="svc-drill-") as text_folder:
+            scratch = Path(text_folder)
+            contents = opened(source, lock, scratch / "parts", clear=clear)
+            _enough_memory()
+            with _host(contents, scratch, live) as host:
+                fault = _evening(host)
+    except Damaged as why:
+        return Proof(str(why))
+    except CannotSeal as why:
+        return Proof(str(why))
+    except Failed as why:
+        return Proof(why.message)
+    except OSError as why:
+        return Proof(f"it cannot be tried: {why.strerror or why}")
+    return Proof(fault, contents)
+
+
+def opened(source: Path, lock: Lock, into: Path, *, clear: Path | None = None) -> Contents:
+    """Decrypt and unpack; raises Damaged, CannotSeal or OSError."""
+    into.mkdir(mode=0o700)
+    if clear is None and is_closed(source):
+        clear = into.parent / "clear.tar.gz"
+        os.close(os.open(clear, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        lock.open(source, clear)
+    return archive.unpack(clear or source, into)
+
+
+def _enough_memory() -> None:
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        if line.startswith("MemAvailable:") and int(line.split()[1]) >> 10 < NEEDED_MB:
+            raise Damaged(f"it was not tried: a drill wants {NEEDED_MB} MB of memory")
+
+
+@contextmanager
+def _host(contents: Contents, scratch: Path, live: URL) -> Iterator[ThrowAway]:
+    """A throw-away host that runs on the restored database."""
+    restored = scratch / "parts" / archive.DATABASE
+    with (
+        ThrowAway(scratch / "host") as host,
+        _database(contents, restored, host.folder, live) as url,
+    ):
+        same(contents, url)
+        migrate(url)
+        change(host.folder / "metagame.env", {"DATABASE_URL": _said(url)})
+        key = _printed(host, "gameserver-key", "add")
+        change(host.folder / "deploy.env", {"METAGAME_API_KEY": key})
+        owner = _printed(host, "account", "create", f"Drill_{hex_token(4)}", "--admin")
+        (host.folder / OWNER_KEY).write_text(owner, encoding="utf-8")
+        (host.folder / "stack.env").write_text("BACKUP_AT=off\n", encoding="utf-8")
+        host.start()
+        try:
+            yield host
+        finally:
+            host.stop()
+
+
+def _said(url: URL) -> str:
+    return url.render_as_string(hide_password=False)
+
+
+def _printed(host: ThrowAway, *words: str) -> str:
+    """The key that a command prints; it is known to the restored database."""
+    said = host.svcctl(*words, "--json")[1]
+    try:
+        return str(json.parse(said.encode())["key"])
+    except (ValueError, KeyError, TypeError):
+        raise Damaged(f"svcctl {words[0]} failed on it: {said.strip()[:200]}") from None
+
+
+@contextmanager
+def _database(contents: Contents, restored: Path, folder: Path, live: URL) -> Iterator[URL]:
+    if contents.kind == "sqlite":
+        if faults := sqlite_faults(restored):
+            raise Damaged(f"its database is damaged: {faults[0]}")
+        file = folder / "restored.db"
+        shutil.move(restored, file)
+        yield URL.create("sqlite", database=str(file))
+        return
+    name = f"svc_drill_{os.getpid()}"
+    if live.get_backend_name() != "postgresql":
+        raise Damaged("it is a dump of PostgreSQL, and DATABASE_URL names none to try it on")
+    _on_server(live, f'CREATE DATABASE "{name}"')
+    try:
+        url = live.set(database=name)
+        postgres("pg_restore", url, "--no-owner", "--exit-on-error", str(restored))
+        yield url
+    finally:
+        _on_server(live, f'DROP DATABASE "{name}"')
+
+
+def _on_server(url: URL, statement: str) -> None:
+    engine = make_engine(url)
+    try:
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as tx:
+            tx.execute(text(statement))
+    except SQLAlchemyError as why:
+        said = f"{describe(why)}; let its role make one (ALTER ROLE ... CREATEDB)"
+        raise Damaged(f"it was not tried in a database of its own: {said}") from None
+    finally:
+        engine.dispose()
+
+
+def same(contents: Contents, url: URL) -> None:
+    """Compare the restored database with what was counted when it was copied; raises Damaged."""
+    found, wanted = count(url), contents.counted
+    for table, rows in wanted.tables.items():
+        if found.tables.get(table) != rows:
+            there = found.tables.get(table, 0)
+            raise Damaged(f"its table {table} has {there} rows, and had {rows}")
+    if found.characters != wanted.characters:
+        raise Damaged("its characters are not those that were copied")
+
+
+def _evening(host: ThrowAway) -> str | None:
+    """Let players live an evening on the host; what went wrong, or None."""
+    words = ["play", "--config", str(host.folder), "--players", str(PLAYERS)]
+    relay = ["--relay-port", str(host.ports.relay), "--json"]
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "svcserver.ctl.main", *words, *relay],
+            capture_output=True,
+            text=True,
+            timeout=EVENING_S,
+            env=environment(os.environ),
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"the evening on it was not over after {EVENING_S:.0f} s"
+    if done.returncode == 0:
+        return None
+    said = done.stderr.strip().splitlines()
+    return f"no evening could be played on it: {said[-1] if said else 'no reason was given'}"

@@ -1,0 +1,187 @@
+"""Restores a backup: its database into a host, or all of it into a new folder."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy.engine import URL
+
+from svcserver.ctl import database
+from svcserver.ctl.backup import archive
+from svcserver.ctl.backup.archive import Contents, Damaged
+from svcserver.ctl.backup.proving import opened, same
+from svcserver.ctl.backup.sealing import CannotSeal, Lock
+from svcserver.ctl.database_commands import migrate, postgres, put_back, sqlite_faults
+from svcserver.ctl.envfile import change
+from svcserver.ctl.host import OWNER_KEY, Host
+from svcserver.ctl.host_creation import DATABASE, create_host, write_private
+from svcserver.ctl.output import Out, fail
+from svcserver.db.engine import DEFAULT_URL, database_url
+from svcserver.kernel.settings import parse_env_file
+from svcserver.metagame.accounts.store import add_game_server_key
+
+LOCALHOST = "127.0.0.1"
+
+
+def into_place(source: Path, lock: Lock, host: Host, out: Out) -> None:
+    """Put the backup's database in the place of the host's; what was there is kept beside it."""
+    url = database.url_of(host)
+    with _parts(source, lock) as (contents, parts):
+        _kinds(contents, url)
+        restored, file = parts / archive.DATABASE, database.file_of(url)
+        if file is None:
+            postgres(
+                "pg_restore", url, "--clean", "--if-exists", "--single-transaction", str(restored)
+            )
+            kept = None
+        else:
+            _sound(contents, restored)
+            kept = put_back(restored, file)
+        migrate(url)
+    out.data({"restored": str(source), "kept": str(kept) if kept else None})
+    out.say(f"restored from {source}" + (f"; what was there is in {kept}" if kept else ""))
+
+
+def into_folder(source: Path, lock: Lock, folder: Path, out: Out) -> None:
+    """Make the host of the backup in ``folder``, which holds nothing yet.
+
+    Secrets that the backup does not hold are made anew: players keep their keys, but need a new
+    invite for the new certificate, and must log in again.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        fail(f"{folder} is not empty; a restore overwrites nothing: choose another folder")
+    with _parts(source, lock) as (contents, parts):
+        if contents.kind == "sqlite":
+            _sound(contents, parts / archive.DATABASE)
+        files = parts / archive.FILES
+        try:
+            made = _whole(contents, parts, folder) if contents.secrets else None
+            fresh = () if made is not None else _fresh(contents, parts, files, folder)
+        except OSError as why:
+            fail(f"{folder} cannot be written: {why.strerror or why}")
+    left = [f"its {contents.kind} database"] if contents.kind != "sqlite" else []
+    out.data({"folder": str(folder), "secrets": contents.secrets, "made_anew": list(fresh)})
+    out.say(f"the host of {source} is in {folder}")
+    if fresh:
+        out.say("made anew, since the backup holds no secrets: " + ", ".join(fresh))
+    for one in left:
+        out.say(f"{one} is in {folder / 'restored.dump'}: put it back with pg_restore")
+    out.say(f"look at it with svcctl doctor --config {folder}")
+
+
+@contextmanager
+def _parts(source: Path, lock: Lock) -> Iterator[tuple[Contents, Path]]:
+    """The unpacked backup; a fault is one line, and nothing was touched."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="svc-restore-") as text_folder:
+            parts = Path(text_folder) / "parts"
+            contents = opened(source, lock, parts)
+            yield contents, parts
+    except (Damaged, CannotSeal) as why:
+        fail(f"{source}: {why}; nothing was touched")
+    except OSError as why:
+        fail(f"{source} cannot be restored: {why.strerror or why}")
+
+
+def _kinds(contents: Contents, url: URL) -> None:
+    if contents.kind != url.get_backend_name():
+        fail(
+            f"the backup is of {contents.kind}, DATABASE_URL of {url.get_backend_name()}; "
+            "restore it with --into DIR, and move it with svcctl db copy"
+        )
+
+
+def _sound(contents: Contents, restored: Path) -> None:
+    if faults := sqlite_faults(restored):
+        raise Damaged(f"its database is damaged: {faults[0]}")
+    same(contents, URL.create("sqlite", database=str(restored)))
+
+
+def _whole(contents: Contents, parts: Path, folder: Path) -> tuple[str, ...]:
+    """Everything as it was, with the paths of the new folder."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    shutil.copytree(parts / archive.FILES, folder, dirs_exist_ok=True)
+    for path in folder.glob("*.env"):
+        path.write_text(_moved(contents, path.read_text(encoding="utf-8-sig"), folder), "utf-8")
+    _place_database(contents, parts, folder)
+    return ()
+
+
+def _moved(contents: Contents, text: str, folder: Path) -> str:
+    """``text`` with the paths of the new folder."""
+    for old in sorted({contents.folder, contents.data}, key=len, reverse=True):
+        text = text.replace(old, str(folder))
+    return text
+
+
+def _place_database(contents: Contents, parts: Path, folder: Path) -> None:
+    """Put the database where ``metagame.env`` says, if that is in the new folder."""
+    if contents.kind != "sqlite":
+        shutil.move(parts / archive.DATABASE, folder / "restored.dump")
+        return
+    env = folder / "metagame.env"
+    named = parse_env_file(env.read_text(encoding="utf-8-sig")).get("DATABASE_URL")
+    file = database.file_of(database_url(named or DEFAULT_URL)) or Path(DATABASE)
+    file = folder / file
+    if folder not in file.parents or file.exists():
+        file = folder / DATABASE
+        change(env, {"DATABASE_URL": f"sqlite:///{file}"})
+    file.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(parts / archive.DATABASE, file)
+    migrate(URL.create("sqlite", database=str(file)))
+
+
+def _fresh(contents: Contents, parts: Path, files: Path, folder: Path) -> tuple[str, ...]:
+    """A new host with the settings of the backup, where those are no secrets."""
+    stored = {one.name: _read(one) for one in sorted(files.glob("*.env"))}
+    private = "gateway.env" not in stored
+    relay = stored.get("relay.env", {})
+    address = relay.get("SVC_RELAY_HOST") or stored.get("metagame.env", {}).get("BIND_HOST")
+    made = create_host(folder, address or LOCALHOST, _owner(), private=private)
+    for name, values in stored.items():
+        path = folder / name
+        if not path.exists():
+            write_private(path, "")
+        kept = {key: _moved(contents, value, folder) for key, value in values.items() if value}
+        if name == "relay.env":
+            kept.pop("SVC_RELAY_FINGERPRINT", None)
+        change(
+            path, {key: value for key, value in kept.items() if key != "AUTH_SIGNING_PUBKEY_B64"}
+        )
+    for path in sorted(files.rglob("*")):
+        goal = folder / path.relative_to(files)
+        if path.is_file() and not goal.exists():
+            goal.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            shutil.copy(path, goal)
+    (folder / OWNER_KEY).unlink()
+    (folder / DATABASE).unlink()
+    _place_database(contents, parts, folder)
+    if contents.kind == "sqlite":
+        _let_in(folder)
+    certificate = [] if made.fingerprint is None else ["the gateway's certificate"]
+    key = f"{OWNER_KEY} (svcctl account new-key NAME)"
+    return ("the keys that sign tokens", "the components' shared secrets", *certificate, key)
+
+
+def _read(path: Path) -> Mapping[str, str]:
+    return parse_env_file(path.read_text(encoding="utf-8-sig"))
+
+
+def _owner() -> str:
+    """The account of the new host's own database, which is not kept."""
+    return f"restore_{secrets.token_hex(3)}"
+
+
+def _let_in(folder: Path) -> None:
+    """Register the new host's key for game servers with the restored database."""
+    host = Host(folder)
+    key = host.variables("deploy").get("METAGAME_API_KEY", "")
+    if key:
+        database.transact(host, lambda tx: add_game_server_key(tx, key))
+    os.chmod(folder, 0o700)

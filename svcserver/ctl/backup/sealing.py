@@ -1,0 +1,111 @@
+"""Encryption of a backup as an age file, which the ``age`` program opens anywhere, too.
+
+For public keys (``age1...``) it is streamed. For a passphrase the library takes the whole file at
+once, so that the machine needs some three times its size in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import field, frozen
+
+from svcserver.kernel.secrets import Secret
+
+HEAD = b"age-encryption.org/v1"
+SCRYPT = b"\n-> scrypt "  # the stanza of a passphrase
+SUFFIX = ".age"
+MOST = 2 << 30  # bytes that a passphrase may encrypt
+
+
+class CannotSeal(Exception):
+    """``str()`` is the one line to print."""
+
+
+@frozen
+class Lock:
+    """What a backup is encrypted for: public keys, else a passphrase, else nothing."""
+
+    recipients: Sequence[str] = ()
+    passphrase: Secret | None = None
+    identity: Path | None = field(default=None)
+
+    def __bool__(self) -> bool:
+        return bool(self.recipients) or self.passphrase is not None
+
+    def close(self, source: Path, target: Path) -> None:
+        """Encrypt ``source`` into ``target``; raises CannotSeal or OSError."""
+        age = _age()
+        try:
+            if self.recipients:
+                keys = [age.x25519.Recipient.from_str(one) for one in self.recipients]
+                with source.open("rb") as clear, target.open("wb") as closed:
+                    age.encrypt_io(clear, closed, keys)
+                return
+            if self.passphrase is None:
+                raise CannotSeal("there is no key and no passphrase to encrypt with")
+            if source.stat().st_size > MOST:
+                text = "it is too large for BACKUP_PASSPHRASE; set BACKUP_RECIPIENTS"
+                raise CannotSeal(text)
+            target.write_bytes(age.passphrase.encrypt(source.read_bytes(), self._words))
+        except age.RecipientError:
+            text = "BACKUP_RECIPIENTS holds no age public key; make one with age-keygen"
+            raise CannotSeal(text) from None
+        except age.EncryptError as why:
+            raise CannotSeal(f"it cannot be encrypted: {why}") from None
+
+    def open(self, source: Path, target: Path) -> None:
+        """Decrypt ``source`` into ``target``; raises CannotSeal where it is damaged or not ours."""
+        age = _age()
+        with source.open("rb") as file:
+            by_passphrase = SCRYPT in file.read(200)
+        try:
+            if by_passphrase:
+                if self.passphrase is None:
+                    raise CannotSeal("it wants a passphrase: set BACKUP_PASSPHRASE")
+                target.write_bytes(age.passphrase.decrypt(source.read_bytes(), self._words))
+                return
+            if self.identity is None:
+                text = "it wants the private key of BACKUP_RECIPIENTS: give --identity FILE"
+                raise CannotSeal(text)
+            with source.open("rb") as closed, target.open("wb") as clear:
+                age.decrypt_io(closed, clear, identities(self.identity))
+        except age.DecryptError:
+            raise CannotSeal("it is damaged, or encrypted for another key") from None
+        except OSError as why:
+            if why.errno is not None:  # the library's own, in the middle of a file, have none
+                raise
+            raise CannotSeal("it is damaged, or encrypted for another key") from None
+
+    @property
+    def _words(self) -> str:
+        return self.passphrase.reveal() if self.passphrase is not None else ""
+
+
+def is_closed(path: Path) -> bool:
+    """Whether the file is an age file; raises OSError."""
+    with path.open("rb") as file:
+        return file.read(len(HEAD)) == HEAD
+
+
+def identities(path: Path) -> list[Any]:
+    """The private keys in a file of ``age-keygen``; raises CannotSeal."""
+    age = _age()
+    try:
+        lines = path.read_text(encoding="utf-8").split()
+        found = [
+            age.x25519.Identity.from_str(one) for one in lines if one.startswith("AGE-SECRET-KEY-")
+        ]
+    except (OSError, UnicodeDecodeError, age.IdentityError):
+        found = []
+    if not found:
+        raise CannotSeal(f"{path} holds no private key of age (AGE-SECRET-KEY-...)")
+    return found
+
+
+def _age() -> Any:
+    import pyrage  # a metagame that only reads the state needs none of it
+
+    return pyrage

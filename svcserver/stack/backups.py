@@ -1,0 +1,175 @@
+"""The nightly backup: ``svcctl backup nightly`` as a process of its own, at BACKUP_AT."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping
+from datetime import datetime, time, timedelta
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field, frozen
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred
+from twisted.internet.error import ProcessExitedAlready
+from twisted.internet.protocol import ProcessProtocol
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from svcserver.kernel import backups
+from svcserver.kernel.every import Every
+from svcserver.kernel.secrets import Secret
+from svcserver.kernel.settings import comma_list, env, off_unless_1, on_unless_0, secret, whole
+from svcserver.kernel.system import epoch
+from svcserver.stack.lines import Lines
+
+log = Logger()
+LOOK_S = 60.0
+SETTLE_S = 600.0  # after the stack's start, where the night's backup was missed
+LONGEST_S = 4 * 3600.0  # then it is ended
+OFF = "off"
+_TIME = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])\Z")
+
+
+def time_of_day(text: str) -> time | None:
+    """``04:00``, local time; None for ``off``."""
+    plain = text.strip().lower()
+    if plain == OFF:
+        return None
+    found = _TIME.match(plain)
+    if found is not None:
+        return time(int(found[1]), int(found[2]))
+    raise ValueError("must be a time of day such as 04:00, or off")
+
+
+@frozen
+class BackupSettings:
+    """The variables of backups, lines of ``stack.env``."""
+
+    at: time | None = env("BACKUP_AT", time_of_day, default=time(4))
+    folder: str = env("BACKUP_DIR", str.strip, default="backups")
+    days: int = env("BACKUP_KEEP_DAYS", whole(1, 366), default=7)
+    weeks: int = env("BACKUP_KEEP_WEEKS", whole(0, 260), default=4)
+    months: int = env("BACKUP_KEEP_MONTHS", whole(0, 120), default=12)
+    passphrase: Secret | None = env("BACKUP_PASSPHRASE", secret, default=None)
+    recipients: tuple[str, ...] = env("BACKUP_RECIPIENTS", comma_list, default=())
+    identity: str = env("BACKUP_IDENTITY", str.strip, default="")
+    with_secrets: bool = env("BACKUP_SECRETS", off_unless_1, default=False)
+    drill: bool = env("BACKUP_DRILL", on_unless_0, default=True)
+
+
+def due(now: datetime, at: time, tried: datetime | None) -> bool:
+    """Whether the last moment at which a backup was to be made has passed without a try."""
+    last = datetime.combine(now.date(), at)
+    if last > now:
+        last -= timedelta(days=1)
+    return tried is None or tried < last
+
+
+class _Run(ProcessProtocol):
+    """Passes on what the process prints, and how it ends."""
+
+    def __init__(self, tell: Callable[[str], None], over: Callable[[Failure], None]) -> None:
+        self.name = "backup"
+        self._out, self._err = Lines(tell), Lines(tell)
+        self._over = over
+
+    def outReceived(self, data: bytes) -> None:
+        self._out.feed(data)
+
+    def errReceived(self, data: bytes) -> None:
+        self._err.feed(data)
+
+    def processEnded(self, reason: Failure) -> None:
+        self._out.end()
+        self._err.end()
+        self._over(reason)
+
+
+@define(eq=False, slots=False)
+class Nightly(Service):
+    """Starts the backup when it is due, and tells ``ended`` what is known of backups then."""
+
+    reactor: Any
+    folder: Path  # of the host's settings
+    data: Path  # where the components run, and the state of the backups is kept
+    at: time
+    environ: Mapping[str, str]
+    write: Callable[[str], object]
+    ended: Callable[[backups.Backups | None], object] = lambda state: None
+    _rounds: Every = field(init=False)
+    _began: float = 0.0
+    _running: Any = None
+    _insist: Any = None
+    _gone: Deferred[None] | None = None
+    _last: datetime | None = None
+
+    def __attrs_post_init__(self) -> None:
+        self._rounds = Every(self.reactor, LOOK_S, self.look, "the look at the nightly backup")
+
+    def startService(self) -> None:
+        Service.startService(self)
+        self._began = self.reactor.seconds()
+        self._rounds.startService()
+
+    def stopService(self) -> Deferred[None] | None:
+        """End a backup that runs: what it has half written it removes, or the next one does."""
+        Service.stopService(self)
+        self._rounds.stopService()
+        if self._running is None:
+            return None
+        self._gone = Deferred()
+        self._signal("TERM")
+        if self._insist is not None and self._insist.active():
+            self._insist.reset(10.0)
+        return self._gone
+
+    def look(self) -> None:
+        """Start the backup if it is due."""
+        if self._running is not None or self.reactor.seconds() - self._began < SETTLE_S:
+            return
+        now, state = datetime.fromtimestamp(epoch()), backups.read(self.data)
+        known = state.tried if state is not None else None
+        tried = datetime.fromtimestamp(known) if known is not None else None
+        tried = max(filter(None, (tried, self._last)), default=None)
+        if due(now, self.at, tried):
+            self._last = now  # also where it dies before it can write its file
+            self._start()
+
+    def _start(self) -> None:
+        words = ["backup", "nightly", "--config", str(self.folder)]
+        command = [sys.executable, "-m", "svcserver.ctl.main", *words]
+        run = _Run(self._said, self._over)
+        log.info("the nightly backup begins")
+        try:
+            self._running = self.reactor.spawnProcess(
+                run, command[0], command, env=dict(self.environ), path=str(self.folder)
+            )
+        except OSError as why:
+            log.error("the nightly backup cannot be started: {why}", why=why.strerror)
+            return
+        self._insist = self.reactor.callLater(LONGEST_S, self._signal, "KILL")
+
+    def _said(self, line: str) -> None:
+        self.write(f"[backup] {line}\n")
+
+    def _over(self, reason: Failure) -> None:
+        self._running = None
+        if self._insist is not None and self._insist.active():
+            self._insist.cancel()
+        state = backups.read(self.data)
+        wrong = state.wrong(epoch()) if state is not None else "it left nothing"
+        if wrong is not None and self._gone is None:
+            log.error("the nightly backup: {wrong}", wrong=wrong)
+        self.ended(state)
+        if self._gone is not None:
+            gone, self._gone = self._gone, None
+            gone.callback(None)
+
+    def _signal(self, name: str) -> None:
+        try:
+            if self._running is not None:
+                self._running.signalProcess(name)
+        except ProcessExitedAlready:
+            self._running = None

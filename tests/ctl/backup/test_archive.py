@@ -1,0 +1,142 @@
+"""The backup's file: every damage is noticed, and nothing is written outside."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import tarfile
+from pathlib import Path
+from tempfile import mkdtemp
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.ctl.backup import archive
+from svcserver.ctl.backup.archive import Contents, Counted, Damaged
+from svcserver.ctl.backup.sealing import CannotSeal, Lock, identities, is_closed
+from svcserver.kernel import json
+from svcserver.kernel.secrets import Secret
+from tests.support.proves import proves
+
+PARTS: dict[str, Path | bytes] = {"database": b"rows" * 500, "files/metagame.env": b"PORT=1\n"}
+CONTENTS = Contents(
+    "0.1.0",
+    1.5,
+    "sqlite",
+    "/host",
+    "/host",
+    False,
+    Counted({"accounts": 3}, "ab"),
+    {name: archive.digest_of(part) for name, part in PARTS.items()},
+    [],
+)
+
+
+class ArchiveCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.folder = Path(mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.file = self.folder / "one.tar.gz"
+        archive.pack(self.file, CONTENTS, PARTS)
+
+    def fresh(self) -> Path:
+        return Path(mkdtemp(dir=self.folder)) / "into"
+
+
+class ArchiveTests(ArchiveCase):
+    @proves("svcctl backup: a damaged one is noticed")
+    def test_it_comes_back_as_it_was(self) -> None:
+        into = self.fresh()
+        self.assertEqual(archive.unpack(self.file, into), CONTENTS)
+        self.assertEqual((into / "database").read_bytes(), b"rows" * 500)
+        self.assertEqual((into / "files/metagame.env").stat().st_mode & 0o777, 0o600)
+        self.assertEqual(self.file.stat().st_mode & 0o777, 0o600)
+
+    @proves("svcctl backup: a damaged one is noticed")
+    def test_a_shortened_or_changed_file_is_damaged(self) -> None:
+        whole = self.file.read_bytes()
+
+        @settings(max_examples=150, deadline=None)
+        @given(st.integers(10, len(whole) - 1), st.integers(1, 255), st.booleans())
+        def damaged(at: int, change: int, cut: bool) -> None:
+            data = whole[:at] if cut else whole[:at] + bytes([whole[at] ^ change]) + whole[at + 1 :]
+            self.file.write_bytes(data)
+            try:
+                read = archive.unpack(self.file, self.fresh())
+            except Damaged:
+                return
+            # the last bytes are padding that no entry needs; what was read is right all the same
+            self.assertEqual(read, CONTENTS)
+
+        damaged()
+
+    def test_names_that_lead_out_or_that_it_does_not_list_are_refused(self) -> None:
+        for name in ("../out", "/etc/out", "files/../../out", "files/other"):
+            with tarfile.open(self.file, "w:gz") as one:
+                said = json.dump({"form": 1, **as_dict(), "files": {"../out": "x"}})
+                for entry, data in ((archive.CONTENTS, said), (name, b"out")):
+                    info = tarfile.TarInfo(entry)
+                    info.size = len(data)
+                    one.addfile(info, io.BytesIO(data))
+            into = self.fresh()
+            self.assertRaises(Damaged, archive.unpack, self.file, into)
+            self.assertFalse((into.parent / "out").exists())
+
+    def test_what_is_no_backup_is_refused_in_words(self) -> None:
+        for data in (b"", b"plain text", b"\x1f\x8b\x08\x00broken"):
+            self.file.write_bytes(data)
+            why = self.assertRaises(Damaged, archive.unpack, self.file, self.fresh())
+            self.assertIn("it ", str(why))
+
+
+def as_dict() -> dict[str, object]:
+    return {
+        "version": "1",
+        "made": 1.0,
+        "kind": "sqlite",
+        "folder": "/host",
+        "data": "/host",
+        "secrets": False,
+        "counted": {"tables": {}, "characters": ""},
+        "left_out": [],
+    }
+
+
+class SealingTests(ArchiveCase):
+    @proves("svcctl backup: encrypted with age or a passphrase")
+    def test_a_passphrase_opens_what_it_closed_and_no_other_does(self) -> None:
+        closed, clear = self.folder / "closed", self.folder / "clear"
+        lock = Lock(passphrase=Secret("correct horse"))
+        lock.close(self.file, closed)
+        self.assertTrue(is_closed(closed))
+        self.assertFalse(is_closed(self.file))
+        lock.open(closed, clear)
+        self.assertEqual(clear.read_bytes(), self.file.read_bytes())
+        for other in (Lock(passphrase=Secret("wrong")), Lock(), Lock(identity=self.folder / "no")):
+            self.assertRaises(CannotSeal, other.open, closed, clear)
+        self.assertNotIn("correct", repr(lock))
+
+    @proves("svcctl backup: encrypted with age or a passphrase")
+    def test_age_keys_and_a_flipped_byte(self) -> None:
+        import pyrage
+
+        own = pyrage.x25519.Identity.generate()
+        key = self.folder / "backup.key"
+        key.write_text(f"# created by age-keygen\n{own}\n")
+        self.assertEqual(len(identities(key)), 1)
+        closed, clear = self.folder / "closed", self.folder / "clear"
+        lock = Lock([str(own.to_public())], None, key)
+        lock.close(self.file, closed)
+        lock.open(closed, clear)
+        self.assertEqual(clear.read_bytes(), self.file.read_bytes())
+        data = bytearray(closed.read_bytes())
+        data[-5] ^= 1
+        closed.write_bytes(data)
+        why = self.assertRaises(CannotSeal, lock.open, closed, clear)
+        self.assertIn("damaged", str(why))
+
+    def test_what_is_no_key_is_said(self) -> None:
+        closed = self.folder / "closed"
+        why = self.assertRaises(CannotSeal, Lock(["age1xyz"]).close, self.file, closed)
+        self.assertIn("BACKUP_RECIPIENTS", str(why))

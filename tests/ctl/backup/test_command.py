@@ -1,0 +1,145 @@
+"""``svcctl backup``: made, kept, listed, restored; the drill itself is a live test."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+from unittest import mock
+
+from svcserver.ctl.backup.proving import Proof
+from svcserver.kernel import backups
+from svcserver.metagame.accounts.store import SqlAccounts
+from tests.ctl.command import Ran, database_of, nowhere, svcctl
+from tests.ctl.hosts import value
+from tests.ctl.test_accounts import HostCase
+from tests.support.proves import proves
+
+GOOD = mock.Mock(return_value=Proof(None))
+
+
+class BackupCase(HostCase):
+    def stack_env(self, *lines: str) -> None:
+        (self.folder / "stack.env").write_text("".join(f"{one}\n" for one in lines))
+
+    def made(self, *words: str) -> Ran:
+        with mock.patch("svcserver.ctl.backup.command.prove", GOOD):
+            ran = self.ctl("backup", "now", "--json", *words)
+        self.assertEqual(ran.status, 0, ran.err)
+        return ran
+
+    def names(self, folder: Path) -> set[str]:
+        with database_of(folder) as tx:
+            return {one.username for one in SqlAccounts(tx).everyone()}
+
+
+class BackupTests(BackupCase):
+    @proves("svcctl backup now|list|prove|restore")
+    def test_made_proven_and_listed(self) -> None:
+        first = self.made("--prove").data
+        self.assertIsNotNone(first["proven"])
+        self.assertEqual(Path(first["file"]).stat().st_mode & 0o777, 0o600)
+        listed = self.ctl("backup", "list", "--json").data
+        self.assertEqual([one["file"] for one in listed["backups"]], [first["file"]])
+        self.assertIsNone(listed["wrong"])
+        self.assertIn("proven 20", self.ctl("backup", "list").out)
+
+    @proves("svcctl backup now|list|prove|restore")
+    def test_without_secrets_none_is_in_it(self) -> None:
+        file = self.made().data["file"]
+        secrets = [
+            value(self.folder, "metagame", "AUTH_SIGNING_PRIVKEY_B64"),
+            value(self.folder, "gateway", "GATEWAY_SECRET"),
+            value(self.folder, "gateway", "ALLOWLIST_SECRET"),
+            value(self.folder, "deploy", "METAGAME_API_KEY"),
+            (self.folder / "owner.key").read_text().strip(),
+            (self.folder / "gateway-key.pem").read_text().splitlines()[1],
+        ]
+        with tarfile.open(file) as archive:
+            for one in archive.getmembers():
+                source = archive.extractfile(one)
+                assert source is not None
+                data = source.read()
+                if any(secret.encode() in data for secret in secrets):
+                    self.fail(f"a secret is in {one.name}")
+            self.assertIn("files/metagame.env", archive.getnames())
+
+    @proves("svcctl backup now|list|prove|restore")
+    def test_the_whole_host_with_its_secrets_comes_back_in_another_folder(self) -> None:
+        self.stack_env("BACKUP_PASSPHRASE=correct horse battery", "BACKUP_SECRETS=1")
+        made = self.made().data
+        self.assertTrue(made["encrypted"])
+        self.assertNotIn(b"accounts", Path(made["file"]).read_bytes())
+        other = nowhere(self)
+        ran = self.ctl("backup", "restore", made["file"], "--into", other)
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertEqual(self.names(other), {"Olga"})
+        for name in ("owner.key", "gateway-key.pem", "stack.env"):
+            self.assertEqual((other / name).read_text(), (self.folder / name).read_text())
+        self.assertNotIn(str(self.folder), (other / "metagame.env").read_text())
+        again = self.ctl("backup", "restore", made["file"], "--into", other)
+        self.assertIn("is not empty", again.line)
+
+    @proves("svcctl backup now|list|prove|restore")
+    def test_a_host_without_its_secrets_gets_new_ones(self) -> None:
+        other = nowhere(self)
+        made = self.made().data["file"]
+        ran = self.ctl("backup", "restore", made, "--into", other, "--json")
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertTrue(ran.data["made_anew"])
+        self.assertEqual(self.names(other), {"Olga"})
+        name = "GATEWAY_SECRET"
+        here, there = (value(one, "gateway", name) for one in (self.folder, other))
+        self.assertNotEqual(here, there)
+        self.assertEqual(there, value(other, "metagame", name))
+        self.assertEqual(value(other, "metagame", "SERVER_NAME"), "Game Server")
+        self.assertFalse((other / "owner.key").exists())
+
+    @proves("svcctl backup now|list|prove|restore")
+    def test_the_database_is_put_back_and_what_was_there_is_kept(self) -> None:
+        file = self.made().data["file"]
+        self.ctl("account", "create", "Later")
+        ran = self.ctl("backup", "restore", file, "--json")
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertEqual(self.names(self.folder), {"Olga"})
+        self.assertTrue(Path(ran.data["kept"]).is_file())
+
+    @proves("svcctl backup: a damaged one is noticed")
+    def test_a_damaged_one_restores_nothing_and_is_found_by_the_next_night(self) -> None:
+        file = Path(self.made("--prove").data["file"])
+        data = bytearray(file.read_bytes())
+        data[len(data) // 2] ^= 1
+        file.write_bytes(data)
+        self.assertIn("nothing was touched", self.ctl("backup", "restore", file).line)
+        with mock.patch("svcserver.ctl.backup.command.time.time", return_value=4e9):
+            line = self.ctl("backup", "now").line
+        self.assertIn("damaged", line)
+        state = backups.read(self.folder)
+        assert state is not None
+        self.assertIn("damaged", state.wrong(4e9) or "")
+        self.assertIsNone(state.kept[-1].proven)
+
+    @proves("svcctl backup: 7 days, 4 weeks, 12 months")
+    def test_old_ones_go_and_what_others_put_there_stays(self) -> None:
+        self.stack_env("BACKUP_KEEP_DAYS=1", "BACKUP_KEEP_WEEKS=0", "BACKUP_KEEP_MONTHS=0")
+        first = Path(self.made().data["file"])
+        (first.parent / "mine.tar.gz").write_text("mine")
+        with mock.patch("svcserver.ctl.backup.command.time.time", return_value=4e9):
+            second = Path(self.made("--prove").data["file"])
+        self.assertEqual((first.exists(), second.exists()), (False, True))
+        self.assertTrue((first.parent / "mine.tar.gz").exists())
+        self.assertEqual(len(self.ctl("backup", "list", "--json").data["backups"]), 1)
+        self.assertEqual([*first.parent.glob(".making-*")], [])
+
+    def test_a_failed_one_is_one_line_and_noted(self) -> None:
+        self.stack_env("BACKUP_SECRETS=1")
+        self.assertIn("BACKUP_PASSPHRASE", self.ctl("backup", "now").line)
+        listed = self.ctl("backup", "list", "--json").data
+        self.assertIn("BACKUP_PASSPHRASE", listed["wrong"])
+        self.stack_env("BACKUP_AT=noon")
+        self.assertIn("must be a time of day", self.ctl("backup", "now").line)
+
+    def test_what_is_not_there(self) -> None:
+        self.assertIn("no backup yet", self.ctl("backup", "prove").line)
+        missing = self.folder / "missing"
+        self.assertIn("there is no backup", self.ctl("backup", "restore", missing).line)
+        self.assertIn("whole host", svcctl("backup", "now", "--env-file", missing).line)

@@ -1,0 +1,37 @@
+"""A backup is proven by an evening on it; one that was damaged on purpose is not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.ctl.hosts import demo_host, run
+from tests.support.proves import proves
+
+pytestmark = pytest.mark.live
+
+
+# slow: a whole host is restored, started and played on
+@proves("svcctl backup: a damaged one is noticed")
+def test_a_backup_is_proven_and_a_damaged_one_is_not(tmp_path: Path) -> None:
+    folder = demo_host(tmp_path / "host")
+    (folder / "stack.env").write_text("BACKUP_PASSPHRASE=correct horse battery\n")
+    made = run("backup", "now", "--prove", "--json", "--config", folder)
+    assert made.returncode == 0, made.stderr
+    backup = orjson.loads(made.stdout)
+    assert backup["proven"]
+    assert backup["encrypted"]
+
+    file = Path(backup["file"])
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    proof = run("backup", "prove", "--json", "--config", folder)
+    assert proof.returncode == 1
+    assert orjson.loads(proof.stdout)["proven"] is False
+    listed = orjson.loads(run("backup", "list", "--json", "--config", folder).stdout)
+    assert "damaged" in listed["wrong"]
+    assert not [one for one in os.listdir("/tmp") if one.startswith("svc-drill-")]

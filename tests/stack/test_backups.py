@@ -1,0 +1,136 @@
+"""The nightly backup inside the stack."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import datetime, time, timedelta
+from pathlib import Path
+from tempfile import mkdtemp
+from unittest import mock
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel import backups
+from svcserver.kernel.backups import Backup, Backups
+from svcserver.stack.backups import LOOK_S, SETTLE_S, Nightly, due, time_of_day
+from tests.stack.spawner import Spawner
+from tests.support.proves import proves
+
+MOMENTS = st.datetimes(datetime(2026, 1, 1), datetime(2027, 1, 1))
+ONE = Backup("/b/one.tar.gz", 1_000.0, 5, "ab")
+
+
+class DueTests(SynchronousTestCase):
+    @proves("svc-stack: a nightly backup")
+    def test_once_a_night_and_once_after_a_night_that_was_missed(self) -> None:
+        at, day = time(4), datetime(2026, 11, 22)
+        self.assertTrue(due(day.replace(hour=4), at, day - timedelta(hours=20)))
+        self.assertFalse(due(day.replace(hour=3), at, day - timedelta(hours=20)))
+        self.assertTrue(due(day.replace(hour=11), at, day - timedelta(days=2)))
+        self.assertTrue(due(day, at, None))
+
+    @given(MOMENTS, st.times())
+    def test_never_twice_in_a_row(self, now: datetime, at: time) -> None:
+        self.assertFalse(due(now, at, now))
+
+    def test_the_setting(self) -> None:
+        self.assertEqual(time_of_day("4:05"), time(4, 5))
+        self.assertIsNone(time_of_day(" Off "))
+        for bad in ("24:00", "4", "04:60", "4:5", "four", "-1:00", "04:00:00"):
+            self.assertRaises(ValueError, time_of_day, bad)
+
+
+class NightlyTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.folder = Path(mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.reactor = Spawner()
+        self.lines: list[str] = []
+        self.seen: list[Backups | None] = []
+        self.now = datetime(2026, 11, 22, 1).timestamp()
+        self.patch_clock()
+        self.nightly = Nightly(
+            self.reactor,
+            self.folder,
+            self.folder,
+            time(4),
+            {"PATH": "/bin"},
+            self.lines.append,
+            self.seen.append,
+        )
+        self.nightly.startService()
+
+    def patch_clock(self) -> None:
+        began = self.now
+        patched = mock.patch(
+            "svcserver.stack.backups.epoch", lambda: began + self.reactor.seconds()
+        )
+        patched.start()
+        self.addCleanup(patched.stop)
+
+    def wait(self, seconds: float) -> None:
+        self.reactor.pump([LOOK_S] * int(seconds / LOOK_S))
+
+    @proves("svc-stack: a nightly backup")
+    def test_a_new_host_soon_has_one_and_then_one_every_night(self) -> None:
+        self.wait(SETTLE_S - LOOK_S)
+        self.assertEqual(self.reactor.spawned, [])
+        self.wait(2 * LOOK_S)
+        [first] = self.reactor.spawned
+        self.assertEqual(first.arguments[-4:], ["backup", "nightly", "--config", str(self.folder)])
+        self.assertEqual(first.environment, {"PATH": "/bin"})
+        backups.write(self.folder, Backups([ONE], tried=self.now + self.reactor.seconds()))
+        first.protocol.outReceived(b"one.tar.gz: 5 bytes\n")
+        first.ends()
+        self.assertEqual(self.lines, ["[backup] one.tar.gz: 5 bytes\n"])
+        self.assertEqual([one and one.newest for one in self.seen], [ONE])
+        self.wait(2 * 3600)
+        self.assertEqual(len(self.reactor.spawned), 1)
+        self.wait(3600)  # four o'clock
+        self.assertEqual(len(self.reactor.spawned), 2)
+        self.reactor.spawned[1].ends(status=1)
+        self.flushLoggedErrors()
+        self.wait(3600)  # one that died is not started over and over
+        self.assertEqual(len(self.reactor.spawned), 2)
+
+    def test_one_that_hangs_is_ended_and_the_stack_waits_for_its_end(self) -> None:
+        self.wait(SETTLE_S + LOOK_S)
+        [run] = self.reactor.spawned
+        run.obedient = False
+        stopped = self.nightly.stopService()
+        assert stopped is not None
+        self.assertEqual(run.signals, ["TERM"])
+        self.assertNoResult(stopped)
+        self.reactor.advance(10)
+        self.successResultOf(stopped)
+        self.assertEqual(self.reactor.getDelayedCalls(), [])
+
+
+class StateTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.folder = Path(mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    @proves("svcctl backup: a damaged one is noticed")
+    def test_what_is_written_is_read_and_what_is_wrong_is_said(self) -> None:
+        self.assertIsNone(backups.read(self.folder))
+        good = Backup("/b/a.tar.gz", 100.0, 5, "ab", proven=117.0)
+        bad = Backup("/b/b.tar.gz", 50.0, 5, "ab", fault="it is damaged")
+        state = Backups([good, bad], tried=100.0)
+        backups.write(self.folder, state)
+        read = backups.read(self.folder)
+        assert read is not None
+        self.assertEqual(read, state)
+        self.assertEqual((read.proven, read.newest), (117.0, good))
+        self.assertEqual(read.wrong(200.0), "b.tar.gz: it is damaged")
+        self.assertIsNone(Backups([good], 100.0).wrong(200.0))
+        self.assertIn("two days", Backups([good], 100.0).wrong(100.0 + 3 * 86_400) or "")
+        self.assertEqual(Backups([good], 100.0, "disk full").wrong(200.0), "disk full")
+        self.assertIsNone(Backups().wrong(1.0))
+
+    def test_a_file_that_cannot_be_understood_says_nothing(self) -> None:
+        for text in ("", "[]", '{"form":2,"kept":[]}', '{"form":1,"kept":[{"x":1}]}'):
+            (self.folder / backups.STATE_FILE).write_text(text)
+            self.assertIsNone(backups.read(self.folder))
