@@ -97,22 +97,55 @@ def talkers(
     return found
 
 
-def test_every_listener_of_a_room_hears_one_order(tmp_path: Path) -> None:
-    lines = 5
+def heard(folder: Path, lines: int, **environ: str) -> list[list[str]]:
+    """What each of four in a room heard of lines that all of them said at once."""
+    often = {"CHAT_MESSAGE_RATE": "1000,1000"}
     with ExitStack() as stack:
-        both, ports = stack.enter_context(chatting(tmp_path, LOG_LEVEL="info"))
+        both, ports = stack.enter_context(chatting(folder, **often, **environ))
         people = [one for _, one in talkers(stack, both, ports, 4)]
         for one in people:
             assert 'code="110"' in one.join("City-1")
         for number in range(lines):
             for one in people:
                 one.say("City-1", f"line {number}")
-        heard = []
+        found = []
         for one in people:
             mine = [one.hear("<body>") for _ in range(lines * len(people))]
             assert len(set(mine)) == len(mine)
-            heard.append([text.partition("/")[2] for text in mine])
-        assert all(them == heard[0] for them in heard)
+            found.append([text.partition("/")[2] for text in mine])
+        return found
+
+
+def test_every_listener_of_a_room_hears_one_order(tmp_path: Path) -> None:
+    found = heard(tmp_path, 15)
+    assert all(them == found[0] for them in found)
+
+
+HEARD_AT_ONCE = """
+from svcserver.chat import workers
+plain, tell = workers.Workers._on_said, workers.Workers.say
+def say(self, occupant, stanza_id, body, deaf):
+    session, key = occupant.session, occupant.room.key
+    plain(self, workers.Said(self.name, session.number, key, stanza_id, body, tuple(deaf)))
+    return tell(self, occupant, stanza_id, body, deaf)
+workers.Workers.say = say
+workers.Workers._on_said = lambda self, news: news.worker == self.name or plain(self, news)
+"""
+NO_LEASE = "from svcserver.chat import leases\nleases.LEASE_S = 1e9\n"
+
+
+def sabotaged(folder: Path, change: str) -> dict[str, str]:
+    """The environment of services that run with a change of ours."""
+    (folder / "sabotage").mkdir()
+    (folder / "sabotage" / "sitecustomize.py").write_text(change)
+    return {"PYTHONPATH": str(folder / "sabotage")}
+
+
+def test_without_the_news_each_process_hears_an_order_of_its_own(tmp_path: Path) -> None:
+    """The sabotage: the speaker's process delivers before the news comes back."""
+    found = heard(tmp_path, 15, **sabotaged(tmp_path, HEARD_AT_ONCE))
+    assert all(sorted(them) == sorted(found[0]) for them in found)
+    assert any(them != found[0] for them in found)
 
 
 def test_a_party_room_across_processes(tmp_path: Path) -> None:
@@ -154,6 +187,9 @@ def test_the_rules_of_an_account_hold_across_processes(tmp_path: Path) -> None:
         seats[2].whisper(register(both.one, "Bob_1")["id"], "to nobody")  # it is still there
 
 
+AT_MOST_S = 15.0
+
+
 def test_what_a_killed_process_held_is_free_in_fifteen_seconds(tmp_path: Path) -> None:
     with ExitStack() as stack:
         both, ports = stack.enter_context(chatting(tmp_path))
@@ -164,6 +200,19 @@ def test_what_a_killed_process_held_is_free_in_fifteen_seconds(tmp_path: Path) -
         killed = time.monotonic()
         statuses = [asked(both.one, "POST", "/party", bob, {})[0] for _ in range(20)]
         anns.hear('type="unavailable"')
-        assert time.monotonic() - killed < 15
+        assert time.monotonic() - killed < AT_MOST_S
         assert set(statuses) == {200}
         assert asked(both.one, "POST", "/heartbeat", bob, {})[0] == 200
+
+
+def test_without_a_lease_a_dead_process_holds_its_seats(tmp_path: Path) -> None:
+    """The sabotage: nobody is ever taken for gone."""
+    with ExitStack() as stack:
+        both, ports = stack.enter_context(chatting(tmp_path, **sabotaged(tmp_path, NO_LEASE)))
+        (_, anns), (_, bobs) = talkers(stack, both, ports, 2)
+        for one in (anns, bobs):
+            assert 'code="110"' in one.join("City-1")
+        both.other.stop(signal.SIGKILL)
+        anns.wire.settimeout(AT_MOST_S)
+        with pytest.raises(TimeoutError):
+            anns.hear('type="unavailable"')

@@ -1,0 +1,129 @@
+"""What must hold of an account whichever worker it meets: epochs, staff, lockouts, launches."""
+
+from __future__ import annotations
+
+import signal
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import orjson
+import pytest
+
+from svcserver.chat.lockout import FAILURES
+from tests.chat.sockets import Talker
+from tests.ctl.command import svcctl
+from tests.live.attacks.test_sessions import HUNT
+from tests.live.deploying import deploy
+from tests.live.test_workers import Workers, asked, chatting, talkers, workers
+from tests.support.processes import Service, bearer, eventually, register
+from tests.support.valkey import fresh_url
+
+pytestmark = pytest.mark.live
+
+AT_MOST_S = 2.0
+SPACING_S = 8.0  # between two game servers: so long a launch is under way
+
+
+def env_file(folder: Path, both: Workers) -> Path:
+    """By which svcctl finds the database."""
+    file = folder / "metagame.env"
+    file.write_text(f"DATABASE_URL={both.one.environ['DATABASE_URL']}\n")
+    return file
+
+
+def status_of(service: Service, player: dict[str, str]) -> int:
+    """Of what a player asks who is logged in."""
+    return service.ask("GET", "/accountinfo", headers=bearer(player))[0]
+
+
+def test_sessions_that_one_worker_ends_are_over_at_the_other_at_once(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        both, ports = stack.enter_context(chatting(tmp_path))
+        (_, _), (bob, bobs) = talkers(stack, both, ports, 2)
+        cleo = register(both.one, "Cleo")
+        ran = svcctl("account", "promote", "Cleo", "--env-file", env_file(tmp_path, both))
+        assert ran.status == 0, ran.err
+        owner = {"x-svc-user-api-key": cleo["key"]}
+        began = time.monotonic()
+        kick = "/svc/api/DashboardKick", {"Account": "Player_1"}
+        status, said = both.one.ask("POST", *kick, owner)
+        assert status == 200, said
+        assert status_of(both.other, bob) == 401  # told before the kick was answered
+        assert "not-authorized" in bobs.hear("stream:error")
+        assert time.monotonic() - began < AT_MOST_S
+        assert status_of(both.one, bob) == 401
+        again = Talker(ports[0], bob["id"], "Player_1")
+        stack.callback(again.wire.close)
+        assert "<failure" in again.try_token(bob["token"])
+
+
+def test_the_owners_ban_and_mute_reach_every_worker(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        both, ports = stack.enter_context(chatting(tmp_path, CHAT_MESSAGE_RATE="60,60"))
+        (ann, anns), (bob, bobs) = talkers(stack, both, ports, 2)
+        file = env_file(tmp_path, both)
+        for one in (anns, bobs):
+            assert 'code="110"' in one.join("City-1")
+        for name in ("Player_0", "Player_1"):
+            assert svcctl("mute", name, "--env-file", file).status == 0
+
+        def refused(one: Talker) -> bool:
+            one.say("City-1", "hello")
+            return "not-acceptable" in one.hear('id="1"')
+
+        for one in (anns, bobs):
+            eventually(lambda one=one: refused(one), AT_MOST_S)
+        for name in ("Player_0", "Player_1"):
+            assert svcctl("ban", name, "--env-file", file).status == 0
+        for one in (anns, bobs):
+            one.hear("stream:error")
+        for service in (both.one, both.other):
+            for player in (ann, bob):
+                eventually(lambda s=service, p=player: status_of(s, p) == 401, AT_MOST_S)
+
+
+def test_a_lockout_holds_at_every_worker(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        both, ports = stack.enter_context(chatting(tmp_path, LOG_LEVEL="info"))
+        ann = register(both.one, "Ann_1")
+
+        def failed(port: int) -> str:
+            one = Talker(port, ann["id"], "Ann_1")
+            stack.callback(one.wire.close)
+            return one.try_token("no.token.at-all")
+
+        for number in range(FAILURES.limit):
+            assert "not-authorized" in failed(ports[number % 2])
+        for port in ports:
+            assert "temporary-auth-failure" in failed(port)
+        valid = Talker(ports[1], ann["id"], "Ann_1")  # failures never keep a valid token out
+        stack.callback(valid.wire.close)
+        valid.log_in(ann["token"])
+
+
+def hunts(server: Service) -> int:
+    """How many hunts run, as the deploy server lists them."""
+    listed = orjson.loads(server.ask("GET", "/gameservers")[1])["servers"]
+    return sum(one["kind"] == "hunt" for one in listed)
+
+
+def test_the_death_of_the_worker_that_asks_leaves_one_game_server_a_match(tmp_path: Path) -> None:
+    folder = tmp_path / "deploy"
+    folder.mkdir()
+    spaced = {"SECONDS_TO_WAIT_BETWEEN_GAMESERVER_STARTUP": str(SPACING_S)}
+    with ExitStack() as stack:
+        server = stack.enter_context(deploy(folder, **spaced))
+        there = {"MATCHMAKING_MODE": "DEPLOYSERVER", "DEPLOYSERVER_URL": f"127.0.0.1:{server.port}"}
+        both = stack.enter_context(workers(tmp_path, fresh_url(), **there))
+        ann = register(both.one, "Ann_1")
+        assert asked(both.one, "POST", "/candidate/join", ann, HUNT)[0] == 200
+        asked(both.one, "GET", "/candidate/status", ann)
+        both.one.stop(signal.SIGKILL)
+        assert hunts(server) == 0, "the launch was over before its asker died"
+
+        def placed() -> object:
+            return (asked(both.other, "GET", "/candidate/status", ann)[1] or {}).get("serverInfo")
+
+        eventually(placed, 60)
+        assert hunts(server) == 1
