@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.chat.lockout import Lockout
+from svcserver.chat.lockout import LOCKED, Lockout
 from tests.chat.town import account
 from tests.support.live import TestBoard
 
@@ -50,6 +50,12 @@ class LockoutTests(SynchronousTestCase):
         for address in ("", "203.0.113.10", "2001:db8::1"):
             self.assertFalse(self.locks(ME, address, 1))
         self.assertFalse(self.waits(ME, 1))
+
+    def test_without_an_account_the_address_alone_counts(self) -> None:
+        self.fail("", ADDRESS, 0, times=10)
+        self.assertEqual(self.locked(1), (True, True))
+        with_none = self.live.do(lambda sheet: sheet.get(LOCKED, f" {ADDRESS}"), 1)
+        self.assertIsNone(with_none)
 
     def test_a_direct_caller_counts_only_together_with_the_account(self) -> None:
         self.fail(ME, "", 0, times=10)

@@ -33,7 +33,9 @@ class CountingTests(Case):
 
     def test_a_session_is_nobodys_before_its_login(self) -> None:
         client = self.town.connect(1)
-        self.assertEqual((client.session.account, client.session.heard), ("", client.session.since))
+        one = client.session
+        self.assertEqual((one.account, one.heard), ("", one.since))
+        self.assertEqual((one.claim, one.resource, one.jid, one.why_ended), ("", "", "", ""))
 
     def test_so_much_waits_for_the_game_and_more_is_dropped(self) -> None:
         one = self.town.bound(1)

@@ -245,6 +245,12 @@ class AdminTests(SynchronousTestCase):
             "GET", "/svc/api/DashboardAccounts?offset=100", key=self.admin.key
         ).json
         self.assertEqual((len(rest["accounts"]), rest["nextOffset"]), (3, None))
+        exactly = self.game.browse("GET", "/svc/api/DashboardAccounts?offset=3", key=self.admin.key)
+        self.assertEqual((len(exactly.json["accounts"]), exactly.json["nextOffset"]), (100, None))
+        last = self.game.browse(
+            "GET", "/svc/api/DashboardAccounts?offset=10000000", key=self.admin.key
+        )
+        self.assertEqual(last.json, {"accounts": [], "nextOffset": None})
         every = {one["id"]: one for one in page.json["accounts"] + rest["accounts"]}
         self.assertEqual(every[self.ann.id]["keyFingerprint"], fingerprint(self.ann.key)[:16])
         for offset in ("-1", "x", "10000001", "1.5", "", "9" * 40):
@@ -360,6 +366,9 @@ class AdminTests(SynchronousTestCase):
             self.assertEqual(
                 (page.status, page.json["available"], page.json["error"]), (200, False, code)
             )
+        self.assertEqual(
+            page.json["message"], "a username has 3 to 16 letters, digits or underscores"
+        )
 
 
 class InviteTests(SynchronousTestCase):
@@ -391,6 +400,13 @@ class InviteTests(SynchronousTestCase):
         for _ in range(2):
             self.assertEqual(self.ask("DELETE", f"InviteCode/{code}").status, 200)
         self.assertEqual(self.ask("GET", "InviteCodes").json, {"InviteCodes": []})
+
+    def test_a_code_without_further_wishes_is_for_one_and_has_no_note(self) -> None:
+        with capturedLogs() as events:
+            self.assertEqual(self.ask("POST", "CreateInvite", json={}).status, 200)
+        listed = self.ask("GET", "InviteCodes").json["InviteCodes"]
+        self.assertEqual([one["usesRemaining"] for one in listed], [1])
+        self.assertTrue([one for one in events if (formatEvent(one) or "").endswith("note ''")])
 
     def test_a_whole_number_may_be_written_with_a_point(self) -> None:
         code = self.ask("POST", "CreateInvite", data=b'{"uses": 2.0}').json["code"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.kernel.refusals import Unauthenticated
+from svcserver.kernel.refusals import Malformed, Unauthenticated
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.rules import Account, Invite, NewAccount
 from tests.support.proves import proves
@@ -66,6 +66,26 @@ class CodeTests(SynchronousTestCase):
             self.assertRegex(rules.new_invite_code(), rules.GENERATED_CODE)
             self.assertRegex(rules.new_account_key(), r"\AUUK_[0-9a-f]{48}\Z")
         self.assertGreater(len({rules.new_invite_code() for _ in range(20)}), 1)
+
+    def test_a_made_code_is_three_groups_of_the_letters_drawn(self) -> None:
+        drawn = iter("0123456789AB")
+        self.patch(rules, "choice", lambda letters: next(drawn))
+        self.assertEqual(rules.new_invite_code(), "0123-4567-89AB")
+
+    def test_an_owners_own_code_and_its_uses_have_bounds(self) -> None:
+        most = 2**31 - 1
+        for code, uses in (("x", 1), ("x" * 128, most)):
+            made = rules.own_invite(f" {code} ", uses, infinite=False)
+            self.assertEqual(made, Invite(code, uses, False))
+        for code, uses in ((" ", 1), ("x" * 129, 1), ("x", 0), ("x", -1), ("x", most + 1)):
+            self.assertRaises(Malformed, rules.own_invite, code, uses, infinite=False)
+        for uses, kept in ((0, 0), (most, most), (most + 1, 0)):
+            self.assertEqual(rules.own_invite("x", uses, infinite=True), Invite("x", kept, True))
+
+    def test_a_name_that_is_no_text_is_a_bad_request(self) -> None:
+        for sent in (7, None, ["Ann_1"]):
+            refused = self.assertRaises(Malformed, rules.username, sent)
+            self.assertEqual(refused.code, "bad_request")
 
     def test_a_log_shows_the_first_group_of_a_long_code_alone(self) -> None:
         self.assertEqual(rules.first_group("ABCD-EFGH-JKMN"), "ABCD-...")

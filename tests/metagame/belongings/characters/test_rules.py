@@ -6,9 +6,10 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel import json
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed
-from svcserver.metagame.belongings.characters.rules import Document
+from svcserver.metagame.belongings.characters.rules import EMPTY, Document, document
 from svcserver.metagame.belongings.characters.wire import CharacterSave, NewCharacter
 
 MOST = 2**53 - 1
@@ -39,6 +40,24 @@ class EdgeTests(SynchronousTestCase):
             self.assertEqual(name(good), good)
         for bad in ("", "x" * 65, "a\0b", None, 5):
             self.assertRaises(Malformed, name, bad)
+
+    def test_a_document_is_the_text_of_an_object_of_at_most_so_many_bytes(self) -> None:
+        umlauts = '{"a":"\u00e4\u00e4"}'  # ten characters
+        for most, text in ((2, "{}"), (12, umlauts)):
+            kept = document(text, most)
+            self.assertEqual((kept.literal, kept.size), (json.dump(text), most))
+            refused = self.assertRaises(Malformed, document, text, most - 1)
+            self.assertEqual(refused.message, "data is too large")
+        self.assertEqual(document('{"a":"' + "x" * 524_280 + '"}').size, 524_288)
+        self.assertRaises(Malformed, document, '{"a":"' + "x" * 524_281 + '"}')
+
+    def test_what_is_no_object_is_no_document(self) -> None:
+        for text in ("", " ", "[]", "7", "{", "null", '"{}"'):
+            refused = self.assertRaises(Malformed, document, text)
+            self.assertEqual(refused.message, "data must be the JSON text of an object")
+
+    def test_an_empty_document_is_two_bytes(self) -> None:
+        self.assertEqual(document("{}"), EMPTY)
 
     def test_a_save_is_in_no_repr(self) -> None:
         self.assertNotIn("secret", repr(Document(b'"secret"', 8)))

@@ -6,6 +6,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.metagame.owner.status.wire import StatusBanner
 from tests.support.game import Game
 from tests.support.proves import proves
 
@@ -24,6 +25,7 @@ class BannerTests(SynchronousTestCase):
         )
         page = game.browse("GET", "/svc-status")
         self.assertEqual(list(page.json), [*NINE, "name", "version", "commit", "sourceUrl"])
+        self.assertEqual(list(StatusBanner.__annotations__), list(page.json))
         self.assertIs(page.json["show-status"], True)
         for language in NINE[1:]:
             self.assertIn("My Host", page.json[language])

@@ -333,8 +333,13 @@ class SmallRouteTests(MatchmakingCase):
         )
         self.start(QOS_TARGET_URL="http://127.0.0.1:61000/QoS")
         said = self.game.browse("GET", "/candidate/regions", token=self.ann.token).json
-        self.assertEqual((said["code"], said["payload"]["pingCount"]), (200, 5))
-        self.assertEqual(said["payload"]["regionUrls"], ["http://127.0.0.1:61000/QoS"])
+        payload = {
+            "maxPingingStepTime": 3,
+            "pingCount": 5,
+            "pingFrequency": 0.25,
+            "regionUrls": ["http://127.0.0.1:61000/QoS"],
+        }
+        self.assertEqual(said, {"code": 200, "message": "success", "payload": payload})
 
     @proves("POST /candidate/player/alive")
     def test_misc_routes_off_hides_alive(self) -> None:

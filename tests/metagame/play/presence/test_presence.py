@@ -53,6 +53,8 @@ class HeartbeatTests(SynchronousTestCase):
         self.assertEqual(news, [Heard(self.ann.id, "M", "city")])
 
     def test_an_odd_or_missing_body_still_counts(self) -> None:
+        news: list[Heard] = []
+        self.game.parts.news.heard.connect(news.append)
         self.game.described.odd = True
         for sent in (
             {},
@@ -65,6 +67,8 @@ class HeartbeatTests(SynchronousTestCase):
                 self.game.browse("POST", "/heartbeat", token=self.ann.token, **sent).body, b"20000"
             )
         self.assertEqual(self.online(), 1)
+        nowhere = Heard(self.ann.id, "", "")
+        self.assertEqual(news[:4], [nowhere] * 4)
 
     def test_unparseable_json_does_not(self) -> None:
         page = self.game.browse("POST", "/heartbeat", token=self.ann.token, data=b"{")
