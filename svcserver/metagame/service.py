@@ -76,8 +76,8 @@ from svcserver.metagame.belongings.housekeeping import housekeeping
 from svcserver.metagame.belongings.inventory.acts import InventoryActs, policy_of
 from svcserver.metagame.belongings.inventory.routes import InventoryRoutes
 from svcserver.metagame.belongings.loadouts.acts import LoadoutActs
+from svcserver.metagame.belongings.loadouts.defaults import load as load_loadout_defaults
 from svcserver.metagame.belongings.loadouts.routes import LoadoutRoutes
-from svcserver.metagame.belongings.loadouts.rules import load as load_loadout_defaults
 from svcserver.metagame.belongings.savehistory.acts import SaveHistoryActs
 from svcserver.metagame.belongings.savehistory.routes import SaveHistoryRoutes
 from svcserver.metagame.belongings.savehistory.store import Thinning

@@ -41,9 +41,7 @@ class BountyActs:
         def work(tx: Connection, notes: list[str]) -> AccountBoard:
             sent, now = late.read(), iso(self.now())
             wanted = [one.bounty(now) for one in sent.bounties or ()]
-            rules.update(
-                SqlBounties(tx), account_id, wanted, sent.draft_data, notes, self.most_bytes
-            )
+            rules.update(SqlBounties(tx), account_id, wanted, sent.draft(), notes, self.most_bytes)
             return _board(tx, account_id)
 
         return await self.events.write(entry, work)

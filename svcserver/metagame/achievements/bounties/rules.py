@@ -3,42 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from attrs import frozen
 
-from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.json import Json
 from svcserver.kernel.refusals import Conflict
 
 MAX_BYTES = 262_144
 
-NO_DRAFT: Mapping[str, Json] = {
-    "current_draft_choices": [],
-    "previous_draft_selections": [],
-    "bronze_count": 0,
-    "silver_count": 0,
-    "gold_count": 0,
-}
-
 
 @frozen
 class Bounty:
-    """A bounty on the board; ``sent`` is returned to the client unchanged."""
+    """A bounty on the board; ``data`` is its JSON, returned to the client unchanged."""
 
     id: str
     slot: int | None
     version: int
-    sent: Mapping[str, Any]
+    data: bytes
 
 
 @frozen
 class AccountBoard:
-    """What an account has on its board; the bounties in any order."""
+    """What an account has on its board: bounties in any order, and the JSON of its draft."""
 
     bounties: Sequence[Bounty]
-    draft: Mapping[str, Json] | None
+    draft: bytes | None
 
 
 class Bounties(Protocol):
@@ -50,14 +40,14 @@ class Bounties(Protocol):
 
     def drop(self, account_id: AccountId, bounty_ids: Sequence[str]) -> None: ...
 
-    def keep_draft(self, account_id: AccountId, draft: Mapping[str, Json]) -> None: ...
+    def keep_draft(self, account_id: AccountId, draft: bytes) -> None: ...
 
 
 def update(
     board: Bounties,
     account_id: AccountId,
     wanted: Iterable[Bounty],
-    draft: Mapping[str, Json] | None,
+    draft: bytes | None,
     notes: list[str],
     most: int = MAX_BYTES,
 ) -> None:
@@ -93,16 +83,17 @@ def update(
 def _check_size(
     before: Mapping[str, Bounty],
     after: Mapping[str, Bounty],
-    draft: Mapping[str, Json] | None,
+    draft: bytes | None,
     most: int,
 ) -> None:
     size = _size(after)
-    if (size > most and size > _size(before)) or len(json.dump(draft)) > most:
+    if (size > most and size > _size(before)) or len(draft or b"") > most:
         raise Conflict("the bounty board holds as much as it may")
 
 
 def _size(bounties: Mapping[str, Bounty]) -> int:
-    return len(json.dump([one.sent for one in bounties.values()]))
+    """Bytes of the bounties as a list of the reply: each with a comma or a bracket."""
+    return 1 + sum(len(one.data) + 1 for one in bounties.values())
 
 
 def in_order(bounties: Iterable[Bounty]) -> list[Bounty]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-import orjson
 from attrs import frozen
 from sqlalchemy import (
     BigInteger,
@@ -58,9 +56,7 @@ class SqlBounties:
     def bounties(self, account_id: AccountId) -> dict[str, Bounty]:
         rows = self.tx.execute(_ALL, {"account": account_id})
         return {
-            row.bounty_id: Bounty(
-                row.bounty_id, row.slot_index, row.version, orjson.loads(row.data)
-            )
+            row.bounty_id: Bounty(row.bounty_id, row.slot_index, row.version, row.data)
             for row in rows
         }
 
@@ -70,7 +66,7 @@ class SqlBounties:
             "bounty_id": bounty.id,
             "slot_index": bounty.slot,
             "version": bounty.version,
-            "data": orjson.dumps(bounty.sent),
+            "data": bounty.data,
         }
         _PUT.put(self.tx, [row])
 
@@ -79,9 +75,9 @@ class SqlBounties:
             gone = [{"account": account_id, "wanted": one} for one in bounty_ids]
             self.tx.execute(_DROP, gone)
 
-    def draft(self, account_id: AccountId) -> dict[str, Any] | None:
-        data = self.tx.execute(_DRAFT, {"account": account_id}).scalar()
-        return None if data is None else dict(orjson.loads(data))
+    def draft(self, account_id: AccountId) -> bytes | None:
+        draft: bytes | None = self.tx.execute(_DRAFT, {"account": account_id}).scalar()
+        return draft
 
-    def keep_draft(self, account_id: AccountId, draft: Mapping[str, Any]) -> None:
-        _PUT_DRAFT.put(self.tx, [{"account_id": account_id, "data": orjson.dumps(draft)}])
+    def keep_draft(self, account_id: AccountId, draft: bytes) -> None:
+        _PUT_DRAFT.put(self.tx, [{"account_id": account_id, "data": draft}])

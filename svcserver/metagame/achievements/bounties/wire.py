@@ -7,13 +7,20 @@ from typing import Any, NotRequired, TypedDict
 
 from attrs import field, frozen
 
-from svcserver.kernel import datafiles
+from svcserver.kernel import datafiles, json
 from svcserver.kernel.envelope import envelope
 from svcserver.kernel.json import Json
 from svcserver.kernel.shapes import Itself, Lenient, Name, Skipping, WholeNumber
-from svcserver.metagame.achievements.bounties.rules import NO_DRAFT, AccountBoard, Bounty, in_order
+from svcserver.metagame.achievements.bounties.rules import AccountBoard, Bounty, in_order
 
 PACKAGE, FILE = "svcserver.metagame.achievements.bounties", "game_data.json"
+NO_DRAFT: Mapping[str, Json] = {
+    "current_draft_choices": [],
+    "previous_draft_selections": [],
+    "bronze_count": 0,
+    "silver_count": 0,
+    "gold_count": 0,
+}
 
 
 @frozen
@@ -30,7 +37,7 @@ class BountyWish:
         """The bounty to store; ``now`` is an ISO time."""
         stamp = {} if self.drafted_timestamp else {"drafted_timestamp": now}
         kept = {**self.sent, **stamp}
-        return Bounty(self.bounty_id, self.slot_index, self.update_version, kept)
+        return Bounty(self.bounty_id, self.slot_index, self.update_version, json.dump(kept))
 
 
 @frozen
@@ -39,6 +46,10 @@ class BountyUpdate:
 
     bounties: Skipping[BountyWish] | None = ()
     draft_data: Lenient[dict[str, Any] | None] = None
+
+    def draft(self) -> bytes | None:
+        """The draft to store."""
+        return None if self.draft_data is None else json.dump(self.draft_data)
 
 
 @frozen
@@ -69,8 +80,8 @@ class BountyBoard(TypedDict):
 
 def show(board: AccountBoard) -> dict[str, Any]:
     """The reply with a stored board."""
-    listed = [one.sent for one in in_order(board.bounties)]
-    draft = NO_DRAFT if board.draft is None else board.draft
+    listed = [json.Fragment(one.data) for one in in_order(board.bounties)]
+    draft = NO_DRAFT if board.draft is None else json.Fragment(board.draft)
     return envelope({"bounties": listed, "draft_data": draft}, code="OK")
 
 

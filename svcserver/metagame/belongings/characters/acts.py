@@ -10,10 +10,12 @@ from sqlalchemy import Connection
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.metagame.belongings import documents
 from svcserver.metagame.belongings.characters import rules
 from svcserver.metagame.belongings.characters.rules import Character
 from svcserver.metagame.belongings.characters.store import SqlCharacters
 from svcserver.metagame.belongings.characters.wire import CharacterSave
+from svcserver.metagame.belongings.documents import Document
 
 
 @frozen
@@ -52,8 +54,8 @@ class CharacterActs:
     ) -> Character:
         """Replace a character's document; returns the character afterwards."""
 
-        def document() -> rules.Document:
-            return rules.document(sent.data.read(), self.most_bytes)
+        def document() -> Document:
+            return documents.document(sent.data.read(), self.most_bytes)
 
         def work(tx: Connection) -> Character:
             kept, now, version = SqlCharacters(tx), self.now(), sent.update_version

@@ -5,36 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from attrs import field, frozen
+from attrs import frozen
 
-from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId, CharacterId, new_id
-from svcserver.kernel.refusals import Conflict, Malformed, Missing
+from svcserver.kernel.refusals import Conflict, Missing
+from svcserver.metagame.belongings.documents import EMPTY, Document
 
 MAX_NAME = 64
 MAX_CHARACTERS = 20
-MAX_DOCUMENT = 524_288  # bytes
 MAX_VERSION = 2**53 - 1  # what a client's number can hold exactly
 MAX_VERSION_DIGITS = 16
 
 BASELINE = "baseline"
 SAVED_BY_CLIENT = "save:client"
 SAVED_BY_GAME_SERVER = "save:gameserver"
-
-
-@frozen
-class Document:
-    """A character's data: JSON text that is stored and returned unchanged.
-
-    ``literal`` is the text as a JSON string with its quotes, so that no read has to escape
-    40 KB again; ``size`` is the length of the text itself in bytes.
-    """
-
-    literal: bytes = field(repr=False)
-    size: int
-
-
-EMPTY = Document(b'"{}"', 2)
 
 
 @frozen
@@ -131,16 +115,3 @@ def save(
     after = before.saved(document(), version, now)
     characters.save(after, reason)
     return after
-
-
-def document(data: str, most: int = MAX_DOCUMENT) -> Document:
-    """The document of a JSON object as text, of at most ``most`` bytes; raises Malformed."""
-    size = len(data) if data.isascii() else len(data.encode())
-    if size > most:
-        raise Malformed("data is too large")
-    try:
-        if not data.strip() or not isinstance(json.read(data), dict):
-            raise Malformed("data must be the JSON text of an object")
-    except json.BadJson as why:
-        raise Malformed("data must be the JSON text of an object") from why
-    return Document(json.dump(data), size)

@@ -25,7 +25,8 @@ from sqlalchemy import (
 
 from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.kernel.ids import AccountId, CharacterId
-from svcserver.metagame.belongings.characters.rules import BASELINE, Character, Document, Head
+from svcserver.metagame.belongings.characters.rules import BASELINE, Character, Head
+from svcserver.metagame.belongings.documents import Document
 
 CHARACTERS = Table(
     "characters",

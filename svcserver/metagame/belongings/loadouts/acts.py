@@ -55,7 +55,9 @@ class LoadoutActs:
         size: int,
     ) -> Whole:
         """Save one element; returns the whole loadout afterwards."""
-        change = rules.Change(index, lambda: sent.read().data, reason, self.most_bytes)
+        change = rules.Change(
+            index, lambda name: sent.read().element(name), reason, self.most_bytes
+        )
 
         def work(tx: Connection) -> Whole:
             kept, now, real = SqlLoadouts(tx), self.now(), self.real(owner)

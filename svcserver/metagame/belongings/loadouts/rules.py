@@ -1,21 +1,19 @@
 """Rules of loadouts. Spec: 1 §4 Loadouts, §8.
 
-An element is one slot (by number) or ``persistent``: JSON text that is stored as sent.
+An element is one slot (by number) or ``persistent``; its text is stored as sent.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from attrs import evolve, field, frozen
 
-from svcserver.kernel import datafiles, json
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Malformed, Missing
 
-PACKAGE, FILE = "svcserver.metagame.belongings.loadouts", "defaults.json"
 PERSISTENT = "persistent"
 ACCOUNT_SLOTS = 1
 MAX_CHARACTER_SLOTS = 5
@@ -56,10 +54,10 @@ class Loadout:
 
 @frozen
 class Change:
-    """An element to save; ``data`` gives its JSON text, of at most ``most`` bytes."""
+    """An element to save; ``data`` gives its text for its name, of at most ``most`` bytes."""
 
     index: str
-    data: Callable[[], str]
+    data: Callable[[str], bytes]
     reason: str
     most: int = MAX_ELEMENT
 
@@ -85,18 +83,6 @@ class Loadouts(Protocol):
 
     def restore(self, loadout: Loadout, held: str, at_ms: int, reason: str) -> None:
         """Write the loadout and a history row with the content ``held`` of another one."""
-
-
-def load() -> Defaults:
-    """The defaults of the data file; raises BadData."""
-    return datafiles.load(PACKAGE, FILE, _defaults)
-
-
-def _defaults(said: dict[str, Any]) -> Defaults:
-    slot, persistent = said["slot"], said["persistent"]
-    if slot["slot_index"] != 0 or persistent["update_version"] != 0:
-        raise ValueError("slot_index and update_version must be 0")
-    return Defaults(json.dump({**slot, PERSISTENT: persistent}), json.dump(persistent))
 
 
 def own(loadouts: Loadouts, account_id: AccountId, character_id: CharacterId) -> Loadout:
@@ -132,8 +118,7 @@ def save(
     """
     before, at_ms = own(loadouts, account_id, character_id), int(now * 1000)
     name = element(change.index, before.slots if real else 1)
-    data = change.data()
-    document = slot_data(data, int(name)) if name != PERSISTENT else parsed(data)[0]
+    document = change.data(name)
     if len(document) > change.most:
         raise Malformed("data is too large")
     if before.version == 0:
@@ -192,22 +177,3 @@ def element(index: str, slots: int) -> str:
     if re.fullmatch(r"[0-9]{1,10}", index) is None or int(index) >= slots:
         raise Malformed("this slot is not unlocked")
     return str(int(index))
-
-
-def slot_data(data: str, index: int) -> bytes:
-    """A slot as it is stored: as sent, but with its own slot_index."""
-    text, value = parsed(data)
-    return text if value.get("slot_index") == index else json.dump({**value, "slot_index": index})
-
-
-def parsed(data: str) -> tuple[bytes, dict[str, Any]]:
-    """The bytes of a JSON text that holds an object, and the object; raises Malformed."""
-    if not data.strip():
-        raise Malformed("data must be the JSON text of an object")
-    try:
-        value = json.parse(data)
-    except json.BadJson as why:
-        raise Malformed("data must be the JSON text of an object") from why
-    if not isinstance(value, dict):
-        raise Malformed("data must be the JSON text of an object")
-    return data.encode(), value

@@ -7,9 +7,10 @@ from typing import Any, TypedDict
 
 from attrs import frozen
 
+from svcserver.kernel import json
 from svcserver.kernel.envelope import envelope
-from svcserver.kernel.json import Fragment
 from svcserver.kernel.shapes import TextWithNul
+from svcserver.metagame.belongings.documents import shallow_object
 from svcserver.metagame.belongings.loadouts.rules import (
     ACCOUNT_SLOTS,
     MAX_CHARACTER_SLOTS,
@@ -42,6 +43,13 @@ class LoadoutSave:
 
     data: TextWithNul
 
+    def element(self, name: str) -> bytes:
+        """The element as it is stored: as sent, a slot with its own number; raises Malformed."""
+        value = shallow_object(self.data)
+        if name == PERSISTENT or value.get("slot_index") == int(name):
+            return self.data.encode()
+        return json.dump({**value, "slot_index": int(name)})
+
 
 class Activated(TypedDict):
     """An envelope without payload."""
@@ -65,8 +73,8 @@ def show(loadout: Loadout, elements: Mapping[str, bytes], *, real: bool) -> dict
     slots = sorted(name for name in elements if name != PERSISTENT)
     return envelope(
         {
-            "loadouts": [Fragment(elements[name]) for name in slots],
-            "persistent": Fragment(elements[PERSISTENT]),
+            "loadouts": [json.Fragment(elements[name]) for name in slots],
+            "persistent": json.Fragment(elements[PERSISTENT]),
             **counts(loadout, real=real),
             "active_index": loadout.active_index if real else 0,
             "needs_migration": False,

@@ -9,7 +9,8 @@ from attrs import frozen
 
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Conflict, Missing
-from svcserver.metagame.belongings.characters.rules import MAX_VERSION, Character, Document, Head
+from svcserver.metagame.belongings.characters.rules import MAX_VERSION, Character, Head
+from svcserver.metagame.belongings.documents import Document
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

@@ -9,12 +9,13 @@ from attrs import frozen
 from sqlalchemy import Connection, bindparam, delete, select
 
 from svcserver.kernel.ids import AccountId, CharacterId
-from svcserver.metagame.belongings.characters.rules import Character, Document, Head
+from svcserver.metagame.belongings.characters.rules import Character, Head
 from svcserver.metagame.belongings.characters.store import (
     CHARACTER_SAVES,
     CHARACTERS,
     SqlCharacters,
 )
+from svcserver.metagame.belongings.documents import Document
 from svcserver.metagame.belongings.loadouts.store import LOADOUT_ELEMENTS, LOADOUT_SAVES, ids_in
 from svcserver.metagame.belongings.savehistory.rules import Kept, Retention, Save, thinned
 from svcserver.metagame.settings import Settings

@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.serialization import (
 from svcserver.kernel import json
 from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.achievements.progression.rules import Path, Track
-from svcserver.metagame.belongings.characters.rules import Document, document
+from svcserver.metagame.belongings.documents import Document, document
 
 FORMAT = "svc-passport-1"
 MAX_FILE = 64 * 1024 * 1024  # bytes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -10,8 +10,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel import json
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Conflict, Malformed
-from svcserver.metagame.achievements.bounties.rules import NO_DRAFT, Bounty, in_order, update
-from svcserver.metagame.achievements.bounties.wire import BountyIds, BountyUpdate
+from svcserver.metagame.achievements.bounties.rules import Bounty, in_order, update
+from svcserver.metagame.achievements.bounties.wire import NO_DRAFT, BountyIds, BountyUpdate
 
 read_update = reader(BountyUpdate)
 STAMP = {"drafted_timestamp": "now"}
@@ -26,7 +26,7 @@ class Board:
 
     def __init__(self) -> None:
         self.kept: dict[str, Bounty] = {}
-        self.draft: Mapping[str, Any] | None = None
+        self.draft: bytes | None = None
 
     def bounties(self, account_id: str) -> dict[str, Bounty]:
         return dict(self.kept)
@@ -38,7 +38,7 @@ class Board:
         for one in bounty_ids:
             del self.kept[one]
 
-    def keep_draft(self, account_id: str, draft: Mapping[str, Any]) -> None:
+    def keep_draft(self, account_id: str, draft: bytes) -> None:
         self.draft = draft
 
 
@@ -49,7 +49,7 @@ class BoardTests(SynchronousTestCase):
     def send(self, *bounties: Any) -> None:
         sent = read_update({"bounties": list(bounties)})
         wanted = [one.bounty("now") for one in sent.bounties]
-        update(self.board, "UID-a", wanted, sent.draft_data, self.notes)
+        update(self.board, "UID-a", wanted, sent.draft(), self.notes)
 
     def order(self) -> list[str]:
         return [one.id for one in in_order(self.board.kept.values())]
@@ -103,8 +103,8 @@ class BoardTests(SynchronousTestCase):
 
     def test_a_draft_date_is_added_where_there_is_none(self) -> None:
         self.send({"bounty_id": "A"}, {"bounty_id": "B", "drafted_timestamp": "then"})
-        self.assertEqual(self.board.kept["A"].sent["drafted_timestamp"], "now")
-        self.assertEqual(self.board.kept["B"].sent["drafted_timestamp"], "then")
+        self.assertEqual(json.parse(self.board.kept["A"].data)["drafted_timestamp"], "now")
+        self.assertEqual(json.parse(self.board.kept["B"].data)["drafted_timestamp"], "then")
 
     def test_ids_to_delete(self) -> None:
         self.assertEqual(read_ids({"bounty_ids": ["A", 5, "", "B"]}), ["A", "B"])
@@ -133,8 +133,8 @@ class BoundTests(SynchronousTestCase):
         self.assertRaises(Conflict, self.send, self.full - 1, "C")
 
     def test_a_draft_is_bounded_too(self) -> None:
-        draft = {"gold_count": 1}
-        size = len(json.dump(draft))
+        draft = json.dump({"gold_count": 1})
+        size = len(draft)
         self.send(size, draft=draft)
         self.assertEqual(self.board.draft, draft)
         self.assertRaises(Conflict, self.send, size - 1, draft=draft)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from svcserver.metagame.belongings.characters.rules import EMPTY, Character
+from svcserver.metagame.belongings.characters.rules import Character
 from svcserver.metagame.belongings.characters.store import SqlCharacters
+from svcserver.metagame.belongings.documents import EMPTY
 from tests.metagame.achievements.progression.base import Achieving
 
 

@@ -12,6 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel.headers import REPEATED
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Conflict, Malformed, Missing
+from svcserver.metagame.belongings import documents
 from svcserver.metagame.belongings.characters import rules
 from svcserver.metagame.belongings.characters.wire import CharacterSave
 from tests.support.browser import Page
@@ -179,8 +180,8 @@ class CharacterTests(SynchronousTestCase):
             self.assertEqual((page.status, page.body), (400, b""))
 
 
-def empty() -> rules.Document:
-    return rules.document("{}")
+def empty() -> documents.Document:
+    return documents.document("{}")
 
 
 class Shelf:
@@ -232,6 +233,6 @@ class RulesTests(SynchronousTestCase):
     def test_only_the_text_of_an_object_is_data(self, value: Any) -> None:
         with self.assertRaises(Malformed):
             read_save({"updateVersion": 1, "data": value}).data.read()
-            rules.document(value)
+            documents.document(value)
         with self.assertRaises(Malformed):
-            rules.document(json.dumps(value))
+            documents.document(json.dumps(value))

@@ -9,8 +9,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel import json
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed
-from svcserver.metagame.belongings.characters.rules import EMPTY, Document, document
 from svcserver.metagame.belongings.characters.wire import CharacterSave, NewCharacter
+from svcserver.metagame.belongings.documents import EMPTY, Document, document
 
 MOST = 2**53 - 1
 read_save, read_new = reader(CharacterSave), reader(NewCharacter)

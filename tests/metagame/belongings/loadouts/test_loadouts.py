@@ -11,7 +11,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel import datafiles
 from svcserver.kernel.datafiles import BadData
 from svcserver.kernel.refusals import Malformed
-from svcserver.metagame.belongings.loadouts import rules
+from svcserver.metagame.belongings.documents import shallow_object
+from svcserver.metagame.belongings.loadouts import defaults, rules
 from tests.support.belongings import Owner
 from tests.support.game import GAME_SERVER_KEY, Game
 from tests.support.proves import proves
@@ -254,12 +255,12 @@ class RulesTests(SynchronousTestCase):
     @given(st.text() | st.none() | st.booleans() | st.floats() | st.lists(st.text()))
     def test_only_the_text_of_an_object_is_data(self, data: Any) -> None:
         with self.assertRaises(Malformed):
-            rules.parsed(orjson.dumps(data).decode())
+            shallow_object(orjson.dumps(data).decode())
 
     def test_a_bad_defaults_file_is_refused_with_its_name(self) -> None:
-        good = datafiles.read(rules.PACKAGE, rules.FILE)
+        good = datafiles.read(defaults.PACKAGE, defaults.FILE)
         for change in ({"slot": None}, {"persistent": []}, {"slot": {}}, {"persistent": {}}):
             self.patch(datafiles, "read", lambda *_, change=change: {**good, **change})
             with self.assertRaises(BadData) as caught:
-                rules.load()
+                defaults.load()
             self.assertIn("defaults.json", str(caught.exception))

@@ -47,7 +47,7 @@ class Rack:
 class SaveTests(SynchronousTestCase):
     def save(self, rack: Rack, index: str, *, real: bool) -> Loadout:
         return rules.save(
-            rack, "UID-a", "c", Change(index, lambda: "{}", "by me"), DEFAULTS, 7.5, real=real
+            rack, "UID-a", "c", Change(index, lambda name: b"{}", "by me"), DEFAULTS, 7.5, real=real
         )[0]
 
     def test_the_defaults_are_a_version_of_their_own(self) -> None:

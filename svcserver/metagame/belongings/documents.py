@@ -1,0 +1,52 @@
+"""JSON texts that players save and get back as they sent them: characters and loadouts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import field, frozen
+
+from svcserver.kernel import json
+from svcserver.kernel.refusals import Malformed
+
+MAX_DOCUMENT = 524_288  # bytes
+
+
+@frozen
+class Document:
+    """A character's data: JSON text that is stored and returned unchanged.
+
+    ``literal`` is the text as a JSON string with its quotes, so that no read has to escape
+    40 KB again; ``size`` is the length of the text itself in bytes.
+    """
+
+    literal: bytes = field(repr=False)
+    size: int
+
+
+EMPTY = Document(b'"{}"', 2)
+
+
+def document(data: str, most: int = MAX_DOCUMENT) -> Document:
+    """The document of a JSON object as text, of at most ``most`` bytes; raises Malformed."""
+    size = len(data) if data.isascii() else len(data.encode())
+    if size > most:
+        raise Malformed("data is too large")
+    _object_in(data, json.read)  # it only passes through, so that it may nest as deep as it likes
+    return Document(json.dump(data), size)
+
+
+def shallow_object(data: str) -> dict[str, Any]:
+    """The object in a JSON text that we may have to write again; raises Malformed."""
+    return _object_in(data, json.parse)
+
+
+def _object_in(data: str, read: Callable[[str], Any]) -> dict[str, Any]:
+    try:
+        value = read(data) if data.strip() else None
+    except json.BadJson as why:
+        raise Malformed("data must be the JSON text of an object") from why
+    if not isinstance(value, dict):
+        raise Malformed("data must be the JSON text of an object")
+    return value
