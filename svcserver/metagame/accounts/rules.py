@@ -73,8 +73,6 @@ class Invite:
 class Roster(Protocol):
     """Stored accounts and invites, inside one transaction."""
 
-    def named(self, username: str) -> Account | None: ...
-
     def name_is_taken(self, username: str, but_for: AccountId | None = None) -> bool: ...
 
     def find(self, account_id: AccountId) -> Account | None: ...
@@ -133,11 +131,9 @@ def check_free(roster: Roster, name: str) -> None:
         raise Conflict("another account has this name", code="username_taken")
 
 
-def rename(
-    roster: Roster, account_id: AccountId | None, current: str | None, new: str
-) -> tuple[Account, Account]:
+def rename(roster: Roster, account_id: AccountId | None, new: str) -> tuple[Account, Account]:
     """Rename an account; returns it before and after. The case alone may be changed, too."""
-    before = roster.find(account_id) if account_id is not None else roster.named(current or "")
+    before = None if account_id is None else roster.find(account_id)
     if before is None:
         raise Missing("no such account", code="not_found")
     if roster.name_is_taken(new, but_for=before.id):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import Any
 
 from attrs import define, field, frozen
-
-from svcserver.kernel import json
 
 MAX_WHOLE = 2**53 - 1  # what a client's number can hold exactly
 MAX_SOURCE = 128  # characters
@@ -73,7 +71,7 @@ class Removal:
 class Transaction:
     """A change of one character's belongings.
 
-    ``added_instanced`` and ``removed_instanced`` are the lists as sent, returned in the reply.
+    ``answer`` makes the reply of the stacks' final totals, which is stored for a repeat;
     ``transaction_id`` is None when a repeat cannot be recognised.
     """
 
@@ -84,8 +82,7 @@ class Transaction:
     add: list[Instance]
     save: list[Instance]
     remove: list[Removal]
-    added_instanced: list[Any] = field(factory=list, repr=False)
-    removed_instanced: list[Any] = field(factory=list, repr=False)
+    answer: Callable[[Mapping[str, int]], bytes] = field(repr=False)
 
     @property
     def is_empty(self) -> bool:
@@ -96,12 +93,6 @@ class Transaction:
 def stack_bytes(catalog_id: str, extra: bytes | None) -> int:
     """What a stack counts towards the bounds of a character."""
     return ROW + len(catalog_id.encode()) + len(extra or b"")
-
-
-def plain(instance_id: str, catalog_id: str) -> Instance:
-    """An instanced item without data, as the store gives it."""
-    shown = {"catalogId": catalog_id, "instanceId": instance_id, "updateVersion": 0}
-    return Instance(instance_id, catalog_id, 0, True, json.dump(shown))
 
 
 def transaction_id(sent: str | None) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.kernel.refusals import Malformed, Unauthenticated
+from svcserver.kernel.refusals import Malformed, Missing, Unauthenticated
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.rules import Account, Invite, NewAccount
 from tests.support.proves import proves
@@ -13,19 +13,17 @@ from tests.support.proves import proves
 class Roster:
     """An empty house with some invites; ``asked`` is every code that was looked up."""
 
-    def __init__(self, *invites: Invite) -> None:
+    def __init__(self, *invites: Invite, spendable: bool = True, account: Account | None = None):
+        self.spendable, self.account = spendable, account
         self.invites = {one.code: one for one in invites}
         self.asked: list[str] = []
         self.spent: list[str] = []
-
-    def named(self, username: str) -> Account | None:
-        return None
 
     def name_is_taken(self, username: str, but_for: str | None = None) -> bool:
         return False
 
     def find(self, account_id: str) -> Account | None:
-        return None
+        return self.account
 
     def add(self, account: Account, key: str, at: float) -> None:
         pass
@@ -39,7 +37,10 @@ class Roster:
 
     def spend(self, code: str) -> bool:
         self.spent.append(code)
-        return True
+        return self.spendable
+
+    def set_not_before(self, account_id: str, not_before: int) -> None:
+        self.account = Account(account_id, "Ann", tokens_not_before=not_before)
 
 
 class CodeTests(SynchronousTestCase):
@@ -60,6 +61,11 @@ class CodeTests(SynchronousTestCase):
             self.assertEqual((roster.asked, roster.spent), ([], []))
         self.assertEqual(self.spends(Roster(Invite("x" * 128, 1, False)), "x" * 128), ["x" * 128])
 
+    def test_a_code_whose_last_use_another_took_meanwhile_registers_nobody(self) -> None:
+        roster = Roster(Invite("x", 1, False), spendable=False)
+        refused = self.assertRaises(Unauthenticated, self.spends, roster, "x")
+        self.assertEqual(refused.code, "invite_invalid")
+
     @proves("thing: Account key: UUK_ and 48 hex", "thing: Invite code")
     def test_made_codes_and_keys_have_their_form(self) -> None:
         for _ in range(20):
@@ -68,6 +74,7 @@ class CodeTests(SynchronousTestCase):
         self.assertGreater(len({rules.new_invite_code() for _ in range(20)}), 1)
 
     def test_a_made_code_is_three_groups_of_the_letters_drawn(self) -> None:
+        self.assertEqual(rules.CODE_ALPHABET, "0123456789ABCDEFGHJKMNPQRSTVWXYZ")
         drawn = iter("0123456789AB")
         self.patch(rules, "choice", lambda letters: next(drawn))
         self.assertEqual(rules.new_invite_code(), "0123-4567-89AB")
@@ -97,3 +104,16 @@ class CodeTests(SynchronousTestCase):
         self.assertNotIn("UUK", repr(NewAccount(account, "UUK_x")))
         self.assertNotIn("ABCD", repr(Invite("ABCD", 1, False)))
         self.assertEqual((account.is_admin, account.notes), (False, 0))
+        self.assertEqual((account.tokens_not_before, account.banned_until), (0, 0))
+
+
+class SessionEndTests(SynchronousTestCase):
+    def test_tokens_of_that_second_and_before_are_void_and_each_end_moves_it_on(self) -> None:
+        roster = Roster(account=Account("UID-a", "Ann"))
+        self.assertEqual(rules.end_sessions(roster, "UID-a", 7.9), 8)
+        self.assertEqual(rules.end_sessions(roster, "UID-a", 7.9), 9)
+        self.assertEqual(rules.end_sessions(roster, "UID-a", 3.0), 10)
+
+    def test_nobodys_sessions_cannot_be_ended(self) -> None:
+        refused = self.assertRaises(Missing, rules.end_sessions, Roster(), "UID-a", 7.0)
+        self.assertEqual(refused.code, "not_found")

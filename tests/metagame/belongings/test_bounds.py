@@ -281,5 +281,5 @@ class ItemLogTests(Bounded):
         """Ten times as much as 100,000 bytes: 200,000 of it are uncut once in nine million runs."""
         inventory = SqlInventory(tx, 100_000)
         for number in range(400):
-            note = Note(self.ann.character, f"t{number}", number, By.CLIENT, "", b"x" * 2_000)
+            note = Note(self.ann.character, f"t{number}", number, By.CLIENT, "", {"x": "x" * 1_992})
             inventory.note(note)

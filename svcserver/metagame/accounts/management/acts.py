@@ -82,7 +82,7 @@ class AccountActs:
         known = await self._id_of(current) if account_id is None else account_id
 
         def act(tx: Connection, trace: Trace) -> tuple[Account, Account]:
-            before, after = rules.rename(SqlAccounts(tx), known, current, name)
+            before, after = rules.rename(SqlAccounts(tx), known, name)
             trace.target = before.username
             trace.before, trace.after = {"username": before.username}, {"username": after.username}
             for also in self.also_rename:

@@ -5,13 +5,12 @@ Spec: 1 §2 Inventory transaction, §4 Characters, inventory, currency.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Protocol
 
 from attrs import define, field, frozen
 
-from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing
 from svcserver.metagame.belongings.items import (
@@ -78,7 +77,7 @@ class Note:
     at_ms: int
     by: By
     source: str
-    changes: bytes = field(repr=False)
+    changes: Mapping[str, object] = field(repr=False)
     answer: bytes | None = field(default=None, repr=False)
 
 
@@ -133,13 +132,13 @@ def transact(
         return Done(holder.answer)
     stacks = _Stacks.plan(inventory, owned, deal, policy)
     if deal.is_empty:
-        return Done(_answer(deal, []))
+        return Done(deal.answer({}))
     instances = _Instances.plan(inventory, owned, deal)
-    answer = _answer(deal, stacks.report(policy))
+    answer = deal.answer(stacks.report(policy))
     _grow(inventory, owned, holder.size, stacks.growth() + instances.growth(), policy)
     stacks.carry_out(inventory, owned)
     instances.carry_out(inventory, owned)
-    changes = json.dump({**stacks.changes(), **instances.changes})
+    changes = {**stacks.changes(), **instances.changes}
     at_ms = int(now * 1000)
     kept = None if deal.transaction_id is None else answer  # without an id there are no repeats
     inventory.note(Note(owned, deal.transaction_id, at_ms, by, deal.source, changes, kept))
@@ -168,8 +167,7 @@ def update_instance(
         return held
     _grow(inventory, owned, holder.size, item.size - held.size, policy)
     inventory.put_instances(owned, [item])
-    changes = json.dump({"saved": [item.instance_id]})
-    inventory.note(Note(owned, None, int(now * 1000), by, "", changes))
+    inventory.note(Note(owned, None, int(now * 1000), by, "", {"saved": [item.instance_id]}))
     return item
 
 
@@ -209,17 +207,6 @@ def _grow(
         inventory.put_size(character_id, policy.grown(held, growth))
 
 
-def _answer(deal: Transaction, totals: list[dict[str, Any]]) -> bytes:
-    return json.dump(
-        {
-            "createdInstancedItems": deal.added_instanced,
-            "updatedInstancedItems": [],
-            "updatedStackedItems": totals,
-            "removedInstancedItems": deal.removed_instanced,
-        }
-    )
-
-
 @define
 class _Stacks:
     """The stacks of a transaction: ids that are added first, then those only removed."""
@@ -252,10 +239,11 @@ class _Stacks:
             plan.totals[one] = max(0, total)
         return plan
 
-    def report(self, policy: Policy) -> list[dict[str, Any]]:
+    def report(self, policy: Policy) -> Mapping[str, int]:
         """Final totals; those of stacks only removed where the policy says so."""
-        shown = self.totals if policy.report_removals else self.added
-        return [{"catalogId": one, "quantity": self.totals[one]} for one in shown]
+        return (
+            self.totals if policy.report_removals else {one: self.totals[one] for one in self.added}
+        )
 
     def growth(self) -> Size:
         """By how much the stacks grow; negative where they shrink."""
@@ -286,10 +274,10 @@ class _Stacks:
         if gone:
             inventory.drop_stacks(character_id, gone)
 
-    def changes(self) -> dict[str, Any]:
+    def changes(self) -> dict[str, object]:
         """The stacks in the item log: requested changes and resulting totals."""
-        said = {"added": self.added, "taken": self.removed, "totals": self.totals}
-        return {"stacks": said} if self.totals else {}
+        changed = {"added": self.added, "taken": self.removed, "totals": self.totals}
+        return {"stacks": changed} if self.totals else {}
 
 
 @define
@@ -299,7 +287,7 @@ class _Instances:
     before: dict[str, Instance] = field(factory=dict)
     put: dict[str, Instance] = field(factory=dict)
     dropped: set[str] = field(factory=set)
-    changes: dict[str, Any] = field(factory=dict)
+    changes: dict[str, object] = field(factory=dict)
     oddities: list[str] = field(factory=list)
 
     @classmethod

@@ -243,6 +243,7 @@ class SqlInventory:
         self.tx.execute(_DROP_INSTANCE, [{"character": character_id, "gone": one} for one in ids])
 
     def note(self, note: Note) -> None:
+        changes = orjson.dumps(note.changes)
         self.tx.execute(
             _NOTE,
             {
@@ -251,11 +252,11 @@ class SqlInventory:
                 "at": note.at_ms,
                 "caller": note.by.value,
                 "source": note.source,
-                "changes": note.changes,
+                "changes": changes,
                 "answer": note.answer,
             },
         )
-        added = LOG_ROW + len(note.changes) + len(note.answer or b"")
+        added = LOG_ROW + len(changes) + len(note.answer or b"")
         # Drawn by lot, or every transaction would pay for a sum.
         if system().below(self.log_bytes) < LOG_PARTS * added:
             cut_log(self.tx, note.character_id, self.log_bytes)

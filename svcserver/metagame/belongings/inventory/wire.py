@@ -5,6 +5,7 @@ Items are validated strictly before anything is looked up.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any, NotRequired, TypedDict
 
 from attrs import define, field, frozen
@@ -32,6 +33,7 @@ from svcserver.metagame.belongings.items import (
     source_of,
     transaction_id,
 )
+from svcserver.metagame.belongings.records import show_transaction
 
 MAX_LISTED = 20_000  # entries of all lists of one transaction
 Identifier = Annotated[str, text(1, 256)]
@@ -120,8 +122,7 @@ class TransactionWish:
             [one.instance() for one in add],
             [one.instance() for one in save],
             [Removal(one.instance_id, one.update_version) for one in remove],
-            [one.sent for one in add],
-            [one.sent for one in remove],
+            partial(show_transaction, [one.sent for one in add], [one.sent for one in remove]),
         )
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Protocol
 
 from attrs import evolve, frozen
 
-from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Conflict, Forbidden, Gone, Malformed, Missing
 from svcserver.kernel.secrets import fingerprint
 from svcserver.metagame.belongings import items
-from svcserver.metagame.belongings.items import Instance, Stacked, Transaction
+from svcserver.metagame.belongings.items import Stacked
 from svcserver.metagame.belongings.shop.catalogue import Catalogue, Offer
 
 CURRENCY = "platinum"
@@ -36,6 +36,16 @@ REPEATABLE_ITEM = "TOKEN_BOUNTY_DRAFT_PREMIUM"
 
 class NotYours(Forbidden):
     """A 403 by the store, which has a body, unlike the gate's."""
+
+
+@frozen
+class Grant:
+    """Items to add to a character; ``instanced`` are ids with their catalogue ids."""
+
+    transaction_id: str | None
+    source: str
+    stacked: Sequence[Stacked]
+    instanced: Sequence[tuple[str, str]]
 
 
 @frozen
@@ -87,8 +97,8 @@ class Entitlements(Protocol):
 class Items(Protocol):
     """The inventory rules, inside the same transaction."""
 
-    def transact(
-        self, account_id: AccountId, character_id: CharacterId, deal: Transaction, now: float
+    def give(
+        self, account_id: AccountId, character_id: CharacterId, grant: Grant, now: float
     ) -> None: ...
 
 
@@ -190,9 +200,9 @@ def redeem(
     if offer is None or not is_allowed(offer) or offer.fingerprint != purchase.offer_hash:
         raise Conflict("this offer has changed or is no longer sold")
     source = f"store:{offer.sku}"
-    deal = grant_of(offer, purchase, purchases.held(purchase.character_id), source)
-    if not deal.is_empty:
-        core.transact(account_id, purchase.character_id, deal, now)
+    grant = grant_of(offer, purchase, purchases.held(purchase.character_id), source)
+    if grant.stacked or grant.instanced:
+        core.give(account_id, purchase.character_id, grant, now)
     for entitlement in offer.entitlements:
         rights.grant(account_id, entitlement, 0, source, now)
     redeemed = evolve(purchase, redeemed_at=at_ms)
@@ -200,10 +210,10 @@ def redeem(
     return redeemed
 
 
-def grant_of(offer: Offer, purchase: Purchase, held: set[str], source: str) -> Transaction:
-    """The items of the offer that are not held yet, as one inventory transaction."""
+def grant_of(offer: Offer, purchase: Purchase, held: set[str], source: str) -> Grant:
+    """The items of the offer that are not held yet."""
     stacked: list[Stacked] = []
-    instanced: list[Instance] = []
+    instanced: list[tuple[str, str]] = []
     for catalog_id, quantity in offer.items or ():
         if catalog_id in held and not offer.repeatable:
             continue
@@ -211,7 +221,6 @@ def grant_of(offer: Offer, purchase: Purchase, held: set[str], source: str) -> T
             stacked.append(Stacked(catalog_id, quantity))
         else:
             name = sha256(f"{purchase.token_hash}:{catalog_id}".encode()).hexdigest()[:32]
-            instanced.append(items.plain(name, catalog_id))
-    shown = [json.parse(one.body.decode()) for one in instanced]
+            instanced.append((name, catalog_id))
     transaction_id = items.transaction_id(f"store:{purchase.token_hash}")
-    return Transaction(transaction_id, source, stacked, [], instanced, [], [], shown)
+    return Grant(transaction_id, source, stacked, instanced)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from attrs import asdict, frozen
 from sqlalchemy import (
     BigInteger,
@@ -20,6 +22,7 @@ from sqlalchemy import (
 
 from svcserver.db.tables import METADATA
 from svcserver.kernel.ids import AccountId, CharacterId
+from svcserver.kernel.json import Fragment
 from svcserver.kernel.refusals import Conflict, Malformed
 from svcserver.metagame.belongings.inventory.rules import By, Policy, transact
 from svcserver.metagame.belongings.inventory.store import (
@@ -29,7 +32,8 @@ from svcserver.metagame.belongings.inventory.store import (
     owner_of,
 )
 from svcserver.metagame.belongings.items import Transaction
-from svcserver.metagame.belongings.shop.rules import Purchase
+from svcserver.metagame.belongings.records import plain, show_transaction
+from svcserver.metagame.belongings.shop.rules import Grant, Purchase
 
 PURCHASE_TOKENS = Table(
     "purchase_tokens",
@@ -114,10 +118,21 @@ class StoreItems:
     tx: Connection
     policy: Policy
 
-    def transact(
-        self, account_id: AccountId, character_id: CharacterId, deal: Transaction, now: float
+    def give(
+        self, account_id: AccountId, character_id: CharacterId, grant: Grant, now: float
     ) -> None:
         """Add the items of a purchase."""
+        made = [plain(*one) for one in grant.instanced]
+        deal = Transaction(
+            grant.transaction_id,
+            grant.source,
+            list(grant.stacked),
+            [],
+            made,
+            [],
+            [],
+            partial(show_transaction, [Fragment(one.body) for one in made], []),
+        )
         try:
             transact(
                 SqlInventory(self.tx, self.policy.log_bytes),

@@ -9,10 +9,10 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.refusals import Conflict
 from svcserver.kernel.secrets import fingerprint
-from svcserver.metagame.belongings.items import Stacked, Transaction
+from svcserver.metagame.belongings.items import Stacked
 from svcserver.metagame.belongings.shop import rules
 from svcserver.metagame.belongings.shop.catalogue import Catalogue, Offer
-from svcserver.metagame.belongings.shop.rules import Purchase
+from svcserver.metagame.belongings.shop.rules import Grant, Purchase
 
 BOTH = Offer(
     "both",
@@ -31,7 +31,7 @@ class Till:
 
     def __init__(self) -> None:
         self.purchases: dict[str, Purchase] = {}
-        self.deals: list[Transaction] = []
+        self.grants: list[Grant] = []
 
     def active_character(self, account_id: str) -> str:
         return "c"
@@ -62,8 +62,8 @@ class Till:
     def grant(self, *words: Any) -> None:
         raise AssertionError("no entitlement is sold here")
 
-    def transact(self, account_id: str, character_id: str, deal: Transaction, now: float) -> None:
-        self.deals.append(deal)
+    def give(self, account_id: str, character_id: str, grant: Grant, now: float) -> None:
+        self.grants.append(grant)
 
 
 class SaleTests(SynchronousTestCase):
@@ -92,17 +92,14 @@ class SaleTests(SynchronousTestCase):
         done = rules.redeem(self.till, self.till, self.till, sold, "UID-a", TOKEN, 8.0)
         self.assertEqual(done, evolve(bought, redeemed_at=8000))
         self.assertEqual(self.till.purchases, {fingerprint(TOKEN): done})
-        self.assertEqual([one.source for one in self.till.deals], ["store:both"])
+        self.assertEqual([one.source for one in self.till.grants], ["store:both"])
 
     def test_what_is_held_is_left_out_and_the_rest_is_granted_and_echoed(self) -> None:
         bought = self.issue(BOTH)
-        deal = rules.grant_of(BOTH, bought, {"WP_A"}, "store:both")
-        self.assertEqual(deal.add_stacked, [Stacked("DYE_B", 1)])
-        [item] = deal.add
-        self.assertEqual((item.catalog_id, item.version, len(item.instance_id)), ("AR_C", 0, 32))
-        [echo] = deal.added_instanced
-        self.assertEqual((echo["catalogId"], echo["instanceId"]), ("AR_C", item.instance_id))
-        again = rules.grant_of(BOTH, bought, {"WP_A"}, "store:both")
-        self.assertEqual((again.transaction_id, again.add), (deal.transaction_id, deal.add))
-        both = rules.grant_of(BOTH, bought, set(), "store:both").add
-        self.assertEqual(len({one.instance_id for one in both}), 2)
+        grant = rules.grant_of(BOTH, bought, {"WP_A"}, "store:both")
+        self.assertEqual(grant.stacked, [Stacked("DYE_B", 1)])
+        [(instance_id, catalog_id)] = grant.instanced
+        self.assertEqual((catalog_id, len(instance_id)), ("AR_C", 32))
+        self.assertEqual(rules.grant_of(BOTH, bought, {"WP_A"}, "store:both"), grant)
+        both = rules.grant_of(BOTH, bought, set(), "store:both").instanced
+        self.assertEqual(len({one for one, _ in both}), 2)

@@ -1,0 +1,34 @@
+"""The wire form of items and of a transaction's reply, for players' routes and the store's grants.
+
+Spec: 1 §2 Inventory transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from svcserver.kernel import json
+from svcserver.metagame.belongings.items import Instance
+
+
+def plain(instance_id: str, catalog_id: str) -> Instance:
+    """An instanced item without data, as the store gives it."""
+    shown = {"catalogId": catalog_id, "instanceId": instance_id, "updateVersion": 0}
+    return Instance(instance_id, catalog_id, 0, True, json.dump(shown))
+
+
+def show_transaction(
+    created: Sequence[Any], removed: Sequence[Any], totals: Mapping[str, int]
+) -> bytes:
+    """The reply: instanced items as they were sent, stacks with their final totals."""
+    return json.dump(
+        {
+            "createdInstancedItems": created,
+            "updatedInstancedItems": [],
+            "updatedStackedItems": [
+                {"catalogId": one, "quantity": quantity} for one, quantity in totals.items()
+            ],
+            "removedInstancedItems": removed,
+        }
+    )
