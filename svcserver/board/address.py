@@ -7,6 +7,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from attrs import field, frozen
 
+from svcserver.kernel.digits import whole_in
+
 SCHEMES = {"valkey": False, "redis": False, "valkeys": True, "rediss": True}  # with TLS?
 
 
@@ -33,8 +35,8 @@ class Address:
             raise ValueError("must be memory:, valkey://host:port or valkeys://host:port")
         tls = SCHEMES[parts.scheme]
         ca = _authority(parts.query, tls=tls) if parts.query else None
-        db = parts.path.strip("/") or "0"
-        if not (db.isascii() and db.isdigit()):
+        db = whole_in(parts.path.strip("/") or "0", 5)
+        if db is None:
             raise ValueError("must end with the number of a database, as in valkey://host:6379/0")
         try:
             port = parts.port
@@ -43,7 +45,7 @@ class Address:
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
         if user and not password:
             raise ValueError("names a user without a password")
-        return cls(parts.hostname, port or 6379, int(db), user, password, tls=tls, ca=ca)
+        return cls(parts.hostname, port or 6379, db, user, password, tls=tls, ca=ca)
 
 
 def _authority(query: str, *, tls: bool) -> Path:

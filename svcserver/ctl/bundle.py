@@ -30,6 +30,7 @@ from svcserver.ctl.output import Failed, Out, fail
 from svcserver.ctl.stack_process import LOG
 from svcserver.ctl.status_command import look
 from svcserver.kernel import json
+from svcserver.kernel.digits import whole_in
 from svcserver.kernel.redaction import OTHER, redact
 from svcserver.kernel.settings import secret, strong_secret, variables
 from svcserver.stack.backups import BackupSettings
@@ -196,11 +197,11 @@ def figures(host: Host, folder: Path, name: str) -> Iterator[tuple[str, str]]:
     if not (folder / f"{name}.env").is_file():
         return
     try:
-        port = host.variables(name).get("METRICS_PORT", "")
+        port = whole_in(host.variables(name).get("METRICS_PORT", ""), 5)
     except Failed:  # as above
         return
-    if port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65_536:
-        status, body = Machine().answer("127.0.0.1", int(port), "/metrics", {})
+    if port is not None and 0 < port < 65_536:
+        status, body = Machine().answer("127.0.0.1", port, "/metrics", {})
         yield f"figures/{name}.txt", body.decode("utf-8", "replace") if status == 200 else "none\n"
 
 

@@ -20,6 +20,7 @@ from svcserver.ctl.play.timings import Timings
 from svcserver.ctl.play_command import findings, live, tell_times
 from svcserver.ctl.stack_process import Stack
 from svcserver.edge.joining import NoJoinString, join_string
+from svcserver.kernel.digits import whole_in
 
 FOLDER = "demo-host"
 PORTS = Ports(gateway=61443, relay=61010)
@@ -109,8 +110,7 @@ async def evening(
 
 def relay_port(host: Host) -> int:
     """The first port for the players' relays."""
-    text = host.variables("relay").get("SVC_RELAY_PORT", "")
-    return int(text) if text.isdigit() else PORTS.relay
+    return whole_in(host.variables("relay").get("SVC_RELAY_PORT", ""), 5) or PORTS.relay
 
 
 def player_lines(host: Host) -> list[str]:

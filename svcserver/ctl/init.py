@@ -14,6 +14,7 @@ from svcserver.ctl.host_creation import UNITS, CreatedHost, create_host
 from svcserver.ctl.output import Out, fail, program
 from svcserver.ctl.private_network import LOOPBACK, is_private, own_address
 from svcserver.db.engine import database_url
+from svcserver.kernel.digits import whole_in
 from svcserver.kernel.settings import BadSetting
 from svcserver.stack.workers import MOST, check
 
@@ -109,8 +110,8 @@ def place_of(public_host: str | None, private_host: str | None) -> Place:
     name, colon, port = public_host.partition(":")
     if not colon or ":" in port:  # a name alone, or an IPv6 address
         return Place(public_host, private=False)
-    number = int(port) if port.isascii() and port.isdigit() and len(port) <= LONGEST_PORT else 0
-    if not name or not 0 < number < FIRST_NO_PORT:
+    number = whole_in(port, LONGEST_PORT)
+    if not name or number is None or not 0 < number < FIRST_NO_PORT:
         fail(f"--public-host {public_host}: give NAME or NAME:PORT, a port from 1 to 65535")
     ports = Ports()
     if number in astuple(evolve(ports, gateway=0)):

@@ -12,6 +12,7 @@ from attrs import frozen
 from svcserver.board.factory import IN_MEMORY, LiveUrl, live_url
 from svcserver.edge.verdicts import Limits
 from svcserver.gateway.policy import Bucket
+from svcserver.kernel.digits import whole_in
 from svcserver.kernel.rates import Rate
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import (
@@ -90,12 +91,10 @@ def rate(text: str) -> Rate:
     """``<burst>,<per minute>``: a whole burst, a rate above 0 that may have decimals."""
     words = f"must be <burst>,<per minute>: 1 to {_MOST}, and above 0 to {_MOST}"
     burst, comma, per_minute = (part.strip() for part in text.partition(","))
-    plain = per_minute.replace(".", "", 1)
-    if not (comma and burst.isascii() and burst.isdigit() and plain.isascii() and plain.isdigit()):
+    size = whole_in(burst, 15)
+    if not comma or size is None or whole_in(per_minute.replace(".", "", 1), 30) is None:
         raise ValueError(words)
-    if len(burst) > 15 or len(per_minute) > 30:
-        raise ValueError(words)
-    found = Rate(int(burst), float(per_minute))
+    found = Rate(size, float(per_minute))
     if not (1 <= found.burst <= _MOST and 0 < found.per_minute <= _MOST):
         raise ValueError(words)
     return found

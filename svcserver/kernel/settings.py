@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 
 from attrs import NOTHING, field, fields
 
+from svcserver.kernel.digits import whole_in
 from svcserver.kernel.secrets import Secret
 
 S = TypeVar("S")
@@ -129,11 +130,8 @@ def whole(low: int, high: int | None = None) -> Reader:
 
     def read(text: str) -> int:
         words = f"from {low} to {high}" if high is not None else f"of at least {low}"
-        plain = text.strip()
-        if not (plain.isascii() and plain.isdigit() and len(plain) <= 15):
-            raise ValueError(f"must be a whole number {words}")
-        value = int(plain)
-        if value < low or (high is not None and value > high):
+        value = whole_in(text.strip(), 15)
+        if value is None or value < low or (high is not None and value > high):
             raise ValueError(f"must be a whole number {words}")
         return value
 

@@ -30,6 +30,7 @@ from typing import (
 
 from attrs import Attribute, field, fields, frozen, resolve_types
 
+from svcserver.kernel.digits import whole_in
 from svcserver.kernel.json import Json
 from svcserver.kernel.names import is_name
 from svcserver.kernel.refusals import Malformed
@@ -153,9 +154,7 @@ def whole(low: int = -MAX_WHOLE, high: int = MAX_WHOLE, *, digits: int = 0) -> A
 def _as_whole(value: Json, digits: int) -> int | None:
     if type(value) is float:
         return int(value) if value.is_integer() else None
-    if type(value) is str and len(value) <= digits and value.isascii() and value.isdigit():
-        return int(value)
-    return None
+    return whole_in(value, digits) if type(value) is str else None
 
 
 def text_where(fits: Callable[[str], bool], wanted: str) -> As:

@@ -20,6 +20,7 @@ from svcserver.http.heads import (
     read_response,
 )
 from svcserver.kernel import json
+from svcserver.kernel.digits import whole_in
 from svcserver.kernel.secrets import Secret
 
 KEY_HEADER = "x-svc-user-api-key"
@@ -62,8 +63,7 @@ class Reply:
     @property
     def retry_after_s(self) -> float:
         """How long the host asks to wait."""
-        text = self.headers.get("retry-after", "")
-        return float(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0.0
+        return float(whole_in(self.headers.get("retry-after", ""), 5) or 0)
 
 
 class Sink(Protocol):

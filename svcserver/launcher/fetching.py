@@ -15,6 +15,7 @@ from attrs import define, field
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.task import deferLater
 
+from svcserver.kernel.digits import whole_in
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher import words
 from svcserver.launcher.asking import Asked, HostClient, Lost
@@ -281,7 +282,8 @@ class Fetch:
     def _judge(self, arriving: _Arriving, one: GameFile) -> float:
         """What an answer means; raises where the download cannot go on."""
         status, retry = arriving.status, arriving.headers.get("retry-after", "")
-        wait_s = float(retry) if retry.isdecimal() and len(retry) < 5 else FIRST_WAIT_S
+        wanted_s = whole_in(retry, 4)
+        wait_s = FIRST_WAIT_S if wanted_s is None else float(wanted_s)
         if status in (200, 206):
             if not arriving.fits:
                 raise Changed

@@ -10,6 +10,7 @@ from typing import Any
 from attrs import define, field
 
 from svcserver.kernel import json
+from svcserver.kernel.digits import whole_in
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher import words
 from svcserver.launcher.command import BadCommand, check
@@ -122,9 +123,10 @@ class Page:
     def _picture(self, host: str, number: str) -> Said:
         member = self.launcher.members.get(host)
         pictures = member.news.pictures if member is not None else []
-        if not number.isdecimal() or len(number) > 2 or int(number) >= len(pictures):
+        index = whole_in(number, 2)
+        if index is None or index >= len(pictures):
             return Said.of({"error": "not_found"}, 404)
-        found = pictures[int(number)]
+        found = pictures[index]
         return Said(200, found.body, found.kind)
 
     def _path(self, text: str) -> Path:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from attrs import define, field
 
+from svcserver.kernel.digits import whole_in
 from svcserver.launcher.membership import Membership
 from svcserver.launcher.program import CannotJoin, Launcher
 from svcserver.launcher.stages import Stage
@@ -83,8 +84,9 @@ class Terminal:
 
     def _use(self, number: str) -> None:
         ids = list(self.launcher.members)
-        if number.isdecimal() and 0 < int(number) <= len(ids):
-            self._host = ids[int(number) - 1]
+        which = whole_in(number, 4)
+        if which is not None and 0 < which <= len(ids):
+            self._host = ids[which - 1]
             self._said.pop(self._host, None)
             self.look()
         else:

@@ -8,6 +8,7 @@ from attrs import frozen
 
 from svcserver.edge import invite
 from svcserver.edge.invite import BadInvite
+from svcserver.kernel.digits import whole_in
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import Bad, BadSetting, env, log_level, secret, whole
 from svcserver.relay.relaying import DEFAULT_PORT, Target
@@ -17,7 +18,7 @@ _HEX = re.compile(r"[0-9a-f]{64}\Z")
 
 def own_port(text: str) -> int:
     """A port from 1024 to 65535, without leading zeros."""
-    if text != str(int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0):
+    if text != str(whole_in(text, 5)):
         raise ValueError("must be a whole number from 1024 to 65535 without leading zeros")
     return int(whole(1024, 65535)(text))
 

@@ -11,6 +11,7 @@ from attrs import frozen
 from svcserver.ctl.blueprint import CITY_MAP
 from svcserver.ctl.doctor.case import Case, Finding
 from svcserver.ctl.private_network import is_private
+from svcserver.kernel.digits import whole_in
 from svcserver.kernel.secrets import Secret
 from svcserver.metagame.access.keys import MAX_FURTHER, BadKey, load_private, load_public
 
@@ -186,9 +187,10 @@ def _pointers(case: Case) -> Iterator[Pointer]:
 
 def _host_and_port(text: str) -> tuple[str, int] | None:
     host, colon, port = text.rpartition(":")
-    if not (host and colon and port.isascii() and port.isdigit()) or "/" in host:
+    number = whole_in(port, 5)
+    if not (host and colon) or number is None or "/" in host:
         return None
-    return host, int(port)
+    return host, number
 
 
 def _here(host: str) -> bool:

@@ -16,6 +16,7 @@ from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.player import pause
 from svcserver.ctl.play.wire import Wire
 from svcserver.edge.certificate import BadCertificate, fingerprint
+from svcserver.kernel.digits import whole_in
 from svcserver.kernel.settings import off_unless_1, on_unless_0
 from svcserver.relay.checking import verdict
 from svcserver.relay.relaying import Target
@@ -204,5 +205,4 @@ def _local(variables: dict[str, str], name: str, default: int) -> str:
 
 
 def _port(variables: dict[str, str], name: str, default: int) -> int:
-    text = variables.get(name, "").strip()
-    return int(text) if text.isdigit() else default
+    return whole_in(variables.get(name, "").strip(), 5) or default

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from attrs import field, frozen
 
+from svcserver.kernel.digits import whole_in
 from svcserver.kernel.refusals import Malformed, Refusal
 from svcserver.kernel.shapes import (
     Lenient,
@@ -21,6 +22,7 @@ from svcserver.metagame.accounts.rules import Account
 
 PAGE = 100
 MAX_OFFSET = 10_000_000
+MAX_DIGITS = 8
 AnyId = Annotated[str, text_where(bool, "a text that is not empty")]
 
 
@@ -124,9 +126,10 @@ def read_offset(asked: str | None) -> int:
     """The offset of a page of accounts; raises Malformed."""
     if asked is None:
         return 0
-    if not (asked.isascii() and asked.isdigit() and len(asked) <= 8) or int(asked) > MAX_OFFSET:
+    offset = whole_in(asked, MAX_DIGITS)
+    if offset is None or offset > MAX_OFFSET:
         raise Malformed("offset must be a whole number up to 10000000")
-    return int(asked)
+    return offset
 
 
 def show_mode(mode: str | None) -> ModeReply:

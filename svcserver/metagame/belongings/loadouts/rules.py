@@ -5,12 +5,12 @@ An element is one slot (by number) or ``persistent``; its text is stored as sent
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from attrs import evolve, field, frozen
 
+from svcserver.kernel.digits import whole_in
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Malformed, Missing
 
@@ -18,6 +18,7 @@ PERSISTENT = "persistent"
 ACCOUNT_SLOTS = 1
 MAX_CHARACTER_SLOTS = 5
 FIRST_VERSION = 1
+MAX_DIGITS = 10  # of a number in a path
 
 MAX_ELEMENT = 65_536  # bytes
 
@@ -134,9 +135,10 @@ def unlock(
 ) -> Loadout:
     """Add character slots, up to 5; having them all already is fine."""
     before = own(loadouts, account_id, character_id)
-    if re.fullmatch(r"[0-9]{1,10}", more) is None or int(more) < 1:
+    count = whole_in(more, MAX_DIGITS)
+    if not count:
         raise Malformed("the number of slots must be at least 1")
-    slots = min(MAX_CHARACTER_SLOTS, before.character_slots + int(more))
+    slots = min(MAX_CHARACTER_SLOTS, before.character_slots + count)
     after = evolve(before, character_slots=slots)
     if after != before:
         loadouts.put(after)
@@ -174,6 +176,7 @@ def element(index: str, slots: int) -> str:
     """The element's name for an index in a path; raises Malformed."""
     if index == PERSISTENT:
         return PERSISTENT
-    if re.fullmatch(r"[0-9]{1,10}", index) is None or int(index) >= slots:
+    number = whole_in(index, MAX_DIGITS)
+    if number is None or number >= slots:
         raise Malformed("this slot is not unlocked")
-    return str(int(index))
+    return str(number)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from svcserver.kernel.json import Json
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.times import iso, seconds_of
 
@@ -102,7 +101,7 @@ def due(one: Announcement, said: int | None, now: float) -> tuple[str | None, in
     return RESTART["en"].format(time=_time(left)), reached
 
 
-def described(one: Announcement | None) -> Mapping[str, Json] | None:
+def described(one: Announcement | None) -> Mapping[str, object] | None:
     """As the audit log and replies show it."""
     if one is None:
         return None

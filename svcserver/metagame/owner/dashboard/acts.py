@@ -14,7 +14,7 @@ from svcserver.kernel.refusals import Missing
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.belongings.loadouts.store import SqlLoadouts
 from svcserver.metagame.belongings.savehistory.store import SqlHistories
-from svcserver.metagame.owner.dashboard.rules import MAX_SIZE, Diff, difference
+from svcserver.metagame.owner.dashboard.differences import MAX_SIZE, Diff, difference
 from svcserver.metagame.owner.dashboard.store import FOUND, Found, search
 
 Saved = Callable[[Connection, CharacterId, int], bytes | None]

@@ -12,6 +12,7 @@ from typing import ClassVar
 from attrs import frozen
 
 from svcserver.edge.joining import NoJoinString, join_string, letter
+from svcserver.kernel.digits import whole_in
 from svcserver.kernel.ids import CharacterId
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.roles import Role
@@ -168,7 +169,7 @@ class DashboardRoutes:
 
 
 def _whole(call: Call, name: str, default: str, digits: int) -> int:
-    text = call.request.argument(name) or default
-    if not (text.isascii() and text.isdigit() and len(text) <= digits):
+    found = whole_in(call.request.argument(name) or default, digits)
+    if found is None:
         raise Malformed(f"{name} must be a whole number", code="bad_request")
-    return min(int(text), MAX_VERSION)
+    return min(found, MAX_VERSION)

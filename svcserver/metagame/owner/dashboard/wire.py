@@ -8,8 +8,8 @@ from typing import TypedDict
 from attrs import frozen
 
 from svcserver.metagame.accounts.entries import AccountEntry, entry
+from svcserver.metagame.owner.dashboard.differences import Diff
 from svcserver.metagame.owner.dashboard.history import EVERY_S, HealthSample
-from svcserver.metagame.owner.dashboard.rules import Diff
 from svcserver.metagame.owner.dashboard.state import ChatFigures, ChatRoom
 from svcserver.metagame.owner.dashboard.store import FOUND, Found
 from svcserver.metagame.owner.health.rules import upper_bound

@@ -8,7 +8,6 @@ from typing import Protocol
 from attrs import frozen
 
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.json import Json
 from svcserver.metagame.owner.build import Build
 from svcserver.metagame.play.presence.rules import Place
 
@@ -27,13 +26,13 @@ class Instance:
     """A running game server; ``kind`` and ``started_at`` as the deploy server says it."""
 
     id: str
-    kind: Json
+    kind: object
     title: str
     map: str
     behemoth: str | None
     players: int
-    max_players: Json
-    started_at: Json
+    max_players: object
+    started_at: object
 
 
 @frozen

@@ -8,7 +8,6 @@ from typing import Protocol
 from attrs import evolve, frozen
 
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.json import Json
 from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing
 from svcserver.kernel.roles import Role
 from svcserver.kernel.times import iso, seconds_of
@@ -139,7 +138,7 @@ def set_role(people: People, staff: Staff, account: Account, role: Role) -> Acco
     return evolve(account, is_admin=role is Role.OWNER, staff_role=word)
 
 
-def described(sanction: Sanction | None) -> Mapping[str, Json] | None:
+def described(sanction: Sanction | None) -> Mapping[str, object] | None:
     """A sanction as the audit log and replies show it."""
     if sanction is None:
         return None

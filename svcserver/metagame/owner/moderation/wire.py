@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from attrs import frozen
 
+from svcserver.kernel.digits import whole_in
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.roles import Role
 from svcserver.kernel.shapes import pascal_case, spelled, text
@@ -110,13 +111,14 @@ def read_asked(
     span = seconds_of(since) if since else None
     if since and span is None:
         raise Malformed("since must be a length of time like 12h or 7d", code="bad_request")
-    if until and not (until.isascii() and until.isdigit() and len(until) <= MAX_DIGITS):
+    before = whole_in(until, MAX_DIGITS) if until else NEWEST
+    if before is None:
         raise Malformed("until must be a whole number", code="bad_request")
     return Asked(
         (actor or "")[:96],
         (target or "")[:128],
         0.0 if span is None else now - span,
-        int(until) if until else NEWEST,
+        before,
         PAGE + 1,
     )
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.metagame.owner.dashboard.rules import MAX_CHANGES, MAX_SHOWN, difference
+from svcserver.metagame.owner.dashboard.differences import MAX_CHANGES, MAX_SHOWN, difference
 from tests.support.proves import proves
 
 leaves = st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=4)
