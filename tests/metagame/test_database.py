@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
@@ -15,8 +16,9 @@ from tests.support.processes import metagame_environ
 
 class NewDatabaseTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.folder = Path(self.mktemp())
-        self.folder.mkdir()
+        made = TemporaryDirectory()
+        self.addCleanup(made.cleanup)
+        self.folder = Path(made.name)
 
     def start(self) -> list[str]:
         """What a start says as a warning."""
