@@ -8,17 +8,17 @@ SIDE_BY_SIDE := -n auto --dist loadfile --no-loadscope-reorder
 # a process that a test starts would otherwise compile all its modules again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-fast doctor trial check bench bench-chat bench-edge docs prove sbom format launcher
+.PHONY: run test test-fast doctor trial check bench bench-chat bench-edge docs prove sbom format launcher deb image release test-packages
 
 run: $(VENV)/run.stamp
 	@$(BIN)/svcctl demo $(if $(ONCE),--once)
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not alone"; first=$$?; \
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not alone and not packages"; first=$$?; \
 	$(BIN)/python -m pytest -m alone && exit $$first
 
 test-fast: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not live"
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not live and not packages"
 
 doctor: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.workplace
@@ -48,6 +48,18 @@ docs: $(VENV)/dev.stamp
 
 launcher: $(VENV)/dev.stamp
 	$(BIN)/python packaging/launcher/build.py
+
+deb: $(VENV)/dev.stamp
+	$(BIN)/python packaging/deb.py
+
+image: deb
+	$(BIN)/python packaging/image.py
+
+release: $(VENV)/audit.stamp
+	$(BIN)/python packaging/release.py
+
+test-packages: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -m packages
 
 prove: $(VENV)/fuzz.stamp $(VENV)/prove.stamp $(VENV)/schema.stamp $(VENV)/audit.stamp
 	SVC_TEST_PROVE=1 $(BIN)/python -m pytest tests/prove

@@ -1,0 +1,72 @@
+"""What the builds of this folder share; each is a program: ``python packaging/deb.py``."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+DIST = ROOT / "dist"
+
+
+def version() -> str:
+    """The version of the whole project."""
+    found = re.search(r'(?m)^version = "(.*)"$', (ROOT / "pyproject.toml").read_text())
+    if found is None:
+        raise SystemExit("pyproject.toml has no version")
+    return found[1]
+
+
+def epoch() -> int:
+    """The time that everything built bears: SOURCE_DATE_EPOCH, else that of the last commit."""
+    given = os.environ.get("SOURCE_DATE_EPOCH")
+    if given is None:
+        words = ["git", "log", "-1", "--format=%ct"]
+        said = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+        given = said.stdout.strip() or "0"
+    return int(given)
+
+
+def need(*programs: str) -> None:
+    """Fails with one line that names the Debian package of each program that is missing."""
+    packages = {
+        "dpkg-buildpackage": "dpkg-dev",
+        "dh": "debhelper",
+        "lintian": "lintian",
+        "mmdebstrap": "mmdebstrap",
+        "buildah": "buildah",
+    }
+    missing = [packages[one] for one in programs if shutil.which(one) is None]
+    if missing:
+        raise SystemExit(f"missing: apt-get install {' '.join(missing)}")
+
+
+def run(*words: object, cwd: Path = ROOT, **environ: str) -> str:
+    """A command's output, with a time of building that is always the same.
+
+    What it says is shown when it fails.
+    """
+    command = [str(word) for word in words]
+    fixed = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch()), **environ}
+    ran = subprocess.run(command, cwd=cwd, env=fixed, capture_output=True, text=True, check=False)
+    if ran.returncode:
+        raise SystemExit(f"{command[0]} has failed:\n{ran.stdout}{ran.stderr}")
+    return ran.stdout
+
+
+def wheel(folder: Path) -> Path:
+    """The project's wheel, built into ``folder``."""
+    run(sys.executable, "-m", "build", "--no-isolation", "--wheel", "-o", folder, ROOT)
+    [made] = folder.glob("svcserver-*.whl")
+    return made
+
+
+def target() -> Path:
+    """The folder that the command line names, else ``dist``; made where it is missing."""
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else DIST).absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -1,0 +1,110 @@
+"""Builds the Debian package: the project with its pinned dependencies, for this machine's system.
+
+    python packaging/deb.py [DIST]
+
+Needs debhelper and Debian's own python3, for which the packed dependencies are chosen. Two
+builds of a commit, or with the same SOURCE_DATE_EPOCH, are equal byte for byte.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from pathlib import Path
+
+from building import ROOT, epoch, need, run, target, version, wheel
+
+from svcserver.ctl import units
+
+PYTHON = Path("/usr/bin/python3")
+HOME = Path("/usr/lib/svcserver")
+PROGRAMS = ("twistd", "svcctl", "svc-gameserver-sim")
+SETTINGS, DATA = Path("/etc/svcserver"), Path("/var/lib/svcserver")
+
+
+def main() -> None:
+    """Build it, and say where it is."""
+    need("dpkg-buildpackage", "dh")
+    dist = target()
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder, "svcserver")
+        shutil.copytree(ROOT / "packaging" / "deb" / "debian", work / "debian")
+        install(work, work / "usr" / "lib" / "svcserver")
+        write_units(work / "lib" / "systemd" / "system")
+        write_changelog(work / "debian" / "changelog")
+        run("dpkg-buildpackage", "-b", "-us", "-uc", "-d", cwd=work, **versions())
+        [made] = Path(folder).glob("svcserver_*.deb")
+        shutil.copy(made, dist)
+    print(dist / made.name)
+
+
+def install(work: Path, home: Path) -> None:
+    """The program in ``home``, as a virtual environment of Debian's Python."""
+    run(PYTHON, "-m", "venv", "--without-pip", "--symlinks", home)
+    pip = (sys.executable, "-m", "pip", "--python", home / "bin" / "python")
+    quiet = ("install", "-q", "--no-compile", "--disable-pip-version-check")
+    lock = ROOT / "requirements" / "run.lock"
+    run(*pip, *quiet, "--require-hashes", "--only-binary", ":all:", "-r", lock)
+    run(*pip, *quiet, "--no-deps", wheel(work / "wheel"))
+    settle(home)
+
+
+def settle(home: Path) -> None:
+    """Make right for ``HOME`` what was written for the folder of the build."""
+    for one in (home / "bin").iterdir():
+        if one.name in PROGRAMS:
+            text = one.read_text(encoding="utf-8")
+            one.write_text(text.replace(str(home), str(HOME)), encoding="utf-8")
+        elif not one.is_symlink():
+            one.unlink()
+    for folder in ("include", "share"):
+        shutil.rmtree(home / folder, ignore_errors=True)
+    for leftover in (*home.rglob(".gitignore"), *home.rglob("flatc")):
+        leftover.unlink()
+    for module in home.rglob("*.py"):
+        module.chmod(0o644)
+    for package in home.glob("lib/python3*/site-packages/*.dist-info"):
+        for name in ("direct_url.json", "RECORD"):  # they name the folder of the build
+            Path(package, name).unlink(missing_ok=True)
+    config = home / "pyvenv.cfg"
+    lines = [line for line in config.read_text().splitlines() if not line.startswith("command")]
+    config.write_text("\n".join(lines) + "\n")
+
+
+def write_units(folder: Path) -> None:
+    """The systemd units that ``svcctl init`` writes, for the places of this package.
+
+    A service whose settings are not there yet is left out, so that they can be enabled before.
+    """
+    folder.mkdir(parents=True)
+    place = units.Place(SETTINGS, HOME / "bin" / "twistd", PYTHON, DATA)
+    made = units.files(place)
+    for name in units.SERVICES:
+        settings = f"ConditionPathExists={SETTINGS}/{name}.env\n"
+        text = made[units.unit(name)].replace("PartOf=", f"{settings}PartOf=", 1)
+        text = text.replace("Written by svcctl init; change", "Change")
+        Path(folder, units.unit(name)).write_text(text, encoding="utf-8")
+    Path(folder, units.TARGET).write_text(made[units.TARGET], encoding="utf-8")
+
+
+def write_changelog(path: Path) -> None:
+    """The package's version, and when it was made."""
+    path.write_text(
+        f"svcserver ({version()}) unstable; urgency=medium\n\n"
+        "  * What is new stands in CHANGELOG.md of the project.\n\n"
+        " -- The svcserver engineers <svcserver@example.org>  "
+        f"{format_datetime(datetime.fromtimestamp(epoch(), UTC))}\n"
+    )
+
+
+def versions() -> dict[str, str]:
+    """The Python that the packed dependencies were chosen for, and the first one that is not."""
+    major, minor = run(PYTHON, "-c", "import sys; print(*sys.version_info[:2])").split()
+    return {"PYTHON_VERSION": f"{major}.{minor}", "PYTHON_NEXT": f"{major}.{int(minor) + 1}"}
+
+
+if __name__ == "__main__":
+    main()

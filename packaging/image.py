@@ -1,0 +1,80 @@
+"""Builds the container image: Debian's packages, the Debian package of this project, nothing else.
+
+    python packaging/image.py [DIST]
+
+Needs mmdebstrap and buildah, as root or as a user with subordinate ids. The image is left in
+the local store as ``svcserver:VERSION`` and in DIST as an archive for ``podman load``. Two
+builds of a commit on the same state of Debian are equal byte for byte.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from building import ROOT, epoch, need, run, target, version
+
+SUITE = "bookworm"
+START = "/usr/lib/svcserver/start"
+EXPOSED = ("443/tcp", "8770-8777/udp")
+LEFT_OUT = ("usr/share/doc/*", "usr/share/man/*", "usr/share/locale/*", "var/cache/*", "var/log/*")
+HEALTH = "svcctl status --config /data"
+
+
+def main() -> None:
+    """Build it, and say where it is and what it is called."""
+    need("mmdebstrap", "buildah")
+    dist = target()
+    [package] = dist.glob(f"svcserver_{version()}_*.deb")
+    with tempfile.TemporaryDirectory() as folder:
+        system = Path(folder, "system.tar")
+        install(package, system)
+        print(commit(system, dist / f"svcserver-{version()}-image.tar"))
+
+
+def install(package: Path, system: Path) -> None:
+    """A tar of a Debian system with the package in it."""
+    mode = "root" if os.geteuid() == 0 else "unshare"
+    hooks = [
+        f"copy-in {package} /tmp",
+        f'chroot "$1" apt-get install -y -q --no-install-recommends /tmp/{package.name}',
+        f'rm "$1"/tmp/{package.name}',
+        f"upload {ROOT / 'packaging' / 'image' / 'start'} {START}",
+        f'chmod 0755 "$1"{START}',
+        'install -d -o svc -g svc -m 0750 "$1"/data',
+        *(f'rm -rf "$1"/{one}' for one in LEFT_OUT),
+    ]
+    words = [f"--customize-hook={one}" for one in hooks]
+    run("mmdebstrap", f"--mode={mode}", "--variant=apt", *words, SUITE, system)
+
+
+def commit(system: Path, archive: Path) -> str:
+    """The image of that system, in the local store and in ``archive``; its name."""
+    name = f"svcserver:{version()}"
+    made = run("buildah", "from", "scratch").strip()
+    try:
+        run("buildah", "add", made, system, "/")
+        run("buildah", "config", *settings(), made)
+        time = ("--timestamp", epoch())
+        run("buildah", "commit", "--format", "docker", *time, made, name)
+    finally:
+        run("buildah", "rm", made)
+    archive.unlink(missing_ok=True)
+    run("buildah", "push", name, f"docker-archive:{archive}:{name}")
+    return f"{archive} ({name})"
+
+
+def settings() -> list[str]:
+    """How it runs: as its own user, writing to /data alone, ended by SIGTERM."""
+    words = ["--user", "svc", "--workingdir", "/data", "--volume", "/data"]
+    words += ["--entrypoint", f'["{START}"]', "--stop-signal", "SIGTERM"]
+    words += ["--healthcheck", f"CMD {HEALTH}", "--healthcheck-interval", "30s"]
+    words += ["--healthcheck-start-period", "60s", "--healthcheck-timeout", "10s"]
+    for port in EXPOSED:
+        words += ["--port", port]
+    return [*words, "--label", f"org.opencontainers.image.version={version()}"]
+
+
+if __name__ == "__main__":
+    main()

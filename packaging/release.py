@@ -1,0 +1,92 @@
+"""Builds all that a release consists of: ``make release`` leaves it in dist/.
+
+    python packaging/release.py [DIST]
+
+sdist, wheel, the launcher's two, the Debian package, the image, an SBOM, the changelog of this
+version, and SHA256SUMS of them. Two runs on a commit are equal byte for byte; what a system
+lacks (see ``need`` in building.py) ends it with one line, and nothing is left out silently.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import shutil
+import sys
+import tarfile
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+from building import ROOT, epoch, need, run, target, version, wheel
+
+SUMS = "SHA256SUMS"
+
+
+def main() -> None:
+    """Build everything, and say what was built."""
+    need("dpkg-buildpackage", "dh", "mmdebstrap", "buildah")
+    dist = target()
+    for old in dist.iterdir():
+        if old.is_file():
+            old.unlink()
+    os.umask(0o022)  # the modes in archives shall not depend on who builds
+    python = sys.executable
+    wheel(dist)
+    source(dist)
+    run(python, "packaging/launcher/build.py", dist)
+    run(python, "packaging/deb.py", dist)
+    run(python, "packaging/image.py", dist)
+    run("make", "sbom")
+    shutil.copy(ROOT / "sbom.json", dist / f"svcserver-{version()}-sbom.json")
+    changes(dist / f"svcserver-{version()}-changes.md")
+    made = sorted(one for one in dist.iterdir() if one.name != SUMS)
+    lines = [f"{hashlib.sha256(one.read_bytes()).hexdigest()}  {one.name}" for one in made]
+    (dist / SUMS).write_text("\n".join(lines) + "\n")
+    print("\n".join(lines))
+
+
+def source(dist: Path) -> None:
+    """The sdist; its tar is written again, since the tool gives its entries the time of now."""
+    with tempfile.TemporaryDirectory() as folder:
+        run(sys.executable, "-m", "build", "--no-isolation", "--sdist", "-o", folder, ROOT)
+        [made] = Path(folder).glob("*.tar.gz")
+        (dist / made.name).write_bytes(settled(made))
+
+
+def settled(archive: Path) -> bytes:
+    """The same files in the order of their names, of nobody, with the time of the build."""
+    plain = io.BytesIO()
+    with tarfile.open(archive) as old, tarfile.open(fileobj=plain, mode="w") as new:
+        for entry in sorted(old.getmembers(), key=lambda one: one.name):
+            entry.mtime, entry.uid, entry.gid, entry.uname, entry.gname = epoch(), 0, 0, "", ""
+            entry.pax_headers = {}
+            new.addfile(entry, old.extractfile(entry) if entry.isfile() else None)
+    packed = io.BytesIO()
+    with gzip.GzipFile(fileobj=packed, mode="wb", mtime=epoch(), filename="") as out:
+        out.write(plain.getvalue())
+    return packed.getvalue()
+
+
+def changes(path: Path) -> None:
+    """What is new in this version: what waits in newsfragments, or what the changelog says."""
+    day = datetime.fromtimestamp(epoch(), UTC).date().isoformat()
+    path.write_text(
+        run(
+            sys.executable,
+            "-m",
+            "towncrier",
+            "build",
+            "--draft",
+            "--version",
+            version(),
+            "--date",
+            day,
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Each way of installing, on a system that has nothing of ours, up to a played evening."""

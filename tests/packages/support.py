@@ -1,0 +1,141 @@
+"""A clean Debian, commands in it, and an evening on a host that was installed there."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support import requirements
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_S = 900
+EARLIER = Path(__file__).parent / "data" / "svcserver-0.1.0-py3-none-any.whl"
+SUITE = "bookworm"
+ARCHIVE = ("PIP_INDEX_URL", "PIP_CERT", "PIP_DEFAULT_TIMEOUT")  # how this machine reaches Python's
+STACK_IS_READY = r"gateway.*\bready\b"  # the last of its components
+
+
+def need(*programs: str) -> None:
+    """Skip, or fail where the run insists on it, without these programs or without root."""
+    missing = [one for one in programs if shutil.which(one) is None]
+    if missing or os.geteuid() != 0:
+        raise requirements.skip("packages", f"{' '.join(missing) or 'root'} is missing")
+
+
+def run(*words: object, **environ: str) -> str:
+    """The output of a command that must go well."""
+    command = [str(word) for word in words]
+    ran = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert ran.returncode == 0, f"{command}\n{ran.stdout}{ran.stderr}"
+    return ran.stdout
+
+
+def build(script: str, folder: Path) -> str:
+    """What a script of packaging/ says that built something into ``folder``."""
+    return run(sys.executable, ROOT / "packaging" / script, folder)
+
+
+class System:
+    """A Debian in a folder: a root of its own, this machine's kernel, and on demand no network."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def run(self, *words: object, user: str = "root") -> str:
+        """A command in it, which reaches Debian's and Python's archives."""
+        return run(*self.command(words, user))
+
+    def command(self, words: Sequence[object], user: str) -> list[str]:
+        """The command line of a command in it."""
+        setting = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8"]
+        passed = [f"{key}={value}" for key, value in os.environ.items() if "proxy" in key.lower()]
+        passed += [f"{key}={os.environ[key]}" for key in ARCHIVE if key in os.environ]
+        who = ["runuser", "-u", user, "--"] if user != "root" else []
+        # /proc, in a view of the file system that ends with the command
+        enter = f'mount -t proc proc "{self.root}/proc" && exec chroot "{self.root}" "$@"'
+        apart = ["unshare", "--mount", "--propagation", "private", "sh", "-c", enter, "sh"]
+        return [*apart, *setting, *passed, *who, *map(str, words)]
+
+    def copy(self, path: Path) -> str:
+        """Copy a file into its /tmp; its path there."""
+        shutil.copy(path, self.root / "tmp")
+        return f"/tmp/{path.name}"
+
+    @contextmanager
+    def alone(self) -> Iterator[Alone]:
+        """A network of its own: every port is free, and 443 for everyone."""
+        name = f"svc-{os.getpid()}-{self.root.name}"[-40:]
+        run("ip", "netns", "add", name)
+        try:
+            run("ip", "-n", name, "link", "set", "lo", "up")
+            low = "net.ipv4.ip_unprivileged_port_start=443"
+            run("ip", "netns", "exec", name, "sysctl", "-q", "-w", low)
+            yield Alone(self, name)
+        finally:
+            run("ip", "netns", "delete", name)
+
+
+class Alone:
+    """A system within a network of its own."""
+
+    def __init__(self, system: System, network: str) -> None:
+        self.system, self.network = system, network
+
+    def command(self, words: Sequence[object], user: str = "root") -> list[str]:
+        """The command line of a command in that network."""
+        return ["ip", "netns", "exec", self.network, *self.system.command(words, user)]
+
+    def run(self, *words: object, user: str = "root") -> str:
+        """The output of a command in that network."""
+        return run(*self.command(words, user))
+
+    @contextmanager
+    def running(self, *words: object, user: str, until: str) -> Iterator[None]:
+        """A program that runs meanwhile; ``until`` matches what it prints when it is ready."""
+        log = self.system.root / "tmp" / "running.log"
+        with log.open("wb") as out:
+            process = subprocess.Popen(self.command(words, user), stdout=out, stderr=out)
+        try:
+            deadline = time.monotonic() + PATIENCE_S
+            while re.search(until, log.read_text(errors="replace")) is None:
+                assert process.poll() is None, log.read_text(errors="replace")
+                assert time.monotonic() < deadline, log.read_text(errors="replace")
+                time.sleep(0.2)
+            yield
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(PATIENCE_S)
+
+
+def clean_system(folder: Path, *packages: str) -> System:
+    """A Debian with no more than ``packages``, made by mmdebstrap."""
+    run(
+        "mmdebstrap",
+        "--variant=apt",
+        f"--include={','.join(('ca-certificates', *packages))}",
+        SUITE,
+        folder,
+    )
+    shutil.copy("/etc/resolv.conf", folder / "etc")
+    certificates = Path("/etc/ssl/certs/ca-certificates.crt")
+    if certificates.exists():
+        shutil.copy(certificates, folder / "etc/ssl/certs")
+    system = System(folder)
+    system.run("apt-get", "update", "-q")
+    return system
