@@ -1,9 +1,21 @@
 """Sphinx: ``make docs`` builds these pages without a warning."""
 
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+import generate
+
+generate.write()
+
 project = "svcserver"
 author = "The svcserver engineers"
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinxcontrib.mermaid"]
 exclude_patterns = ["_build"]
-html_theme = "alabaster"
+html_theme = "furo"
+html_title = "svcserver"
+html_static_path = ["static"]
+html_css_files = ["narrow.css"]
 myst_heading_anchors = 3
-suppress_warnings = ["myst.xref_missing"]
+myst_fence_as_directive = ["mermaid"]
+linkcheck_ignore = [r"http://127\.0\.0\.1", r"https://play\.example\.org"]

@@ -54,10 +54,11 @@ def document(
     credentials = credentials or Credentials()
     schemas: dict[str, Schema] = {}
     paths: dict[str, Schema] = {}
-    for row in sorted(rows, key=lambda one: (one.path, one.method)):
-        paths.setdefault(template(row.path), {})[row.method.lower()] = operation(
-            row, schemas, credentials
-        )
+    rows = sorted(rows, key=lambda one: (one.path, one.method))
+    names = operation_names(rows)
+    for row in rows:
+        found = operation(row, names[row.name], schemas, credentials)
+        paths.setdefault(template(row.path), {})[row.method.lower()] = found
     return {
         "openapi": "3.1.0",
         "info": {"title": title, "version": version},
@@ -71,14 +72,31 @@ def template(path: str) -> str:
     return re.sub(r"<(\w+)>", r"{\1}", path)
 
 
-def operation(row: Row, schemas: dict[str, Schema], credentials: Credentials) -> Schema:
+def operation_names(rows: Sequence[Row]) -> dict[str, str]:
+    """By the name of a row, a name for functions of a generated client: ``parties_promote``.
+
+    Made of what a row belongs to and its handler; where several have the same, of the method
+    or at last a number, too.
+    """
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for row in rows:
+        plain = f"{tag(row)}_{row.handler.__name__}"
+        others = (f"{plain}_{row.method.lower()}", *(f"{plain}_{n}" for n in range(2, len(rows))))
+        found[row.name] = next(one for one in (plain, *others) if one not in taken)
+        taken.add(found[row.name])
+    return found
+
+
+def operation(row: Row, name: str, schemas: dict[str, Schema], credentials: Credentials) -> Schema:
     """The operation object of a row; the named shapes it uses are added to ``schemas``."""
     said: Schema = {"description": "Success."}
     if row.reply is not None:
         kind = _MEDIA.get(row.reply, "application/json")
         said["content"] = {kind: {"schema": schema(row.reply, schemas)}}
     found: Schema = {
-        "operationId": row.name,
+        "operationId": name,
+        "tags": [tag(row)],
         "summary": (row.handler.__doc__ or "").strip().partition("\n")[0],
         "description": f"Access: {row.access}.",
         "security": [{name: []} if name else {} for name in credentials.taken.get(row.access, ())],
@@ -94,6 +112,11 @@ def operation(row: Row, schemas: dict[str, Schema], credentials: Credentials) ->
         shape = schema(row.body, schemas)
         found["requestBody"] = {"content": {"application/json": {"schema": shape or _ANY_BODY}}}
     return found
+
+
+def tag(row: Row) -> str:
+    """What a row belongs to: the folder of the file that it stands in."""
+    return row.handler.__module__.split(".")[-2]
 
 
 def refusals(failure: str = "") -> Schema:

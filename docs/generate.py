@@ -1,0 +1,163 @@
+"""The pages of docs/reference, written from the code whenever the documentation is built."""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from twisted.internet.task import Clock
+
+from svcserver.board.memory import MemoryBoard
+from svcserver.ctl.keys import new_signing_keys
+from svcserver.kernel.settings import load
+from svcserver.metagame.owner.dashboard.document import describe
+from svcserver.metagame.service import Metagame
+from svcserver.metagame.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "docs" / "reference"
+EVERYTHING = {  # every switch that adds routes
+    "PORT": "61000",
+    "AUTH_MODE": "APIKEY",
+    "BACKEND_HEALTH": "1",
+    "CHAT": "1",
+    "GUILDS": "1",
+    "REGISTRATION_MODE": "OPEN",
+    "STORE": "free",
+}
+Json = dict[str, Any]
+
+
+def write() -> None:
+    """Write every page."""
+    FOLDER.mkdir(exist_ok=True)
+    pages = {"http.md": http(api()), "metrics.md": metrics(ROOT / "svcserver")}
+    for name, text in pages.items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+
+
+def api() -> Json:
+    """The OpenAPI document of a metagame with everything switched on."""
+    nothing: Any = None  # its rows are only listed, never called
+    keys = new_signing_keys()
+    signing = {"AUTH_SIGNING_PRIVKEY_B64": keys.private, "AUTH_SIGNING_PUBKEY_B64": keys.public}
+    settings = load(Settings, EVERYTHING | signing)[0]
+    game = Metagame(settings, nothing, MemoryBoard(time.time), Clock(), time.time, nothing)
+    return describe(game.front_door().rows, "")
+
+
+def http(document: Json) -> str:
+    """The routes by tag, and the shapes they use."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            tag = operation.get("tags", ["other"])[0]
+            groups[tag].append(_operation(method, path, operation))
+    lines = [
+        "# HTTP routes",
+        "",
+        "Written from the code: `svcctl openapi` prints the same as an OpenAPI document, of the",
+        "routes that a host's settings switch on. Here all are on.",
+    ]
+    for tag in sorted(groups):
+        lines += ["", f"## {tag}", "", *groups[tag]]
+    lines += ["", "## Shapes", ""]
+    for name, shape in sorted(document["components"]["schemas"].items()):
+        lines += [*_shape(name, shape)]
+    return "\n".join(lines) + "\n"
+
+
+def _operation(method: str, path: str, operation: Json) -> str:
+    body = operation.get("requestBody", {}).get("content", {})
+    sent = _links(next(iter(body.values()))["schema"]) if body else ""
+    reply = operation["responses"]["2XX"].get("content", {})
+    got = _links(next(iter(reply.values()))["schema"]) if reply else ""
+    lines = [f"### {method.upper()} {path}", "", operation["summary"], ""]
+    lines.append(f"`{operation['operationId']}`. {operation['description']}")
+    asked = [one["name"] for one in operation["parameters"] if one["in"] == "query"]
+    if asked:
+        lines.append(f"Query: {', '.join(f'`{one}`' for one in asked)}.")
+    if sent:
+        lines.append(f"Body: {sent}.")
+    if got:
+        lines.append(f"Answer: {got}.")
+    return "\n".join([*lines, ""])
+
+
+def _links(schema: Json) -> str:
+    """What a schema is, in words, named shapes as links."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f"[{name}](#shape-{name.lower()})"
+    if "anyOf" in schema:
+        return " or ".join(_links(one) for one in schema["anyOf"])
+    if "enum" in schema:
+        return " or ".join(f"`{one}`" for one in schema["enum"])
+    if schema.get("type") == "array" and "items" in schema:
+        return f"list of {_links(schema['items']) or 'anything'}"
+    if schema.get("additionalProperties") not in (None, False, True):
+        return f"object of {_links(schema['additionalProperties']) or 'anything'}"
+    kind = schema.get("type", "anything")
+    bounds = [f"{key} {value}" for key, value in schema.items() if key.startswith(("min", "max"))]
+    said = " or ".join(kind) if isinstance(kind, list) else str(kind)
+    return f"{said} ({', '.join(bounds)})" if bounds else said
+
+
+def _shape(name: str, shape: Json) -> Iterator[str]:
+    yield from (f"(shape-{name.lower()})=", f"### {name}", "")
+    required = set(shape.get("required", ()))
+    fields = shape.get("properties", {})
+    if not fields:
+        yield from (_links(shape), "")
+        return
+    yield from ("| field | is | |", "|---|---|---|")
+    for field, kind in fields.items():
+        yield f"| `{field}` | {_links(kind)} | {'' if field in required else 'may be left out'} |"
+    yield ""
+
+
+def metrics(code: Path) -> str:
+    """Every figure that a ``METRICS_PORT`` shows: the entries of the house's tables of them."""
+    found: dict[str, tuple[str, str]] = {}
+    for file in sorted(code.rglob("*.py")):
+        for name, says in _figures(ast.parse(file.read_text(encoding="utf-8"))):
+            found[name] = (says, file.relative_to(code).parts[0])
+    rows = [f"| `{name}` | {service} | {says} |" for name, (says, service) in sorted(found.items())]
+    return "\n".join(
+        [
+            "# Figures",
+            "",
+            "Written from the code: what `METRICS_PORT` shows of each service, for Prometheus.",
+            "",
+            "| figure | of | what it counts |",
+            "|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+def _figures(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Dict):
+            continue
+        for key, value in zip(node.keys, node.values, strict=True):
+            if _is_text(key) and _is_figure(value):
+                yield key.value, value.args[0].value  # type: ignore[union-attr]
+
+
+def _is_text(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _is_figure(node: ast.AST) -> bool:
+    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    return named and node.func.id == "Figure" and bool(node.args) and _is_text(node.args[0])  # type: ignore[attr-defined]
+
+
+if __name__ == "__main__":
+    write()
