@@ -42,7 +42,7 @@ def install(package: Path, system: Path) -> None:
         f'rm "$1"/tmp/{package.name}',
         f"upload {ROOT / 'packaging' / 'image' / 'start'} {START}",
         f'chmod 0755 "$1"{START}',
-        'install -d -o svc -g svc -m 0750 "$1"/data',
+        'chroot "$1" install -d -o svc -g svc -m 0750 /data',
         *(f'rm -rf "$1"/{one}' for one in LEFT_OUT),
     ]
     words = [f"--customize-hook={one}" for one in hooks]

@@ -116,7 +116,7 @@ def operation(row: Row, name: str, schemas: dict[str, Schema], credentials: Cred
 
 def tag(row: Row) -> str:
     """What a row belongs to: the folder of the file that it stands in."""
-    return row.handler.__module__.split(".")[-2]
+    return row.handler.__module__.rpartition(".")[0].rpartition(".")[2]
 
 
 def refusals(failure: str = "") -> Schema:

@@ -59,7 +59,7 @@ class Described:
 def _rules(row: Row) -> tuple[Any, Any]:
     """For the body that is sent and for the one that is answered; None where any will do."""
     schemas: dict[str, Any] = {}
-    said = operation(row, schemas, Credentials())
+    said = operation(row, row.name, schemas, Credentials())
     whole = {"components": {"schemas": schemas}}
 
     def validator(content: Any) -> Any:
