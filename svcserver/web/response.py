@@ -17,7 +17,7 @@ _BARE = (204, 304)  # have neither body nor length
 
 
 class Stream:
-    """A body that writes itself; the answer's headers give its length."""
+    """A body that writes itself; the answer's headers give its length, or say that it has none."""
 
     def begin(self, out: Any) -> None:
         """Start writing to ``out.transport``; call ``out.finish()`` after the last byte."""
@@ -49,7 +49,7 @@ def response_head(answer: Answer, body: bytes, date: bytes, *, close: bool) -> b
 
 def _with_headers(answer: Answer, body: bytes, date: bytes, *, close: bool) -> bytes:
     fields = {"Content-Type": answer.content_type} if body else {}
-    if answer.status not in _BARE:
+    if answer.status not in _BARE and "Transfer-Encoding" not in answer.headers:
         fields["Content-Length"] = str(len(body))
     fields.update(answer.headers)
     lines = "".join([f"{name}: {value}\r\n" for name, value in fields.items()])

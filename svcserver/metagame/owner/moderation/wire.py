@@ -142,7 +142,7 @@ def show_running(found: Iterable[tuple[Account, Kind, Sanction]]) -> SanctionLis
                 "UserId": account.id,
                 "Username": account.username,
                 "Kind": kind.value,
-                "Sanction": _known(sanction),
+                "Sanction": known(sanction),
             }
             for account, kind, sanction in found
         ]
@@ -159,10 +159,10 @@ def show_rows(found: Sequence[dict[str, Any]]) -> AuditReply:
 
 
 def _entry(sanction: Sanction | None) -> SanctionEntry | None:
-    return None if sanction is None else _known(sanction)
+    return None if sanction is None else known(sanction)
 
 
-def _known(sanction: Sanction) -> SanctionEntry:
+def known(sanction: Sanction) -> SanctionEntry:
     shown: Any = described(sanction)
     entry: SanctionEntry = shown
     return entry

@@ -1,0 +1,133 @@
+"""Server-sent events: an answer that goes on, a text each time there is something new."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+from svcserver.kernel.refusals import Unavailable
+from svcserver.web.response import Stream
+from svcserver.web.routes import Answer
+
+log = Logger()
+
+EVERY_S = 1.0  # between two looks
+BEAT_S = 5.0  # without news a line says that we are still here
+LIVES_S = 30.0  # then the reader asks again, and has to show its credentials again
+STALLED_S = 30.0  # a reader that takes nothing for so long is cut off
+MOST = 32  # streams at once
+HEADERS = {
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "Cache-Control": "no-store",
+    "Transfer-Encoding": "chunked",  # it has no length
+}
+BEAT = b": still here\n\n"
+
+Look = Callable[[], Awaitable[bytes | None]]
+"""What is to be shown now, as one line; None where nothing is new."""
+
+
+@define(eq=False)
+class EventStream(Stream):
+    """Looks every ``EVERY_S`` and sends what differs from what was sent last."""
+
+    clock: IReactorTime
+    look: Look
+    ended: Callable[[EventStream], object]
+    _out: Any = field(default=None, init=False)
+    _timer: Any = field(default=None, init=False)
+    _work: Deferred[None] | None = field(default=None, init=False)
+    _began: float = field(default=0.0, init=False)
+    _wrote: float = field(default=0.0, init=False)
+    _last: bytes | None = field(default=None, init=False)
+    _paused_at: float | None = field(default=None, init=False)
+
+    def begin(self, out: Any) -> None:
+        self._out = out
+        out.transport.registerProducer(self, True)
+        self._began = self.clock.seconds()
+        self._write(BEAT)
+        self._round()
+
+    def over(self) -> None:
+        self._out = None
+        if self._timer is not None and self._timer.active():
+            self._timer.cancel()
+        if self._work is not None:
+            self._work.cancel()
+        self.ended(self)
+
+    # what the transport calls when the reader takes less than we send
+    def pauseProducing(self) -> None:
+        self._paused_at = self.clock.seconds()
+
+    def resumeProducing(self) -> None:
+        self._paused_at = None
+
+    def stopProducing(self) -> None:
+        self._paused_at = None
+
+    def finish(self) -> None:
+        """End it properly; whoever reads begins another."""
+        if self._out is not None:
+            self._out.transport.write(b"0\r\n\r\n")
+            self._out.transport.unregisterProducer()
+            self._out.finish()
+
+    def _round(self) -> None:
+        now = self.clock.seconds()
+        if self._paused_at is not None:
+            if now - self._paused_at >= STALLED_S:
+                self._out.transport.abortConnection()
+                return
+            self._timer = self.clock.callLater(EVERY_S, self._round)
+            return
+        if now - self._began >= LIVES_S:
+            self.finish()
+            return
+        self._work = Deferred.fromCoroutine(self._show())
+        self._work.addErrback(lambda why: why.trap(CancelledError) and None)
+
+    async def _show(self) -> None:
+        try:
+            found = await self.look()
+        except Unavailable:
+            self.finish()
+            return
+        except Exception:
+            log.failure("what the dashboard shows cannot be read")
+            self.finish()
+            return
+        if self._out is None:
+            return
+        if found is not None and found != self._last:
+            self._last = found
+            self._write(b"data: %b\n\n" % found)
+        elif self.clock.seconds() - self._wrote >= BEAT_S:
+            self._write(BEAT)
+        self._timer = self.clock.callLater(EVERY_S, self._round)
+
+    def _write(self, text: bytes) -> None:
+        self._wrote = self.clock.seconds()
+        self._out.transport.write(b"%x\r\n%b\r\n" % (len(text), text))
+
+
+@define(eq=False)
+class EventStreams:
+    """All streams of a service; at most ``MOST``."""
+
+    clock: IReactorTime
+    _open: set[EventStream] = field(factory=set, init=False)
+
+    def answer(self, look: Look) -> Answer:
+        """An answer that shows what ``look`` finds; raises Unavailable when there are too many."""
+        if len(self._open) >= MOST:
+            raise Unavailable("too many pages are open already")
+        stream = EventStream(self.clock, look, self._open.discard)
+        self._open.add(stream)
+        return Answer(200, stream, HEADERS)
