@@ -88,11 +88,9 @@ from svcserver.metagame.database import open_board, open_database, open_ledger
 from svcserver.metagame.owner.announcements.acts import Announcements, announcement_watch
 from svcserver.metagame.owner.build import Build
 from svcserver.metagame.owner.captures import captures
-from svcserver.metagame.owner.dashboard.acts import DashboardActs
 from svcserver.metagame.owner.dashboard.document import ApiDocumentRoutes
-from svcserver.metagame.owner.dashboard.pages import DashboardPageRoutes
-from svcserver.metagame.owner.dashboard.routes import DashboardRoutes
 from svcserver.metagame.owner.dashboard.state import DashboardState
+from svcserver.metagame.owner.desk import Desk
 from svcserver.metagame.owner.health.routes import HealthRoutes
 from svcserver.metagame.owner.health.rules import Health
 from svcserver.metagame.owner.health.watching import Counting
@@ -179,6 +177,9 @@ class Metagame:
         self.online = Online(board, also_heard=(hear,))
         self.about = Build.of(settings)
         self.health, self.shown, self.counters = Health(), DashboardState(), Counters()
+        players = OnlinePlayers(settings, self.online, self.matches)
+        shared = self.directory, self.shown, self.health
+        self.desk = Desk(settings, ledger, board, clock, now, players, *shared)
         self._join()
 
     def _join(self) -> None:
@@ -297,10 +298,9 @@ class Metagame:
             settings, self.about, self.registration, self.online, self.directory, placed, now, now()
         )
         yield ServerStatusRoutes(reports)
-        yield OnlineListRoutes(OnlinePlayers(settings, self.online, self.matches))
+        yield OnlineListRoutes(self.desk.players)
         yield HealthRoutes(self.health, ReadLimit(self.board), now, started_at=now())
-        yield DashboardPageRoutes()
-        yield DashboardRoutes(self.shown, DashboardActs(self.ledger), now, limit)
+        yield from self.desk.features(reports)
         yield from staff_features(self.audit, self.sessions, self.announcements, limit)
         yield PassportRoutes.of(self.board, settings, self.ledger, self.tokens.keys.private, now)
 
@@ -323,6 +323,7 @@ class Metagame:
         """The services that measure it, as the settings want them."""
         made = self.settings, self.health, self.shown, self.online, self.counters, self.now
         yield from Measuring(*made).parts(reactor)
+        yield from self.desk.watches(reactor)
 
     def chat(self, environ: dict[str, str], reactor: Any) -> IService | None:
         """The chat, connected to the game's signals; None without CHAT=1."""

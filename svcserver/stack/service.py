@@ -13,6 +13,7 @@ from attrs import frozen
 from twisted.python import usage
 
 from svcserver.kernel.monotonic import monotonic_reactor
+from svcserver.kernel.recent import RECENT, Recent
 from svcserver.kernel.settings import BadSetting, env, folder, load, with_env_file
 from svcserver.kernel.settings import port as port_number
 from svcserver.stack.backups import BackupSettings, Nightly
@@ -73,8 +74,11 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         reactor = monotonic_reactor()
     top = top_service(reactor)
     config = Path(options["config"]).absolute()
+    data = options.settings.data_dir or config
+    kept = Recent(data / RECENT, top.lines.out)
+    top.lines.out = kept
     # directly, since our own lines are written with a delay and the order should show
-    write = top.lines.out.write
+    write = kept.write
     passed = environment(os.environ)
     data = Path(options.settings.data_dir or config)
     children = Children(

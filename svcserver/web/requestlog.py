@@ -28,6 +28,10 @@ def _no_marks(done: FinishedRequest) -> Mapping[str, int]:
     return {}
 
 
+def _nobody(done: FinishedRequest) -> str:
+    return ""
+
+
 @frozen
 class RequestLog:
     """An observer of the front door; ``on`` is LOG_REQUESTS.
@@ -41,6 +45,7 @@ class RequestLog:
     now: Callable[[], float] = epoch
     counters: Counters = field(factory=Counters)
     mark: Callable[[FinishedRequest], Mapping[str, int]] = _no_marks
+    who: Callable[[FinishedRequest], str] = _nobody  # whose request it was, as far as is proven
     proxy: str = "proxy"
     expected: tuple[str, ...] = ()
     _refusals: LogSampler = field(factory=LogSampler, init=False)
@@ -73,6 +78,9 @@ class RequestLog:
             marked += f" {name}={value}"
         omitted = self._refusals.take_omitted()
         message = f"{method} {path}{marked} {status} {ms}ms{via}"
+        who = self.who(done)
+        if who:
+            message += f" by={who}"
         if omitted:
             message += f" omitted={omitted}"
         if not self.lines.as_json:

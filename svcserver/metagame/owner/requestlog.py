@@ -16,9 +16,13 @@ def request_log(
     lines: LogLines, on: bool, now: Callable[[], float] = epoch, **more: Any
 ) -> RequestLog:
     """An observer of the metagame's front door."""
-    return RequestLog(
-        lines, on, now, mark=_by_game_server, proxy="gateway", expected=("/progression",), **more
-    )
+    shared: dict[str, Any] = {"mark": _by_game_server, "who": _account, "proxy": "gateway"}
+    return RequestLog(lines, on, now, expected=("/progression",), **shared, **more)
+
+
+def _account(done: FinishedRequest) -> str:
+    found: str | None = done.caller.account
+    return found or ""
 
 
 def _by_game_server(done: FinishedRequest) -> Mapping[str, int]:

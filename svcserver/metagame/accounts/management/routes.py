@@ -10,6 +10,7 @@ from svcserver.kernel.refusals import Conflict, Malformed, Refusal
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.accounts import rules
+from svcserver.metagame.accounts.entries import read_offset
 from svcserver.metagame.accounts.management import wire
 from svcserver.metagame.accounts.management.acts import AccountActs
 from svcserver.metagame.accounts.recorded import by_staff
@@ -116,7 +117,7 @@ class AccountManagementRoutes:
     async def dashboard_accounts(self, call: Call) -> Answer:
         """Up to 100 accounts by id, from ``?offset=``; never a whole hash."""
         await self.reads.take(call.request.peer)
-        offset = wire.read_offset(call.request.argument("offset"))
+        offset = read_offset(call.request.argument("offset"))
         found = await self.acts.page(offset, wire.PAGE + 1)
         return Answer(200, wire.show_page(found, offset), NO_STORE)
 

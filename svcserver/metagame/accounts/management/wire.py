@@ -7,8 +7,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from attrs import field, frozen
 
-from svcserver.kernel.digits import whole_in
-from svcserver.kernel.refusals import Malformed, Refusal
+from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.shapes import (
     Lenient,
     TextWithNul,
@@ -21,8 +20,6 @@ from svcserver.metagame.accounts.entries import AccountEntry, entry
 from svcserver.metagame.accounts.rules import Account
 
 PAGE = 100
-MAX_OFFSET = 10_000_000
-MAX_DIGITS = 8
 AnyId = Annotated[str, text_where(bool, "a text that is not empty")]
 
 
@@ -120,16 +117,6 @@ class PlayerToken(TypedDict):
     """A player token for 24 hours."""
 
     JWT: str
-
-
-def read_offset(asked: str | None) -> int:
-    """The offset of a page of accounts; raises Malformed."""
-    if asked is None:
-        return 0
-    offset = whole_in(asked, MAX_DIGITS)
-    if offset is None or offset > MAX_OFFSET:
-        raise Malformed("offset must be a whole number up to 10000000")
-    return offset
 
 
 def show_mode(mode: str | None) -> ModeReply:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from attrs import frozen
 from sqlalchemy import Connection
@@ -15,7 +15,10 @@ from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.belongings.loadouts.store import SqlLoadouts
 from svcserver.metagame.belongings.savehistory.store import SqlHistories
 from svcserver.metagame.owner.dashboard.differences import MAX_SIZE, Diff, difference
-from svcserver.metagame.owner.dashboard.store import FOUND, Found, search
+from svcserver.metagame.owner.dashboard.state import ChatFigures
+from svcserver.metagame.owner.dashboard.store import FOUND, Found, known_entitlements, search
+from svcserver.metagame.owner.dashboard.wire import ChatReply, show_chat
+from svcserver.metagame.social.guilds.store import SqlGuilds
 
 Saved = Callable[[Connection, CharacterId, int], bytes | None]
 """Gives the JSON of one saved version of a character, or None."""
@@ -26,6 +29,22 @@ class DashboardActs:
     """Reads over several features that only the dashboard needs."""
 
     ledger: Ledger
+    given: Callable[[], Collection[str]]  # entitlements that need not be held to be known
+
+    async def entitlements(self) -> list[str]:
+        """The names of entitlements that this host knows: what is given, sold, or held."""
+        return sorted({*self.given(), *await self.ledger.read(known_entitlements)})
+
+    async def chat(self, figures: ChatFigures | None) -> ChatReply:
+        """Rooms and people, with a guild's room under the guild's name."""
+        ids = [one.id for one in figures.rooms if one.kind == "Guild"] if figures else []
+
+        def work(tx: Connection) -> dict[str, str]:
+            found = {one: SqlGuilds(tx).guild(one) for one in ids}
+            return {one: guild.name for one, guild in found.items() if guild is not None}
+
+        guilds = await self.ledger.read(work) if ids else {}
+        return show_chat(figures, guilds)
 
     async def search(self, text: str) -> list[Found]:
         """Accounts whose name or id contains the text, by name; at most one more than ``FOUND``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from attrs import define, field, frozen
 from twisted.internet.defer import Deferred
@@ -11,9 +11,9 @@ from twisted.internet.interfaces import IReactorTime
 
 from svcserver.kernel.every import Every
 from svcserver.metagame.accounts.directory import Directory
-from svcserver.metagame.owner.management.acts import OnlinePlayers
-from svcserver.metagame.owner.management.instances import Titles
+from svcserver.metagame.play.matches import Sent
 from svcserver.metagame.play.presence.rules import Place, place
+from svcserver.metagame.play.presence.store import Beat
 
 EVERY_S = 5.0
 KEPT = 100  # lines
@@ -44,9 +44,7 @@ class Line:
     what: str
 
 
-def changes(
-    before: Mapping[str, Spot], after: Mapping[str, Spot]
-) -> list[tuple[list[str], str]]:
+def changes(before: Mapping[str, Spot], after: Mapping[str, Spot]) -> list[tuple[list[str], str]]:
     """What happened between two looks: names, and what they did; together what was one act."""
     done: dict[tuple[str, str], list[str]] = {}
     for name, spot in after.items():
@@ -100,15 +98,15 @@ def named(who: Sequence[str]) -> str:
 class Spots:
     """Reads where everybody is, without asking the deploy server."""
 
-    players: OnlinePlayers
+    online: Callable[[], Awaitable[list[tuple[Beat, Sent | None]]]]
     directory: Directory
-    titles: Titles
+    titles: Mapping[str, str]  # of hunts, by id
+    city_map: str
 
     async def look(self) -> dict[str, Spot]:
         """Everybody online, by name."""
-        found = await self.players.all()
+        found = await self.online()
         names = await self.directory.accounts(beat.account_id for beat, _ in found)
-        city = self.players.settings.city_map
         spots = {}
         for beat, sent in found:
             account = names.get(beat.account_id)
@@ -117,8 +115,8 @@ class Spots:
             hunt, title = "", ""
             if sent is not None:
                 hunt = f"{sent.hunt_id} {sent.server.port}"
-                title = self.titles.matchmaker_hunts.get(sent.hunt_id, "")
-            spots[account.username] = Spot(place(beat.map, beat.state, city), hunt, title)
+                title = self.titles.get(sent.hunt_id, "")
+            spots[account.username] = Spot(place(beat.map, beat.state, self.city_map), hunt, title)
         return spots
 
 

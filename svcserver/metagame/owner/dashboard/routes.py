@@ -69,7 +69,7 @@ class DashboardRoutes:
     async def chat(self, call: Call) -> Answer:
         """Chat rooms and their occupants; never what is written there."""
         figures = self.shown.chat
-        shown = wire.show_chat(None if figures is None else figures())
+        shown = await self.acts.chat(None if figures is None else figures())
         return Answer(200, shown, NO_STORE)
 
     @routes.row(
@@ -128,6 +128,18 @@ class DashboardRoutes:
         """The differences between two versions of the character's loadout."""
         found = await self.acts.loadout_diff(*await self._versions(call))
         return Answer(200, wire.show_diff(found), NO_STORE)
+
+    @routes.row(
+        "GET",
+        "/svc/api/DashboardEntitlements",
+        access=Access.ADMIN_KEY,
+        role=Role.HELPER,
+        reply=wire.EntitlementNames,
+    )
+    async def entitlements(self, call: Call) -> Answer:
+        """The entitlements that can be granted here, by name."""
+        await self.reads.take(call.request.peer)
+        return Answer(200, {"names": await self.acts.entitlements()}, NO_STORE)
 
     async def _versions(self, call: Call) -> tuple[CharacterId, int, int]:
         await self.reads.take(call.request.peer)

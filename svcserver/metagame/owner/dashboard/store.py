@@ -8,8 +8,10 @@ from sqlalchemy import Connection, bindparam, func, or_, select
 
 from svcserver.kernel.ids import AccountId
 from svcserver.metagame.accounts.store import ACCOUNT_KEYS, ACCOUNTS, fold
+from svcserver.metagame.achievements.entitlements.store import ENTITLEMENTS
 
 FOUND = 50  # accounts that a search lists
+MOST_NAMES = 500  # of entitlements
 _PATTERN: str = "pattern"
 _FIRST_KEY = (
     select(func.min(ACCOUNT_KEYS.c.key_hash))
@@ -26,6 +28,9 @@ _SEARCH = (
     )
     .order_by(ACCOUNTS.c.username, ACCOUNTS.c.id)
     .limit(bindparam("count"))
+)
+_ENTITLEMENTS = (
+    select(ENTITLEMENTS.c.name).distinct().order_by(ENTITLEMENTS.c.name).limit(bindparam("count"))
 )
 
 
@@ -47,3 +52,8 @@ def search(tx: Connection, text: str, count: int) -> list[Found]:
     return [
         Found(AccountId(row.id), row.username, bool(row.is_admin), row.key_hash) for row in rows
     ]
+
+
+def known_entitlements(tx: Connection) -> list[str]:
+    """The names of all entitlements that some account has had, by name."""
+    return list(tx.execute(_ENTITLEMENTS, {"count": MOST_NAMES}).scalars())

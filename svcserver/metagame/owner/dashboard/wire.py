@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from attrs import frozen
@@ -13,6 +13,8 @@ from svcserver.metagame.owner.dashboard.history import EVERY_S, HealthSample
 from svcserver.metagame.owner.dashboard.state import ChatFigures, ChatRoom
 from svcserver.metagame.owner.dashboard.store import FOUND, Found
 from svcserver.metagame.owner.health.rules import upper_bound
+
+TITLED = 3  # occupants that a room's title names
 
 
 class SearchReply(TypedDict):
@@ -52,6 +54,7 @@ class RoomReply(TypedDict):
     """An occupied chat room; ``id`` is that of its party or guild, else empty."""
 
     room: str
+    title: str
     kind: str
     id: str
     count: int
@@ -66,6 +69,12 @@ class ChatReply(TypedDict):
     people: int
     roomCount: int
     rooms: list[RoomReply]
+
+
+class EntitlementNames(TypedDict):
+    """The names of entitlements that this host knows."""
+
+    names: list[str]
 
 
 class LogReply(TypedDict):
@@ -139,8 +148,8 @@ def _sample(one: HealthSample) -> SampleReply:
     }
 
 
-def show_chat(figures: ChatFigures | None) -> ChatReply:
-    """The chat's state; None: there is no chat."""
+def show_chat(figures: ChatFigures | None, guilds: Mapping[str, str]) -> ChatReply:
+    """The chat's state, None where there is no chat; ``guilds`` are names by id."""
     if figures is None:
         return {"on": False, "connections": 0, "people": 0, "roomCount": 0, "rooms": []}
     return {
@@ -148,18 +157,29 @@ def show_chat(figures: ChatFigures | None) -> ChatReply:
         "connections": figures.connections,
         "people": figures.people,
         "roomCount": figures.room_count,
-        "rooms": [_room(one) for one in figures.rooms],
+        "rooms": [_room(one, guilds) for one in figures.rooms],
     }
 
 
-def _room(one: ChatRoom) -> RoomReply:
+def _room(one: ChatRoom, guilds: Mapping[str, str]) -> RoomReply:
     return {
         "room": one.room,
+        "title": _title(one, guilds),
         "kind": one.kind,
         "id": one.id,
         "count": one.count,
         "names": [*one.names],
     }
+
+
+def _title(one: ChatRoom, guilds: Mapping[str, str]) -> str:
+    """What people call a room; in its address stands an id."""
+    if one.kind == "Guild":
+        return guilds.get(one.id, "A guild")
+    if one.kind in ("Party", "Hunt"):
+        more = " and others" if one.count > TITLED else ""
+        return f"{one.kind} of {', '.join(one.names[:TITLED])}{more}"
+    return "City" if one.kind == "City" else one.room
 
 
 def show_diff(diff: Diff | None) -> SaveDiffReply:

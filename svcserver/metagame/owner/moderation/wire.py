@@ -163,6 +163,7 @@ def _entry(sanction: Sanction | None) -> SanctionEntry | None:
 
 
 def known(sanction: Sanction) -> SanctionEntry:
+    """The entry of a sanction."""
     shown: Any = described(sanction)
     entry: SanctionEntry = shown
     return entry

@@ -9,7 +9,7 @@ from attrs import frozen
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.readlimit import ReadLimit
-from svcserver.metagame.accounts.management.wire import read_offset
+from svcserver.metagame.accounts.entries import read_offset
 from svcserver.metagame.owner.people import wire
 from svcserver.metagame.owner.people.acts import PeopleActs
 from svcserver.metagame.replies import worded

@@ -36,7 +36,12 @@ ACCOUNT_SEEN = Table(
 _PUT_SEEN = Upsert.into(ACCOUNT_SEEN)
 _PATTERN, _SKIP, _COUNT = "pattern", "skip", "count"
 _A, _SEEN = ACCOUNTS.c, ACCOUNT_SEEN.c.at
-_ROLE = case((_A.is_admin != 0, 0), (_A.staff_role == "moderator", 1), (_A.staff_role == "helper", 2), else_=3)
+_ROLE = case(
+    (_A.is_admin != 0, 0),
+    (_A.staff_role == "moderator", 1),
+    (_A.staff_role == "helper", 2),
+    else_=3,
+)
 _NAME = func.lower(_A.username)
 _ORDERS = {
     Order.NAME: (_NAME, _A.id),
@@ -53,7 +58,12 @@ def _list(order: Order) -> Select[tuple[str, int | None]]:
         _NAME.like(bindparam(_PATTERN, type_=String), **like),
         func.lower(_A.id).like(bindparam(_PATTERN, type_=String), **like),
     )
-    return found.where(wanted).order_by(*_ORDERS[order]).limit(bindparam(_COUNT)).offset(bindparam(_SKIP))
+    return (
+        found.where(wanted)
+        .order_by(*_ORDERS[order])
+        .limit(bindparam(_COUNT))
+        .offset(bindparam(_SKIP))
+    )
 
 
 _LISTS = {order: _list(order) for order in Order}

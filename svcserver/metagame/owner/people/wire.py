@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.entries import FINGERPRINT
 from svcserver.metagame.accounts.sanctions import Kind
-from svcserver.metagame.owner.moderation.wire import SanctionEntry, known
+from svcserver.metagame.owner.moderation.rules import described
 from svcserver.metagame.owner.people.rules import Listed, Order, Person
 from svcserver.metagame.play.presence.rules import Place
 
@@ -37,6 +37,16 @@ class PeopleReply(TypedDict):
     nextOffset: int | None
 
 
+class HeldSanction(TypedDict):
+    """A ban or a mute that holds; ``until`` is null for one without an end."""
+
+    reason: str
+    note: str
+    by: str
+    since: str
+    until: str | None
+
+
 class PersonView(TypedDict):
     """All that staff sees of an account; ``notes`` is the main currency."""
 
@@ -48,8 +58,8 @@ class PersonView(TypedDict):
     where: str | None
     keyFingerprint: str | None
     notes: int
-    ban: SanctionEntry | None
-    mute: SanctionEntry | None
+    ban: HeldSanction | None
+    mute: HeldSanction | None
 
 
 def read_order(text: str | None) -> Order:
@@ -83,7 +93,6 @@ def show_list(
 
 def show_person(one: Person, where: Mapping[AccountId, Place]) -> PersonView:
     """The reply with one account."""
-    ban, mute = one.sanctions.get(Kind.BAN), one.sanctions.get(Kind.MUTE)
     return {
         "id": one.account.id,
         "name": one.account.username,
@@ -93,9 +102,15 @@ def show_person(one: Person, where: Mapping[AccountId, Place]) -> PersonView:
         "where": _place(where, one.account.id),
         "keyFingerprint": None if one.key_hash is None else one.key_hash[:FINGERPRINT],
         "notes": one.account.notes,
-        "ban": None if ban is None else known(ban),
-        "mute": None if mute is None else known(mute),
+        "ban": _held(one, Kind.BAN),
+        "mute": _held(one, Kind.MUTE),
     }
+
+
+def _held(one: Person, kind: Kind) -> HeldSanction | None:
+    shown: Any = described(one.sanctions.get(kind))
+    entry: HeldSanction | None = shown
+    return entry
 
 
 def _place(where: Mapping[AccountId, Place], account_id: AccountId) -> str | None:

@@ -1,32 +1,53 @@
-// One account: its name, its saves, its progression.
+// One account: who it is, its saves, its progression.
 
 import { Refused, read, send } from "./api.js";
 import { act, ask, copy } from "./dialog.js";
 import { badge, button, card, el, head, nothing } from "./dom.js";
-import { handling } from "./people.js";
+import { place } from "./overview.js";
+import { handling, lift } from "./people.js";
 import { progression } from "./progression.js";
 import { saves } from "./saves.js";
+import { ago, exactly } from "./words.js";
 
-export async function account(root, live, id) {
-  const [found, history, report] = await Promise.all([
-    read("DashboardSearch", { Text: id.slice(0, 64) }),
-    read("SaveHistory", { UserId: id }).catch(none),
-    read("Progression", { UserId: id }).catch(none),
-  ]);
-  if (!live.shown()) return;
-  const one = found.accounts.find((each) => each.id === id);
+export async function account(root, live, who, list) {
+  const one = await read("DashboardPerson", { Account: who.slice(0, 64) }).catch(none);
   if (!one) {
-    root.replaceChildren(head("No such account", id), card(null, [], nothing("It may have been removed.")));
+    if (live.shown()) root.replaceChildren(head("No such account", who), card(null, [], nothing("It may have been renamed or removed.")));
     return;
   }
-  const back = el("a", { href: "#/accounts", class: "small" }, "All accounts");
+  const [history, report] = await Promise.all([
+    read("SaveHistory", { UserId: one.id }).catch(none),
+    read("Progression", { UserId: one.id }).catch(none),
+  ]);
+  if (!live.shown()) return;
+  const back = el("a", { href: list, class: "small" }, "All accounts");
   root.replaceChildren(
-    el("div", {}, back, head(one.name, null, button("Copy id", () => copy(id, "Account id")), button("Rename", () => rename(one, live)), ...handling(one, live))),
-    card(null, [], el("dl", { class: "facts inside" },
-      el("dt", {}, "Account id"), el("dd", { class: "mono" }, one.id),
-      el("dt", {}, "Role"), el("dd", {}, one.admin ? badge("admin", "accent") : "player"),
-      el("dt", {}, "Key"), el("dd", { class: "mono" }, one.keyFingerprint ? `fingerprint ${one.keyFingerprint}` : "none"))),
-    ...saves(history, live), ...(report ? progression(report, one, live) : []));
+    el("div", {}, back, head(one.name, null, button("Copy id", () => copy(one.id, "Account id")), button("Rename", () => rename(one, live)), ...handling(one, live))),
+    card(null, [], el("dl", { class: "facts inside" }, facts(one, live))),
+    ...saves(history, one, live), ...(report ? progression(report, one, live) : []));
+}
+
+function facts(one, live) {
+  const fact = (name, ...value) => [el("dt", {}, name), el("dd", {}, ...value)];
+  return [
+    ...fact("Account id", el("span", { class: "mono" }, one.id)),
+    ...fact("Role", one.role === "player" ? "player" : badge(one.role, "accent")),
+    ...fact("Now", one.where ? badge(place(one.where), "good") : "not online"),
+    ...fact("Last seen", one.lastSeen ? `${exactly(one.lastSeen)} (${ago(one.lastSeen)})` : "never"),
+    ...fact("Since", exactly(one.createdAt)),
+    ...fact("Key", el("span", { class: "mono" }, one.keyFingerprint ? `fingerprint ${one.keyFingerprint}` : "none")),
+    ...fact("Notes", one.notes.toLocaleString()),
+    ...sanction("ban", "Banned", "Unban", one, live), ...sanction("mute", "Muted", "Unmute", one, live),
+  ];
+}
+
+function sanction(kind, word, undo, one, live) {
+  const held = one[kind];
+  if (!held) return [];
+  const until = held.until ? `until ${exactly(held.until)}` : "without an end";
+  return [el("dt", {}, word), el("dd", {}, `${until}, by ${held.by}${held.reason ? `: ${held.reason}` : ""} `,
+    held.note ? el("p", { class: "muted small" }, held.note) : null,
+    button(undo, () => lift({ Kind: kind, UserId: one.id, Username: one.name }, live)))];
 }
 
 function none(why) {
@@ -39,6 +60,8 @@ async function rename(one, live) {
     title: `Rename ${one.name}`, text: "The account and its characters get the new name at once.",
     fields: [{ name: "name", label: "New name (3 to 16 letters, digits or _)", value: one.name }], confirm: "Rename",
   });
-  if (given && await act(() => send("RenameUser", { UserId: one.id, NewUsername: given.name }),
-    (said) => `${said.OldUsername} is now ${said.Username}`)) live.again();
+  if (!given || !await act(() => send("RenameUser", { UserId: one.id, NewUsername: given.name }),
+    (said) => `${said.OldUsername} is now ${said.Username}`)) return;
+  history.replaceState(null, "", `#/accounts/${encodeURIComponent(one.id)}`); // the old name leads nowhere
+  dispatchEvent(new HashChangeEvent("hashchange"));
 }

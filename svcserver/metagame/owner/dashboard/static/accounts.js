@@ -1,45 +1,53 @@
-// Everybody who has an account; search and pages.
+// Everybody who has an account: search, order and pages. They stand in the address, for Back.
 
 import { read } from "./api.js";
-import { badge, button, card, el, head, nothing, table } from "./dom.js";
+import { badge, button, card, choice, el, head, nothing, person, redraw, table } from "./dom.js";
+import { place } from "./overview.js";
+import { ago, exactly } from "./words.js";
+
+const SORTS = [["name", "Name"], ["seen", "Last seen"], ["role", "Role"]];
 
 export async function accounts(root, live) {
+  const wanted = { text: live.query.get("text") ?? "", sort: live.query.get("sort") ?? "name" };
   const search = el("input", { type: "search", id: "search", class: "search", placeholder: "Name or account id", maxlength: 64, autocomplete: "off", "aria-label": "Search accounts" });
-  const place = el("div", {});
-  root.replaceChildren(head("Accounts", "Choose one to see saves and progression."), search, place);
+  search.value = wanted.text;
+  const order = el("div", {}), list = el("div", {});
   let asked = 0;
+  const page = (offset) => read("DashboardPeople", { Text: wanted.text, Sort: wanted.sort, Offset: offset });
   const look = async () => {
     const mine = ++asked;
-    const text = search.value.trim();
-    const said = text ? await read("DashboardSearch", { Text: text }) : await read("DashboardAccounts");
-    if (mine !== asked || !live.shown()) return;
-    const found = [...said.accounts];
-    place.replaceChildren(listed(found, said, text));
+    live.keep({ text: wanted.text, sort: wanted.sort === "name" ? "" : wanted.sort });
+    redraw(order, choice("Sorted by", SORTS, wanted.sort, (sort) => again({ sort })));
+    const said = await page(0);
+    if (mine === asked && live.shown()) draw(said.accounts, said.nextOffset);
   };
-  const listed = (found, said, text) => {
-    const more = said.nextOffset === undefined || said.nextOffset === null ? [] : [el("p", { class: "foot" },
-      button("Show more", async () => {
-        const next = await read("DashboardAccounts", { offset: said.nextOffset });
-        found.push(...next.accounts);
-        place.replaceChildren(listed(found, next, text));
-      }))];
-    const note = said.more ? [el("p", { class: "foot muted small" }, "There are more than fifty; write more of the name.")] : [];
-    if (!found.length) return card(null, [], nothing(text ? `No account’s name or id holds “${text}”.` : "There are no accounts yet."));
-    return card(null, [], rows(found), ...more, ...note);
+  const again = (changed) => {
+    Object.assign(wanted, changed);
+    return look().catch((why) => live.shown() && redraw(list, card(null, [], nothing(why.message))));
+  };
+  const draw = (found, next) => {
+    const more = next === null ? [] : [el("p", { class: "foot" }, button("Show more", async () => {
+      const said = await page(next);
+      draw([...found, ...said.accounts], said.nextOffset);
+    }))];
+    const none = wanted.text ? `No account’s name or id holds “${wanted.text}”.` : "There are no accounts yet.";
+    redraw(list, card(null, [], found.length ? rows(found) : nothing(none), ...more));
   };
   let soon = 0;
   search.addEventListener("input", () => {
     clearTimeout(soon);
-    soon = setTimeout(() => live.shown() && look().catch((why) => place.replaceChildren(card(null, [], nothing(why.message)))), 250);
+    soon = setTimeout(() => live.shown() && again({ text: search.value.trim() }), 250);
   });
+  root.replaceChildren(head("Accounts", "Choose one to see saves and progression."),
+    el("div", { class: "tools" }, search, order), list);
   await look();
 }
 
 function rows(found) {
-  return table("Accounts", [["Name"], [""], ["Account id", "wide-only"], ["Key", "wide-only"]], found.map((one) => [
-    el("a", { href: `#/accounts/${encodeURIComponent(one.id)}` }, el("strong", {}, one.name)),
-    one.admin ? badge("admin", "accent") : null,
+  return table("Accounts", [["Name"], ["Role"], ["Last seen"], ["Account id", "wide-only"]], found.map((one) => [
+    el("span", {}, person(one.name, one.id), " ", one.banned ? badge("banned", "bad") : null, one.muted ? badge("muted", "warn") : null),
+    one.role === "player" ? "player" : badge(one.role, "accent"),
+    one.where ? badge(place(one.where), "good") : one.lastSeen ? el("time", { datetime: one.lastSeen, title: exactly(one.lastSeen) }, ago(one.lastSeen)) : "never",
     el("span", { class: "mono muted" }, one.id),
-    el("span", { class: "mono muted" }, one.keyFingerprint ? `${one.keyFingerprint.slice(0, 8)}…` : "none"),
   ]));
 }

@@ -1,6 +1,11 @@
 // The admin routes. The key is sent once, to sign in; then the browser keeps a session that no
 // script can read.
 
+const PATIENCE_MS = 10_000; // a server that is frozen answers nothing
+const SILENT_MS = 12_000; // a stream says something every five seconds
+const AGAIN_MS = 1_500;
+const NO_WAY = [400, 401, 403, 404]; // asking again would not help
+
 export class Refused extends Error {
   constructor(status, message) {
     super(message);
@@ -17,23 +22,32 @@ const WORDS = {
   429: "Too often; wait a moment.",
   503: "The server cannot serve just now.",
 };
+const AWAY = "The server does not answer.";
 
-async function call(method, route, body, key) {
-  const headers = { "x-svc-dashboard": "1" };
-  if (key !== undefined) headers["x-svc-user-api-key"] = key;
+/** The headers by which the server knows that this page asks, and not another. */
+export function ours() {
+  return { "x-svc-dashboard": "1" };
+}
+
+async function refusal(reply) {
+  const said = await reply.json().catch(() => ({}));
+  return new Refused(reply.status, said.message || WORDS[reply.status] || `The server answered ${reply.status}.`);
+}
+
+async function call(method, route, body, more = {}) {
+  const headers = { ...ours(), ...more };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let reply;
   try {
     reply = await fetch(`/svc/api/${route}`, {
       method, headers, cache: "no-store", credentials: "same-origin", redirect: "error",
-      body: body === undefined ? undefined : JSON.stringify(body),
+      body: body === undefined ? undefined : JSON.stringify(body), signal: AbortSignal.timeout(PATIENCE_MS),
     });
+    if (reply.ok) return await reply.json();
   } catch {
-    throw new Refused(0, "The server does not answer.");
+    throw new Refused(0, AWAY);
   }
-  if (reply.ok) return reply.json();
-  const said = await reply.json().catch(() => ({}));
-  throw new Refused(reply.status, said.message || WORDS[reply.status] || `The server answered ${reply.status}.`);
+  throw await refusal(reply);
 }
 
 export function read(route, wanted = {}) {
@@ -50,5 +64,70 @@ export function remove(route) {
 }
 
 export function signIn(key) {
-  return call("POST", "DashboardSession", undefined, key);
+  return call("POST", "DashboardSession", undefined, { "x-svc-user-api-key": key });
+}
+
+/**
+ * What a page shows, told by the server whenever it changes: `hear(data)`. `alive()` at any sign
+ * of life, `refused(why)` where asking again is in vain. Returns what ends it.
+ */
+export function listen(page, { hear, alive, refused }) {
+  let over = false, cut = null;
+  const round = async () => {
+    cut = new AbortController();
+    const silence = () => setTimeout(() => cut.abort(), SILENT_MS);
+    let watch = silence();
+    const heard = () => {
+      clearTimeout(watch);
+      watch = silence();
+      alive();
+    };
+    try {
+      const reply = await fetch(`/svc/api/DashboardEvents?page=${page}`, {
+        headers: { ...ours(), Accept: "text/event-stream" }, cache: "no-store", credentials: "same-origin",
+        redirect: "error", signal: cut.signal,
+      });
+      if (!reply.ok) throw await refusal(reply);
+      await follow(reply.body, heard, (data) => !over && hear(data));
+      return 0;
+    } catch (why) {
+      if (!over && NO_WAY.includes(why.status)) {
+        over = true;
+        refused(why);
+      }
+      return AGAIN_MS;
+    } finally {
+      clearTimeout(watch);
+    }
+  };
+  const rounds = async () => {
+    while (!over) {
+      const wait = await round();
+      if (!over) await new Promise((go) => setTimeout(go, wait));
+    }
+  };
+  rounds();
+  return () => {
+    over = true;
+    cut?.abort();
+  };
+}
+
+async function follow(body, heard, hear) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let rest = ""; ;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    heard();
+    const events = (rest + value).split("\n\n");
+    rest = events.pop();
+    for (const event of events) {
+      if (!event.startsWith("data: ")) continue;
+      try {
+        hear(JSON.parse(event.slice(6)));
+      } catch (why) {
+        console.error(why); // a fault of the page, not of the server
+      }
+    }
+  }
 }

@@ -1,8 +1,9 @@
-// Signing in, the pages, and what is looked at again and again.
+// Signing in, the pages, and what the server tells them.
 
-import { Refused, read, remove, signIn as begin } from "./api.js";
+import { Refused, listen, read, remove, signIn as begin } from "./api.js";
 import { audit } from "./audit.js";
-import { el } from "./dom.js";
+import * as connection from "./connection.js";
+import { card, el, head, nothing } from "./dom.js";
 import { say } from "./dialog.js";
 import { account } from "./account.js";
 import { accounts } from "./accounts.js";
@@ -14,15 +15,17 @@ import { log } from "./log.js";
 import { moderation } from "./moderation.js";
 import { overview } from "./overview.js";
 
+// name, title, what draws it, and what the server tells it; a page that is told gives back what hears it
 const PAGES = [
-  ["overview", "Overview", overview], ["health", "Health", health], ["accounts", "Accounts", accounts],
-  ["invites", "Invites", invites], ["guilds", "Guilds", guilds], ["chat", "Chat", chat],
-  ["moderation", "Moderation", moderation], ["audit", "Audit", audit], ["log", "Log", log],
+  ["overview", "Overview", overview, "overview"], ["health", "Health", health, "health"], ["accounts", "Accounts", accounts],
+  ["invites", "Invites", invites], ["guilds", "Guilds", guilds], ["chat", "Chat", chat, "chat"],
+  ["moderation", "Moderation", moderation], ["audit", "Audit", audit], ["log", "Log", log, "log"],
 ];
 
 const at = (id) => document.getElementById(id);
-let timer = 0;
 let turn = 0; // answers for a page that was left are thrown away
+let hush = () => {}; // ends what the page before listens to
+let lastList = "#/accounts"; // where "All accounts" leads: the search is kept
 
 async function signIn(event) {
   event.preventDefault();
@@ -41,6 +44,7 @@ async function enter(me) {
   at("who").textContent = me.Role === "owner" ? me.Username : `${me.Username} (${me.Role})`;
   at("sign-in").hidden = true;
   at("shell").hidden = false;
+  connection.watch(true);
   if (!location.hash) location.hash = "#/overview";
   go();
   const status = await read("ServerStatus");
@@ -63,7 +67,8 @@ async function resume() {
 
 function go() {
   if (at("shell").hidden) return;
-  const [name, ...rest] = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const [name, ...rest] = path.split("/").map(decodeURIComponent);
   const found = PAGES.find(([id]) => id === name) ?? PAGES[0];
   for (const link of at("nav").children) {
     if (link.dataset.page === found[0]) {
@@ -71,48 +76,63 @@ function go() {
       link.scrollIntoView({ block: "nearest", inline: "nearest" });
     } else link.removeAttribute("aria-current");
   }
-  const page = found[0] === "accounts" && rest[0] ? (root, live) => account(root, live, rest[0]) : found[2];
-  start(page);
+  if (found[0] === "accounts" && rest[0]) start(rest[0], (root, live) => account(root, live, rest[0], lastList));
+  else start(found[1], found[2], found[3], new URLSearchParams(query));
 }
 
-function start(page) {
-  clearTimeout(timer);
+function start(title, page, told = "beat", query = new URLSearchParams()) {
+  hush();
+  connection.forget();
   const mine = ++turn;
   const root = el("div", { class: "stack" });
   at("content").replaceChildren(root);
+  const shown = () => mine === turn;
   const live = {
-    /** Call ``work`` now and every so many seconds while the page is shown. */
-    every(seconds, work) {
-      const round = async () => {
-        if (mine !== turn) return;
-        if (!document.hidden) await guarded(work, mine);
-        if (mine === turn) timer = setTimeout(round, seconds * 1000);
-      };
-      return round();
+    query, shown,
+    again: () => shown() && start(title, page, told, query),
+    /** Keep this in the address, so that Back leads to it. */
+    keep(wanted) {
+      for (const [name, value] of Object.entries(wanted)) value ? query.set(name, value) : query.delete(name);
+      const text = query.toString();
+      const address = location.hash.split("?")[0] + (text ? `?${text}` : "");
+      history.replaceState(null, "", address);
+      lastList = address;
     },
-    shown: () => mine === turn,
-    again: () => mine === turn && start(page),
   };
-  guarded(() => page(root, live), mine);
+  let hear = () => {};
+  const begun = guarded(async () => {
+    hear = await page(root, live) ?? hear;
+  }, shown, () => {
+    root.replaceChildren(head(title), card(null, [], nothing("The server does not answer. The page comes as soon as it does.")));
+    connection.away(live.again);
+  });
+  hush = listen(told, {
+    hear: async (data) => {
+      await begun;
+      if (shown()) hear(data);
+    },
+    alive: connection.heard,
+    refused: (why) => shown() && (why.status === 401 ? signOut(LOST) : say(why.message, true)),
+  });
 }
 
-let told = "";
+const LOST = "You are signed out; the server no longer knows this session.";
 
-async function guarded(work, mine) {
+async function guarded(work, shown, away) {
   try {
     await work();
-    told = "";
   } catch (why) {
-    if (mine !== turn) return;
-    if (why.status === 401) return signOut("You are signed out; the server no longer knows this session.");
-    if (told !== why.message) say(why.message, true);
-    told = why.message;
+    if (!shown()) return;
+    if (why.status === 401) signOut(LOST);
+    else if (why.status === 0 || why.status === 503) away();
+    else say(why.message, true);
   }
 }
 
 function signOut(why = "") {
   turn += 1;
-  clearTimeout(timer);
+  hush();
+  connection.watch(false);
   at("content").replaceChildren();
   at("shell").hidden = true;
   at("sign-in").hidden = false;

@@ -1,8 +1,9 @@
 // Who of the staff did what, and what was refused.
 
 import { read } from "./api.js";
-import { badge, button, card, el, head, nothing, table } from "./dom.js";
+import { badge, button, card, el, head, nothing, person, table } from "./dom.js";
 import { show } from "./dialog.js";
+import { exactly } from "./words.js";
 
 export async function audit(root, live) {
   const box = (name, label) => el("input", { type: "search", id: `audit-${name}`, class: "search", placeholder: label, maxlength: 64, autocomplete: "off", "aria-label": label });
@@ -25,9 +26,14 @@ export async function audit(root, live) {
 
 function rows(found) {
   return table("Audit log", [["When"], ["Who"], ["What"], ["On"], ["Why", "wide-only"], ["", "end"]], found.map((one) => [
-    new Date(one.at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" }), one.actor, el("span", {}, one.action, " ", one.refused ? badge("refused", "accent") : ""),
-    one.target || "–", one.reason || "–",
+    exactly(one.at), linked(one.actor), el("span", {}, one.action, " ", one.refused ? badge("refused", "accent") : ""),
+    linked(one.target), one.reason || "–",
     el("div", { class: "actions" }, button("Details", () => details(one)))]));
+}
+
+/** A name leads to its account; the user of the machine, an invite or a mode has none. */
+function linked(name) {
+  return /^[A-Za-z0-9_]{3,16}$/.test(name) ? person(name) : name || "–";
 }
 
 function details(one) {

@@ -13,16 +13,61 @@ export function svg(tag, props = {}, ...children) {
 function fill(node, props, children) {
   for (const [name, value] of Object.entries(props)) {
     if (value === null || value === undefined || value === false) continue;
-    if (typeof value === "function") node.addEventListener(name, value);
+    if (typeof value === "function") hears(node, name, value);
     else node.setAttribute(name, value === true ? "" : String(value));
   }
-  node.append(...children.flat().filter((one) => one !== null && one !== undefined));
+  node.append(...present(children));
   return node;
 }
 
+/** Call `act` on such an event; `redraw` may put another in its place. */
+function hears(node, name, act) {
+  node.acts ??= {};
+  if (!node.acts[name]) node.addEventListener(name, (event) => node.acts[name](event));
+  node.acts[name] = act;
+}
+
+function present(children) {
+  return children.flat(Infinity).filter((one) => one !== null && one !== undefined);
+}
+
+/**
+ * Make `place` show `children`. Nodes that are there already are kept and only changed, and with
+ * them the keyboard's focus, what is selected, and how far they are scrolled.
+ */
+export function redraw(place, ...children) {
+  const wanted = present(children).map((one) => one instanceof Node ? one : document.createTextNode(one));
+  wanted.forEach((fresh, at) => {
+    const old = place.childNodes[at];
+    if (!old) place.append(fresh);
+    else if (old !== fresh && !adopt(old, fresh)) old.replaceWith(fresh);
+  });
+  while (place.childNodes.length > wanted.length) place.lastChild.remove();
+}
+
+function adopt(old, fresh) {
+  if (old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName) return false;
+  if (old.nodeType === Node.TEXT_NODE) {
+    if (old.data !== fresh.data) old.data = fresh.data;
+    return true;
+  }
+  const names = Object.keys(fresh.acts ?? {});
+  if (names.length !== Object.keys(old.acts ?? {}).length || !names.every((one) => old.acts[one])) return false;
+  for (const name of names) old.acts[name] = fresh.acts[name];
+  for (const { name } of [...old.attributes]) if (name !== "disabled" && !fresh.hasAttribute(name)) old.removeAttribute(name);
+  for (const { name, value } of fresh.attributes) {
+    if (old.getAttribute(name) === value) continue;
+    if (name === "style") old.style.cssText = fresh.style.cssText; // an attribute would not be let through
+    else old.setAttribute(name, value);
+  }
+  redraw(old, [...fresh.childNodes]);
+  return true;
+}
+
 export function button(text, act, kind = "") {
-  const made = el("button", { type: "button", class: kind || null }, text);
-  made.addEventListener("click", async () => {
+  const made = el("button", { type: "button", class: kind || null });
+  made.append(text);
+  hears(made, "click", async () => {
     made.disabled = true;
     try {
       await act();
@@ -44,15 +89,26 @@ export function nothing(text) {
 
 /** columns: [heading, class]; rows: arrays of text or nodes. */
 export function table(caption, columns, rows) {
-  const heads = columns.map(([name, kind]) => el("th", { scope: "col", class: kind }, name));
+  const heads = columns.map(([name, kind]) => el("th", { scope: "col", class: kind }, name || el("span", { class: "unseen" }, "More")));
   const lines = rows.map((row) =>
     el("tr", {}, row.map((cell, at) => el("td", { class: columns[at][1] }, cell ?? ""))));
-  return el("div", { class: "scroll" },
+  return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
     el("table", { "aria-label": caption, class: columns[columns.length - 1][0] ? null : "acts" }, el("thead", {}, el("tr", {}, heads)), el("tbody", {}, lines)));
 }
 
 export function badge(text, kind = "") {
   return el("span", { class: `badge ${kind}` }, text);
+}
+
+/** A player's name, which leads to the account. */
+export function person(name, id = name) {
+  return el("a", { href: `#/accounts/${encodeURIComponent(id)}` }, el("strong", {}, name));
+}
+
+/** One of several, as a row of buttons. */
+export function choice(label, options, chosen, choose) {
+  return el("div", { class: "segmented", role: "group", "aria-label": label }, options.map(([value, words]) =>
+    el("button", { type: "button", "aria-pressed": String(value === chosen), click: () => choose(value) }, words)));
 }
 
 export function head(title, about, ...actions) {

@@ -1,56 +1,74 @@
-// The end of the metagame's log, as it grows.
+// The end of the log, as it grows: of every service that the stack runs.
 
 import { read } from "./api.js";
 import { card, el, head, nothing } from "./dom.js";
 
-const KEPT = 500;
+const KEPT = 1000;
 const LEVELS = ["debug", "info", "warn", "error", "critical"];
 const OWN = /\/svc\/(dashboard|api\/Dashboard)\S* gs=0 200/; // this page looking at itself
+const OF = /^\[([a-z0-9-]+)\] /;
 const READABLE = /^(\S+Z) (debug|info|warn|error|critical) (\S+): (.*)$/;
 
-export async function log(root, live) {
-  const text = el("input", { type: "search", placeholder: "Only lines with…", "aria-label": "Only lines with", autocomplete: "off" });
-  const level = el("select", { "aria-label": "From which level" },
-    [["debug", "Everything"], ["info", "From info"], ["warn", "Warnings and errors"], ["error", "Errors"]].map(([value, words]) => el("option", { value }, words)));
+export function log(root, live) {
+  const field = (label) => el("input", { type: "search", placeholder: label, "aria-label": label, autocomplete: "off", input: () => draw() });
+  const text = field("Only lines with"), actor = field("Only of this player");
+  const level = select("From which level", [["debug", "Everything"], ["info", "From info"], ["warn", "Warnings and errors"], ["error", "Errors"]]);
+  const service = select("Of which service", [["", "Every service"]]);
   const place = el("div", { class: "log", role: "log", tabindex: "0", "aria-label": "Log lines" });
-  const lines = [];
-  let last = 0;
-  const draw = () => {
+  let lines = [], ids = [];
+
+  function select(label, options) {
+    return el("select", { "aria-label": label, change: () => draw() }, options.map(([value, words]) => el("option", { value }, words)));
+  }
+  function draw() {
     const low = place.scrollHeight - place.scrollTop - place.clientHeight < 40;
-    const wanted = text.value.toLowerCase();
-    const shown = lines.filter((one) => LEVELS.indexOf(one.level) >= LEVELS.indexOf(level.value) && one.text.toLowerCase().includes(wanted));
+    const top = place.scrollTop, wanted = text.value.toLowerCase(), who = actor.value.trim().toLowerCase();
+    const of = (one) => !who || [who, ...ids].some((id) => one.text.toLowerCase().includes(id));
+    const shown = lines.filter((one) => LEVELS.indexOf(one.level) >= LEVELS.indexOf(level.value)
+      && (!service.value || one.service === service.value) && one.text.toLowerCase().includes(wanted) && of(one));
     place.replaceChildren(...(shown.length ? shown.map(row) : [nothing("No line like that.")]));
-    if (low) place.scrollTop = place.scrollHeight;
-  };
-  text.addEventListener("input", draw);
-  level.addEventListener("change", draw);
-  root.replaceChildren(head("Log", "The last 500 lines of the metagame; keys, tokens and codes are left out."),
-    el("div", { class: "tools" }, text, level), card(null, [], place));
-  await live.every(2, async () => {
-    const said = await read("DashboardLog", { after: last });
-    if (said.last < last) lines.length = 0; // it was started again
-    last = said.last;
-    if (!said.lines.length && lines.length) return;
-    for (const line of said.lines.filter((one) => !OWN.test(one))) lines.push(understood(line, lines[lines.length - 1]));
-    lines.splice(0, Math.max(0, lines.length - KEPT));
+    place.scrollTop = low ? place.scrollHeight : top;
+  }
+  function known() {
+    const there = new Set([...service.options].map((one) => one.value));
+    for (const name of [...new Set(lines.map((one) => one.service))].sort()) {
+      if (name && !there.has(name)) service.append(el("option", { value: name }, name));
+    }
+  }
+  // a line names a player by the account's id more often than by the name
+  actor.addEventListener("change", async () => {
+    const who = actor.value.trim();
+    ids = [];
+    if (who) ids = await read("DashboardPerson", { Account: who.slice(0, 64) }).then((one) => [one.id, one.name.toLowerCase()], () => []);
     if (live.shown()) draw();
   });
+  root.replaceChildren(head("Log", "The last lines of every service; keys, tokens and codes are left out."),
+    el("div", { class: "tools" }, text, actor, service, level), card(null, [], place));
+  return (said) => {
+    if (said.fresh) lines = [];
+    for (const line of said.lines.filter((one) => !OWN.test(one))) lines.push(understood(line, lines[lines.length - 1]));
+    lines.splice(0, Math.max(0, lines.length - KEPT));
+    known();
+    draw();
+  };
 }
 
-function understood(line, before) {
+function understood(whole, before) {
+  const service = OF.exec(whole)?.[1] ?? "";
+  const line = service ? whole.slice(service.length + 3) : whole;
   if (line.startsWith("{")) {
     try {
       const { time, level, namespace, message } = JSON.parse(line);
-      return { time, level, from: namespace, text: message };
+      return { service, time, level, from: namespace, text: message };
     } catch { /* cut short: shown as it is */ }
   }
   const found = READABLE.exec(line);
-  if (found) return { time: found[1], level: found[2], from: found[3], text: found[4] };
-  return { time: "", level: before?.level ?? "info", from: "", text: line };
+  if (found) return { service: service || "stack", time: found[1], level: found[2], from: found[3], text: found[4] };
+  return { service, time: "", level: before?.level ?? "info", from: "", text: line };
 }
 
 function row(one) {
   const time = one.time ? new Date(one.time).toLocaleTimeString(undefined, { hour12: false }) : "";
   return el("div", { class: one.level }, el("time", {}, time), el("span", { class: "level" }, one.time ? one.level : ""),
-    el("span", { class: "text" }, one.from ? el("span", { class: "from" }, `${one.from.replace("svcserver.", "")}  `) : "", one.text));
+    el("span", { class: "text" }, el("span", { class: "from" }, [one.service, one.from?.replace("svcserver.", "")].filter(Boolean).join(" "), "  "), one.text));
 }

@@ -2,18 +2,18 @@
 
 import { read, send } from "./api.js";
 import { act, ask } from "./dialog.js";
-import { badge, button, card, el, head, nothing, table } from "./dom.js";
+import { badge, button, card, el, head, nothing, person, table } from "./dom.js";
 import { lift } from "./people.js";
-import { count, when } from "./words.js";
+import { count, exactly } from "./words.js";
 
 export async function moderation(root, live) {
   const [held, told] = await Promise.all([read("DashboardSanctions"), read("DashboardAnnouncement")]);
   if (!live.shown()) return;
   const rows = held.sanctions.map((one) => [
-    el("a", { href: `#/accounts/${encodeURIComponent(one.UserId)}` }, el("strong", {}, one.Username)),
+    person(one.Username, one.UserId),
     badge(one.Kind === "ban" ? "banned" : "muted", one.Kind === "ban" ? "accent" : ""),
     one.Sanction.reason || "–", one.Sanction.note || "–", one.Sanction.by,
-    one.Sanction.until ? when(one.Sanction.until) : "no end",
+    one.Sanction.until ? exactly(one.Sanction.until) : "no end",
     el("div", { class: "actions" }, button(one.Kind === "ban" ? "Unban" : "Unmute", () => lift(one, live)))]);
   root.replaceChildren(
     head("Moderation", `${count(held.sanctions.length, "ban or mute", "bans and mutes")}. Ban, mute and kick on the account’s page.`),
@@ -28,7 +28,7 @@ function announced(one, live) {
   if (one) acts.unshift(button("End it", () => end(live)));
   return card("Announcement", acts, one
     ? el("dl", { class: "facts inside" }, el("dt", {}, "Text"), el("dd", {}, one.text),
-      el("dt", {}, one.restartAt ? "Restart" : "Until"), el("dd", {}, when(one.restartAt ?? one.until)), el("dt", {}, "By"), el("dd", {}, one.by))
+      el("dt", {}, one.restartAt ? "Restart" : "Until"), el("dd", {}, exactly(one.restartAt ?? one.until)), el("dt", {}, "By"), el("dd", {}, one.by))
     : nothing("Nothing is announced."));
 }
 

@@ -1,44 +1,38 @@
-// At a glance: who is where, which instances run, how the server feels.
+// At a glance: who is where, what happened this evening, which instances run, how the server feels.
 
-import { Refused, read, send } from "./api.js";
+import { send } from "./api.js";
 import { act, ask } from "./dialog.js";
-import { badge, button, card, el, head, nothing, table } from "./dom.js";
-import { ago, count, short, span } from "./words.js";
+import { badge, button, card, el, head, nothing, person, redraw, table } from "./dom.js";
+import { ago, count, exactly, short, span } from "./words.js";
 
 const PLACES = { city: "In the city", hunt: "Hunting", menu: "In the menu", dojo: "In the dojo", tutorial: "In the tutorial", unknown: "Somewhere" };
 const MODES = [["OPEN", "Open: anyone may register"], ["INVITECODE", "Invite code: only with a code"], ["NONE", "Closed: nobody may register"]];
 
-export async function overview(root, live) {
-  await live.every(5, async () => {
-    const [status, health] = await Promise.all([read("ServerStatus"), figures()]);
-    if (!live.shown()) return;
-    root.replaceChildren(top(status, live), tiles(status, health),
-      el("div", { class: "columns" }, players(status), instances(status)));
-  });
+export function place(where) {
+  return PLACES[where] ?? where;
 }
 
-export async function figures() {
-  try {
-    return await read("BackendHealth");
-  } catch (why) {
-    if (why instanceof Refused && (why.status === 404 || why.status === 429)) return null;
-    throw why;
-  }
+export function overview(root) {
+  root.replaceChildren(head("Overview", "Asking the server…"));
+  return ({ status, startedAt, health, feed }) => redraw(root, top(status, startedAt), tiles(status, health),
+    el("div", { class: "columns" }, players(status), el("div", { class: "stack" }, instances(status), evening(feed))));
 }
 
-function top(status, live) {
+function top(status, startedAt) {
   const version = [status.version, status.commit === "unknown" ? "" : status.commit].filter(Boolean).join(" · ");
-  return head("Overview", `Up for ${span(status.uptimeSeconds)}${version ? ` · version ${version}` : ""}`,
-    button("Change registration", () => registration(status, live)));
+  return head("Overview", `Up for ${span((Date.now() - Date.parse(startedAt)) / 1000)}${version ? ` · version ${version}` : ""}`,
+    button("Change registration", () => registration(status)));
 }
 
-async function registration(status, live) {
+async function registration(status) {
   const given = await ask({
     title: "Who may register?", text: "This lasts until the metagame starts again; REGISTRATION_MODE in metagame.env makes it permanent.",
     fields: [{ name: "mode", label: "Registration", options: MODES, value: status.registration }], confirm: "Change",
   });
-  if (given && await act(() => send("RegistrationStatus", { RegistrationStatus: given.mode }),
-    (said) => `Registration is now ${said.RegistrationMode}`)) live.again();
+  if (given) {
+    await act(() => send("RegistrationStatus", { RegistrationStatus: given.mode }),
+      (said) => `Registration is now ${said.RegistrationMode}`);
+  }
 }
 
 function tile(name, value, note, bad = false) {
@@ -59,7 +53,7 @@ function tiles(status, health) {
       tile("Slow answers", seen.latencyP95UpperMs === null ? "–" : `≤ ${seen.latencyP95UpperMs} ms`, "95 of 100 answers"),
       tile("Server errors", String(seen.serverErrors), "last minute", seen.serverErrors > 0),
       tile("Event loop", health.eventLoop === null ? "–" : `${short(health.eventLoop.p95Ms)} ms`, "a 20 ms timer, 95 of 100"),
-      tile("Memory", health.memoryMB.rss === null ? "–" : `${Math.round(health.memoryMB.rss)} MB`, "of the metagame"),
+      tile("Memory", health.memoryMB.rss === null ? "–" : `${health.memoryMB.rss} MB`, "of the metagame"),
     );
   }
   return el("dl", { class: "tiles", "aria-label": "Now" }, shown);
@@ -70,7 +64,7 @@ function players(status) {
   const somewhere = status.players.some((one) => one.instance);
   const columns = [["Player"], ["Place"], ...(somewhere ? [["Instance"]] : [])];
   const rows = status.players.map((one) => [
-    el("strong", {}, one.name), PLACES[one.where] ?? one.where, one.instance ? titles.get(one.instance) : "–"].slice(0, columns.length));
+    person(one.name), place(one.where), one.instance ? titles.get(one.instance) : "–"].slice(0, columns.length));
   return card("Who is where", [], rows.length
     ? table("Players online", columns, rows)
     : nothing("Nobody is online just now."));
@@ -81,4 +75,16 @@ function instances(status) {
     el("div", {}, el("strong", {}, one.title), el("p", { class: "names" }, `${one.map} · started ${ago(one.startedAt)}`)),
     badge(one.maxPlayers ? `${one.players} of ${one.maxPlayers}` : count(one.players, "player"), one.players ? "accent" : "")));
   return card("Instances", [], items.length ? el("ul", { class: "list" }, items) : nothing("No game server is running."));
+}
+
+function evening(feed) {
+  const items = feed.map((one) => el("li", {}, el("p", {}, names(one.who), " ", one.what),
+    el("time", { datetime: one.at, title: exactly(one.at), class: "muted small" }, ago(one.at))));
+  return card("This evening", [], items.length ? el("ul", { class: "list feed" }, items) : nothing("Nothing has happened since the metagame began."));
+}
+
+function names(who) {
+  const shown = who.slice(0, who.length > 4 ? 3 : 4);
+  const linked = shown.flatMap((name, at) => [at === 0 ? "" : at === who.length - 1 ? " and " : ", ", person(name)]);
+  return who.length > shown.length ? [...linked, ` and ${who.length - shown.length} others`] : linked;
 }

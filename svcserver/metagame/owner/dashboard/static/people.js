@@ -36,7 +36,7 @@ async function kick(one, live) {
 async function role(one, live) {
   const given = await ask({
     title: `Role of ${one.name}`, confirm: "Change",
-    fields: [{ name: "role", label: "Role", options: ROLES, value: one.admin ? "owner" : "player" }, REASON],
+    fields: [{ name: "role", label: "Role", options: ROLES, value: one.role }, REASON],
   });
   if (given && await act(() => send("DashboardRole", { Account: one.id, Role: given.role, Reason: given.reason }),
     (said) => `${said.Username} is now ${said.Role}`)) live.again();

@@ -1,9 +1,9 @@
 // Tracks, objectives and entitlements of one account.
 
-import { send } from "./api.js";
+import { read, send } from "./api.js";
 import { act, ask } from "./dialog.js";
 import { badge, button, card, el, nothing, table } from "./dom.js";
-import { count, when } from "./words.js";
+import { count, exactly } from "./words.js";
 
 export function progression(report, account, live) {
   return [tracks(report, account, live), entitlements(report, account, live)];
@@ -35,19 +35,23 @@ async function seed(account, live) {
 
 function entitlements(report, account, live) {
   const rows = report.Entitlements.map((one) => [el("strong", {}, one.name),
-    one.duration ? `${one.duration} hours` : "for ever", when(one.activatedDate),
+    one.duration ? `${one.duration} hours` : "for ever", exactly(one.activatedDate),
     el("div", { class: "actions" }, button("Revoke", () => revoke(one, account, live), "danger"))]);
   return card("Entitlements", [button("Grant", () => grant(account, live), "primary")], rows.length
     ? table("Entitlements", [["Name"], ["Lasts"], ["Since", "wide-only"], ["", "end"]], rows) : nothing("None."));
 }
 
 async function grant(account, live) {
+  const { names } = await read("DashboardEntitlements");
   const given = await ask({
     title: `Grant ${account.name} an entitlement`, confirm: "Grant",
-    fields: [{ name: "name", label: "Entitlement" }, { name: "hours", label: "Hours (0: for ever)", type: "number", min: 0, step: "any", value: "0" }],
+    fields: [{ name: "name", label: "Entitlement", options: [...names.map((one) => [one, one]), ["", "Another, written below"]] },
+      { name: "other", label: "Its name, if it is another", optional: true }, { name: "hours", label: "Hours (0: for ever)", type: "number", min: 0, step: "any", value: "0" }],
   });
-  if (given && await act(() => send("GrantEntitlement", { UserId: account.id, Entitlement: given.name.trim(), Duration: Number(given.hours) }),
-    () => `${account.name} now has ${given.name.trim()}`)) live.again();
+  if (!given) return;
+  const name = given.name || given.other.trim();
+  if (await act(() => send("GrantEntitlement", { UserId: account.id, Entitlement: name, Duration: Number(given.hours) }),
+    () => `${account.name} now has ${name}`)) live.again();
 }
 
 async function revoke(one, account, live) {

@@ -1,20 +1,21 @@
 // Saves of characters and loadouts: what changed between two, and going back.
 
 import { read, send } from "./api.js";
-import { act, ask, show } from "./dialog.js";
+import { act, ask, say, show } from "./dialog.js";
 import { badge, button, card, el, nothing, table } from "./dom.js";
-import { count, size, when } from "./words.js";
+import { place } from "./overview.js";
+import { count, exactly, size } from "./words.js";
 
 const FIRST = 8;
 
-export function saves(history, live) {
+export function saves(history, account, live) {
   if (!history) return [card("Saves", [], nothing("This account has no character yet."))];
   return history.Characters.flatMap((one) => {
     const cards = [card(`Saves of ${one.Name}`, [el("span", { class: "muted small" }, count(one.CharacterVersions.length, "version"))],
-      ...folded(one.CharacterVersions, (shown) => versions(one, shown, live)))];
+      ...folded(one.CharacterVersions, (shown) => versions(one, shown, account, live)))];
     if (one.LoadoutVersions.length) {
       cards.push(card(`Loadouts of ${one.Name}`, [el("span", { class: "muted small" }, count(one.LoadoutVersions.length, "version"))],
-        ...folded(one.LoadoutVersions, (shown) => loadouts(one, shown, live))));
+        ...folded(one.LoadoutVersions, (shown) => loadouts(one, shown, account, live))));
     }
     return cards;
   });
@@ -30,7 +31,7 @@ function folded(all, draw) {
   return [place, foot];
 }
 
-function versions(one, shown, live) {
+function versions(one, shown, account, live) {
   const newest = one.CharacterVersions[0];
   return table(`Saves of ${one.Name}`, [["Version"], ["Saved"], ["By", "wide-only"], ["Size", "wide-only end"], ["", "end"]],
     shown.map((version) => {
@@ -40,14 +41,14 @@ function versions(one, shown, live) {
       const changes = (older, newer) => compare("DashboardSaveDiff", one, one.Name, older, newer);
       if (before) acts.push(button("Changes", () => changes(before, version)));
       if (version !== newest) {
-        acts.push(button("Against newest", () => changes(version, newest)), button("Roll back", () => back(one, version, live), "danger"));
+        acts.push(button("Against newest", () => changes(version, newest)), button("Roll back", () => back(one, version, account, live), "danger"));
       }
-      return [el("span", {}, String(version.Version), " ", version === newest ? badge("now", "accent") : null), when(version.SavedDate),
+      return [el("span", {}, String(version.Version), " ", version === newest ? badge("now", "accent") : null), exactly(version.SavedDate),
         reason(version.Reason), size(version.Size), el("div", { class: "actions" }, acts)];
     }));
 }
 
-function loadouts(one, shown, live) {
+function loadouts(one, shown, account, live) {
   const newest = one.LoadoutVersions[0];
   return table(`Loadouts of ${one.Name}`, [["Version"], ["Saved"], ["By", "wide-only"], ["", "end"]], shown.map((version) => {
     const before = one.LoadoutVersions[one.LoadoutVersions.indexOf(version) + 1];
@@ -55,10 +56,10 @@ function loadouts(one, shown, live) {
     const changes = (older, newer) => compare("DashboardLoadoutDiff", one, `Loadouts of ${one.Name}`, older, newer);
     if (before) acts.push(button("Changes", () => changes(before, version)));
     if (version !== newest) {
-      acts.push(button("Against newest", () => changes(version, newest)), button("Roll back", () => backLoadout(one, version, live), "danger"));
+      acts.push(button("Against newest", () => changes(version, newest)), button("Roll back", () => backLoadout(one, version, account, live), "danger"));
     }
     return [el("span", {}, String(version.Version), " ", version === newest ? badge("now", "accent") : null),
-      when(version.SavedDate), reason(version.Reason), el("div", { class: "actions" }, acts)];
+      exactly(version.SavedDate), reason(version.Reason), el("div", { class: "actions" }, acts)];
   }));
 }
 
@@ -83,20 +84,35 @@ async function compare(route, one, name, older, newer) {
   show(title, true, lines, ...more);
 }
 
-async function back(one, version, live) {
-  const given = await ask({
-    title: `Roll ${one.Name} back to version ${version.Version}?`, danger: true, confirm: "Roll back",
-    text: `The save of ${when(version.SavedDate)} becomes the newest. Nothing is lost: you can go forward again the same way. The player should be logged out.`,
-  });
-  if (given && await act(() => send("RollbackCharacter", { CharacterId: one.CharacterId, Version: version.Version }),
-    (said) => `${one.Name} is back at version ${said.RolledBackTo}, saved as version ${said.UpdateVersion}`)) live.again();
+/** Whoever plays would save over it: said, and cured by logging the player off first. */
+async function question(title, text, account) {
+  const now = await read("DashboardPerson", { Account: account.id }).catch(() => account);
+  const online = now.where ? [{ name: "kick", label: `${account.name} is online now (${place(now.where).toLowerCase()}), and the next save would replace this`,
+    options: [["yes", "Log the player off first"], ["", "Leave the player online"]], value: "yes" }] : [];
+  const given = await ask({ title, danger: true, confirm: "Roll back", fields: online,
+    text: `${text} ${now.where ? "" : `${account.name} is not online.`}` });
+  if (given?.kick) await send("DashboardKick", { Account: account.id, Reason: "rolled back" });
+  return given;
 }
 
-async function backLoadout(one, version, live) {
-  const given = await ask({
-    title: `Roll the loadouts of ${one.Name} back to version ${version.Version}?`, danger: true, confirm: "Roll back",
-    text: `The loadouts of ${when(version.SavedDate)} become the newest.`,
+async function back(one, version, account, live) {
+  await act(async () => {
+    const given = await question(`Roll ${one.Name} back to version ${version.Version}?`,
+      `The save of ${exactly(version.SavedDate)} becomes the newest. Nothing is lost: you can go forward again the same way.`, account);
+    if (!given) return;
+    const said = await send("RollbackCharacter", { CharacterId: one.CharacterId, Version: version.Version });
+    say(`${one.Name} is back at version ${said.RolledBackTo}, saved as version ${said.UpdateVersion}${given.kick ? "; the player is logged off" : ""}`);
+    live.again();
   });
-  if (given && await act(() => send("RollbackLoadout", { CharacterId: one.CharacterId, Version: version.Version }),
-    (said) => `The loadouts of ${one.Name} are back at version ${said.RolledBackTo}`)) live.again();
+}
+
+async function backLoadout(one, version, account, live) {
+  await act(async () => {
+    const given = await question(`Roll the loadouts of ${one.Name} back to version ${version.Version}?`,
+      `The loadouts of ${exactly(version.SavedDate)} become the newest.`, account);
+    if (!given) return;
+    const said = await send("RollbackLoadout", { CharacterId: one.CharacterId, Version: version.Version });
+    say(`The loadouts of ${one.Name} are back at version ${said.RolledBackTo}${given.kick ? "; the player is logged off" : ""}`);
+    live.again();
+  });
 }

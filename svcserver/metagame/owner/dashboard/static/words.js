@@ -6,7 +6,7 @@ export function ago(iso) {
 }
 
 export function span(seconds) {
-  const minutes = Math.floor(seconds / 60);
+  const minutes = Math.max(0, Math.floor(seconds / 60));
   if (minutes < 60) return `${minutes} min`;
   const hours = Math.floor(minutes / 60);
   if (hours < 48) return `${hours} h ${minutes % 60} min`;
@@ -17,8 +17,9 @@ export function when(iso) {
   return new Date(iso).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
 }
 
-export function clock(at) {
-  return new Date(at * 1000).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
+/** To the second, for what happens a minute apart. */
+export function exactly(iso) {
+  return new Date(iso).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
 }
 
 export function count(number, one, many = `${one}s`) {
@@ -33,4 +34,8 @@ export function short(value) {
   if (value === null || value === undefined) return "–";
   if (typeof value === "string") return value;
   return value >= 100 || Number.isInteger(value) ? String(Math.round(value)) : value.toFixed(1);
+}
+
+export function clock(at) {
+  return new Date(at * 1000).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
 }

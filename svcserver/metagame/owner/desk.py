@@ -1,0 +1,71 @@
+"""The owner's desk: the features behind the dashboard's pages, and what watches for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from attrs import frozen
+from twisted.application.service import IService
+from twisted.internet.interfaces import IReactorTime
+
+from svcserver.board.board import Board
+from svcserver.db.ledger import Ledger
+from svcserver.metagame.access.readlimit import DASHBOARD_READS, ReadLimit
+from svcserver.metagame.accounts.directory import Directory
+from svcserver.metagame.belongings.shop.catalogue import load as load_catalogue
+from svcserver.metagame.owner.dashboard.acts import DashboardActs
+from svcserver.metagame.owner.dashboard.feed import Spots, feed_watch
+from svcserver.metagame.owner.dashboard.live import LiveRoutes
+from svcserver.metagame.owner.dashboard.pages import DashboardPageRoutes
+from svcserver.metagame.owner.dashboard.routes import DashboardRoutes
+from svcserver.metagame.owner.dashboard.state import DashboardState
+from svcserver.metagame.owner.health.rules import Health
+from svcserver.metagame.owner.live import LivePages
+from svcserver.metagame.owner.management.acts import OnlinePlayers, StatusReports
+from svcserver.metagame.owner.management.instances import Titles
+from svcserver.metagame.owner.people.acts import PeopleActs, Seen, seen_watch
+from svcserver.metagame.owner.people.routes import PeopleRoutes
+from svcserver.metagame.settings import Settings
+from svcserver.web.eventstream import EventStreams
+from svcserver.web.routes import Feature
+
+
+@frozen
+class Desk:
+    """What the dashboard's pages are made of; ``now`` gives epoch seconds."""
+
+    settings: Settings
+    ledger: Ledger
+    board: Board
+    clock: IReactorTime
+    now: Callable[[], float]
+    players: OnlinePlayers
+    directory: Directory
+    shown: DashboardState
+    health: Health
+
+    def features(self, reports: StatusReports) -> Iterator[Feature]:
+        """The page, its reads, its streams, and people."""
+        limit = ReadLimit(self.board, DASHBOARD_READS)
+        yield DashboardPageRoutes()
+        acts = DashboardActs(self.ledger, self._given)
+        yield DashboardRoutes(self.shown, acts, self.now, limit)
+        watched = self.health if self.settings.backend_health else None
+        pages = LivePages(self.shown, acts, reports, watched, self.now)
+        yield LiveRoutes(pages, EventStreams(self.clock))
+        online, city = self.players.online, self.settings.city_map
+        yield PeopleRoutes(PeopleActs(self.ledger, online, city, self.now), limit)
+
+    def _given(self) -> set[str]:
+        """Entitlements that every account has, or that the store sells."""
+        offers = load_catalogue(repeatable=True).offers.values()
+        sold = {name for offer in offers for name in offer.entitlements}
+        return {*self.settings.entitlements_default, *sold}
+
+    def watches(self, reactor: Any) -> Iterator[IService]:
+        """What looks at players from time to time."""
+        titles, city = Titles.load().matchmaker_hunts, self.settings.city_map
+        spots = Spots(self.players.all, self.directory, titles, city)
+        yield feed_watch(reactor, self.shown.feed, spots, self.now)
+        yield seen_watch(reactor, Seen(self.ledger, self.players.online))

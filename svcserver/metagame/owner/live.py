@@ -1,0 +1,121 @@
+"""What the dashboard's live pages show, read from the features that know it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from svcserver.kernel import json
+from svcserver.kernel.recent import RECENT, Follower
+from svcserver.kernel.times import iso
+from svcserver.metagame.owner.dashboard import wire
+from svcserver.metagame.owner.dashboard.acts import DashboardActs
+from svcserver.metagame.owner.dashboard.state import DashboardState
+from svcserver.metagame.owner.health.rules import Health
+from svcserver.metagame.owner.health.wire import show_loop, show_requests
+from svcserver.metagame.owner.management.acts import StatusReports
+from svcserver.metagame.owner.management.wire import show_status
+from svcserver.metagame.owner.memory import memory_mb
+from svcserver.web.eventstream import Look
+
+LINES = 20  # of the feed
+
+
+@frozen
+class LivePages:
+    """What each page shows; ``health`` is None where it is not watched."""
+
+    shown: DashboardState
+    acts: DashboardActs
+    reports: StatusReports
+    health: Health | None
+    now: Callable[[], float]
+
+    def look(self, page: str) -> Look | None:
+        """The look at a page from its beginning; None where the page is not live."""
+        pages: dict[str, Callable[[], Callable[[], Awaitable[Any]]]] = {
+            "overview": lambda: self._overview,
+            "chat": lambda: self._chat,
+            "beat": lambda: _nothing,  # a page that only wants to know whether we are there
+            "health": self._health_from_start if self.health is not None else lambda: _unwatched,
+            "log": self._log_from_start,
+        }
+        begin = pages.get(page)
+        if begin is None:
+            return None
+        found = begin()
+
+        async def encoded() -> bytes | None:
+            said = await found()
+            return None if said is None else json.dump(said)
+
+        return encoded
+
+    async def _overview(self) -> Any:
+        status: dict[str, Any] = {**show_status(await self.reports.full())}
+        del status["uptimeSeconds"]  # else something would be new every second
+        return {
+            "status": status,
+            "startedAt": iso(self.reports.started_at),
+            "health": self._figures(),
+            "feed": [
+                {"number": one.number, "at": iso(one.at), "who": [*one.who], "what": one.what}
+                for one in self.shown.feed.newest(LINES)
+            ],
+        }
+
+    def _figures(self) -> Any:
+        if self.health is None:
+            return None
+        memory = memory_mb()["rss"]
+        return {
+            "memoryMB": {"rss": None if memory is None else round(memory)},
+            "requests": show_requests(self.health.requests.last_minute(self.now())),
+            "eventLoop": show_loop(self.health.loop.report()),
+        }
+
+    async def _chat(self) -> Any:
+        figures = self.shown.chat
+        return await self.acts.chat(None if figures is None else figures())
+
+    def _health_from_start(self) -> Callable[[], Awaitable[Any]]:
+        newest = 0.0
+
+        async def look() -> Any:
+            nonlocal newest
+            samples = self.shown.health.after(newest)
+            if not samples and newest:
+                return None
+            newest = samples[-1].at if samples else 0.0
+            return wire.show_health(samples, self.now())
+
+        return look
+
+    def _log_from_start(self) -> Callable[[], Awaitable[Any]]:
+        # the stack starts us in the folder where it keeps it
+        every = Follower(Path.cwd() / RECENT, self.reports.started_at)
+        last = -1
+
+        async def look() -> Any:
+            nonlocal last
+            lines = every.new()
+            if lines is None:  # no stack writes down what its services say: our own lines
+                own = self.shown.log
+                lines = [f"[metagame] {one}" for one in own.after(max(0, last))]
+                fresh, last = last < 0, own.count
+            else:
+                fresh, last = last < 0, 0
+            return {"fresh": fresh, "lines": lines} if lines or fresh else None
+
+        return look
+
+
+async def _nothing() -> Any:
+    return None
+
+
+async def _unwatched() -> Any:
+    return {"off": True}
