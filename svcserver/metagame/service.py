@@ -323,7 +323,6 @@ class Metagame:
         """The services that measure it, as the settings want them."""
         made = self.settings, self.health, self.shown, self.online, self.counters, self.now
         yield from Measuring(*made).parts(reactor)
-        yield from self.desk.watches(reactor)
 
     def chat(self, environ: dict[str, str], reactor: Any) -> IService | None:
         """The chat, connected to the game's signals; None without CHAT=1."""
@@ -380,7 +379,8 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
         part.setServiceParent(answering)
     serving.warn_at_start(options.warnings).setServiceParent(top)
     answering.setServiceParent(top)
-    parts = game.chat(options.environ, reactor), *game.measuring(reactor)
+    watches = *game.measuring(reactor), *game.desk.watches(reactor)
+    parts = game.chat(options.environ, reactor), *watches
     for beside in parts:
         if beside is not None:
             beside.setServiceParent(top)

@@ -96,11 +96,13 @@ class EventStream(Stream):
     async def _show(self) -> None:
         try:
             found = await self.look()
+        except CancelledError:  # the reader is gone
+            return
         except Unavailable:
             self.finish()
             return
         except Exception:
-            log.failure("what the dashboard shows cannot be read")
+            log.failure("what a stream of events shows cannot be read")
             self.finish()
             return
         if self._out is None:

@@ -262,6 +262,15 @@ def test_an_invite_is_made_shown_and_revoked(browser: Browser, here: Host) -> No
         assert made not in [one["inviteCode"] for one in left]
 
 
+def log_in_again(here: Host, number: int) -> None:
+    """As a player does who was logged off."""
+    player = here.players[number]
+    said = here.call("POST", "/account/api/oauth/token", {"exchange_code": player["key"]})
+    player["token"] = said["access_token"]
+    beat = {"map": "city_01_persistent", "state": "island"}
+    here.call("POST", "/heartbeat", beat, **bearer(player))
+
+
 def open_account(seen: Visit, name: str) -> None:
     seen.go("Accounts")
     seen.page.get_by_label("Search accounts").fill(name[1:].upper())
@@ -282,8 +291,13 @@ def test_saves_are_compared_and_rolled_back(browser: Browser, here: Host) -> Non
         row = seen.page.get_by_role("row").filter(has_text="the player").nth(2)
         version = int(row.get_by_role("cell").first.inner_text().split()[0])
         row.get_by_role("button", name="Roll back").click()
+        choice = seen.page.get_by_role("combobox", name="Ann_1 is online now (in the city)")
+        expect(choice).to_have_value("yes")
         seen.confirm("Roll back")
         seen.told(f"is back at version {version}")
+        seen.told("the player is logged off")
+        assert here.service.ask("GET", "/character", None, bearer(here.players[0]))[0] == 401
+        log_in_again(here, 0)
         [one] = here.call("GET", "/character", **bearer(here.players[0]))
         assert json.loads(one["data"])["level"] == 10 + version
 
@@ -300,6 +314,7 @@ def test_loadouts_are_compared_and_rolled_back(browser: Browser, here: Host) -> 
         expect(change).to_contain_text("+ FL_SPEED")
         seen.confirm("Close")
         versions.get_by_role("button", name="Roll back").first.click()
+        seen.page.get_by_role("combobox", name="Ann_1 is online now").select_option("")
         seen.confirm("Roll back")
         seen.told("are back at version 2")
         ann = here.players[0]
@@ -322,7 +337,8 @@ def test_an_account_is_renamed_and_granted(browser: Browser, here: Host) -> None
         seen.told("Falk is now Falke")
         expect(seen.page.get_by_role("heading", level=1)).to_have_text("Falke")
         seen.button("Grant")
-        seen.page.get_by_role("textbox", name="Entitlement").fill("gift_of_autumn")
+        seen.page.get_by_role("combobox", name="Entitlement").select_option("")
+        seen.page.get_by_role("textbox", name="Its name").fill("gift_of_autumn")
         seen.page.get_by_role("spinbutton", name="Hours").fill("12")
         seen.confirm("Grant")
         row = seen.page.get_by_role("row").filter(has_text="gift_of_autumn")
@@ -432,7 +448,8 @@ def an_hour(route: Route) -> None:
                 "players": max(0, int(14 + 8 * wave)),
             }
         )
-    route.fulfill(json={"everySeconds": 5.0, "now": now, "samples": samples})
+    said = json.dumps({"everySeconds": 5.0, "now": now, "samples": samples})
+    route.fulfill(content_type="text/event-stream", body=f"data: {said}\n\n")
 
 
 SIZES = {"desktop": (1280, 860), "phone": (390, 844)}
@@ -465,7 +482,7 @@ def test_every_page_fits_names_its_controls_and_is_pictured(
             page.screenshot(path=PICTURES / f"{size}-{colours}-{name}.png")
 
         picture("sign-in")
-        page.route("**/svc/api/DashboardHealth*", an_hour)
+        page.route("**/svc/api/DashboardEvents?page=health", an_hour)
         seen.sign_in(here.key)
         for name in PAGES:
             seen.go(name.capitalize())

@@ -14,7 +14,7 @@ from svcserver.metagame.owner.dashboard.state import ChatFigures, ChatRoom
 from tests.chat.town import Town
 from tests.ctl.command import new_host, nowhere
 from tests.support.belongings import Owner
-from tests.support.game import Game
+from tests.support.game import GAME_SERVER_KEY, Game
 from tests.support.proves import proves
 
 ROUTES = (
@@ -26,6 +26,10 @@ ROUTES = (
     ("GET", "DashboardLoadoutDiff?CharacterId=x&From=1&To=2"),
     ("POST", "DashboardJoin"),
     ("GET", "DashboardOpenApi"),
+    ("GET", "DashboardEntitlements"),
+    ("GET", "DashboardPeople"),
+    ("GET", "DashboardPerson?Account=Ann_1"),
+    ("GET", "DashboardEvents?page=beat"),
 )
 
 
@@ -73,8 +77,9 @@ class AccessTests(Case):
     )
     def test_nothing_an_admin_is_shown_may_be_stored(self) -> None:
         for _, route in ROUTES:
-            page = self.ask(route) if "Join" not in route and "Diff" not in route else None
-            if page is not None:
+            refused = any(word in route for word in ("Join", "Diff", "Person", "Events"))
+            if not refused:
+                page = self.ask(route)
                 self.assertEqual((page.status, page.headers["cache-control"]), (200, "no-store"))
 
     @proves("GET DashboardSearch")
@@ -228,10 +233,46 @@ class ChatTests(Case):
             "people": 1,
             "roomCount": 1,
             "rooms": [
-                {"room": "General", "kind": "General", "id": "", "count": 1, "names": ["Ann_1"]}
+                {
+                    "room": "General",
+                    "title": "General",
+                    "kind": "General",
+                    "id": "",
+                    "count": 1,
+                    "names": ["Ann_1"],
+                }
             ],
         }
         self.assertEqual(self.ask("DashboardChat").json, shown)
+
+    def test_a_room_has_the_name_that_people_know(self) -> None:
+        ann = self.game.player("Ann_1")
+        body = {"name": "Lanterns", "nameplate": "LAN"}
+        self.game.browse("POST", "/guild/validate", token=ann.token, json=body)
+        body |= {"leader_account_id": ann.id}
+        made = self.game.browse("POST", "/guild", game_server=GAME_SERVER_KEY, json=body)
+        self.assertEqual(made.status, 200, made.body)
+        [guild] = self.ask("Guilds").json
+        names = ["Ann_1", "Bob_1", "Cleo", "Dag_1"]
+        rooms = [
+            ChatRoom("Guild-x", "Guild", guild["guildId"], 1, names[:1]),
+            ChatRoom("Guild-y", "Guild", "y", 1, names[:1]),
+            ChatRoom("Party-p", "Party", "p", 4, names),
+            ChatRoom("City-1", "City", "1", 2, names[:2]),
+        ]
+        self.game.parts.shown.chat = lambda: ChatFigures(4, 4, 4, rooms)
+        titles = [one["title"] for one in self.ask("DashboardChat").json["rooms"]]
+        wanted = ["Lanterns", "A guild", "Party of Ann_1, Bob_1, Cleo and others", "City"]
+        self.assertEqual(titles, wanted)
+
+    @proves("GET DashboardEntitlements")
+    def test_what_can_be_granted_is_listed(self) -> None:
+        ann = self.game.player("Ann_1")
+        grant = {"UserId": ann.id, "Entitlement": "gift_of_autumn"}
+        self.assertEqual(self.ask("GrantEntitlement", "POST", json=grant).status, 200)
+        names = self.ask("DashboardEntitlements").json["names"]
+        self.assertEqual(names, sorted(names))
+        self.assertLessEqual({"gift_of_autumn", "season09b_premium"}, set(names))
 
     @proves("GET DashboardChat")
     def test_a_hall_is_counted_without_what_is_said(self) -> None:

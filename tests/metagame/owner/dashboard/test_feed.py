@@ -1,0 +1,129 @@
+"""The feed of the evening."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.metagame.owner.dashboard.acts import DashboardActs
+from svcserver.metagame.owner.dashboard.feed import KEPT, Feed, Spot, changes
+from svcserver.metagame.owner.dashboard.live import EVENTS
+from svcserver.metagame.owner.live import LivePages
+from svcserver.metagame.owner.management.acts import StatusReports
+from svcserver.metagame.owner.management.rules import Placed
+from svcserver.metagame.play.presence.rules import Place
+from tests.support.game import Game
+from tests.support.proves import proves
+
+CITY, MENU = Spot(Place.CITY), Spot(Place.MENU)
+HUNT = Spot(Place.HUNT, "h 7777", "Gnasher")
+
+
+class ChangesTests(SynchronousTestCase):
+    def test_who_hunts_together_is_one_line(self) -> None:
+        before = {"Ada": CITY, "Bo": CITY, "Cleo": CITY}
+        after = {"Ada": HUNT, "Bo": HUNT, "Cleo": Spot(Place.HUNT, "h 7778", "Gnasher")}
+        wanted = [(["Ada", "Bo"], "began a hunt: Gnasher"), (["Cleo"], "began a hunt: Gnasher")]
+        self.assertEqual(changes(before, after), wanted)
+
+    def test_coming_and_leaving(self) -> None:
+        self.assertEqual(changes({}, {"Ada": MENU}), [(["Ada"], "came online")])
+        self.assertEqual(changes({"Ada": CITY}, {}), [(["Ada"], "left")])
+        self.assertEqual(changes({"Ada": HUNT}, {"Ada": CITY}), [(["Ada"], "went to the city")])
+
+    def test_nothing_is_told_twice(self) -> None:
+        for spot in (CITY, HUNT, MENU):
+            self.assertEqual(changes({"Ada": spot}, {"Ada": spot}), [])
+        self.assertEqual(changes({"Ada": HUNT}, {"Ada": Spot(Place.HUNT)}), [])
+
+
+class FeedTests(SynchronousTestCase):
+    def test_what_was_before_the_start_is_no_news_and_old_lines_give_way(self) -> None:
+        feed = Feed()
+        feed.take({"Ada": CITY}, 1.0)
+        self.assertEqual(feed.newest(9), [])
+        for number in range(KEPT):
+            feed.take({} if number % 2 == 0 else {"Ada": CITY}, 2.0 + number)
+            feed.take({"Bo": CITY}, 2.0 + number)
+        self.assertEqual(len(feed.lines), KEPT)
+        [newest, older] = feed.newest(2)
+        self.assertGreater(newest.number, older.number)
+
+    def test_the_game_feeds_it(self) -> None:
+        game, clock = Game(self), Clock()
+        desk = game.parts.desk
+        [feed_look, *_] = desk.watches(clock)
+        feed_look.startService()  # type: ignore[no-untyped-call]
+        self.addCleanup(feed_look.stopService)
+        clock.advance(5)
+        ann = game.player("Ann_1")
+        beat = {"map": "cora_jamima", "state": "island"}
+        game.browse("POST", "/heartbeat", token=ann.token, json=beat)
+        clock.advance(5)
+        [line] = desk.shown.feed.newest(9)
+        self.assertEqual((line.who, line.what), (["Ann_1"], "began a hunt"))
+
+
+class LivePageTests(SynchronousTestCase):
+    """What the streams of the pages show."""
+
+    def setUp(self) -> None:
+        self.game = Game(self, BACKEND_HEALTH="1")
+        self.olga = self.game.player("Olga", admin=True)
+        self.pages = LivePages(
+            self.game.parts.shown,
+            DashboardActs(self.game.ledger, list),
+            self.reports(),
+            self.game.parts.health,
+            self.game.clock.seconds,
+        )
+
+    def reports(self) -> StatusReports:
+        parts = self.game.parts
+        made = self.game.settings, parts.about, parts.registration, parts.online, parts.directory
+        return StatusReports(*made, NoInstances(), self.game.clock.seconds, 1_790_000_000.0)
+
+    def shown(self, page: str) -> Any:
+        look = self.pages.look(page)
+        assert look is not None
+        said = self.successResultOf(Deferred.fromCoroutine(cast(Any, look())))
+        return None if said is None else json.loads(said)
+
+    def test_every_page_has_something_to_show(self) -> None:
+        self.assertEqual(self.shown("overview")["status"]["playersOnline"], 0)
+        self.assertFalse(self.shown("chat")["on"])
+        self.assertEqual(self.shown("health")["samples"], [])
+        self.assertEqual(self.shown("log"), {"fresh": True, "lines": []})
+        self.assertIsNone(self.shown("beat"))
+        self.assertIsNone(self.pages.look("nowhere"))
+
+    @proves("GET DashboardEvents")
+    def test_the_route_wants_a_page_and_a_reader_of_events(self) -> None:
+        for query, accept in (
+            ("page=overview", "*/*"),
+            ("page=nowhere", "text/event-stream"),
+            ("", "text/event-stream"),
+        ):
+            path = f"/svc/api/DashboardEvents?{query}"
+            page = self.game.browse("GET", path, key=self.olga.key, headers={"Accept": accept})
+            self.assertEqual(page.status, 400, query)
+
+    def test_the_log_is_for_owners(self) -> None:
+        hella = self.game.player("Hella")
+        body = {"Account": "Hella", "Role": "helper"}
+        role = "/svc/api/DashboardRole"
+        self.game.browse("POST", role, key=self.olga.key, json=body)
+        path = "/svc/api/DashboardEvents?page=log"
+        page = self.game.browse("GET", path, key=hella.key, headers={"Accept": EVENTS})
+        self.assertEqual(page.status, 400)
+
+
+class NoInstances:
+    """No game server runs."""
+
+    async def place(self, players: object) -> Placed:
+        return Placed([], {})

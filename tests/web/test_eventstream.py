@@ -1,0 +1,124 @@
+"""Server-sent events: what is sent, when, and how a stream ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.internet.testing import StringTransport
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.refusals import Unavailable
+from svcserver.web.eventstream import BEAT, BEAT_S, EVERY_S, LIVES_S, MOST, STALLED_S, EventStreams
+from svcserver.web.response import response_head
+
+
+class Out:
+    """The channel, as far as a stream knows it."""
+
+    def __init__(self) -> None:
+        self.transport: Any = StringTransport()
+        self.transport.abortConnection = lambda: setattr(self, "aborted", True)
+        self.finished = self.aborted = False
+
+    def finish(self) -> None:
+        self.finished = True
+
+
+class EventStreamTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock, self.now = Clock(), b"1"
+        self.streams = EventStreams(self.clock)
+        self.looks: list[Deferred[bytes | None]] | None = None
+        answer = self.streams.answer(self.look)
+        self.head = response_head(answer, b"", b"", close=False)
+        self.stream: Any = answer.body
+        self.out = Out()
+
+    async def look(self) -> bytes | None:
+        return self.now
+
+    def sent(self) -> bytes:
+        """What the reader got since the last look, without the lengths of its pieces."""
+        pieces, rest = [], self.out.transport.value()
+        self.out.transport.clear()
+        while rest:
+            size, _, rest = rest.partition(b"\r\n")
+            length = int(size, 16)
+            pieces.append(rest[:length])
+            rest = rest[length + 2 :]
+        return b"".join(pieces)
+
+    def test_it_has_a_type_and_no_length(self) -> None:
+        self.assertIn(b"Content-Type: text/event-stream", self.head)
+        self.assertIn(b"Transfer-Encoding: chunked", self.head)
+        self.assertNotIn(b"Content-Length", self.head)
+
+    def test_only_what_is_new_is_sent(self) -> None:
+        self.stream.begin(self.out)
+        self.assertEqual(self.sent(), BEAT + b"data: 1\n\n")
+        self.clock.advance(EVERY_S)
+        self.assertEqual(self.sent(), b"")
+        self.now = b"2"
+        self.clock.advance(EVERY_S)
+        self.assertEqual(self.sent(), b"data: 2\n\n")
+
+    def test_silence_is_broken_by_a_sign_of_life(self) -> None:
+        self.stream.begin(self.out)
+        self.sent()
+        self.clock.pump([EVERY_S] * int(BEAT_S))
+        self.assertEqual(self.sent(), BEAT)
+
+    def test_it_ends_after_its_time_so_that_the_reader_proves_itself_again(self) -> None:
+        self.stream.begin(self.out)
+        self.clock.pump([EVERY_S] * int(LIVES_S))
+        self.assertTrue(self.out.finished)
+        self.assertTrue(self.out.transport.value().endswith(b"0\r\n\r\n"))
+
+    def test_a_look_that_fails_ends_it(self) -> None:
+        async def fail() -> bytes:
+            raise ValueError("a defect")
+
+        self.stream.look = fail
+        self.stream.begin(self.out)
+        self.assertTrue(self.out.finished)
+        self.assertEqual(len(self.flushLoggedErrors(ValueError)), 1)
+
+    def test_a_reader_that_takes_nothing_gets_no_more_and_is_cut_off(self) -> None:
+        self.stream.begin(self.out)
+        self.sent()
+        self.stream.pauseProducing()
+        self.now = b"2"
+        self.clock.advance(EVERY_S)
+        self.assertEqual(self.sent(), b"")
+        self.clock.advance(STALLED_S)
+        self.assertTrue(self.out.aborted)
+
+    def test_one_that_reads_again_hears_the_newest(self) -> None:
+        self.stream.begin(self.out)
+        self.sent()
+        self.stream.pauseProducing()
+        for self.now in (b"2", b"3"):
+            self.clock.advance(EVERY_S)
+        self.stream.resumeProducing()
+        self.clock.advance(EVERY_S)
+        self.assertEqual(self.sent(), b"data: 3\n\n")
+
+    def test_nothing_is_left_when_the_connection_is_lost(self) -> None:
+        waiting: Deferred[bytes | None] = Deferred()
+
+        async def wait() -> bytes | None:
+            return await waiting
+
+        self.stream.look = wait
+        self.stream.begin(self.out)
+        self.stream.over()
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+        for _ in range(MOST):
+            self.streams.answer(self.look)
+
+    def test_there_is_a_bound(self) -> None:
+        for _ in range(MOST - 1):
+            self.streams.answer(self.look)
+        self.assertRaises(Unavailable, self.streams.answer, self.look)
