@@ -269,6 +269,12 @@ def log_in_again(here: Host, number: int) -> None:
     player["token"] = said["access_token"]
     beat = {"map": "city_01_persistent", "state": "island"}
     here.call("POST", "/heartbeat", beat, **bearer(player))
+    here.talkers[number].wire.close()
+    chat = int(here.service.environ["CHAT_PORT"])
+    talker = Talker(chat, player["id"], NAMES[number]).log_in(player["token"])
+    for room in ("General", "Trade"):
+        talker.join(room)
+    here.talkers[number] = talker
 
 
 def open_account(seen: Visit, name: str) -> None:
