@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import tempfile
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -13,9 +14,9 @@ from svcserver.kernel.recent import RECENT, Follower, Recent
 
 class RecentTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.file = Path(self.mktemp())
-        self.file.mkdir()
-        self.file /= RECENT
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.file = Path(folder.name) / RECENT
         self.out = io.StringIO()
         self.kept = Recent(self.file, self.out)
 
