@@ -6,7 +6,7 @@ import re
 
 from attrs import field, frozen
 
-from svcserver.kernel.secrets import Secret
+from svcserver.kernel.secrets import Secret, hex_token
 from svcserver.launcher import words
 from svcserver.launcher.asking import HostClient, Lost, Reply
 
@@ -50,9 +50,11 @@ def general(reply: Reply) -> str:
     """The sentence for an answer that any request may get."""
     if reply.status == 429:
         return words.TOO_OFTEN.format(minutes=words.minutes(reply.retry_after_s or 60))
+    if reply.status == 503 and reply.error != "upstream_restarting":
+        return words.FULL
     if reply.status in (502, 503, 504):
         return words.RESTARTING
-    return words.NOT_OUR_HOST
+    return words.VERSION if reply.status == 426 else words.NOT_OUR_HOST
 
 
 async def register(client: HostClient, name: str, code: str) -> Account:
@@ -84,6 +86,38 @@ async def recognise(client: HostClient, key: Secret) -> Account:
     if reply.status == 401:
         raise KeyUnknown(words.KEY_REFUSED)
     raise Refused(general(reply))
+
+
+def new_key() -> Secret:
+    """A key like those that hosts make."""
+    return Secret(f"UUK_{hex_token(48)}")
+
+
+async def renew(client: HostClient, old: Secret, new: Secret) -> None:
+    """Have the host take ``new`` in place of ``old``; raises Refused.
+
+    The player's side makes the key, and keeps both until it knows which counts: had the host made
+    it, an answer that is lost would take the account with it.
+    """
+    try:
+        reply = await client.ask(
+            "POST", "/launcher/new-key", key=old, json_body={"UUK": new.reveal()}
+        )
+    except Lost as why:
+        raise Refused(lost(why)) from why
+    if reply.status == 404:
+        raise Refused(words.KEY_NOT_RENEWED)
+    if reply.status != 200:
+        raise Refused(general(reply))
+
+
+async def is_taken(client: HostClient, key: Secret) -> bool:
+    """Whether the host knows ``key``."""
+    try:
+        await recognise(client, key)
+    except Refused:
+        return False
+    return True
 
 
 async def is_free(client: HostClient, name: str) -> str:

@@ -35,6 +35,7 @@ class FilesJob:
     rate: Rate = field(factory=Rate)
     progress: Progress = field(factory=Progress)
     build: str = ""
+    _etag: str = ""  # of the list that was read last
     _fetch: Fetch | None = None
 
     @property
@@ -62,8 +63,19 @@ class FilesJob:
             found: Listing = await self.in_thread(read_listing, reply.body)
         except BadListing as why:
             raise CannotFetch(words.NOT_OUR_HOST) from why
-        self.build = found.build
+        self.build, self._etag = found.build, reply.headers.get("etag", "")
         return found
+
+    async def is_newest(self) -> bool:
+        """Whether the host's list is the one that was read last, as far as it tells."""
+        known = {"If-None-Match": self._etag}
+        if not self._etag:
+            return True
+        try:
+            reply = await self.client.ask("GET", MANIFEST, headers=known, limit=LONGEST_LIST)
+        except Lost:
+            return True
+        return reply.status != 200 or reply.headers.get("etag") == self._etag
 
     async def check(self, *, thorough: bool) -> tuple[Listing, Comparison]:
         """What is missing; raises CannotFetch or Stopped."""

@@ -8,13 +8,15 @@ from typing import Any
 from attrs import define, field, frozen
 
 from svcserver.kernel.secrets import Secret
+from svcserver.launcher.accounts import general, lost
 from svcserver.launcher.asking import HostClient, Lost
+from svcserver.launcher.words import meeting
 
 MOST_NEWS, MOST_PLAYERS, MOST_PICTURES = 20, 500, 3
 LONGEST = 4_000  # characters of a text that is shown
 MOST_PICTURE = 8 * 1024 * 1024  # bytes of a picture; the first few are kept
 NEWS_EVERY_S, HUNTER_EVERY_S = 300.0, 60.0
-MOST_TRACKS, MOST_CHARACTERS, MOST_SAVES = 64, 20, 10
+MOST_TRACKS, MOST_CHARACTERS, MOST_SAVES, MOST_HUNTS = 64, 20, 10, 10
 _ACCENT = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})\Z")
 _PICTURE = re.compile(r"/content/v1/branding/[A-Za-z0-9_.-]{1,100}\Z")
 _KINDS = ((b"\xff\xd8\xff", "image/jpeg"), (b"\x89PNG\r\n\x1a\n", "image/png"))
@@ -34,9 +36,10 @@ class HostNews:
     """The last answers of one host."""
 
     reachable: bool | None = None  # None: not asked yet
-    why: str = ""  # the code of a lost answer
+    why: str = ""  # what is wrong, as the player reads it
     known: bool | None = None  # whether the host knows our key
     status: dict[str, Any] = field(factory=dict)
+    announced: str = ""  # what the owner announces just now
     news: list[dict[str, str]] = field(factory=list)
     accent: str = ""
     pictures: list[Picture] = field(factory=list)
@@ -47,20 +50,25 @@ class HostNews:
     _picture_names: list[str] = field(factory=list, init=False)
 
     async def ask(self, client: HostClient, key: Secret | None) -> None:
-        """Who is there; raises nothing."""
+        """Who is there, and what is announced; raises nothing."""
         try:
             reply = await client.ask("GET", "/svc/api/ServerStatus", key=key, patience_s=10.0)
+            banner = await client.ask("GET", "/svc-status", patience_s=10.0)
         except Lost as why:
-            self.reachable, self.why = False, why.code
+            self.reachable, self.why = False, lost(why)
             return
-        said = reply.json
-        self.reachable = reply.status == 200 and isinstance(said, dict)
-        self.why = "" if self.reachable else f"status {reply.status}"
-        if self.reachable:
-            self.status = read_status(said)
-            self.known = None if key is None else said.get("limited") is not True
-            port = said.get("contentPort")
-            self.content_port = port if type(port) is int and 0 < port < 65536 else 0
+        said, shown = reply.json, banner.json
+        banners = shown if banner.status == 200 and isinstance(shown, dict) else {}
+        if reply.status == 404 and banners:  # an older host, which tells nothing of its players
+            said = {"name": banners.get("name"), "limited": key is None}
+        elif reply.status != 200 or not isinstance(said, dict):
+            self.reachable, self.why = False, general(reply)
+            return
+        self.reachable, self.why = True, ""
+        self.status, self.announced = read_status(said), announcement(banners)
+        self.known = None if key is None else said.get("limited") is not True
+        port = said.get("contentPort")
+        self.content_port = port if type(port) is int and 0 < port < 65536 else 0
 
     async def ask_hunter(self, client: HostClient, key: Secret, now: float) -> None:
         """What the player has there, once a minute; raises nothing."""
@@ -108,20 +116,30 @@ def picture_kind(body: bytes) -> str:
     return "image/webp" if body[:4] == b"RIFF" and body[8:12] == b"WEBP" else ""
 
 
+def announcement(banner: dict[str, Any]) -> str:
+    """What the host's banner says besides a welcome."""
+    text = _text(banner.get("en"), LONGEST)
+    return "" if text == f"Welcome to {banner.get('name')}!" else text
+
+
 def read_status(said: dict[str, Any]) -> dict[str, Any]:
     """What is shown of a status answer, every value of the right kind."""
-    players = [
-        {"name": _text(one.get("name"), 64), "where": _text(one.get("where"), 16)}
-        for one in _objects(said.get("players"))[:MOST_PLAYERS]
-    ]
-    hunts = [
-        {
-            "title": _text(one.get("title"), 120),
-            "kind": _text(one.get("kind"), 16),
-            "players": len(one["players"]) if isinstance(one.get("players"), list) else 0,
-            "room": one.get("maxPlayers") if type(one.get("maxPlayers")) is int else 0,
-        }
+    instances = {
+        _text(one.get("id"), 64): (
+            _text(one.get("title"), 120),
+            _whole(one, "players"),
+            _whole(one, "maxPlayers"),
+        )
         for one in _objects(said.get("instances"))[:MOST_PLAYERS]
+    }
+    nowhere = "", 0, 0
+    players = [
+        {
+            "name": _text(one.get("name"), 64),
+            "where": (where := _text(one.get("where"), 16)),
+            "meet": meeting(where, *instances.get(_text(one.get("instance"), 64), nowhere)),
+        }
+        for one in _objects(said.get("players"))[:MOST_PLAYERS]
     ]
     online = said.get("playersOnline")
     return {
@@ -130,13 +148,16 @@ def read_status(said: dict[str, Any]) -> dict[str, Any]:
         "registration": _text(said.get("registration"), 16),
         "online": online if type(online) is int else 0,
         "players": players,
-        "instances": hunts,
     }
 
 
 def read_hunter(said: dict[str, Any]) -> dict[str, Any]:
     """What is shown of the player's own data, every value of the right kind."""
     friends = said.get("friends")
+    hunts = [
+        {"title": _text(one.get("title"), 128), "at": _whole(one, "at")}
+        for one in _objects(said.get("hunts"))[:MOST_HUNTS]
+    ]
     tracks = [
         {"id": _text(one.get("id"), 128), "rank": _whole(one, "rank"), "of": _whole(one, "maxRank")}
         for one in _objects(said.get("tracks"))[:MOST_TRACKS]
@@ -152,6 +173,7 @@ def read_hunter(said: dict[str, Any]) -> dict[str, Any]:
         "guild": _text(said.get("guild"), 64),
         "huntPass": _text(said.get("huntPass"), 128),
         "tracks": tracks,
+        "hunts": hunts,
         "characters": characters,
         "friends": [
             _text(one, 64) for one in (friends if isinstance(friends, list) else [])[:MOST_PLAYERS]

@@ -15,6 +15,7 @@ from svcserver.launcher.host_list import HostRecord, id_at
 from svcserver.launcher.private_files import write_private
 
 MOST = 64 * 1024  # bytes of such a file
+MOST_FILES = 100  # of one host in a folder; the last one is written over
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -30,8 +31,11 @@ class KeyFile:
     key: Secret = field(repr=False)
 
 
-def write_key_file(path: Path, record: HostRecord, key: Secret) -> None:
-    """Write the key of ``record``'s host to ``path``."""
+def write_key_file(folder: Path, record: HostRecord, key: Secret) -> Path:
+    """Write the key of ``record``'s host below ``folder``; gives where.
+
+    A file with another key, perhaps the only copy, stays: then the name gets a number.
+    """
     said = {
         "name": record.name,
         "host": record.host,
@@ -41,7 +45,13 @@ def write_key_file(path: Path, record: HostRecord, key: Secret) -> None:
         "username": record.username,
         "key": key.reveal(),
     }
-    write_private(path, json.dump(said) + b"\n")
+    content = json.dump(said) + b"\n"
+    path, number = folder / f"svc-key-{record.id}.json", 1
+    while path.exists() and path.read_bytes() != content and number < MOST_FILES:
+        number += 1
+        path = folder / f"svc-key-{record.id}-{number}.json"
+    write_private(path, content)
+    return path
 
 
 def read_key_file(path: Path) -> KeyFile:

@@ -28,7 +28,7 @@ from twisted.python.logfile import LogFile
 
 from svcserver.kernel.every import Every
 from svcserver.kernel.monotonic import monotonic_reactor
-from svcserver.launcher import one_instance
+from svcserver.launcher import one_instance, runners
 from svcserver.launcher.host_list import HostList
 from svcserver.launcher.keystore import open_keys
 from svcserver.launcher.page import Page
@@ -128,6 +128,7 @@ class Program:
             HostList(state / "hosts.json"),
             Path(places.games),
             int(os.environ.get("SVC_RELAY_PORT", "") or DEFAULT_PORT),
+            runners.find(sys.platform, os.environ, Path.home()),
         )
         page = Page(launcher, Entrance(), Path.home())
         return cls(reactor, state, wish, launcher, page, places.programs)

@@ -13,8 +13,8 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.kernel.secrets import Secret
-from svcserver.launcher import accounts, words
-from svcserver.launcher.asking import HostClient, Lost
+from svcserver.launcher import accounts, papers, words
+from svcserver.launcher.asking import HostClient
 from svcserver.launcher.command import DOCUMENTED, BadCommand, Start
 from svcserver.launcher.fetching import CannotFetch, KeyRefused
 from svcserver.launcher.files_job import FilesJob, NoListing, damage
@@ -23,12 +23,12 @@ from svcserver.launcher.host_list import HostRecord
 from svcserver.launcher.host_news import HostNews
 from svcserver.launcher.keystore import KeyStore
 from svcserver.launcher.playing import Game, NoProgram
-from svcserver.launcher.private_files import write_private
+from svcserver.launcher.runners import Runner, chosen
 from svcserver.launcher.stages import Host, Inputs, Stage, machine_of, member_of
 
 log = Logger()
 
-LONGEST_PASSPORT = 64 * 1024 * 1024  # bytes
+_PASSING = (words.UNREACHABLE, words.RESTARTING, words.FULL)
 
 
 class CannotPlay(Exception):
@@ -41,6 +41,7 @@ class Surroundings(Protocol):
     clock: Any
     keys: KeyStore
     games: Path
+    runner: Runner | None  # what was found for Windows games
 
     def client(self, record: HostRecord, content_port: int = 0) -> HostClient:
         """Asks the host; with a port, the content server of a private one."""
@@ -104,9 +105,17 @@ class Membership:
     @property
     def folder(self) -> Path:
         """Where the game is."""
-        return (
-            Path(self.record.folder) if self.record.folder else self.around.games / self.record.id
-        )
+        return Path(self.record.folder) if self.record.folder else self.usual_folder
+
+    @property
+    def usual_folder(self) -> Path:
+        """Where it is unless the player wants it elsewhere."""
+        return self.around.games / self.record.id
+
+    @property
+    def runner(self) -> Runner | None:
+        """What is put in front of the game's program."""
+        return chosen(self.record.runner, self.command, self.around.runner)
 
     def change(self, **changes: Any) -> None:
         """Change the record and remember it."""
@@ -216,16 +225,27 @@ class Membership:
             if key is None:
                 raise accounts.Refused(words.KEY_REFUSED)
             await accounts.recognise(self.client, key)
+            if not await self.files.is_newest():
+                raise CannotPlay(words.VERSION)
+            runner, environ = self.runner, dict(os.environ)
+            if runner is not None:
+                await self.around.in_thread(runner.prepare, self.folder)
+                environ |= runner.environ(self.folder)
             if self.host.stage is not Stage.STARTING:
                 return
             server, chat = self.around.open_way(self.record)
             start = Start(str(self.folder), server, chat)
-            arguments = start.arguments(self.command, self.record.runner, key.reveal())
-            self.game.start(arguments, str(self.folder), os.environ)
+            front = runner.command if runner is not None else ""
+            arguments = start.arguments(self.command, front, key.reveal())
+            self.game.start(arguments, str(self.folder), environ)
         except (accounts.Refused, CannotPlay) as why:
             self.inputs.failed(str(why))
         except BadCommand as why:
             self.inputs.failed(words.BAD_COMMAND.format(why=why))
+        except OSError as why:
+            self.inputs.failed(
+                words.NOT_WRITABLE.format(folder=self.folder, why=why.strerror or why)
+            )
         except NoProgram as why:
             self.around.close_way()
             self.inputs.failed(words.NO_PROGRAM.format(program=why))
@@ -284,7 +304,7 @@ class Membership:
     async def _refresh(self) -> None:
         key = self.key if self.record.username else None
         await self.news.ask(self.client, key)
-        if self.news.reachable and self.host.trouble in (words.UNREACHABLE, words.RESTARTING):
+        if self.news.reachable and self.host.trouble in _PASSING:
             self.host.trouble = ""  # it is over
         if self.news.reachable and not self.record.public:
             self.change(content_port=self.news.content_port)
@@ -293,27 +313,21 @@ class Membership:
         if self.news.known and key is not None:
             await self.news.ask_hunter(self.client, key, self.around.clock.seconds())
         if self.news.reachable and self.news.known is False:
-            self.inputs.expelled(await self._why_refused())
+            # the host may have taken a new key whose answer was lost
+            renewed = papers.is_renewing(self) and await papers.renew_key(self)
+            if not renewed:
+                self.inputs.expelled(await self._why_refused())
 
     def save_passport(self, folder: Path) -> None:
         """Have the host sign what the player has there, and keep it in ``folder``."""
-        self._begin(self._save_passport(folder / f"svc-passport-{self.record.id}.json"))
+        self._begin(papers.save_passport(self, folder / f"svc-passport-{self.record.id}.json"))
 
-    async def _save_passport(self, path: Path) -> None:
-        key = self.key if self.record.username else None
-        ask = self.client.ask("GET", "/launcher/passport", key=key, limit=LONGEST_PASSPORT)
-        try:
-            reply = await ask
-            if reply.status != 200 or not isinstance(reply.json, dict):
-                self.host.note = words.NO_PASSPORT
-                return
-            await self.around.in_thread(write_private, path, reply.body)
-        except Lost as why:
-            self.host.note = accounts.lost(why)
-        except OSError as why:
-            self.host.note = words.NOT_WRITABLE.format(folder=path.parent, why=why.strerror or why)
-        else:
-            self.host.note = words.PASSPORT_SAVED.format(path=path)
+    def renew_key(self) -> None:
+        """Have the host take a new key in place of the one we have."""
+        self._begin(self._renew_key())
+
+    async def _renew_key(self) -> None:
+        await papers.renew_key(self)
 
     def leave(self) -> None:
         """Stop everything."""
@@ -340,8 +354,4 @@ class Membership:
 
     def standing(self) -> str:
         """A sentence when the host is not as it should be."""
-        if self.news.reachable is not False:
-            return ""
-        if self.news.why == "certificate_mismatch":
-            return words.WRONG_CERTIFICATE
-        return words.RESTARTING if self.news.why.startswith("status 5") else words.UNREACHABLE
+        return self.news.why if self.news.reachable is False else ""

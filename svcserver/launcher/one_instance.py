@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import http.client
 import os
 from pathlib import Path
@@ -14,6 +16,7 @@ from svcserver.launcher.private_files import write_private
 
 FILE = "running.json"
 PATIENCE_S = 3.0
+LONGEST_ANSWER = 4096
 
 
 @frozen
@@ -25,18 +28,30 @@ class Running:
 
     def hand_over(self, invite: str) -> str | None:
         """Give it ``invite`` (or nothing); the link to its page, None where it does not answer."""
-        body = json.dump({"secret": self.secret.reveal(), "invite": invite})
+        body = {"secret": self.secret.reveal(), "invite": invite}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         try:
-            headers = {"Content-Type": "application/json"}
-            connection.request("POST", "/api/hand-over", body, headers)
-            answer = connection.getresponse()
-            said = json.parse(answer.read(4096))
+            if not self._is_ours(connection):
+                return None
+            status, said = _ask(connection, "/api/hand-over", body)
         except (OSError, http.client.HTTPException, json.BadJson):
             return None
         finally:
             connection.close()
-        return self.own_link(said) if answer.status == 200 else None
+        return self.own_link(said) if status == 200 else None
+
+    def _is_ours(self, connection: http.client.HTTPConnection) -> bool:
+        """Whether who listens there knows the secret; nothing of ours is said before.
+
+        A launcher that was killed leaves its file behind, and its port to anybody's program, which
+        would otherwise be handed the invite.
+        """
+        nonce = hex_token(64)
+        status, said = _ask(connection, "/api/running", {"nonce": nonce})
+        proof = said.get("proof") if isinstance(said, dict) else None
+        if status != 200 or not isinstance(proof, str) or connection.sock is None:
+            return False  # a closed connection would be opened anew, perhaps to another program
+        return Secret(proof_of(self.secret, nonce)).matches(proof)
 
     def own_link(self, said: object) -> str | None:
         """The link in an answer, if it leads to a launcher's page on that port.
@@ -46,6 +61,18 @@ class Running:
         link = said.get("link") if isinstance(said, dict) else None
         own = f"http://127.0.0.1:{self.port}/#"
         return link if isinstance(link, str) and link.startswith(own) else None
+
+
+def _ask(connection: http.client.HTTPConnection, path: str, said: object) -> tuple[int, object]:
+    connection.request("POST", path, json.dump(said), {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    return answer.status, json.parse(answer.read(LONGEST_ANSWER))
+
+
+def proof_of(secret: Secret, nonce: str) -> str:
+    """What only a holder of ``secret`` can answer to ``nonce``."""
+    key, text = secret.reveal().encode(), b"svc-launcher runs " + nonce.encode()
+    return hmac.new(key, text, hashlib.sha256).hexdigest()
 
 
 def find(state: Path) -> Running | None:

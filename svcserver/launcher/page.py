@@ -12,13 +12,13 @@ from attrs import define, field
 from svcserver.kernel import json
 from svcserver.kernel.digits import whole_in
 from svcserver.kernel.secrets import Secret
-from svcserver.launcher import words
-from svcserver.launcher.command import BadCommand, check
+from svcserver.launcher import one_instance, words
+from svcserver.launcher.choices import FASTEST, LONGEST_PATH, Choices, choose, path_of
+from svcserver.launcher.command import LONGEST
 from svcserver.launcher.membership import Membership
 from svcserver.launcher.page_guard import Entrance
 from svcserver.launcher.page_server import Said, Wish
-from svcserver.launcher.program import CannotJoin, Launcher
-from svcserver.launcher.stages import Stage
+from svcserver.launcher.program import CannotJoin, Launcher, OtherKey
 from svcserver.launcher.view import show_all
 
 _KINDS = {
@@ -28,7 +28,6 @@ _KINDS = {
     "svg": "image/svg+xml; charset=utf-8",
 }
 INDEX = "index.html"
-LONGEST_PATH = 1024
 
 
 class Bad(Exception):
@@ -65,6 +64,8 @@ class Page:
         try:
             if wish.path == "/api/enter":
                 return self._enter(_body(wish))
+            if wish.path == "/api/running":
+                return self._running(_body(wish))
             if wish.path == "/api/hand-over":
                 return self._hand_over(_body(wish))
             if not self.entrance.knows(wish.session):
@@ -78,6 +79,13 @@ class Page:
         if session is None:
             return Said.of({"error": "token"}, 403)
         return Said.of({"session": session})
+
+    def _running(self, said: dict[str, Any]) -> Said:
+        """Prove to a second start that this is the launcher whose file it has found."""
+        nonce = _text(said, "nonce", 64)
+        if self.secret is None or len(nonce) < 32:
+            raise Bad
+        return Said.of({"proof": one_instance.proof_of(self.secret, nonce)})
 
     def _hand_over(self, said: dict[str, Any]) -> Said:
         if self.secret is None or not self.secret.matches(_text(said, "secret", 256)):
@@ -114,10 +122,14 @@ class Page:
         return Said.of({"id": member.record.id, "state": show_all(self.launcher)})
 
     def _import(self, said: dict[str, Any]) -> Said:
+        path, replace = (
+            path_of(_text(said, "path", LONGEST_PATH), self.home),
+            said.get("replace") is True,
+        )
         try:
-            member = self.launcher.bring_file(self._path(_text(said, "path", LONGEST_PATH)))
+            member = self.launcher.bring_file(path, replace=replace)
         except CannotJoin as why:
-            return Said.of({"sentence": str(why)})
+            return Said.of({"sentence": str(why), "other_key": isinstance(why, OtherKey)})
         return Said.of({"id": member.record.id, "state": show_all(self.launcher)})
 
     def _picture(self, host: str, number: str) -> Said:
@@ -128,11 +140,6 @@ class Page:
             return Said.of({"error": "not_found"}, 404)
         found = pictures[index]
         return Said(200, found.body, found.kind)
-
-    def _path(self, text: str) -> Path:
-        """A path that the player has typed or pasted."""
-        text = text.strip().strip('"')
-        return (self.home / text[2:]) if text.startswith(("~/", "~\\")) else Path(text)
 
     # -- acts on one host ------------------------------------------------------
 
@@ -163,32 +170,24 @@ class Page:
     def save_key(self, member: Membership, _: dict[str, Any]) -> str:
         return self.launcher.save_key(member, self.home)
 
+    def renew_key(self, member: Membership, _: dict[str, Any]) -> None:
+        member.renew_key()
+
     def save_passport(self, member: Membership, _: dict[str, Any]) -> None:
         member.save_passport(self.home)
 
     def settings(self, member: Membership, said: dict[str, Any]) -> str:
         """Change how this host's game is kept and started; gives what is wrong."""
-        folder, command = _text(said, "folder", LONGEST_PATH), _text(said, "command", 4096).strip()
-        runner, limit = _text(said, "runner", LONGEST_PATH).strip(), said.get("speed_limit")
-        if type(limit) is not int or not 0 <= limit < 2**40:
+        limit = said.get("speed_limit")
+        if type(limit) is not int or not 0 <= limit < FASTEST:
             raise Bad
-        try:
-            for text in (command, runner):
-                if text:
-                    check(text)
-        except BadCommand as why:
-            return words.BAD_COMMAND.format(why=why)
-        path = self._path(folder)
-        if folder.strip() and not path.is_absolute():
-            return words.WHOLE_PATH
-        own = "" if not folder.strip() or path == self.launcher.games / member.record.id else path
-        moved = str(own) != member.record.folder
-        if moved and member.host.stage in (Stage.CHECKING, Stage.FETCHING):
-            member.inputs.stop()
-        member.change(folder=str(own), command=command, runner=runner, speed_limit=limit)
-        if moved:
-            member.inputs.check(False)
-        return ""
+        chosen = Choices(
+            _text(said, "folder", LONGEST_PATH),
+            _text(said, "command", LONGEST),
+            _text(said, "runner", LONGEST_PATH),
+            limit,
+        )
+        return choose(member, chosen, self.home)
 
 
 Act = Callable[[Page, Membership, dict[str, Any]], str | None]
@@ -202,6 +201,7 @@ _ACTS: dict[str, Act] = {
     "play": Page.play,
     "leave": Page.leave,
     "save-key": Page.save_key,
+    "renew-key": Page.renew_key,
     "save-passport": Page.save_passport,
     "settings": Page.settings,
 }

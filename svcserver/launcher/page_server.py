@@ -79,13 +79,13 @@ class PageConnection(Connection):
     _head: RequestHead | None = None
     _body: Body | None = None
     _parts = b""
+    known = False  # has asked with the session
 
     def connectionMade(self) -> None:
         super().connectionMade()
-        if len(self.factory.channels) > MOST_CONNECTIONS:
-            self.cut()
-            return
         self.rest(IDLE_S)
+        if len(self.factory.channels) > MOST_CONNECTIONS:
+            self.factory.make_room()
 
     @property
     def in_work(self) -> bool:
@@ -135,6 +135,8 @@ class PageConnection(Connection):
         path = head.target.partition(b"?")[0].decode("latin-1")
         session = b"".join(head.values(SESSION_HEADER)[:1])
         said = self.factory.answer(Wish(head.method.decode(), path, session, self._parts))
+        asked = head.method == b"GET" and path.startswith("/api/")
+        self.known = self.known or (asked and said.status == 200)
         self._write(said, close=not head.keep_alive)
 
     def faulty(self, fault: Fault) -> None:
@@ -170,6 +172,14 @@ class PageFactory(Connections[PageConnection]):
 
     def buildProtocol(self, addr: Any) -> PageConnection:
         return PageConnection(self, peer_of(addr))
+
+    def make_room(self) -> None:
+        """Cut the oldest connection that has not shown the session, or else the newest.
+
+        Everybody on this PC can open connections, and must not keep the player out by that.
+        """
+        strangers = [one for one in self.channels if not one.known]
+        (strangers or list(self.channels)[-1:])[0].cut()
 
     def answer(self, wish: Wish) -> Said:
         """The answer; a defect of ours is told as such."""

@@ -22,6 +22,8 @@ from svcserver.launcher.host_list import HostList, HostRecord, TooManyHosts, id_
 from svcserver.launcher.key_files import BadKeyFile, read_key_file, write_key_file
 from svcserver.launcher.keystore import KeyStore
 from svcserver.launcher.membership import CannotPlay, Membership, invite_name
+from svcserver.launcher.papers import new_key_name
+from svcserver.launcher.runners import Runner
 from svcserver.launcher.stages import Stage
 from svcserver.relay.relaying import DEFAULT_PORT, PortBusy, RelayService, Target, make_pool
 
@@ -36,6 +38,10 @@ class CannotJoin(Exception):
     """An invite or key cannot be used; the text is for the player."""
 
 
+class OtherKey(CannotJoin):
+    """A key would take the place of another one."""
+
+
 @define(eq=False, slots=False)
 class Launcher(Service):
     """What the page and the terminal look at and act on."""
@@ -45,6 +51,7 @@ class Launcher(Service):
     hosts: HostList
     games: Path
     relay_port: int = DEFAULT_PORT
+    runner: Runner | None = None
     _threads: InThread | None = None
     members: dict[str, Membership] = field(factory=dict, init=False)
     invited: str = field(default="", init=False)  # the host whose invite was opened last
@@ -99,13 +106,19 @@ class Launcher(Service):
             self.keys.put(invite_name(member.record.id), Secret(found.code))
         return member
 
-    def bring_file(self, path: Path) -> Membership:
-        """Take over a key that another PC has saved; raises CannotJoin."""
+    def bring_file(self, path: Path, *, replace: bool = False) -> Membership:
+        """Take over a key that another PC has saved; raises CannotJoin.
+
+        ``replace``: also where the player has another key for that host, which is lost then.
+        """
         try:
             found = read_key_file(path)
         except BadKeyFile as why:
             raise CannotJoin(words.BAD_KEY_FILE.format(path=path)) from why
-        old = self.hosts.get(found.record.id)
+        old, kept = self.hosts.get(found.record.id), self.keys.get(found.record.id)
+        other = kept is not None and not kept.matches(found.key.reveal())
+        if old is not None and other and not replace:
+            raise OtherKey(words.OTHER_KEY.format(username=old.username, name=old.name))
         record = evolve(
             old or found.record,
             fingerprint=found.record.fingerprint,
@@ -122,9 +135,8 @@ class Launcher(Service):
         key = member.key
         if key is None:
             return words.NO_KEY_YET
-        path = folder / f"svc-key-{member.record.id}.json"
         try:
-            write_key_file(path, member.record, key)
+            path = write_key_file(folder, member.record, key)
         except OSError as why:
             return words.NOT_WRITABLE.format(folder=folder, why=why.strerror or why)
         return words.KEY_SAVED.format(path=path)
@@ -163,6 +175,7 @@ class Launcher(Service):
         self.hosts.drop(name)
         self.keys.drop(name)
         self.keys.drop(invite_name(name))
+        self.keys.drop(new_key_name(name))
         return ""
 
     # -- what a membership needs -----------------------------------------------

@@ -8,8 +8,9 @@ from pathlib import Path
 from attrs import define, field
 
 from svcserver.kernel.digits import whole_in
+from svcserver.launcher.choices import Choices, choose
 from svcserver.launcher.membership import Membership
-from svcserver.launcher.program import CannotJoin, Launcher
+from svcserver.launcher.program import CannotJoin, Launcher, OtherKey
 from svcserver.launcher.stages import Stage
 from svcserver.launcher.view import show
 from svcserver.launcher.words import amount, minutes
@@ -20,7 +21,9 @@ name NAME       register under it       import FILE     bring the key of another
 check, repair   look at the files       get             download what is missing
 play            start the game          stop            stop what runs
 hosts           every host              use NUMBER      go on with another one
+replace FILE    import in place of yours
 save-key        for another PC          leave           forget this host
+renew-key       the old one ends        set NAME TEXT   folder, command, runner, limit
 passport        your data, signed, for another host
 status          how things are          quit            end the launcher"""
 
@@ -58,10 +61,12 @@ class Terminal:
                 self.quit()
             case "hosts":
                 self._hosts()
-            case "join" | "import":
+            case "join" | "import" | "replace":
                 self._join(word.lower(), rest)
             case "use":
                 self._use(rest)
+            case "set":
+                self._set(rest)
             case other:
                 self._act(other, rest)
 
@@ -74,8 +79,11 @@ class Terminal:
             member = (
                 self.launcher.join(rest)
                 if word == "join"
-                else self.launcher.bring_file(Path(rest).expanduser())
+                else self.launcher.bring_file(Path(rest).expanduser(), replace=word == "replace")
             )
+        except OtherKey as why:
+            self.say(f"{why} Say replace and the file's name.")
+            return
         except CannotJoin as why:
             self.say(str(why))
             return
@@ -91,6 +99,21 @@ class Terminal:
             self.look()
         else:
             self.say("Say use and a number of hosts.")
+
+    def _set(self, rest: str) -> None:
+        member, (name, _, text) = self.member, rest.partition(" ")
+        if member is None:
+            self.say("No host yet: paste the invite that its owner has sent you.")
+            return
+        wanted = Choices.of(member).with_word(name.lower(), text.strip())
+        if wanted is None:
+            self.say("Say set and folder, command, runner or limit (in MB a second), then what.")
+            return
+        wrong = choose(member, wanted, self.home)
+        self.say(
+            wrong
+            or f"So it is started: {show(member, self.launcher.relay_port)['settings']['shown']}"
+        )
 
     def _hosts(self) -> None:
         for number, member in enumerate(self.launcher.members.values(), 1):
@@ -113,6 +136,7 @@ class Terminal:
             "play": member.inputs.play,
             "stop": member.inputs.stop,
             "save-key": lambda: self.launcher.save_key(member, self.home),
+            "renew-key": member.renew_key,
             "passport": lambda: member.save_passport(self.home),
             "leave": lambda: self.launcher.leave(member),
             "status": lambda: self._said.clear(),

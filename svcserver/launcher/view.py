@@ -32,6 +32,7 @@ def show(member: Membership, relay_port: int) -> dict[str, Any]:
         "note": host.note or member.files.note,
         "saying": member.saying,
         "standing": member.standing(),
+        "announced": news.announced,
         "reachable": news.reachable,
         "files": _files(member),
         "status": news.status,
@@ -44,6 +45,7 @@ def show(member: Membership, relay_port: int) -> dict[str, Any]:
             "command": member.command,
             "documented": DOCUMENTED,
             "runner": record.runner,
+            "found": member.around.runner.name if member.around.runner is not None else "",
             "shown": _command(member, relay_port),
             "speed_limit": record.speed_limit,
         },
@@ -73,6 +75,7 @@ def _command(member: Membership, relay_port: int) -> str:
     server = f"127.0.0.1:{relay_port}" if record.public else f"{record.host}:{record.port}"
     try:
         start = Start(str(member.folder), server, f"ws://{server}")
-        return start.shown(member.command, record.runner)
+        runner = member.runner
+        return start.shown(member.command, runner.command if runner is not None else "")
     except BadCommand as why:
         return str(why)

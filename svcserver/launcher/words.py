@@ -41,10 +41,19 @@ UNKNOWN_HOST = "The launcher does not know this host."
 DEFECT = "Something went wrong inside the launcher; its log says what. Try again."
 BANNED = "The owner of this host has shut your account out. Ask the owner why, and until when."
 KEY_REFUSED = (
-    "The host does not know your key any more. Ask the owner for a new one, and put it in under "
-    "Settings."
+    "The host does not know your key any more. Bring it from another PC of yours, or ask the owner "
+    "for a new one."
 )
-BAD_KEY = "This is not an account key. A key is one word that begins with UUK_."
+KEY_RENEWED = (
+    "You have a new key, and the old one no longer works. On your other PCs bring the new one: "
+    "save it here for another PC."
+)
+RENEW_LATER = "End the game before you renew your key: it would be logged out."
+KEY_NOT_RENEWED = "The host gives out no new keys. Ask the owner for one."
+OTHER_KEY = (
+    "You are {username} on {name} already, with another key than the one in that file. Nothing was "
+    "changed. To take the file's key instead, say so; the one you have is lost then."
+)
 DISK_FULL = (
     "The disk is full: {needed} more are needed in {folder}. Make room, or choose another folder, "
     "then go on; what has been downloaded stays."
@@ -71,9 +80,28 @@ RELAY_BUSY = (
 )
 GAME_ENDED = "The game has ended."
 GAME_FAILED = "The game ended with an error ({code}). Its own log may say why."
-FULL = "The host is full or busy. The game itself goes on trying."
-VERSION = "The host refuses this version of the game. Press Repair to get the right files."
+FULL = "The host is full or busy at the moment. The launcher goes on trying."
+VERSION = (
+    "The host plays another version of the game by now, and would refuse yours. Press Repair: only "
+    "what differs is downloaded."
+)
 TOO_MANY_HOSTS = "You have joined as many hosts as the launcher can keep. Remove one first."
+
+
+MEET = {
+    "city": "Press Play: you meet in the city.",
+    "dojo": "Press Play and go to the dojo: you meet there.",
+    "menu": "Press Play, and ask them into your party.",
+    "hunt": "{hunt}. Nobody can join a hunt under way: be in their party for the next one.",
+    "tutorial": "In the tutorial, where everybody is alone at first.",
+}
+"""How to join a friend who is online, by where they are; the game's contract has no other ways."""
+
+
+def meeting(where: str, title: str, players: int, room: int) -> str:
+    """How to join a friend there; empty where nothing can be said."""
+    full = f", {players} of {room}" if room else ""
+    return MEET.get(where, "").format(hunt=f"{title or 'On a hunt'}{full}")
 
 
 def minutes(seconds: float) -> str:

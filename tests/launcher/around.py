@@ -198,6 +198,7 @@ class LauncherCase(SynchronousTestCase):
             HostList(state / "hosts.json"),
             self.folder / "games",
             61000,
+            None,
             at_once,
         )
 

@@ -27,7 +27,7 @@ class JoiningTests(LauncherCase):
         self.assertEqual(len(shown["words"].split()), 8)
         self.assertEqual(
             {path for _, path, _ in self.remote.asked},
-            {"/svc/api/ServerStatus", "/content/v1/news", "/content/v1/branding"},
+            {"/svc/api/ServerStatus", "/svc-status", "/content/v1/news", "/content/v1/branding"},
         )
         self.successResultOf(self.launcher.stopService() or _now())
         self.assertEqual(self.clock.getDelayedCalls(), [])
@@ -149,10 +149,9 @@ class JoiningTests(LauncherCase):
             self.launcher.bring_file(Path(self.folder, "nothing"))
 
     def test_a_key_file_without_a_fingerprint_names_no_host_on_the_internet(self) -> None:
-        path = self.folder / "key.json"
         for host, good in (("play.example.org", False), ("100.64.0.9", True)):
             record = HostRecord("x", "Home", host, 61000, username="Bo_1")
-            write_key_file(path, record, Secret(KEY))
+            path = write_key_file(self.folder / str(good), record, Secret(KEY))
             if good:
                 self.assertFalse(self.launcher.bring_file(path).record.public)
                 continue

@@ -5,13 +5,24 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from attrs import evolve
+from twisted.internet.error import ConnectionDone
 from twisted.internet.testing import StringTransport
+from twisted.python.failure import Failure
 
 from svcserver.kernel import json
 from svcserver.kernel.secrets import Secret
+from svcserver.launcher.key_files import write_key_file
+from svcserver.launcher.one_instance import proof_of
 from svcserver.launcher.page import Page
 from svcserver.launcher.page_guard import MOST_SESSIONS, Entrance
-from svcserver.launcher.page_server import MAX_BODY, PageConnection, PageFactory
+from svcserver.launcher.page_server import (
+    IDLE_S,
+    MAX_BODY,
+    MOST_CONNECTIONS,
+    PageConnection,
+    PageFactory,
+)
 from tests.launcher.around import KEY, LauncherCase, invite_text
 
 OWN = "127.0.0.1:4711"
@@ -20,8 +31,20 @@ OWN = "127.0.0.1:4711"
 class Wire(StringTransport):
     """A connection in memory."""
 
+    connected = True
+    protocol: Any = None
+
+    @property
+    def open(self) -> bool:
+        """Whether our side has not closed it."""
+        return self.connected and not self.disconnecting
+
     def setTcpNoDelay(self, enabled: bool) -> None:
         """Nothing to do."""
+
+    def abortConnection(self) -> None:
+        self.connected = False
+        self.protocol.connectionLost(Failure(ConnectionDone()))
 
     def loseWriteConnection(self) -> None:
         self.loseConnection()
@@ -140,6 +163,37 @@ class GuardTests(PageCase):
         link = json.parse(body)["link"]
         self.assertIsNotNone(self.entrance.enter(link.partition("#")[2]))
 
+    def test_a_second_start_hears_first_that_this_is_the_launcher(self) -> None:
+        plain = {"Origin": "", "Sec_Fetch_Site": "", "Sec_Fetch_Mode": "", "X_Launcher_Session": ""}
+        nonce = {"nonce": "7" * 64}
+        self.assertEqual(self.ask("POST", "/api/running", nonce, **plain)[0], 400)
+        self.page.secret = Secret("s" * 64)
+        body = json.parse(self.ask("POST", "/api/running", nonce, **plain)[2])
+        self.assertEqual(body["proof"], proof_of(self.page.secret, nonce["nonce"]))
+        self.assertNotIn("s" * 64, str(body))
+        for bad in ({"nonce": "7"}, {"nonce": 7}, {}):
+            self.assertEqual(self.ask("POST", "/api/running", bad, **plain)[0], 400)
+
+    def test_connections_are_bounded_and_strangers_give_way_to_the_player(self) -> None:
+        self.factory.startFactory()
+        self.addCleanup(self.factory.at_rest)
+        first, own = self.connected()
+        lines = f"Host: {OWN}\r\nX-Launcher-Session: {self.session}\r\n"
+        first.dataReceived(f"GET /api/state HTTP/1.1\r\n{lines}\r\n".encode())
+        others = [self.connected()[1] for _ in range(MOST_CONNECTIONS + 5)]
+        self.assertTrue(own.connected)
+        self.assertEqual([one.connected for one in others].count(False), 6)
+        self.assertEqual([one.connected for one in others[:6]], [False] * 6)
+        for _ in range(int(IDLE_S) + 5):
+            self.clock.advance(1)
+        self.assertEqual([one for one in (own, *others) if one.open], [])
+
+    def connected(self) -> tuple[PageConnection, Wire]:
+        connection, wire = PageConnection(self.factory, "127.0.0.1"), Wire()
+        wire.protocol = connection
+        connection.makeConnection(wire)
+        return connection, wire
+
     def test_hostile_requests_are_refused_and_never_a_fault(self) -> None:
         self.assertEqual(self.ask("POST", "/api/join", {"invite": "x" * MAX_BODY})[0], 413)
         for body in ([], {"invite": 7}, {}, {"invite": "a\0b"}):
@@ -184,6 +238,22 @@ class PageTests(PageCase):
         text = b"".join(body for _, _, body in said)
         self.assertNotIn(KEY.encode(), text)
         self.assertNotIn(b"ABCD-EFGH", text)
+
+    def test_a_key_file_takes_the_place_of_another_key_only_when_that_is_said(self) -> None:
+        member = self.registered({})
+        other = evolve(member.record, username="Bo_2")
+        path = str(write_key_file(self.folder / "usb", other, Secret("UUK_" + "1" * 48)))
+        said = json.parse(self.ask("POST", "/api/import", {"path": path})[2])
+        self.assertTrue(said["other_key"])
+        self.assertIn("You are Bo_1 on Friday Hunts already", said["sentence"])
+        kept = self.launcher.keys.get(member.record.id)
+        assert kept is not None
+        self.assertEqual(kept.reveal(), KEY)
+        said = json.parse(self.ask("POST", "/api/import", {"path": path, "replace": True})[2])
+        self.assertEqual(said["id"], member.record.id)
+        kept = self.launcher.keys.get(member.record.id)
+        assert kept is not None
+        self.assertEqual(kept.reveal(), "UUK_" + "1" * 48)
 
     def test_settings_are_checked_and_kept(self) -> None:
         name = self.registered({}).record.id

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -101,7 +103,38 @@ class KeyTests(SynchronousTestCase):
         self.assertNotIn("UUK_1", path.read_text())
 
 
+def overhear(listening: socket.socket, answer: bytes, heard: list[bytes]) -> None:
+    """Somebody's program: answers whatever it is sent, until the other side closes."""
+    with listening.accept()[0] as connection:
+        connection.settimeout(10)
+        said = b""
+        while data := connection.recv(65_536):
+            said += data
+            head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(answer)
+            if said.endswith(b"}"):
+                connection.sendall(head + answer)
+        heard.append(said)
+
+
 class RunningTests(SynchronousTestCase):
+    def test_whoever_has_the_port_of_a_killed_launcher_is_told_nothing(self) -> None:
+        """It is asked first for what only the launcher of the file can answer."""
+        state = new_folder(self)
+        heard: list[bytes] = []
+        for answer in (b'{"proof":"%s"}' % (b"0" * 64), b"{}", b"[]", b"no json"):
+            with socket.create_server(("127.0.0.1", 0)) as listening:
+                stranger = threading.Thread(target=overhear, args=(listening, answer, heard))
+                stranger.start()
+                secret = one_instance.announce(state, listening.getsockname()[1])
+                found = one_instance.find(state)
+                assert found is not None
+                self.assertIsNone(found.hand_over("svc://join?code=ABCD"))
+                stranger.join(10)
+        self.assertEqual(len(heard), 4)
+        for said in heard:
+            self.assertNotIn(b"svc://join", said)
+            self.assertNotIn(secret.reveal().encode(), said)
+
     def test_the_one_that_runs_is_found_and_gone_again(self) -> None:
         state = new_folder(self)
         self.assertIsNone(one_instance.find(state))

@@ -1,6 +1,7 @@
 // Asks the launcher. The link's token works once; the session it was exchanged for stays in this tab.
 
 const KEPT = "launcher-session";
+const PATIENCE = 30_000; // milliseconds: the launcher answers at once, or has ended
 let session = "";
 
 export class Closed extends Error {}
@@ -23,7 +24,7 @@ export async function enter() {
 function send(method, path, body) {
   const headers = session ? { "X-Launcher-Session": session } : {};
   if (body !== undefined) headers["Content-Type"] = "application/json";
-  return fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+  return fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal: AbortSignal.timeout(PATIENCE) });
 }
 
 async function call(method, path, body) {
@@ -39,7 +40,7 @@ async function call(method, path, body) {
 
 export const state = () => call("GET", "/api/state");
 export const join = (invite) => call("POST", "/api/join", { invite });
-export const bring = (path) => call("POST", "/api/import", { path });
+export const bring = (path, replace) => call("POST", "/api/import", { path, replace });
 
 // One act after another: Play pressed right after Save must find what was saved.
 let before = Promise.resolve();
@@ -50,6 +51,10 @@ export function act(host, what, body = {}) {
 }
 
 export async function picture(host, number) {
-  const answer = await send("GET", `/api/hosts/${host}/pictures/${number}`);
-  return answer.ok ? URL.createObjectURL(await answer.blob()) : null;
+  try {
+    const answer = await send("GET", `/api/hosts/${host}/pictures/${number}`);
+    return answer.ok ? URL.createObjectURL(await answer.blob()) : null;
+  } catch {
+    return null; // the next round says that the launcher has ended
+  }
 }

@@ -11,16 +11,22 @@ export function news(host) {
         el("h3", {}, item.title), el("time", { datetime: item.date }, day(item.date)), el("p", {}, item.body)))));
 }
 
+function when(milliseconds) {
+  return new Date(milliseconds).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+}
+
 export function hunter(host, act) {
-  const { guild, huntPass, tracks, characters } = host.hunter;
+  const { guild, huntPass, tracks, characters, hunts } = host.hunter;
   const saved = (characters ?? []).flatMap((one) => one.saves).sort((a, b) => b - a)[0];
   const facts = [["Guild", guild || "none"], ["Hunt pass", huntPass || "none"],
-    ["Last save", saved ? new Date(saved).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" }) : "none yet"]];
+    ["Last save", saved ? when(saved) : "none yet"]];
   return el("section", { class: "card", "aria-labelledby": "hunter-title" },
     el("h2", { id: "hunter-title" }, "My hunter"),
     el("dl", { class: "facts" }, facts.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
     (tracks ?? []).length === 0 ? null : el("details", { class: "inner" }, el("summary", {}, "Mastery"),
       el("dl", { class: "facts" }, tracks.flatMap((one) => [el("dt", {}, one.id), el("dd", {}, `${one.rank} of ${one.of}`)]))),
+    (hunts ?? []).length === 0 ? null : el("details", { class: "inner", open: true }, el("summary", {}, "Latest hunts"),
+      el("dl", { class: "facts" }, hunts.flatMap((one) => [el("dt", {}, one.title), el("dd", {}, when(one.at))]))),
     el("button", { onclick: () => act("save-passport") }, "Save my passport"));
 }
 
@@ -31,11 +37,12 @@ export function people(host) {
     el("h2", { id: "people-title" }, "Who is here"),
     players.length === 0 ? el("p", { class: "hint" }, "Nobody is online at the moment.") :
       el("ul", { class: "people" }, players.slice(0, 30).map((one) => el("li", {},
-        el("span", {}, one.name, friends.has(one.name) ? el("span", { class: "friend" }, "friend") : null), el("span", { class: "where" }, PLACES[one.where] ?? "online")))));
+        el("span", {}, one.name, friends.has(one.name) ? el("span", { class: "friend" }, "friend") : null), el("span", { class: "where" }, PLACES[one.where] ?? "online"),
+        friends.has(one.name) && one.meet && one.name !== host.username ? el("p", { class: "hint meet" }, one.meet) : null))));
 }
 
 export function settings(host, act, keys) {
-  const { folder, command, documented, runner, shown, speed_limit: limit } = host.settings;
+  const { folder, command, documented, runner, found, shown, speed_limit: limit } = host.settings;
   const form = el("form", {
     onsubmit: (event) => {
       event.preventDefault();
@@ -49,7 +56,7 @@ export function settings(host, act, keys) {
   },
     field("The game's folder", "An older copy of the game is recognised: only what differs is downloaded.", "folder", folder),
     field("Command that starts the game", "{folder}, {server}, {chat} and {key} are filled in when you press Play.", "command", command),
-    field("Program in front of it", "On Linux a Windows game needs one, such as wine.", "runner", runner),
+    field("Program in front of it", found ? `Empty: a Windows game is started with ${found}, which was found here. Write none to have nothing.` : "On Linux a Windows game needs one, such as wine. None was found here.", "runner", runner),
     field("Speed limit in MB a second", "0 for none.", "limit", String(limit / 1_000_000)),
     el("div", {}, el("p", { class: "hint" }, "So it is started:"), el("code", { tabindex: "0", "aria-label": "Start command" }, shown)),
     el("button", {}, "Save"));
@@ -60,7 +67,7 @@ export function settings(host, act, keys) {
   return el("details", {}, el("summary", {}, "Settings"), el("div", {}, form,
     host.username ? el("div", { class: "stack" },
       el("h2", {}, "Your key"), el("p", { class: "hint" }, `${keys} It is your password here, and never shown.`),
-      el("div", { class: "row" }, el("button", { onclick: () => act("save-key") }, "Save my key for another PC"))) : null,
+      el("div", { class: "row" }, el("button", { onclick: () => act("save-key") }, "Save my key for another PC"), el("button", { onclick: () => act("renew-key") }, "Renew my key"))) : null,
     el("div", {}, leaving)));
 }
 

@@ -50,11 +50,14 @@ function welcome() {
   accent("");
   document.title = "Launcher";
   const invite = el("textarea", { name: "invite", required: true, autocomplete: "off", spellcheck: "false", placeholder: "svc://join?…" });
+  let replacing = ""; // the file that takes the place of a key, when that is said twice
+  const bringing = el("button", {}, "Bring my key");
   const path = el("input", { name: "path", autocomplete: "off", spellcheck: "false", required: true });
   const on = (ask, field) => async (event) => {
     event.preventDefault();
     const answer = await guarded(() => ask(field.value.trim()));
     if (!answer) return;
+    if (answer.other_key) { replacing = path.value; bringing.textContent = "Take it in place of mine"; }
     sentence = answer.sentence ?? "";
     if (answer.id) chosen = answer.id;
     if (answer.state) { seenInvite = answer.state.invited; draw(answer.state); }
@@ -64,9 +67,9 @@ function welcome() {
   const form = el("form", { onsubmit: on(api.join, invite) },
     el("label", {}, "Your invite", el("small", {}, "The whole line that the host's owner has sent you. It begins with svc://join."), invite),
     el("button", { class: "main" }, "Open the invite"));
-  const importing = el("form", { onsubmit: on(api.bring, path) },
+  const importing = el("form", { onsubmit: on((text) => api.bring(text, replacing !== "" && replacing === path.value), path) },
     el("label", {}, "Key file of another PC", el("small", {}, "Where the file is that Save my key has written there."), path),
-    el("button", {}, "Bring my key"));
+    bringing);
   main.replaceChildren(el("div", { class: "welcome" },
     el("div", { class: "stack" }, el("h1", {}, "Hunt with your friends"),
       el("p", { class: "hint" }, "Somebody you know keeps the game alive on a host of their own. With their invite you are three steps away: compare a few words, choose a name, download.")),
@@ -79,11 +82,12 @@ function tell(node, text) { node.textContent = text; node.hidden = !text; }
 function frame() {
   nodes = {
     hero: el("section", { class: "hero plain" }),
+    announced: el("p", { class: "announced", role: "status", hidden: true }),
     head: el("div"), step: el("div", { class: "step" }), trouble: el("p", { class: "alert", role: "alert", hidden: true }),
     note: el("p", { class: "note", hidden: true }), saying: el("p", { id: "name-said", class: "hint", role: "status" }),
     news: el("div"), people: el("div"), hunter: el("div"), settings: el("div"),
   };
-  nodes.hero.append(nodes.head, nodes.step);
+  nodes.hero.append(nodes.head, nodes.announced, nodes.step);
   main.replaceChildren(nodes.hero, el("div", { class: "below", id: "below" }, nodes.news, el("div", { class: "stack" }, nodes.people, nodes.hunter)), nodes.settings);
 }
 
@@ -112,6 +116,7 @@ function drawHost(host, state) {
   part("news", host.news, () => nodes.news.replaceChildren(news(host)));
   const known = Object.keys(host.hunter).length > 0;
   part("hunter", host.hunter, () => nodes.hunter.replaceChildren(...(known ? [hunter(host, act)] : [])));
+  tell(nodes.announced, host.announced);
   part("people", [host.status.players ?? [], host.hunter.friends ?? []], () => nodes.people.replaceChildren(people(host)));
   part("settings", [host.settings, host.username, state.keys], () => {
     const open = nodes.settings.querySelector("details")?.open ?? false;

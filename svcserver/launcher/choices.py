@@ -1,0 +1,76 @@
+"""The player's choices for one host: folder, command, what runs it, speed; checked, then kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from attrs import evolve, frozen
+
+from svcserver.launcher import words
+from svcserver.launcher.command import BadCommand, check
+from svcserver.launcher.membership import Membership
+from svcserver.launcher.stages import Stage
+
+LONGEST_PATH = 1024
+FASTEST = 2**40  # bytes a second
+
+
+@frozen
+class Choices:
+    """As the player has typed them; an empty text is the launcher's own way."""
+
+    folder: str
+    command: str
+    runner: str
+    speed_limit: int
+
+    @classmethod
+    def of(cls, member: Membership) -> Choices:
+        """Those of a host."""
+        record = member.record
+        return cls(record.folder, record.command, record.runner, record.speed_limit)
+
+    def with_word(self, name: str, text: str) -> Choices | None:
+        """One of them changed, as the terminal says it; None where there is no such word."""
+        if name == "limit":
+            try:
+                limit = round(float(text or "0") * 1_000_000)
+            except (ValueError, OverflowError):
+                return None
+            return evolve(self, speed_limit=limit) if 0 <= limit < FASTEST else None
+        changed: dict[str, Any] = {name: text}
+        return evolve(self, **changed) if name in ("folder", "command", "runner") else None
+
+
+def choose(member: Membership, choices: Choices, home: Path) -> str:
+    """Keep ``choices`` for a host; gives what is wrong with them, and changes nothing then."""
+    try:
+        for text in (choices.command.strip(), choices.runner.strip()):
+            if text:
+                check(text)
+    except BadCommand as why:
+        return words.BAD_COMMAND.format(why=why)
+    path = path_of(choices.folder, home)
+    if choices.folder.strip() and not path.is_absolute():
+        return words.WHOLE_PATH
+    usual = not choices.folder.strip() or path == member.usual_folder
+    folder = "" if usual else str(path)
+    moved = folder != member.record.folder
+    if moved and member.host.stage in (Stage.CHECKING, Stage.FETCHING):
+        member.inputs.stop()
+    member.change(
+        folder=folder,
+        command=choices.command.strip(),
+        runner=choices.runner.strip(),
+        speed_limit=choices.speed_limit,
+    )
+    if moved:
+        member.inputs.check(False)
+    return ""
+
+
+def path_of(text: str, home: Path) -> Path:
+    """A path that the player has typed or pasted."""
+    text = text.strip().strip('"')
+    return (home / text[2:]) if text.startswith(("~/", "~\\")) else Path(text)

@@ -1,0 +1,90 @@
+"""What runs a Windows game on another system: the Proton of an installed Steam, or Wine."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from shutil import which
+
+from attrs import frozen
+
+from svcserver.launcher.command import BadCommand, split
+from svcserver.launcher.listing import OWN_FOLDER
+
+NONE = "none"  # what the player writes to have nothing put in front
+MOST = 200  # Protons that are looked at in a folder
+_STEAMS = (".steam/root", ".steam/steam", ".local/share/Steam")
+_INSIDE = ("steamapps/common", "compatibilitytools.d")
+
+
+@frozen
+class Runner:
+    """A program that is put in front of the game's own."""
+
+    name: str  # as the player knows it
+    command: str  # quoted, as in the settings
+    steam: str = ""  # the folder of the Steam that a Proton belongs to
+
+    def environ(self, folder: Path) -> Mapping[str, str]:
+        """What it needs besides our environment, for the game in ``folder``."""
+        if not self.steam:
+            return {}
+        return {
+            "STEAM_COMPAT_CLIENT_INSTALL_PATH": self.steam,
+            "STEAM_COMPAT_DATA_PATH": str(_data(folder)),
+        }
+
+    def prepare(self, folder: Path) -> None:
+        """Make the folder for the game's Windows drive: Proton makes only what is in it."""
+        if self.steam:
+            _data(folder).mkdir(parents=True, exist_ok=True)
+
+
+def _data(folder: Path) -> Path:
+    return folder / OWN_FOLDER / "proton"
+
+
+def find(platform: str, environ: Mapping[str, str], home: Path) -> Runner | None:
+    """The newest Proton, else Wine; None on Windows and where neither is installed."""
+    if platform == "win32":
+        return None
+    protons = sorted(_protons(home), key=lambda found: _age(found[1].parent.name))
+    if protons:
+        steam, program = protons[-1]
+        return Runner(program.parent.name, shlex.join([str(program), "run"]), str(steam))
+    wine = which("wine", path=environ.get("PATH"))
+    return Runner("Wine", shlex.quote(wine)) if wine else None
+
+
+def _protons(home: Path) -> Iterator[tuple[Path, Path]]:
+    """Each Steam with a Proton of it; one that cannot be read has none."""
+    for steam in (home / one for one in _STEAMS):
+        for inside in _INSIDE:
+            try:
+                names = sorted(one.name for one in (steam / inside).iterdir())
+            except OSError:
+                continue
+            for name in [one for one in names if "proton" in one.lower()][:MOST]:
+                program = steam / inside / name / "proton"
+                if program.is_file():
+                    yield steam, program
+
+
+def _age(name: str) -> tuple[list[int], str]:
+    """Sorts versions as numbers: 10.0 comes after 9.0."""
+    return [int(one[:9]) for one in re.findall(r"\d+", name)], name
+
+
+def chosen(setting: str, command: str, found: Runner | None) -> Runner | None:
+    """What is put in front of ``command``: the player's setting, or what was found for a .exe."""
+    if setting.strip().lower() == NONE:
+        return None
+    if setting:
+        return Runner(setting, setting)
+    try:
+        program = split(command)[0]
+    except BadCommand:
+        return None
+    return found if program.lower().endswith(".exe") else None

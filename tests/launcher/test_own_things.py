@@ -1,0 +1,135 @@
+"""A key that is renewed and never lost; how host and friends are, as the player reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from svcserver.kernel.secrets import Secret
+from svcserver.launcher import words
+from svcserver.launcher.asking import Lost
+from svcserver.launcher.host_news import read_status
+from svcserver.launcher.key_files import write_key_file
+from svcserver.launcher.stages import Stage
+from svcserver.launcher.view import show
+from tests.launcher.around import KEY, LauncherCase
+
+NEW_KEY = ("POST", "/launcher/new-key")
+
+
+class RenewalTests(LauncherCase):
+    def key(self, name: str = "play-example-org-443") -> str:
+        found = self.launcher.keys.get(name)
+        return found.reveal() if found is not None else ""
+
+    def offered(self) -> list[Any]:
+        return [body["UUK"] for _, path, body in self.remote.asked if path == NEW_KEY[1]]
+
+    def test_the_host_takes_a_new_key(self) -> None:
+        member = self.registered({})
+        self.remote.says(*NEW_KEY, 200)
+        member.renew_key()
+        self.assertEqual(self.offered(), [self.key()])
+        self.assertNotEqual(self.key(), KEY)
+        self.assertEqual(self.key("play-example-org-443/new"), "")
+        self.assertEqual(member.host.note, words.KEY_RENEWED)
+        self.assertNotIn(self.key(), str(show(member, 61000)))
+
+    def test_a_lost_answer_loses_no_account(self) -> None:
+        """The host may have taken the new key: both are kept until it is known."""
+        member = self.registered({})
+        self.remote.loses(*NEW_KEY, Lost(after_sending=True))
+        self.remote.loses("GET", "/svc/api/GetUserInfo", Lost())
+        member.renew_key()
+        self.assertEqual((self.key(), member.host.note), (KEY, words.UNREACHABLE))
+        [offered] = self.offered()
+        self.remote.says(*NEW_KEY, 401)
+        self.remote.says("GET", "/svc/api/ServerStatus", 200, {"limited": True})
+        self.remote.says("GET", "/svc/api/GetUserInfo", 200, {"Username": "Bo_1"})
+        self.successResultOf(member.refresh())
+        self.assertEqual((self.offered(), self.key()), ([offered, offered], offered))
+
+    def test_an_expelled_player_reads_so_even_while_a_key_is_renewed(self) -> None:
+        member = self.registered({})
+        self.launcher.keys.put("play-example-org-443/new", Secret("UUK_" + "2" * 48))
+        for path in (NEW_KEY, ("GET", "/svc/api/GetUserInfo")):
+            self.remote.says(*path, 403)
+        self.remote.says("GET", "/svc/api/ServerStatus", 200, {"limited": True})
+        self.successResultOf(member.refresh())
+        self.assertEqual((member.host.trouble, self.key()), (words.BANNED, KEY))
+
+    def test_not_while_the_game_runs_and_not_where_the_host_has_no_such_thing(self) -> None:
+        member = self.registered({})
+        self.remote.says("GET", "/svc/api/GetUserInfo", 401)
+        member.renew_key()
+        self.assertEqual((member.host.note, self.key()), (words.KEY_NOT_RENEWED, KEY))
+        member.host.stage = Stage.PLAYING
+        member.renew_key()
+        self.assertEqual((member.host.note, len(self.offered())), (words.RENEW_LATER, 1))
+
+    def test_no_saved_key_is_written_over(self) -> None:
+        record = self.registered({}).record
+        first = write_key_file(self.folder, record, Secret(KEY))
+        self.assertEqual(write_key_file(self.folder, record, Secret(KEY)), first)
+        second = write_key_file(self.folder, record, Secret("UUK_" + "3" * 48))
+        self.assertNotEqual(first, second)
+        self.assertIn(KEY.encode(), first.read_bytes())
+
+
+class StandingTests(LauncherCase):
+    def test_what_is_wrong_with_the_host_is_told_and_passes(self) -> None:
+        member = self.registered({})
+        restarting = {"error": "upstream_restarting"}
+        for status, body, sentence in (
+            (503, restarting, words.RESTARTING),
+            (502, {}, words.RESTARTING),
+            (503, {}, words.FULL),
+            (426, {}, words.VERSION),
+        ):
+            self.remote.says("GET", "/svc/api/ServerStatus", status, body)
+            self.successResultOf(member.refresh())
+            self.assertEqual(member.standing(), sentence)
+        self.remote.says("GET", "/svc/api/ServerStatus", 200, {})
+        self.successResultOf(member.refresh())
+        self.assertEqual(member.standing(), "")
+
+    def test_an_announcement_is_shown_and_a_welcome_is_none(self) -> None:
+        member = self.registered({})
+        for text, shown in (("Welcome to Home!", ""), ("Restart in 5 min.", "Restart in 5 min.")):
+            self.remote.says("GET", "/svc-status", 200, {"name": "Home", "en": text})
+            self.successResultOf(member.refresh())
+            self.assertEqual(show(member, 61000)["announced"], shown)
+
+    def test_an_older_host_is_known_by_its_banner(self) -> None:
+        member = self.registered({})
+        self.remote.says("GET", "/svc/api/ServerStatus", 404)
+        self.successResultOf(member.refresh())
+        self.assertFalse(member.news.reachable)
+        self.remote.says("GET", "/svc-status", 200, {"name": "Old", "en": "Welcome to Old!"})
+        self.successResultOf(member.refresh())
+        self.assertEqual((member.news.reachable, member.news.known), (True, True))
+
+    def test_a_friend_can_be_joined_where_the_game_lets_one(self) -> None:
+        said = {
+            "players": [
+                {"name": "Ann", "where": "city", "instance": None},
+                {"name": "Cy", "where": "hunt", "instance": "7"},
+                {"name": "Di", "where": "moon", "instance": "9"},
+            ],
+            "instances": [{"id": "7", "title": "Hunt: Big one", "players": 2, "maxPlayers": 4}],
+        }
+        ann, cy, di = [one["meet"] for one in read_status(said)["players"]]
+        self.assertEqual(ann, words.MEET["city"])
+        self.assertIn("Hunt: Big one, 2 of 4. Nobody can join", cy)
+        self.assertEqual(di, "")
+
+    def test_another_version_of_the_game_is_told_before_it_starts(self) -> None:
+        member = self.registered({})
+        listing = self.remote.answers["GET", "/content/v1/manifest"].body
+        self.remote.says("GET", "/content/v1/manifest", 200, listing, etag='"1"')
+        member.inputs.check(True)
+        self.remote.says("GET", "/content/v1/manifest", 200, listing, etag='"2"')
+        member.inputs.play()
+        self.assertEqual((member.host.trouble, self.processes), (words.VERSION, []))
+        self.remote.says("GET", "/content/v1/manifest", 304, etag='"1"')
+        member.inputs.play()
+        self.assertNotEqual(member.host.trouble, words.VERSION)
