@@ -64,7 +64,8 @@ def import_(host: Host, out: Out, file: Path, name: str) -> None:
     """Give the account NAME what stands in the passport FILE; once for each player of a host.
 
     Progress is raised to the passport's, never lowered. Characters become the newest saves; those
-    before them stay, so you can go back to one.
+    before them stay, so you can go back to one. Items, currency and loadouts are added up to what
+    the passport says. PASSPORT_TAKES in metagame.env says what this host takes at all.
     """
     try:
         if file.stat().st_size > rules.MAX_FILE:
@@ -77,20 +78,31 @@ def import_(host: Host, out: Out, file: Path, name: str) -> None:
     try:
         settings, _ = load(Settings, host.variables("metagame"))
         paths = configured_paths(settings.progression_config_dir, settings.active_hunt_pass)
+        terms = rules.Terms.of(settings)
     except (BadSetting, BadData) as why:
         fail(str(why))
-    act = take_in(found, name, paths, settings.character_max_bytes, time.time)
+    act = take_in(found, name, paths, terms, time.time)
     done = recorded(host, Entry(actor(), "passport import", name, found.host[:64]), act)
+    _tell(out, name, found, done)
+
+
+def _tell(out: Out, name: str, found: rules.Passport, done: rules.Taken) -> None:
     out.data(
         {
             "account": name,
             "from": found.username,
             "tracks": done.tracks,
             "characters": done.characters,
+            "items": done.items,
+            "currencies": done.currencies,
+            "loadouts": done.loadouts,
             "left_out": list(done.left_out),
         }
     )
     out.say(f"{name} has now what {found.username} had on {found.host[:64]}:")
-    out.say(f"  {done.tracks} tracks raised, {done.characters} characters")
+    out.say(
+        f"  {done.tracks} tracks raised, {done.characters} characters, {done.items} items, "
+        f"{done.currencies} currencies, {done.loadouts} loadouts"
+    )
     for one in done.left_out:
         out.say(f"  left out: {one}")

@@ -108,6 +108,14 @@ class SessionsEnded:
 
 
 @frozen
+class SentToHunt:
+    """A player was told the server of a hunt, for the first time of that hunt."""
+
+    account_id: AccountId
+    hunt_id: str
+
+
+@frozen
 class Announced:
     """Every chat room is to show this line of the server's."""
 
@@ -127,3 +135,4 @@ class News:
     renamed: Signal[Renamed] = field(factory=Signal)
     sessions_ended: Signal[SessionsEnded] = field(factory=Signal)
     announced: Signal[Announced] = field(factory=Signal)
+    sent_to_hunt: Signal[SentToHunt] = field(factory=Signal)

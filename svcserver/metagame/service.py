@@ -95,13 +95,15 @@ from svcserver.metagame.owner.health.routes import HealthRoutes
 from svcserver.metagame.owner.health.rules import Health
 from svcserver.metagame.owner.health.watching import Counting
 from svcserver.metagame.owner.management.acts import OnlinePlayers, StatusReports
-from svcserver.metagame.owner.management.instances import DeployedInstances, Titles
+from svcserver.metagame.owner.management.instances import DeployedInstances
 from svcserver.metagame.owner.management.routes import OnlineListRoutes, ServerStatusRoutes
 from svcserver.metagame.owner.measuring import Measuring
+from svcserver.metagame.owner.passports.hunts import HuntLog
 from svcserver.metagame.owner.passports.routes import PassportRoutes
 from svcserver.metagame.owner.requestlog import request_log
 from svcserver.metagame.owner.staff import staff_features
 from svcserver.metagame.owner.status.routes import BannerRoutes, FixedReplyRoutes
+from svcserver.metagame.owner.titles import Titles
 from svcserver.metagame.play.deploy_client import DeployClient
 from svcserver.metagame.play.launch_keys import LaunchKeys
 from svcserver.metagame.play.matchmaking.acts import MatchmakingActs
@@ -188,6 +190,8 @@ class Metagame:
         if self.settings.guild_create_activity_fallback:
             news.heard.connect(lambda one: unwaited(self.guilds.hear(one.account_id)))
         news.blocked.connect(lambda one: unwaited(parties.part(one.by, one.whom)))
+        hunts = HuntLog(self.ledger, self.now)
+        news.sent_to_hunt.connect(lambda one: unwaited(hunts.note(one)))
         self.board.listen(EpochMoved, self.epochs.hear)
         self.board.listen(PartyChanged, news.party_changed.send)
         news.sessions_ended.connect(lambda one: unwaited(parties.leave(one.account_id)))
@@ -286,7 +290,8 @@ class Metagame:
     def _play(self) -> Iterator[Feature]:
         launching = Launching(self.matches, self.deploy, self.clock)
         yield PresenceRoutes(self.online, self.news.heard)
-        acts = MatchmakingActs(self.matches, launching, self.parties, self.news.heard)
+        news = self.news
+        acts = MatchmakingActs(self.matches, launching, self.parties, news.heard, news.sent_to_hunt)
         yield MatchmakingRoutes(self.settings, acts)
 
     def _owner(self) -> Iterator[Feature]:
@@ -302,7 +307,8 @@ class Metagame:
         yield HealthRoutes(self.health, ReadLimit(self.board), now, started_at=now())
         yield from self.desk.features(reports)
         yield from staff_features(self.audit, self.sessions, self.announcements, limit)
-        yield PassportRoutes.of(self.board, settings, self.ledger, self.tokens.keys.private, now)
+        made = self.ledger, self.tokens.keys.private, self.sessions, now
+        yield PassportRoutes.of(self.board, settings, *made)
 
     def front_door(self, *observers: Observer) -> FrontDoor:
         """The front door with all rows; a broken data file ends the start."""

@@ -59,6 +59,17 @@ def on_unless_off(text: str) -> bool:
     return text.strip().lower() != "off"
 
 
+PASSPORT_PARTS = ("progress", "characters", "inventory", "currency", "loadouts")
+
+
+def passport_parts(text: str) -> frozenset[str]:
+    """The reader of PASSPORT_TAKES."""
+    parts = frozenset(comma_list(text))
+    if not parts <= frozenset(PASSPORT_PARTS):
+        raise ValueError(f"must name some of {', '.join(PASSPORT_PARTS)}, with commas between")
+    return parts
+
+
 def cap(text: str) -> int:
     """The reader of BODY_LOG_PER_PATH: at least 1, or 0 for no bound."""
     return int(whole(0)(text))
@@ -154,6 +165,12 @@ class Settings:
     )
     bounties_max_bytes: int = env("BOUNTIES_MAX_BYTES", whole(2), default=262_144, bad=Bad.WARN)
     achievements_max: int = env("ACHIEVEMENTS_MAX", whole(1), default=10_000, bad=Bad.WARN)
+    passport_takes: frozenset[str] = env(
+        "PASSPORT_TAKES",
+        passport_parts,
+        default=frozenset(PASSPORT_PARTS),
+        empty_is_a_value=True,
+    )
     account_bytes_a_day: int = env(
         "ACCOUNT_BYTES_A_DAY", whole(0), default=268_435_456, bad=Bad.WARN
     )

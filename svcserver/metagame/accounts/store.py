@@ -220,7 +220,7 @@ class SqlAccounts:
         self.tx.execute(_ADD_KEY, {"key_hash": fingerprint(key), "account_id": account.id})
 
     def replace_key(self, account_id: AccountId, key: str) -> None:
-        """Make ``key`` the account's only key; used by ``svcctl`` only."""
+        """Make ``key`` the account's only key."""
         self.tx.execute(_DROP_KEYS, {"holder": account_id})
         self.tx.execute(_ADD_KEY, {"key_hash": fingerprint(key), "account_id": account_id})
 

@@ -5,69 +5,19 @@ Spec: 2 §2 Server status.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from attrs import frozen
 from twisted.internet.defer import Deferred
 
-from svcserver.kernel import datafiles
 from svcserver.metagame.owner.management.rules import Instance, Placed, Whereabouts
+from svcserver.metagame.owner.titles import Titles
 from svcserver.metagame.play.deploy_client import DeployClient
 from svcserver.metagame.play.matches import Sent
 from svcserver.metagame.play.matchmaking.store import LiveMatches
 from svcserver.metagame.play.presence.rules import Place, map_name
 
 CITY_PLAYERS = 32
-PACKAGE, FILE = "svcserver.metagame.owner.management", "titles.json"
-
-
-@frozen
-class Titles:
-    """Display names of behemoths and hunts, from data/titles.json."""
-
-    behemoths: Mapping[str, str]
-    matchmaker_hunts: Mapping[str, str]
-    player_hunts: Mapping[str, str]
-
-    @classmethod
-    def load(cls) -> Titles:
-        """Load the data file; raises BadData."""
-        return datafiles.load(PACKAGE, FILE, cls._of)
-
-    @classmethod
-    def _of(cls, said: dict[str, Any]) -> Titles:
-        for name in ("behemoths", "matchmakerHunts", "playerHunts"):
-            if not isinstance(said[name], dict):
-                raise ValueError(f"{name} is no table")
-        return cls(said["behemoths"], said["matchmakerHunts"], said["playerHunts"])
-
-    def behemoth(self, record: Mapping[str, Any]) -> str | None:
-        """The display name of a game server's behemoth; None where it has none."""
-        path = record.get("behemoth")
-        if not isinstance(path, str) or not path:
-            return None
-        titled = self.matchmaker_hunts.get(str(record.get("matchmakerHuntId")))
-        if titled:
-            return titled
-        base = path.rpartition("/")[2].partition(".")[0]
-        return self.behemoths.get(base) or base.removesuffix("_bp")
-
-    def title(self, record: Mapping[str, Any], city_title: str) -> str:
-        """The display title of a game server."""
-        match record.get("kind"):
-            case "city":
-                return city_title
-            case "dojo":
-                return "Training Dojo"
-            case "tutorial":
-                return "Tutorial"
-        name = (
-            self.behemoth(record)
-            or self.player_hunts.get(str(record.get("huntId")))
-            or map_name(str(record.get("map") or ""))
-        )
-        return f"Hunt: {name}"
 
 
 @frozen

@@ -9,27 +9,35 @@ from attrs import field, frozen
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from sqlalchemy import Connection
+from twisted.logger import Logger
 
-from svcserver.db.ledger import Ledger
+from svcserver.db.ledger import Ledger, OneAccount
+from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.refusals import Missing, Unavailable
-from svcserver.metagame.accounts.rules import Account
+from svcserver.kernel.refusals import Conflict, Missing, Unavailable
+from svcserver.metagame.accounts.rules import Account, end_sessions
+from svcserver.metagame.accounts.sessions import Sessions
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.achievements.progression.rules import Path
 from svcserver.metagame.achievements.progression.store import configured_paths
 from svcserver.metagame.owner.passports import rules
 from svcserver.metagame.owner.passports.store import HunterData
+from svcserver.metagame.owner.titles import Titles
 from svcserver.metagame.settings import Settings
+
+log = Logger()
 
 
 @frozen
 class PassportActs:
-    """My hunter and my passport."""
+    """My hunter, my passport, my key."""
 
     ledger: Ledger
     paths: Mapping[str, Path]
+    titles: Titles
     now: Callable[[], float]
     host: str  # the server's name
+    sessions: Sessions
     key: Ed25519PrivateKey | None = field(repr=False)  # None: this host signs nothing
 
     @classmethod
@@ -38,20 +46,40 @@ class PassportActs:
         settings: Settings,
         ledger: Ledger,
         private: RSAPrivateKey | None,
+        sessions: Sessions,
         now: Callable[[], float],
     ) -> PassportActs:
         """With the settings' tracks, and the key that comes of the one that signs tokens."""
         paths = configured_paths(settings.progression_config_dir, settings.active_hunt_pass)
         key = None if private is None else rules.signing_key(private)
-        return cls(ledger, paths, now, settings.server_name, key)
+        return cls(ledger, paths, Titles.load(), now, settings.server_name, sessions, key)
 
     async def hunter(self, account_id: AccountId) -> dict[str, Any]:
         """What is shown of the player."""
 
         def work(tx: Connection) -> dict[str, Any]:
-            return HunterData(tx, self.paths).hunter(_account(tx, account_id), self.now())
+            return HunterData(tx, self.paths, self.titles).hunter(
+                _account(tx, account_id), self.now()
+            )
 
         return await self.ledger.read(work)
+
+    @shielded
+    async def new_key(self, account_id: AccountId, key: str) -> None:
+        """Make ``key`` the account's only one; whoever is logged in by the old one is out.
+
+        Raises Conflict for a key that an account has.
+        """
+
+        def work(tx: Connection) -> int:
+            accounts = SqlAccounts(tx)
+            if accounts.by_key(key) is not None:
+                raise Conflict("this key is taken")
+            accounts.replace_key(account_id, key)
+            return end_sessions(accounts, account_id, self.now())
+
+        await self.sessions.tell(account_id, await self.ledger.write(work, OneAccount(account_id)))
+        log.info("{account} has renewed its key", account=account_id)
 
     async def passport(self, account_id: AccountId) -> dict[str, str]:
         """The player's data, signed; raises Unavailable where the host has no key."""
@@ -60,7 +88,7 @@ class PassportActs:
             raise Unavailable("this host has no key to sign with")
 
         def work(tx: Connection) -> dict[str, str]:
-            data = HunterData(tx, self.paths)
+            data = HunterData(tx, self.paths, self.titles)
             body = data.body(_account(tx, account_id), self.host, self.now())
             return rules.seal(body, key)  # here, since it may be megabytes: not on the reactor
 

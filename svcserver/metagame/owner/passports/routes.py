@@ -13,26 +13,28 @@ from svcserver.metagame.owner.passports import wire
 from svcserver.metagame.owner.passports.acts import PassportActs
 from svcserver.metagame.replies import worded
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.web.routes import NO_STORE, Answer
+from svcserver.web.routes import EMPTY_OBJECT, NO_STORE, Answer
 
 # a launcher asks once a minute; a passport is all of a player's documents, megabytes perhaps
 HUNTER_READS = Quota.of("hunter_reads", 30, 60.0)
+NEW_KEYS = Quota.of("new_keys", 6, 3600.0)
 PASSPORT_READS = Quota.of("passport_reads", 6, 60.0)
 
 
 @frozen
 class PassportRoutes:
-    """My hunter, my passport."""
+    """My hunter, my passport, my key."""
 
     routes: ClassVar[Routes] = Routes(worded)
     acts: PassportActs
     hunters: ReadLimit
     passports: ReadLimit
+    keys: ReadLimit
 
     @classmethod
     def of(cls, board: Board, *given: Any) -> PassportRoutes:
         """With acts of what ``PassportActs.of`` takes, throttled by account."""
-        limits = ReadLimit(board, HUNTER_READS), ReadLimit(board, PASSPORT_READS)
+        limits = (ReadLimit(board, one) for one in (HUNTER_READS, PASSPORT_READS, NEW_KEYS))
         return cls(PassportActs.of(*given), *limits)
 
     @routes.row(
@@ -48,3 +50,12 @@ class PassportRoutes:
         """The account's own data, signed by this host."""
         await self.passports.take(call.player)
         return Answer(200, await self.acts.passport(call.player), NO_STORE)
+
+    @routes.row(
+        "POST", "/launcher/new-key", access=Access.ACCOUNT_KEY, body=wire.NewKeyWish, reply=dict
+    )
+    async def new_key(self, call: Call[wire.NewKeyWish]) -> Answer:
+        """Give the account the key that its player has made; the old one no longer works."""
+        await self.keys.take(call.player)
+        await self.acts.new_key(call.player, call.body.key)
+        return Answer(200, EMPTY_OBJECT, NO_STORE)

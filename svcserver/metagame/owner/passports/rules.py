@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field, frozen
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -24,12 +24,17 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from svcserver.kernel import json
-from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.refusals import Conflict, Malformed
 from svcserver.metagame.achievements.progression.rules import Path, Track
 from svcserver.metagame.belongings.documents import Document, document
+from svcserver.metagame.belongings.inventory.rules import Policy
+from svcserver.metagame.belongings.items import Size
+from svcserver.metagame.settings import Settings
 
 FORMAT = "svc-passport-1"
 MAX_FILE = 64 * 1024 * 1024  # bytes
+MAX_BODY = MAX_FILE // 4 * 3 - 4096  # bytes of what base64 makes such a file of
 MAX_LISTED = 256  # tracks and characters that are looked at
 BAD = "this is not a passport, or it has been changed"
 _PREFIX = FORMAT.encode() + b"\n"
@@ -53,14 +58,25 @@ def is_public_text(text: str) -> bool:
 
 
 def seal(body: Mapping[str, Any], key: Ed25519PrivateKey) -> dict[str, str]:
-    """The file of a passport."""
+    """The file of a passport; raises Conflict where it would be too large."""
     raw = json.dump(body)
+    if len(raw) > MAX_BODY:
+        raise Conflict("this account has more than a passport can hold")
     return {
         "format": FORMAT,
         "key": public_text(key.public_key()),
         "body": base64.b64encode(raw).decode(),
         "signature": base64.b64encode(key.sign(_PREFIX + raw)).decode(),
     }
+
+
+@frozen
+class Carried:
+    """A character in a passport; ``said`` is all that stands there of it."""
+
+    name: str
+    data: str = field(repr=False)
+    said: Mapping[str, Any] = field(factory=dict, repr=False)
 
 
 @frozen
@@ -72,8 +88,9 @@ class Passport:
     username: str
     host: str
     tracks: Mapping[str, int]
-    characters: Sequence[tuple[str, str]] = field(repr=False)  # name and document
-    entitlements: int
+    characters: Sequence[Carried] = field(repr=False)
+    entitlements: int = 0
+    notes: int = 0  # the account's own column of the main currency
 
 
 def unseal(text: bytes) -> Passport:
@@ -111,11 +128,12 @@ def _read(key: str, body: Any) -> Passport:
             if type(xp) is int and 0 <= xp < 2**53
         },
         [
-            (_text(one, "name"), _text(one, "data"))
+            Carried(_text(one, "name"), _text(one, "data"), one)
             for one in characters[:MAX_LISTED]
             if isinstance(one, dict)
         ],
         len(held) if isinstance(held, list) else 0,
+        notes if type(notes := body.get("notes")) is int and 0 <= notes < 2**53 else 0,
     )
 
 
@@ -127,12 +145,42 @@ def _text(said: Mapping[str, Any], name: str) -> str:
 
 
 @frozen
-class Imported:
-    """What was taken of a passport, and what was left out, in sentences for the owner."""
+class Terms:
+    """What this host lets in: the parts of PASSPORT_TAKES, each as its settings bound it."""
 
-    tracks: int
-    characters: int
-    left_out: Sequence[str]
+    parts: frozenset[str]
+    policy: Policy
+    document_bytes: int
+    loadout_bytes: int
+    real: Callable[[AccountId], bool]  # whether an account's progression is real
+
+    @classmethod
+    def of(cls, settings: Settings) -> Terms:
+        """As the settings say."""
+        most = Size(settings.inventory_max_items, settings.inventory_max_bytes)
+        return cls(
+            settings.passport_takes,
+            Policy(most=most, log_bytes=settings.item_log_max_bytes),
+            settings.character_max_bytes,
+            settings.loadout_max_bytes,
+            settings.real_progression,
+        )
+
+    def takes(self, part: str) -> bool:
+        """Whether a part is let in."""
+        return part in self.parts
+
+
+@define
+class Taken:
+    """What was taken, counted, and what was left out, in sentences for the owner."""
+
+    tracks: int = 0
+    characters: int = 0
+    items: int = 0
+    currencies: int = 0
+    loadouts: int = 0
+    left_out: list[str] = field(factory=list)
 
 
 def new_tracks(
@@ -154,16 +202,18 @@ def new_tracks(
     return raised, left_out
 
 
-def documents(passport: Passport, most: int, room: int) -> tuple[list[Document], list[str]]:
-    """The characters' documents that may be stored here; and what is left out."""
-    found: list[Document] = []
+def documents(
+    passport: Passport, most: int, room: int
+) -> tuple[list[tuple[Carried, Document]], list[str]]:
+    """The characters that may be stored here, with their documents; and what is left out."""
+    found: list[tuple[Carried, Document]] = []
     left_out: list[str] = []
-    for name, data in passport.characters:
+    for one in passport.characters:
         if len(found) >= room:
-            left_out.append(f"the character {name[:32]}: an account has {room} at most")
+            left_out.append(f"the character {one.name[:32]}: an account has {room} at most")
             continue
         try:
-            found.append(document(data, most))
+            found.append((one, document(one.data, most)))
         except Malformed as why:
-            left_out.append(f"the character {name[:32]}: {why.message}")
+            left_out.append(f"the character {one.name[:32]}: {why.message}")
     return found, left_out

@@ -16,6 +16,7 @@ from sqlalchemy import (
     delete,
     insert,
     select,
+    update,
 )
 
 from svcserver.db.tables import METADATA
@@ -24,7 +25,7 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Conflict, Forbidden, Missing
 from svcserver.metagame.accounts.audit import Act, Trace
 from svcserver.metagame.accounts.rules import Account
-from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.metagame.accounts.store import ACCOUNTS, SqlAccounts
 from svcserver.metagame.achievements.entitlements.store import SqlEntitlements
 from svcserver.metagame.achievements.progression.rules import Path
 from svcserver.metagame.achievements.progression.store import SqlProgress
@@ -32,11 +33,13 @@ from svcserver.metagame.belongings.characters.rules import MAX_CHARACTERS, all_o
 from svcserver.metagame.belongings.characters.store import SqlCharacters
 from svcserver.metagame.belongings.savehistory.store import SqlHistories
 from svcserver.metagame.owner.passports import rules
-from svcserver.metagame.owner.passports.rules import Imported, Passport
+from svcserver.metagame.owner.passports.belongings import REASON, Import, carried
+from svcserver.metagame.owner.passports.hunts import latest
+from svcserver.metagame.owner.passports.rules import Passport, Taken, Terms
+from svcserver.metagame.owner.titles import Titles
 from svcserver.metagame.social.friends.store import SqlFriends
 from svcserver.metagame.social.guilds.store import SqlGuilds
 
-REASON = "passport"
 SHOWN_SAVES = 10  # of each character
 HOSTS = Table(
     "passport_hosts",
@@ -60,6 +63,9 @@ _IMPORTED = select(IMPORTS.c.account_id).where(
     IMPORTS.c.key == bindparam("signer"), IMPORTS.c.subject == bindparam("whose")
 )
 _NOTE = insert(IMPORTS)
+_SET_NOTES = (
+    update(ACCOUNTS).where(ACCOUNTS.c.id == bindparam("account")).values(notes=bindparam("wanted"))
+)
 
 
 def trust(key: str, name: str, now: Callable[[], float]) -> Act[None]:
@@ -79,6 +85,7 @@ class HunterData:
 
     tx: Connection
     paths: Mapping[str, Path]
+    titles: Titles
 
     def hunter(self, account: Account, now: float) -> dict[str, Any]:
         """For the launcher's page: guild, mastery, hunt pass, saves, friends."""
@@ -97,6 +104,10 @@ class HunterData:
             ],
             "entitlements": sorted(SqlEntitlements(self.tx).active(me, now)),
             "characters": self._saves(me),
+            "hunts": [
+                {"title": self.titles.hunt(hunt_id), "at": at}
+                for hunt_id, at in latest(self.tx, me)
+            ],
             "friends": sorted(one.username for one in friends.values()),
         }
 
@@ -122,9 +133,14 @@ class HunterData:
             },
             "entitlements": sorted(SqlEntitlements(self.tx).active(me, now)),
             "characters": [
-                {"name": one.name, "data": json.Fragment(one.data.literal)}
+                {
+                    "name": one.name,
+                    "data": json.Fragment(one.data.literal),
+                    **carried(self.tx, one.id),
+                }
                 for one in SqlCharacters(self.tx).of_account(me)
             ],
+            "notes": account.notes,
         }
 
 
@@ -132,49 +148,106 @@ def take_in(
     passport: Passport,
     name: str,
     paths: Mapping[str, Path],
-    most: int,
+    terms: Terms,
     now: Callable[[], float],
-) -> Act[Imported]:
+) -> Act[Taken]:
     """The act of importing a passport for the account called ``name``; once for each player.
 
     Raises Missing, Forbidden for a host that is not trusted, Conflict the second time.
-    ``most``: bytes that a character's document may have here.
     """
 
-    def act(tx: Connection, trace: Trace) -> Imported:
-        at = now()
-        account = SqlAccounts(tx).named(name) or SqlAccounts(tx).find(name)
-        if account is None:
-            raise Missing(f"no account is called {name}")
-        if tx.execute(_TRUSTED, {"wanted": passport.signer}).first() is None:
-            raise Forbidden(
-                f"the host that signed it is not trusted: passport trust {passport.signer}"
-            )
-        if tx.execute(_IMPORTED, {"signer": passport.signer, "whose": passport.subject}).first():
-            raise Conflict(f"the passport of {passport.username} has been imported before")
-        note = {"key": passport.signer, "subject": passport.subject, "account_id": account.id}
-        tx.execute(_NOTE, {**note, "imported_at": round(at * 1000)})
-        raised, without = rules.new_tracks(passport, SqlProgress(tx).tracks(account.id), paths)
-        for track in raised:
-            SqlProgress(tx).keep_track(account.id, track)
-        documents, more = rules.documents(passport, most, MAX_CHARACTERS)
-        _keep_characters(tx, account, documents, at)
+    def act(tx: Connection, trace: Trace) -> Taken:
+        at, taken = now(), Taken()
+        account = _noted(tx, passport, name, at)
+        _take_tracks(tx, account, passport, paths, terms, taken)
+        _take_characters(tx, account, passport, Import(tx, account.id, terms, taken, at))
+        _take_notes(tx, account, passport, terms, taken)
         if passport.entitlements:
-            more.append(f"{passport.entitlements} entitlements, which each host grants by itself")
-        done = Imported(len(raised), len(documents), [*without, *more])
+            taken.left_out.append(
+                f"{passport.entitlements} entitlements, which each host grants by itself"
+            )
         trace.target = account.username
-        trace.after = {"tracks": done.tracks, "characters": done.characters}
-        return done
+        trace.after = {
+            "tracks": taken.tracks,
+            "characters": taken.characters,
+            "items": taken.items,
+            "currencies": taken.currencies,
+            "loadouts": taken.loadouts,
+        }
+        return taken
 
     return act
 
 
-def _keep_characters(tx: Connection, account: Account, documents: list[Any], at: float) -> None:
-    """Store each document as the newest save of a character; the saves before it stay."""
-    store = SqlCharacters(tx)
-    own = all_of(store, account.id, account.username, at)
-    for number, document in enumerate(documents):
-        if number >= len(own):
-            own.append(create(store, account.id, account.username, at))
-        before = own[number]
-        store.save(before.saved(document, before.update_version + 1, at), REASON)
+def _noted(tx: Connection, passport: Passport, name: str, at: float) -> Account:
+    """The account that gets it, once the passport is noted as imported."""
+    account = SqlAccounts(tx).named(name) or SqlAccounts(tx).find(name)
+    if account is None:
+        raise Missing(f"no account is called {name}")
+    if tx.execute(_TRUSTED, {"wanted": passport.signer}).first() is None:
+        raise Forbidden(f"the host that signed it is not trusted: passport trust {passport.signer}")
+    if tx.execute(_IMPORTED, {"signer": passport.signer, "whose": passport.subject}).first():
+        raise Conflict(f"the passport of {passport.username} has been imported before")
+    note = {"key": passport.signer, "subject": passport.subject, "account_id": account.id}
+    tx.execute(_NOTE, {**note, "imported_at": round(at * 1000)})
+    return account
+
+
+def _take_tracks(
+    tx: Connection,
+    account: Account,
+    passport: Passport,
+    paths: Mapping[str, Path],
+    terms: Terms,
+    taken: Taken,
+) -> None:
+    if not terms.takes("progress"):
+        if passport.tracks:
+            taken.left_out.append(
+                f"{len(passport.tracks)} tracks, which this host takes from nobody"
+            )
+        return
+    raised, left_out = rules.new_tracks(passport, SqlProgress(tx).tracks(account.id), paths)
+    for track in raised:
+        SqlProgress(tx).keep_track(account.id, track)
+    taken.tracks = len(raised)
+    taken.left_out += left_out
+
+
+def _take_notes(
+    tx: Connection, account: Account, passport: Passport, terms: Terms, taken: Taken
+) -> None:
+    """The account's own column of the main currency, which is not lowered."""
+    if passport.notes <= account.notes:
+        return
+    if not terms.takes("currency"):
+        taken.left_out.append("the main currency, which this host takes from nobody")
+        return
+    tx.execute(_SET_NOTES, {"account": account.id, "wanted": passport.notes})
+    taken.currencies += 1
+
+
+def _take_characters(tx: Connection, account: Account, passport: Passport, into: Import) -> None:
+    """Store each document as the newest save of a character; the saves before it stay.
+
+    What the character carries goes to the same one.
+    """
+    store, terms, taken = SqlCharacters(tx), into.terms, into.taken
+    found, left_out = rules.documents(passport, terms.document_bytes, MAX_CHARACTERS)
+    taken.left_out += left_out
+    own = all_of(store, account.id, account.username, into.at)
+    if not terms.takes("characters") and found:
+        taken.left_out.append(f"{len(found)} characters, which this host takes from nobody")
+    for number, (carried_by, document) in enumerate(found):
+        if terms.takes("characters"):
+            if number >= len(own):
+                own.append(create(store, account.id, account.username, into.at))
+            before = own[number]
+            store.save(before.saved(document, before.update_version + 1, into.at), REASON)
+            taken.characters += 1
+        if number < len(own):
+            into.take(own[number].id, carried_by.name[:32], carried_by.said)
+        else:
+            taken.left_out.append(
+                f"what {carried_by.name[:32]} carries: there is no character for it"
+            )

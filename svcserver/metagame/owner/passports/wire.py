@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+import re
+from typing import Annotated, TypedDict
+
+from attrs import field, frozen
+
+from svcserver.kernel.shapes import sent_as, text_where
+
+_KEY = re.compile(r"UUK_[0-9a-f]{48}\Z")
+NewKey = Annotated[
+    str, text_where(lambda text: _KEY.match(text) is not None, "UUK_ and 48 hex characters")
+]
 
 
 class TrackRank(TypedDict):
@@ -27,6 +37,20 @@ class SavedCharacter(TypedDict):
     saves: list[SavedAt]
 
 
+class LatestHunt(TypedDict):
+    """A hunt that the player was sent to; ``at`` in epoch milliseconds."""
+
+    title: str
+    at: int
+
+
+@frozen
+class NewKeyWish:
+    """The key that the account is to have from now on; the player's side makes it."""
+
+    key: NewKey = field(metadata=sent_as("UUK"), repr=False)
+
+
 class HunterReply(TypedDict):
     """What a player has on this host."""
 
@@ -36,6 +60,7 @@ class HunterReply(TypedDict):
     tracks: list[TrackRank]
     entitlements: list[str]
     characters: list[SavedCharacter]
+    hunts: list[LatestHunt]
     friends: list[str]
 
 

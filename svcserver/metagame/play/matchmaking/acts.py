@@ -12,8 +12,8 @@ from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.refusals import Missing
-from svcserver.kernel.signals import Heard, Signal
-from svcserver.metagame.play.matches import Entry, Group, State
+from svcserver.kernel.signals import Heard, SentToHunt, Signal
+from svcserver.metagame.play.matches import Entry, Group, State, is_world
 from svcserver.metagame.play.matchmaking.launching import Launching
 from svcserver.metagame.play.matchmaking.store import LiveMatches
 from svcserver.metagame.social.parties.store import LiveParties, hear
@@ -30,6 +30,7 @@ class MatchmakingActs:
     launching: Launching
     parties: LiveParties
     heard: Signal[Heard]
+    sent_to_hunt: Signal[SentToHunt]
 
     async def join(self, player: AccountId, wish: LaunchRequest) -> Entry:
         """A place for the wish, or the one that the player has already."""
@@ -63,7 +64,12 @@ class MatchmakingActs:
         if entry.match.party_id is not None:
             self.heard.send(Heard(player))
         await self.launching.wait(entry.match.id, POLL_WAITS_S)
-        return await self.matches.board.act(lambda sheet: self._standing(sheet, player))
+        entry, state, news = await self.matches.board.act(
+            lambda sheet: self._standing(sheet, player)
+        )
+        if news and not is_world(entry.match.request()):
+            self.sent_to_hunt.send(SentToHunt(player, entry.hunt_id))
+        return entry, state
 
     @shielded
     async def _begun(self, work: Work[tuple[Entry, LaunchRequest | None]]) -> Entry:
@@ -82,15 +88,15 @@ class MatchmakingActs:
                 hear(sheet, player)
             return entry, rules.begin(entry.match)
 
-    def _standing(self, sheet: Sheet, player: AccountId) -> tuple[Entry, State]:
+    def _standing(self, sheet: Sheet, player: AccountId) -> tuple[Entry, State, bool]:
+        """Where the player stands, and whether that is the server of a match, told just now."""
         with self.matches.on(sheet) as rules:
             entry = rules.entry(player)
             if entry is None:
                 raise Missing("not queued")
             state = entry.state(sheet.now)
-            if state is State.IN_PROGRESS:
-                rules.sent(player, entry)
-            return entry, state
+            news = state is State.IN_PROGRESS and rules.sent(player, entry)
+            return entry, state, news
 
     async def cancel(self, player: AccountId) -> None:
         """A party leader's cancel is the party's."""

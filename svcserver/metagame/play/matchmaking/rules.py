@@ -263,14 +263,15 @@ class Matchmaker:
         match.state = State.FAILED
         self._end_of_party(match)
 
-    def sent(self, player: AccountId, entry: Entry) -> None:
-        """The player was told the server's address."""
+    def sent(self, player: AccountId, entry: Entry) -> bool:
+        """The player was told the server's address; gives whether it is news to them."""
         match, before, now = entry.match, self.last_sent(player), self.book.now
         if match.server is None or (before is not None and before.match_id == match.id):
-            return
+            return False
         match.told.add(player)
         self.book.set_sent(player, Sent(match.server, entry.hunt_id, match.id, now))
         match.sent_at = now
+        return True
 
     def last_sent(self, player: AccountId) -> Sent | None:
         """Where the player was last sent, an hour ago at most or while they are a candidate."""

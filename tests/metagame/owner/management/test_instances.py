@@ -12,9 +12,10 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import check
-from svcserver.metagame.owner.management.instances import DeployedInstances, Titles
+from svcserver.metagame.owner.management.instances import DeployedInstances
 from svcserver.metagame.owner.management.rules import Placed, Whereabouts
 from svcserver.metagame.owner.management.wire import show_instance
+from svcserver.metagame.owner.titles import Titles
 from svcserver.metagame.play.deploy_client import DeployClient
 from svcserver.metagame.play.matches import Server
 from svcserver.metagame.play.presence.rules import Place

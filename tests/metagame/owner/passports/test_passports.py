@@ -68,7 +68,7 @@ class PassportTests(SynchronousTestCase):
         found = rules.unseal(json.dump(self.passport()))
         self.assertEqual((found.username, found.subject), ("Ann_1", self.ann.player.id))
         self.assertEqual(found.tracks[self.track()], 50)
-        self.assertEqual([data for _, data in found.characters], ['{"level":7}'])
+        self.assertEqual([one.data for one in found.characters], ['{"level":7}'])
         self.assertEqual(self.game.browse("GET", "/launcher/passport").status, 401)
 
     def test_one_changed_byte_is_refused(self) -> None:
@@ -116,7 +116,8 @@ class PassportTests(SynchronousTestCase):
         self.assertIn("passport import", rows)
 
     def test_what_the_other_host_forbids_is_left_out_and_said(self) -> None:
-        found = rules.Passport("k", "s", "Ann", "h", {"nowhere": 5}, [("A", "no json")], 0)
+        broken = rules.Carried("A", "no json")
+        found = rules.Passport("k", "s", "Ann", "h", {"nowhere": 5}, [broken])
         self.assertEqual(
             rules.new_tracks(found, {}, {}),
             ([], ["the track nowhere, which this host does not have"]),

@@ -1,0 +1,75 @@
+"""Each player's latest hunts, for "my hunter": noted when the player is sent to one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import frozen
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    String,
+    Table,
+    bindparam,
+    delete,
+    insert,
+    select,
+)
+from twisted.internet.defer import Deferred
+
+from svcserver.db.ledger import Ledger, OneAccount
+from svcserver.db.tables import METADATA, ROW_ID
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.signals import SentToHunt
+
+KEPT = 10  # of each player
+HUNTS = Table(
+    "latest_hunts",
+    METADATA,
+    Column("id", ROW_ID, primary_key=True, autoincrement=True),
+    Column("account_id", String(64), nullable=False, index=True),
+    Column("hunt_id", String(128), nullable=False),
+    Column("at", BigInteger, nullable=False),  # epoch milliseconds
+)
+_H = HUNTS.c
+_ADD = insert(HUNTS)
+_LATEST = (
+    select(_H.hunt_id, _H.at)
+    .where(_H.account_id == bindparam("account"))
+    .order_by(_H.id.desc())
+    .limit(KEPT)
+)
+_OLDEST_KEPT = (
+    select(_H.id)
+    .where(_H.account_id == bindparam("account"))
+    .order_by(_H.id.desc())
+    .limit(1)
+    .offset(KEPT - 1)
+    .scalar_subquery()
+)
+_CUT = delete(HUNTS).where(_H.account_id == bindparam("account"), _H.id < _OLDEST_KEPT)
+
+
+def latest(tx: Connection, account_id: AccountId) -> list[tuple[str, int]]:
+    """Id and time of the player's latest hunts, the newest first."""
+    return [(row[0], row[1]) for row in tx.execute(_LATEST, {"account": account_id})]
+
+
+@frozen
+class HuntLog:
+    """Notes hunts as they begin; nobody waits for it, and a hunt is played without it."""
+
+    ledger: Ledger
+    now: Callable[[], float]
+
+    def note(self, sent: SentToHunt) -> Deferred[None]:
+        """Note a hunt of a player; those before the latest few go."""
+        account_id = sent.account_id
+
+        def work(tx: Connection) -> None:
+            row = {"account_id": account_id, "hunt_id": sent.hunt_id}
+            tx.execute(_ADD, {**row, "at": round(self.now() * 1000)})
+            tx.execute(_CUT, {"account": account_id})
+
+        return self.ledger.write(work, OneAccount(account_id))

@@ -1,0 +1,186 @@
+"""What a passport carries besides progress: items, currency, loadouts; taken once, or left out."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel import json
+from svcserver.kernel.refusals import Conflict, Malformed
+from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.metagame.owner.passports import rules
+from svcserver.metagame.owner.passports.rules import Taken, Terms
+from svcserver.metagame.owner.passports.store import take_in, trust
+from tests.ctl.command import new_host, nowhere, svcctl
+from tests.support.belongings import Owner
+from tests.support.game import Game
+from tests.support.game import settings as game_settings
+
+SWORD = {"catalogId": "sword", "instanceId": "i-1", "itemData": '{"power":3}', "updateVersion": 2}
+ALL = frozenset({"progress", "characters", "inventory", "currency", "loadouts"})
+
+
+class Trace:
+    """The audit row's notes."""
+
+    target = ""
+    after: Any = None
+    before: Any = None
+
+
+class BelongingsTests(SynchronousTestCase):
+    """Ann comes from one host to Bob's account on another."""
+
+    def setUp(self) -> None:
+        self.ann = Owner.of(Game(self), "Ann_1")
+        save = {"characterId": self.ann.character, "data": '{"level":7}', "updateVersion": 1}
+        self.ann.game.browse("POST", "/character", json=save, token=self.ann.player.token)
+        self.ann.add("potion", 5)
+        self.ann.add("CURRENCY_PLATINUM", 70)
+        self.assertEqual(self.ann.transact(addInstancedItems=[SWORD]).status, 200)
+        path = f"/loadout/{self.ann.player.id}/{self.ann.character}/0"
+        slot = {"data": '{"slot_index":0,"weapon":"i-1"}'}
+        game = self.ann.game
+        page = game.browse("POST", path, json=slot, token=self.ann.player.token)
+        self.assertEqual(page.status, 200, page.body)
+        self.other = Owner.of(Game(self), "Bob_1")
+
+    def passport(self, **changes: Any) -> rules.Passport:
+        page = self.ann.game.browse("GET", "/launcher/passport", key=self.ann.player.key)
+        if not changes:
+            return rules.unseal(page.body)
+        body = json.read(base64.b64decode(page.json["body"]))
+        assert isinstance(body, dict)
+        return rules._read(page.json["key"], {**body, **changes})
+
+    def take(self, passport: rules.Passport, **environ: str) -> Taken:
+        terms = Terms.of(game_settings(**environ))
+        ledger, now = self.other.game.parts.ledger, self.other.game.parts.now
+
+        def work(tx: Any) -> Taken:
+            trust(passport.signer, "Olga", now)(tx, Trace())  # type: ignore[arg-type]
+            return take_in(passport, "Bob_1", {}, terms, now)(tx, Trace())  # type: ignore[arg-type]
+
+        return self.successResultOf(ledger.write(work))
+
+    def test_items_currency_and_loadout_come_along(self) -> None:
+        self.other.add("potion", 2)
+        taken = self.take(self.passport())
+        self.assertEqual((taken.items, taken.currencies, taken.loadouts), (2, 1, 1))
+        self.assertEqual(self.other.stacks(), {"potion": 5, "CURRENCY_PLATINUM": 70})
+        self.assertEqual(self.other.instances(), {"i-1": SWORD})
+        path = f"/loadout/{self.other.player.id}/{self.other.character}/all"
+        page = self.other.game.browse("GET", path, token=self.other.player.token)
+        self.assertIn(b'"weapon":"i-1"', page.body)
+        self.assertEqual(taken.left_out, [])
+
+    def test_what_is_held_is_never_taken_away(self) -> None:
+        self.other.add("potion", 9)
+        own = {**SWORD, "itemData": '{"power":9}', "updateVersion": 8}
+        self.other.transact(addInstancedItems=[own])
+        taken = self.take(self.passport())
+        self.assertEqual(self.other.stacks()["potion"], 9)
+        self.assertEqual(self.other.instances(), {"i-1": own})
+        self.assertEqual((taken.items, taken.currencies), (0, 1))
+
+    def test_twice_counts_once(self) -> None:
+        self.failureResultOf(self._twice(), Conflict)
+        self.assertEqual(self.other.stacks(), {})
+
+    def _twice(self) -> Any:
+        ledger, now = self.other.game.parts.ledger, self.other.game.parts.now
+        passport, terms = self.passport(), Terms.of(game_settings())
+
+        def work(tx: Any) -> None:
+            trust(passport.signer, "Olga", now)(tx, Trace())  # type: ignore[arg-type]
+            for _ in range(2):
+                take_in(passport, "Bob_1", {}, terms, now)(tx, Trace())  # type: ignore[arg-type]
+
+        return ledger.write(work)
+
+    def test_what_this_host_takes_from_nobody_is_left_out_and_said(self) -> None:
+        taken = self.take(self.passport(notes=7), PASSPORT_TAKES="characters")
+        self.assertEqual((taken.characters, taken.items, taken.loadouts), (1, 0, 0))
+        self.assertEqual((self.other.stacks(), self.other.instances()), ({}, {}))
+        said = " ".join(taken.left_out)
+        for word in ("1 currencies", "2 items", "the loadout", "the main currency"):
+            self.assertIn(word, said)
+        self.assertIn("which this host takes from nobody", said)
+
+    def test_without_characters_the_items_go_to_those_that_are_there(self) -> None:
+        taken = self.take(self.passport(), PASSPORT_TAKES="inventory")
+        self.assertEqual((taken.characters, taken.items), (0, 2))
+        self.assertEqual(self.other.stacks(), {"potion": 5})
+
+    def test_the_main_currency_is_raised_and_never_lowered(self) -> None:
+        for notes, kept in ((500, 500), (-5, 0), ("x", 0), (2**60, 0)):
+            self.setUp()
+            self.take(self.passport(notes=notes))
+            found = self.successResultOf(
+                self.other.game.parts.ledger.read(
+                    lambda tx: SqlAccounts(tx).find(self.other.player.id)
+                )
+            )
+            assert found is not None
+            self.assertEqual(found.notes, kept)
+
+    def test_a_full_character_keeps_what_it_has_and_gets_none_of_the_items(self) -> None:
+        taken = self.take(self.passport(), INVENTORY_MAX_ITEMS="2", LOADOUT_MAX_BYTES="4")
+        self.assertEqual((self.other.stacks(), taken.items), ({}, 0))
+        said = " ".join(taken.left_out)
+        self.assertIn("holds as much as one may", said)
+        self.assertIn("slot 0 of the loadout of", said)
+
+    @settings(max_examples=40, deadline=None)
+    @given(
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(
+                    st.sampled_from(["stackedItems", "catalogId", "quantity", "elements", "0"]),
+                    inner,
+                    max_size=3,
+                )
+            ),
+            max_leaves=8,
+        )
+    )
+    def test_whatever_a_trusted_host_signs_is_taken_or_left_out(self, said: Any) -> None:
+        carried = [{"name": "A", "data": "{}", "inventory": said, "loadout": said}]
+        try:
+            passport = self.passport(characters=carried)
+        except Malformed:
+            return
+        self.setUp()
+        self.take(passport)
+
+    def test_the_owner_reads_what_came_and_what_did_not(self) -> None:
+        folder = new_host(nowhere(self))
+        file = Path(folder, "ann.json")
+        page = self.ann.game.browse("GET", "/launcher/passport", key=self.ann.player.key)
+        file.write_bytes(page.body)
+        config = ("--config", folder)
+        svcctl("account", "create", "Ann_2", *config)
+        svcctl("passport", "trust", page.json["key"], *config)
+        env = Path(folder, "metagame.env")
+        env.write_text(env.read_text() + "PASSPORT_TAKES=characters,inventory\n")
+        ran = svcctl("passport", "import", file, "Ann_2", "--json", *config)
+        self.assertEqual((ran.data["items"], ran.data["currencies"]), (2, 0))
+        self.assertEqual(len(ran.data["left_out"]), 2)
+        env.write_text(env.read_text() + "PASSPORT_TAKES=everything\n")
+        self.assertIn("must name some of", svcctl("passport", "import", file, "X", *config).line)
+
+
+class BoundTests(SynchronousTestCase):
+    def test_more_than_a_passport_holds_is_refused(self) -> None:
+        host = Game(self).parts.tokens.keys.private
+        assert host is not None
+        key = rules.signing_key(host)
+        with self.assertRaises(Conflict):
+            rules.seal({"x": "y" * rules.MAX_BODY}, key)

@@ -1,0 +1,62 @@
+"""A player's new key, and the latest hunts."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.signals import SentToHunt
+from svcserver.metagame.owner.passports.hunts import KEPT
+from tests.support.game import Game
+from tests.support.proves import proves
+
+NEW = "UUK_" + "1a" * 24
+
+
+class NewKeyTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.game = Game(self)
+        self.ann, self.bob = self.game.player("Ann_1"), self.game.player("Bob_1")
+
+    def renew(self, old: str, new: object = NEW) -> int:
+        body = {"UUK": new}
+        return self.game.browse("POST", "/launcher/new-key", key=old, json=body).status
+
+    def known(self, key: str) -> int:
+        return self.game.browse("GET", "/svc/api/GetUserInfo", key=key).status
+
+    @proves("POST /launcher/new-key | account key")
+    def test_the_new_key_counts_and_the_old_one_and_its_sessions_do_not(self) -> None:
+        self.assertEqual(self.renew(self.ann.key), 200)
+        self.assertEqual((self.known(NEW), self.known(self.ann.key)), (200, 401))
+        self.game.clock.advance(2)
+        page = self.game.browse("GET", "/character", token=self.ann.token)
+        self.assertEqual(page.status, 401)
+        self.assertEqual(self.renew(self.ann.key), 401)
+        self.assertEqual(self.game.browse("POST", "/launcher/new-key").status, 401)
+
+    def test_only_a_key_of_the_usual_shape_that_nobody_has_is_taken(self) -> None:
+        for bad in ("", "UUK_short", NEW.upper(), NEW + "0", 7, None, "password"):
+            self.assertEqual(self.renew(self.ann.key, bad), 400, bad)
+        self.assertEqual(self.renew(self.bob.key), 200)
+        self.assertEqual(self.renew(self.ann.key), 409)
+        self.assertEqual((self.known(NEW), self.known(self.ann.key)), (200, 200))
+
+    def test_a_few_times_an_hour(self) -> None:
+        tries = [self.renew(self.ann.key, f"UUK_{n:048x}") for n in range(2)]
+        self.assertEqual(tries, [200, 401])
+        for n in range(5):
+            self.assertEqual(self.renew(f"UUK_{n:048x}", f"UUK_{n + 1:048x}"), 200)
+        self.assertEqual(self.renew(f"UUK_{5:048x}", NEW), 429)
+
+
+class HuntTests(SynchronousTestCase):
+    def test_the_latest_hunts_are_kept(self) -> None:
+        game = Game(self)
+        ann = game.player("Ann_1")
+        for number in range(KEPT + 5):
+            game.parts.news.sent_to_hunt.send(SentToHunt(ann.id, f"Hunt_{number}"))
+            game.clock.advance(60)
+        said = game.browse("GET", "/launcher/hunter", key=ann.key).json["hunts"]
+        self.assertEqual(len(said), KEPT)
+        self.assertEqual([one["title"] for one in said[:2]], ["Hunt_14", "Hunt_13"])
+        self.assertEqual(said[0]["at"] - said[1]["at"], 60_000)
