@@ -23,9 +23,9 @@ from svcserver.metagame.owner.dashboard.state import DashboardState
 from svcserver.metagame.owner.health.rules import Health
 from svcserver.metagame.owner.live import LivePages
 from svcserver.metagame.owner.management.acts import OnlinePlayers, StatusReports
-from svcserver.metagame.owner.management.instances import Titles
 from svcserver.metagame.owner.people.acts import PeopleActs, Seen, seen_watch
 from svcserver.metagame.owner.people.routes import PeopleRoutes
+from svcserver.metagame.owner.titles import Titles
 from svcserver.metagame.settings import Settings
 from svcserver.web.eventstream import EventStreams
 from svcserver.web.routes import Feature
