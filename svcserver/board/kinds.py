@@ -39,6 +39,15 @@ class Kind(Generic[T]):
     compared: bool = field(default=True, kw_only=True)
     listed: bool = field(default=False, kw_only=True)
 
+    def check_listed(self) -> None:
+        """Raise TypeError for a kind whose entries are not known all together."""
+        if not self.listed:
+            raise TypeError(f"entries called {self.name} are not listed")
+
+    def clash(self) -> ValueError:
+        """The error where another kind has the same name."""
+        return ValueError(f"two kinds of entries are called {self.name}")
+
     def encode(self, value: T) -> bytes:
         """As JSON. NaN and infinity have none: they would come back as None."""
         return encode(value, self.shape)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -12,8 +12,9 @@ from twisted.internet.defer import Deferred, fail, succeed
 from twisted.logger import Logger
 
 from svcserver.board.board import Key, Work
+from svcserver.board.deliveries import InOrder, deliver
 from svcserver.board.kinds import FOR_EVER, Kind
-from svcserver.kernel.ids import new_id
+from svcserver.board.open_sheet import OpenSheet
 from svcserver.kernel.throttle import Throttle
 
 T = TypeVar("T")
@@ -45,7 +46,7 @@ class Tables(dict[Kind[Any], Table]):
 
     def __missing__(self, kind: Kind[Any]) -> Table:
         if any(known.name == kind.name for known in self):
-            raise ValueError(f"two kinds of entries are called {kind.name}")
+            raise kind.clash()
         table = self[kind] = OrderedDict()
         for key, value, until in self.saved.pop(kind.name, ())[: kind.most]:
             try:
@@ -60,22 +61,14 @@ class Tables(dict[Kind[Any], Table]):
         return table
 
 
-class MemorySheet:
+class MemorySheet(OpenSheet):
     """See ``Sheet``. What is written stays here until the board takes it."""
 
-    __slots__ = ("_drawn", "_ids", "_tables", "news", "now", "written")
+    __slots__ = ("_tables",)
 
     def __init__(self, now: float, tables: Tables, ids: list[str]) -> None:
-        self.now = now
-        self.written: dict[Key, Any] = {}  # None where dropped
-        self.news: list[object] = []
-        self._tables, self._ids, self._drawn = tables, ids, 0
-
-    def new_id(self) -> str:
-        if self._drawn == len(self._ids):
-            self._ids.append(new_id())
-        self._drawn += 1
-        return self._ids[self._drawn - 1]
+        super().__init__(now, ids)
+        self._tables = tables
 
     def get(self, kind: Kind[T], key: str) -> T | None:
         if self.written and (kind, key) in self.written:
@@ -91,28 +84,18 @@ class MemorySheet:
         value: T = entry.value
         return value
 
-    def put(self, kind: Kind[T], key: str, value: T) -> None:
-        self.written[kind, key] = value
-
-    def drop(self, kind: Kind[Any], key: str) -> None:
-        self.written[kind, key] = None
-
     def each(self, kind: Kind[T]) -> list[tuple[str, T]]:
         table = self._live(kind)
-        ours = {key: value for (one, key), value in self.written.items() if one is kind}
+        ours = self._ours(kind)
         found = [(key, entry.value) for key, entry in table.items() if key not in ours]
         return found + [(key, value) for key, value in ours.items() if value is not None]
 
     def count(self, kind: Kind[Any]) -> int:
         return len(self.each(kind)) if self.written else len(self._live(kind))
 
-    def tell(self, news: object) -> None:
-        self.news.append(news)
-
     def _live(self, kind: Kind[Any]) -> Table:
         """The table without those whose time is over: each is taken out once in its life."""
-        if not kind.listed:
-            raise TypeError(f"entries called {kind.name} are not listed")
+        kind.check_listed()
         table = self._tables[kind]
         while table and next(iter(table.values())).until <= self.now:
             table.popitem(last=False)
@@ -131,8 +114,7 @@ class MemoryBoard:
         self._now = now
         self._tables = Tables()
         self._listeners: dict[type, list[Callable[[Any], None]]] = {}
-        self._untold: deque[object] = deque()
-        self._telling = False
+        self._news = InOrder(self._deliver)  # that of a listener's own act after this one's
         self._acts = 0
         self._full = Throttle()
 
@@ -144,7 +126,7 @@ class MemoryBoard:
         if sheet.written:
             self._keep(sheet)
         if sheet.news:
-            self._tell(sheet.news)
+            self._news.add(sheet.news)
         return succeed(result)
 
     def listen(self, news: type[N], listener: Callable[[N], None]) -> None:
@@ -208,26 +190,9 @@ class MemoryBoard:
         tables = list(self._tables.values())
         _reclaim(tables[self._acts // SWEEP_EVERY % len(tables)], now, SWEPT)
 
-    def _tell(self, news: list[object]) -> None:
-        """Deliver in the order of the acts, that of a listener's own act after this one's."""
-        self._untold.extend(news)
-        if self._telling:
-            return
-        self._telling = True
-        try:
-            while self._untold:
-                one = self._untold.popleft()
-                for listener in self._listeners.get(type(one), ()):
-                    self._deliver(listener, one)
-        finally:
-            self._telling = False
-
-    @staticmethod
-    def _deliver(listener: Callable[[Any], None], news: object) -> None:
-        try:
-            listener(news)
-        except Exception:  # the act counts already: its asker is not told otherwise
-            log.failure("a listener failed on {news}", news=type(news).__name__)
+    def _deliver(self, news: object) -> None:
+        for listener in self._listeners.get(type(news), ()):
+            deliver(listener, news)
 
 
 def _finite(until: float) -> float | None:

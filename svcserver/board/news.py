@@ -7,7 +7,6 @@ engine began anew; then those who must know are told to look for themselves.
 from __future__ import annotations
 
 import heapq
-from collections import deque
 from collections.abc import Callable
 from itertools import count
 from typing import Any, TypeVar
@@ -17,6 +16,7 @@ from cattrs import BaseValidationError
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from svcserver.board.deliveries import InOrder, deliver
 from svcserver.board.engine import BoardAway, Engine
 from svcserver.board.kinds import decode, encode
 
@@ -34,8 +34,7 @@ class NewsFeed:
         factory=dict, init=False
     )
     _missed: list[Callable[[], None]] = field(factory=list, init=False)
-    _arrived: deque[bytes] = field(factory=deque, init=False)
-    _telling: bool = field(default=False, init=False)
+    _arrived: InOrder[bytes] = field(init=False)
     _last: int | None = field(default=None, init=False)  # the number of what was delivered last
     _before: int | None = field(default=None, init=False)  # that of the connection before
     _looked: int = field(default=0, init=False)  # what the engine said when this one began
@@ -44,6 +43,7 @@ class NewsFeed:
     _order: Any = field(factory=count, init=False)
 
     def __attrs_post_init__(self) -> None:
+        self._arrived = InOrder(self._take)
         self.channel = f"svc:{self.engine.space}:news".encode()
         self.engine.hear(self._arrives, self._joins, self._lost)
         self.engine.subscribe(self.channel)
@@ -66,7 +66,11 @@ class NewsFeed:
 
         Not where a listener itself asks, nor while nothing can be heard.
         """
-        if self._telling or not self._joined or (self._last is not None and self._last >= number):
+        if (
+            self._arrived.busy
+            or not self._joined
+            or (self._last is not None and self._last >= number)
+        ):
             return
         done: Deferred[None] = Deferred()
         heapq.heappush(self._waiting, (number, next(self._order), done))
@@ -98,18 +102,10 @@ class NewsFeed:
                 done.callback(None)
 
     def _arrives(self, channel: bytes, message: bytes) -> None:
-        if channel != self.channel:
-            return
-        self._arrived.append(message)
-        if self._telling:
-            return
-        self._telling = True
-        try:
-            while self._arrived:
-                self._take(self._arrived.popleft())
-        finally:
-            self._telling = False
-        self._release()
+        if channel == self.channel:
+            self._arrived.add((message,))
+            if not self._arrived.busy:
+                self._release()
 
     def _release(self) -> None:
         while self._waiting and self._waiting[0][0] <= (self._last or 0):
@@ -130,7 +126,7 @@ class NewsFeed:
             log.failure("news that cannot be read: {name}", name=name.decode())
             return
         for listener in listeners:
-            _deliver(listener, news)
+            deliver(listener, news)
 
     def _count(self, number: int) -> None:
         before = self._before if self._last is None else self._last
@@ -143,15 +139,8 @@ class NewsFeed:
     def _tell_of_missed(self) -> None:
         log.info("news of other processes may have been missed")
         for look in self._missed:
-            _deliver(lambda _, look=look: look(), None)  # type: ignore[misc]
+            deliver(lambda _, look=look: look(), None)  # type: ignore[misc]
 
 
 def _name(news: type) -> str:
     return f"{news.__module__}.{news.__qualname__}"
-
-
-def _deliver(listener: Callable[[Any], None], news: object) -> None:
-    try:
-        listener(news)
-    except Exception:  # the act counts already: its asker is not told otherwise
-        log.failure("a listener failed on {news}", news=type(news).__name__)

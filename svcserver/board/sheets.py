@@ -8,8 +8,8 @@ from attrs import define, field
 
 from svcserver.board.board import Key
 from svcserver.board.kinds import Kind
+from svcserver.board.open_sheet import OpenSheet
 from svcserver.board.scripts import STAMP
-from svcserver.kernel.ids import new_id
 
 T = TypeVar("T")
 PHANTOMS = 64  # entries taken as absent in a run whose result does not count
@@ -69,34 +69,16 @@ class Values:
 KEPT_BYTES = 4096  # larger entries are decoded each time
 
 
-class EngineSheet:
+class EngineSheet(OpenSheet):
     """See ``Sheet``. In a run in which something is missing it is taken as absent and noted."""
 
-    __slots__ = (
-        "_drawn",
-        "_ids",
-        "_loaded",
-        "_values",
-        "missing",
-        "news",
-        "now",
-        "read",
-        "written",
-    )
+    __slots__ = ("_loaded", "_values", "missing", "read")
 
     def __init__(self, loaded: Loaded, values: Values, ids: list[str]) -> None:
-        self.now = loaded.now
-        self.written: dict[Key, Any] = {}  # None where dropped
+        super().__init__(loaded.now, ids)
         self.read: set[Key] = set()
-        self.news: list[object] = []
         self.missing = Missing()
-        self._loaded, self._values, self._ids, self._drawn = loaded, values, ids, 0
-
-    def new_id(self) -> str:
-        if self._drawn == len(self._ids):
-            self._ids.append(new_id())
-        self._drawn += 1
-        return self._ids[self._drawn - 1]
+        self._loaded, self._values = loaded, values
 
     def get(self, kind: Kind[T], key: str) -> T | None:
         at = kind, key
@@ -112,13 +94,8 @@ class EngineSheet:
         data = self._loaded.entries[at]
         return None if data is None else self._values.of(kind, data)
 
-    def put(self, kind: Kind[T], key: str, value: T) -> None:
-        self.written[kind, key] = value
-
-    def drop(self, kind: Kind[Any], key: str) -> None:
-        self.written[kind, key] = None
-
     def each(self, kind: Kind[T]) -> list[tuple[str, T]]:
+        kind.check_listed()
         ours = self._ours(kind)
         if kind not in self._loaded.lists:
             self.missing.lists[kind] = None
@@ -128,17 +105,10 @@ class EngineSheet:
         return found + [(key, value) for key, value in ours.items() if value is not None]
 
     def count(self, kind: Kind[Any]) -> int:
+        kind.check_listed()
         if self._ours(kind):
             return len(self.each(kind))
         if kind not in self._loaded.counts:
             self.missing.counts[kind] = None
             return 0
         return self._loaded.counts[kind]
-
-    def tell(self, news: object) -> None:
-        self.news.append(news)
-
-    def _ours(self, kind: Kind[Any]) -> dict[str, Any]:
-        if not kind.listed:
-            raise TypeError(f"entries called {kind.name} are not listed")
-        return {key: value for (one, key), value in self.written.items() if one is kind}

@@ -196,7 +196,7 @@ class ValkeyBoard:
 
     def _name(self, kind: Kind[Any], key: str) -> bytes:
         if self._kinds.setdefault(kind.name, kind) is not kind:
-            raise ValueError(f"two kinds of entries are called {kind.name}")
+            raise kind.clash()
         return f"{PREFIX}{kind.name}:{key}".encode("utf-8", "surrogatepass")
 
     def _learn(self, near: tuple[Key, ...], sheet: EngineSheet) -> None:

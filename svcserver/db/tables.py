@@ -1,5 +1,7 @@
 """The SQLAlchemy MetaData on which every feature declares its tables, in its ``store.py``."""
 
+from collections.abc import Iterator
+
 from sqlalchemy import BigInteger, Integer, MetaData
 
 METADATA = MetaData(
@@ -13,3 +15,11 @@ METADATA = MetaData(
 
 ROW_ID = BigInteger().with_variant(Integer, "sqlite")
 """The type of a self-numbering primary key: SQLite numbers only plain INTEGER ones."""
+
+CHUNK = 500  # ids of one statement: databases bound its parameters
+
+
+def chunks(ids: list[str]) -> Iterator[list[str]]:
+    """The ids in lists that a statement can take."""
+    for start in range(0, len(ids), CHUNK):
+        yield ids[start : start + CHUNK]

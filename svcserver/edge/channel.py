@@ -17,9 +17,9 @@ from zope.interface import implementer
 
 from svcserver.edge.exchange import Exchange
 from svcserver.edge.verdicts import ProxyPolicy, Record, Refuse
-from svcserver.edge.wording import CONTINUE, refusal
+from svcserver.edge.wording import refusal
 from svcserver.http.bodies import Counted
-from svcserver.http.connection import LINGER_S, Connection
+from svcserver.http.connection import CONTINUE, LINGER_S, Connection
 from svcserver.http.heads import Fault, read_request
 from svcserver.http.prompt import send
 

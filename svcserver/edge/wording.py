@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from svcserver.edge.verdicts import Forward, ProxyPolicy, Refuse
+from svcserver.http.connection import CLOSE
 from svcserver.http.heads import Header, RequestHead, ResponseHead
 from svcserver.kernel.headers import REPEATED
 
@@ -25,8 +26,6 @@ HOP_BY_HOP = frozenset(
 )
 _KEPT = frozenset([b"host"])  # a Connection field cannot take these away
 MOST_NAMED = 4  # fields in a Connection field for which the names left out are remembered
-CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_CLOSE = b"Connection: close\r\n"
 _REPEATED = b"%b: 1\r\n" % REPEATED
 _CHUNKED = b"Transfer-Encoding: chunked\r\n"
 _UPGRADE = b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
@@ -95,7 +94,7 @@ def _answer_head(
     elif answer.declared is not None:
         parts.append(b"Content-Length: %b\r\n" % answer.declared)
     if close:
-        parts.append(_CLOSE)
+        parts.append(CLOSE)
     parts.append(b"\r\n")
     return b"".join(parts)
 
@@ -115,7 +114,7 @@ def refusal(refuse: Refuse, *, with_body: bool, close: bool) -> bytes:
     if refuse.status == 405:
         head += b"Allow: GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS\r\n"
     if close:
-        head += _CLOSE
+        head += CLOSE
     return head + b"\r\n" + (body if with_body else b"")
 
 

@@ -31,6 +31,8 @@ MAX_LINGER = 1024 * 1024  # bytes of that
 MAX_BACKLOG = 64 * 1024  # bytes of later requests that may wait
 IN_A_ROW = 16  # requests that are taken at once, then other connections have their turn
 SWEEP_S = 1
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+CLOSE = b"Connection: close\r\n"
 
 
 @implementer(IHalfCloseableProtocol, IPushProducer)

@@ -1,6 +1,9 @@
-"""Whole numbers that are written in texts: in queries, paths, heads and settings."""
+"""Whole numbers: those that clients can hold, and those written in texts."""
 
 from __future__ import annotations
+
+MAX_WHOLE = 2**53 - 1  # what a client's number can hold exactly
+MAX_DIGITS = 16
 
 
 def whole_in(text: str, digits: int) -> int | None:

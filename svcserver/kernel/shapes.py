@@ -30,7 +30,7 @@ from typing import (
 
 from attrs import Attribute, field, fields, frozen, resolve_types
 
-from svcserver.kernel.digits import whole_in
+from svcserver.kernel.digits import MAX_DIGITS, MAX_WHOLE, whole_in
 from svcserver.kernel.json import Json
 from svcserver.kernel.names import is_name
 from svcserver.kernel.refusals import Malformed
@@ -42,8 +42,6 @@ Read = Callable[[Any, Any], Any]
 Hook = Callable[[Any], Read]
 """Gives the reading function of a type."""
 
-MAX_WHOLE = 2**53 - 1  # what a client's number can hold exactly
-MAX_DIGITS = 16
 MISSING: Final = object()  # handed to a reader in place of a member that was not sent
 KEYS, KEY, CODE, MESSAGE = "__wire_key__", "wire key", "refusal code", "refusal message"
 BAD_REQUEST = "bad_request"

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 DAY_S = 86_400
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
 FAR_FUTURE = "2085-09-09T01:01:01.703Z"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Callable
 from typing import Any
 from xml.sax.saxutils import escape, unescape
@@ -14,6 +13,7 @@ from twisted.internet.protocol import ClientFactory, Protocol
 from twisted.python.failure import Failure
 
 from svcserver.sim.client import RELAY, NoAnswer
+from svcserver.sim.gameclient import AUTH, BIND, BODY, FROM, ID, JOIN, LEAVE, OPEN, SAY, SESSION
 from svcserver.sim.process import Process
 
 ANSWER_S = 30.0
@@ -23,19 +23,6 @@ UPGRADE = (
     "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n"
     "Sec-WebSocket-Protocol: xmpp\r\n\r\n"
 )
-OPEN = f'<open xmlns="urn:ietf:params:xml:ns:xmpp-framing" to="{DOMAIN}" version="1.0"/>'
-AUTH = '<auth xmlns="urn:ietf:params:xml:ns:xmpp-sasl" mechanism="PLAIN">{proof}</auth>'
-BIND = (
-    '<iq type="set" id="b1"><bind xmlns="urn:ietf:params:xml:ns:xmpp-bind">'
-    "<resource>{resource}</resource></bind></iq>"
-)
-SESSION = '<iq type="set" id="s1"><session xmlns="urn:ietf:params:xml:ns:xmpp-session"/></iq>'
-JOIN = '<presence to="{room}/{nick}"><x xmlns="http://jabber.org/protocol/muc"/></presence>'
-LEAVE = '<presence to="{room}/{nick}" type="unavailable"/>'
-SAY = '<message type="{kind}" to="{to}" id="{id}"><body>{text}</body></message>'
-_FROM = re.compile(r' from="([^"]*)"')
-_ID = re.compile(r' id="([^"]*)"')
-_BODY = re.compile(r"<body>([^<]*)</body>")
 _MASK = b"\0\0\0\0"  # as good as any: nobody listens
 
 
@@ -148,10 +135,11 @@ class Chat:
         self.process.connectTCP("127.0.0.1", RELAY, _Factory(self), timeout=10)
         await self._hear("(open)")
         proof = base64.b64encode(f"\0{self.account}\0{token}".encode()).decode()
+        opening = OPEN.format(domain=DOMAIN)
         for sent, wanted in (
-            (OPEN, "PLAIN"),
+            (opening, "PLAIN"),
             (AUTH.format(proof=proof), "<success"),
-            (OPEN, "xmpp-bind"),
+            (opening, "xmpp-bind"),
             (BIND.format(resource=self.resource), "<jid>"),
             (SESSION, 'id="s1"'),
         ):
@@ -199,7 +187,7 @@ class Chat:
         if text.startswith("<message"):
             self._line(text)
         elif text.startswith("<iq") and "urn:xmpp:ping" in text:
-            found = _ID.search(text)
+            found = ID.search(text)
             self.send(f'<iq type="result" id="{found[1] if found else ""}"/>')
         elif text.startswith("<presence") and 'type="unavailable"' in text:
             self._put_out(text)
@@ -214,7 +202,7 @@ class Chat:
         if 'type="error"' in text:
             self.refused += 1
             return
-        sender, body = _FROM.search(text), _BODY.search(text)
+        sender, body = FROM.search(text), BODY.search(text)
         if sender is None or body is None:
             return
         local, _, rest = unescape(sender[1]).partition("@")
@@ -223,7 +211,7 @@ class Chat:
         self.line(kind, local, who, unescape(body[1]))
 
     def _put_out(self, text: str) -> None:
-        sender = _FROM.search(text)
+        sender = FROM.search(text)
         room, _, nick = unescape(sender[1]).partition("/") if sender is not None else ("", "", "")
         local = room.partition("@")[0]
         if nick == self.nick and local in self.rooms:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
-from svcserver.sim.run import NAMES, Moment, Result
+from svcserver.sim.gameclient import NAMES
+from svcserver.sim.run import Moment, Result
 
 WIDTH, ROW, LEFT, TOP = 1100, 16, 90, 24
 COLOURS = {"away": "#e6e6e6", "city": "#7fb2d9", "hunt": "#d98e5f"}

@@ -10,6 +10,7 @@ from attrs import define, field
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from svcserver.kernel.headers import GAME_SERVER_KEY
 from svcserver.sim.chatting import Chat
 from svcserver.sim.client import Client, Heard, NoAnswer
 from svcserver.sim.gameservers import Servers
@@ -20,15 +21,9 @@ log = Logger()
 
 CURRENCY = "ORB"
 SEASON = "season09b_progression"
-HUNTS = (
-    "CR19_PlayerHunt_Patrol_Flame",
-    "CR19_PlayerHunt_FTUE_Pursuit_Rock",
-    "CR19_PlayerHunt_Patrol_Alpha_Gem",
-)
-BUILD = "239827_rel-1.4.4_shipping"
 POLL_S = 5.0
 FRIENDS = "/friends/api/public/friends"
-KEY_HEADER = "x-svc-gameserver-apikey"
+KEY_HEADER = GAME_SERVER_KEY.decode()
 Act = Callable[["SimPlayer", random.Random], Awaitable[None]]
 
 

@@ -16,11 +16,10 @@ from svcserver.sim.belongings import (
     save_twice,
 )
 from svcserver.sim.client import Client, NoAnswer
+from svcserver.sim.gameclient import BUILD, HUNTS
 from svcserver.sim.history import MATCH_S
 from svcserver.sim.player import (
     ACTS,
-    BUILD,
-    HUNTS,
     POLL_S,
     Act,
     SimPlayer,

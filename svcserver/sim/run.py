@@ -21,6 +21,7 @@ from svcserver.sim.audit import Audit
 from svcserver.sim.client import Client
 from svcserver.sim.clock import START, World
 from svcserver.sim.faults import Breaker
+from svcserver.sim.gameclient import NAMES
 from svcserver.sim.history import History, Violation
 from svcserver.sim.host import CITY_MAP, METAGAME, SimHost, player_machine
 from svcserver.sim.network import Network
@@ -33,7 +34,6 @@ TURN_S = 60.0  # simulated seconds between two looks from outside
 QUIET_S = 120.0  # what is under way ends
 AWAY_S = 900.0  # everything that outlasts a player ends
 _STAMP = struct.Struct("<dQQ").pack  # when, over which end, how many bytes
-NAMES = ("Ada", "Bo", "Cleo", "Dag", "Edda", "Finn", "Gro", "Hal")
 
 
 @frozen

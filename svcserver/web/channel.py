@@ -16,12 +16,12 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.http.bodies import Body, body_of
-from svcserver.http.connection import Connection
+from svcserver.http.connection import CONTINUE, Connection
 from svcserver.http.heads import Fault
 from svcserver.http.prompt import send
 from svcserver.web.request import HttpRequest
 from svcserver.web.request_head import ParsedHead
-from svcserver.web.response import CONTINUE, Stream, encode_body, response_head
+from svcserver.web.response import Stream, encode_body, response_head
 from svcserver.web.routes import Answer
 from svcserver.web.unread import FAIR
 

@@ -8,11 +8,10 @@ from typing import Any
 
 from twisted.web.http import datetimeToString
 
+from svcserver.http.connection import CLOSE
 from svcserver.kernel import json
 from svcserver.web.routes import Answer
 
-CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_CLOSE = b"Connection: close\r\n"
 _BARE = (204, 304)  # have neither body nor length
 
 
@@ -43,7 +42,7 @@ def response_head(answer: Answer, body: bytes, date: bytes, *, close: bool) -> b
         _start(status, answer.content_type) if body else _start(status, ""),
         date,
         len(body),
-        _CLOSE if close else b"",
+        CLOSE if close else b"",
     )
 
 
@@ -55,7 +54,7 @@ def _with_headers(answer: Answer, body: bytes, date: bytes, *, close: bool) -> b
     lines = "".join([f"{name}: {value}\r\n" for name, value in fields.items()])
     if lines.count("\n") != len(fields) or lines.count("\r") != len(fields):
         raise ValueError("a header holds a line break")
-    end = _CLOSE if close else b""
+    end = CLOSE if close else b""
     return b"%b%b%b%b\r\n" % (_start(answer.status, ""), date, lines.encode("latin-1"), end)
 
 

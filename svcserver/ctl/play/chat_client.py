@@ -18,24 +18,23 @@ from twisted.internet.endpoints import TCP4ClientEndpoint
 from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.player import Player
 from svcserver.kernel.secrets import hex_token
+from svcserver.sim.gameclient import (
+    AUTH,
+    BIND,
+    BODY,
+    CLOSE,
+    FROM,
+    ID,
+    JOIN,
+    OPEN,
+    PONG,
+    SAY,
+    SESSION,
+)
 
 ANSWER_S = 30.0
 MAX_FRAMES = 10_000  # received and not yet read by ``hear``
 MAX_HEARD = 1_000_000  # different lines
-OPEN = '<open xmlns="urn:ietf:params:xml:ns:xmpp-framing" to="{domain}" version="1.0"/>'
-AUTH = '<auth xmlns="urn:ietf:params:xml:ns:xmpp-sasl" mechanism="PLAIN">{proof}</auth>'
-BIND = (
-    '<iq type="set" id="b1"><bind xmlns="urn:ietf:params:xml:ns:xmpp-bind">'
-    "<resource>{resource}</resource></bind></iq>"
-)
-SESSION = '<iq type="set" id="s1"><session xmlns="urn:ietf:params:xml:ns:xmpp-session"/></iq>'
-JOIN = '<presence to="{room}/{nick}"><x xmlns="http://jabber.org/protocol/muc"/></presence>'
-SAY = '<message type="{kind}" to="{to}" id="{id}"><body>{text}</body></message>'
-PONG = '<iq type="result" id="{id}"/>'
-CLOSE = '<close xmlns="urn:ietf:params:xml:ns:xmpp-framing"/>'
-_FROM = re.compile(r' from="([^"]*)"')
-_ID = re.compile(r' id="([^"]*)"')
-_BODY = re.compile(r"<body>([^<]*)</body>")
 
 
 class ChatProtocol(WebSocketClientProtocol):
@@ -60,7 +59,7 @@ class ChatProtocol(WebSocketClientProtocol):
         if frame.startswith("<message"):
             self._line(frame)
         elif frame.startswith("<iq") and "urn:xmpp:ping" in frame:
-            self.sendMessage(PONG.format(id=_found(_ID, frame)).encode())
+            self.sendMessage(PONG.format(id=_found(ID, frame)).encode())
         elif len(self.frames) < MAX_FRAMES:
             self.frames.append(frame)
         self._wake()
@@ -73,8 +72,8 @@ class ChatProtocol(WebSocketClientProtocol):
         if 'type="error"' in frame:
             self.refused += 1
         elif len(self.heard) < MAX_HEARD:
-            text = unescape(_found(_BODY, frame))
-            self.heard[_who(unescape(_found(_FROM, frame))), text] += 1
+            text = unescape(_found(BODY, frame))
+            self.heard[_who(unescape(_found(FROM, frame))), text] += 1
             self.listener(text)
 
     def _wake(self) -> None:

@@ -23,8 +23,8 @@ from svcserver.ctl.play.timings import Timings
 from svcserver.ctl.play.wire import Wire
 from svcserver.kernel.secrets import hex_token
 from svcserver.relay.relaying import PortBusy, RelayService
+from svcserver.sim.gameclient import HUNTS, NAMES
 
-NAMES = ("Ada", "Bo", "Cleo", "Dag", "Edda", "Finn", "Gro", "Hal")
 SAVES = 3  # a player at least
 MAX_PLAYERS = 1000
 SHOWN = 8  # of a list, in a line for a person
@@ -228,7 +228,7 @@ class Evening:
         server = None
         if self._direct is not None and self.chain is not None:
             server = GameServer(self._direct, self.chain.game_server_key)
-        first = together.HUNTS[at % len(together.HUNTS)]
+        first = HUNTS[at % len(HUNTS)]
         real = self._has("progression")
         length_s = self.wishes.hunt_s
         return PartyEvening(

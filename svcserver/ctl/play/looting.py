@@ -18,8 +18,9 @@ from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.player import Player
 from svcserver.ctl.play.wire import Wire
 from svcserver.kernel import json
+from svcserver.kernel.headers import GAME_SERVER_KEY
 
-KEY_HEADER = "x-svc-gameserver-apikey"
+KEY_HEADER = GAME_SERVER_KEY.decode()
 MATERIAL = "MAT_SCALE_FLAME"
 WEAPON = "WP_EB_TRAINING"
 SPENT = 5  # of CURRENCY a hunt, on a repair

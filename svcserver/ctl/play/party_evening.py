@@ -13,6 +13,7 @@ from svcserver.ctl.play.crowd import gather, some_of
 from svcserver.ctl.play.datagram import GOODBYE, HELLO
 from svcserver.ctl.play.looting import GameServer
 from svcserver.ctl.play.player import Place, Player, pause
+from svcserver.sim.gameclient import HUNTS
 
 Knock = Callable[[Player, bytes], Awaitable[Any]]
 
@@ -27,7 +28,7 @@ class PartyEvening:
     chat: Chat | None = None
     server: GameServer | None = None
     progress: bool = False  # the host keeps real progression
-    first: str = together.HUNTS[0]
+    first: str = HUNTS[0]
     length_s: float = 0.0  # of a hunt at least
 
     async def live(self, hunts: int) -> list[Place]:
@@ -49,8 +50,8 @@ class PartyEvening:
     async def _hunt(self, number: int, room: str) -> Place:
         leader = self.members[0]
         began = leader.reactor.seconds()
-        start = together.HUNTS.index(self.first)
-        hunt_id = together.HUNTS[(start + number - 1) % len(together.HUNTS)]
+        start = HUNTS.index(self.first)
+        hunt_id = HUNTS[(start + number - 1) % len(HUNTS)]
         place = await together.hunt(self.members, hunt_id)
         await gather([_done(self.knock(one, named(HELLO, one))) for one in self.members])
         await self.listed({place.port: {one.account for one in self.members}})

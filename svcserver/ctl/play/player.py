@@ -11,9 +11,9 @@ from twisted.internet.defer import Deferred
 from svcserver.ctl.play.earned import Earned, Relations
 from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.wire import Wire
+from svcserver.sim.gameclient import BUILD
 
 SAVE_BYTES = 40_000  # the size of a character after many evenings
-BUILD = "239827_rel-1.4.4_shipping"
 MATCH = "matchmaking, from join to address"
 POLL_S = 1.0  # the game polls every 10 s; an evening shall be shorter
 MATCH_S = 120.0  # on a full host players wait

@@ -15,11 +15,6 @@ from svcserver.ctl.play.player import Place, Player, follow
 from svcserver.ctl.play.wire import Wire
 from svcserver.kernel.secrets import hex_token
 
-HUNTS = (
-    "CR19_PlayerHunt_Patrol_Flame",
-    "CR19_PlayerHunt_FTUE_Pursuit_Rock",
-    "CR19_PlayerHunt_Patrol_Alpha_Gem",
-)
 PARTY = 4  # players of a party at most
 CLAN = 20  # players of one guild: a leader may send 30 invites
 FIRST_SLOT = 1  # of slayer links

@@ -24,7 +24,7 @@ from sqlalchemy import (
     update,
 )
 
-from svcserver.db.tables import METADATA
+from svcserver.db.tables import METADATA, chunks
 from svcserver.kernel.ids import AccountId, is_account_shaped
 from svcserver.kernel.roles import Role
 from svcserver.kernel.secrets import constant_time_equal, fingerprint
@@ -66,7 +66,6 @@ QUEUED_KEYS = Table(
     "gameserver_keys_to_register", METADATA, Column("key", String(256), primary_key=True)
 )
 
-CHUNK = 500  # ids of one statement: databases bound its parameters
 
 _A = (
     ACCOUNTS.c.id,
@@ -173,8 +172,8 @@ class SqlAccounts:
         """The existing accounts among these ids, however many."""
         wanted = [one for one in dict.fromkeys(account_ids) if is_account_shaped(one)]
         found: dict[AccountId, Account] = {}
-        for start in range(0, len(wanted), CHUNK):
-            rows = self.tx.execute(_BY_IDS, {"ids": wanted[start : start + CHUNK]})
+        for some in chunks(wanted):
+            rows = self.tx.execute(_BY_IDS, {"ids": some})
             found.update((row.id, _known(row)) for row in rows)
         return found
 

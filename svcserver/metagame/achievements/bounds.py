@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 
 from svcserver.kernel.refusals import Conflict
 
+INT_MAX = 2**31 - 1  # what the client's counters hold
 MAX_HOURS = 1e9  # of an entitlement; a longer duration is refused
 
 

@@ -7,7 +7,6 @@ from hashlib import sha256
 
 from attrs import define, field, frozen
 
-MAX_WHOLE = 2**53 - 1  # what a client's number can hold exactly
 MAX_SOURCE = 128  # characters
 ROW = 32  # bytes that a stack or an item counts besides its data
 

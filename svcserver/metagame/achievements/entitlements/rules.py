@@ -8,9 +8,9 @@ from typing import Protocol
 from attrs import evolve, frozen
 
 from svcserver.kernel.ids import AccountId
+from svcserver.kernel.times import HOUR_MS
 from svcserver.metagame.achievements.bounds import MAX_HOURS
 
-HOUR_MS = 3_600_000
 DEFAULT = "default"
 
 

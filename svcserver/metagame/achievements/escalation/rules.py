@@ -12,7 +12,6 @@ from svcserver.kernel.refusals import Conflict, Malformed, Missing
 
 T = TypeVar("T")
 
-INT_MAX = 2**31 - 1
 STUB_XP = 99_999
 
 

@@ -7,7 +7,8 @@ from typing import Annotated, TypedDict
 from attrs import frozen
 
 from svcserver.kernel.shapes import Count, whole
-from svcserver.metagame.achievements.escalation.rules import INT_MAX, Save, State
+from svcserver.metagame.achievements.bounds import INT_MAX
+from svcserver.metagame.achievements.escalation.rules import Save, State
 
 STUB = {
     "escalation_level": 99999,

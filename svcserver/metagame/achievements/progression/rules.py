@@ -10,10 +10,9 @@ from attrs import evolve, frozen
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden, Malformed, Missing
-from svcserver.metagame.achievements.bounds import check_capacity
+from svcserver.metagame.achievements.bounds import INT_MAX, check_capacity
 from svcserver.metagame.achievements.entitlements.rules import Entitlement
 
-INT_MAX = 2**31 - 1
 INT_MIN = -(2**31)
 MAX_KNOWN = 10_000
 PUBLIC, PREMIUM = "public", "premium"

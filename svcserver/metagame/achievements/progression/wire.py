@@ -26,9 +26,9 @@ from svcserver.kernel.shapes import (
     spelled,
 )
 from svcserver.kernel.times import iso
+from svcserver.metagame.achievements.bounds import INT_MAX
 from svcserver.metagame.achievements.entitlements.rules import Entitlement
 from svcserver.metagame.achievements.progression.rules import (
-    INT_MAX,
     INT_MIN,
     PREMIUM,
     PUBLIC,

@@ -13,8 +13,6 @@ from svcserver.metagame.belongings.documents import EMPTY, Document
 
 MAX_NAME = 64
 MAX_CHARACTERS = 20
-MAX_VERSION = 2**53 - 1  # what a client's number can hold exactly
-MAX_VERSION_DIGITS = 16
 
 BASELINE = "baseline"
 SAVED_BY_CLIENT = "save:client"

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 from attrs import define, field, frozen
 
+from svcserver.kernel.digits import MAX_WHOLE
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing
 from svcserver.metagame.belongings.items import (
-    MAX_WHOLE,
     NOTHING,
     Instance,
     Removal,

@@ -4,8 +4,6 @@ stored answer to a repeat, so that a transaction of stacks needs only four state
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import orjson
 from attrs import frozen
 from sqlalchemy import (
@@ -28,7 +26,7 @@ from sqlalchemy import (
     union_all,
 )
 
-from svcserver.db.tables import METADATA, ROW_ID
+from svcserver.db.tables import METADATA, ROW_ID, chunks
 from svcserver.db.upsert import Upsert
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.system import system
@@ -76,7 +74,6 @@ ITEM_LOG = Table(
     Index("ux_item_log_transaction", "character_id", "transaction_id", unique=True),
 )
 
-CHUNK = 500  # parameters of one look-up
 LOG_DAYS = 90
 LOG_ROW = 512  # bytes that a row of the log counts besides its texts, with its share of the indexes
 LOG_PARTS = 8  # a log is cut about so often while as much as it may hold is added
@@ -197,7 +194,7 @@ class SqlInventory:
             row = self.tx.execute(_STACK, asked).first()
             return {} if row is None else {ids[0]: Stacked(*row)}
         found: dict[str, Stacked] = {}
-        for some in _chunks(ids):
+        for some in chunks(ids):
             rows = self.tx.execute(_STACKS, {"character": character_id, "ids": some})
             found.update((row[0], Stacked(*row)) for row in rows)
         return found
@@ -205,7 +202,7 @@ class SqlInventory:
     def instances(self, character_id: CharacterId, ids: list[str]) -> dict[str, Instance]:
         """The held instances among these ids."""
         found: dict[str, Instance] = {}
-        for some in _chunks(ids):
+        for some in chunks(ids):
             rows = self.tx.execute(_INSTANCES, {"character": character_id, "ids": some})
             found.update((row[0], Instance(*row)) for row in rows)
         return found
@@ -308,8 +305,3 @@ def forget_old(tx: Connection, now: float) -> int:
     """Delete log rows (with stored answers) older than ``LOG_DAYS``; returns how many."""
     before = int((now - LOG_DAYS * 86_400) * 1000)
     return tx.execute(_FORGET, {"before": before}).rowcount
-
-
-def _chunks(ids: list[str]) -> Iterator[list[str]]:
-    for start in range(0, len(ids), CHUNK):
-        yield ids[start : start + CHUNK]

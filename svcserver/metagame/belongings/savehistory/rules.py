@@ -7,13 +7,12 @@ from typing import Protocol
 
 from attrs import frozen
 
+from svcserver.kernel.digits import MAX_WHOLE
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Conflict, Missing
-from svcserver.metagame.belongings.characters.rules import MAX_VERSION, Character, Head
+from svcserver.kernel.times import DAY_MS, HOUR_MS
+from svcserver.metagame.belongings.characters.rules import Character, Head
 from svcserver.metagame.belongings.documents import Document
-
-HOUR_MS = 3_600_000
-DAY_MS = 24 * HOUR_MS
 
 
 @frozen
@@ -95,7 +94,7 @@ def roll_back(
     document = histories.document(character_id, version) if before is not None else None
     if before is None or document is None:
         raise Missing("no such version")
-    if before.update_version >= MAX_VERSION:
+    if before.update_version >= MAX_WHOLE:
         raise Conflict("there is no version above the newest")
     after = before.saved(document, before.update_version + 1, now)
     histories.save(after, f"rollback:{version}")

@@ -12,12 +12,11 @@ from typing import ClassVar
 from attrs import frozen
 
 from svcserver.edge.joining import NoJoinString, join_string, letter
-from svcserver.kernel.digits import whole_in
+from svcserver.kernel.digits import MAX_DIGITS, MAX_WHOLE, whole_in
 from svcserver.kernel.ids import CharacterId
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.readlimit import ReadLimit
-from svcserver.metagame.belongings.characters.rules import MAX_VERSION, MAX_VERSION_DIGITS
 from svcserver.metagame.owner.dashboard import wire
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
 from svcserver.metagame.owner.dashboard.state import DashboardState
@@ -146,7 +145,7 @@ class DashboardRoutes:
         character_id = call.request.argument("CharacterId")
         if not character_id:
             raise Malformed("CharacterId is missing", code="bad_request")
-        old, new = (_whole(call, name, "", MAX_VERSION_DIGITS) for name in ("From", "To"))
+        old, new = (_whole(call, name, "", MAX_DIGITS) for name in ("From", "To"))
         return CharacterId(character_id), old, new
 
     @routes.row(
@@ -184,4 +183,4 @@ def _whole(call: Call, name: str, default: str, digits: int) -> int:
     found = whole_in(call.request.argument(name) or default, digits)
     if found is None:
         raise Malformed(f"{name} must be a whole number", code="bad_request")
-    return min(found, MAX_VERSION)
+    return min(found, MAX_WHOLE)

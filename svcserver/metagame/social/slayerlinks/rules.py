@@ -13,6 +13,7 @@ from attrs import frozen
 
 from svcserver.kernel.ids import AccountId, is_account_shaped, new_id
 from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing
+from svcserver.kernel.times import HOUR_MS
 
 FIRST_SLOT = 1  # a client that counts from 0 needs only this changed
 SLOTS = range(FIRST_SLOT, FIRST_SLOT + 3)
@@ -20,7 +21,6 @@ NO_SLOT = FIRST_SLOT - 1  # in place of an invalid slot: no link has it
 NOBODY = "?"  # in place of an invalid account id
 INVITE_HOURS = 24
 LINK_HOURS = 168
-HOUR_MS = 3_600_000
 MAX_NEW_INVITES = 20
 NEW_INVITES_S = 600.0
 ANSWERED_MS = 600_000  # age from which an answered invite is deleted when there is a newer one

@@ -24,11 +24,12 @@ from sqlalchemy import (
 
 from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.kernel.ids import AccountId
+from svcserver.kernel.times import DAY_MS
 from svcserver.metagame.social.friends.rules import ACCEPTED
 from svcserver.metagame.social.friends.store import SqlFriends
-from svcserver.metagame.social.slayerlinks.rules import HOUR_MS, Invite, Link, Status
+from svcserver.metagame.social.slayerlinks.rules import Invite, Link, Status
 
-KEEP_ANSWERED_MS = 7 * 24 * HOUR_MS  # how long an answer may be repeated
+KEEP_ANSWERED_MS = 7 * DAY_MS  # how long an answer may be repeated
 
 SLAYER_INVITES = Table(
     "slayer_invites",
