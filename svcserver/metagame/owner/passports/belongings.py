@@ -13,12 +13,13 @@ from attrs import evolve, frozen
 from sqlalchemy import Connection
 
 from svcserver.kernel import json
+from svcserver.kernel.digits import MAX_WHOLE
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Malformed, Refusal
 from svcserver.metagame.belongings.currency.rules import UPPER
 from svcserver.metagame.belongings.inventory.rules import By, transact
 from svcserver.metagame.belongings.inventory.store import SqlInventory, inventory_of
-from svcserver.metagame.belongings.items import MAX_WHOLE, Instance, Stacked, Transaction
+from svcserver.metagame.belongings.items import Instance, Stacked, Transaction
 from svcserver.metagame.belongings.loadouts import rules as loadouts
 from svcserver.metagame.belongings.loadouts.store import SqlLoadouts
 from svcserver.metagame.owner.passports.rules import Taken, Terms
