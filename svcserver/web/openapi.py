@@ -32,7 +32,7 @@ _PLAIN: dict[Any, Schema] = {
     bool: {"type": "boolean"},
     NoneType: {"type": "null"},
     dict: {"type": "object"},
-    list: {"type": "array"},
+    list: {"type": "array", "items": {}},
 }
 _MEDIA = {str: "text/plain", Page: "text/html"}
 _ANY_BODY: Schema = {"type": ["object", "array"]}

@@ -1,0 +1,102 @@
+"""A client that a stock generator makes of the OpenAPI document logs in, and plays."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.ctl.command import new_host, svcctl
+from tests.support.processes import Service, metagame
+
+PACKAGE = "generated_client"
+Come = Callable[[str], tuple[Any, str]]
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The generated package, importable; what the generator could not use is a failure."""
+    folder = tmp_path_factory.mktemp("client")
+    host = new_host(folder / "host")
+    document = folder / "openapi.json"
+    document.write_text(svcctl("openapi", "--config", host, "--json").out)
+    words = ["-m", "openapi_python_client", "generate", "--meta", "none"]
+    places = ["--path", str(document), "--output-path", str(folder / PACKAGE)]
+    ran = subprocess.run(
+        [sys.executable, *words, *places], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "WARNING parsing" not in ran.stdout + ran.stderr, ran.stdout + ran.stderr
+    sys.path.insert(0, str(folder))
+    yield folder / PACKAGE
+    sys.path.remove(str(folder))
+    for name in [name for name in sys.modules if name.split(".")[0] == PACKAGE]:
+        del sys.modules[name]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with metagame(tmp_path_factory.mktemp("metagame")) as running:
+        yield running
+
+
+def ask(operation: str, *words: str, client: Any, shape: str = "", **fields: Any) -> Any:
+    """The parsed answer to an operation; ``fields`` are those of the body's ``shape``."""
+    tag = operation.partition("_")[0]
+    module = import_module(f"{PACKAGE}.api.{tag}.{operation}")
+    models = import_module(f"{PACKAGE}.models")
+    sent = {"body": getattr(models, shape)(**fields)} if shape else {}
+    response = module.sync_detailed(*words, client=client, **sent)
+    assert response.status_code < 300, (operation, response.status_code, response.content)
+    return response.parsed
+
+
+@pytest.fixture
+def player(client: Path, service: Service) -> Iterator[Come]:
+    """Makes a registered player's logged-in client, and their account id."""
+    made, url = import_module(PACKAGE), f"http://127.0.0.1:{service.port}"
+    with ExitStack() as opened:
+        anybody = opened.enter_context(made.Client(base_url=url))
+
+        def come(name: str) -> tuple[Any, str]:
+            wish = {"client": anybody, "shape": "RegisterWish", "username": name}
+            key = ask("management_register", **wish).uuk
+            login = ask("login_log_in", client=anybody, shape="LoginWish", exchange_code=key)
+            own = made.AuthenticatedClient(base_url=url, token=login.access_token)
+            return opened.enter_context(own), login.account_id
+
+        yield come
+
+
+def test_it_logs_in_saves_and_reads_again(player: Come) -> None:
+    mine, _ = player("Ada")
+    [character] = ask("characters_read", client=mine)
+    ask(
+        "characters_save",
+        client=mine,
+        shape="CharacterSave",
+        update_version=character.update_version + 1,
+        data=json.dumps({"level": 2}),
+        character_id=character.id,
+    )
+    [saved] = ask("characters_read", client=mine)
+    assert saved.update_version == character.update_version + 1
+    assert json.loads(saved.data) == {"level": 2}
+
+
+def test_it_makes_friends_and_is_online(player: Come) -> None:
+    bob, bobs_id = player("Bob")
+    cleo, cleos_id = player("Cleo")
+    ask("friends_request", bobs_id, cleos_id, client=bob)
+    ask("friends_request", cleos_id, bobs_id, client=cleo)
+    [friend] = ask("friends_friends", bobs_id, client=bob)
+    assert friend.account_id == cleos_id
+    ask("presence_beat", client=bob, shape="Heartbeat")
+    assert ask("inventory_read", bobs_id, ask("characters_read", client=bob)[0].id, client=bob)
