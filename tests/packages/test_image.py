@@ -1,0 +1,93 @@
+"""The container image: read-only, without rights, plays an evening, is healthy, stops in order."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.packages.support import PATIENCE_S, build, need, run
+
+pytestmark = pytest.mark.packages
+
+# for a machine within a machine: no systemd, and no right to raise limits
+ENGINE = """\
+[engine]
+cgroup_manager = "cgroupfs"
+runtime = "{runtime}"
+[containers]
+default_ulimits = ["nofile=4096:4096", "nproc=2000:2000"]
+"""
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    need("dpkg-buildpackage", "dh", "mmdebstrap", "buildah", "podman")
+    folder = tmp_path_factory.mktemp("image")
+    engine = folder / "containers.conf"
+    engine.write_text(ENGINE.format(runtime="runc" if shutil.which("runc") else "crun"))
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setenv("CONTAINERS_CONF", str(engine))
+        build("deb.py", folder)
+        name = build("image.py", folder).strip().rpartition("(")[2].rstrip(")")
+        yield name
+        run("podman", "rmi", "-f", name)
+
+
+@pytest.fixture
+def container(image: str) -> Iterator[str]:
+    name = f"svc-test-{os.getpid()}"
+    hardened = ("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL")  # noqa: S108
+    run("podman", "run", "-d", "--name", name, *hardened, "-e", "SVC_PUBLIC_HOST=127.0.0.1", image)
+    try:
+        until(name, "gateway ready", times=1)
+        yield name
+    finally:
+        run("podman", "rm", "-f", "-v", name)
+
+
+def until(container: str, said: str, times: int) -> None:
+    """Wait until it has said that so many times."""
+    deadline = time.monotonic() + PATIENCE_S
+    while run("podman", "logs", container).count(said) < times:
+        assert time.monotonic() < deadline, run("podman", "logs", container)
+        time.sleep(0.5)
+
+
+def test_it_plays_is_healthy_and_keeps_its_data_over_a_stop(container: str) -> None:
+    assert inside(container, "id", "-un") == "svc\n"
+    assert inside(container, "sh", "-c", "touch /mine 2>/dev/null || echo refused") == "refused\n"
+    inside(container, "sh", "-c", "echo ALLOWLIST_ALLOW_PRIVATE=1 >> /data/allowlist.env")
+    stop(container)
+    run("podman", "start", container)
+    until(container, "gateway ready", times=2)
+    assert "all went well" in inside(container, "svcctl", "play", "--config", "/data")
+    run("podman", "healthcheck", "run", container)
+    stop(container)
+    run("podman", "start", container)
+    until(container, "gateway ready", times=3)
+    accounts = inside(container, "svcctl", "account", "list", "--config", "/data")
+    assert len(accounts.splitlines()) >= 5  # the owner and four players
+
+
+def inside(container: str, *words: str) -> str:
+    """The output of a command in the container."""
+    return run("podman", "exec", container, *words)
+
+
+def stop(container: str) -> None:
+    """SIGTERM, which must do: after 40 s podman would kill it, with another status."""
+    run("podman", "stop", "-t", "40", container)
+    assert run("podman", "inspect", container, "--format", "{{.State.ExitCode}}") == "0\n"
+
+
+def test_the_image_is_the_same_when_it_is_built_again(image: str, tmp_path: Path) -> None:
+    [package] = Path(os.environ["CONTAINERS_CONF"]).parent.glob("*.deb")
+    shutil.copy(package, tmp_path)
+    before = run("podman", "inspect", image, "--format", "{{.Digest}}")
+    build("image.py", tmp_path)
+    assert run("podman", "inspect", image, "--format", "{{.Digest}}") == before
