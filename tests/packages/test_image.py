@@ -41,7 +41,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def container(image: str) -> Iterator[str]:
     name = f"svc-test-{os.getpid()}"
-    hardened = ("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL")  # noqa: S108
+    hardened = ("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL")
     run("podman", "run", "-d", "--name", name, *hardened, "-e", "SVC_PUBLIC_HOST=127.0.0.1", image)
     try:
         until(name, "gateway ready", times=1)
