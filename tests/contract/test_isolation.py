@@ -13,6 +13,7 @@ import svcserver.metagame
 
 HOUSE = Path(svcserver.metagame.__file__).parent
 PAGE = HOUSE.parents[1] / "docs" / "contributors" / "transactions.md"
+TESTS = HOUSE.parents[1] / "tests"
 PASSES_ON = {"accounts/data.py", "accounts/eventlog.py"}  # each is the way of one account
 OF_ONE_ACCOUNT = {"data", "events", "log"}
 
@@ -73,6 +74,19 @@ def on_the_page() -> dict[str, str]:
     return found
 
 
+def marks() -> Iterator[str]:
+    """Every act that a test says it proves (``tests.support.isolates``)."""
+    for file in sorted(TESTS.rglob("test_*.py")):
+        text = file.read_text("utf-8")
+        if "@isolates(" not in text:
+            continue
+        for function in ast.walk(ast.parse(text)):
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                for mark in function.decorator_list:
+                    if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "isolates":
+                        yield from (ast.literal_eval(act) for act in mark.args)
+
+
 def across(acts: dict[str, str]) -> set[str]:
     return {act for act, scope in acts.items() if scope == "across"}
 
@@ -86,3 +100,6 @@ class IsolationTests(SynchronousTestCase):
 
     def test_the_page_says_of_no_act_what_the_code_does_not(self) -> None:
         self.assertLessEqual(on_the_page().items(), in_code().items())
+
+    def test_a_test_proves_each_act_of_the_page_and_names_no_other(self) -> None:
+        self.assertEqual(sorted(set(marks())), sorted(on_the_page()))

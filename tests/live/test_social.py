@@ -19,6 +19,7 @@ from svcserver.db import migrations
 from svcserver.db.engine import database_url, make_engine
 from svcserver.metagame.accounts.store import add_game_server_key
 from tests.support.game import GAME_SERVER_KEY
+from tests.support.isolates import isolates
 from tests.support.joined import Joined, joined_metagame, register
 from tests.support.postgres import fresh_database
 from tests.support.processes import bearer
@@ -88,6 +89,7 @@ async def befriend(service: Joined, one: Player, others: Sequence[Player]) -> No
             await call(service, "POST", f"/friends/api/public/friends/{a['id']}/{b['id']}", a)
 
 
+@isolates("social/guilds: accept")
 @proves("POST /guild/invite/accept/:inviteId")
 @on_a_metagame
 async def test_twenty_accept_the_last_place_of_a_guild(service: Joined) -> None:
@@ -115,6 +117,7 @@ async def test_ten_found_guilds_of_one_name(service: Joined) -> None:
     assert said == {(200, "OK"): 1, (409, "Seized"): 9}
 
 
+@isolates("social/guilds: found")
 @proves("create 3 and 4: not in a guild, name rules, one in ten minutes")
 @on_a_metagame
 async def test_one_leader_founds_at_most_one_guild(service: Joined) -> None:
@@ -142,6 +145,7 @@ async def test_one_player_accepts_five_guilds(service: Joined) -> None:
     assert sorted(sizes) == [1, 1, 1, 1, 2]
 
 
+@isolates("social/friends: request")
 @proves("state: Friend request")
 @on_a_metagame
 async def test_two_who_ask_each_other_are_friends(service: Joined) -> None:
@@ -162,6 +166,7 @@ async def test_two_who_ask_each_other_are_friends(service: Joined) -> None:
             assert entry["status"] == "ACCEPTED"
 
 
+@isolates("social/slayerlinks: invite")
 @proves("PUT /slayerlink/invite")
 @on_a_metagame
 async def test_a_slot_holds_one_of_four_invites(service: Joined) -> None:
@@ -176,6 +181,7 @@ async def test_a_slot_holds_one_of_four_invites(service: Joined) -> None:
     assert len(status["invites"]) == 1
 
 
+@isolates("social/slayerlinks: answer")
 @proves("POST /slayerlink/invite")
 @on_a_metagame
 async def test_four_accept_at_once_and_never_share_a_slot(service: Joined) -> None:

@@ -19,6 +19,7 @@ from svcserver.metagame.accounts.sessions import CLOCKS_DIFFER_S, EVERY_S, sessi
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.service import Metagame
 from tests.support.game import Game
+from tests.support.isolates import isolates
 
 TOKEN = "/account/api/oauth/token"
 
@@ -105,6 +106,7 @@ class EndingTests(SessionCase):
         self.successResultOf(self.game.parts.sessions.refresh())
         self.assertEqual(self.status(page.json["JWT"]), 200)
 
+    @isolates("accounts/sessions: end")
     def test_twice_in_one_second_ends_what_came_between(self) -> None:
         self.end(self.ann.id)
         between = self.log_in(self.ann.key)
@@ -193,6 +195,7 @@ class ClockTests(SessionCase):
         self.refresh()
         self.assertEqual([self.status(one.token) for one in (self.ann, self.bob)], [401, 200])
 
+    @isolates("accounts/sessions: _correct")
     def test_what_another_ends_meanwhile_is_not_overwritten(self) -> None:
         self.end_beside(self.ann.id, self.BEHIND_S)
         self.game.ledger.run(self.game.parts.sessions.load)

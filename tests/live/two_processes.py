@@ -1,0 +1,131 @@
+"""Two metagames on one PostgreSQL, as two processes are, and acts on both at the same moment."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, chdir
+from pathlib import Path
+from typing import Any
+
+import orjson
+from attrs import define, field
+from pytest_twisted import ensureDeferred
+from twisted.internet.defer import Deferred, gatherResults
+
+from svcserver.db import migrations
+from svcserver.db.engine import database_url, make_engine
+from svcserver.metagame.accounts import rules
+from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key
+from tests.support.game import GAME_SERVER_KEY
+from tests.support.joined import Joined, joined_metagame, register
+from tests.support.postgres import fresh_database
+from tests.support.processes import bearer
+
+ROUNDS = 5
+Player = dict[str, str]
+Said = tuple[int, Any]  # status, and the body where it is JSON
+
+
+@define
+class Both:
+    """The two metagames, and the key of an owner."""
+
+    services: Sequence[Joined]
+    key: str = field(repr=False)
+    database: str
+    _names: Any = field(factory=itertools.count, init=False)
+
+    @property
+    def owner(self) -> dict[str, str]:
+        """The header of an owner."""
+        return {"x-svc-user-api-key": self.key}
+
+    async def player(self) -> Player:
+        """A new one, with ``name``."""
+        name = f"player_{next(self._names)}"
+        return {**await register(self.services[0], name), "name": name}
+
+    async def players(self, count: int) -> list[Player]:
+        return [await self.player() for _ in range(count)]
+
+    async def call(
+        self, method: str, path: str, by: Player | None = None, body: Any = None, at: int = 0
+    ) -> Said:
+        """One request; without ``by`` an owner's."""
+        headers = self.owner if by is None else bearer(by)
+        return await self._ask(at, method, path, body, headers)
+
+    async def good(
+        self, method: str, path: str, by: Player | None = None, body: Any = None, at: int = 0
+    ) -> Any:
+        """The body of one that must not be refused."""
+        status, said = await self.call(method, path, by, body, at)
+        assert 200 <= status < 300, (method, path, status, said)
+        return said
+
+    async def found(self, leader: Player, name: str, at: int = 0) -> Said:
+        """A guild, as a game server asks for it."""
+        body = {"leader_account_id": leader["id"], "name": name, "nameplate": ""}
+        headers = {"x-svc-gameserver-apikey": GAME_SERVER_KEY}
+        return await self._ask(at, "POST", "/guild", body, headers)
+
+    async def _ask(
+        self, at: int, method: str, path: str, body: Any, headers: dict[str, str]
+    ) -> Said:
+        status, said = await self.services[at % 2].ask(method, path, body, headers)
+        return status, orjson.loads(said) if said[:1] in (b"{", b"[") else None
+
+
+async def at_once(*acts: Awaitable[tuple[int, Any]]) -> list[Said]:
+    """All at the same moment; what each was answered."""
+
+    async def one(act: Awaitable[Said]) -> Said:
+        return await act
+
+    done: list[Said] = await gatherResults([Deferred.fromCoroutine(one(act)) for act in acts])
+    return done
+
+
+def statuses(said: Sequence[Said]) -> list[int]:
+    """Sorted; one of them may be anything but a fault of ours."""
+    found = sorted(status for status, _ in said)
+    assert found[-1] < 500, said
+    return found
+
+
+def on_two_metagames(
+    test: Callable[[Both], Awaitable[None]],
+) -> Callable[[Path], Any]:
+    """The test on two metagames of its own."""
+
+    async def run(tmp_path: Path) -> None:
+        url = fresh_database()
+        engine = make_engine(database_url(url))
+        migrations.upgrade(engine)
+        with engine.begin() as tx:
+            add_game_server_key(tx, GAME_SERVER_KEY)
+            made = rules.register(
+                SqlAccounts(tx), "OPEN", "Owner", None, time.time(), is_admin=True
+            )
+        engine.dispose()
+        settings = {
+            "DATABASE_URL": url,
+            "DATABASE_CONNECTIONS": "4",
+            "GUILD_MAX_MEMBERS": "3",
+            "LOG_LEVEL": "warn",
+            "STORE": "free",
+            "STORE_REPEATABLE_TOKENS": "1",
+        }
+        async with AsyncExitStack() as started:
+            started.enter_context(chdir(tmp_path))  # where the snapshot of live state goes
+            services = [
+                await started.enter_async_context(joined_metagame(tmp_path, **settings))
+                for _ in range(2)
+            ]
+            await test(Both(services, made.key, url))
+
+    run.__name__, run.__doc__ = getattr(test, "__name__", "test"), test.__doc__
+    twisted: Callable[[Path], Any] = ensureDeferred(run)
+    return twisted
