@@ -1,4 +1,7 @@
-"""A backup is proven by an evening on it; one that was damaged on purpose is not."""
+"""A backup is proven by an evening on it; one that was damaged on purpose is not.
+
+Why processes: the evening that proves a backup is a whole host on its own ports.
+"""
 
 from __future__ import annotations
 

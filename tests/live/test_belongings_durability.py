@@ -1,4 +1,7 @@
-"""kill -9 in a storm of inventory transactions and purchases: everything exactly once."""
+"""kill -9 in a storm of inventory transactions and purchases: everything exactly once.
+
+Why processes: only a process can be killed with a transaction under way.
+"""
 
 from __future__ import annotations
 

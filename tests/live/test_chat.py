@@ -1,4 +1,7 @@
-"""Chat through the real metagame process: log in, talk, part, and what does not start."""
+"""Chat through the real metagame process: log in, talk, part, and what does not start.
+
+Why processes: a goodbye at SIGTERM, and starts that fail.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import pytest
 
 from svcserver.chat import stanza
 from tests.chat.sockets import Talker
+from tests.support.joined import FREE, Beside, beside_a_metagame
 from tests.support.processes import bearer, eventually, free_port, metagame, register
 from tests.support.proves import proves
 
@@ -60,40 +64,40 @@ def test_players_of_a_real_metagame_talk_whisper_and_hear_goodbye(
 
 
 @proves("event 4: chat pushes only with CHAT_PRESENCE=1", "event: Chat pushes")
-def test_friends_and_blocks_made_over_http_reach_the_chat(
-    tmp_path: Path, hang_up: list[Talker]
-) -> None:
-    port = free_port()
-    with metagame(tmp_path, CHAT="1", CHAT_PORT=str(port), CHAT_PRESENCE="1") as service:
-        players = [register(service, name) for name in ("Ann_1", "Bob_1")]
-        ann, bob = (
-            talker(hang_up, port, one, f"{name}_1")
-            for one, name in zip(players, ("Ann", "Bob"), strict=True)
-        )
-        for one in (ann, bob):
-            one.send("<presence><show>away</show></presence>")
-        for me, other in (players, players[::-1]):
-            path = f"/friends/api/public/friends/{me['id']}/{other['id']}"
-            status, body = service.ask("POST", path, headers=bearer(me))
-            assert status in (200, 204), (status, body)
-        for one, direction in ((ann, "OUTBOUND"), (bob, "INBOUND")):
-            assert direction in one.hear("xmpp-admin@")
-            assert "<show>away</show>" in one.hear("<presence")
-        path = f"/friends/api/public/blocklist/{players[0]['id']}/{players[1]['id']}"
-        status, body = service.ask("POST", path, headers=bearer(players[0]))
+@beside_a_metagame(CHAT="1", CHAT_PORT=FREE, CHAT_PRESENCE="1")
+def test_friends_and_blocks_made_over_http_reach_the_chat(service: Beside) -> None:
+    talkers: list[Talker] = []
+    players = [register(service, name) for name in ("Ann_1", "Bob_1")]
+    ann, bob = (
+        talker(talkers, service.port("CHAT_PORT"), one, f"{name}_1")
+        for one, name in zip(players, ("Ann", "Bob"), strict=True)
+    )
+    for one in (ann, bob):
+        one.send("<presence><show>away</show></presence>")
+    for me, other in (players, players[::-1]):
+        path = f"/friends/api/public/friends/{me['id']}/{other['id']}"
+        status, body = service.ask("POST", path, headers=bearer(me))
         assert status in (200, 204), (status, body)
-        for one in (ann, bob):
-            assert 'type="unavailable"' in one.hear("<presence")
-        # and again, once the block is lifted: they were signed in all the while
-        status, body = service.ask("DELETE", path, headers=bearer(players[0]))
+    for one, direction in ((ann, "OUTBOUND"), (bob, "INBOUND")):
+        assert direction in one.hear("xmpp-admin@")
+        assert "<show>away</show>" in one.hear("<presence")
+    path = f"/friends/api/public/blocklist/{players[0]['id']}/{players[1]['id']}"
+    status, body = service.ask("POST", path, headers=bearer(players[0]))
+    assert status in (200, 204), (status, body)
+    for one in (ann, bob):
+        assert 'type="unavailable"' in one.hear("<presence")
+    # and again, once the block is lifted: they were signed in all the while
+    status, body = service.ask("DELETE", path, headers=bearer(players[0]))
+    assert status in (200, 204), (status, body)
+    for me, other in (players, players[::-1]):
+        path = f"/friends/api/public/friends/{me['id']}/{other['id']}"
+        status, body = service.ask("POST", path, headers=bearer(me))
         assert status in (200, 204), (status, body)
-        for me, other in (players, players[::-1]):
-            path = f"/friends/api/public/friends/{me['id']}/{other['id']}"
-            status, body = service.ask("POST", path, headers=bearer(me))
-            assert status in (200, 204), (status, body)
-        for one in (ann, bob):
-            assert "ACCEPTED" in one.hear("xmpp-admin@")
-            assert "<show>away</show>" in one.hear("<presence")
+    for one in (ann, bob):
+        assert "ACCEPTED" in one.hear("xmpp-admin@")
+        assert "<show>away</show>" in one.hear("<presence")
+    for one in talkers:
+        one.wire.close()
 
 
 def test_a_bad_or_taken_port_is_an_error_line_and_the_metagame_runs_on(tmp_path: Path) -> None:

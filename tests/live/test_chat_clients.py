@@ -1,4 +1,7 @@
-"""Chat with the client libraries others use, on Node: their reading of XMPP, not ours."""
+"""Chat with the client libraries others use, on Node: their reading of XMPP, not ours.
+
+Why processes: the clients are Node programs.
+"""
 
 from __future__ import annotations
 

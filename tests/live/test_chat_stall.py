@@ -1,4 +1,7 @@
-"""A client that stops reading costs the room nothing: it is cut, and memory stays flat."""
+"""A client that stops reading costs the room nothing: it is cut, and memory stays flat.
+
+Why processes: the memory of the service is measured, without that of the test.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The content server as a real process, with real sockets and a metagame that comes and goes."""
+"""The content server as a real process, with real sockets and a metagame that comes and goes.
+
+Why processes: memory is measured, and the metagame beside it is restarted.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Downloads as players have them: through the real gateway, over TLS."""
+"""Downloads as players have them: through the real gateway, over TLS.
+
+Why processes: memory is measured on both sides of TLS.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""``svcctl demo --once``, which ``make run ONCE=1`` calls: 0 when all worked, else the link."""
+"""``svcctl demo --once``, which ``make run ONCE=1`` calls: 0 when all worked, else the link.
+
+Why processes: the demo is a tree of processes that must all be gone afterwards.
+"""
 
 from __future__ import annotations
 

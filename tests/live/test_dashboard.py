@@ -1,6 +1,8 @@
 """The owner's page in a real browser, through its main jobs, against a real metagame.
 
 Pictures of every page are left in ``_artefacts/dashboard``: light, dark, and as on a phone.
+
+Why processes: a browser asks while the server is frozen and killed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The deploy server as a process, with simulated game servers: no port, process or file leaks.
 
 Spec: 2 §3 Game server process, §4 Deploy server.
+
+Why processes: what is proven is the life and the end of child processes.
 """
 
 from __future__ import annotations

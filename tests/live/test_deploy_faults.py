@@ -1,4 +1,7 @@
-"""The deploy server short of ports, memory or proof: the documented answer, and nothing leaks."""
+"""The deploy server short of ports, memory or proof: the documented answer, and nothing leaks.
+
+Why processes: children that cannot be started, and what is left of them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The engine of live state is killed, or cut off: what needs it says so, nothing else notices."""
+"""The engine of live state is killed, or cut off: what needs it says so, nothing else notices.
+
+Why processes: the engine is killed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""An engine over TLS, whose certificate an authority of the owner's has signed."""
+"""An engine over TLS, whose certificate an authority of the owner's has signed.
+
+Why processes: the engine is a program that is started with a certificate.
+"""
 
 from __future__ import annotations
 

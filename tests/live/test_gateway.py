@@ -1,4 +1,7 @@
-"""Relay and gateway as real processes in front of a tiny upstream."""
+"""Relay and gateway as real processes in front of a tiny upstream.
+
+Why processes: signals, inherited sockets, and memory of gateway and relay apart from the test.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A gateway under abuse, as a real process: limits hold, others are served, memory stays flat."""
+"""A gateway under abuse, as a real process: limits hold, others are served, memory stays flat.
+
+Why processes: memory and CPU of the gateway are measured apart from its attackers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A port below 1024 for a gateway that never was root: by capability, or a socket handed over."""
+"""A port below 1024 for a gateway that never was root: by capability, or a socket handed over.
+
+Why processes: capabilities, and a socket handed over at the start.
+"""
 
 from __future__ import annotations
 

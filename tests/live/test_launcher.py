@@ -1,6 +1,8 @@
 """The launcher in a real browser, from an invite to playing, against real hosts.
 
 Pictures for docs/players are left in ``_artefacts/launcher``.
+
+Why processes: a browser, a game that is started, hosts that restart.
 """
 
 from __future__ import annotations

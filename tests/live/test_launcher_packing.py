@@ -1,4 +1,7 @@
-"""What ``make launcher`` builds runs in a clean Python, and holds the launcher alone."""
+"""What ``make launcher`` builds runs in a clean Python, and holds the launcher alone.
+
+Why processes: what was packed runs in an interpreter without this checkout.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The metagame as a process: starts, refusals to start, races, kill -9."""
+"""The metagame as a process: starts, refusals to start, races, kill -9.
+
+Why processes: kill -9, exit statuses and lines of starts that fail.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Staff against players who are in the middle of something, with real processes."""
+"""Staff against players who are in the middle of something, with real processes.
+
+Why processes: game servers are child processes, and gateway and metagame run beside them.
+"""
 
 from __future__ import annotations
 

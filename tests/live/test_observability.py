@@ -1,4 +1,7 @@
-"""A whole host watched from outside: figures, logs, the doctor and the watch. Spec: 2 §8."""
+"""A whole host watched from outside: figures, logs, the doctor and the watch. Spec: 2 §8.
+
+Why processes: what an owner sees of a tree of processes.
+"""
 
 from __future__ import annotations
 

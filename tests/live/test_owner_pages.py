@@ -4,6 +4,8 @@ An unmarked block runs in an empty HOME: ``svcctl`` and ``twistd`` are the real 
 ports, and a service runs on behind the block that starts it), ``make`` only says what it would do,
 and there is no ``git`` server to pull from. A block that begins with ``# needs:`` (root, systemd,
 another machine) must parse, and its ``svcctl`` commands and options must exist.
+
+Why processes: the blocks are shell commands.
 """
 
 from __future__ import annotations

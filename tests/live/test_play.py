@@ -1,4 +1,7 @@
-"""``svcctl play`` and its neighbours beside a running host."""
+"""``svcctl play`` and its neighbours beside a running host.
+
+Why processes: ``svcctl play`` meets a host that is killed and restarted.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 The thief is a trigger in the host's own database, or a change beside the running services: every
 answer the players get still says that all is well. Smaller thefts: tests/ctl/test_play_owned.py.
+
+Why processes: the host runs on while its database is changed from outside.
 """
 
 from __future__ import annotations

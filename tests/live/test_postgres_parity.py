@@ -1,4 +1,7 @@
-"""Every feature on PostgreSQL: the tests of the metagame once more, on a real server."""
+"""Every feature on PostgreSQL: the tests of the metagame once more, on a real server.
+
+Why processes: a second run of pytest, on a PostgreSQL server.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Progress under ``kill -9`` and under a crowd: every grant once, none above the cap.
 
 Spec: 1 §4 Progression, §6.3.
+
+Why processes: only a process can be killed with a transaction under way.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""``svcctl rehearse``: the faults really come about, and the cures work."""
+"""``svcctl rehearse``: the faults really come about, and the cures work.
+
+Why processes: the faults are done to a real host.
+"""
 
 from __future__ import annotations
 

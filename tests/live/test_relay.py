@@ -1,4 +1,7 @@
-"""The relay as a real process: the pin, the port, the check."""
+"""The relay as a real process: the pin, the port, the check.
+
+Why processes: exit statuses and lines of the program, and its log file.
+"""
 
 from __future__ import annotations
 

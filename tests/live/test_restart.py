@@ -1,4 +1,7 @@
-"""A metagame that is restarted or killed under traffic: players see no refused request."""
+"""A metagame that is restarted or killed under traffic: players see no refused request.
+
+Why processes: processes are killed and restarted under traffic.
+"""
 
 from __future__ import annotations
 

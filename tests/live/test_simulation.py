@@ -1,4 +1,7 @@
-"""The same simulation in two processes."""
+"""The same simulation in two processes.
+
+Why processes: equal hashes in two interpreters are the point.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""``svc-stack`` with real children: brought back after kill -9, stopped in order."""
+"""``svc-stack`` with real children: brought back after kill -9, stopped in order.
+
+Why processes: children are killed, brought back and stopped in order.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How quickly ``svcctl`` starts, in a process of its own."""
+"""How quickly ``svcctl`` starts, in a process of its own.
+
+Why processes: the time of a start from nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""``svcctl up`` on a real host: the card, the dashboard it names, and Ctrl-C."""
+"""``svcctl up`` on a real host: the card, the dashboard it names, and Ctrl-C.
+
+Why processes: a command in a terminal, ended by Ctrl-C.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Two metagames with equal keys, one database and one engine are one game."""
+"""Two metagames with equal keys, one database and one engine are one game.
+
+Why processes: two metagames in one process would share its memory.
+"""
 
 from __future__ import annotations
 

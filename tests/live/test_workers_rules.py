@@ -1,4 +1,7 @@
-"""What must hold of an account whichever worker it meets: epochs, staff, lockouts, launches."""
+"""What must hold of an account whichever worker it meets: epochs, staff, lockouts, launches.
+
+Why processes: two metagames in one process would share its memory.
+"""
 
 from __future__ import annotations
 

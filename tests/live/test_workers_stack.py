@@ -1,4 +1,7 @@
-"""A whole host with two workers: whoever asks at its usual port notices neither's end."""
+"""A whole host with two workers: whoever asks at its usual port notices neither's end.
+
+Why processes: workers are killed and restarted.
+"""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from hypothesis import Phase, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from tests.mutation.mutants import Mutant, mutants_of
 from tests.mutation.page import write_page
@@ -48,7 +48,10 @@ def _judge(target: Target, mutants: dict[str, Mutant], record: Record) -> None:
     warnings.simplefilter("ignore")
     # fixed seeds, nothing remembered, and no time spent on a smaller example of a failure
     phases = (Phase.explicit, Phase.generate)
-    settings.register_profile(PROFILE, derandomize=True, database=None, phases=phases)
+    slow = [HealthCheck.too_slow]  # as it is on a busy machine
+    settings.register_profile(
+        PROFILE, derandomize=True, database=None, phases=phases, suppress_health_check=slow
+    )
     settings.load_profile(PROFILE)
     cases = load(target.folders)
     health = healthy(target, cases)

@@ -1,30 +1,35 @@
 """A real service in the test's own process: a running reactor, sockets and a database.
 
 For pytest-twisted functions: what they prove needs real bytes on loopback, but neither
-signals nor the death of a process.
+signals nor the death of a process. ``beside_a_metagame`` is for those that wait for each
+answer, as blocking clients do: they run in a thread.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import orjson
-from attrs import define
+from attrs import define, field
+from pytest_twisted import ensureDeferred
 from treq.client import HTTPClient
 from twisted.internet import reactor
 from twisted.internet.defer import maybeDeferred
+from twisted.internet.threads import deferToThread
+from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 from twisted.web.client import Agent, HTTPConnectionPool
 
 from svcserver.kernel.settings import load
 from svcserver.metagame.service import Options, makeService
 from svcserver.metagame.settings import Settings
-from tests.support.processes import free_port, metagame_environ
+from tests.support.processes import ask, free_port, metagame_environ
 
 PATIENCE_S = 20
+FREE = "free"  # in place of a port
 
 
 @define
@@ -84,3 +89,48 @@ async def register(service: Joined, name: str) -> dict[str, str]:
     assert status == 200, body
     said = orjson.loads(body)
     return {"key": key, "token": said["access_token"], "id": said["account_id"]}
+
+
+@define
+class Beside:
+    """A metagame of this process, as a thread sees it; ``log``: what it has logged."""
+
+    folder: Path
+    environ: dict[str, str]
+    events: list[LogEvent] = field(factory=list)
+
+    @property
+    def log(self) -> str:
+        return "\n".join(formatEvent(one) for one in list(self.events))
+
+    def port(self, name: str = "PORT") -> int:
+        """A port of its settings."""
+        return int(self.environ[name])
+
+    def ask(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, bytes]:
+        """One request on a connection of its own."""
+        return ask(self.port(), method, path, body, headers)
+
+
+def beside_a_metagame(**environ: str) -> Callable[[Callable[[Beside], None]], Callable[..., Any]]:
+    """A decorator: the test runs in a thread beside a metagame of these settings."""
+
+    def decorate(test: Callable[[Beside], None]) -> Callable[..., Any]:
+        async def run(tmp_path: Path) -> None:
+            chosen = {name: str(free_port()) for name, one in environ.items() if one == FREE}
+            settings = metagame_environ(tmp_path, free_port(), **(environ | chosen))
+            beside = Beside(tmp_path, settings)
+            globalLogPublisher.addObserver(beside.events.append)
+            try:
+                async with joined_metagame(tmp_path, **settings):
+                    await deferToThread(test, beside)
+            finally:
+                globalLogPublisher.removeObserver(beside.events.append)
+
+        run.__name__, run.__doc__ = test.__name__, test.__doc__
+        twisted: Callable[..., Any] = ensureDeferred(run)
+        return twisted
+
+    return decorate

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 from attrs import define, field
@@ -119,15 +119,30 @@ class Service:
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> tuple[int, bytes]:
         """One request on a connection of its own."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
-        try:
-            data = None if body is None else orjson.dumps(body)
-            sent = {"Content-Type": "application/json"} if data is not None else {}
-            connection.request(method, path, data, {**sent, **(headers or {})})
-            reply = connection.getresponse()
-            return reply.status, reply.read()
-        finally:
-            connection.close()
+        return ask(self.port, method, path, body, headers)
+
+
+class Answering(Protocol):
+    """What answers requests: a child process, or a service in this one."""
+
+    def ask(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, bytes]: ...
+
+
+def ask(
+    port: int, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+) -> tuple[int, bytes]:
+    """One request on a connection of its own; a body of bytes is sent as it is."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+    try:
+        data = body if body is None or isinstance(body, bytes) else orjson.dumps(body)
+        sent = {"Content-Type": "application/json"} if data is not None else {}
+        connection.request(method, path, data, {**sent, **(headers or {})})
+        reply = connection.getresponse()
+        return reply.status, reply.read()
+    finally:
+        connection.close()
 
 
 def metagame_environ(folder: Path, port: int, **environ: str) -> dict[str, str]:
@@ -155,7 +170,7 @@ def metagame(folder: Path, **environ: str) -> Iterator[Service]:
         service.stop()
 
 
-def register(service: Service, name: str) -> dict[str, str]:
+def register(service: Answering, name: str) -> dict[str, str]:
     """A player: key, token and account id."""
     status, body = service.ask("POST", "/svc/api/Register", {"Username": name})
     assert status == 200, body

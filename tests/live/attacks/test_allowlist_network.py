@@ -1,4 +1,7 @@
-"""One IPv6 /64 reports more addresses than the allowlist holds: other players still get in."""
+"""One IPv6 /64 reports more addresses than the allowlist holds: other players still get in.
+
+Why processes: gateway and helper with their own limits, as a host has them.
+"""
 
 from __future__ import annotations
 

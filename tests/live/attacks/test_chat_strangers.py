@@ -1,4 +1,7 @@
-"""Strangers at the chat: failing in a player's name, and filling it from one network."""
+"""Strangers at the chat: failing in a player's name, and filling it from one network.
+
+Why processes: the wait of others is measured while one process is attacked.
+"""
 
 from __future__ import annotations
 

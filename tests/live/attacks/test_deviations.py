@@ -5,58 +5,45 @@ The third of them, befriending again after a block, is in ``tests/live/test_chat
 
 from __future__ import annotations
 
-import http.client
-from pathlib import Path
-
 import orjson
 import pytest
 
 from tests.ctl.command import svcctl
-from tests.support.processes import Service, bearer, eventually, metagame, register
+from tests.support.joined import Beside, beside_a_metagame
+from tests.support.processes import bearer, eventually, register
 
 pytestmark = pytest.mark.live
 
 
-def ask(service: Service, path: str, body: str, headers: dict[str, str]) -> tuple[int, bytes]:
-    """A body as it is written here: nobody's writer makes 2 of 2.0."""
-    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=20)
-    try:
-        connection.request("POST", path, body, {"Content-Type": "application/json", **headers})
-        reply = connection.getresponse()
-        return reply.status, reply.read()
-    finally:
-        connection.close()
-
-
+@beside_a_metagame()
 def test_whole_numbers_may_be_written_with_a_point_and_an_invites_note_is_read(
-    tmp_path: Path,
+    service: Beside,
 ) -> None:
-    environ = tmp_path / "metagame.env"
-    environ.write_text(f"DATABASE_URL=sqlite:///{tmp_path}/svc.db\n")
-    with metagame(tmp_path) as service:
-        made = svcctl("account", "create", "Olga", "--admin", "--env-file", environ, "--json")
-        owner = {"x-svc-user-api-key": made.data["key"]}
-        ann = register(service, "Ann_1")
-        own = orjson.loads(service.ask("GET", "/character", None, bearer(ann))[1])[0]["id"]
-        save = {"characterId": own, "updateVersion": 1, "data": "{}"}
-        assert service.ask("POST", "/character", save, bearer(ann))[0] == 200
-        met = f"/encountered-content/{own}"
-        met_again = f"/encountered-content/query/{own}"
-        for path, body, by in (
-            (met, '{"content_type":2.0,"content_id":"ITEM_A"}', bearer(ann)),
-            (met_again, '{"content_types":[2.0]}', bearer(ann)),
-            ("/svc/api/CreateInvite", '{"uses":2.0,"name":"for the smith"}', owner),
-            (
-                "/svc/api/RegisterInviteCode",
-                '{"NewInviteCode":"ABCD-EFGH","Uses":2.0,"InfiniteUses":false}',
-                owner,
-            ),
-            ("/svc/api/RollbackCharacter", f'{{"CharacterId":"{own}","Version":1.0}}', owner),
-        ):
-            status, said = ask(service, path, body, by)
-            assert status == 200, (path, status, said)
-            half = body.replace(".0", ".5")
-            assert ask(service, path, half, by)[0] == 400, path
-        found = orjson.loads(ask(service, met_again, '{"content_types":[2]}', bearer(ann))[1])
-        assert found["payload"]["content_types"] == [{"content": ["ITEM_A"], "content_type": 2}]
-        eventually(lambda: "uses 2, note 'for the smith'" in service.log)
+    environ = service.folder / "metagame.env"
+    environ.write_text(f"DATABASE_URL={service.environ['DATABASE_URL']}\n")
+    made = svcctl("account", "create", "Olga", "--admin", "--env-file", environ, "--json")
+    owner = {"x-svc-user-api-key": made.data["key"]}
+    ann = register(service, "Ann_1")
+    own = orjson.loads(service.ask("GET", "/character", None, bearer(ann))[1])[0]["id"]
+    save = {"characterId": own, "updateVersion": 1, "data": "{}"}
+    assert service.ask("POST", "/character", save, bearer(ann))[0] == 200
+    met = f"/encountered-content/{own}"
+    met_again = f"/encountered-content/query/{own}"
+    for path, body, by in (
+        (met, '{"content_type":2.0,"content_id":"ITEM_A"}', bearer(ann)),
+        (met_again, '{"content_types":[2.0]}', bearer(ann)),
+        ("/svc/api/CreateInvite", '{"uses":2.0,"name":"for the smith"}', owner),
+        (
+            "/svc/api/RegisterInviteCode",
+            '{"NewInviteCode":"ABCD-EFGH","Uses":2.0,"InfiniteUses":false}',
+            owner,
+        ),
+        ("/svc/api/RollbackCharacter", f'{{"CharacterId":"{own}","Version":1.0}}', owner),
+    ):
+        status, said = service.ask("POST", path, body.encode(), by)
+        assert status == 200, (path, status, said)
+        half = body.replace(".0", ".5")
+        assert service.ask("POST", path, half.encode(), by)[0] == 400, path
+    found = orjson.loads(service.ask("POST", met_again, {"content_types": [2]}, bearer(ann))[1])
+    assert found["payload"]["content_types"] == [{"content": ["ITEM_A"], "content_type": 2}]
+    eventually(lambda: "uses 2, note 'for the smith'" in service.log)

@@ -1,4 +1,7 @@
-"""What an owner reads while the host is attacked: every kind of figure, on real services."""
+"""What an owner reads while the host is attacked: every kind of figure, on real services.
+
+Why processes: the figures are those of whole processes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""As many connections as the gateway takes, from sixteen addresses, all idle and held open."""
+"""As many connections as the gateway takes, from sixteen addresses, all idle and held open.
+
+Why processes: descriptors and the wait of a newcomer are the gateway's own.
+"""
 
 from __future__ import annotations
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import base64
 import time
-from pathlib import Path
 
 import jwt
 import pytest
 
-from svcserver.db import migrations
 from svcserver.db.engine import database_url, make_engine
 from svcserver.metagame.access.tokens import ISSUER, LIFETIME_S
 from svcserver.metagame.accounts.store import add_game_server_key
 from tests.chat.sockets import Talker
 from tests.support.game import GAME_SERVER_KEY, signing_keys
-from tests.support.processes import Service, bearer, eventually, free_port, metagame, register
+from tests.support.joined import FREE, Beside, beside_a_metagame
+from tests.support.processes import bearer, eventually, register
 
 pytestmark = pytest.mark.live
 
@@ -31,7 +30,7 @@ def signed(account_id: str, starts_at: float) -> dict[str, str]:
     return {"id": account_id, "token": token}
 
 
-def statuses(service: Service, player: dict[str, str]) -> list[int]:
+def statuses(service: Beside, player: dict[str, str]) -> list[int]:
     """Playing, being matched, and a game server that forwards the token of who joins it."""
     server = {"x-svc-gameserver-apikey": GAME_SERVER_KEY}
     wish = {"gameMode": "CITY", "gameArgs": "", "playerHuntId": ""}
@@ -43,24 +42,23 @@ def statuses(service: Service, player: dict[str, str]) -> list[int]:
     ]
 
 
-def test_it_opens_nothing_until_its_time_has_come(tmp_path: Path) -> None:
-    engine = make_engine(database_url(f"sqlite:///{tmp_path}/svc.db"))
-    migrations.upgrade(engine)
+@beside_a_metagame(
+    CHAT="1", CHAT_PORT=FREE, MATCHMAKING_MODE="DEPLOYSERVER", DEPLOYSERVER_URL="127.0.0.1:1"
+)
+def test_it_opens_nothing_until_its_time_has_come(service: Beside) -> None:
+    engine = make_engine(database_url(service.environ["DATABASE_URL"]))
     with engine.begin() as tx:
         add_game_server_key(tx, GAME_SERVER_KEY)
     engine.dispose()
-    port = free_port()
-    environ = {"MATCHMAKING_MODE": "DEPLOYSERVER", "DEPLOYSERVER_URL": f"127.0.0.1:{free_port()}"}
-    with metagame(tmp_path, CHAT="1", CHAT_PORT=str(port), **environ) as service:
-        eventually(lambda: "chat: listening on" in service.log)
-        ann = register(service, "Ann_1")
-        later = signed(ann["id"], time.time() + 600)
-        soon = signed(ann["id"], time.time() + SOON_S)
-        assert statuses(service, later) == [401, 401, 401, 500]  # 500: as for any bad token there
-        stranger = Talker(port, ann["id"], "Ann_1")
-        assert "not-authorized" in stranger.try_token(later["token"])
-        eventually(lambda: statuses(service, soon) == [200] * 4)
-        player = Talker(port, ann["id"], "Ann_1").log_in(soon["token"])
-        assert statuses(service, later) == [401, 401, 401, 500]  # though it was seen before
-        for one in (stranger, player):
-            one.wire.close()
+    port = service.port("CHAT_PORT")
+    ann = register(service, "Ann_1")
+    later = signed(ann["id"], time.time() + 600)
+    soon = signed(ann["id"], time.time() + SOON_S)
+    assert statuses(service, later) == [401, 401, 401, 500]  # 500: as for any bad token there
+    stranger = Talker(port, ann["id"], "Ann_1")
+    assert "not-authorized" in stranger.try_token(later["token"])
+    eventually(lambda: statuses(service, soon) == [200] * 4)
+    player = Talker(port, ann["id"], "Ann_1").log_in(soon["token"])
+    assert statuses(service, later) == [401, 401, 401, 500]  # though it was seen before
+    for one in (stranger, player):
+        one.wire.close()

@@ -1,4 +1,7 @@
-"""Many writes of one player at once on PostgreSQL: each counts once, and nobody else waits."""
+"""Many writes of one player at once on PostgreSQL: each counts once, and nobody else waits.
+
+Why processes: the wait of others on PostgreSQL is measured, without the attackers' own CPU.
+"""
 
 from __future__ import annotations
 

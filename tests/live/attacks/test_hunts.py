@@ -1,4 +1,7 @@
-"""One player who wants every hunt port. Spec: 1 §4 Matchmaking."""
+"""One player who wants every hunt port. Spec: 1 §4 Matchmaking.
+
+Why processes: game servers are child processes of the deploy server.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Whoever has one IPv6 network, at the gateway: connections, and reports to the allowlist."""
+"""Whoever has one IPv6 network, at the gateway: connections, and reports to the allowlist.
+
+Why processes: strangers come from a network namespace.
+"""
 
 from __future__ import annotations
 

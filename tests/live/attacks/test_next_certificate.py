@@ -1,4 +1,7 @@
-"""A relay whose invite names the gateway's certificate and the one that comes next (fp2)."""
+"""A relay whose invite names the gateway's certificate and the one that comes next (fp2).
+
+Why processes: the gateway is restarted with another certificate.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Files that other users of the machine must not read, made by running services under umask 022."""
+"""Files that other users of the machine must not read, made by running services under umask 022.
+
+Why processes: services under another umask.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The game-server key that anybody on the machine reads in the process list. Spec: 1 §5.5."""
+"""The game-server key that anybody on the machine reads in the process list. Spec: 1 §5.5.
+
+Why processes: the process list of running game servers is read.
+"""
 
 from __future__ import annotations
 

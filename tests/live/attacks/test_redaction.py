@@ -1,4 +1,7 @@
-"""Requests that took long to redact: refused ones must cost little, and leave few lines."""
+"""Requests that took long to redact: refused ones must cost little, and leave few lines.
+
+Why processes: the CPU of the service is measured.
+"""
 
 from __future__ import annotations
 

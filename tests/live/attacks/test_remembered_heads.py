@@ -1,4 +1,7 @@
-"""Heads that are never the same twice, each of many fields: what is remembered has a bound."""
+"""Heads that are never the same twice, each of many fields: what is remembered has a bound.
+
+Why processes: the memory of the service is measured.
+"""
 
 from __future__ import annotations
 

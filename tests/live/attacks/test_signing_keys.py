@@ -1,4 +1,7 @@
-"""A new signing key while somebody plays, and the end of the old one. Spec: 1 §5."""
+"""A new signing key while somebody plays, and the end of the old one. Spec: 1 §5.
+
+Why processes: the service is restarted with new keys.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A log that nobody reads: the service answers on, drops lines, and says later how many."""
+"""A log that nobody reads: the service answers on, drops lines, and says later how many.
+
+Why processes: the pipe of a process stalls.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Large answers that nobody reads: what waits in memory has a bound for all connections."""
+"""Large answers that nobody reads: what waits in memory has a bound for all connections.
+
+Why processes: the memory of the service is measured.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A web page that is open in a browser on the host: it starts, reads and changes nothing."""
+"""A web page that is open in a browser on the host: it starts, reads and changes nothing.
+
+Why processes: services that the deploy server and the metagame start and ask.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Somebody sets the machine's clock while a service runs."""
+"""Somebody sets the machine's clock while a service runs.
+
+Why processes: the clock of a process is set.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The database goes away, fills up, is locked or rots under a metagame with players on it."""
+"""The database goes away, fills up, is locked or rots under a metagame with players on it.
+
+Why processes: the database server is killed, and files are damaged under a service.
+"""
 
 from __future__ import annotations
 

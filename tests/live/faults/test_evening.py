@@ -1,4 +1,7 @@
-"""Components die or hang in mid-evening; the stack brings them back while players stay in."""
+"""Components die or hang in mid-evening; the stack brings them back while players stay in.
+
+Why processes: components are killed and frozen.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Descriptors run out, clients go silent: the process lives, and serves when it can again."""
+"""Descriptors run out, clients go silent: the process lives, and serves when it can again.
+
+Why processes: a process runs out of descriptors.
+"""
 
 from __future__ import annotations
 
