@@ -6,7 +6,6 @@ once; nobody waits for an engine that does not answer.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -24,6 +23,7 @@ from svcserver.board.authority import authorities
 from svcserver.board.scripts import COMMIT, LOAD, Script
 from svcserver.board.wire import Argument, ConnectionEnded, EngineError, Wire
 from svcserver.kernel.refusals import Unavailable
+from svcserver.kernel.system import generator
 from svcserver.kernel.throttle import Throttle
 
 log = Logger()
@@ -197,6 +197,7 @@ class Connection:
     _running: bool = field(default=False, init=False)
     _lost_at: float | None = field(default=None, init=False)
     _said: Throttle = field(factory=Throttle, init=False)
+    _dice: Any = field(factory=generator, init=False)
 
     def start(self) -> None:
         self._running = True
@@ -276,7 +277,7 @@ class Connection:
     def _again(self) -> None:
         if self._later is not None and self._later.active():
             self._later.cancel()
-        wait = AGAIN_S * (1 + random.random() / 2)  # noqa: S311 (spreads workers, guards nothing)
+        wait = AGAIN_S * (1 + self._dice.random() / 2)  # spreads workers
         self._later = self.reactor.callLater(wait, self._connect)
 
     def _beat(self) -> None:

@@ -7,8 +7,6 @@ a refusal or an exception is believed. Time is the engine's.
 
 from __future__ import annotations
 
-import os
-import random
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
@@ -24,6 +22,7 @@ from svcserver.board.news import NewsFeed
 from svcserver.board.scripts import ABSENT, ANY, COMMIT, DROP, KEEP, LOAD, STAMP, UNLISTED
 from svcserver.board.sheets import EngineSheet, Loaded, NotLoaded, Values
 from svcserver.kernel.refusals import Unavailable
+from svcserver.kernel.system import generator, token_hex
 
 T = TypeVar("T")
 N = TypeVar("N")
@@ -70,7 +69,8 @@ class ValkeyBoard:
         self._values = Values(VALUES)
         self._habits: LRUCache[Key, tuple[Key, ...]] = LRUCache(HABITS)
         self._drift: float | None = None  # the engine's clock minus ours
-        self._writer, self._writes = os.urandom(6), 0
+        self._writer, self._writes = bytes.fromhex(token_hex(6)), 0
+        self._dice = generator()
         self._news = NewsFeed(self.engine)
 
     def act(self, work: Work[T], near: Iterable[Key] = ()) -> Deferred[T]:
@@ -98,7 +98,7 @@ class ValkeyBoard:
             self.conflicts += 1
             wanted = dict.fromkeys(sheet.read)
             if tries > 1:  # let others pass, each another while
-                await self.engine.pause(min(tries, 10) * 0.002 * random.random())  # noqa: S311
+                await self.engine.pause(min(tries, 10) * 0.002 * self._dice.random())
         raise Overtaken
 
     async def _try(

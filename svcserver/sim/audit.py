@@ -148,9 +148,10 @@ class Audit:
 
     def _live(self) -> None:
         """Nobody is there any more: neither in the chat nor on a connection."""
-        chat = self.host.chat.server
-        if len(chat) or list(chat.rooms.keys()):
-            self._wrong("live state agrees", f"{len(chat)} chat sessions of nobody")
+        for name, chat in self.host.chats.items():
+            if len(chat.server) or list(chat.server.rooms.keys()):
+                count = len(chat.server)
+                self._wrong("live state agrees", f"{name} has {count} chat sessions of nobody")
         for end in self.host.network.ends.values():
             if end.process.name.startswith("pc-") and end.other.process.name == "gateway":
                 self._wrong("live state agrees", f"a connection of {end.process.name} is left")

@@ -70,12 +70,18 @@ class Timer:
 
     def run(self) -> None:
         """Call what was to be called, unless its process has died."""
-        self.state = "called"
         process = self.process
+        if process is not None and process.frozen_until > self.world.now:
+            self._move(process.frozen_until)
+            self.world.queue(self)
+            return
+        self.state = "called"
         if process is None:
             self._run(*self.args, **self.kw)
         elif not process.dead:
             process.guard(self._run, *self.args, **self.kw)
+        else:
+            self.world.buried.append(self)
 
 
 @define(eq=False)
@@ -85,6 +91,8 @@ class World:
     seed: int
     now: float = START
     events: int = 0  # timers called
+    # what dead processes held: were it let go, their coroutines would run on to their ends
+    buried: list[Any] = field(factory=list)
     chance: random.Random = field(init=False)  # ids, secrets: what the code under test draws
     weather: random.Random = field(init=False)  # latency and faults
     _queue: list[tuple[float, int, Timer]] = field(factory=list, init=False)

@@ -12,6 +12,7 @@ from zope.interface import implementer
 
 HIGH, LOW = 65_536, 16_384  # bytes under way at which a writer is told to pause, and to go on
 SOON_S = 0.0001
+PIECE, PIECE_S = 400, 0.1  # what a slow reader takes at a time
 
 
 @implementer(ITCPTransport)
@@ -31,6 +32,7 @@ class End:
         self.disconnecting = False
         self._fin = False  # we write no more
         self._paused = False
+        self._rests = False  # a slow reader, between two pieces
         self._inbox: deque[bytes] = deque()
         self._inbox_end: BaseException | str | None = None
         self._under_way: deque[tuple[float, Any]] = deque()
@@ -137,9 +139,18 @@ class End:
         self._inbox.append(data)
         self._read()
 
+    def read_on(self) -> None:
+        """The process stood still, and goes on."""
+        if not self.gone and not self.process.dead:
+            self._read()
+
     def _read(self) -> None:
-        while self._inbox and not self._paused and not self.gone:
+        if self.process.frozen_until > self.world.now:
+            return
+        while self._inbox and not self._paused and not self.gone and not self._rests:
             data = self._inbox.popleft()
+            if self.network.slow and self.process.machine in self.network.slow:
+                data = self._piece(data)
             self.other.taken(len(data))
             self.network.sent(self.number, self.process.name, data)
             self.process.guard(self.protocol.dataReceived, data)
@@ -147,9 +158,24 @@ class End:
             how, self._inbox_end = self._inbox_end, None
             self._hear(how)
 
+    def _piece(self, data: bytes) -> bytes:
+        """What a slow reader takes now; the rest after a while."""
+        if len(data) > PIECE:
+            self._inbox.appendleft(data[PIECE:])
+        self._rests = True
+        self.process.callLater(PIECE_S, self._rested)
+        return data[:PIECE]
+
+    def _rested(self) -> None:
+        self._rests = False
+        self._read()
+
     def peer_ended(self, how: Any) -> None:
         """The other end sends no more."""
         if self.gone or self.process.dead:
+            return
+        if self.process.frozen_until > self.world.now:
+            self.world.at(self.process.frozen_until, lambda: self.peer_ended(how))
             return
         if isinstance(how, ConnectionLost):
             self.lost(how)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from attrs import define, field
@@ -24,12 +25,18 @@ class Breaker:
     host: SimHost
     players: list[Any]
     mark: Callable[[str], None] = lambda text: None
+    missing: Callable[[float, float], None] = lambda since, until: None  # told of such times
     until: float = field(default=0.0)  # by then everything is mended
 
     def do(self, name: str, dice: random.Random) -> None:
         """One fault."""
         self.mark(name)
         FAULTS[name](self, dice)
+
+    def missed(self, for_s: float) -> None:
+        """For so long metagames may miss one another's news, and the chat's lines with them."""
+        if self.host.shared:
+            self.missing(self.world.now, self.world.now + for_s)
 
     def mend(self, after_s: float, work: Callable[[], object]) -> None:
         """Undo it later."""
@@ -43,7 +50,10 @@ def kill(name: str) -> Fault:
     def fault(breaker: Breaker, dice: random.Random) -> None:
         back = dice.choice((0.5, 2.0, 8.0))
         breaker.until = max(breaker.until, breaker.world.now + back + 1.0)
-        breaker.host.kill(name, back)
+        host = breaker.host
+        which = dice.choice(host.metagames) if name == "metagame" else name
+        host.kill(which, back)
+        breaker.missed(back)
 
     return fault
 
@@ -58,7 +68,9 @@ def kill_after_commit(breaker: Breaker, dice: random.Random) -> None:
             return False
         host.disk.on_commit = None
         host.deaths += 1
-        breaker.world.later(2.0, lambda: host._again("metagame"))
+        for name in host.metagames:
+            breaker.world.later(2.0, partial(host._again, name))
+        breaker.missed(2.0)
         return True
 
     host.disk.on_commit = on_commit
@@ -72,9 +84,10 @@ def slow_commits(breaker: Breaker, dice: random.Random) -> None:
 
 
 def failing_statement(breaker: Breaker, dice: random.Random) -> None:
-    """One of the next statements fails with an error of the disk."""
+    """One of the next statements fails with an error of the disk, once or for a while."""
     breaker.host.disk.fail_in = dice.randrange(0, 60)
-    breaker.mend(30.0, lambda: setattr(breaker.host.disk, "fail_in", -1))
+    breaker.host.disk.stays_bad = dice.random() < 0.5
+    breaker.mend(30.0, breaker.host.disk.mend)
 
 
 def full_disk(breaker: Breaker, dice: random.Random) -> None:
@@ -123,12 +136,38 @@ def failing_launches(breaker: Breaker, dice: random.Random) -> None:
     breaker.mend(90.0, lambda: setattr(breaker.host.servers, "fails", 0))
 
 
+def failover(breaker: Breaker, dice: random.Random) -> None:
+    """The engine of live state dies; its replica has not heard of the newest writes."""
+    lost_s, back = dice.choice((0.0, 0.01, 0.3, 3.0, 50.0)), dice.choice((0.1, 1.0, 6.0))
+    if breaker.host.valkey is not None:
+        breaker.host.valkey.fail_over(lost_s, back)
+        breaker.missed(back)
+        breaker.until = max(breaker.until, breaker.world.now + back + 1.0)
+
+
+def frozen_metagame(breaker: Breaker, dice: random.Random) -> None:
+    """A metagame stands still, as under a full machine or a debugger, and goes on."""
+    name, for_s = dice.choice(breaker.host.metagames), dice.uniform(0.5, 25.0)
+    breaker.host.processes[name].freeze(for_s)
+    breaker.missed(for_s)
+    breaker.until = max(breaker.until, breaker.world.now + for_s + 1.0)
+
+
+def slow_reader(breaker: Breaker, dice: random.Random) -> None:
+    """A player's machine takes what is sent to it only bit by bit."""
+    machine = dice.choice(breaker.players).process.machine
+    breaker.network.slow.add(machine)
+    breaker.mend(dice.uniform(5.0, 60.0), lambda: breaker.network.slow.discard(machine))
+
+
 FAULTS: dict[str, Fault] = {
     "crashed-hunt": crashed_hunt,
     "cut-line": cut_line,
     "dead-city": dead_city,
+    "failover": failover,
     "failing-launches": failing_launches,
     "failing-statement": failing_statement,
+    "frozen-metagame": frozen_metagame,
     "full-disk": full_disk,
     "kill-after-commit": kill_after_commit,
     "kill-allowlist": kill("allowlist"),
@@ -138,4 +177,5 @@ FAULTS: dict[str, Fault] = {
     "kill-metagame": kill("metagame"),
     "silent-line": silent_line,
     "slow-commits": slow_commits,
+    "slow-reader": slow_reader,
 }

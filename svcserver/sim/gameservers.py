@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
-from attrs import define, field
+from attrs import define, evolve, field, frozen
 from twisted.internet.error import ProcessDone, ProcessTerminated
 from twisted.python.failure import Failure
 
+from svcserver.deploy.adopted import Unseen
+from svcserver.deploy.fleet import GameServer as Running
 from svcserver.deploy.process import GameProcess
 from svcserver.deploy.simulator import NO_PLAYERS, PERSISTENT_FROM, CommandLine
 from svcserver.sim.clock import World
@@ -17,7 +19,40 @@ from svcserver.sim.clock import World
 IDLE_S = 50.0  # a hunt nobody comes to ends
 EMPTY_S = 5.0  # after the last player has left
 BOOT_S = 2.0
+FIRST_PID = 1000
 NEVER_HEARD_S = 180.0  # players who fell silent are gone
+
+
+@frozen
+class _Kept:
+    """What is noted of a game server."""
+
+    server: Running
+    all: Servers
+
+    def runs(self, mark: str) -> bool:
+        """Whether the process that was noted still runs."""
+        return not self.all.started[self.server.pid - FIRST_PID].over
+
+
+@define(eq=False)
+class Notes:
+    """``deploy.kept.KeptServers`` in memory: it outlives its deploy server."""
+
+    servers: Servers
+    _noted: dict[str, Running] = field(factory=dict, init=False)
+
+    def keep(self, server: Running) -> None:
+        """Note a game server that has been started."""
+        self._noted[server.id] = evolve(server)
+
+    def forget(self, server_id: str) -> None:
+        """It has ended."""
+        self._noted.pop(server_id, None)
+
+    def all(self) -> list[_Kept]:
+        """Those of the earlier run."""
+        return [_Kept(evolve(one), self.servers) for _, one in sorted(self._noted.items())]
 
 
 @define(eq=False)
@@ -33,6 +68,7 @@ class GameServer:
     listens: bool = False
     over: bool = False
     deaf: bool = False
+    adopted: bool = False  # by a deploy server that did not start it
     heard: float = 0.0
     players: dict[str, float] = field(factory=dict)  # who, and when last heard
     loot: dict[str, int] = field(factory=dict)  # rewards given, by player
@@ -78,6 +114,8 @@ class GameServer:
         self.fleet.ended(self)
         done = code == 0 and by is None
         why: Exception = ProcessDone(0) if done else ProcessTerminated(code or None, by)
+        if self.adopted:  # who is not its parent is not told how it ended
+            why = Unseen()
         if not self.fleet.parent_dead():
             self.process.processExited(Failure(why))
             self.process.processEnded(Failure(why))
@@ -110,7 +148,7 @@ class Servers:
             self.fails -= 1
             raise OSError(12, "Cannot allocate memory")
         line = CommandLine.parse(command[1:])
-        pid = 1000 + len(self.started)
+        pid = FIRST_PID + len(self.started)
         server = GameServer(self.world, self, process, pid, line, self.world.now)
         process.is_zombie = lambda _: server.over
         process.makeConnection(server)
@@ -137,10 +175,21 @@ class Servers:
         """Those that have not ended."""
         return list(self._bound.values())
 
-    def end_left_over(self) -> None:
-        """What the deploy server does at its start with servers of an earlier run."""
+    def end_left_over(self, spared: Collection[int]) -> None:
+        """What the deploy server does at its start with those it has not adopted."""
         for one in self.running():
-            one.end(by=signal.SIGKILL)
+            if one.pid not in spared:
+                one.end(by=signal.SIGKILL)
+
+    def take(self, process: GameProcess, pid: int, is_ours: Callable[[], bool]) -> None:
+        """As ``deploy.adopted.adopt``; raises OSError where it has ended."""
+        server = self.started[pid - FIRST_PID]
+        if server.over or not is_ours():
+            raise ProcessLookupError(3, "No such process")
+        server.process, server.adopted = process, True
+        process.is_zombie = lambda _: server.over
+        nobody: Any = None  # there is no process group of the system
+        process.adopted(server, nobody)
 
     def say(self, ip: str, port: int, account: str, *, goodbye: bool = False) -> bool:
         """A datagram of a player; whether it was answered."""

@@ -189,6 +189,11 @@ class Talk:
     echoed: dict[str, set[str]] = field(factory=dict)  # room -> lines their speaker heard
     whispers: dict[str, int] = field(factory=dict)
     count: int = 0
+    gaps: list[tuple[float, float]] = field(factory=list)  # when metagames were apart
+
+    def gap(self, since: float, until: float, margin_s: float = 30.0) -> None:
+        """Between these times a line may reach some only; they notice it within the margin."""
+        self.gaps.append((since - margin_s, until + margin_s))
 
     def entered(self, room: str, who: str, now: float) -> None:
         """A session is in the room from now on."""
@@ -230,6 +235,8 @@ class Talk:
             self._order(room, [one.lines for _, one in spans])
             for line in sorted(self.echoed.get(room, ())):
                 at = self.said[line]
+                if any(since <= at <= until for since, until in self.gaps):
+                    continue
                 for who, one in spans:
                     there = one.since <= at - 1 and (one.until or now) >= at + margin_s
                     if there and line not in one.lines:

@@ -8,7 +8,7 @@ change a firewall.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from attrs import define, evolve, field
@@ -19,8 +19,11 @@ from svcserver.allowlist.helper import Helper
 from svcserver.allowlist.routes import AllowlistHandler
 from svcserver.allowlist.scripts import Ports
 from svcserver.allowlist.service import HelperService
+from svcserver.board.address import Address
+from svcserver.board.engine import RemoteEngine
 from svcserver.board.memory import MemoryBoard
 from svcserver.board.rehearsed import RehearsedBoard
+from svcserver.board.valkey import ValkeyBoard
 from svcserver.content import service as content
 from svcserver.content import settings as content_settings
 from svcserver.content.files import SWEEP_S, Transfers
@@ -46,10 +49,12 @@ from svcserver.metagame.service import Metagame
 from svcserver.metagame.settings import Settings
 from svcserver.relay.relaying import RelayService, Target
 from svcserver.sim.clock import World
-from svcserver.sim.gameservers import Servers
+from svcserver.sim.gameservers import Notes, Servers
 from svcserver.sim.ledger import Disk, SimLedger
 from svcserver.sim.network import Network, Route
 from svcserver.sim.process import Process
+from svcserver.sim.valkey import PORT as VALKEY
+from svcserver.sim.valkey import SimValkey
 from svcserver.sim.wiring import (
     FakeFirewall,
     MemoryState,
@@ -67,14 +72,16 @@ GAME_SERVER_KEY = "0123456789abcdef" * 3
 PUBLIC = "203.0.113.1"  # the host's address
 CITY_MAP = "/Game/Maps/city/city_persistent"
 METAGAME, DEPLOY, CONTENT, ALLOWLIST, CHAT, EDGE = 61000, 61001, 61002, 61005, 61099, 443
+WORKERS = {"metagame": (METAGAME, CHAT), "metagame-2": (61010, 61098)}
 FIRST_PORT, LAST_PORT = 8760, 8777
 
 
-def metagame_environ() -> dict[str, str]:
-    """The metagame's settings."""
+def metagame_environ(name: str = "metagame") -> dict[str, str]:
+    """The settings of the metagame or of one of several."""
     private, public = signing_keys()
+    port, chat_port = WORKERS[name]
     return {
-        "PORT": str(METAGAME),
+        "PORT": str(port),
         "NODE_ENV": "production",
         "AUTH_MODE": "APIKEY",
         "AUTH_SIGNING_PRIVKEY_B64": private,
@@ -87,7 +94,7 @@ def metagame_environ() -> dict[str, str]:
         "QOS_TARGET_URL": "http://127.0.0.1:61000/QoS",
         "CITY_MAP": CITY_MAP,
         "CHAT": "1",
-        "CHAT_PORT": str(CHAT),
+        "CHAT_PORT": str(chat_port),
         "CHAT_PRESENCE": "1",
         "BACKEND_HEALTH": "0",
         "STORE": "free",
@@ -104,22 +111,24 @@ class SimHost:
     world: World
     network: Network
     rehearsed: bool = False  # the board runs all work twice
+    shared: bool = False  # two metagames, whose board is the model of Valkey
     environ: dict[str, str] = field(factory=dict)  # more of the metagame's settings
     disk: Disk = field(init=False)
     firewall: FakeFirewall = field(factory=FakeFirewall, init=False)
     state: MemoryState = field(factory=MemoryState, init=False)
     servers: Servers = field(init=False)
+    notes: Any = field(init=False)  # of game servers, on the deploy server's disk
     processes: dict[str, Process] = field(factory=dict, init=False)
-    game: Metagame = field(init=False)
     supervisor: Supervisor = field(init=False)
     helper: Helper = field(init=False)
-    board: Any = field(init=False)
-    chat: Any = None
+    valkey: SimValkey | None = None
+    chats: dict[str, Any] = field(factory=dict)  # by metagame
     deaths: int = 0
 
     def __attrs_post_init__(self) -> None:
         self.disk = Disk(self.world)
         self.servers = Servers(self.world, self.firewall.lets_in)
+        self.notes = Notes(self.servers)
         self.servers.end_sessions = lambda account, at: self.disk.raw.execute(
             "UPDATE accounts SET tokens_not_before = max(tokens_not_before, ?) WHERE id = ?",
             (at, account),
@@ -132,13 +141,21 @@ class SimHost:
 
     def start(self) -> None:
         """Start every service."""
+        if self.shared:
+            self.valkey = SimValkey(self.world, self.network)
+            self.valkey.start()
         for name in self._starters():
             self.boot(name)
+
+    @property
+    def metagames(self) -> list[str]:
+        """Their names."""
+        return list(WORKERS) if self.shared else ["metagame"]
 
     def _starters(self) -> dict[str, Callable[[Process], Service]]:
         return {
             "deploy": self._deploy,
-            "metagame": self._metagame,
+            **dict.fromkeys(self.metagames, self._metagame),
             "content": self._content,
             "allowlist": self._allowlist,
             "gateway": self._gateway,
@@ -148,7 +165,7 @@ class SimHost:
         """Start one service, as the stack does after its death."""
         process = Process(self.world, self.network, name, address=PUBLIC)
         self.processes[name] = process
-        made = self._starters()[name](process)
+        process.program = made = self._starters()[name](process)
         made.privilegedStartService()
         made.startService()
 
@@ -168,18 +185,18 @@ class SimHost:
 
     def _metagame(self, reactor: Process) -> Service:
         """As ``metagame.service.makeService``, on this ledger and this reactor."""
-        environ = metagame_environ() | self.environ
+        environ = metagame_environ(reactor.name) | self.environ
         settings = load(Settings, environ)[0]
         ledger = SimLedger(self.disk, reactor)
         now = MonotonicClock().now
-        self.board = RehearsedBoard(now) if self.rehearsed else MemoryBoard(now)
-        http = http_client(reactor)
-        self.game = game = Metagame(settings, ledger, self.board, reactor, now, http)
+        board, connections = self._board(reactor, now)
+        game = Metagame(settings, ledger, board, reactor, now, http_client(reactor))
         with self.disk.engine.connect() as tx:
             game.sessions.load(tx)
         factory = HttpFactory(game.front_door(), reactor, game.counters, proxy_headers=(GATEWAY,))
         top, answering = MultiService(), OrderedServices()
         for part in (
+            *connections,
             ledger,
             housekeeping(ledger, reactor, game.now),
             session_watch(game.sessions, reactor),
@@ -187,9 +204,17 @@ class SimHost:
         ):
             part.setServiceParent(answering)
         answering.setServiceParent(top)
-        self.chat = game.chat(environ, reactor)
-        self.chat.setServiceParent(top)
+        chat: Any = game.chat(environ, reactor)
+        self.chats[reactor.name] = chat
+        chat.setServiceParent(top)
         return top
+
+    def _board(self, reactor: Process, now: Callable[[], float]) -> tuple[Any, tuple[Any, ...]]:
+        """The board of a metagame, and what must run for it."""
+        if not self.shared:
+            return (RehearsedBoard if self.rehearsed else MemoryBoard)(now), ()
+        engine = RemoteEngine(reactor, Address("127.0.0.1", VALKEY))
+        return ValkeyBoard(engine), (engine,)
 
     def _deploy(self, reactor: Process) -> Service:
         """As ``deploy.service.makeService``, with game servers of the simulation."""
@@ -206,15 +231,15 @@ class SimHost:
         settings = load(deploy_settings.Settings, environ)[0]
         supervisor = deploy.supervise(settings, reactor, {})
         supervisor.starter, supervisor.is_bound = self.servers, self.servers.is_bound
-        supervisor.kept = (
-            None  # its files tell of the system's processes; ours end with a deploy server
-        )
+        supervisor.kept = self.notes
         supervisor.program = evolve(supervisor.program, output=None)
         self.servers.parent, self.supervisor = reactor, supervisor
         factory = HttpFactory(deploy.front_door(supervisor), reactor, proxy_headers=(GATEWAY,))
-        watch = deploy.Watch(
-            reactor, supervisor, deploy._at_boot(settings), self.servers.end_left_over
-        )
+
+        def tidy() -> None:
+            self.servers.end_left_over(supervisor.adopt("ours", self.servers.take))
+
+        watch = deploy.Watch(reactor, supervisor, deploy._at_boot(settings), tidy)
         top = OrderedServices()
         Listening(reactor, "deploy", DEPLOY, "127.0.0.1", factory).setServiceParent(top)
         watch.setServiceParent(top)
@@ -269,6 +294,9 @@ class SimHost:
             "GATEWAY_SECRET": GATEWAY_SECRET,
             "ALLOWLIST_SECRET": ALLOWLIST_SECRET,
         }
+        ports = [WORKERS[name] for name in self.metagames]
+        environ["GATEWAY_METAGAME_URL"] = _urls(port for port, _ in ports)
+        environ["GATEWAY_WS_URL"] = _urls(chat_port for _, chat_port in ports)
         settings = load(gateway_settings.Settings, environ)[0]
         allowlist = load(gateway_settings.AllowlistSettings, environ)[0]
         feed = gateway.make_feed(allowlist, settings.refresh_s, http_client(reactor, 2.0), reactor)
@@ -279,6 +307,10 @@ class SimHost:
         PlainListener(reactor, policy, settings, upstreams).setServiceParent(top)
         upstreams.watch.setServiceParent(top)
         return top
+
+
+def _urls(ports: Iterable[int]) -> str:
+    return ",".join(f"http://127.0.0.1:{port}" for port in ports)
 
 
 @define(eq=False, slots=False)
@@ -324,5 +356,6 @@ def player_machine(world: World, network: Network, number: int) -> Process:
     relay = RelayService(process, Target(PUBLIC, EDGE, "0" * 64), port=METAGAME, bind=address)
     relay.pool.connect = plain(process, PUBLIC, EDGE)
     relay.policy.say = lambda line: None
+    process.program = relay
     relay.startService()
     return process

@@ -64,11 +64,13 @@ class Disk:
     world: World
     slow_s: float = 0.0  # what a commit takes longer now
     fail_in: int = -1  # so many statements more succeed, then one fails
+    stays_bad: bool = False  # and from then on the same statement each time, as on a bad sector
     on_commit: Callable[[], bool] | None = None  # asked after a commit: True kills the process
     engine: Engine = field(factory=_engine, init=False)
     raw: Any = field(init=False)
     digest: Any = field(factory=hashlib.sha256, init=False)
     commits: int = field(default=0, init=False)
+    _bad: Any = field(default=None, init=False)  # the statement that fails each time
 
     def __attrs_post_init__(self) -> None:
         with self.engine.connect() as connection:
@@ -90,14 +92,26 @@ class Disk:
         """The owner has deleted something."""
         self.raw.execute(f"PRAGMA max_page_count={ROOM}")
 
-    def statement(self) -> None:
+    @property
+    def failing(self) -> bool:
+        """Whether statements fail now or soon."""
+        return self.fail_in >= 0 or self._bad is not None
+
+    def mend(self) -> None:
+        """No statement fails from now on."""
+        self.fail_in, self.stays_bad, self._bad = -1, False, None
+
+    def statement(self, which: Any) -> None:
         """One is about to run; raises when it is to fail."""
-        if self.fail_in >= 0:
-            self.fail_in -= 1
-            if self.fail_in < 0:
-                why = sqlite3.OperationalError("disk I/O error")
-                why.sqlite_errorname = "SQLITE_IOERR"
-                raise why
+        self.fail_in = max(-1, self.fail_in - 1)
+        if self._bad is None and self.fail_in < 0:
+            self._bad = which
+        if self._bad is which:
+            if not self.stays_bad:
+                self._bad = None
+            why = sqlite3.OperationalError("disk I/O error")
+            why.sqlite_errorname = "SQLITE_IOERR"
+            raise why
 
     def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         """What is committed, read past all code under test."""
@@ -118,8 +132,8 @@ class _Failing(FastConnection):
 
     def execute(self, statement: Any, parameters: Any = None) -> Any:
         """As the real one."""
-        if self._disk.fail_in >= 0:
-            self._disk.statement()
+        if self._disk.failing:
+            self._disk.statement(statement)
         return super().execute(statement, parameters)
 
 

@@ -54,6 +54,7 @@ class Network:
     sent: Callable[[int, str, bytes], None]
     routes: dict[tuple[str, str], Route] = field(factory=dict)
     silent: set[str] = field(factory=set)  # machines whose packets are lost for the time being
+    slow: set[str] = field(factory=set)  # machines that take bytes one piece at a time
     ends: dict[int, End] = field(factory=dict)
     _listeners: dict[tuple[str, int], Listener] = field(factory=dict, init=False)
     _machines: dict[str, str] = field(factory=dict, init=False)  # by their public address
@@ -97,6 +98,10 @@ class Network:
         if listener is None or listener.process.dead:
             attempt.failed(ConnectionRefusedError())
             return
+        thawed = listener.process.frozen_until
+        if thawed > self.world.now:
+            self.world.at(thawed, lambda: self._arrive(process, machine, host, port, attempt))
+            return
         self._port = 40_000 + (self._port - 39_999) % 20_000
         source = attempt.source or (LOOPBACK if machine == process.machine else process.address)
         here, there = IPv4Address("TCP", source, self._port), IPv4Address("TCP", host, port)
@@ -123,8 +128,8 @@ class Network:
 
     def latency(self, one: str, other: str) -> float:
         """Seconds for the way between two machines, now."""
-        if one == other:
-            return LOOPBACK_S
+        if one == other:  # varied, so that one connection overtakes another here, too
+            return LOOPBACK_S * (1.0 + 3.0 * self.world.weather.random())
         route = self.routes.get((one, other)) or self.routes.get((other, one))
         if route is None:
             return 0.03

@@ -27,6 +27,7 @@ from svcserver.sim.player import (
 from svcserver.sim.social import (
     accept,
     befriend,
+    gather,
     guild,
     invite,
     leave_party,
@@ -199,6 +200,7 @@ _ACTS: dict[str, Act] = {
     "granted": granted,
     "poll_party": poll_party,
     "invite": invite,
+    "gather": gather,
     "accept": accept,
     "leave_party": leave_party,
     "promote": promote,
@@ -225,6 +227,7 @@ WEIGHTS: dict[str, int] = {
     "granted": 2,
     "poll_party": 12,
     "invite": 6,
+    "gather": 1,
     "accept": 5,
     "leave_party": 2,
     "promote": 2,

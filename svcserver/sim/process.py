@@ -74,6 +74,8 @@ class Process:
     listening: dict[int, Listener] = field(factory=dict, init=False)
     nameResolver: Any = field(factory=_Resolver, init=False)
     running: bool = True
+    frozen_until: float = 0.0
+    program: Any = None  # the services that run in it
 
     # -- time ------------------------------------------------------------------
 
@@ -168,10 +170,20 @@ class Process:
 
     # -- death -------------------------------------------------------------------
 
+    def freeze(self, seconds: float) -> None:
+        """Stand still for so long: no timer fires, nothing is read."""
+        self.frozen_until = max(self.frozen_until, self.world.now + seconds)
+        self.world.at(self.frozen_until, self._thaw)
+
+    def _thaw(self) -> None:
+        for end in list(self.ends.values()):
+            end.read_on()
+
     def die(self) -> None:
         """End at once: no timer fires, no protocol is told; the other ends hear a reset."""
         self.dead = True
         self.running = False
+        self.world.buried += self, *self.ends.values(), *self.listening.values()
         for listener in list(self.listening.values()):
             self.network.close(listener)
         for end in list(self.ends.values()):

@@ -149,8 +149,8 @@ class Run:
 
     def _build(self) -> None:
         self.network = Network(self.world, self._sent)
-        rehearsed = self.wish.seed % 4 == 3
-        self.host = SimHost(self.world, self.network, rehearsed)
+        kind = self.wish.seed % 4
+        self.host = SimHost(self.world, self.network, rehearsed=kind == 3, shared=kind == 2)
         self.history.calm = not self.wish.faults and not any(
             one.who == HOST for one in self.wish.steps or ()
         )
@@ -183,6 +183,7 @@ class Run:
         breaker = Breaker(
             self.world, self.network, self.host, self.players, mark=self._events.append
         )
+        breaker.missing = self.history.talk.gap
         start = self.world.now
         for step in steps:
             if step.who < len(self.players):

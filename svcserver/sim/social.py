@@ -43,6 +43,18 @@ async def invite(me: SimPlayer, dice: random.Random) -> None:
             await other.act("accept", dice)
 
 
+async def gather(me: SimPlayer, dice: random.Random) -> None:
+    """Invite more people than a party has seats; all who are there accept."""
+    there = [one for one in me.everybody if one is not me and one.token and not one.busy]
+    for other in dice.sample(there, min(5, len(there))):
+        await poll_party(me, dice)
+        wish = {"recipientPlayerId": other.account, "partyId": me.party}
+        heard = await me.ask("PUT", "/party/invite", wish)
+        if heard.status < 400 and other.token:
+            await other.ask("PUT", f"/party/invite/accept/{me.party}", {"partyId": me.party})
+            await poll_party(other, dice)
+
+
 async def accept(me: SimPlayer, dice: random.Random) -> None:
     """Accept the first invite, or decline it."""
     heard = await me.ask("GET", "/party/invites")

@@ -27,7 +27,6 @@ ELSEWHERE = (
     "kernel/system.py",
     "deploy/simulator.py",  # a game server; sim/gameservers.py stands for it
     "deploy/orphans.py",  # waits for the system's processes
-    "board/",  # engines on other machines have clocks of their own
     "db/transaction.py",  # PostgreSQL's retries wait in threads
     "web/logwriter.py",  # a thread that writes the log
 )

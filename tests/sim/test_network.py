@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from twisted.internet.protocol import ClientFactory, Factory, Protocol
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
@@ -112,3 +114,17 @@ class NetworkTests(SynchronousTestCase):
         self.world.later(1, lambda: called.append("never")).cancel()
         self.world.run_until(START + 2)
         self.assertEqual(called, ["a", "b", "c", "moved"])
+
+    def test_a_slow_reader_takes_bit_by_bit_and_its_writer_waits(self) -> None:
+        self.connect()
+        self.network.slow.add("pc")
+        transport: Any = self.far.transport
+        transport.write(b"x" * 2_000)
+        self.world.run_until(self.world.now + 0.35)
+        self.assertTrue(0 < len(self.near.heard) < 2_000)
+        self.world.run_until(self.world.now + 1)
+        self.assertEqual(self.near.heard, b"x" * 2_000)
+
+    def test_one_connection_overtakes_another_on_the_same_machine(self) -> None:
+        waits = {self.network.latency("host", "host") for _ in range(10)}
+        self.assertEqual(len(waits), 10)

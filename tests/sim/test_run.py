@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.sim.run import Wish, simulate
-from svcserver.sim.script import Step, script
+from svcserver.sim.run import Run, Wish, simulate
+from svcserver.sim.script import HOST, Step, script
 
 
 class RunTests(SynchronousTestCase):
@@ -14,6 +14,24 @@ class RunTests(SynchronousTestCase):
         self.assertEqual(first.hash, again.hash)
         self.assertNotEqual(first.hash, other.hash)
         self.assertEqual([*first.violations, *other.violations], [])
+
+    def test_two_metagames_on_the_model_of_valkey_and_a_failover(self) -> None:
+        steps = [
+            *script(6, 4, 300.0),
+            *(Step(60.0 * number, HOST, "failover", number) for number in (1, 2, 3)),
+        ]
+        wish = Wish(6, 4, 300.0, steps=steps)
+        first, again = simulate(wish), simulate(wish)
+        self.assertEqual(first.hash, again.hash)
+        self.assertEqual(first.violations, [])
+
+    def test_game_servers_outlive_their_deploy_server(self) -> None:
+        steps = [Step(30.0, 0, "hunt", 1), Step(60.0, HOST, "kill-deploy", 1)]
+        run = Run(Wish(1, 1, 120.0, steps=steps))
+        self.assertEqual(run.run().violations, [])
+        started = run.host.servers.started
+        self.assertEqual([one.adopted for one in started], [True] * len(started))
+        self.assertGreater(len(started), 1)
 
 
 class StepTests(SynchronousTestCase):

@@ -1,0 +1,216 @@
+"""A model of Valkey: it speaks the engine's wire, and at a failover the newest writes are lost.
+
+What the two scripts of ``board/scripts.py`` do is written anew here; commands that the board never
+gives are refused as unknown ones.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import hiredis
+from attrs import define, field
+from twisted.internet.protocol import Factory, Protocol
+from twisted.python.failure import Failure
+
+from svcserver.board.scripts import COMMIT, LOAD
+from svcserver.sim.clock import World
+from svcserver.sim.network import Network
+from svcserver.sim.process import Process
+
+PORT = 6379
+BEHIND_S = 60.0  # a replica is never further behind
+_NOTHING: Any = object()
+
+Reply = int | bytes | None | Sequence[Any]
+
+
+def reply(value: Reply) -> bytes:
+    """As it is sent (RESP2)."""
+    if value is None:
+        return b"$-1\r\n"
+    if isinstance(value, int):
+        return b":%d\r\n" % value
+    if isinstance(value, bytes):
+        return b"$%d\r\n%b\r\n" % (len(value), value)
+    return b"*%d\r\n%b" % (len(value), b"".join(map(reply, value)))
+
+
+class _Wire(Protocol):
+    """One connection."""
+
+    def __init__(self, engine: SimValkey) -> None:
+        self.engine = engine
+        self._reader = hiredis.Reader()
+
+    def connectionMade(self) -> None:
+        self.engine.wires[self] = None
+
+    def dataReceived(self, data: bytes) -> None:
+        self._reader.feed(data)
+        while (command := self._reader.gets()) is not False:
+            self.send(self.engine.answer(self, command))
+
+    def send(self, data: bytes) -> None:
+        """A reply, or a message of a channel."""
+        transport: Any = self.transport
+        transport.write(data)
+
+    def connectionLost(self, reason: Failure = Failure(ConnectionError())) -> None:  # noqa: B008
+        self.engine.wires.pop(self, None)
+
+
+@define(eq=False)
+class SimValkey:
+    """The engine, or the replica that has taken its place."""
+
+    world: World
+    network: Network
+    process: Process = field(init=False)
+    wires: dict[_Wire, None] = field(factory=dict)
+    failovers: int = 0
+    _entries: dict[bytes, tuple[bytes, float]] = field(factory=dict, init=False)
+    _lists: dict[bytes, dict[bytes, float]] = field(factory=dict, init=False)
+    _told: dict[bytes, int] = field(factory=dict, init=False)
+    _heard: dict[bytes, dict[_Wire, None]] = field(factory=dict, init=False)
+    _scripts: dict[bytes, Callable[[list[bytes], list[bytes]], Reply]] = field(
+        factory=dict, init=False
+    )
+    _journal: deque[tuple[float, dict[bytes, Any], bytes, Any]] = field(factory=deque, init=False)
+
+    def start(self) -> None:
+        """Listen; what is stored stays, scripts and who listens do not."""
+        self.process = Process(self.world, self.network, "valkey")
+        self.wires.clear()
+        self._heard.clear()
+        self._scripts.clear()
+        self.process.listenTCP(PORT, _Wires(self))
+
+    def fail_over(self, lost_s: float, back_in_s: float) -> None:
+        """The engine dies; a replica that was so far behind takes its place."""
+        if self.process.dead:
+            return
+        self.failovers += 1
+        self.process.die()
+        since = self.world.now - lost_s
+        while self._journal and self._journal[-1][0] >= since:
+            _, table, key, before = self._journal.pop()
+            if before is _NOTHING:
+                table.pop(key, None)
+            else:
+                table[key] = before
+        self.world.later(back_in_s, self.start)
+
+    # -- commands -----------------------------------------------------------------
+
+    def answer(self, wire: _Wire, command: list[bytes]) -> bytes:
+        """The reply to one command."""
+        name, *words = command
+        match name.upper(), words:
+            case b"PING", []:
+                return b"+PONG\r\n"
+            case b"SCRIPT", [b"LOAD", text]:
+                return reply(self._load_script(text))
+            case b"EVALSHA", [sha, count, *rest]:
+                run = self._scripts.get(sha)
+                if run is None:
+                    return b"-NOSCRIPT No matching script. Please use EVAL.\r\n"
+                keys = int(count)
+                return reply(run(rest[:keys], rest[keys:]))
+            case b"SUBSCRIBE", [channel]:
+                self._heard.setdefault(channel, {})[wire] = None
+                return reply((b"subscribe", channel, 1))
+            case b"GET", [key]:
+                told = self._told.get(key)
+                return reply(self._get(key) if told is None else b"%d" % told)
+            case b"MGET", keys_of_page:
+                return reply([self._get(key) for key in keys_of_page])
+            case b"ZRANGEBYSCORE", [name_of_list, since, b"+inf"]:
+                return reply(self._after(name_of_list, since))
+            case b"ZCOUNT", [name_of_list, since, b"+inf"]:
+                return reply(len(self._after(name_of_list, since)))
+        return b"-ERR unknown command '%b'\r\n" % name
+
+    def _load_script(self, text: bytes) -> bytes:
+        for script, run in ((LOAD, self._load), (COMMIT, self._commit)):
+            if text == script.text.encode():
+                self._scripts[script.sha.encode()] = run
+                return script.sha.encode()
+        raise ValueError("a script that this model does not know")
+
+    def _get(self, key: bytes) -> bytes | None:
+        found = self._entries.get(key)
+        return None if found is None or found[1] <= self.world.now else found[0]
+
+    def _after(self, name: bytes, since: bytes) -> list[bytes]:
+        least = float(since.removeprefix(b"("))
+        found = self._lists.get(name, {}).items()
+        return [member for score, member in sorted((s, m) for m, s in found) if score > least]
+
+    # -- the scripts ----------------------------------------------------------------
+
+    def _load(self, keys: list[bytes], lives: list[bytes]) -> Reply:
+        now = self.world.now
+        found: list[Reply] = [b"%d" % int(now), b"%d" % int(now % 1 * 1e6)]
+        for key, life in zip(keys, lives, strict=True):
+            value = self._get(key)
+            if value is not None and life:
+                self._put(self._entries, key, (value, now + int(life) / 1000))
+            found.append(value)
+        return found
+
+    def _commit(self, keys: list[bytes], given: list[bytes]) -> Reply:
+        for number, key in enumerate(keys):
+            expected = given[4 * number]
+            if expected != b"*" and (self._get(key) or b"")[:12] != expected:
+                return [number + 1]
+        for number, key in enumerate(keys):
+            value, life, listed = given[4 * number + 1 : 4 * number + 4]
+            if value != b"-":
+                self._write(key, value, int(life) / 1000 if life else float("inf"), listed)
+        said = [0]
+        news = given[4 * len(keys) :]
+        for channel, text in zip(news[::2], news[1::2], strict=True):
+            told = channel + b":told"
+            number = self._told.get(told, 0) + 1
+            self._put(self._told, told, number)
+            for wire in list(self._heard.get(channel, ())):
+                if wire in self.wires:
+                    wire.send(reply((b"message", channel, b"%d %b" % (number, text))))
+            said.append(number)
+        return said
+
+    def _write(self, key: bytes, value: bytes, life_s: float, listed: bytes) -> None:
+        now = self.world.now
+        self._put(self._entries, key, (value, now + life_s) if value else _NOTHING)
+        if listed:
+            members, member = self._lists.setdefault(listed, {}), key[len(listed) + 1 :]
+            for one in [one for one, score in members.items() if score <= now * 1000]:
+                self._put(members, one, _NOTHING)
+            score = int(now * 1000) + life_s * 1000
+            self._put(members, member, score if value else _NOTHING)
+
+    def _put(self, table: dict[bytes, Any], key: bytes, value: Any) -> None:
+        """Write, and remember what was there for as long as a replica may be behind."""
+        now = self.world.now
+        self._journal.append((now, table, key, table.get(key, _NOTHING)))
+        while self._journal[0][0] < now - BEHIND_S:
+            self._journal.popleft()
+        if value is _NOTHING:
+            table.pop(key, None)
+        else:
+            table[key] = value
+
+
+class _Wires(Factory):
+    """Makes the protocol of a connection."""
+
+    noisy = False
+
+    def __init__(self, engine: SimValkey) -> None:
+        self.engine = engine
+
+    def buildProtocol(self, addr: Any) -> _Wire:
+        return _Wire(self.engine)
