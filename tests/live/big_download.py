@@ -1,0 +1,174 @@
+"""A real launcher downloads large files and is killed on the way; how much is fetched again?"""
+
+from __future__ import annotations
+
+import os
+import queue
+import random
+import re
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+from attrs import define, field
+
+from tests.live.players_host import LAUNCHER
+from tests.support.big_files import Served, host_of, sha256
+from tests.support.processes import free_port
+
+IN_FLIGHT = 48 << 20  # bytes in the sockets and pieces of four connections, which a kill costs
+
+
+@define
+class Player:
+    """A launcher in a terminal, without a browser."""
+
+    home: Path
+    process: subprocess.Popen[str] = field(init=False)
+    said: queue.Queue[str] = field(factory=queue.Queue, init=False)
+    _reader: threading.Thread = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        environ = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "SVC_LAUNCHER_HOME": str(self.home),
+            "SVC_RELAY_PORT": str(free_port()),
+            "PYTHONUNBUFFERED": "1",
+        }
+        self.process = subprocess.Popen(
+            [LAUNCHER, "--key-file", "--no-links", "--no-browser"],
+            env=environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said.put(line)
+
+    def say(self, line: str) -> None:
+        """Type a line."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def hears(self, wanted: str, patience_s: float = 120.0) -> None:
+        """Wait until the launcher says it."""
+        until = time.monotonic() + patience_s
+        while wanted not in self.said.get(timeout=max(0.1, until - time.monotonic())):
+            pass
+
+    def most_memory(self) -> int:
+        """The most bytes that were resident at once."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        found = re.search(r"VmHWM:\s+(\d+) kB", status)
+        assert found is not None
+        return int(found[1]) * 1024
+
+    def kill(self) -> None:
+        """As a power cut does it, as far as a process can tell."""
+        self.process.kill()
+        self.end()
+
+    def end(self) -> None:
+        """Wait for its end, and for the last of what it says."""
+        self.process.wait(60)
+        self._reader.join(60)
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            try:
+                pipe.close()
+            except BrokenPipeError:
+                continue  # a line that the killed launcher has not read
+
+
+@define
+class Outcome:
+    """What was measured."""
+
+    total: int
+    sent: int
+    memory: int
+    idle_memory: int
+    seconds: float
+
+
+def download(folder: Path, count: int, size: int, kills: int, patience_s: float) -> Outcome:
+    """Download ``count`` files of ``size`` bytes, killed so many times on the way."""
+    with host_of(count, size) as served:
+        begun, most = time.monotonic(), 0
+        killed: list[tuple[dict[str, int], int]] = []
+        player = Player(folder)
+        player.say(f"svc://join?v=1&host=127.0.0.1&port={served.port}&code=ABCD-EFGH&name=Big")
+        player.hears("Say agree")
+        player.say("agree")
+        player.hears("choose your name")
+        player.say("name Bo_1")
+        player.hears("Say get")
+        idle = player.most_memory()
+        player.say("get")
+        chance = random.Random(size)
+        for number in range(kills):
+            wait_for(served, served.total * (number + chance.random()) / (kills + 1), patience_s)
+            most = max(most, player.most_memory())
+            player.kill()
+            kept, before = written(folder, served), len(served.asked)
+            player = Player(folder)
+            player.hears("Say get", patience_s)
+            player.say("get")
+            killed.append((kept, before))
+        player.hears("Say play", patience_s)
+        most = max(most, player.most_memory())
+        player.say("quit")
+        player.end()
+        seconds = time.monotonic() - begun
+        check(folder, served)
+        for kept, before in killed:
+            resumed(served, kept, before)
+        return Outcome(served.total, served.sent.total(), most, idle, seconds)
+
+
+def wait_for(served: Served, sent: float, patience_s: float) -> None:
+    """Until the host has sent so much."""
+    until = time.monotonic() + patience_s
+    while served.sent.total() < sent:
+        assert time.monotonic() < until, "the download stands still"
+        time.sleep(0.02)  # the host's counter tells nobody
+
+
+def written(folder: Path, served: Served) -> dict[str, int]:
+    """Bytes of each file that are on the disk; all of one that was verified."""
+    [game] = (folder / "games").iterdir()
+    parts = game / ".svc-launcher" / "parts"
+    found = {}
+    for name, size in served.sizes.items():
+        part = parts / f"{served.hashes[name]}.part"
+        if part.with_suffix(".whole").exists():
+            found[name] = size
+        else:
+            found[name] = part.stat().st_size if part.exists() else 0
+    return found
+
+
+def resumed(served: Served, kept: dict[str, int], before: int) -> None:
+    """No byte that was written before the kill was asked for again, and no whole file."""
+    for name, start in served.asked[before:]:
+        assert start >= kept[name], (name, start, kept[name])
+        assert kept[name] < served.sizes[name], name
+
+
+def check(folder: Path, served: Served) -> None:
+    """Every file is in its place, whole."""
+    [game] = (folder / "games").iterdir()
+    for name, size in served.sizes.items():
+        assert (game / name).stat().st_size == size
+    first = next(iter(served.sizes))
+    assert sha256(first, served.sizes[first]) == served.hashes[first]
+    parts = list((game / ".svc-launcher" / "parts").iterdir())
+    assert parts == []

@@ -1,0 +1,22 @@
+"""A launcher that is killed in mid-download goes on where it was, with flat memory.
+
+Ten gigabytes: ``tests/prove/test_big_download.py``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.live.big_download import IN_FLIGHT, download
+
+pytestmark = pytest.mark.live
+
+MB = 1 << 20
+
+
+def test_a_kill_costs_only_what_was_under_way(tmp_path: Path) -> None:
+    done = download(tmp_path, 6, 40 * MB, 2, 120.0)
+    assert done.sent - done.total <= 2 * IN_FLIGHT, done
+    assert done.memory - done.idle_memory < 60 * MB, done

@@ -1,0 +1,137 @@
+"""A host of large game files whose bytes are made as they are sent, and counts what it sends."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from attrs import define, field
+
+BLOCK = 1 << 20
+KEY = "UUK_" + "0a" * 24
+
+
+def content(name: str, start: int, end: int) -> Iterator[bytes]:
+    """The bytes of a file from ``start`` to ``end``: each block has its number, and noise."""
+    noise = hashlib.sha256(name.encode()).digest() * (BLOCK // 32)
+    for number in range(start // BLOCK, -(-end // BLOCK)):
+        block = number.to_bytes(16, "big") + noise[16:]
+        first, last = number * BLOCK, (number + 1) * BLOCK
+        yield block[max(0, start - first) : BLOCK - max(0, last - end)]
+
+
+def sha256(name: str, size: int) -> str:
+    """The hash of a file."""
+    found = hashlib.sha256()
+    for part in content(name, 0, size):
+        found.update(part)
+    return found.hexdigest()
+
+
+@define
+class Served:
+    """What the host has, and what it has sent."""
+
+    sizes: dict[str, int]
+    hashes: dict[str, str] = field(factory=dict)
+    sent: Counter[str] = field(factory=Counter)
+    asked: list[tuple[str, int]] = field(factory=list)  # file, and from which byte on
+    port: int = 0
+
+    @property
+    def total(self) -> int:
+        """Bytes of all files."""
+        return sum(self.sizes.values())
+
+    def manifest(self) -> dict[str, Any]:
+        """The list of files, as hosts give it."""
+        files = [
+            {"path": name, "size": size, "sha256": self.hashes[name]}
+            for name, size in sorted(self.sizes.items())
+        ]
+        return {"build": "1", "totalBytes": self.total, "files": files}
+
+    def answer(self, path: str) -> Any:
+        """What a request that is not for a file gets."""
+        match path:
+            case "/svc/api/ServerStatus":
+                return {"name": "Big", "contentPort": self.port, "players": [], "limited": False}
+            case "/svc/api/Register":
+                return {"UUK": KEY}
+            case "/svc/api/GetUserInfo":
+                return {"UserId": "7", "Username": "Bo_1", "IsAdmin": False}
+            case "/content/v1/manifest":
+                return self.manifest()
+        return None
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        served: Served = self.server.served  # type: ignore[attr-defined]
+        path = self.path.partition("?")[0]
+        name = path.removeprefix("/content/v1/files/")
+        if name in served.sizes:
+            self._file(served, name)
+            return
+        found = served.answer(path)
+        body = json.dumps(found or {}).encode()
+        self.send_response(404 if found is None else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.do_GET()
+
+    def _file(self, served: Served, name: str) -> None:
+        size, asked = served.sizes[name], re.match(r"bytes=(\d+)-\Z", self.headers.get("Range", ""))
+        start = int(asked[1]) if asked else 0
+        served.asked.append((name, start))
+        self.send_response(206 if asked else 200)
+        self.send_header("Content-Length", str(size - start))
+        self.send_header("ETag", f'"{served.hashes[name]}"')
+        if asked:
+            self.send_header("Content-Range", f"bytes {start}-{size - 1}/{size}")
+        self.end_headers()
+        try:
+            for part in content(name, start, size):
+                self.wfile.write(part)
+                served.sent[name] += len(part)
+        except OSError:
+            self.close_connection = True  # the launcher was killed
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: a launcher was killed."""
+
+
+@contextmanager
+def host_of(count: int, size: int) -> Iterator[Served]:
+    """A private host with ``count`` files of ``size`` bytes, running."""
+    served = Served({f"data/part_{n}.pak": size for n in range(count)})
+    served.hashes = {name: sha256(name, size) for name in served.sizes}
+    server = _Server(("127.0.0.1", 0), _Handler)
+    server.served = served  # type: ignore[attr-defined]
+    served.port = server.server_address[1]
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield served
+    finally:
+        server.shutdown()
+        server.server_close()
