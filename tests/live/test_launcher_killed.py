@@ -1,6 +1,8 @@
 """A launcher that is killed in mid-download goes on where it was, with flat memory.
 
 Ten gigabytes: ``tests/prove/test_big_download.py``.
+
+Why processes: a program that is killed.
 """
 
 from __future__ import annotations

@@ -9,8 +9,12 @@ import os
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tests.live.big_download import IN_FLIGHT, download
 from tests.support.requirements import skip
+
+pytestmark = pytest.mark.live
 
 GB = 10**9
 KILLS = 5

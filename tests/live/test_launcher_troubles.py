@@ -1,0 +1,134 @@
+"""What goes wrong on a player's evening, each with the sentence read in a real browser.
+
+Why processes: a browser, a line that is cut, a disk that is full, hosts that restart.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from svcserver.launcher import words
+from tests.ctl.hosts import run, value
+from tests.live.players_host import invite, players_host, running
+from tests.live.players_page import chromium, visit
+from tests.support.forwarder import Forwarder
+from tests.support.processes import Service
+from tests.support.requirements import skip
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    made = players_host(tmp_path_factory.mktemp("host") / "host", "Friday Hunts", big=6 << 20)
+    with running(made):
+        yield made
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as started:
+        yield started
+
+
+def test_a_cut_line_goes_on_by_itself(browser: Browser, host: Path, tmp_path: Path) -> None:
+    text = invite(host)
+    with Forwarder(int(value(host, "gateway", "GATEWAY_PORT"))) as line:
+        through = re.sub(r"port=\d+", f"port={line.port}", text)
+        with visit(browser, tmp_path, "light", through) as seen:
+            seen.register("Cut_1")
+            expect(seen.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
+            seen.set_limit(0.7)
+            seen.press(re.compile("^Download"))
+            expect(seen.page.locator(".bar p")).to_contain_text("a second")
+            line.cut()
+            seen.reads("The connection was cut. It goes on by itself in")
+            seen.picture("8-cut")
+            line.mend()
+            expect(seen.page.get_by_role("button", name="Play")).to_be_visible(timeout=90_000)
+            whole = (host / "game" / "data" / "big.pak").read_bytes()
+            assert (seen.game / "data" / "big.pak").read_bytes() == whole
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[Path]:
+    """A disk with less room than a download asks for."""
+    folder.mkdir()
+    made = ["mount", "-t", "tmpfs", "-o", "size=66m", "none", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(made, check=False, capture_output=True).returncode:
+        raise skip("small disk", "only root can mount one")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_full_disk_says_how_much_is_missing(browser: Browser, host: Path, tmp_path: Path) -> None:
+    with (
+        small_disk(tmp_path / "disk") as disk,
+        visit(browser, tmp_path / "home", "light", invite(host)) as seen,
+    ):
+        seen.register("Full_1")
+        expect(seen.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
+        seen.set_folder(disk / "game")
+        seen.reads(f"Into {disk / 'game'}")
+        seen.press(re.compile("^Download"))
+        seen.reads("The disk is full: ")
+        seen.reads(f"more are needed in {disk / 'game'}. Make room, or choose another folder")
+        seen.picture("9-full")
+        room = ["mount", "-o", "remount,size=200m", str(disk)]
+        subprocess.run(room, check=True)
+        seen.download()
+
+
+def test_news_of_the_owner_a_new_key_and_a_ban(
+    browser: Browser, host: Path, tmp_path: Path
+) -> None:
+    with visit(browser, tmp_path, "light", invite(host)) as seen:
+        seen.register("Banned_1")
+        seen.download()
+        ran = run("announce", "Potions are on me tonight", "--config", host)
+        assert ran.returncode == 0, ran.stderr
+        expect(seen.page.locator(".announced")).to_have_text(
+            re.compile("Potions are on me tonight"), timeout=40_000
+        )
+        seen.page.get_by_text("Settings", exact=True).click()
+        seen.press("Renew my key")
+        seen.reads(words.KEY_RENEWED)
+        ran = run("ban", "Banned_1", "--reason", "for the test", "--config", host)
+        assert ran.returncode == 0, ran.stderr
+        expect(seen.page.locator("main")).to_contain_text(words.BANNED, timeout=40_000)
+        seen.press("Play")
+        seen.reads(words.BANNED)
+        seen.picture("10-banned")
+
+
+def test_a_host_that_restarts_is_waited_for(browser: Browser, tmp_path: Path) -> None:
+    """The gateway answers, and the metagame behind it is not there yet."""
+    host = players_host(tmp_path / "host", "Sunday Hunts")
+    with visit(browser, tmp_path / "home") as seen:
+        with running(host):
+            seen.join(invite(host))
+            seen.register("Patient_1")
+            seen.download()
+            seen.set_command()
+        gateway = Service("svc-gateway", host, {}, 0, ["--env-file", str(host / "gateway.env")])
+        gateway.start()
+        try:
+            seen.press("Play")
+            seen.reads(words.RESTARTING)
+            seen.picture("11-restarting")
+        finally:
+            gateway.stop()
+        with running(host):
+            expect(seen.page.locator("main")).not_to_contain_text(words.RESTARTING, timeout=60_000)
+            seen.press("Play")
+            seen.reads("You are playing as Patient_1")

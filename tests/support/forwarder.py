@@ -1,0 +1,85 @@
+"""A line between two programs that a test can cut and mend."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from types import TracebackType
+
+from attrs import define, field
+
+
+@define(eq=False)
+class Forwarder:
+    """Forwards connections on ``port`` to another port of this machine."""
+
+    to: int
+    port: int = 0
+    _listening: socket.socket | None = None
+    _open: set[socket.socket] = field(factory=set)
+    _cut: bool = False
+    _lock: threading.Lock = field(factory=threading.Lock)
+
+    def __enter__(self) -> Forwarder:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        threading.Thread(target=self._accept, args=(self._listening,), daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, why: BaseException | None, at: TracebackType | None
+    ) -> None:
+        if self._listening is not None:
+            self._listening.shutdown(socket.SHUT_RDWR)
+            self._listening.close()
+        self.cut()
+
+    def cut(self) -> None:
+        """End every connection, and each that comes."""
+        with self._lock:
+            self._cut = True
+            for one in self._open:
+                try:
+                    one.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    continue  # it has ended by itself
+
+    def mend(self) -> None:
+        """Let connections through again."""
+        with self._lock:
+            self._cut = False
+
+    def _accept(self, listening: socket.socket) -> None:
+        while True:
+            try:
+                near, _ = listening.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._forward, args=(near,), daemon=True).start()
+
+    def _forward(self, near: socket.socket) -> None:
+        with near, socket.create_connection(("127.0.0.1", self.to)) as far:
+            with self._lock:
+                if self._cut:
+                    return
+                self._open |= {near, far}
+            back = threading.Thread(target=_pump, args=(far, near), daemon=True)
+            back.start()
+            _pump(near, far)
+            back.join()
+            with self._lock:
+                self._open -= {near, far}
+
+
+def _pump(source: socket.socket, sink: socket.socket) -> None:
+    """Pass bytes on until either side ends, which ends the other."""
+    try:
+        while data := source.recv(65_536):
+            sink.sendall(data)
+    except OSError:
+        pass
+    for one in (source, sink):
+        try:
+            one.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            continue
