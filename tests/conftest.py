@@ -16,14 +16,15 @@ from tests.support import postgres
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
 
 LIVE = Path(__file__).parent / "live"
+PROVE = Path(__file__).parent / "prove"
 LONGEST = "test_postgres_parity.py"
 ON_POSTGRESQL = "SVC_TEST_DATABASE" in os.environ  # every test's own database is one there
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what stands in ``live``; the long ones first: no core is to wait for one in the end."""
+    """Mark what starts processes; the long ones first: no core is to wait for one in the end."""
     for item in items:
-        if LIVE in item.path.parents:
+        if LIVE in item.path.parents or PROVE in item.path.parents:
             item.add_marker(pytest.mark.live)
     items.sort(key=lambda item: (LONGEST not in item.nodeid, LIVE not in item.path.parents))
 
