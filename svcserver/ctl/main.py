@@ -16,7 +16,7 @@ import click
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "up": ("up", "up"),
     "init": ("init", "init"),
-    "account": ("accounts", "account"),
+    "account": ("people", "account"),
     "gameserver-key": ("accounts", "gameserver_key"),
     "invite": ("accounts", "invite"),
     "db": ("database_copy", "db"),

@@ -75,6 +75,7 @@ class Row(web.Row):
     real_only: bool = False  # exists only for accounts with real progression
     game_server: bool = False  # with real progression only a game server may write
     public: bool = False  # management routes the gateway lets through
+    signs_in: bool = False  # a key without its second factor is enough: the route asks for that
     role: Role = Role.OWNER  # of an admin key: the least that is enough
 
 

@@ -306,7 +306,8 @@ class Metagame:
         yield OnlineListRoutes(self.desk.players)
         yield HealthRoutes(self.health, ReadLimit(self.board), now, started_at=now())
         yield from self.desk.features(reports)
-        yield from staff_features(self.audit, self.sessions, self.announcements, limit)
+        shared = self.audit, self.sessions, self.announcements, limit
+        yield from staff_features(*shared, settings.server_name)
         made = self.ledger, self.tokens.keys.private, self.sessions, now
         yield PassportRoutes.of(self.board, settings, *made)
 

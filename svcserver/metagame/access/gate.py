@@ -16,7 +16,7 @@ from svcserver.kernel.refusals import Forbidden, Refusal, Unauthenticated
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.acting import check_owner
 from svcserver.metagame.access.attempts import WrongAdminKeys
-from svcserver.metagame.access.staff_sessions import PAGE_HEADER, StaffSessions, secret_of
+from svcserver.metagame.access.staff_sessions import PAGE_HEADER, StaffSessions, ticket_of
 from svcserver.metagame.access.tokens import InvalidToken, Tokens
 from svcserver.metagame.rows import NOBODY, Access, Call, Caller, Row
 from svcserver.metagame.settings import Settings
@@ -44,6 +44,21 @@ class Holder(Protocol):
     def banned_until(self) -> int: ...
 
 
+class Opened(Protocol):
+    """What a key opens of the routes of staff."""
+
+    @property
+    def account(self) -> Holder: ...
+
+    @property
+    def plays_only(self) -> bool:
+        """Whether the account has another key for the dashboard."""
+
+    @property
+    def second_factor(self) -> bool:
+        """Whether the key alone is not enough."""
+
+
 class KeyRing(Protocol):
     """Finds the holders of keys."""
 
@@ -52,6 +67,8 @@ class KeyRing(Protocol):
     def account_of_id(self, account_id: AccountId) -> Awaitable[Holder | None]: ...
 
     def staff_of_id(self, account_id: AccountId) -> Awaitable[Holder | None]: ...
+
+    def staff_of_key(self, key: str) -> Awaitable[Opened | None]: ...
 
     def knows_game_server(self, key: str) -> Awaitable[bool]: ...
 
@@ -175,7 +192,7 @@ class Gate:
         if access is Access.NONE:
             return NOBODY
         if access is Access.ADMIN_KEY:
-            return await self._admin_key(request, row.role, row.name)
+            return await self._admin_key(request, row.role, row.name, signs_in=row.signs_in)
         prove: dict[str, Callable[[HttpRequest], Awaitable[Caller]]] = {
             Access.PLAYER: self._player,
             Access.OPTIONAL_TOKEN: self._optional_token,
@@ -271,10 +288,15 @@ class Gate:
         return NOBODY
 
     async def _admin_key(
-        self, request: HttpRequest, role: Role = Role.OWNER, row: str = ""
+        self,
+        request: HttpRequest,
+        role: Role = Role.OWNER,
+        row: str = "",
+        *,
+        signs_in: bool = False,
     ) -> Caller:
         await self._direct(request)
-        account = await self._signed_in(request) or await self._staff(request)
+        account = await self._signed_in(request) or await self._staff(request, signs_in)
         if account.role < role:
             no = Forbidden("this account is not an admin")
             refusal = await self.attempts.refused(no, request.peer, account.id)
@@ -283,22 +305,35 @@ class Gate:
             raise refusal
         return _staff_caller(account)
 
-    async def _staff(self, request: HttpRequest) -> Holder:
+    async def _staff(self, request: HttpRequest, signs_in: bool) -> Holder:
         try:
-            return await self._holder(request)
+            return await self._opened(request, signs_in)
         except Unauthenticated as why:
             if not request.has_header(ACCOUNT_KEY):
                 raise
             raise await self.attempts.refused(why, request.peer) from why
 
+    async def _opened(self, request: HttpRequest, signs_in: bool) -> Holder:
+        key = request.header(ACCOUNT_KEY)
+        if not self.settings.login or key is None:
+            return await self._holder(request)
+        found = await self.keys.staff_of_key(key)
+        if found is None:
+            raise Unauthenticated("not a known account key")
+        if found.plays_only:
+            raise Unauthenticated("this account has another key for the dashboard: use that one")
+        if found.second_factor and not signs_in:
+            raise Unauthenticated("this account has a second factor: sign in to the dashboard")
+        return self._not_banned(found.account)
+
     async def _signed_in(self, request: HttpRequest) -> Holder | None:
         """The holder of the dashboard's session; a key beside it counts instead."""
         if request.has_header(ACCOUNT_KEY) or not request.has_header(PAGE_HEADER):
             return None
-        secret = secret_of(request.header(b"cookie"))
-        if secret is None or not self.settings.login or not request.direct:
+        ticket = ticket_of(request.header(b"cookie"), request.header(PAGE_HEADER))
+        if ticket is None or not self.settings.login or not request.direct:
             return None
-        account_id = await self.staff.account_of(secret)
+        account_id = await self.staff.account_of(ticket)
         found = None if account_id is None else await self.keys.staff_of_id(account_id)
         return None if found is None or self.tokens.now() < found.banned_until else found
 
@@ -309,6 +344,9 @@ class Gate:
         account = await self.keys.account_of_key(key) if key is not None else None
         if account is None:
             raise Unauthenticated("not a known account key")
+        return self._not_banned(account)
+
+    def _not_banned(self, account: Holder) -> Holder:
         if self.tokens.now() < account.banned_until:
             raise Forbidden("this account is banned")
         return account

@@ -1,14 +1,16 @@
 """Sessions of staff in the dashboard, by a cookie that scripts cannot read. On the board.
 
-The cookie alone is not enough: the page sends a header of its own too, which no other site's page,
-nor that of another program on this machine, can send without our leave.
+The cookie alone is not enough: a browser sends it to every port of this machine's name. So the page
+sends a header too, which no page of another origin can send without our leave, with a word that
+only our page was given. Both together are the session, and the word names the cookie, so that two
+hosts on one machine do not replace each other's.
 """
 
 from __future__ import annotations
 
 from http.cookies import CookieError, SimpleCookie
 
-from attrs import frozen
+from attrs import field, frozen
 
 from svcserver.board.board import Board
 from svcserver.board.kinds import Kind
@@ -16,7 +18,7 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.secrets import fingerprint, hex_token
 from svcserver.metagame.access.epochs import Epochs
 
-COOKIE = "svc_dashboard"
+COOKIE = "svc_dashboard_"  # and the beginning of the hash of the page's word
 PAGE_HEADER = b"x-svc-dashboard"
 LIVES_S = 12 * 3_600
 LONGEST = 4_096  # characters of a Cookie header that are looked at
@@ -34,45 +36,63 @@ SESSIONS = Kind("dashboard_sessions", StaffSession, lives_s=LIVES_S, most=1_000)
 
 
 @frozen
+class Ticket:
+    """The two halves of a session: the cookie's secret, and the word that the page keeps."""
+
+    secret: str = field(repr=False)
+    word: str = field(repr=False)
+
+    @property
+    def key(self) -> str:
+        """Under which the session is kept."""
+        return fingerprint(f"{self.secret} {self.word}")
+
+    @property
+    def cookie(self) -> str:
+        """The name of its cookie."""
+        return COOKIE + fingerprint(self.word)[:12]
+
+
+@frozen
 class StaffSessions:
-    """Begins, finds and ends them; a session is kept by the hash of its secret."""
+    """Begins, finds and ends them; a session is kept by the hash of its two halves."""
 
     board: Board
     epochs: Epochs
 
-    async def begin(self, account_id: AccountId) -> str:
-        """A session of the account; returns the secret of its cookie."""
-        secret = hex_token(64)
+    async def begin(self, account_id: AccountId) -> Ticket:
+        """A session of the account."""
+        ticket = Ticket(hex_token(64), hex_token(32))
         session = StaffSession(account_id, self.epochs.not_before(account_id))
-        await self.board.act(lambda sheet: sheet.put(SESSIONS, fingerprint(secret), session))
-        return secret
+        await self.board.act(lambda sheet: sheet.put(SESSIONS, ticket.key, session))
+        return ticket
 
-    async def account_of(self, secret: str) -> AccountId | None:
+    async def account_of(self, ticket: Ticket) -> AccountId | None:
         """Whose session it is, if it has not ended."""
-        key = fingerprint(secret)
+        key = ticket.key
         found = await self.board.act(lambda sheet: sheet.get(SESSIONS, key), [(SESSIONS, key)])
         if found is None or self.epochs.not_before(found.account_id) > found.not_before:
             return None
         return found.account_id
 
-    async def end(self, secret: str) -> None:
+    async def end(self, ticket: Ticket) -> None:
         """Sign out."""
-        key = fingerprint(secret)
+        key = ticket.key
         await self.board.act(lambda sheet: sheet.drop(SESSIONS, key))
 
 
-def secret_of(cookies: str | None) -> str | None:
-    """The secret in a Cookie header, if one is there."""
-    if cookies is None or len(cookies) > LONGEST:
+def ticket_of(cookies: str | None, word: str | None) -> Ticket | None:
+    """The session that a Cookie header and the page's word name, if both are there."""
+    if cookies is None or word is None or len(cookies) > LONGEST or len(word) > LONGEST:
         return None
     try:
-        found = SimpleCookie(cookies).get(COOKIE)
+        found = SimpleCookie(cookies).get(Ticket("", word).cookie)
     except CookieError:
         return None
-    return None if found is None else found.value
+    return None if found is None else Ticket(found.value, word)
 
 
-def set_cookie(secret: str) -> str:
-    """The Set-Cookie value that begins a session; an empty secret ends it."""
-    life = LIVES_S if secret else 0
-    return f"{COOKIE}={secret}; Path=/svc; Max-Age={life}; HttpOnly; SameSite=Strict"
+def set_cookie(ticket: Ticket, *, ended: bool = False) -> str:
+    """The Set-Cookie value that begins a session, or ends it."""
+    secret, life = ("", 0) if ended else (ticket.secret, LIVES_S)
+    return f"{ticket.cookie}={secret}; Path=/svc; Max-Age={life}; HttpOnly; SameSite=Strict"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 from cachetools import TTLCache
 from sqlalchemy import Connection
 from twisted.internet.defer import Deferred, succeed
@@ -17,6 +17,7 @@ from twisted.internet.defer import Deferred, succeed
 from svcserver.db.ledger import Ledger
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.secrets import fingerprint
+from svcserver.metagame.accounts.dashboard_access import SqlDashboardAccess
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.sanctions import Kind, SqlSanctions
 from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
@@ -29,6 +30,15 @@ class LaunchedServers(Protocol):
     """Checks the keys that single launches of game servers got."""
 
     def knows(self, key: str) -> Deferred[bool]: ...
+
+
+@frozen
+class Opened:
+    """What a key opens of the routes of staff; see the gate."""
+
+    account: Account
+    plays_only: bool
+    second_factor: bool
 
 
 @define
@@ -65,6 +75,26 @@ class Directory:
             if account is None or ban is None:
                 return account
             return evolve(account, banned_until=ban.ends_at)
+
+        return self.ledger.read(work)
+
+    def staff_of_key(self, key: str) -> Deferred[Opened | None]:
+        """What the key opens of the routes of staff: an account's own, or one for the dashboard."""
+        by_id = self.by_id
+
+        def work(tx: Connection) -> Opened | None:
+            accounts, access = SqlAccounts(tx), SqlDashboardAccess(tx)
+            own = accounts.find(key) if by_id else accounts.by_key(key)
+            if own is not None:
+                has = access.of(own.id)
+                return Opened(own, has.key_hash is not None, has.factor is not None)
+            found = access.by_key(key)
+            account = None if found is None else accounts.find(found.account_id)
+            if found is None or account is None:
+                return None
+            ban = SqlSanctions(tx).find(account.id, Kind.BAN)
+            until = 0 if ban is None else ban.ends_at
+            return Opened(evolve(account, banned_until=until), False, found.factor is not None)
 
         return self.ledger.read(work)
 

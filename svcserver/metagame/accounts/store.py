@@ -28,6 +28,7 @@ from svcserver.db.tables import METADATA, chunks
 from svcserver.kernel.ids import AccountId, is_account_shaped
 from svcserver.kernel.roles import Role
 from svcserver.kernel.secrets import constant_time_equal, fingerprint
+from svcserver.metagame.accounts.deleted import buried
 from svcserver.metagame.accounts.rules import MAX_LOOKUP_NAME, Account, Invite
 from svcserver.metagame.accounts.sanctions import SANCTIONS, Kind
 
@@ -247,8 +248,11 @@ class SqlAccounts:
         return self.tx.execute(_MOVE_NOT_BEFORE, sent).rowcount == 1
 
     def epochs(self, since: int) -> dict[AccountId, int]:
-        """The epochs that are later than ``since`` (epoch seconds)."""
-        return {row.id: row.tokens_not_before for row in self.tx.execute(_EPOCHS, {"since": since})}
+        """The epochs that are later than ``since`` (epoch seconds), those of the deleted too."""
+        found = {
+            row.id: row.tokens_not_before for row in self.tx.execute(_EPOCHS, {"since": since})
+        }
+        return {**buried(self.tx, since), **found}
 
     def everyone(self) -> list[Account]:
         return [_known(row) for row in self.tx.execute(_ALL)]

@@ -1,58 +1,148 @@
-"""Signing in to the dashboard with a key, once, and out. Direct callers only."""
+"""Signing in to the dashboard with a key, once, and out; and what opens it. Direct callers only."""
 
 from __future__ import annotations
 
-from typing import ClassVar, TypedDict
+from typing import Annotated, ClassVar, NotRequired, TypedDict
 
 from attrs import frozen
 
 from svcserver.kernel.headers import ACCOUNT_KEY
 from svcserver.kernel.refusals import Unauthenticated
 from svcserver.kernel.roles import Role
-from svcserver.metagame.access.staff_sessions import StaffSessions, secret_of, set_cookie
-from svcserver.metagame.replies import worded
+from svcserver.kernel.shapes import pascal_case, spelled, text
+from svcserver.metagame.access.staff_sessions import (
+    PAGE_HEADER,
+    StaffSessions,
+    set_cookie,
+    ticket_of,
+)
+from svcserver.metagame.accounts.dashboard_access import address_of, new_factor
+from svcserver.metagame.owner.moderation.opening import OpeningActs
+from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import EMPTY_OBJECT, NO_STORE, Answer
 
 PATH = "/svc/api/DashboardSession"
+CODE_HEADER = b"x-svc-second-factor"
 
 
 class WhoIsIn(TypedDict):
-    """The account that is signed in, and its role."""
+    """The account that is signed in, and its role.
+
+    ``Word`` comes once, with the cookie: the page sends it back in ``x-svc-dashboard``.
+    """
 
     UserId: str
     Username: str
     Role: str
+    Word: NotRequired[str]
+
+
+class Ways(TypedDict):
+    """What opens the dashboard for this account; the secret is a fresh one, not kept yet."""
+
+    ownKey: bool
+    secondFactor: bool
+    secret: str
+    address: str
+    qr: list[str]
+
+
+class OwnKey(TypedDict):
+    """The only copy of the key; null where the account's own key opens the dashboard again."""
+
+    key: str | None
+
+
+@spelled(pascal_case)
+@frozen
+class OwnKeyWish:
+    """Whether the account wants a key of its own for the dashboard."""
+
+    on: bool
+
+
+@spelled(pascal_case)
+@frozen
+class FactorWish:
+    """A code, and the secret that it proves; no secret ends the second factor."""
+
+    code: Annotated[str, text(1, 16)]
+    secret: Annotated[str, text(0, 64)] = ""
 
 
 @frozen
 class SignInRoutes:
-    """The dashboard's session."""
+    """The dashboard's session, and the ways into it."""
 
-    routes: ClassVar[Routes] = Routes(worded)
+    routes: ClassVar[Routes] = Routes(
+        worded, access=Access.ADMIN_KEY, role=Role.HELPER, bad_json=BAD_JSON
+    )
     staff: StaffSessions
+    ways: OpeningActs
+    server: str  # its name, for authenticator programs
 
-    @routes.row("POST", PATH, access=Access.ADMIN_KEY, role=Role.HELPER, reply=WhoIsIn)
+    @routes.row("POST", PATH, reply=WhoIsIn, signs_in=True)
     async def sign_in(self, call: Call) -> Answer:
-        """Begin a session: its cookie stands for the key until it ends."""
+        """Begin a session: cookie and word stand for the key until it ends.
+
+        Where the account has a second factor its code is in ``x-svc-second-factor``.
+        """
         if not call.request.has_header(ACCOUNT_KEY):
             # else whoever has a session could keep one for ever
             raise Unauthenticated("signing in takes the key")
-        secret = await self.staff.begin(call.player)
-        return Answer(200, _who(call), {**NO_STORE, "Set-Cookie": set_cookie(secret)})
+        await self.ways.check(call.player, call.request.header(CODE_HEADER))
+        await self.ways.note(call.caller.name, "sign in")
+        ticket = await self.staff.begin(call.player)
+        headers = {**NO_STORE, "Set-Cookie": set_cookie(ticket)}
+        return Answer(200, {**_who(call), "Word": ticket.word}, headers)
 
-    @routes.row("GET", PATH, access=Access.ADMIN_KEY, role=Role.HELPER, reply=WhoIsIn, quiet=True)
+    @routes.row("GET", PATH, reply=WhoIsIn, quiet=True)
     async def who(self, call: Call) -> Answer:
         """Who is signed in."""
         return Answer(200, _who(call), NO_STORE)
 
-    @routes.row("DELETE", PATH, access=Access.ADMIN_KEY, role=Role.HELPER, reply=dict)
+    @routes.row("DELETE", PATH, reply=dict)
     async def sign_out(self, call: Call) -> Answer:
         """End the session."""
-        secret = secret_of(call.request.header(b"cookie"))
-        if secret is not None:
-            await self.staff.end(secret)
-        return Answer(200, EMPTY_OBJECT, {**NO_STORE, "Set-Cookie": set_cookie("")})
+        request = call.request
+        await self.ways.note(call.caller.name, "sign out")
+        ticket = ticket_of(request.header(b"cookie"), request.header(PAGE_HEADER))
+        if ticket is None:
+            return Answer(200, EMPTY_OBJECT, NO_STORE)
+        await self.staff.end(ticket)
+        ended = {**NO_STORE, "Set-Cookie": set_cookie(ticket, ended=True)}
+        return Answer(200, EMPTY_OBJECT, ended)
+
+    @routes.row("GET", "/svc/api/DashboardAccess", reply=Ways, quiet=True)
+    async def shown(self, call: Call) -> Answer:
+        """What opens the dashboard for the caller, and a secret to begin a second factor with."""
+        import segno  # most metagames never draw one
+
+        has, fresh = await self.ways.of(call.player), new_factor()
+        address = address_of(fresh, call.caller.name, self.server)
+        drawn = segno.make(address, error="m").matrix
+        reply: Ways = {
+            "ownKey": has.key_hash is not None,
+            "secondFactor": has.factor is not None,
+            "secret": fresh,
+            "address": address,
+            "qr": ["".join(map(str, row)) for row in drawn],
+        }
+        return Answer(200, reply, NO_STORE)
+
+    @routes.row("POST", "/svc/api/DashboardOwnKey", body=OwnKeyWish, reply=OwnKey)
+    async def own_key(self, call: Call[OwnKeyWish]) -> Answer:
+        """A fresh key for the dashboard; the account's own key only plays from then on."""
+        key = await self.ways.set_key(call.caller.name, call.player, on=call.body.on)
+        return Answer(200, {"key": key}, NO_STORE)
+
+    @routes.row("POST", "/svc/api/DashboardSecondFactor", body=FactorWish, reply=dict)
+    async def second_factor(self, call: Call[FactorWish]) -> Answer:
+        """Begin or end to ask for the code of a second factor at each sign-in."""
+        sent = call.body
+        await self.ways.set_factor(call.caller.name, call.player, sent.secret or None, sent.code)
+        return Answer(200, EMPTY_OBJECT, NO_STORE)
 
 
 def _who(call: Call) -> WhoIsIn:

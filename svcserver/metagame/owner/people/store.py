@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -17,15 +18,32 @@ from sqlalchemy import (
     func,
     or_,
     select,
+    update,
 )
 
 from svcserver.db.tables import METADATA
 from svcserver.db.upsert import Upsert
 from svcserver.kernel.ids import AccountId
-from svcserver.metagame.accounts.rules import Account
+from svcserver.kernel.json import Json
+from svcserver.kernel.refusals import Conflict
+from svcserver.kernel.times import iso
+from svcserver.metagame.accounts.audit import Act, Trace
+from svcserver.metagame.accounts.deleted import bury
+from svcserver.metagame.accounts.rules import Account, end_sessions, new_account_key
 from svcserver.metagame.accounts.sanctions import SANCTIONS, Kind, SqlSanctions
 from svcserver.metagame.accounts.store import ACCOUNT_KEYS, ACCOUNTS, SqlAccounts, fold
-from svcserver.metagame.owner.people.rules import Listed, Order, Person
+from svcserver.metagame.owner.moderation.rules import Staff, person
+from svcserver.metagame.owner.moderation.store import Ended
+from svcserver.metagame.owner.people.data import TooLarge, erase, exported
+from svcserver.metagame.owner.people.rules import (
+    Listed,
+    Order,
+    Person,
+    check_deletable,
+    check_merge,
+    check_owner,
+)
+from svcserver.metagame.social.guilds.store import SqlGuilds
 
 ACCOUNT_SEEN = Table(
     "account_seen",
@@ -71,6 +89,7 @@ _SANCTIONED = select(SANCTIONS.c.account_id, SANCTIONS.c.kind).where(
     SANCTIONS.c.account_id.in_(bindparam("ids", expanding=True)),
     SANCTIONS.c.ends_at > bindparam("now"),
 )
+_SET_NOTES = update(ACCOUNTS).where(_A.id == bindparam("wanted")).values(notes=bindparam("left"))
 _ONE = (
     select(_A.created_at, _SEEN, func.min(ACCOUNT_KEYS.c.key_hash).label("key_hash"))
     .outerjoin(ACCOUNT_SEEN, ACCOUNT_SEEN.c.account_id == _A.id)
@@ -117,3 +136,98 @@ class SqlPeople:
         for row in self.tx.execute(_SANCTIONED, {"ids": [*ids], "now": int(now)}):
             found[row.account_id] = found.get(row.account_id, frozenset()) | {Kind(row.kind)}
         return found
+
+
+@frozen
+class Keyed:
+    """An account with a fresh key; its sessions have ended."""
+
+    account: Account
+    key: str = field(repr=False)
+    ended: Ended
+
+
+@frozen
+class Removed:
+    """A deleted account: all that was kept of it, without secrets."""
+
+    account: Account
+    export: Mapping[str, Json] = field(repr=False)
+    ended: Ended
+
+
+@frozen
+class PersonWork:
+    """Makes the acts of an owner on the account called ``who``."""
+
+    staff: Staff
+    who: str
+    now: Callable[[], float]
+
+    def new_key(self) -> Act[Keyed]:
+        """Another key in place of a lost one; whoever is logged in by the old one is logged off."""
+
+        def act(tx: Connection, trace: Trace) -> Keyed:
+            account, accounts = self._owned(tx, trace), SqlAccounts(tx)
+            key = new_account_key()
+            accounts.replace_key(account.id, key)
+            return Keyed(account, key, self._end(tx, account))
+
+        return act
+
+    def merge_notes(self, other: str) -> Act[tuple[Account, Account, int]]:
+        """Give the notes of ``who`` to ``other``; returns both as they were, and how many."""
+
+        def act(tx: Connection, trace: Trace) -> tuple[Account, Account, int]:
+            source, target = self._owned(tx, trace), person(SqlAccounts(tx), other)
+            check_merge(source, target)
+            trace.before = {source.username: source.notes, target.username: target.notes}
+            moved = source.notes
+            for one, notes in ((source, 0), (target, target.notes + moved)):
+                tx.execute(_SET_NOTES, {"wanted": one.id, "left": notes})
+            trace.after = {source.username: 0, target.username: target.notes + moved}
+            return source, target, moved
+
+        return act
+
+    def export(self) -> Act[dict[str, Json]]:
+        """All that is kept of the account, without secrets."""
+
+        def act(tx: Connection, trace: Trace) -> dict[str, Json]:
+            return self._exported(tx, self._owned(tx, trace))
+
+        return act
+
+    def delete(self) -> Act[Removed]:
+        """Delete the account with all that is its own; what is returned is the only copy."""
+
+        def act(tx: Connection, trace: Trace) -> Removed:
+            account = self._owned(tx, trace)
+            guilds = SqlGuilds(tx)
+            member = guilds.member(account.id)
+            guild = None if member is None else guilds.guild(member.guild_id)
+            leads = guild is not None and guild.leader == account.id
+            check_deletable(account, guild.name if guild is not None and leads else "")
+            export, ended = self._exported(tx, account), self._end(tx, account)
+            bury(tx, account.id, ended.not_before)
+            trace.before, trace.after = {"id": account.id}, {"rows": erase(tx, account.id)}
+            return Removed(account, export, ended)
+
+        return act
+
+    def _owned(self, tx: Connection, trace: Trace) -> Account:
+        check_owner(self.staff)
+        account = person(SqlAccounts(tx), self.who)
+        trace.target = account.username
+        return account
+
+    def _exported(self, tx: Connection, account: Account) -> dict[str, Json]:
+        try:
+            tables: Any = exported(tx, account.id)
+        except TooLarge:
+            too_much = "this account has more than can be handed out"
+            raise Conflict(too_much, code="too_large") from None
+        return {"account": account.username, "exportedAt": iso(self.now()), "tables": tables}
+
+    def _end(self, tx: Connection, account: Account) -> Ended:
+        return Ended(account.id, end_sessions(SqlAccounts(tx), account.id, self.now()))

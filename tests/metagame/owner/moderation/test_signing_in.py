@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
+from cryptography.hazmat.primitives.hashes import SHA1
+from cryptography.hazmat.primitives.twofactor.totp import TOTP
 from twisted.internet.defer import Deferred
 
-from svcserver.metagame.access.staff_sessions import COOKIE, LIVES_S, StaffSessions
+from svcserver.metagame.access.staff_sessions import LIVES_S, StaffSessions
 from tests.metagame.owner.moderation.test_moderation import StaffCase
 from tests.support.browser import Page
 from tests.support.proves import proves
@@ -16,17 +19,21 @@ OURS = {"x-svc-dashboard": "1"}
 
 
 class SessionTests(StaffCase):
+    word = "1"
+
     def sign_in(self, key: str) -> str:
         page = self.game.browse("POST", PATH, key=key, headers=OURS)
         self.assertEqual(page.status, 200)
         cookie: str = page.headers["set-cookie"]
+        self.word = page.json["Word"]
         for mark in ("HttpOnly", "SameSite=Strict", "Path=/svc"):
             self.assertIn(mark, cookie)
         self.assertNotIn(key, cookie)
         return cookie.partition(";")[0]
 
     def ask(self, cookie: str, method: str = "GET", path: str = PATH, **sent: Any) -> Page:
-        return self.game.browse(method, path, headers={**OURS, "Cookie": cookie, **sent})
+        word = {"x-svc-dashboard": self.word}
+        return self.game.browse(method, path, headers={**word, "Cookie": cookie, **sent})
 
     @proves("POST DashboardSession", "GET DashboardSession", "DELETE DashboardSession")
     def test_the_cookie_stands_for_the_key_until_sign_out(self) -> None:
@@ -46,10 +53,20 @@ class SessionTests(StaffCase):
             self.assertEqual(self.ask(cookie, "POST", **sent).status, 403)
         self.assertEqual(self.ask(cookie, **{"X-Forwarded-For": "203.0.113.9"}).status, 403)
 
+    def test_the_cookie_is_of_no_use_to_whoever_listens_on_another_port(self) -> None:
+        cookie = self.sign_in(self.olga.key)
+        for word in ("1", "0" * 32, self.word.upper()):
+            self.assertEqual(self.ask(cookie, **{"x-svc-dashboard": word}).status, 401, word)
+        other = self.sign_in(self.olga.key)
+        self.assertNotEqual(cookie.partition("=")[0], other.partition("=")[0])
+        self.assertEqual(self.ask(f"{cookie}; {other}").status, 200)
+
     def test_it_ends_with_its_time_and_with_the_accounts_sessions(self) -> None:
-        cookie, other = self.sign_in(self.mod.key), self.sign_in(self.helper.key)
+        cookie, word = self.sign_in(self.mod.key), self.word
+        other = self.sign_in(self.helper.key)
         self.successResultOf(Deferred.fromCoroutine(self.game.parts.sessions.end(self.mod.id)))
-        self.assertEqual([self.ask(cookie).status, self.ask(other).status], [401, 200])
+        ended = self.ask(cookie, **{"x-svc-dashboard": word}).status
+        self.assertEqual([ended, self.ask(other).status], [401, 200])
         self.game.clock.advance(LIVES_S)
         self.assertEqual(self.ask(other).status, 401)
 
@@ -62,14 +79,16 @@ class SessionTests(StaffCase):
         self.do(self.olga, "Ban", "Mona", For="1h")
         sessions = self.game.parts.sessions
         begun = StaffSessions(sessions.board, sessions.epochs).begin(self.mod.id)
-        cookie = f"{COOKIE}={self.successResultOf(Deferred.fromCoroutine(begun))}"
+        ticket = self.successResultOf(Deferred.fromCoroutine(begun))
+        cookie, self.word = f"{ticket.cookie}={ticket.secret}", ticket.word
         self.assertEqual(self.ask(cookie).status, 401)
         self.assertTrue(self.ask(cookie, path="/svc/api/ServerStatus").json["limited"])
         self.game.clock.advance(3_601)
         self.assertEqual(self.ask(cookie).status, 200)
 
     def test_a_wrong_one_is_no_session(self) -> None:
-        for cookie in (f"{COOKIE}=", f"{COOKIE}=" + "0" * 64, "a=b", '"', "x" * 5_000):
+        name = self.sign_in(self.mod.key).partition("=")[0]
+        for cookie in (f"{name}=", f"{name}=" + "0" * 64, "a=b", '"', "x" * 5_000):
             self.assertEqual(self.ask(cookie).status, 401, cookie[:20])
 
     @proves("who of the staff may do what")
@@ -81,6 +100,60 @@ class SessionTests(StaffCase):
     @proves("GET DashboardAudit")
     def test_a_players_try_is_recorded(self) -> None:
         self.assertEqual(self.do(self.ann, "Kick", "Bob_1").status, 403)
-        [row] = self.rows()
+        row = self.rows()[0]
         self.assertEqual((row["actor"], row["action"]), ("Ann_1", "POST /svc/api/DashboardKick"))
         self.assertTrue(row["refused"])
+
+
+class WaysTests(StaffCase):
+    """A key of its own for the dashboard, and a second factor."""
+
+    def ways(self, route: str, key: str, **sent: Any) -> Page:
+        return self.game.browse("POST", f"/svc/api/Dashboard{route}", key=key, json=sent)
+
+    def sign_in(self, key: str, code: str | None = None) -> Page:
+        headers = OURS if code is None else {**OURS, "x-svc-second-factor": code}
+        return self.game.browse("POST", PATH, key=key, headers=headers)
+
+    def code(self, secret: str) -> str:
+        totp = TOTP(base64.b32decode(secret), 6, SHA1(), 30)  # noqa: S303 - RFC 6238
+        return totp.generate(int(self.game.clock.seconds())).decode()
+
+    @proves("POST DashboardOwnKey", "GET DashboardAccess")
+    def test_with_a_key_for_the_dashboard_the_other_only_plays(self) -> None:
+        key = self.ways("OwnKey", self.mod.key, On=True).json["key"]
+        self.assertEqual([self.sign_in(self.mod.key).status, self.sign_in(key).status], [401, 200])
+        self.assertEqual(self.log_in(self.mod), 200)
+        login = {"exchange_code": key}
+        refused = self.game.browse("POST", "/account/api/oauth/token", json=login)
+        self.assertEqual(refused.status, 400)
+        self.assertTrue(self.game.browse("GET", "/svc/api/DashboardAccess", key=key).json["ownKey"])
+        self.do(self.olga, "Ban", "Mona")
+        self.assertEqual(self.sign_in(key).status, 403)
+        self.do(self.olga, "Unban", "Mona")
+        self.assertEqual(self.ways("OwnKey", key, On=False).json, {"key": None})
+        self.assertEqual([self.sign_in(key).status, self.sign_in(self.mod.key).status], [401, 200])
+
+    @proves("POST DashboardSecondFactor")
+    def test_a_second_factor_is_asked_for_and_each_code_counts_once(self) -> None:
+        shown = self.game.browse("GET", "/svc/api/DashboardAccess", key=self.olga.key).json
+        secret = shown["secret"]
+        self.assertIn(f"secret={secret}", shown["address"])
+        wrong = self.ways("SecondFactor", self.olga.key, Code="000000", Secret=secret)
+        right = self.ways("SecondFactor", self.olga.key, Code=self.code(secret), Secret=secret)
+        self.assertEqual([wrong.status, right.status], [400, 200])
+        alone = self.game.browse("GET", "/svc/api/GetAllUsers", key=self.olga.key)
+        self.assertEqual(alone.status, 401)
+        self.assertEqual(self.sign_in(self.olga.key).json["error"], "second_factor")
+        self.assertEqual(self.sign_in(self.olga.key, self.code(secret)).status, 401)  # used
+        self.game.clock.advance(30)
+        self.assertEqual(self.sign_in(self.olga.key, self.code(secret)).status, 200)
+        self.assertEqual(self.sign_in(self.olga.key, self.code(secret)).status, 401)
+
+    def test_codes_cannot_be_tried_one_after_the_other(self) -> None:
+        secret = self.game.browse("GET", "/svc/api/DashboardAccess", key=self.olga.key).json[
+            "secret"
+        ]
+        self.ways("SecondFactor", self.olga.key, Code=self.code(secret), Secret=secret)
+        said = [self.sign_in(self.olga.key, f"{number:06}").status for number in range(20)]
+        self.assertEqual(said[-1], 429)

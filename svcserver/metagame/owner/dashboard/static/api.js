@@ -7,9 +7,10 @@ const AGAIN_MS = 1_500;
 const NO_WAY = [400, 401, 403, 404]; // asking again would not help
 
 export class Refused extends Error {
-  constructor(status, message) {
+  constructor(status, message, code = "") {
     super(message);
     this.status = status;
+    this.code = code;
   }
 }
 
@@ -24,14 +25,16 @@ const WORDS = {
 };
 const AWAY = "The server does not answer.";
 
-/** The headers by which the server knows that this page asks, and not another. */
+const WORD = "svc-dashboard-word";
+
+/** By which the server knows that this page asks: of no use without the cookie, nor it without this. */
 export function ours() {
-  return { "x-svc-dashboard": "1" };
+  return { "x-svc-dashboard": localStorage.getItem(WORD) ?? "1" };
 }
 
 async function refusal(reply) {
   const said = await reply.json().catch(() => ({}));
-  return new Refused(reply.status, said.message || WORDS[reply.status] || `The server answered ${reply.status}.`);
+  return new Refused(reply.status, said.message || WORDS[reply.status] || `The server answered ${reply.status}.`, said.error);
 }
 
 async function call(method, route, body, more = {}) {
@@ -63,8 +66,19 @@ export function remove(route) {
   return call("DELETE", route);
 }
 
-export function signIn(key) {
-  return call("POST", "DashboardSession", undefined, { "x-svc-user-api-key": key });
+export async function signIn(key, code) {
+  const more = code ? { "x-svc-second-factor": code } : {};
+  const me = await call("POST", "DashboardSession", undefined, { "x-svc-user-api-key": key, ...more });
+  localStorage.setItem(WORD, me.Word);
+  return me;
+}
+
+export async function signOut() {
+  try {
+    await remove("DashboardSession");
+  } finally {
+    localStorage.removeItem(WORD);
+  }
 }
 
 /**

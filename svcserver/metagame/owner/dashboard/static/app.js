@@ -1,6 +1,7 @@
 // Signing in, the pages, and what the server tells them.
 
-import { Refused, listen, read, remove, signIn as begin } from "./api.js";
+import { ways } from "./access.js";
+import { Refused, listen, read, signIn as begin, signOut as leave } from "./api.js";
 import { audit } from "./audit.js";
 import * as connection from "./connection.js";
 import { card, el, head, nothing } from "./dom.js";
@@ -31,10 +32,17 @@ async function signIn(event) {
   event.preventDefault();
   at("sign-in-error").textContent = "";
   try {
-    const me = await begin(at("key").value.trim());
-    at("key").value = "";
+    const me = await begin(at("key").value.trim(), at("code").value.trim());
+    at("key").value = at("code").value = "";
+    at("code-field").hidden = true;
     await enter(me);
   } catch (why) {
+    if (why.code === "second_factor") {
+      at("code-field").hidden = false;
+      at("sign-in-error").textContent = "This account has a second factor: write its code.";
+      at("code").focus();
+      return;
+    }
     at("sign-in-error").textContent = why.status === 403 ? "This account is not an admin, nor other staff; see svcctl account promote." : why.message;
     at("key").focus();
   }
@@ -144,8 +152,9 @@ for (const [id, title] of PAGES) {
   at("nav").append(el("a", { class: "nav-link", href: `#/${id}`, "data-page": id }, title));
 }
 at("sign-in-form").addEventListener("submit", signIn);
+at("access").addEventListener("click", ways);
 at("sign-out").addEventListener("click", async () => {
-  await remove("DashboardSession").catch((why) => say(why.message, true));
+  await leave().catch((why) => say(why.message, true));
   signOut();
 });
 document.querySelector(".skip").addEventListener("click", (event) => {

@@ -13,12 +13,13 @@ function open(title, wide, ...inside) {
 }
 
 /** fields: {name, label, type?, value?, min?, max?, options?, optional?}. Null when called off. */
-export function ask({ title, text, fields = [], confirm, danger = false }) {
+export function ask({ title, text, picture = null, fields = [], confirm, danger = false }) {
   return new Promise((answer) => {
     let given = null;
     const inputs = fields.map(input);
     const form = el("form", {},
       text ? el("p", { class: "muted" }, text) : null,
+      picture,
       fields.map((one, at) => el("div", { class: "field" }, el("label", { for: inputs[at].id }, one.label), inputs[at])),
       el("div", { class: "actions" },
         el("button", { type: "button", class: "quiet", click: () => box.close() }, "Cancel"),
@@ -51,6 +52,7 @@ function input(one) {
 export function show(title, wide, ...inside) {
   const box = open(title, wide, ...inside);
   box.firstChild.append(el("div", { class: "actions" }, button("Close", () => box.close(), "primary")));
+  return () => box.close();
 }
 
 export function say(text, bad = false) {

@@ -116,3 +116,10 @@ export function head(title, about, ...actions) {
     el("div", {}, el("h1", {}, title), about ? el("p", {}, about) : null),
     el("div", { class: "actions" }, ...actions));
 }
+
+export function qr(rows, label) {
+  const dark = rows.flatMap((row, y) => [...row].map((one, x) => one === "1" ? `M${x} ${y}h1v1h-1z` : "")).join("");
+  const size = rows.length;
+  return svg("svg", { class: "qr", viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": label, "shape-rendering": "crispEdges" },
+    svg("path", { d: dark }));
+}

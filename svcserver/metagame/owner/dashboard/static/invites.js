@@ -2,7 +2,7 @@
 
 import { read, remove, send } from "./api.js";
 import { act, ask, copy, show } from "./dialog.js";
-import { badge, button, card, el, head, nothing, svg, table } from "./dom.js";
+import { badge, button, card, el, head, nothing, qr, table } from "./dom.js";
 import { count } from "./words.js";
 
 export async function invites(root, live) {
@@ -49,17 +49,10 @@ async function share(code) {
       button("Copy code", () => copy(code, "Code")));
     return;
   }
-  show("Invite", false, qr(said.qr), el("p", { class: "muted small" }, "The string holds the code: whoever has it can join. The launcher takes it as it is."),
+  show("Invite", false, qr(said.qr, "QR code of the join string"), el("p", { class: "muted small" }, "The string holds the code: whoever has it can join. The launcher takes it as it is."),
     el("p", { class: "join" }, said.join), el("p", { class: "small" }, said.letter.join(" ")), el("div", { class: "tools" },
       button("Copy all for a friend", () => copy([...said.letter, "", said.join].join("\n"), "Invite")),
       button("Copy join string", () => copy(said.join, "Join string")), button("Copy code", () => copy(code, "Code"))));
-}
-
-function qr(rows) {
-  const dark = rows.flatMap((row, y) => [...row].map((one, x) => one === "1" ? `M${x} ${y}h1v1h-1z` : "")).join("");
-  const size = rows.length;
-  return svg("svg", { class: "qr", viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": "QR code of the join string", "shape-rendering": "crispEdges" },
-    svg("path", { d: dark }));
 }
 
 async function revoke(one, live) {

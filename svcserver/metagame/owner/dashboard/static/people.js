@@ -1,8 +1,8 @@
 // What staff does to a player: ban, mute, kick, and the role.
 
 import { send } from "./api.js";
-import { act, ask } from "./dialog.js";
-import { button } from "./dom.js";
+import { act, ask, copy, say, show } from "./dialog.js";
+import { button, el } from "./dom.js";
 
 const REASON = { name: "reason", label: "Reason (stands in the audit log)", optional: true, longest: 256 };
 const LASTS = { name: "lasts", label: "For how long (like 2h or 7d; empty: no end)", optional: true, longest: 16 };
@@ -15,7 +15,61 @@ export function handling(one, live) {
     button("Mute", () => impose("Mute", "muted", one, live)),
     button("Ban", () => impose("Ban", "banned", one, live), "danger"),
     button("Role", () => role(one, live)),
+    button("New key", () => newKey(one, live)),
+    button("Merge notes", () => mergeNotes(one, live)),
+    button("Export", () => exported(one)),
+    button("Delete", () => erase(one), "danger"),
   ];
+}
+
+async function newKey(one, live) {
+  const given = await ask({ title: `New key for ${one.name}?`, confirm: "Make it", fields: [REASON],
+    text: "The old key no longer works, and whoever is logged in by it is logged off now." });
+  let made;
+  if (!given || !await act(async () => { made = await send("DashboardNewKey", { Account: one.id, Reason: given.reason }); })) return;
+  live.again();
+  show(`The key of ${made.Username}`, false, el("p", { class: "join" }, made.Key),
+    el("p", { class: "muted small" }, "Send it to the player, privately. This is the only copy; it is not shown again."),
+    button("Copy key", () => copy(made.Key, "Key")));
+}
+
+async function mergeNotes(one, live) {
+  const given = await ask({ title: `Give the notes of ${one.name} to another account`, confirm: "Give",
+    text: `${one.name} has ${one.notes.toLocaleString()} notes; all of them are moved. For a player who had to begin anew.`,
+    fields: [{ name: "to", label: "Name of the account that gets them", longest: 64 }, REASON] });
+  if (given && await act(() => send("DashboardMergeNotes", { Account: one.id, To: given.to.trim(), Reason: given.reason }),
+    (said) => `${said.Moved.toLocaleString()} notes of ${said.Username} now belong to ${said.To}`)) live.again();
+}
+
+async function exported(one) {
+  await act(async () => {
+    save(one.name, await send("DashboardExport", { Account: one.id }));
+    say(`What is kept of ${one.name} was downloaded`);
+  });
+}
+
+async function erase(one) {
+  const given = await ask({ title: `Delete ${one.name} for ever?`, danger: true, confirm: "Delete",
+    text: "The account, its characters, saves and friendships are removed, and cannot be brought back but from a backup. All that was kept is downloaded as a file.",
+    fields: [{ name: "name", label: `Write ${one.name} to confirm` }, REASON] });
+  if (!given) return;
+  if (given.name.trim() !== one.name) {
+    say("The name is not the same; nothing was deleted.", true);
+    return;
+  }
+  await act(async () => {
+    const gone = await send("DashboardDelete", { Account: one.id, Reason: given.reason });
+    save(gone.Username, gone.Export);
+    location.hash = "#/accounts";
+    say(`${gone.Username} is deleted; what was kept was downloaded`);
+  });
+}
+
+/** Let the browser keep it as a file. */
+function save(name, what) {
+  const address = URL.createObjectURL(new Blob([JSON.stringify(what, null, 1)], { type: "application/json" }));
+  el("a", { href: address, download: `${name}.json` }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }
 
 async function impose(word, past, one, live) {

@@ -1,0 +1,164 @@
+"""``svcctl account`` on single people: their data, their notes, and the keys of staff."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import click
+import segno
+from attrs import evolve
+from sqlalchemy import Connection
+
+from svcserver.ctl.accounts import account, called
+from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.moderation import actor, recorded
+from svcserver.ctl.output import Out, fail
+from svcserver.kernel.roles import Role
+from svcserver.kernel.secrets import fingerprint
+from svcserver.metagame.accounts.audit import Act, Entry, Trace
+from svcserver.metagame.accounts.dashboard_access import (
+    SqlDashboardAccess,
+    address_of,
+    new_factor,
+)
+from svcserver.metagame.accounts.rules import Account, new_account_key
+from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.metagame.owner.moderation.rules import Staff
+from svcserver.metagame.owner.people.store import PersonWork
+
+T = TypeVar("T")
+__all__ = ["account"]
+
+
+def _run(
+    host: Host, action: str, name: str, reason: str, choose: Callable[[PersonWork], Act[T]]
+) -> T:
+    staff = Staff(actor(), Role.OWNER)
+    entry = Entry(staff.name, action, name, reason)
+    return recorded(host, entry, choose(PersonWork(staff, name, time.time)))
+
+
+def _write(file: Path, found: object) -> None:
+    try:
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as out:
+            json.dump(found, out, indent=1)
+    except FileExistsError:
+        fail(f"{file} is there already; give another name")
+    except OSError as why:
+        fail(f"{file} cannot be written: {why.strerror}")
+
+
+@account.command("export")
+@click.argument("name")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@about_a_host
+def export(host: Host, out: Out, name: str, file: Path) -> None:
+    """Write all that is kept of an account into FILE, as JSON and without secrets."""
+    found = _run(host, "export", name, "", lambda work: work.export())
+    _write(file, found)
+    out.data({"username": found["account"], "file": str(file)})
+    out.say(f"what is kept of {found['account']} stands in {file}")
+
+
+@account.command("delete")
+@click.argument("name")
+@click.option("--export", "file", type=click.Path(dir_okay=False, path_type=Path), required=True)
+@click.option("--reason", default="", help="Why; it stands in the audit log.")
+@click.option("--yes", "-y", is_flag=True, help="Ask nothing.")
+@about_a_host
+def delete(host: Host, out: Out, name: str, file: Path, reason: str, yes: bool) -> None:
+    """Delete an account for ever; what was kept of it is written to --export FILE first."""
+    if not yes:
+        click.confirm(f"Delete {name} with everything it has?", abort=True, err=True)
+    staff = Staff(actor(), Role.OWNER)
+    work = PersonWork(staff, name, time.time).delete()
+
+    def act(tx: Connection, trace: Trace) -> str:
+        gone = work(tx, trace)
+        _write(file, dict(gone.export))  # before the commit: else it might be lost
+        return gone.account.username
+
+    try:
+        gone = recorded(host, Entry(staff.name, "delete", name, reason), act)
+    except Exception:
+        file.unlink(missing_ok=True)  # nothing was deleted
+        raise
+    out.data({"username": gone, "file": str(file)})
+    out.say(f"{gone} is deleted; what was kept stands in {file}, the only copy")
+
+
+@account.command("merge-notes")
+@click.argument("name")
+@click.argument("to")
+@click.option("--reason", default="", help="Why; it stands in the audit log.")
+@about_a_host
+def merge_notes(host: Host, out: Out, name: str, to: str, reason: str) -> None:
+    """Give the notes of NAME to the account TO, as of a player who had to begin anew."""
+    done = _run(host, "merge notes", name, reason, lambda work: work.merge_notes(to))
+    source, target, moved = done
+    out.data({"username": source.username, "to": target.username, "moved": moved})
+    out.say(f"{moved} notes of {source.username} now belong to {target.username}")
+
+
+@account.command("dashboard-key")
+@click.argument("name")
+@click.option("--off", is_flag=True, help="Let the account's own key open the dashboard again.")
+@about_a_host
+def dashboard_key(host: Host, out: Out, name: str, off: bool) -> None:
+    """Give a member of staff a key of its own for the dashboard.
+
+    The account's own key then only plays; prints the only copy of the new one.
+    """
+    key = None if off else new_account_key()
+
+    def act(tx: Connection, trace: Trace) -> Account:
+        found, access = called(SqlAccounts(tx), name), SqlDashboardAccess(tx)
+        before = access.of(found.id)
+        trace.target = found.username
+        trace.before, trace.after = {"ownKey": before.key_hash is not None}, {"ownKey": not off}
+        access.put(evolve(before, key_hash=None if key is None else fingerprint(key)))
+        return found
+
+    found = recorded(host, Entry(actor(), "dashboard key", name), act)
+    out.data({"id": found.id, "username": found.username, "key": key})
+    if key is None:
+        out.say(f"the account key of {found.username} opens the dashboard again")
+    else:
+        out.say(f"the dashboard's key of {found.username}; the account key only plays now")
+        out.say(f"key     {key}", "Keep the key: it is the only copy.")
+
+
+@account.command("second-factor")
+@click.argument("name")
+@click.option("--off", is_flag=True, help="End it, as for somebody whose telephone is lost.")
+@about_a_host
+def second_factor(host: Host, out: Out, name: str, off: bool) -> None:
+    """Ask a member of staff for a code of an authenticator program at each sign-in."""
+    factor = None if off else new_factor()
+
+    def act(tx: Connection, trace: Trace) -> Account:
+        found, access = called(SqlAccounts(tx), name), SqlDashboardAccess(tx)
+        before = access.of(found.id)
+        trace.target = found.username
+        trace.before = {"secondFactor": before.factor is not None}
+        trace.after = {"secondFactor": not off}
+        access.put(evolve(before, factor=factor))
+        return found
+
+    found = recorded(host, Entry(actor(), "second factor", name), act)
+    if factor is None:
+        out.data({"id": found.id, "username": found.username, "address": None})
+        out.say(f"{found.username} signs in with the key alone again")
+        return
+    server = host.variables("metagame").get("SERVER_NAME") or "Game Server"
+    address = address_of(factor, found.username, server)
+    out.data({"id": found.id, "username": found.username, "address": address})
+    out.say("Read this with an authenticator program; it is shown once:", address)
+    if not out.as_json:
+        segno.make(address, error="m").terminal(compact=True)

@@ -1,0 +1,116 @@
+"""How an account opens the dashboard: a key of its own, and a second factor (TOTP, RFC 6238).
+
+With a key for the dashboard the account's own key is a game key and opens no route of staff.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+from urllib.parse import quote
+
+from attrs import field, frozen
+from cryptography.hazmat.primitives.hashes import SHA1
+from cryptography.hazmat.primitives.twofactor import InvalidToken
+from cryptography.hazmat.primitives.twofactor.totp import TOTP
+from sqlalchemy import BigInteger, Column, Connection, String, Table, bindparam, select
+
+from svcserver.db.tables import METADATA
+from svcserver.db.upsert import Upsert
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.secrets import constant_time_equal, fingerprint
+from svcserver.kernel.system import token_hex
+
+STEP_S = 30
+DIGITS = 6
+SECRET_BYTES = 20
+BASE32 = 32  # characters of a secret
+
+DASHBOARD_ACCESS = Table(
+    "dashboard_access",
+    METADATA,
+    Column("account_id", String(64), primary_key=True),
+    Column("key_hash", String(64), nullable=True, unique=True),
+    Column("factor", String(64), nullable=True),  # the secret, base32
+    Column("factor_step", BigInteger, nullable=False),  # the last that was used
+)
+_OF = select(DASHBOARD_ACCESS).where(DASHBOARD_ACCESS.c.account_id == bindparam("holder"))
+_BY_KEY = select(DASHBOARD_ACCESS).where(DASHBOARD_ACCESS.c.key_hash == bindparam("offered"))
+_PUT = Upsert.into(DASHBOARD_ACCESS)
+
+
+@frozen
+class DashboardAccess:
+    """What an account has of both; ``step``: the last step of the second factor that was used."""
+
+    account_id: AccountId
+    key_hash: str | None = None
+    factor: str | None = field(default=None, repr=False)
+    step: int = 0
+
+
+@frozen
+class SqlDashboardAccess:
+    """They in an open transaction."""
+
+    tx: Connection
+
+    def of(self, account_id: AccountId) -> DashboardAccess:
+        """The account's; nothing is set where there is no row."""
+        row = self.tx.execute(_OF, {"holder": account_id}).first()
+        return DashboardAccess(account_id) if row is None else _access(row)
+
+    def by_key(self, key: str) -> DashboardAccess | None:
+        """Whose key for the dashboard it is."""
+        offered = fingerprint(key)
+        row = self.tx.execute(_BY_KEY, {"offered": offered}).first()
+        if row is None or not constant_time_equal(row.key_hash, offered):
+            return None
+        return _access(row)
+
+    def put(self, one: DashboardAccess) -> None:
+        _PUT.put(
+            self.tx,
+            [
+                {
+                    "account_id": one.account_id,
+                    "key_hash": one.key_hash,
+                    "factor": one.factor,
+                    "factor_step": one.step,
+                }
+            ],
+        )
+
+
+def new_factor() -> str:
+    """A fresh secret, base32."""
+    return base64.b32encode(bytes.fromhex(token_hex(SECRET_BYTES))).decode()
+
+
+def address_of(factor: str, name: str, server: str) -> str:
+    """The ``otpauth:`` address that an authenticator program reads, as a QR code too."""
+    label = quote(f"{server}:{name}")
+    return f"otpauth://totp/{label}?secret={factor}&issuer={quote(server)}"
+
+
+def step_of(factor: str, code: str, now: float) -> int | None:
+    """The step in which the code is right: this one, or one beside it; None where it is wrong."""
+    if len(code) != DIGITS or not (code.isascii() and code.isdigit()):
+        return None
+    totp = TOTP(base64.b32decode(factor), DIGITS, SHA1(), STEP_S)  # noqa: S303 - RFC 6238
+    for step in (int(now) // STEP_S + beside for beside in (0, -1, 1)):
+        try:
+            totp.verify(code.encode(), step * STEP_S)
+        except InvalidToken:
+            continue
+        return step
+    return None
+
+
+def is_factor(text: str) -> bool:
+    """Whether it can be a secret of ours."""
+    return len(text) == BASE32 and set(text) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
+
+
+def _access(row: Any) -> DashboardAccess:
+    return DashboardAccess(row.account_id, row.key_hash, row.factor, row.factor_step)
