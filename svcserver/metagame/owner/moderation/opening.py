@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from svcserver.board.board import Board
 from svcserver.board.quota import Quota
-from svcserver.db.ledger import ACROSS, OneAccount
+from svcserver.db.ledger import OneAccount
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Malformed, TooMany, Unauthenticated
 from svcserver.kernel.secrets import fingerprint
@@ -52,9 +52,10 @@ class OpeningActs:
 
         await self.audit.ledger.write(work, OneAccount(account_id))
 
-    async def note(self, name: str, action: str) -> None:
+    async def note(self, name: str, account_id: AccountId, action: str) -> None:
         """Record that somebody signs in or out."""
-        await self.audit.write(Entry(name, action, name), lambda tx, trace: None, ACROSS)
+        entry, scope = Entry(name, action, name), OneAccount(account_id)
+        await self.audit.write(entry, lambda tx, trace: None, scope)
 
     async def set_key(self, name: str, account_id: AccountId, *, on: bool) -> str | None:
         """A fresh key for the dashboard in place of the account's own, or none any more."""

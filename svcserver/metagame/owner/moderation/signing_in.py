@@ -92,7 +92,7 @@ class SignInRoutes:
             # else whoever has a session could keep one for ever
             raise Unauthenticated("signing in takes the key")
         await self.ways.check(call.player, call.request.header(CODE_HEADER))
-        await self.ways.note(call.caller.name, "sign in")
+        await self.ways.note(call.caller.name, call.player, "sign in")
         ticket = await self.staff.begin(call.player)
         headers = {**NO_STORE, "Set-Cookie": set_cookie(ticket)}
         return Answer(200, {**_who(call), "Word": ticket.word}, headers)
@@ -106,7 +106,7 @@ class SignInRoutes:
     async def sign_out(self, call: Call) -> Answer:
         """End the session."""
         request = call.request
-        await self.ways.note(call.caller.name, "sign out")
+        await self.ways.note(call.caller.name, call.player, "sign out")
         ticket = ticket_of(request.header(b"cookie"), request.header(PAGE_HEADER))
         if ticket is None:
             return Answer(200, EMPTY_OBJECT, NO_STORE)

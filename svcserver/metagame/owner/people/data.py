@@ -27,6 +27,7 @@ OF_ACCOUNT: Mapping[str, tuple[str, ...]] = {
     "guild_invites": ("account_id", "inviter_id"),
     "guild_members": ("account_id",),
     "hunt_passes": ("account_id",),
+    "latest_hunts": ("account_id",),
     "passport_imports": ("account_id",),
     "progression_events": ("account_id",),
     "progression_last_grants": ("account_id",),

@@ -89,7 +89,9 @@ _SANCTIONED = select(SANCTIONS.c.account_id, SANCTIONS.c.kind).where(
     SANCTIONS.c.account_id.in_(bindparam("ids", expanding=True)),
     SANCTIONS.c.ends_at > bindparam("now"),
 )
-_SET_NOTES = update(ACCOUNTS).where(_A.id == bindparam("wanted")).values(notes=bindparam("left"))
+_ADD_NOTES = (
+    update(ACCOUNTS).where(_A.id == bindparam("wanted")).values(notes=_A.notes + bindparam("more"))
+)
 _ONE = (
     select(_A.created_at, _SEEN, func.min(ACCOUNT_KEYS.c.key_hash).label("key_hash"))
     .outerjoin(ACCOUNT_SEEN, ACCOUNT_SEEN.c.account_id == _A.id)
@@ -107,7 +109,7 @@ class SqlPeople:
 
     def keep_seen(self, seen: Mapping[AccountId, int]) -> None:
         """Note when accounts were seen (epoch seconds)."""
-        _PUT_SEEN.put(self.tx, [{"account_id": one, "at": at} for one, at in seen.items()])
+        _PUT_SEEN.put(self.tx, [{"account_id": one, "at": at} for one, at in sorted(seen.items())])
 
     def listed(self, order: Order, text: str, skip: int, count: int, now: float) -> list[Listed]:
         """``count`` accounts after ``skip`` whose name or id holds ``text``."""
@@ -183,8 +185,8 @@ class PersonWork:
             check_merge(source, target)
             trace.before = {source.username: source.notes, target.username: target.notes}
             moved = source.notes
-            for one, notes in ((source, 0), (target, target.notes + moved)):
-                tx.execute(_SET_NOTES, {"wanted": one.id, "left": notes})
+            for one, more in ((source, -moved), (target, moved)):
+                tx.execute(_ADD_NOTES, {"wanted": one.id, "more": more})
             trace.after = {source.username: 0, target.username: target.notes + moved}
             return source, target, moved
 
