@@ -56,10 +56,10 @@ class NewsFeed:
 
     def told(self, news: list[object]) -> list[bytes]:
         """The news as COMMIT takes them."""
-        said: list[bytes] = []
+        arguments: list[bytes] = []
         for one in news:
-            said += self.channel, _name(type(one)).encode() + b" " + encode(one, type(one))
-        return said
+            arguments += self.channel, _name(type(one)).encode() + b" " + encode(one, type(one))
+        return arguments
 
     async def heard(self, number: int) -> None:
         """Wait until this process, too, has been told what has this number.
@@ -84,12 +84,12 @@ class NewsFeed:
     async def _look(self) -> None:
         """Compare the number of the last news with that of the last that we have heard."""
         try:
-            said = await self.engine.ask("GET", self.channel + b":told")
+            found = await self.engine.ask("GET", self.channel + b":told")
         except BoardAway:
             return  # that connection comes later: the next number shows what was missed
         if self._last is not None:
             return  # more came meanwhile, and was compared
-        self._last = self._looked = 0 if said is None else int(said)
+        self._last = self._looked = 0 if found is None else int(found)
         if self._before is not None and self._before != self._last:
             self._tell_of_missed()
         self._release()  # what was told before this connection listened never comes

@@ -83,12 +83,12 @@ for i, key in ipairs(KEYS) do
     end
   end
 end
-local said = {0}
+local reply = {0}
 for i = 4 * n + 1, #ARGV, 2 do
   local number = redis.call('INCR', ARGV[i] .. ':told')
   redis.call('PUBLISH', ARGV[i], number .. ' ' .. ARGV[i + 1])
-  said[#said + 1] = number
+  reply[#reply + 1] = number
 end
-return said
+return reply
 """
 )

@@ -157,11 +157,11 @@ class ValkeyBoard:
         if signs:
             done.addErrback(_unacknowledged)
             return True
-        said = await done
-        if said[0]:
+        reply = await done
+        if reply[0]:
             return False
         if news:
-            await self._news.heard(said[-1])
+            await self._news.heard(reply[-1])
         return True
 
     def _change(self, kind: Kind[Any], value: Any) -> tuple[bytes, bytes, bytes]:

@@ -20,7 +20,7 @@ from svcserver.db.refused import Refused
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.roles import Role
 from svcserver.kernel.times import seconds_of
-from svcserver.metagame.accounts.audit import MAX_ROWS, Act, Asked, Entry, audited, rows, shown
+from svcserver.metagame.accounts.audit import MAX_ROWS, Act, AuditQuery, Entry, audited, rows, shown
 from svcserver.metagame.accounts.sanctions import Kind
 from svcserver.metagame.owner.announcements.rules import described as announced_as
 from svcserver.metagame.owner.announcements.rules import wish as announcement
@@ -179,7 +179,7 @@ def audit(host: Host, out: Out, actor: str, target: str, since: str) -> None:
     if since and span is None:
         fail(f"--since {since}: give a length of time like 12h or 7d")
     after = 0.0 if span is None else time.time() - span
-    asked = Asked(actor, target, after, count=MAX_ROWS)
+    asked = AuditQuery(actor, target, after, count=MAX_ROWS)
     found = [shown(one) for one in transact(host, lambda tx: rows(tx, asked))]
     for row in found:
         out.data(row)

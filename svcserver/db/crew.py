@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any
+from typing import Any, Protocol
 
 from attrs import define, field
 from sqlalchemy import Engine
@@ -29,18 +29,26 @@ class Job:
 
 
 Outcomes = list[tuple[Job, Any]]
-Run = Callable[[Pipeline, Plans, list[Job]], Outcomes]
+
+
+class Run(Protocol):
+    """How a crew runs jobs, at most ``most`` at once; called in its threads."""
+
+    @property
+    def most(self) -> int: ...
+
+    def __call__(self, pipeline: Pipeline, plans: Plans, batch: list[Job]) -> Outcomes: ...
 
 
 class Crew:
-    """``count`` threads, each of which runs at most ``run.most`` jobs at once."""
+    """``count`` threads, each with a connection."""
 
     def __init__(
         self,
         name: str,
         count: int,
         engine: Engine,
-        run: Any,
+        run: Run,
         reactor: Any,
         deliver: Callable[[Outcomes], None],
     ) -> None:

@@ -122,7 +122,9 @@ class Pipeline:
         except Gone as why:
             raise Unsure(why.error) from why
         if result.command_status != b"COMMIT":
-            raise Failed(0, self._said(OperationalError("the transaction was rolled back")))
+            raise Failed(
+                0, self._as_sqlalchemy(OperationalError("the transaction was rolled back"))
+            )
 
     def end_reading(self) -> None:
         """Let go of the snapshot; nobody waits for that."""
@@ -254,7 +256,7 @@ class Pipeline:
         if failed is not None:
             if (failed.sqlstate or "").startswith("57P"):  # it hangs up
                 raise self._gone(failed)
-            raise Failed(len(results), self._said(failed))
+            raise Failed(len(results), self._as_sqlalchemy(failed))
         return results
 
     def _next(self) -> Any:
@@ -272,11 +274,11 @@ class Pipeline:
 
     def _gone(self, why: Error) -> Gone:
         self.close()
-        return Gone(self._said(why, gone=True))
+        return Gone(self._as_sqlalchemy(why, gone=True))
 
-    def _said(self, why: Error, *, gone: bool = False) -> Exception:
-        """As SQLAlchemy says it."""
-        said: Any = DBAPIError.instance(
+    def _as_sqlalchemy(self, why: Error, *, gone: bool = False) -> Exception:
+        """The error that SQLAlchemy would have raised for it."""
+        error: Any = DBAPIError.instance(
             "",
             None,
             why,
@@ -285,7 +287,7 @@ class Pipeline:
             connection_invalidated=gone,
             dialect=self.dialect,
         )
-        return cast(Exception, said)
+        return cast(Exception, error)
 
 
 COMMIT, ROLLBACK = Command("COMMIT"), Command("ROLLBACK")

@@ -95,9 +95,9 @@ class _Together:
         try:
             answers = self.pipeline.exchange([one for run in runs for one in run.asked])
         except Failed as why:
-            run = _asked(runs, why.at)
-            said = run.greenlet.throw(why.error)
-            failure = said if isinstance(said, Failure) else Failure(why.error)
+            run = _whose(runs, why.at)
+            outcome = run.greenlet.throw(why.error)
+            failure = outcome if isinstance(outcome, Failure) else Failure(why.error)
             raise Spoilt({run.at: failure}) from why
         begin = 0
         for run in runs:
@@ -111,34 +111,34 @@ class _Together:
             if not one.dead:
                 one.throw()
 
-    def _take(self, run: _Run, said: Any) -> None:
+    def _take(self, run: _Run, outcome: Any) -> None:
         if not run.greenlet.dead:
-            run.asked = said
+            run.asked = outcome
             self.runs.append(run)
             return
-        self.results[run.at] = said
-        if not isinstance(said, Failure):
+        self.results[run.at] = outcome
+        if not isinstance(outcome, Failure):
             return
-        if said.check(Gone):
-            said.raiseException()
+        if outcome.check(Gone):
+            outcome.raiseException()
         if run.tx.wrote or self.pipeline.failed:
-            self.spoilt[run.at] = said
+            self.spoilt[run.at] = outcome
         if self.pipeline.failed:
             raise Spoilt(self.spoilt)
 
 
 def together(pipeline: Pipeline, plans: Plans, works: Sequence[Work[Any]]) -> list[Any]:
     """What each piece gives, or its Failure; raises Spoilt or Gone."""
-    them = _Together(pipeline, plans)
+    pieces = _Together(pipeline, plans)
     try:
-        them.begin(works)
-        while them.runs:
-            them.exchange()
+        pieces.begin(works)
+        while pieces.runs:
+            pieces.exchange()
     finally:
-        them.end()
-    if them.spoilt:
-        raise Spoilt(them.spoilt)
-    return them.results
+        pieces.end()
+    if pieces.spoilt:
+        raise Spoilt(pieces.spoilt)
+    return pieces.results
 
 
 def _outcome(work: Work[Any], tx: Any) -> Any:
@@ -148,7 +148,7 @@ def _outcome(work: Work[Any], tx: Any) -> Any:
         return Failure()
 
 
-def _asked(runs: Sequence[_Run], at: int) -> _Run:
+def _whose(runs: Sequence[_Run], at: int) -> _Run:
     """Whose command was the one ``at``."""
     for run in runs:
         if at < len(run.asked):

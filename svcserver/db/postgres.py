@@ -17,7 +17,7 @@ from twisted.application.service import Service
 from twisted.internet.defer import Deferred, fail
 from twisted.python.failure import Failure
 
-from svcserver.db.crew import Crew, Job
+from svcserver.db.crew import Crew, Job, Run
 from svcserver.db.faults import Faults
 from svcserver.db.ledger import ACROSS, Across, OneAccount, Scope, Work
 from svcserver.db.postgres_runs import LATER, AccountLock, AccountRuns, ReadRuns, SingleRuns
@@ -86,7 +86,7 @@ class PostgresLedger(Service):
     def _crews(self) -> tuple[Crew, ...]:
         return self._readers, self._together, self._singles
 
-    def _crew(self, name: str, count: int, run: Any) -> Crew:
+    def _crew(self, name: str, count: int, run: Run) -> Crew:
         return Crew(name, count, self._engine, run, self._reactor, self._delivered)
 
     def _again(self) -> None:
@@ -143,9 +143,9 @@ class PostgresLedger(Service):
                 crew.stop()
             self._engine.dispose()
         finally:
-            self._reactor.callFromThread(self._said_closed)
+            self._reactor.callFromThread(self._tell_closed)
 
-    def _said_closed(self) -> None:
+    def _tell_closed(self) -> None:
         if self._closed is not None and not self._closed.called:
             self._closed.callback(None)
 

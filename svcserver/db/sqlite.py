@@ -175,9 +175,9 @@ class Worker:
             if self._raw.in_transaction:
                 self._raw.execute("ROLLBACK")
         except sqlite3.Error:
-            said = "a transaction could not be rolled back"
+            text = "a transaction could not be rolled back"
             # observers are not thread-safe
-            self._reactor.callFromThread(log.failure, said, Failure())
+            self._reactor.callFromThread(log.failure, text, Failure())
 
     def _together(self, batch: list[Job]) -> list[Outcome] | None:
         """Run the jobs without savepoints; None when one failed after it had written.

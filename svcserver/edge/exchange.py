@@ -81,8 +81,8 @@ class Exchange:
             return
         self.connection, connection.user = connection, self
         repeated = self._tries > 1 and self.forward.repeatable
-        said = request_head(self.head, self.forward, self.client.policy, repeated=repeated)
-        send(connection.transport, b"".join((said, *self._kept)) if self._kept else said)
+        head = request_head(self.head, self.forward, self.client.policy, repeated=repeated)
+        send(connection.transport, b"".join((head, *self._kept)) if self._kept else head)
         self.ready = self.moved = True
         if self.body.done:
             self.client.request_complete()

@@ -63,7 +63,7 @@ class FinishedRequest:
     seconds: float
     address: str = ""  # the client's, where a proxy that counts has named it
     aborted: bool = False
-    said: Answer | None = field(default=None, repr=False)  # None when aborted
+    answer: Answer | None = field(default=None, repr=False)  # None when aborted
 
 
 Observer = Callable[[FinishedRequest], None]
@@ -162,8 +162,8 @@ class FrontDoor:
                 raise PageError(413, why) from why
             if read is not None:
                 body = read(body)
-            said: Answer = await handler(call(caller, body, request), **parameters)
-            return said
+            answer: Answer = await handler(call(caller, body, request), **parameters)
+            return answer
 
         # Klein would make a Deferred of every coroutine; most never wait
         return lambda request, seen, **parameters: start_coroutine(
@@ -183,18 +183,18 @@ class FrontDoor:
         too_long = length is not None and length > self.max_json
         if found is None or not self.gate.exists(found[0], found[1]):
             in_vain = length is None or length > UNPROVEN_BODY
-            said = self.unmatched(request) if in_vain else None
-            return self._observed_early(None, request, started, said)
+            answer = self.unmatched(request) if in_vain else None
+            return self._observed_early(None, request, started, answer)
         row = found[0]
-        said = self.page(413, None) if too_long else self.gate.early(row, request, length)
-        return self._observed_early(row, request, started, said)
+        answer = self.page(413, None) if too_long else self.gate.early(row, request, length)
+        return self._observed_early(row, request, started, answer)
 
     def _observed_early(
-        self, row: Row | None, request: HttpRequest, started: float, said: Answer | None
+        self, row: Row | None, request: HttpRequest, started: float, answer: Answer | None
     ) -> Answer | None:
-        if said is not None:
-            self._observed(said, row, request, {"caller": self.nobody}, started)
-        return said
+        if answer is not None:
+            self._observed(answer, row, request, {"caller": self.nobody}, started)
+        return answer
 
     def answer(self, request: HttpRequest) -> Answer | Deferred[Answer]:
         """Answer one request. Never fails, except with CancelledError."""
@@ -228,11 +228,11 @@ class FrontDoor:
         self, why: Exception, row: Row, request: HttpRequest, failure: Failure | None = None
     ) -> Answer:
         if isinstance(why, Refusal):
-            said = row.refuse(why.status, why)
+            answer = row.refuse(why.status, why)
             if why.retry_after_s is None:
-                return said
-            headers = {**said.headers, "Retry-After": str(why.retry_after_s)}
-            return Answer(said.status, said.body, headers, said.content_type)
+                return answer
+            headers = {**answer.headers, "Retry-After": str(why.retry_after_s)}
+            return Answer(answer.status, answer.body, headers, answer.content_type)
         if isinstance(why, PageError):
             return self.page(why.status, why.why)
         if isinstance(why, BareError):
@@ -241,26 +241,31 @@ class FrontDoor:
         return self.page(500, why)
 
     def _seen(
-        self, said: Answer | Failure, row: Row, request: HttpRequest, seen: Any, started: float
+        self, answer: Answer | Failure, row: Row, request: HttpRequest, seen: Any, started: float
     ) -> Answer | Failure:
-        if isinstance(said, Answer):
-            return self._observed(said, row, request, seen, started)
+        if isinstance(answer, Answer):
+            return self._observed(answer, row, request, seen, started)
         self._note(None, row, request, seen, started)
-        return said
+        return answer
 
     def _observed(
-        self, said: Answer, row: Row | None, request: HttpRequest, seen: Any, started: float
+        self, answer: Answer, row: Row | None, request: HttpRequest, seen: Any, started: float
     ) -> Answer:
-        self._note(said, row, request, seen, started)
-        return said
+        self._note(answer, row, request, seen, started)
+        return answer
 
     def _note(
-        self, said: Answer | None, row: Row | None, request: HttpRequest, seen: Any, started: float
+        self,
+        answer: Answer | None,
+        row: Row | None,
+        request: HttpRequest,
+        seen: Any,
+        started: float,
     ) -> None:
-        status = 0 if said is None else said.status
+        status = 0 if answer is None else answer.status
         took, address = elapsed() - started, self.gate.address(request)
         caller: Caller = seen["caller"]
-        done = FinishedRequest(request, row, caller, status, took, address, said is None, said)
+        done = FinishedRequest(request, row, caller, status, took, address, answer is None, answer)
         for observe in self.observers:
             observe(done)
 

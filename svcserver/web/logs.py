@@ -208,8 +208,8 @@ class LibraryLogs(logging.Handler):
         failure = Failure(record.exc_info[1]) if record.exc_info and record.exc_info[1] else None
         Logger(record.name).emit(
             level,
-            "{said}",
-            said=record.getMessage(),
+            "{text}",
+            text=record.getMessage(),
             **({"log_failure": failure} if failure else {}),
         )
 

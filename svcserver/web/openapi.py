@@ -90,10 +90,10 @@ def operation_names(rows: Sequence[Row]) -> dict[str, str]:
 
 def operation(row: Row, name: str, schemas: dict[str, Schema], credentials: Credentials) -> Schema:
     """The operation object of a row; the named shapes it uses are added to ``schemas``."""
-    said: Schema = {"description": "Success."}
+    success: Schema = {"description": "Success."}
     if row.reply is not None:
         kind = _MEDIA.get(row.reply, "application/json")
-        said["content"] = {kind: {"schema": schema(row.reply, schemas)}}
+        success["content"] = {kind: {"schema": schema(row.reply, schemas)}}
     found: Schema = {
         "operationId": name,
         "tags": [tag(row)],
@@ -105,7 +105,7 @@ def operation(row: Row, name: str, schemas: dict[str, Schema], credentials: Cred
             for name in row.parameters
         ]
         + [{"name": name, "in": "query", "schema": {"type": "string"}} for name in row.query],
-        "responses": {"2XX": said, "204": {"description": "Done; there is nothing to show."}}
+        "responses": {"2XX": success, "204": {"description": "Done; there is nothing to show."}}
         | refusals(credentials.failures.get(row.access, "")),
     }
     if row.body is not None:

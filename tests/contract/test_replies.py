@@ -98,7 +98,7 @@ class DescribedTests(SynchronousTestCase):
         row = Row("POST", "/note", Access.NONE, _handler, bare, body=NoteWish, reply=NoteReply)
         asked = HttpRequest("POST", b"/note", b"", Headers(), "127.0.0.1", sent)
         observer = Described(odd=odd)
-        observer(FinishedRequest(asked, row, NOBODY, status, 0.0, said=Answer(status, answered)))
+        observer(FinishedRequest(asked, row, NOBODY, status, 0.0, answer=Answer(status, answered)))
         return observer.faults
 
     def test_what_fits_is_no_fault(self) -> None:

@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 import svcserver.metagame.service  # noqa: F401 - declares every table
 from svcserver.db import migrations
 from svcserver.db.engine import SQLAlchemyError, database_url, make_engine
-from svcserver.metagame.accounts.audit import Asked, Entry, add_row, rows
+from svcserver.metagame.accounts.audit import AuditQuery, Entry, add_row, rows
 from tests.support.postgres import fresh_database
 from tests.support.proves import proves
 
@@ -42,7 +42,7 @@ class AppendOnly:
             with self.assertRaises(SQLAlchemyError), engine.begin() as tx:
                 tx.execute(text(change))
         with engine.begin() as tx:
-            [row] = rows(tx, Asked())
+            [row] = rows(tx, AuditQuery())
         self.assertEqual((row["actor"], row["at"]), ("Mona", 1_790_000_000_000))
 
     more: tuple[str, ...] = ()

@@ -34,8 +34,8 @@ class Described:
     _rules: dict[str, tuple[Any, Any]] = field(factory=dict, init=False)
 
     def __call__(self, done: FinishedRequest) -> None:
-        row, said = done.row, done.said
-        if row is None or said is None or not 200 <= done.status < 300:
+        row, answer = done.row, done.answer
+        if row is None or answer is None or not 200 <= done.status < 300:
             return
         _compared[row.name] += 1
         if _compared[row.name] > ENOUGH:
@@ -45,8 +45,8 @@ class Described:
         sent, answered = self._rules[row.name]
         if sent is not None and not self.odd:
             self._compare(sent, done.request.body, f"what is sent to {row.name}")
-        if answered is not None and said.content_type.startswith(JSON):
-            self._compare(answered, encode_body(said), f"what {row.name} answers")
+        if answered is not None and answer.content_type.startswith(JSON):
+            self._compare(answered, encode_body(answer), f"what {row.name} answers")
 
     def _compare(self, rules: Any, body: bytes, what: str) -> None:
         try:

@@ -106,13 +106,13 @@ def _make_private(file: str) -> None:
             mode = stat.S_IMODE(path.stat().st_mode)
             if mode & OTHERS:
                 path.chmod(0o600)
-                said = "{file} could be read by others (mode {mode}); now it is private"
-                log.warn(said, file=str(path), mode=f"{mode:04o}")
+                text = "{file} could be read by others (mode {mode}); now it is private"
+                log.warn(text, file=str(path), mode=f"{mode:04o}")
         except FileNotFoundError:
             continue
         except OSError as why:
-            said = "{file} can be read by others ({why}); run chmod 600 on it"
-            log.warn(said, file=str(path), why=why.strerror)
+            text = "{file} can be read by others ({why}); run chmod 600 on it"
+            log.warn(text, file=str(path), why=why.strerror)
 
 
 def revisions() -> list[str]:
@@ -128,9 +128,9 @@ def _look_through(tx: Connection) -> None:
     pages, size = (tx.exec_driver_sql(f"PRAGMA {one}").scalar_one() for one in _EXTENT)
     if pages * size > LOOKED_THROUGH:
         return
-    said = str(tx.exec_driver_sql("PRAGMA quick_check(1)").scalar_one())
-    if said != "ok":
-        raise BadDatabase(f"the database is damaged ({said.splitlines()[-1]}); {RESTORE}")
+    verdict = str(tx.exec_driver_sql("PRAGMA quick_check(1)").scalar_one())
+    if verdict != "ok":
+        raise BadDatabase(f"the database is damaged ({verdict.splitlines()[-1]}); {RESTORE}")
 
 
 def _run(connection: Connection, revision: str) -> None:

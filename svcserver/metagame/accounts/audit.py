@@ -73,7 +73,7 @@ class Trace:
 
 
 @frozen
-class Asked:
+class AuditQuery:
     """Which rows are wanted; empty texts and 0 mean any."""
 
     actor: str = ""
@@ -107,15 +107,15 @@ def add_row(tx: Connection, entry: Entry, at: float, refused: str | None = None)
     tx.execute(_ADD, _row(entry, at, Trace(), refused))
 
 
-def rows(tx: Connection, asked: Asked) -> list[dict[str, Any]]:
+def rows(tx: Connection, query: AuditQuery) -> list[dict[str, Any]]:
     """The wanted rows, the newest first, with the columns' names."""
-    wanted = [_L.at >= int(asked.since * 1000), _L.id < asked.until]
-    if asked.actor:
-        wanted.append(func.lower(_L.actor) == asked.actor.lower())
-    if asked.target:
-        wanted.append(func.lower(_L.target) == asked.target.lower())
+    wanted = [_L.at >= int(query.since * 1000), _L.id < query.until]
+    if query.actor:
+        wanted.append(func.lower(_L.actor) == query.actor.lower())
+    if query.target:
+        wanted.append(func.lower(_L.target) == query.target.lower())
     found = select(AUDIT_LOG).where(*wanted).order_by(_L.id.desc())
-    return [row._asdict() for row in tx.execute(found.limit(min(asked.count, MAX_ROWS)))]
+    return [row._asdict() for row in tx.execute(found.limit(min(query.count, MAX_ROWS)))]
 
 
 class AuditRow(TypedDict):
@@ -170,9 +170,9 @@ class Audit:
 
         await self.ledger.write(work, ACROSS)
 
-    async def read(self, asked: Asked) -> list[dict[str, Any]]:
+    async def read(self, query: AuditQuery) -> list[dict[str, Any]]:
         """The wanted rows, the newest first."""
-        return await self.ledger.read(lambda tx: rows(tx, asked))
+        return await self.ledger.read(lambda tx: rows(tx, query))
 
 
 def _row(entry: Entry, at: float, trace: Trace, refused: str | None) -> dict[str, Any]:

@@ -66,7 +66,7 @@ class BodyLog:
             "gs": int(done.caller.game_server),
             "account": done.caller.account,
             "request": shown(done.request.body),
-            "reply": shown(None if done.said is None else done.said.body),
+            "reply": shown(None if done.answer is None else done.answer.body),
         }
         self._append(json.dump(record) + b"\n")
 

@@ -9,7 +9,7 @@ from svcserver.db.ledger import ACROSS, OneAccount, Scope
 from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.roles import Role
-from svcserver.metagame.accounts.audit import Act, Asked, Audit, Entry
+from svcserver.metagame.accounts.audit import Act, Audit, AuditQuery, Entry
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.sanctions import Kind, Sanction, SqlSanctions
 from svcserver.metagame.accounts.sessions import Sessions
@@ -66,7 +66,7 @@ class ModerationActs:
             ]
         )
 
-    async def log(self, asked: Asked) -> list[dict[str, object]]:
+    async def log(self, asked: AuditQuery) -> list[dict[str, object]]:
         """Rows of the audit log, the newest first."""
         return await self.audit.read(asked)
 

@@ -12,7 +12,7 @@ from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.roles import Role
 from svcserver.kernel.shapes import pascal_case, spelled, text
 from svcserver.kernel.times import seconds_of
-from svcserver.metagame.accounts.audit import NEWEST, Asked, AuditRow, shown
+from svcserver.metagame.accounts.audit import NEWEST, AuditQuery, AuditRow, shown
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.sanctions import Kind, Sanction
 from svcserver.metagame.owner.moderation.rules import MAX_NOTE, MAX_REASON, Order, described, order
@@ -106,7 +106,7 @@ def role_called(word: str) -> Role:
 
 def read_asked(
     now: float, actor: str | None, target: str | None, since: str | None, until: str | None
-) -> Asked:
+) -> AuditQuery:
     """Which rows a query wants: ``since`` like ``7d``, ``until`` an id. Raises Malformed."""
     span = seconds_of(since) if since else None
     if since and span is None:
@@ -114,7 +114,7 @@ def read_asked(
     before = whole_in(until, MAX_DIGITS) if until else NEWEST
     if before is None:
         raise Malformed("until must be a whole number", code="bad_request")
-    return Asked(
+    return AuditQuery(
         (actor or "")[:96],
         (target or "")[:128],
         0.0 if span is None else now - span,
