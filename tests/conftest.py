@@ -16,7 +16,7 @@ from tests.support import postgres
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
 
 LIVE = Path(__file__).parent / "live"
-PROVE = Path(__file__).parent / "prove"
+STARTERS = {LIVE, Path(__file__).parent / "prove", Path(__file__).parent / "packages"}
 LONGEST = "test_postgres_parity.py"
 ON_POSTGRESQL = "SVC_TEST_DATABASE" in os.environ  # every test's own database is one there
 
@@ -24,7 +24,7 @@ ON_POSTGRESQL = "SVC_TEST_DATABASE" in os.environ  # every test's own database i
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what starts processes; the long ones first: no core is to wait for one in the end."""
     for item in items:
-        if LIVE in item.path.parents or PROVE in item.path.parents:
+        if not STARTERS.isdisjoint(item.path.parents):
             item.add_marker(pytest.mark.live)
     items.sort(key=lambda item: (LONGEST not in item.nodeid, LIVE not in item.path.parents))
 

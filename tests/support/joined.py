@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, chdir
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +64,10 @@ async def joined_metagame(folder: Path, **environ: str) -> AsyncIterator[Joined]
     options.settings, options.warnings = load(Settings, environment)
     options.environ = environment
     threshold = gc.get_threshold()
-    house = makeService(options, reactor)
-    house.privilegedStartService()
-    house.startService()
+    with chdir(folder):  # a database in memory keeps its live state where the process stands
+        house = makeService(options, reactor)
+        house.privilegedStartService()
+        house.startService()
     pool = HTTPConnectionPool(reactor, persistent=False)
     try:
         yield Joined(
