@@ -7,19 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.packages.support import STACK_IS_READY, System, build, clean_system, need, run
+from tests.packages.support import STACK_IS_READY, System, clean_system, run
 
 pytestmark = pytest.mark.packages
 
 SETTINGS, DATA = "/etc/svcserver", "/var/lib/svcserver"
 STACK = ("/usr/lib/svcserver/bin/twistd", "--nodaemon", "--pidfile=", "svc-stack")
-
-
-@pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    need("dpkg-buildpackage", "dh", "lintian", "mmdebstrap", "ip")
-    folder = tmp_path_factory.mktemp("deb")
-    return Path(build("deb.py", folder).strip())
 
 
 @pytest.fixture(scope="module")

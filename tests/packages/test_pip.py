@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from tests.packages.support import EARLIER, ROOT, STACK_IS_READY, System, clean_system, need, run
+from tests.packages.support import EARLIER, STACK_IS_READY, System, clean_system, run
 
 pytestmark = pytest.mark.packages
 
@@ -17,48 +16,35 @@ PUBLIC = ("--public-host", "127.0.0.1:8443", "--owner", "Olga")
 
 
 @pytest.fixture(scope="module")
-def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    need("mmdebstrap", "ip")
-    folder = tmp_path_factory.mktemp("dist")
-    run(sys.executable, "-m", "build", "--no-isolation", "-o", folder, ROOT)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def system(tmp_path_factory: pytest.TempPathFactory) -> System:
     return clean_system(tmp_path_factory.mktemp("system"), "python3-venv", "pipx", "adduser")
 
 
-def wheel(dist: Path) -> Path:
-    [made] = dist.glob("svcserver-*.whl")
-    return made
-
-
-def test_the_sdist_carries_what_a_contributor_needs(dist: Path) -> None:
-    [made] = dist.glob("svcserver-*.tar.gz")
+def test_the_sdist_carries_what_a_contributor_needs(release: Path) -> None:
+    [made] = release.glob("svcserver-*.tar.gz")
     with tarfile.open(made) as archive:
         names = {one.name.partition("/")[2] for one in archive}
     tracked = run("git", "ls-files").split("\n")
     left_out = {one for one in tracked if one and one not in names}
-    assert left_out <= {".gitignore", ".editorconfig"}, left_out
+    assert left_out == set()
 
 
-def test_the_wheel_carries_every_file_of_the_program(dist: Path) -> None:
-    with zipfile.ZipFile(wheel(dist)) as archive:
+def test_the_wheel_carries_every_file_of_the_program(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     tracked = run("git", "ls-files", "svcserver", "twisted").split()
     assert set(tracked) - names == set()
 
 
-def test_pip_installs_it_and_up_is_the_first_command(system: System, dist: Path) -> None:
-    path = system.copy(wheel(dist))
+def test_pip_installs_it_and_up_is_the_first_command(system: System, wheel: Path) -> None:
+    path = system.copy(wheel)
     system.run("python3", "-m", "venv", "/opt/pip")
     system.run("/opt/pip/bin/pip", "install", "-q", path)
     plays(system, "/opt/pip/bin/svcctl", "/srv/pip")
 
 
-def test_pipx_installs_it_and_up_is_the_first_command(system: System, dist: Path) -> None:
-    system.run("pipx", "install", system.copy(wheel(dist)))
+def test_pipx_installs_it_and_up_is_the_first_command(system: System, wheel: Path) -> None:
+    system.run("pipx", "install", system.copy(wheel))
     plays(system, "/root/.local/bin/svcctl", "/srv/pipx")
 
 
@@ -70,7 +56,7 @@ def plays(system: System, svcctl: str, folder: str) -> None:
             assert "all went well" in alone.run(svcctl, "play", "--config", folder)
 
 
-def test_a_full_host_of_the_first_release_is_upgraded(system: System, dist: Path) -> None:
+def test_a_full_host_of_the_first_release_is_upgraded(system: System, wheel: Path) -> None:
     svcctl, folder = "/opt/upgraded/bin/svcctl", "/srv/upgraded"
     system.run("python3", "-m", "venv", "/opt/upgraded")
     system.run("/opt/upgraded/bin/pip", "install", "-q", system.copy(EARLIER))
@@ -82,7 +68,7 @@ def test_a_full_host_of_the_first_release_is_upgraded(system: System, dist: Path
         with alone.running(*stack, user="root", until=STACK_IS_READY):
             assert "all went well" in alone.run(svcctl, "play", "--config", folder)
         before = alone.run(svcctl, "account", "list", "--config", folder)
-        system.run("/opt/upgraded/bin/pip", "install", "-q", system.copy(wheel(dist)))
+        system.run("/opt/upgraded/bin/pip", "install", "-q", system.copy(wheel))
         with alone.running(*stack, user="root", until=STACK_IS_READY):
             after = alone.run(svcctl, "account", "list", "--config", folder)
             assert "all went well" in alone.run(svcctl, "play", "--config", folder)

@@ -1,0 +1,38 @@
+"""A release: all of it, its checksums true, and the same bytes when it is built again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.packages.support import build
+
+pytestmark = pytest.mark.packages
+
+KINDS = ("*.whl", "*.tar.gz", "*.deb", "*.pyz", "*-image.tar", "*-sbom.json", "*-changes.md")
+SUMS = "SHA256SUMS"
+
+
+def test_it_holds_every_kind_of_package(release: Path) -> None:
+    assert [kind for kind in KINDS if not list(release.glob(kind))] == []
+    assert len(list(release.glob("*.whl"))) == 2  # the host's, and the launcher's
+
+
+def test_its_checksums_name_every_file(release: Path) -> None:
+    said = dict(reversed(line.split("  ")) for line in (release / SUMS).read_text().splitlines())
+    files = [one for one in release.iterdir() if one.name != SUMS]
+    assert said == {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in files}
+
+
+def test_its_list_of_materials_names_what_an_owner_runs(release: Path) -> None:
+    [path] = release.glob("*-sbom.json")
+    names = {one["name"].lower() for one in json.loads(path.read_text())["components"]}
+    assert {"twisted", "klein", "autobahn", "sqlalchemy", "cryptography"} <= names
+
+
+def test_a_second_build_gives_the_same_bytes(release: Path, tmp_path: Path) -> None:
+    build("release.py", tmp_path)
+    assert (tmp_path / SUMS).read_text() == (release / SUMS).read_text()
