@@ -12,6 +12,7 @@ project = "svcserver"
 author = "The svcserver engineers"
 extensions = ["myst_parser", "sphinxcontrib.mermaid"]
 exclude_patterns = ["_build"]
+highlight_language = "none"  # most blocks are commands and drawings; others say what they are
 html_theme = "furo"
 html_title = "svcserver"
 html_static_path = ["static"]
