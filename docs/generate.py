@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import protocol
 from twisted.internet.task import Clock
 
 from svcserver.board.memory import MemoryBoard
@@ -35,7 +36,11 @@ Json = dict[str, Any]
 def write() -> None:
     """Write every page."""
     FOLDER.mkdir(exist_ok=True)
-    pages = {"http.md": http(api()), "metrics.md": metrics(ROOT / "svcserver")}
+    pages = {
+        "http.md": http(api()),
+        "chat.md": protocol.page(),
+        "metrics.md": metrics(ROOT / "svcserver"),
+    }
     for name, text in pages.items():
         (FOLDER / name).write_text(text, encoding="utf-8")
 

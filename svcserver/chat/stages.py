@@ -55,7 +55,7 @@ class Steps(Protocol):
 
 
 _ASKED = ((Stage.TRIED, Stage.ASKING), (Stage.BOUND, Stage.WAITING))
-_WAYS = (
+WAYS = (
     (Stage.NEW, Steps.opened, Stage.OPENED),
     (Stage.OPENED, Steps.opened, Stage.OPENED),
     (Stage.OPENED, Steps.tried, Stage.TRIED),
@@ -73,7 +73,7 @@ _WAYS = (
 def _machine() -> TypeMachineBuilder[Steps, Where]:
     builder = TypeMachineBuilder(Steps, Where)
     states = {stage: builder.state(stage.name) for stage in Stage}
-    for before, step, after in _WAYS:
+    for before, step, after in WAYS:
 
         def go(_: Steps, where: Where, after: Stage = after) -> None:
             where.stage = after

@@ -1,0 +1,107 @@
+"""The page on the chat's protocol: a real conversation, and tables of the code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from attrs import define, field
+
+from svcserver.chat import adapter, messages, rates, rooms, server, session, stanza
+from svcserver.chat.kinds import KINDS
+from svcserver.chat.stages import WAYS, Stage
+from tests.chat.town import DOMAIN, Client, Town
+
+LIMITS = {
+    "bytes of a message": stanza.MAX_BYTES,
+    "elements of a stanza": stanza.MAX_ELEMENTS,
+    "depth of a stanza": stanza.MAX_DEPTH,
+    "attributes of an element": stanza.MAX_ATTRIBUTES,
+    "characters of a line": messages.MAX_BODY,
+    "stanzas, at once and per minute": f"{rates.STANZAS.burst}, {rates.STANZAS.per_minute}",
+    "rooms entered, at once and per minute": f"{rates.JOINS.burst}, {rates.JOINS.per_minute}",
+    "rooms of a session": rooms.MAX_ROOMS_PER_SESSION,
+    "occupants of a room, in one process and over several": (
+        f"{rooms.MAX_OCCUPANTS}, {server.SHARED_OCCUPANTS}"
+    ),
+    "seconds to log in, and then to bind": f"{session.LOGIN_S:.0f}, {session.BIND_S:.0f}",
+    "seconds of silence before the server pings": f"{session.SILENCE_S:.0f}",
+    "seconds of silence before the connection ends": f"{session.ANSWER_S:.0f}",
+    "bytes unsent before a slow reader is ended": adapter.BACKLOG,
+}
+
+
+@define(eq=False)
+class Shown(Client):
+    """A client that remembers what it sent; what it hears stays for ``heard``."""
+
+    sent: list[str] = field(factory=list)
+
+    def send(self, text: str) -> list[str]:
+        self.sent.append(text)
+        self.session.received(text.encode())
+        return []
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join(
+        [
+            "# Chat protocol",
+            "",
+            "Written from the code, and the conversation by it: XMPP (RFC 6120, 6121, XEP-0045) in",
+            f"WebSocket text messages (RFC 7395), subprotocol `{adapter.SUBPROTOCOL}`. One message",
+            "is one stanza. What is not shown here is dropped.",
+            *_talk(),
+            *_table("Rooms", ("name", "who may enter"), _rooms()),
+            *_table("Stages of a connection", ("stage", "the connection", "leads to"), _stages()),
+            *_table("Limits", ("what", "at most"), ((k, str(v)) for k, v in LIMITS.items())),
+        ]
+    )
+
+
+def _talk() -> Iterator[str]:
+    """Two clients: how the first logs in, and what both hear."""
+    town = Town()
+    plain, bo = town.connect(1), town.bound(2)
+    ada = Shown(plain.session, plain.wire, plain.number, plain.resource)
+    bo.join("City-1")
+    bo.heard()
+    steps: tuple[tuple[str, Callable[[], object]], ...] = (
+        ("Ada opens a stream", ada.open),
+        ("logs in: SASL PLAIN of account and token", ada.auth),
+        ("opens the stream again", ada.open),
+        ("binds her resource", ada.bind),
+        ("enters the city", lambda: ada.join("City-1")),
+        ("speaks", lambda: ada.say("City-1", "Hello")),
+        ("whispers to Bo", lambda: ada.whisper(bo.jid, "A hunt?")),
+        ("leaves the city", lambda: ada.leave("City-1")),
+    )
+    yield from ("", "## A conversation", "")
+    yield f"Ada's and Bo's clients with a host at `{DOMAIN}`; `>` is sent, `<` is heard."
+    for title, step in steps:
+        step()
+        sent, ada.sent = ada.sent, []
+        yield from ("", f"**{title}**", "", "```text")
+        yield from (f"> Ada: {one}" for one in sent)
+        yield from (f"< Ada: {one}" for one in ada.heard())
+        yield from (f"< Bo:  {one}" for one in bo.heard())
+        yield "```"
+
+
+def _rooms() -> Iterator[tuple[str, ...]]:
+    for name, kind in KINDS.items():
+        everyone = "everybody" if kind.mine is None else f"the members of that {name.lower()}"
+        yield f"`{name}{'-' if kind.hyphen else ''}<id>`", everyone
+
+
+def _stages() -> Iterator[tuple[str, ...]]:
+    for stage in Stage:
+        ways = {
+            f"{after.name} ({step.__name__})" for before, step, after in WAYS if before is stage
+        }
+        yield stage.name, stage.value, ", ".join(sorted(ways))
+
+
+def _table(title: str, heads: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> Iterator[str]:
+    yield from ("", f"## {title}", "", f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}")
+    yield from (f"| {' | '.join(row)} |" for row in rows)
