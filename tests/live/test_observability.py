@@ -17,8 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.ctl.hosts import SVCCTL, change, demo_host, row_of, run, said, stack
-from tests.live.test_health import scrape
-from tests.support.processes import eventually
+from tests.support.processes import ask, eventually
 from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
@@ -48,6 +47,11 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[
             running.enter_context(stack(folder))
         eventually(lambda: "stack ready: " in said(folder), 90)
         yield folder, ports
+
+
+def scrape(port: int) -> str:
+    """The figures that a service shows at that port."""
+    return ask(port, "GET", "/metrics")[1].decode()
 
 
 def answers(port: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, NotRequired, TypedDict
 
-from attrs import frozen
+from attrs import field, frozen
 
 from svcserver.kernel.headers import ACCOUNT_KEY
 from svcserver.kernel.refusals import Unauthenticated
@@ -67,8 +67,8 @@ class OwnKeyWish:
 class FactorWish:
     """A code, and the secret that it proves; no secret ends the second factor."""
 
-    code: Annotated[str, text(1, 16)]
-    secret: Annotated[str, text(0, 64)] = ""
+    code: Annotated[str, text(1, 16)] = field(repr=False)
+    secret: Annotated[str, text(0, 64)] = field(default="", repr=False)
 
 
 @frozen
