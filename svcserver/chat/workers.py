@@ -88,6 +88,10 @@ class Workers:
         """Of this process, as long as it has its lease."""
         return self.leases.name
 
+    def crowd(self) -> tuple[int, int]:
+        """How many bound sessions the others have, and how many accounts have one, wherever."""
+        return sum(map(len, self._ghosts.values())), len(self._seats)
+
     # -- what sessions here do ----------------------------------------------
 
     def bound(self, session: Session) -> None:

@@ -117,9 +117,15 @@ class SentToHunt:
 
 @frozen
 class Announced:
-    """Every chat room is to show this line of the server's."""
+    """Every chat room is to show this line of the server's.
+
+    ``made_at`` (epoch milliseconds) tells one announcement from the next, and a later line
+    of it has a smaller ``mark``: by these several processes say a line once.
+    """
 
     text: str
+    made_at: int = 0
+    mark: int = 0
 
 
 @define

@@ -14,7 +14,8 @@ from twisted.application.service import IService, Service
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from svcserver.board.board import Board
+from svcserver.board.board import Board, Sheet
+from svcserver.board.kinds import Kind
 from svcserver.board.waiting import at_once, unwaited
 from svcserver.chat.ports import About, BadToken
 from svcserver.chat.rooms import Occupant
@@ -38,8 +39,10 @@ from svcserver.kernel.signals import (
     Unfriended,
 )
 from svcserver.metagame.access.tokens import InvalidToken, Tokens
-from svcserver.metagame.accounts.sanctions import Kind, SqlSanctions
+from svcserver.metagame.accounts import sanctions
+from svcserver.metagame.accounts.sanctions import SqlSanctions
 from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.metagame.owner.announcements.rules import MOST_S
 from svcserver.metagame.owner.dashboard.state import (
     MAX_NAMES,
     MAX_ROOMS,
@@ -132,7 +135,7 @@ def _about(tx: Connection, account_id: AccountId, guilds: bool, now: float) -> A
     if account is None:
         return None
     member = SqlGuilds(tx).member(account_id) if guilds else None
-    friends, mute = SqlFriends(tx), SqlSanctions(tx).find(account_id, Kind.MUTE)
+    friends, mute = SqlFriends(tx), SqlSanctions(tx).find(account_id, sanctions.Kind.MUTE)
     return About(
         account.username,
         None if member is None else member.guild_id,
@@ -183,7 +186,7 @@ def chat_part(
     everywhere(board, news.friend_accepted, FriendAccepted, server.on_friend_accepted)
     everywhere(board, news.unfriended, Unfriended, server.on_unfriended)
     everywhere(board, news.blocked, Blocked, server.on_blocked)
-    everywhere(board, news.announced, Announced, server.on_announced)
+    said_once(board, news.announced, server.on_announced)
     board.when_missed(server.look_at_all)
     return chat
 
@@ -197,19 +200,52 @@ def everywhere(board: Board, signal: Signal[N], kind: type[N], hear: Callable[[N
     signal.connect(lambda one: unwaited(board.act(lambda sheet: sheet.tell(one))))
 
 
+SAID = Kind("announced", tuple[int, int], lives_s=MOST_S)
+ONLY = ""  # the key of the only entry
+
+
+def said_once(board: Board, signal: Signal[Announced], hear: Callable[[Announced], None]) -> None:
+    """Like ``everywhere``, for what each process finds due by itself: the first one says it."""
+    if not board.shared:
+        signal.connect(hear)
+        return
+    board.listen(Announced, hear)
+
+    def send(one: Announced) -> None:
+        mine = (one.made_at, -one.mark)
+
+        def work(sheet: Sheet) -> None:
+            if (said := sheet.get(SAID, ONLY)) is None or mine > said:
+                sheet.put(SAID, ONLY, mine)
+                sheet.tell(one)
+
+        unwaited(board.act(work, near=[(SAID, ONLY)]))
+
+    signal.connect(send)
+
+
 def figures(server: ChatServer) -> ChatFigures:
-    """The chat for the dashboard: rooms and people, and nothing that was written."""
+    """The chat of all processes for the dashboard: rooms and people, and nothing written."""
     rooms = [(key, server.rooms.occupants(key)) for key in server.rooms.keys()]  # noqa: SIM118
     rooms.sort(key=lambda one: (-len(one[1]), one[0]))
     shown = [_room(server, key, in_rooms) for key, in_rooms in rooms[:MAX_ROOMS]]
-    return ChatFigures(len(server), len(server.people), len(rooms), shown)
+    connections, people, others = len(server), len(server.people), server.workers
+    if others is not None:
+        elsewhere, people = others.crowd()
+        connections += elsewhere
+    return ChatFigures(connections, people, len(rooms), shown)
 
 
 def _room(server: ChatServer, key: str, in_rooms: list[Occupant]) -> ChatRoom:
-    people = [server.people.get(one.session.account) for one in in_rooms[:MAX_NAMES]]
-    names = sorted(one.about.name for one in people if one is not None)
+    names = sorted(_name(server, one) for one in in_rooms[:MAX_NAMES])
     room = in_rooms[0].room
     return ChatRoom(key.partition("@")[0], room.kind, room.id, len(in_rooms), names)
+
+
+def _name(server: ChatServer, one: Occupant) -> str:
+    """As it is now; of a session elsewhere that with which it came."""
+    person = server.people.get(one.session.account)
+    return one.nick.partition(":")[0] if person is None else person.about.name
 
 
 class NotStarted(Service):

@@ -86,6 +86,35 @@ def test_the_owners_ban_and_mute_reach_every_worker(tmp_path: Path) -> None:
                 eventually(lambda s=service, p=player: status_of(s, p) == 401, AT_MOST_S)
 
 
+def test_owners_see_and_reach_the_players_of_every_worker(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        both, ports = stack.enter_context(chatting(tmp_path))
+        found = talkers(stack, both, ports, 2)
+        for _, one in found:
+            assert 'code="110"' in one.join("City-1")
+        file, olga = env_file(tmp_path, both), register(both.one, "Olga")
+        assert svcctl("account", "promote", "Olga", "--env-file", file).status == 0
+        key = {"x-svc-user-api-key": olga["key"]}
+        for number, service in enumerate((both.one, both.other)):
+            player = found[number][0]
+            assert service.ask("POST", "/heartbeat", {}, bearer(player))[0] == 200
+        for service in (both.one, both.other):
+            said = orjson.loads(service.ask("GET", "/svc/api/DashboardChat", headers=key)[1])
+            assert (said["connections"], said["people"]) == (2, 2)
+            assert said["rooms"][0]["names"] == ["Player_0", "Player_1"]
+            said = orjson.loads(service.ask("GET", "/svc/api/ServerStatus", headers=key)[1])
+            assert [one["name"] for one in said["players"]] == ["Player_0", "Player_1"]
+        assert svcctl("announce", "Hunt night", "--env-file", file).status == 0
+        for _, one in found:
+            assert "Hunt night" in one.hear("<body>")
+        for service in (both.one, both.other):  # each has read it by itself
+            eventually(lambda s=service: b"Hunt night" in s.ask("GET", "/svc-status")[1])
+        for number, (_, one) in enumerate(found):
+            one.say("City-1", f"line {number}")
+            for other in range(number + 1):
+                assert f"line {other}" in one.hear("<body>")
+
+
 def test_a_lockout_holds_at_every_worker(tmp_path: Path) -> None:
     with ExitStack() as stack:
         both, ports = stack.enter_context(chatting(tmp_path, LOG_LEVEL="info"))

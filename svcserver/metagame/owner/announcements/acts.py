@@ -55,7 +55,7 @@ class Announcements:
             return
         line, self._mark = rules.due(found, self._mark, self.audit.now())
         if line is not None:
-            self.said.send(Announced(line))
+            self.said.send(Announced(line, found.made_at, self._mark or 0))
 
 
 def announcement_watch(announcements: Announcements, clock: IReactorTime) -> Every:
