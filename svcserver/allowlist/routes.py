@@ -57,7 +57,8 @@ class AllowlistHandler:
             return self.page(500, None)
 
     def _refusal(self, request: HttpRequest) -> Answer | None:
-        if not is_loopback(request.peer) or request.foreign():
+        request.refused = request.foreign()
+        if not is_loopback(request.peer) or request.refused:
             return json_answer(403, {"error": "forbidden"})
         methods = METHODS.get(request.path)
         if methods is None:

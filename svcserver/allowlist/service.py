@@ -23,7 +23,7 @@ from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
 from svcserver.kernel.system import epoch
 from svcserver.web.jsonlines import json_lines
-from svcserver.web.metrics import Figure, show_figures
+from svcserver.web.metrics import CountingHandler, Figure, show_figures
 from svcserver.web.options import ServiceOptions
 from svcserver.web.serving import Listening, TopService, warn_at_start
 from svcserver.web.site import HttpFactory
@@ -47,8 +47,9 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     settings = options.settings
     helper = make_helper(settings, reactor)
     handler = AllowlistHandler(helper, settings.secret)
-    factory = HttpFactory(handler, reactor, proxy_headers=(GATEWAY,))
     top = TopService(json_lines(settings.log_level, reactor))
+    counted = CountingHandler(handler, top.counters)
+    factory = HttpFactory(counted, reactor, top.counters, proxy_headers=(GATEWAY,))
     listening = Listening(
         reactor,
         "allowlist",

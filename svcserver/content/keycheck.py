@@ -19,8 +19,9 @@ from twisted.python.failure import Failure
 from twisted.web.http_headers import Headers
 
 from svcserver.kernel import json
+from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.headers import ACCOUNT_KEY
-from svcserver.kernel.refusals import Refusal, Unauthenticated, Unavailable
+from svcserver.kernel.refusals import Unauthenticated, Unavailable
 from svcserver.kernel.secrets import fingerprint
 
 log = Logger()
@@ -54,8 +55,9 @@ class KeyCheck:
     clock: IReactorTime
     base: str
     accepted_s: float = 300.0
+    counters: Counters = field(factory=Counters)
     _kept: TLRUCache[str, Player | None] = field(init=False)
-    _asking: dict[str, list[Deferred[Player]]] = field(factory=dict, init=False)
+    _asking: dict[str, list[Deferred[Player | None]]] = field(factory=dict, init=False)
     _warned_at: float | None = field(default=None, init=False)
 
     @_kept.default
@@ -71,10 +73,15 @@ class KeyCheck:
             raise Unauthenticated(code="unauthorized")
         mark = fingerprint(key)
         if mark in self._kept:
-            return _known(self._kept[mark])
-        return await self._join(mark, key)
+            player = self._kept[mark]
+        else:
+            player = await self._join(mark, key)
+        if player is None:
+            self.counters.add(Counted.FAILED_LOGINS, "account_key")
+            raise Unauthenticated(code="unauthorized")
+        return player
 
-    def _join(self, mark: str, key: str) -> Deferred[Player]:
+    def _join(self, mark: str, key: str) -> Deferred[Player | None]:
         """Wait for the running question about this key, or start one."""
         waiting = self._asking.get(mark)
         first = waiting is None
@@ -82,7 +89,7 @@ class KeyCheck:
             if len(self._asking) >= MAX_ASKING:
                 raise Unavailable(code="auth_unavailable", retry_after_s=RETRY_S)
             waiting = self._asking[mark] = []
-        mine: Deferred[Player] = Deferred(waiting.remove)
+        mine: Deferred[Player | None] = Deferred(waiting.remove)
         waiting.append(mine)
         if first:
             asked = Deferred.fromCoroutine(self._ask(key))
@@ -92,19 +99,15 @@ class KeyCheck:
 
     def _answered(self, result: Player | Failure | None, mark: str) -> None:
         """Cache the answer and give it to every waiting request."""
-        refusal: Refusal | None = None
         if isinstance(result, Failure):
             self._warn(result)
-            refusal = Unavailable(code="auth_unavailable", retry_after_s=RETRY_S)
         else:
             self._kept[mark] = result
         for waiting in self._asking.pop(mark):
-            if refusal is not None:
-                waiting.errback(refusal)
-            elif isinstance(result, Player):
-                waiting.callback(result)
+            if isinstance(result, Failure):
+                waiting.errback(Unavailable(code="auth_unavailable", retry_after_s=RETRY_S))
             else:
-                waiting.errback(Unauthenticated(code="unauthorized"))
+                waiting.callback(result)
 
     def _warn(self, why: Failure) -> None:
         """Log the failure at most once a minute, since every request would repeat it."""
@@ -152,12 +155,6 @@ class KeyCheck:
 def is_key_shaped(key: str) -> bool:
     """1 to 256 printable ASCII characters without spaces."""
     return 1 <= len(key) <= 256 and all("!" <= character <= "~" for character in key)
-
-
-def _known(player: Player | None) -> Player:
-    if player is None:
-        raise Unauthenticated(code="unauthorized")
-    return player
 
 
 def _player(body: bytes) -> Player | None:

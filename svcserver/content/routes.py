@@ -146,6 +146,7 @@ class ContentHandler:
     def _find(self, request: HttpRequest) -> tuple[Handler | None, Answer]:
         """The handler, or None and the refusal: by Host first, then by route, then by method."""
         if self._misnamed(request):
+            request.refused = "host"
             return None, refuse(403, "forbidden")
         if not self.launcher.files and request.path.startswith(LAUNCHER.encode()):
             return None, refuse(404, "not_found")

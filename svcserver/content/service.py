@@ -24,11 +24,12 @@ from svcserver.content.routes import ContentHandler
 from svcserver.content.settings import Settings, check
 from svcserver.content.site import Sender
 from svcserver.content.streams import DownloadSlots
+from svcserver.kernel.counters import Counters
 from svcserver.kernel.every import Every
 from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.web.jsonlines import json_lines
-from svcserver.web.metrics import Figure, show_figures
+from svcserver.web.metrics import CountingHandler, Figure, show_figures
 from svcserver.web.options import ServiceOptions
 from svcserver.web.serving import Listening, TopService, warn_at_start
 from svcserver.web.site import HttpFactory
@@ -57,10 +58,11 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     game_files = open_game_files(settings)
     pool = HTTPConnectionPool(reactor)
     http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
-    handler = make_handler(settings, game_files, http, reactor)
-    transfers = Transfers()
-    factory = HttpFactory(Sender(handler, transfers), reactor, proxy_headers=(GATEWAY,))
     top = TopService(json_lines(settings.log_level, reactor))
+    handler = make_handler(settings, game_files, http, reactor, top.counters)
+    transfers = Transfers()
+    counted = CountingHandler(Sender(handler, transfers), top.counters, "downloads")
+    factory = HttpFactory(counted, reactor, top.counters, proxy_headers=(GATEWAY,))
     warn_at_start(options.warnings).setServiceParent(top)
     ContentService(game_files, pool).setServiceParent(top)
     sweep = Every(
@@ -94,10 +96,15 @@ def figures(handler: ContentHandler) -> dict[str, Figure]:
 
 
 def make_handler(
-    settings: Settings, game_files: GameFiles, http: HTTPClient, clock: IReactorTime
+    settings: Settings,
+    game_files: GameFiles,
+    http: HTTPClient,
+    clock: IReactorTime,
+    counters: Counters | None = None,
 ) -> ContentHandler:
     """The routes with what they need."""
-    keys = KeyCheck(http, clock, settings.metagame_url, float(settings.auth_cache_s))
+    accepted_s = float(settings.auth_cache_s)
+    keys = KeyCheck(http, clock, settings.metagame_url, accepted_s, counters or Counters())
     slots = DownloadSlots(settings.streams_per_account, settings.streams_total)
     branding, news = Branding(settings.branding_dir), News(settings.news_file)
     launcher = LauncherFiles.of(settings.launcher_dir)

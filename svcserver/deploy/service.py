@@ -69,7 +69,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         "deploy",
         settings.port,
         settings.bind_host,
-        HttpFactory(door, reactor, proxy_headers=(GATEWAY,)),
+        HttpFactory(door, reactor, top.counters, proxy_headers=(GATEWAY,)),
     )
     here = settings.bind_host, settings.port
 

@@ -307,7 +307,7 @@ class Metagame:
         yield HealthRoutes(self.health, ReadLimit(self.board), now, started_at=now())
         yield from self.desk.features(reports)
         shared = self.audit, self.sessions, self.announcements, limit
-        yield from staff_features(*shared, settings.server_name)
+        yield from staff_features(*shared, settings.server_name, self.counters)
         made = self.ledger, self.tokens.keys.private, self.sessions, now
         yield PassportRoutes.of(self.board, settings, *made)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from attrs import define
+from attrs import define, field
 from twisted.logger import Logger
 
 from svcserver.edge.verdicts import Forward, Limits, Record, Refuse, Verdict
 from svcserver.http.heads import Fault, RequestHead
+from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.redaction import redact_bytes
 from svcserver.relay import guard
 
@@ -29,6 +30,7 @@ class Relay:
     upstream: Any
     limits: Limits = LIMITS
     say: Callable[[str], None] = _logged  # writes a request's line
+    counters: Counters = field(factory=Counters)
     dropped: frozenset[bytes] = frozenset([b"expect"])  # answered here
     hidden: frozenset[bytes] = frozenset()
     repeats: bool = False  # the gateway does, and knows more
@@ -56,6 +58,8 @@ class Relay:
         return 502, "upstream_unreachable", why
 
     def done(self, record: Record) -> None:
+        if record.reason and 400 <= record.status < 500:
+            self.counters.add(Counted.REFUSALS, record.reason)
         head = record.head
         method = head.method[:32].decode("latin-1") if head is not None else ""
         target = redact_bytes(head.target) if head is not None else ""

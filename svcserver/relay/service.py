@@ -86,7 +86,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         port=settings.port,
         connect_timeout_s=settings.connect_timeout_s,
     )
-    relay.policy.say = partial(say, lines)
+    relay.policy.say, relay.policy.counters = partial(say, lines), top.counters
     Guarded(relay).setServiceParent(top)
     figures = {
         "svc_relay_connections": Figure(

@@ -19,6 +19,7 @@ from svcserver.http.bodies import Body, body_of
 from svcserver.http.connection import CONTINUE, Connection
 from svcserver.http.heads import Fault
 from svcserver.http.prompt import send
+from svcserver.kernel.counters import Counted
 from svcserver.web.request import HttpRequest
 from svcserver.web.request_head import ParsedHead
 from svcserver.web.response import Stream, encode_body, response_head
@@ -151,6 +152,7 @@ class Channel(Connection):
         good, self.waiting = upload.feed(self.waiting)
         self._hold(upload.size)
         if not good:
+            self.factory.counters.add(Counted.REFUSALS, "413")
             self._refuse(self.factory.front.page(413, None))
         elif upload.size > FAIR and self.factory.held > MAX_HELD:
             self._refuse(Answer(503, headers={"Retry-After": "1"}))

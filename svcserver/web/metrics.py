@@ -17,13 +17,16 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from twisted.application.service import IService
+from twisted.internet.defer import Deferred
 from twisted.web.resource import Resource
 from twisted.web.server import Site
 
 from svcserver.kernel.counters import MEANINGS, Counted, Counters
 from svcserver.web.front import FinishedRequest
 from svcserver.web.request import HttpRequest
+from svcserver.web.routes import Answer
 from svcserver.web.serving import Listening, TopService
+from svcserver.web.site import HttpHandler
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -98,11 +101,47 @@ class CountingRefusals:
     counters: Counters
 
     def __call__(self, done: FinishedRequest) -> None:
-        if not 400 <= done.status < 500:
-            return
-        self.counters.add(Counted.REFUSALS, done.request.refused or str(done.status))
-        if done.status == 429:
-            self.counters.add(Counted.THROTTLED, done.row.name if done.row else "")
+        limit = done.row.name if done.row else ""
+        count_refusal(self.counters, done.request, done.status, limit)
+
+
+@define
+class CountingHandler:
+    """The same for a service without a front door; ``limit`` is what its 429s are counted as."""
+
+    handler: HttpHandler
+    counters: Counters
+    limit: str = ""
+
+    @property
+    def max_json(self) -> int:
+        """Bytes a body may have."""
+        return self.handler.max_json
+
+    def early(self, request: HttpRequest, length: int | None) -> Answer | None:
+        answer = self.handler.early(request, length)
+        return None if answer is None else self._counted(answer, request)
+
+    def answer(self, request: HttpRequest) -> Answer | Deferred[Answer]:
+        asked = self.handler.answer(request)
+        if isinstance(asked, Answer):
+            return self._counted(asked, request)
+        return asked.addCallback(self._counted, request)
+
+    def page(self, status: int, why: BaseException | None) -> Answer:
+        return self.handler.page(status, why)
+
+    def _counted(self, answer: Answer, request: HttpRequest) -> Answer:
+        count_refusal(self.counters, request, answer.status, self.limit)
+        return answer
+
+
+def count_refusal(counters: Counters, request: HttpRequest, status: int, limit: str) -> None:
+    """Count a 4xx answer by reason or status, and a 429 by ``limit``."""
+    if 400 <= status < 500:
+        counters.add(Counted.REFUSALS, request.refused or str(status))
+    if status == 429:
+        counters.add(Counted.THROTTLED, limit)
 
 
 def show_figures(

@@ -12,7 +12,7 @@ from svcserver.http.connection import Connections
 from svcserver.http.heads import Fault
 from svcserver.http.peers import peer_of
 from svcserver.kernel import system
-from svcserver.kernel.counters import Counters
+from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.throttle import Throttle
 from svcserver.web.channel import Channel
 from svcserver.web.request import PROXY_HEADERS, HttpRequest
@@ -60,7 +60,8 @@ class HttpFactory(Connections[Channel]):
         self.proxy_headers = (*proxy_headers, *PROXY_HEADERS)
         self.heads = HeadCache()
         self.held = 0  # bytes of bodies in memory
-        self.unread = UnreadAnswers(counters=counters or Counters())
+        self.counters = counters or Counters()
+        self.unread = UnreadAnswers(counters=self.counters)
         self._complained = Throttle()
         self._date = (-1, b"")
 
@@ -75,7 +76,8 @@ class HttpFactory(Connections[Channel]):
         return self._date[1]
 
     def unreadable(self, peer: str, fault: Fault) -> None:
-        """Log a request that cannot be parsed, once a minute and peer."""
+        """Count a request that cannot be parsed, and log it once a minute and peer."""
+        self.counters.add(Counted.REFUSALS, "unreadable")
         if self._complained.due(peer, self.clock.seconds()):
             log.info(
                 "a request of {peer} cannot be read: {kind}; answered {status}",

@@ -30,9 +30,13 @@ class WrongAdminKeys:
     board: Board
     counters: Counters = field(factory=Counters)
 
+    def note(self, kind: str) -> None:
+        """Count a wrong key of another kind, which has no rate limit of its own."""
+        self.counters.add(Counted.FAILED_LOGINS, kind)
+
     async def refused(self, usual: Refusal, address: str, account: AccountId = "") -> Refusal:
         """The usual refusal of a wrong admin key, or TooMany after too many of them."""
-        self.counters.add(Counted.FAILED_LOGINS, "admin_key")
+        self.note("admin_key")
         key = f"{network_of(address)} {account}"
 
         def work(sheet: Sheet) -> tuple[float, bool]:

@@ -255,6 +255,7 @@ class Gate:
         self._local_only(request)
         key = request.header(GAME_SERVER_KEY)
         if key is None or not await self.keys.knows_game_server(key):
+            self.attempts.note("game_server_key")
             raise Unauthenticated("not a registered game-server key")
 
     async def _game_server_alone(self, request: HttpRequest) -> Caller:
@@ -279,8 +280,7 @@ class Gate:
             raise Unauthenticated("no account key")
 
     async def _account_key(self, request: HttpRequest) -> Caller:
-        account = await self._holder(request)
-        return Caller(account.id, admin=account.is_admin, name=account.username, role=account.role)
+        return _caller_of(await self._holder(request))
 
     async def _direct(self, request: HttpRequest) -> Caller:
         if not request.direct:
@@ -303,7 +303,7 @@ class Gate:
             if refusal is no:  # beyond the rate nothing is recorded
                 await self.refused_try(account.username, row)
             raise refusal
-        return _staff_caller(account)
+        return _caller_of(account)
 
     async def _staff(self, request: HttpRequest, signs_in: bool) -> Holder:
         try:
@@ -343,6 +343,8 @@ class Gate:
         key = request.header(ACCOUNT_KEY)
         account = await self.keys.account_of_key(key) if key is not None else None
         if account is None:
+            if key is not None:
+                self.attempts.note("account_key")
             raise Unauthenticated("not a known account key")
         return self._not_banned(account)
 
@@ -357,9 +359,8 @@ class Gate:
             account = await self.keys.account_of_key(key)
             if account is not None and self.tokens.now() >= account.banned_until:
                 return Caller(account.id, admin=account.is_admin, role=account.role)
-        signed_in = await self._signed_in(request)
-        if signed_in is not None:
-            return _staff_caller(signed_in)
+        if (signed_in := await self._signed_in(request)) is not None:
+            return _caller_of(signed_in)
         offered = self._optional(request)
         if offered.account is not None and await self.keys.account_of_id(offered.account):
             return offered
@@ -379,7 +380,7 @@ def guarded(gate: Gate, observers: Sequence[Observer]) -> FrontDoor:
     )
 
 
-def _staff_caller(account: Holder) -> Caller:
+def _caller_of(account: Holder) -> Caller:
     return Caller(account.id, admin=account.is_admin, name=account.username, role=account.role)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from svcserver.kernel.counters import Counters
 from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.access.staff_sessions import StaffSessions
 from svcserver.metagame.accounts.audit import Audit
@@ -24,10 +25,11 @@ def staff_features(
     announcements: Announcements,
     limit: ReadLimit,
     server: str,
+    counters: Counters,
 ) -> Iterator[Feature]:
     """Moderation, the dashboard's sessions and announcements; ``server`` is its name."""
     yield ModerationRoutes(ModerationActs(audit, sessions), limit)
     staff = StaffSessions(sessions.board, sessions.epochs)
-    yield SignInRoutes(staff, OpeningActs(audit, sessions.board), server)
+    yield SignInRoutes(staff, OpeningActs(audit, sessions.board, counters), server)
     yield HandlingRoutes(HandlingActs(audit, sessions))
     yield AnnouncementRoutes(announcements)

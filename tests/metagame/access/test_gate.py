@@ -68,6 +68,15 @@ class WrongKeyTests(SynchronousTestCase):
         counted = self.game.parts.counters.by_reason(Counted.FAILED_LOGINS)
         self.assertEqual(counted, {"account_key": 1})
 
+    def test_guesses_of_keys_that_have_no_rate_limit_are_counted_too(self) -> None:
+        self.game.browse("GET", "/svc/api/GetUserInfo", key="UUK_x")
+        self.game.browse("GET", "/svc/api/GetUserInfo")
+        guess = {"x-svc-gameserver-apikey": "guessed"}
+        said = self.game.browse("GET", f"/progression/{self.ann.id}", headers=guess)
+        self.assertEqual(said.status, 401)
+        counted = self.game.parts.counters.by_reason(Counted.FAILED_LOGINS)
+        self.assertEqual(counted, {"account_key": 1, "game_server_key": 1})
+
 
 class CallerTests(SynchronousTestCase):
     def status(self, played: Game, peer: str, **headers: str) -> int:

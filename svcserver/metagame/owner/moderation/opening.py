@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 from svcserver.board.board import Board
 from svcserver.board.quota import Quota
 from svcserver.db.ledger import OneAccount
+from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Malformed, TooMany, Unauthenticated
 from svcserver.kernel.secrets import fingerprint
@@ -34,6 +35,7 @@ class OpeningActs:
 
     audit: Audit
     board: Board
+    counters: Counters
 
     async def of(self, account_id: AccountId) -> DashboardAccess:
         """What is set."""
@@ -50,7 +52,11 @@ class OpeningActs:
         def work(tx: Connection) -> None:
             self._use(tx, account_id, code)
 
-        await self.audit.ledger.write(work, OneAccount(account_id))
+        try:
+            await self.audit.ledger.write(work, OneAccount(account_id))
+        except Unauthenticated:
+            self.counters.add(Counted.FAILED_LOGINS, "second_factor")
+            raise
 
     async def note(self, name: str, account_id: AccountId, action: str) -> None:
         """Record that somebody signs in or out."""

@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.twofactor.totp import TOTP
 from twisted.internet.defer import Deferred
 
+from svcserver.kernel.counters import Counted
 from svcserver.metagame.access.staff_sessions import LIVES_S, StaffSessions
 from tests.metagame.owner.moderation.test_moderation import StaffCase
 from tests.support.browser import Page
@@ -146,6 +147,8 @@ class WaysTests(StaffCase):
         self.assertEqual(alone.status, 401)
         self.assertEqual(self.sign_in(self.olga.key).json["error"], "second_factor")
         self.assertEqual(self.sign_in(self.olga.key, self.code(secret)).status, 401)  # used
+        counted = self.game.parts.counters.by_reason(Counted.FAILED_LOGINS)
+        self.assertEqual(counted["second_factor"], 1)
         self.game.clock.advance(30)
         self.assertEqual(self.sign_in(self.olga.key, self.code(secret)).status, 200)
         self.assertEqual(self.sign_in(self.olga.key, self.code(secret)).status, 401)
