@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 import click
@@ -166,9 +167,11 @@ def invite() -> None:
 
 @invite.command("create")
 @click.option("--uses", type=click.IntRange(1, 1000), default=1, help="Accounts it may make.")
-@click.option("--qr", is_flag=True, help="Also draw the string as a QR code.")
+@click.option(
+    "--qr/--no-qr", default=None, help="Draw the string as a QR code, too; a terminal shows it."
+)
 @about_a_host
-def create_invite(host: Host, out: Out, uses: int, qr: bool) -> None:
+def create_invite(host: Host, out: Out, uses: int, qr: bool | None) -> None:
     """Make an invite code; send the string to one player, privately."""
     code, text = new_invite(host, uses)
     letter = joining.letter(host.folder, text) if host.folder is not None and text else []
@@ -177,8 +180,14 @@ def create_invite(host: Host, out: Out, uses: int, qr: bool) -> None:
     out.say(f"join  {text}" if text else "only this machine reaches this host, so no join string")
     if text:
         out.say("", "Send this to your friend, privately:", "", *letter, "", text)
-    if qr and text and not out.as_json:
+    drawn = on_terminal() if qr is None else qr
+    if drawn and text and not out.as_json:
         segno.make(text, error="m").terminal(compact=True)
+
+
+def on_terminal() -> bool:
+    """Whether somebody reads what is printed."""
+    return sys.stdout.isatty()
 
 
 def new_invite(host: Host, uses: int) -> tuple[str, str | None]:

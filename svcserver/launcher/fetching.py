@@ -34,6 +34,7 @@ AT_ONCE = 4
 FIRST_WAIT_S, LONGEST_WAIT_S = 2.0, 60.0
 MOST_DAMAGED = 2  # times that a file may arrive damaged
 RATE_WINDOW_S = 5.0
+SMALLEST_PIECE = 16 * 1024  # bytes
 
 
 class CannotFetch(Exception):
@@ -52,7 +53,7 @@ class Changed(Exception):
 class Rate:
     """Bytes a second over the last few seconds, and the pause that a limit asks for."""
 
-    limit: int = 0  # bytes a second; 0: none
+    limit: int = 0  # bytes a second; 0: none, for all files together
     _seen: deque[tuple[float, int]] = field(factory=deque, init=False)
     _free_at: float = field(default=0.0, init=False)
 
@@ -64,6 +65,11 @@ class Rate:
             return 0.0
         self._free_at = max(self._free_at, now - 0.25) + size / self.limit
         return max(0.0, self._free_at - now)
+
+    @property
+    def piece(self) -> int:
+        """Bytes to gather before a pause: small under a limit, so that no line rests for long."""
+        return min(PIECE, max(SMALLEST_PIECE, self.limit // 8)) if self.limit else PIECE
 
     def per_second(self, now: float) -> float:
         """The present rate."""
@@ -92,6 +98,8 @@ class _Arriving:
     _taken: int = 0  # bytes of this answer
     _expected: int = 0
     _writing: Deferred[Any] | None = None
+    _pause: Any = None  # the timer that a limit asks for
+    _over: bool = False
 
     def __attrs_post_init__(self) -> None:
         self._expected = self.growing.file.size - self.growing.size
@@ -120,7 +128,7 @@ class _Arriving:
             return
         self._waiting.append(data)
         self._size += len(data)
-        if self._size >= PIECE and self._asked is not None:
+        if self._size >= self.fetch.rate.piece and self._asked is not None:
             self._asked.hold()
             if self._writing is None:
                 self._write()
@@ -134,11 +142,12 @@ class _Arriving:
         self._writing = None
         self.fetch.progress.bytes_done += size
         pause = self.fetch.rate.count(size, self.fetch.clock.seconds())
-        if self._size >= PIECE:
+        if self._size >= self.fetch.rate.piece:
             self._write()
-        elif self._asked is not None:
+        elif self._asked is not None and not self._over:
+            self._stop_pause()
             if pause > 0:
-                self.fetch.clock.callLater(pause, self._asked.release)
+                self._pause = self.fetch.clock.callLater(pause, self._asked.release)
             else:
                 self._asked.release()
 
@@ -148,8 +157,15 @@ class _Arriving:
         if self._asked is not None:
             self._asked.give_up(Lost("disk"))
 
+    def _stop_pause(self) -> None:
+        pause, self._pause = self._pause, None
+        if pause is not None and pause.active():
+            pause.cancel()
+
     async def flush(self) -> None:
-        """Have everything that came written; raises what went wrong with that."""
+        """The answer has ended: have all of it written; raises what went wrong with that."""
+        self._over = True
+        self._stop_pause()
         if self._writing is not None:
             await self._writing
         while self._waiting and self.failure is None:

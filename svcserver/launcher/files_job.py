@@ -63,7 +63,8 @@ class FilesJob:
             found: Listing = await self.in_thread(read_listing, reply.body)
         except BadListing as why:
             raise CannotFetch(words.NOT_OUR_HOST) from why
-        self.build, self._etag = found.build, reply.headers.get("etag", "")
+        tag = reply.headers.get("etag", "")
+        self.build, self._etag = found.build, tag if tag.isascii() else ""
         return found
 
     async def is_newest(self) -> bool:

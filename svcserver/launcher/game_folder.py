@@ -152,13 +152,15 @@ class GameFolder:
     def prepare(self, files: Iterable[GameFile]) -> list[GameFile]:
         """Make room for downloads; gives one file for each hash still to come. Raises NoRoom."""
         self.parts.mkdir(parents=True, exist_ok=True)
+        files = tuple(files)
         wanted = _distinct(files)
         known = {name for one in wanted for name in (self.part(one).name, self.whole(one).name)}
         for old in self.parts.iterdir():
             if old.name not in known:
                 old.unlink()  # of another version of the game
         left = [one for one in wanted if not self.whole(one).exists()]
-        needed = sum(map(self._still_to_come, left))
+        copies = sum(one.size for one in files) - sum(one.size for one in wanted)
+        needed = sum(map(self._still_to_come, left)) + copies
         lacking = needed + SPARE - shutil.disk_usage(self.parts).free if needed else 0
         if lacking > 0:
             raise NoRoom(lacking)

@@ -141,12 +141,11 @@ def read_status(said: dict[str, Any]) -> dict[str, Any]:
         }
         for one in _objects(said.get("players"))[:MOST_PLAYERS]
     ]
-    online = said.get("playersOnline")
     return {
         "name": _text(said.get("name"), 64),
         "version": _text(said.get("version"), 64),
         "registration": _text(said.get("registration"), 16),
-        "online": online if type(online) is int else 0,
+        "online": _whole(said, "playersOnline"),
         "players": players,
     }
 
@@ -218,4 +217,7 @@ def _whole(said: dict[str, Any], name: str) -> int:
 
 
 def _text(value: Any, longest: int) -> str:
-    return value[:longest] if isinstance(value, str) else ""
+    """A text without what would steer a terminal, or turn the direction of what follows."""
+    if not isinstance(value, str):
+        return ""
+    return "".join(one for one in value[:longest] if one.isprintable() or one in "\n ")

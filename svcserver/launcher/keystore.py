@@ -6,14 +6,20 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from attrs import define, field
+from twisted.logger import Logger
 
 from svcserver.kernel import json
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher.private_files import write_private
 
+log = Logger()
+
 SERVICE = "svc-launcher"
 IN_STORE = "Your key is kept in this system's key store."
 IN_FILE = "This system has no key store, so your key is kept in a file that only you may read."
+IN_BOTH = (
+    "This system's key store did not take your key, so it is kept in a file that only you may read."
+)
 
 
 class NoKeyStore(Exception):
@@ -33,33 +39,6 @@ class KeyStore(Protocol):
 
     def drop(self, name: str) -> None:
         """Forget it; nothing happens where there is none."""
-
-
-@define
-class SystemKeys:
-    """The key store of the system, through ``keyring``.
-
-    Each name is asked for once: the store may be slow, and may ask the player.
-    """
-
-    backend: Any  # a keyring backend
-    where: str = IN_STORE
-    _known: dict[str, Secret | None] = field(factory=dict, init=False, repr=False)
-
-    def get(self, name: str) -> Secret | None:
-        if name not in self._known:
-            found = self.backend.get_password(SERVICE, name)
-            self._known[name] = Secret(found) if found else None
-        return self._known[name]
-
-    def put(self, name: str, secret: Secret) -> None:
-        self.backend.set_password(SERVICE, name, secret.reveal())
-        self._known[name] = secret
-
-    def drop(self, name: str) -> None:
-        if self.get(name) is not None:
-            self.backend.delete_password(SERVICE, name)
-            self._known[name] = None
 
 
 @define
@@ -97,12 +76,61 @@ class FileKeys:
         self._known = known
 
 
+@define
+class SystemKeys:
+    """The key store of the system, through ``keyring``, with a file for what it does not take.
+
+    A store may be locked or gone at any moment, and an account whose key is lost is lost: so
+    what it refuses is kept in the file, and what stands in the file already is found.
+    Each name is asked for once: the store may be slow, and may ask the player.
+    """
+
+    backend: Any  # a keyring backend
+    spare: FileKeys
+    where: str = IN_STORE
+    _known: dict[str, Secret | None] = field(factory=dict, init=False, repr=False)
+
+    def get(self, name: str) -> Secret | None:
+        if name not in self._known:
+            self._known[name] = self.spare.get(name) or self._stored(name)
+        return self._known[name]
+
+    def _stored(self, name: str) -> Secret | None:
+        try:
+            found = self.backend.get_password(SERVICE, name)
+        except Exception as why:  # what a store raises is its own affair
+            log.warn("the key store did not answer: {why}", why=type(why).__name__)
+            return None
+        return Secret(found) if found else None
+
+    def put(self, name: str, secret: Secret) -> None:
+        try:
+            self.backend.set_password(SERVICE, name, secret.reveal())
+        except Exception as why:
+            log.warn("a key goes into the file, not the store: {why}", why=type(why).__name__)
+            self.spare.put(name, secret)
+            self.where = IN_BOTH
+        else:
+            self.spare.drop(name)
+        self._known[name] = secret
+
+    def drop(self, name: str) -> None:
+        if self.get(name) is None:
+            return
+        self.spare.drop(name)
+        self._known[name] = None
+        try:
+            if self.backend.get_password(SERVICE, name) is not None:
+                self.backend.delete_password(SERVICE, name)
+        except Exception as why:
+            log.warn("the store keeps a key that is no longer used: {why}", why=type(why).__name__)
+
+
 def system_backend() -> Any:
     """The system's key store, tried once; raises NoKeyStore."""
     try:
         import keyring
         from keyring.backends import fail, null
-        from keyring.errors import KeyringError
     except ImportError as why:
         raise NoKeyStore(str(why)) from why
     backend: Any = keyring.get_keyring()
@@ -113,16 +141,19 @@ def system_backend() -> Any:
         if backend.get_password(SERVICE, "trial") != "trial":
             raise NoKeyStore("it does not give back what it was given")
         backend.delete_password(SERVICE, "trial")
-    except (KeyringError, OSError, RuntimeError) as why:
-        raise NoKeyStore(str(why)) from why
+    except NoKeyStore:
+        raise
+    except Exception as why:  # locked, refused, no service: each store has its own errors
+        raise NoKeyStore(type(why).__name__) from why
     return backend
 
 
 def open_keys(folder: Path, *, use_file: bool = False) -> KeyStore:
     """The system's key store; where there is none, or ``use_file`` asks for it, a file."""
-    if not use_file:
-        try:
-            return SystemKeys(system_backend())
-        except NoKeyStore:
-            pass  # the page says where keys are kept
-    return FileKeys(folder / "keys.json")
+    file = FileKeys(folder / "keys.json")
+    if use_file:
+        return file
+    try:
+        return SystemKeys(system_backend(), file)
+    except NoKeyStore:
+        return file  # the page says where keys are kept

@@ -16,11 +16,13 @@ from svcserver.kernel import json
 
 MOST_FILES = 200_000
 LONGEST_LIST = 64 * 1024 * 1024  # bytes
+LONGEST_BUILD = 64  # characters of a version's name
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f-\x9f\ud800-\udfff:*?"<>|\\]')
 _DEVICE = re.compile(  # "nul .txt" is the device, too
     r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³]) *(?:\.|\Z)", re.IGNORECASE
 )
+_SHORT = re.compile(r"[^.]{1,6}~\d+(?:\..{0,3})?\Z")  # Windows' other name of a longer one
 LARGEST = 2**50  # bytes of a file
 OWN_FOLDER = ".svc-launcher"  # the launcher's folder inside the game's
 
@@ -63,7 +65,7 @@ def read_listing(text: bytes) -> Listing:
     files = tuple(_file(one) for one in raw)
     _check_places([one.path.lower() for one in files])
     build = value.get("build")
-    return Listing(build if isinstance(build, str) else "", files)
+    return Listing(build[:LONGEST_BUILD] if isinstance(build, str) else "", files)
 
 
 def _check_places(paths: list[str]) -> None:
@@ -99,6 +101,6 @@ def is_safe(path: str) -> bool:
         0 < len(path) <= 1024
         and not _UNSAFE.search(path)
         and all(part.strip(" .") and not _DEVICE.match(part) for part in parts)
-        and all(part[-1] not in " ." for part in parts)
+        and all(part[-1] not in " ." and not _SHORT.match(part) for part in parts)
         and parts[0].lower() != OWN_FOLDER
     )

@@ -8,7 +8,8 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Sequence
-from pathlib import Path, PurePath
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from attrs import define, field
@@ -26,6 +27,7 @@ from twisted.logger import (
 from twisted.python.failure import Failure
 from twisted.python.logfile import LogFile
 
+from svcserver.kernel import json
 from svcserver.kernel.every import Every
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.launcher import one_instance, runners
@@ -37,7 +39,7 @@ from svcserver.launcher.page_server import PageServer
 from svcserver.launcher.places import Places, places_here
 from svcserver.launcher.private_files import make_private_folder
 from svcserver.launcher.program import CannotJoin, Launcher
-from svcserver.launcher.scheme import scheme_of
+from svcserver.launcher.scheme import Scheme, scheme_of
 from svcserver.launcher.terminal import Terminal
 from svcserver.relay.relaying import DEFAULT_PORT
 
@@ -45,6 +47,7 @@ log = Logger()
 
 LOG_SIZE = 1024 * 1024
 LOOK_S = 1.0
+LAST_WORDS_S = 0.2
 
 
 def arguments(given: Sequence[str]) -> argparse.Namespace:
@@ -74,8 +77,7 @@ def main(given: Sequence[str] | None = None) -> int:
     wish = arguments(sys.argv[1:] if given is None else given)
     places = places_here(os.environ)
     if wish.what == "remove":
-        print(scheme_of(sys.platform, places.programs).remove())
-        return 0
+        return _remove(scheme_of(sys.platform, places))
     state = Path(places.state)
     make_private_folder(state)
     running = one_instance.find(state)
@@ -86,11 +88,25 @@ def main(given: Sequence[str] | None = None) -> int:
             webbrowser.open(link)
         return 0
     reactor = monotonic_reactor()
-    _begin_log(state)
-    running_now = Program.make(reactor, places, wish)
+    try:
+        _begin_log(state)
+        running_now = Program.make(reactor, places, wish)
+    except (json.BadJson, OSError) as why:
+        print(f"The launcher's own files in {state} cannot be read: {why}. Mend or remove them.")
+        return 1
     reactor.callWhenRunning(running_now.start)
     reactor.addSystemEventTrigger("before", "shutdown", running_now.stop)
     reactor.run()
+    return 0
+
+
+def _remove(links: Scheme) -> int:
+    """Undo what was registered with the system; the exit status."""
+    try:
+        print(links.remove())
+    except OSError as why:
+        print(f"Links that begin with svc: could not be undone: {why}")
+        return 1
     return 0
 
 
@@ -114,7 +130,7 @@ class Program:
     wish: argparse.Namespace
     launcher: Launcher
     page: Page
-    programs: PurePath | None  # where desktop files belong
+    places: Places
     server: PageServer = field(init=False)
     parts: MultiService = field(factory=MultiService, init=False)
 
@@ -131,11 +147,12 @@ class Program:
             runners.find(sys.platform, os.environ, Path.home()),
         )
         page = Page(launcher, Entrance(), Path.home())
-        return cls(reactor, state, wish, launcher, page, places.programs)
+        return cls(reactor, state, wish, launcher, page, places)
 
     def __attrs_post_init__(self) -> None:
         self.server = PageServer(self.reactor, self.page.answer)
         self.page.link = self.link
+        self.page.quit = self._quit
 
     def link(self) -> str:
         """A link to the page that works once; what follows # is never sent to anybody."""
@@ -145,23 +162,31 @@ class Program:
         """Open page or terminal, then take the invite of the command line."""
         self.launcher.setServiceParent(self.parts)
         self.server.setServiceParent(self.parts)
-        terminal = Terminal(self.launcher, print, self.reactor.stop, Path.home())
+        say = partial(print, flush=True)
+        terminal = Terminal(self.launcher, say, self.reactor.stop, Path.home())
         if self.wish.no_browser:
             Every(self.reactor, LOOK_S, terminal.look, "the terminal").setServiceParent(self.parts)
         self.parts.startService()
         self.page.secret = one_instance.announce(self.state, self.server.port)
         self._join(self.wish.what)
         if not (self.wish.no_links or self.wish.print_link):
-            links = scheme_of(sys.platform, self.programs)
+            links = scheme_of(sys.platform, self.places)
             deferToThread(links.add).addErrback(_not_registered)
         if self.wish.no_browser:
             self._read_lines(terminal)
             return
         link = self.link()
-        print(f"The launcher's page: {link}\nThe link works once. Ctrl-C ends the launcher.")
-        sys.stdout.flush()
+        # without a console, as in a window program of Windows, nothing is printed
+        print(
+            f"The launcher's page: {link}\nThe link works once. Ctrl-C ends the launcher.",
+            flush=True,
+        )
         if not self.wish.print_link:
             self.reactor.callInThread(webbrowser.open, link)
+
+    def _quit(self) -> None:
+        """End the launcher, after the page has its answer."""
+        self.reactor.callLater(LAST_WORDS_S, self.reactor.stop)
 
     def _join(self, invite: str) -> None:
         if not invite:
@@ -173,8 +198,7 @@ class Program:
 
     def _read_lines(self, terminal: Terminal) -> None:
         """Read the player's lines in a thread, which ends with the program."""
-        print(f"{self.launcher.keys.where}\nSay help for all words.")
-        sys.stdout.flush()
+        print(f"{self.launcher.keys.where}\nSay help for all words.", flush=True)
 
         def read() -> None:
             for line in sys.stdin:

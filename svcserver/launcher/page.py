@@ -52,6 +52,7 @@ class Page:
     entrance: Entrance
     home: Path
     link: Callable[[], str] = str  # a new link to this page
+    quit: Callable[[], None] = lambda: None  # ends the launcher
     secret: Secret | None = None  # of a second start, which hands over its invite
     _files: dict[str, Said] = field(factory=read_files)
 
@@ -106,6 +107,9 @@ class Page:
                 return self._join(_body(wish))
             case "POST", ["import"]:
                 return self._import(_body(wish))
+            case "POST", ["quit"]:
+                self.quit()
+                return Said.of({})
             case "POST", ["hosts", host, act] if act in _ACTS:
                 member = self.launcher.members.get(host)
                 if member is None:

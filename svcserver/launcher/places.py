@@ -18,6 +18,7 @@ class Places:
     state: PurePath  # hosts, settings and, without a key store, keys
     games: PurePath  # a folder for each host's game files
     programs: PurePath | None  # where Linux looks for programs' desktop files
+    choices: PurePath | None = None  # and for which of them the user has chosen
 
 
 def places_of(platform: str, environ: Mapping[str, str], home: str) -> Places:
@@ -31,7 +32,9 @@ def places_of(platform: str, environ: Mapping[str, str], home: str) -> Places:
         return Places(support / "state", support / "games", None)
     data = _absolute(environ.get("XDG_DATA_HOME", "")) or PurePosixPath(home, ".local/share")
     state = _absolute(environ.get("XDG_STATE_HOME", "")) or PurePosixPath(home, ".local/state")
-    return Places(state / NAME, data / NAME / "games", data / "applications")
+    chosen = _absolute(environ.get("XDG_CONFIG_HOME", "")) or PurePosixPath(home, ".config")
+    programs, choices = data / "applications", chosen / "mimeapps.list"
+    return Places(state / NAME, data / NAME / "games", programs, choices)
 
 
 def _absolute(text: str) -> PurePosixPath | None:
@@ -44,5 +47,6 @@ def places_here(environ: Mapping[str, str]) -> Places:
     """The folders on this machine; ``SVC_LAUNCHER_HOME`` puts all of them below one folder."""
     if own := environ.get("SVC_LAUNCHER_HOME", ""):
         root = Path(own).absolute()
-        return Places(root / "state", root / "games", root / "applications")
+        choices = places_of(sys.platform, environ, str(Path.home())).choices
+        return Places(root / "state", root / "games", root / "applications", choices)
     return places_of(sys.platform, environ, str(Path.home()))

@@ -5,14 +5,17 @@ Linux has a desktop file, Windows the user's part of the registry; both without 
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, Protocol
 
 from attrs import define
+
+from svcserver.launcher.places import Places
 
 SCHEME = "svc"
 DESKTOP_FILE = "svc-launcher.desktop"
@@ -60,6 +63,7 @@ class LinuxScheme:
     programs: Path
     command: Sequence[str]
     run: Callable[[Sequence[str]], None]
+    choices: Path  # mimeapps.list, where xdg-mime writes the user's choice
 
     def add(self) -> str:
         self.programs.mkdir(parents=True, exist_ok=True)
@@ -75,8 +79,22 @@ class LinuxScheme:
 
     def remove(self) -> str:
         (self.programs / DESKTOP_FILE).unlink(missing_ok=True)
+        self._forget_choice()
         self._refresh()
         return f"Links that begin with {SCHEME}: no longer open the launcher."
+
+    def _forget_choice(self) -> None:
+        """Take our line out of the user's choices; what else stands there stays as it is."""
+        try:
+            lines = self.choices.read_text(encoding="utf-8").splitlines(keepends=True)
+        except FileNotFoundError:
+            return
+        ours = re.compile(rf"x-scheme-handler/{SCHEME}={re.escape(DESKTOP_FILE)};?\s*\Z")
+        kept = [line for line in lines if not ours.match(line)]
+        if kept != lines:
+            fresh = self.choices.with_name(f"{self.choices.name}.{DESKTOP_FILE}")
+            fresh.write_text("".join(kept), encoding="utf-8")
+            fresh.replace(self.choices)
 
     def _refresh(self) -> None:
         self.run(["update-desktop-database", str(self.programs)])
@@ -96,10 +114,13 @@ class WindowsScheme:
     command: Sequence[str]
 
     def add(self) -> str:
-        line = " ".join(f'"{part}"' for part in self.command)
+        opening = rf"{_KEY}\shell\open\command"
+        line = " ".join(f'"{part}"' for part in (*self.command, "%1"))
+        if self.registry.get(opening) == line:
+            return f"Links that begin with {SCHEME}: open the launcher."
         self.registry.set(_KEY, "", "URL:svc invite")
         self.registry.set(_KEY, "URL Protocol", "")
-        self.registry.set(rf"{_KEY}\shell\open\command", "", f'{line} "%1"')
+        self.registry.set(opening, "", line)
         return f"Links that begin with {SCHEME}: now open the launcher."
 
     def remove(self) -> str:
@@ -160,12 +181,13 @@ def run_quietly(arguments: Sequence[str]) -> None:
         )
 
 
-def scheme_of(platform: str, programs: PurePath | None) -> Scheme:
+def scheme_of(platform: str, places: Places) -> Scheme:
     """The way of this system."""
     if platform == "win32":
         import importlib
 
         return WindowsScheme(UserRegistry(importlib.import_module("winreg")), own_command())
-    if programs is not None:
-        return LinuxScheme(Path(programs), own_command(), run_quietly)
+    if places.programs is not None and places.choices is not None:
+        choices = Path(places.choices)
+        return LinuxScheme(Path(places.programs), own_command(), run_quietly, choices)
     return NoScheme()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from attrs import define, field
 
 from svcserver.kernel.digits import whole_in
+from svcserver.launcher import told
 from svcserver.launcher.choices import Choices, choose
 from svcserver.launcher.membership import Membership
 from svcserver.launcher.program import CannotJoin, Launcher, OtherKey
@@ -25,7 +27,9 @@ replace FILE    import in place of yours
 save-key        for another PC          leave           forget this host
 renew-key       the old one ends        set NAME TEXT   folder, command, runner, limit
 passport        your data, signed, for another host
-status          how things are          quit            end the launcher"""
+news            of the owner            people          who is here, and how to meet them
+hunter          what you have there     status          how things are
+quit            end the launcher"""
 
 
 @define
@@ -37,7 +41,7 @@ class Terminal:
     quit: Callable[[], None]
     home: Path
     _host: str = field(default="", init=False)
-    _said: dict[str, str] = field(factory=dict, init=False)
+    _said: dict[tuple[str, str], str] = field(factory=dict, init=False)  # by host and matter
     _last_line: bool = field(default=False, init=False)
 
     @property
@@ -95,7 +99,7 @@ class Terminal:
         which = whole_in(number, 4)
         if which is not None and 0 < which <= len(ids):
             self._host = ids[which - 1]
-            self._said.pop(self._host, None)
+            self._said.clear()
             self.look()
         else:
             self.say("Say use and a number of hosts.")
@@ -140,6 +144,9 @@ class Terminal:
             "passport": lambda: member.save_passport(self.home),
             "leave": lambda: self.launcher.leave(member),
             "status": lambda: self._said.clear(),
+            "news": lambda: told.news(self._shown(member)),
+            "people": lambda: told.people(self._shown(member)),
+            "hunter": lambda: told.hunter(self._shown(member)),
         }
         act = acts.get(word)
         if act is None:
@@ -157,18 +164,24 @@ class Terminal:
             self.quit()
         if member is None:
             return
-        for text in self._lines(member):
-            if self._said.get(member.record.id) == text:
-                continue
-            self._said[member.record.id] = text
-            self.say(text)
+        for matter, text in self._lines(member).items():
+            if self._said.get((member.record.id, matter), "") != text:
+                self._said[member.record.id, matter] = text
+                self.say(text or f"{member.record.name}: the announcement is over.")
 
-    def _lines(self, member: Membership) -> Sequence[str]:
-        shown = show(member, self.launcher.relay_port)
-        host = member.host
+    def _shown(self, member: Membership) -> dict[str, Any]:
+        return show(member, self.launcher.relay_port)
+
+    def _lines(self, member: Membership) -> dict[str, str]:
+        """What is to be said now, by what it is about."""
+        shown, host = self._shown(member), member.host
         text = f"{shown['name']}: {_PHRASES[host.stage].format(**_values(shown))}"
         more = host.trouble or shown["note"] or shown["standing"]
-        return [f"{text} {more}" if more else text]
+        announced = shown["announced"]
+        return {
+            "announced": f"{shown['name']} announces: {announced}" if announced else "",
+            "stage": f"{text} {more}" if more else text,
+        }
 
 
 def _values(shown: dict[str, object]) -> dict[str, object]:
@@ -180,7 +193,7 @@ def _values(shown: dict[str, object]) -> dict[str, object]:
         **shown,
         "missing": amount(files["missing"]),
         "percent": files["done"] * 100 // total,
-        "left": f", {minutes(left)} left" if left is not None else "",
+        "left": f", {amount(files['rate'])} a second, {minutes(left)} left" if left else "",
     }
 
 

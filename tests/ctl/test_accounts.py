@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.ctl import accounts
 from svcserver.edge.invite import decode
 from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
 from tests.ctl.command import Ran, database_of, new_host, nowhere, svcctl
@@ -158,7 +159,17 @@ class InviteTests(HostCase):
 
     @proves("svcctl invite")
     def test_a_qr_code_for_the_eye(self) -> None:
-        self.assertIn("█", self.ctl("invite", "create", "--qr").out)
+        for asked, terminal, drawn in (
+            (["--qr"], False, True),
+            (["--no-qr"], True, False),
+            ([], True, True),
+            ([], False, False),  # a script reads it
+        ):
+            self.patch(accounts, "on_terminal", lambda terminal=terminal: terminal)
+            ran = self.ctl("invite", "create", *asked)
+            self.assertEqual("█" in ran.out, drawn, (asked, terminal))
+            self.assertIn("svc://join", ran.out)
+            self.assertIn("Start it, and paste the line below", ran.out)
 
     def test_without_a_gateway_on_loopback_there_is_a_code_alone(self) -> None:
         (self.folder / "gateway.env").unlink()

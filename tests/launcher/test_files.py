@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from svcserver.launcher import words
 from svcserver.launcher.asking import Lost
 from svcserver.launcher.fetching import CannotFetch, Changed, Fetch, KeyRefused, Rate
 from svcserver.launcher.game_folder import (
+    SPARE,
     GameFolder,
     Growing,
     NoRoom,
@@ -75,6 +77,14 @@ class FolderTests(SynchronousTestCase):
         with self.assertRaises(NoRoom) as caught:
             self.folder.prepare([huge])
         self.assertGreater(caught.exception.needed, 2**59)
+
+    def test_equal_files_need_room_for_each_copy(self) -> None:
+        free = shutil.disk_usage(self.root.parent).free
+        one, other = (GameFile(name, free // 3 * 2, "0" * 64) for name in ("a", "b"))
+        if free > 4 * SPARE:
+            self.assertEqual(self.folder.prepare([one]), [one])
+        with self.assertRaises(NoRoom):
+            self.folder.prepare([one, other])
 
     def test_what_another_version_left_is_deleted(self) -> None:
         self.folder.parts.mkdir(parents=True)
@@ -200,6 +210,48 @@ class FetchTests(SynchronousTestCase):
         waits = [rate.count(50_000, 10.0) for _ in range(4)]
         self.assertEqual([round(one, 2) for one in waits], [0.25, 0.75, 1.25, 1.75])
         self.assertEqual(Rate().count(10**9, 1.0), 0.0)
+
+    def test_four_files_come_at_once(self) -> None:
+        files = {f"f{number}": bytes([number]) for number in range(7)}
+        self.files = read_listing(manifest(files)).files
+        self.begin()
+        under_way = self.host.downloads
+        self.assertEqual(len(under_way), 4)
+        while any(not one.done.called for one in under_way):
+            self.assertLessEqual(sum(not one.done.called for one in under_way), 4)
+            asked = next(one for one in under_way if not one.done.called)
+            asked.answer(200, files[asked.path[-2:]])
+        self.assertEqual(len(under_way), 7)
+
+    def test_under_a_limit_a_line_rests_often_and_never_long(self) -> None:
+        self.fetch = self.make(rate=Rate(limit=400_000))
+        self.begin()
+        big = self.host.downloads[0]
+        big.begin(200)
+        sent = pauses = 0
+        begun = self.clock.seconds()
+        while sent < 2_000_000:
+            big.send(BIG[sent : sent + 50_000])
+            sent += 50_000
+            rested = 0
+            while big.held:
+                self.clock.advance(0.05)
+                rested += 1
+            self.assertLessEqual(rested, 10)
+            pauses += rested > 0
+        self.assertGreaterEqual(pauses, 20)
+        self.assertLess(abs(self.clock.seconds() - begun - 5.0), 0.6)
+        self.assertLess(abs(self.fetch.rate.per_second(self.clock.seconds()) - 4e5), 4e4)
+
+    def test_stopped_in_a_pause_of_the_limit_it_leaves_no_timer(self) -> None:
+        self.fetch = self.make(rate=Rate(limit=10_000))
+        done = self.begin()
+        self.host.downloads[0].begin(200)
+        self.host.downloads[0].send(BIG[:100_000])
+        self.assertEqual(len(self.clock.getDelayedCalls()), 1)
+        self.fetch.stop()
+        self.failureResultOf(done, Stopped)
+        self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_a_damaged_download_is_fetched_anew_and_told_the_second_time(self) -> None:
         done = self.begin()

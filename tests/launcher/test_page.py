@@ -210,6 +210,16 @@ class GuardTests(PageCase):
 
 
 class PageTests(PageCase):
+    def test_the_launcher_can_be_ended_from_the_page_and_by_it_alone(self) -> None:
+        ended: list[bool] = []
+        self.page.quit = lambda: ended.append(True)
+        self.assertEqual(self.ask("POST", "/api/quit", {}, X_Launcher_Session="")[0], 403)
+        self.assertEqual(self.ask("POST", "/api/quit", {}, Origin="https://evil.example")[0], 403)
+        self.assertEqual(self.ask("GET", "/api/quit")[0], 404)
+        self.assertEqual(ended, [])
+        self.assertEqual(self.ask("POST", "/api/quit", {})[0], 200)
+        self.assertEqual(ended, [True])
+
     def test_every_answer_says_what_the_page_may_do(self) -> None:
         for path in ("/", "/main.js", "/api/state", "/nothing"):
             head = self.ask("GET", path)[1]

@@ -14,8 +14,14 @@ from svcserver.edge.sending import fingerprint_words
 from svcserver.kernel import json
 from svcserver.launcher import words
 from svcserver.launcher.command import DOCUMENTED, HIDDEN, BadCommand, Start, split
-from svcserver.launcher.host_news import picture_kind, read_branding, read_news, read_status
-from svcserver.launcher.listing import BadListing, is_safe, read_listing
+from svcserver.launcher.host_news import (
+    picture_kind,
+    read_branding,
+    read_hunter,
+    read_news,
+    read_status,
+)
+from svcserver.launcher.listing import LONGEST_BUILD, BadListing, is_safe, read_listing
 from svcserver.launcher.places import places_of
 from svcserver.launcher.scheme import LinuxScheme, WindowsScheme
 from tests.launcher.around import manifest, new_folder
@@ -45,10 +51,10 @@ class ListingTests(SynchronousTestCase):
         for path in (
             "../x", "a/../../x", "/etc/x", "C:/x", "a\\..\\x", "", "a//b", "a/", "con", "a/NUL.txt",
             "com1", "a./b", "a /b", "x:stream", "a\0b", ".svc-launcher/parts/x", ".", "a/.",
-            "con .txt", "a/Nul  ", "CONIN$", "b/conout$.log",
+            "con .txt", "a/Nul  ", "CONIN$", "b/conout$.log", "SVC-LA~1/parts/x", "a/B~12.TXT",
         ):  # fmt: skip
             self.assertFalse(is_safe(path), path)
-        for path in ("a", "a b/c.d", ".hidden", "Größe/π.pak", "console.txt"):
+        for path in ("a", "a b/c.d", ".hidden", "Größe/π.pak", "console.txt", "backup-of~1.pak"):
             self.assertTrue(is_safe(path), path)
 
     def test_a_file_twice_or_where_a_folder_is_is_refused(self) -> None:
@@ -63,6 +69,10 @@ class ListingTests(SynchronousTestCase):
         self.addCleanup(tracemalloc.stop)
         read_listing(text)
         self.assertLess(tracemalloc.get_traced_memory()[1], 20 * len(text))
+
+    def test_a_name_of_a_version_is_no_book(self) -> None:
+        said = {"files": [], "build": "b" * 10**6}
+        self.assertEqual(len(read_listing(json.dump(said)).build), LONGEST_BUILD)
 
     def test_a_size_that_no_file_has_is_refused(self) -> None:
         for size in (-1, 2**60):
@@ -146,8 +156,10 @@ class Registered:
 
     def __init__(self) -> None:
         self.keys: dict[str, dict[str, str]] = {}
+        self.written = 0
 
     def set(self, key: str, name: str, value: str) -> None:
+        self.written += 1
         parts = key.split("\\")
         for count in range(1, len(parts)):
             self.keys.setdefault("\\".join(parts[:count]), {})
@@ -168,7 +180,9 @@ class SchemeTests(SynchronousTestCase):
         before = {key: dict(values) for key, values in registry.keys.items()}
         scheme = WindowsScheme(registry, [r"C:\Program Files\py.exe", r"C:\l.pyz"])
         scheme.add()
+        written = registry.written
         scheme.add()
+        self.assertEqual(registry.written, written)
         self.assertEqual(registry.keys[r"Software\Classes\svc"]["URL Protocol"], "")
         self.assertEqual(
             registry.get(r"Software\Classes\svc\shell\open\command"),
@@ -180,16 +194,25 @@ class SchemeTests(SynchronousTestCase):
 
     def test_linux_writes_a_desktop_file_and_takes_it_away(self) -> None:
         folder, ran = new_folder(self), []
-        scheme = LinuxScheme(folder / "applications", ["/opt/my py", "/l.pyz"], ran.append)
+        choices = folder / "mimeapps.list"
+        scheme = LinuxScheme(folder / "applications", ["/opt/my py", "/l.pyz"], ran.append, choices)
         scheme.add()
         [file] = (folder / "applications").iterdir()
         text = file.read_text()
         self.assertIn('Exec="/opt/my py" "/l.pyz" %u\n', text)
         self.assertIn("MimeType=x-scheme-handler/svc;\n", text)
         self.assertEqual(ran[0][:2], ["xdg-mime", "default"])
-        scheme.remove()
-        scheme.remove()
+        before = "[Default Applications]\ntext/html=fox.desktop\nx-scheme-handler/svc={}\n"
+        for other in ("other.desktop", "svc-launcher.desktop.mine"):
+            choices.write_text(before.format(other))
+            scheme.remove()
+            self.assertEqual(choices.read_text(), before.format(other))
+        for ours in ("svc-launcher.desktop", "svc-launcher.desktop;"):
+            choices.write_text(before.format(ours))
+            scheme.remove()
+            self.assertEqual(choices.read_text().splitlines(), before.splitlines()[:2])
         self.assertEqual(list((folder / "applications").iterdir()), [])
+        self.assertEqual(list(folder.glob("mime*")), [choices])
 
 
 class NewsTests(SynchronousTestCase):
@@ -200,6 +223,36 @@ class NewsTests(SynchronousTestCase):
         read_branding(said)
         if isinstance(said, dict):
             read_status(said)
+
+    def test_what_a_hostile_host_tells_is_bounded_in_number_and_length(self) -> None:
+        long = "x" * 10**6
+        many = [dict.fromkeys(("name", "title", "body", "id", "where", "date"), long)] * 1000
+        status = read_status({"name": long, "players": many, "playersOnline": 10**17})
+        self.assertEqual((len(status["players"]), status["online"]), (500, 0))
+        hunter = read_hunter(
+            {
+                "guild": long,
+                "friends": [long] * 1000,
+                "tracks": many,
+                "hunts": many,
+                "characters": [{"name": long, "saves": [{"savedAt": 1}] * 1000}] * 1000,
+            }
+        )
+        counted = {name: len(found) for name, found in hunter.items()}
+        self.assertEqual(
+            counted,
+            {"guild": 64, "huntPass": 0, "tracks": 64, "hunts": 10, "characters": 20,
+             "friends": 500},
+        )  # fmt: skip
+        self.assertEqual(len(hunter["characters"][0]["saves"]), 10)
+        news = read_news({"items": many})
+        self.assertEqual((len(news), len(news[0]["body"])), (20, 4000))
+        self.assertLess(len(json.dump([status, hunter, news])), 300_000)
+
+    def test_a_text_steers_no_terminal(self) -> None:
+        sly = "a\x1b[2Jb\x07c\u202ed\r\n\x9be é"
+        [item] = read_news({"items": [{"title": sly}]})
+        self.assertEqual(item["title"], "a[2Jbcd\ne é")
 
     def test_only_a_colour_and_own_pictures_are_taken(self) -> None:
         said = {

@@ -6,14 +6,16 @@ import socket
 import threading
 from typing import Any
 
+import keyring
+from keyring.errors import KeyringLocked
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.secrets import Secret
-from svcserver.launcher import one_instance
+from svcserver.launcher import one_instance, words
 from svcserver.launcher.asking import SILENCE_S, HostClient, Lost
-from svcserver.launcher.keystore import FileKeys, SystemKeys
+from svcserver.launcher.keystore import IN_BOTH, FileKeys, SystemKeys, open_keys
 from svcserver.launcher.terminal import Terminal
 from tests.launcher.around import KEY, LauncherCase, invite_text, new_folder
 
@@ -38,6 +40,39 @@ class TerminalTests(LauncherCase):
         self.assertIn("Say play", self.said[-1])
         self.assertNotIn(KEY, text)
 
+    def test_an_announcement_news_people_and_hunter_are_told(self) -> None:
+        said = {
+            "players": [{"name": "Cy", "where": "dojo"}, {"name": "Ann", "where": "city"}],
+            "instances": [],
+        }
+        mine = {
+            "guild": "Owls",
+            "friends": ["Ann"],
+            "hunts": [{"title": "Big one", "at": 86_400_000}],
+            "tracks": [{"id": "axe", "rank": 2, "maxRank": 20}],
+            "characters": [{"name": "Bo", "saves": [{"savedAt": 2**53 - 1}, {"savedAt": 5}]}],
+        }
+        self.remote.says("GET", "/svc/api/ServerStatus", 200, said)
+        self.remote.says("GET", "/svc-status", 200, {"name": "Home", "en": "Potions tonight"})
+        self.remote.says("GET", "/launcher/hunter", 200, mine)
+        news = {"items": [{"date": "2026-11-20T18:00", "title": "Friday", "body": "At eight."}]}
+        self.remote.says("GET", "/content/v1/news", 200, news)
+        self.registered({})
+        for line in ("status", "news", "people", "hunter"):
+            self.terminal.line(line)
+        text = "\n".join(self.said)
+        for wanted in (
+            "Friday Hunts announces: Potions tonight",
+            "2026-11-20  Friday\nAt eight.",
+            f"Ann, your friend, in the city. {words.MEET['city']}\nCy, in the dojo",
+            "guild: Owls",
+            "axe: 2 of 20",
+            "Big one",
+            "character  Bo: , 1970-01-01",
+        ):
+            self.assertIn(wanted, text)
+        self.assertEqual(text.count("Potions"), 1)
+
     def test_it_says_a_thing_once_and_knows_its_words(self) -> None:
         self.terminal.line(invite_text())
         count = len(self.said)
@@ -56,8 +91,15 @@ class TerminalTests(LauncherCase):
         self.assertEqual(self.over, [True])
 
 
+def locked(*_: object) -> None:
+    """A key store whose owner is away."""
+    raise KeyringLocked("for the test")
+
+
 class Backend:
     """A system's key store."""
+
+    priority = 1
 
     def __init__(self) -> None:
         self.kept: dict[tuple[str, str], str] = {}
@@ -77,7 +119,7 @@ class Backend:
 class KeyTests(SynchronousTestCase):
     def test_the_systems_store_is_asked_once(self) -> None:
         backend = Backend()
-        keys = SystemKeys(backend)
+        keys = SystemKeys(backend, FileKeys(new_folder(self) / "keys.json"))
         keys.put("h", Secret("UUK_1"))
         for _ in range(3):
             self.assertEqual(str(keys.get("h")), "<secret>")
@@ -87,6 +129,36 @@ class KeyTests(SynchronousTestCase):
         keys.drop("h")
         keys.drop("h")
         self.assertEqual(backend.kept, {})
+
+    def test_what_the_store_refuses_is_kept_in_the_file_and_said(self) -> None:
+        """A new account's key exists nowhere else: without it the account is lost."""
+        backend, path = Backend(), new_folder(self) / "keys.json"
+        keys = SystemKeys(backend, FileKeys(path))
+        keys.put("old", Secret("UUK_0"))
+        self.patch(backend, "set_password", locked)
+        keys.put("h", Secret("UUK_1"))
+        self.assertEqual((keys.where, path.stat().st_mode & 0o777), (IN_BOTH, 0o600))
+        again = SystemKeys(backend, FileKeys(path))
+        found = [again.get(name) for name in ("h", "old")]
+        self.assertEqual([one and one.reveal() for one in found], ["UUK_1", "UUK_0"])
+        self.patch(backend, "set_password", Backend.set_password.__get__(backend))
+        again.put("h", Secret("UUK_2"))
+        self.assertEqual(path.read_text(), "{}")
+        self.patch(backend, "get_password", locked)
+        self.assertIsNone(SystemKeys(backend, FileKeys(path)).get("h"))
+        again.drop("h")
+        self.assertIsNone(again.get("h"))
+
+    def test_without_a_store_keys_are_kept_in_a_file(self) -> None:
+        folder = new_folder(self)
+        for broken in ("set_password", "get_password", "delete_password"):
+            backend = Backend()
+            self.patch(backend, broken, locked)
+            self.patch(keyring, "get_keyring", lambda backend=backend: backend)
+            self.assertIsInstance(open_keys(folder), FileKeys)
+        self.patch(keyring, "get_keyring", Backend)
+        self.assertIsInstance(open_keys(folder), SystemKeys)
+        self.assertIsInstance(open_keys(folder, use_file=True), FileKeys)
 
     def test_a_file_is_only_ours_and_shows_nothing(self) -> None:
         path = new_folder(self) / "state" / "keys.json"

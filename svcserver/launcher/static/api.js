@@ -40,6 +40,7 @@ async function call(method, path, body) {
 
 export const state = () => call("GET", "/api/state");
 export const join = (invite) => call("POST", "/api/join", { invite });
+export const quit = () => call("POST", "/api/quit", {});
 export const bring = (path, replace) => call("POST", "/api/import", { path, replace });
 
 // One act after another: Play pressed right after Save must find what was saved.

@@ -17,7 +17,8 @@ function when(milliseconds) {
 
 export function hunter(host, act) {
   const { guild, huntPass, tracks, characters, hunts } = host.hunter;
-  const saved = (characters ?? []).flatMap((one) => one.saves).sort((a, b) => b - a)[0];
+  const own = characters ?? [];
+  const saved = own.flatMap((one) => one.saves).sort((a, b) => b - a)[0];
   const facts = [["Guild", guild || "none"], ["Hunt pass", huntPass || "none"],
     ["Last save", saved ? when(saved) : "none yet"]];
   return el("section", { class: "card", "aria-labelledby": "hunter-title" },
@@ -27,6 +28,9 @@ export function hunter(host, act) {
       el("dl", { class: "facts" }, tracks.flatMap((one) => [el("dt", {}, one.id), el("dd", {}, `${one.rank} of ${one.of}`)]))),
     (hunts ?? []).length === 0 ? null : el("details", { class: "inner", open: true }, el("summary", {}, "Latest hunts"),
       el("dl", { class: "facts" }, hunts.flatMap((one) => [el("dt", {}, one.title), el("dd", {}, when(one.at))]))),
+    own.length === 0 ? null : el("details", { class: "inner" }, el("summary", {}, "Characters and their saves"),
+      el("dl", { class: "facts" }, own.flatMap((one) => [el("dt", {}, one.name),
+        el("dd", {}, el("ul", {}, one.saves.length ? one.saves.map((at) => el("li", {}, when(at))) : el("li", {}, "no save")))]))),
     el("button", { onclick: () => act("save-passport") }, "Save my passport"));
 }
 

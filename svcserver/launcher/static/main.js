@@ -7,6 +7,7 @@ import { bar, step } from "./steps.js";
 const main = document.getElementById("main");
 const tabs = document.getElementById("hosts");
 const said = document.getElementById("said");
+const end = document.getElementById("end");
 let chosen = null; // the id of the host that is shown; "" for the page that joins
 let seenInvite = "";
 let parts = {}; // what each part was drawn from
@@ -22,6 +23,8 @@ function draw(state) {
   chosen = host ? host.id : "";
   part("tabs", [state.hosts.map((one) => [one.id, one.name, one.reachable]), chosen], () => tabs.replaceChildren(...tabButtons(state)));
   document.getElementById("foot").textContent = state.keys;
+  const playing = state.hosts.some((one) => one.stage === "playing");
+  part("end", playing, () => end.replaceChildren(ending(playing)));
   if (host === null) { part("main", ["welcome", sentence], welcome); return; }
   part("main", ["host", host.id], () => frame());
   accent(host.accent);
@@ -31,7 +34,7 @@ function draw(state) {
 function part(name, from, make) {
   const text = JSON.stringify(from);
   if (parts[name] === text) return;
-  if (name === "main") parts = { tabs: parts.tabs };
+  if (name === "main") parts = { tabs: parts.tabs, end: parts.end };
   parts[name] = text;
   make();
 }
@@ -42,6 +45,15 @@ function tabButtons(state) {
   }, el("span", { class: `dot ${one.reachable ? "up" : one.reachable === false ? "down" : ""}`, "aria-hidden": "true" }), el("span", { class: "name" }, one.name)));
   if (state.hosts.length) made.push(el("button", { class: "tab", "aria-current": chosen === "" ? "page" : null, onclick: () => choose("") }, "+ Another host"));
   return made;
+}
+
+// Whoever has started it from a menu has no window to close.
+function ending(playing) {
+  const button = el("button", { class: "link", onclick: async () => {
+    if (playing && !button.dataset.sure) { button.dataset.sure = "1"; button.textContent = "Close it, and end my game"; return; }
+    if (await guarded(api.quit)) closed("gone");
+  } }, "Close the launcher");
+  return button;
 }
 
 function choose(id) { chosen = id; sentence = ""; draw(last); main.focus(); }
@@ -164,6 +176,7 @@ async function guarded(work) {
 function closed(why) {
   parts = {};
   tabs.replaceChildren();
+  end.replaceChildren();
   main.replaceChildren(el("div", { class: "welcome" }, el("h1", {}, why === "gone" ? "The launcher has ended" : "This page is closed"),
     el("p", { class: "hint" }, why === "gone"
       ? "Start it again to play. If you were playing, the game has lost its way to the host."
