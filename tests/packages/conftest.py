@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.packages.support import build, need
+from tests.packages.support import build, need, run
+
+# for a machine within a machine: no systemd, and no right to raise limits
+ENGINE = """\
+[engine]
+cgroup_manager = "cgroupfs"
+runtime = "{runtime}"
+[containers]
+default_ulimits = ["nofile=4096:4096", "nproc=2000:2000"]
+"""
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +41,16 @@ def package(release: Path) -> Path:
     """The Debian package of that release."""
     [made] = release.glob("svcserver_*.deb")
     return made
+
+
+@pytest.fixture(scope="session")
+def image(tmp_path_factory: pytest.TempPathFactory, release: Path) -> Iterator[str]:
+    """The name of the image of that release, loaded, and an engine that can run it."""
+    engine = tmp_path_factory.mktemp("engine") / "containers.conf"
+    engine.write_text(ENGINE.format(runtime="runc" if shutil.which("runc") else "crun"))
+    [archive] = release.glob("*-image.tar")
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setenv("CONTAINERS_CONF", str(engine))
+        name = run("podman", "load", "-q", "-i", archive).strip().rpartition(" ")[2]
+        yield name
+        run("podman", "rmi", "-f", name)

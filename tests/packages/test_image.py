@@ -3,37 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.packages.support import PATIENCE_S, run
 
 pytestmark = pytest.mark.packages
-
-# for a machine within a machine: no systemd, and no right to raise limits
-ENGINE = """\
-[engine]
-cgroup_manager = "cgroupfs"
-runtime = "{runtime}"
-[containers]
-default_ulimits = ["nofile=4096:4096", "nproc=2000:2000"]
-"""
-
-
-@pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory, release: Path) -> Iterator[str]:
-    engine = tmp_path_factory.mktemp("engine") / "containers.conf"
-    engine.write_text(ENGINE.format(runtime="runc" if shutil.which("runc") else "crun"))
-    [archive] = release.glob("*-image.tar")
-    with pytest.MonkeyPatch.context() as patches:
-        patches.setenv("CONTAINERS_CONF", str(engine))
-        name = run("podman", "load", "-q", "-i", archive).strip().rpartition(" ")[2]
-        yield name
-        run("podman", "rmi", "-f", name)
 
 
 @pytest.fixture

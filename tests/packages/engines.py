@@ -1,0 +1,65 @@
+"""Images of PostgreSQL and of an engine for live state, from Debian's packages.
+
+They stand in for those that compose.yaml names, which only a registry has: started by the same
+variables and the same command.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.packages.support import SUITE, run
+
+DATABASE = """\
+#!/bin/sh
+set -eu
+bin=$(echo /usr/lib/postgresql/*/bin)
+cd /var/lib/postgresql/data
+if [ ! -e PG_VERSION ]; then
+    printf %s "$POSTGRES_PASSWORD" > /tmp/password
+    "$bin/initdb" -D . -U "$POSTGRES_USER" --pwfile /tmp/password -A scram-sha-256
+    echo "host all all all scram-sha-256" >> pg_hba.conf
+    echo "CREATE DATABASE $POSTGRES_DB;" | "$bin/postgres" --single -D . postgres
+fi
+exec "$bin/postgres" -D . -h '*' -k /tmp
+"""
+
+
+def database() -> str:
+    """PostgreSQL, made at its first start by POSTGRES_USER, POSTGRES_PASSWORD and POSTGRES_DB."""
+    folder = "/var/lib/postgresql/data"
+    hooks = [
+        f'chroot "$1" install -d -o postgres {folder}',
+        'chmod 0755 "$1"/usr/local/bin/start',
+    ]
+    words = ["--user", "postgres", "--entrypoint", '["/usr/local/bin/start"]', "--volume", folder]
+    return _image("svc-test-postgresql", "postgresql", hooks, words, DATABASE)
+
+
+def live() -> str:
+    """The engine for live state, under Valkey's name."""
+    hooks = [
+        'ln -s redis-server "$1"/usr/bin/valkey-server',
+        'chroot "$1" install -d -o redis /data',
+    ]
+    # without a configuration it would refuse callers from other machines
+    start = '#!/bin/sh\nexec "$@" --protected-mode no\n'
+    words = ["--user", "redis", "--workingdir", "/data", "--volume", "/data"]
+    words += ["--entrypoint", '["/usr/local/bin/start"]']
+    hooks.append('chmod 0755 "$1"/usr/local/bin/start')
+    return _image("svc-test-live", "redis-server", hooks, words, start)
+
+
+def _image(name: str, package: str, hooks: list[str], settings: list[str], start: str) -> str:
+    made = run("buildah", "from", "scratch").strip()
+    try:
+        root = Path(run("buildah", "mount", made).strip())
+        script = 'cat > "$1"/usr/local/bin/start <<"END"\n' + start + "END"
+        said = [f"--customize-hook={one}" for one in (script, *hooks)]
+        run("mmdebstrap", "--variant=minbase", f"--include={package}", *said, SUITE, root)
+        run("buildah", "umount", made)
+        run("buildah", "config", *settings, made)
+        run("buildah", "commit", made, name)
+    finally:
+        run("buildah", "rm", made)
+    return f"localhost/{name}"

@@ -1,0 +1,79 @@
+"""compose.yaml as it is: two metagames on PostgreSQL and an engine for live state, in containers.
+
+The engines' images are made from Debian's packages here, since no registry is asked.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.packages import engines
+from tests.packages.support import PATIENCE_S, ROOT, need, run
+
+pytestmark = pytest.mark.packages
+
+PROJECT = f"svctest{os.getpid()}"
+
+
+@pytest.fixture(scope="module")
+def environ(image: str) -> Iterator[dict[str, str]]:
+    need("podman-compose")
+    database, live = engines.database(), engines.live()
+    yield {
+        "SVC_VERSION": image.rpartition(":")[2],
+        "SVC_DATABASE_IMAGE": database,
+        "SVC_LIVE_IMAGE": live,
+        "SVC_DATABASE_PASSWORD": "a-word-for-this-test",
+        "SVC_PUBLIC_HOST": "127.0.0.1",
+        "SVC_GATEWAY_PORT": "28443",
+    }
+    run("podman", "rmi", "-f", database, live)
+
+
+@pytest.fixture
+def host(environ: dict[str, str]) -> Iterator[str]:
+    """The name of the running host's container."""
+    compose("up", "-d", environ=environ)
+    try:
+        yield f"{PROJECT}_svcserver_1"
+    finally:
+        compose("down", "-v", environ=environ)
+
+
+def compose(*words: str, environ: dict[str, str]) -> str:
+    return run("podman-compose", "-p", PROJECT, "-f", ROOT / "compose.yaml", *words, **environ)
+
+
+def test_it_plays_on_two_metagames_and_keeps_everything_over_a_restart(
+    host: str, environ: dict[str, str]
+) -> None:
+    ready(host, times=1)
+    inside(host, "sh", "-c", "echo ALLOWLIST_ALLOW_PRIVATE=1 >> /data/allowlist.env")
+    compose("restart", environ=environ)
+    ready(host, times=2)
+    assert "all went well" in inside(host, "svcctl", "play", "--config", "/data")
+    said = run("podman", "logs", host)
+    assert "metagame1 ready" in said
+    assert "metagame2 ready" in said
+    compose("restart", environ=environ)
+    ready(host, times=3)
+    accounts = inside(host, "svcctl", "account", "list", "--config", "/data")
+    assert len(accounts.splitlines()) >= 5  # the owner and four players
+    assert "no fault" in inside(host, "svcctl", "doctor", "--config", "/data")
+
+
+def ready(host: str, times: int) -> None:
+    """Wait until the whole host has been ready that often."""
+    deadline = time.monotonic() + PATIENCE_S
+    while run("podman", "logs", host).count("gateway ready") < times:
+        assert time.monotonic() < deadline, run("podman", "logs", host)
+        time.sleep(0.5)
+
+
+def inside(host: str, *words: str) -> str:
+    """The output of a command in the host's container."""
+    return run("podman", "exec", host, *words)
