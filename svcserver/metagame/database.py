@@ -58,10 +58,14 @@ def open_database(name: str, settings: Settings) -> Engine:
 
 
 def _where(url: URL) -> str:
-    """The file's whole path, since a relative one may be the fault; else the URL."""
+    """The file's whole path, since a relative one may be the fault; else name and server.
+
+    Nothing else of the URL is for a log: it says who logs in there.
+    """
     if url.get_backend_name() == "sqlite":
         return str(Path(url.database or "").resolve())
-    return url.render_as_string(hide_password=True)
+    host = url.host or url.query.get("host", "this machine")
+    return f"{url.database} on {host if isinstance(host, str) else ', '.join(host)}"
 
 
 def _note_key(tx: Connection, settings: Settings) -> None:
