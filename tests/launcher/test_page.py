@@ -26,6 +26,7 @@ from svcserver.launcher.page_server import (
 from tests.launcher.around import KEY, LauncherCase, invite_text
 
 OWN = "127.0.0.1:4711"
+SCRIPTS = ("main", "api", "steps", "below", "dom", "qr", "qr_picture")
 
 
 class Wire(StringTransport):
@@ -230,7 +231,7 @@ class PageTests(PageCase):
     def test_the_page_has_no_script_or_style_in_its_markup_and_loads_nothing_from_elsewhere(
         self,
     ) -> None:
-        for name in ("/", "/main.js", "/api.js", "/steps.js", "/below.js", "/dom.js", "/page.css"):
+        for name in ("/", *(f"/{name}.js" for name in SCRIPTS), "/page.css"):
             status, _, body = self.ask("GET", name)
             self.assertEqual(status, 200, name)
             self.assertIsNone(re.search(rb"https?://|innerHTML|style=|<script>", body), name)
