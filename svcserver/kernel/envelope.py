@@ -17,6 +17,14 @@ class Envelope(TypedDict, Generic[P]):
     payload: P
 
 
+class Empty(TypedDict):
+    """An object without members."""
+
+
+NOTHING = Envelope[Empty]
+"""The reply of a row that has nothing to say but that it is done."""
+
+
 def envelope(payload: Any, *, code: Json = None, message: str = "OK") -> dict[str, Any]:
     """The reply with this payload. Spec: 1 §4 convention 5."""
     return {"code": code, "message": message, "payload": payload}

@@ -276,6 +276,16 @@ class ItselfMark(Mark):
     """How a value marked ``Itself`` is read and described."""
 
 
+class Opaque(Mark):
+    """A part of a shape that has no shape of its own, and ``why``."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+    def schema(self, plain: Schema) -> Schema:
+        return plain | {"description": self.why}
+
+
 Lenient = Annotated[T, LenientMark()]
 """What does not fit counts as missing: the member's default, or None where it has none.
 
@@ -285,6 +295,11 @@ Skipping = Annotated[tuple[T, ...], SkippingMark()]
 """A list; entries that do not fit are left out."""
 OrEmpty = Annotated[T, OrEmptyMark()]
 """A row's body that may be anything: what is no object counts as one without members."""
+AsSent = Annotated[
+    Json, Opaque("What the game client sent; kept and given back, never looked into.")
+]
+"""What the game client knows alone. A contract test looks for parts of bodies that are anything
+without saying why: this one and ``Opaque`` are the only means."""
 Itself = Annotated[dict[str, Any], ItselfMark()]
 """The object as sent with every key of it; only as the last member of a shape."""
 

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.metagame.owner.dashboard.document import describe
 from tests.support.game import GAME_SERVER_KEY, Game
+
+ALL_ROWS = {
+    "BACKEND_HEALTH": "1",
+    "STORE": "free",
+    "ESCALATION_MODE": "real",
+    "MATCHMAKING_CANCEL": "1",
+}
 
 FOR_A_PLAYER = (
     "/breadcrumbs/any",
@@ -15,9 +26,36 @@ FOR_A_PLAYER = (
 )
 
 
+def shapeless(part: Any, place: str) -> Iterator[str]:
+    """The places in a JSON schema where anything may stand without a word why."""
+    if not isinstance(part, dict) or ("description" in part and "properties" not in part):
+        return
+    if part == {"type": "object"}:
+        yield f"{place}: an object"
+    elif not {"type", "$ref", "anyOf", "enum"} & set(part):
+        yield f"{place}: anything"
+    for name, one in part.get("properties", {}).items():
+        yield from shapeless(one, f"{place}.{name}")
+    for one in part.get("anyOf", []):
+        yield from shapeless(one, place)
+    for inner in ("items", "additionalProperties"):
+        yield from shapeless(part.get(inner), f"{place}[]")
+
+
 class BodyTests(SynchronousTestCase):
+    def test_every_part_of_a_body_or_reply_has_a_shape_or_says_why_not(self) -> None:
+        said = describe(Game(self, **ALL_ROWS).door.rows, "1.0")
+        named = said["components"]["schemas"]
+        found = [one for name in named for one in shapeless(named[name], name)]
+        for path, methods in said["paths"].items():
+            for method, operation in methods.items():
+                sides = operation.get("requestBody", {}), operation["responses"]["2XX"]
+                for media in (one for side in sides for one in side.get("content", {}).values()):
+                    found += shapeless(media["schema"], f"{method} {path}")
+        self.assertEqual(found, [])
+
     def test_no_row_parses_its_body_by_hand(self) -> None:
-        rows = Game(self, BACKEND_HEALTH="1", STORE="free", ESCALATION_MODE="real").door.rows
+        rows = Game(self, **ALL_ROWS).door.rows
         self.assertGreater(sum(row.body is not None for row in rows), 40)
         self.assertEqual([row.name for row in rows if row.body is object], [])
 

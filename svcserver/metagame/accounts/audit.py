@@ -6,7 +6,7 @@ The database refuses to change or delete a row (a trigger of migration 0009).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypedDict, TypeVar
+from typing import Annotated, Any, TypedDict, TypeVar
 
 from attrs import define, frozen
 from sqlalchemy import (
@@ -27,6 +27,7 @@ from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.kernel import json
 from svcserver.kernel.json import Json
 from svcserver.kernel.refusals import Refusal
+from svcserver.kernel.shapes import Opaque
 from svcserver.kernel.times import iso
 
 T = TypeVar("T")
@@ -118,6 +119,9 @@ def rows(tx: Connection, query: AuditQuery) -> list[dict[str, Any]]:
     return [row._asdict() for row in tx.execute(found.limit(min(query.count, MAX_ROWS)))]
 
 
+Noted = Annotated[Json, Opaque("What the recorded act says of it.")]
+
+
 class AuditRow(TypedDict):
     """A row of the audit log; ``refused`` says why nothing was done, null where it was."""
 
@@ -127,8 +131,8 @@ class AuditRow(TypedDict):
     action: str
     target: str
     reason: str
-    before: dict[str, Any] | None
-    after: dict[str, Any] | None
+    before: dict[str, Noted] | None
+    after: dict[str, Noted] | None
     refused: str | None
 
 

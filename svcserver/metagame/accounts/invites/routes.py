@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from attrs import frozen
 
+from svcserver.kernel.envelope import Empty
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.invites import wire
 from svcserver.metagame.accounts.invites.acts import InviteActs
@@ -45,7 +46,9 @@ class InviteRoutes:
         )
         return Answer(200, {"code": code})
 
-    @routes.row("POST", "/svc/api/RegisterInviteCode", access=ADMIN, body=wire.CodeWish, reply=dict)
+    @routes.row(
+        "POST", "/svc/api/RegisterInviteCode", access=ADMIN, body=wire.CodeWish, reply=Empty
+    )
     async def register_code(self, call: Call[wire.CodeWish]) -> Answer:
         """A code of the owner's own choice; an existing one gets the new uses."""
         sent = call.body
@@ -56,7 +59,7 @@ class InviteRoutes:
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row(
-        "DELETE", "/svc/api/InviteCode/<code>", access=ADMIN, reply=dict, secret_path=("code",)
+        "DELETE", "/svc/api/InviteCode/<code>", access=ADMIN, reply=Empty, secret_path=("code",)
     )
     async def revoke(self, call: Call, code: str) -> Answer:
         """Revoke a code; always 200."""

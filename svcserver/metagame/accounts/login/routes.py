@@ -8,7 +8,7 @@ from attrs import frozen
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from svcserver.kernel.envelope import Envelope
+from svcserver.kernel.envelope import Empty, Envelope
 from svcserver.kernel.refusals import Forbidden, Malformed
 from svcserver.kernel.shapes import OrEmpty
 from svcserver.metagame.accounts.directory import Directory
@@ -54,7 +54,7 @@ class LoginRoutes:
         known = None if self.settings.verify_stub_account else call.caller.account
         return Answer(200, wire.show_token(known or wire.NOBODYS_ID))
 
-    @routes.row("DELETE", "/account/api/oauth/sessions/kill", access=Access.NONE, reply=dict)
+    @routes.row("DELETE", "/account/api/oauth/sessions/kill", access=Access.NONE, reply=Empty)
     async def kill_sessions(self, call: Call) -> Answer:
         """Revokes nothing, as the contract wants it; a new account key does."""
         return Answer(200, EMPTY_OBJECT)
@@ -63,7 +63,7 @@ class LoginRoutes:
         "DELETE",
         "/account/api/oauth/sessions/kill/<token>",
         access=Access.NONE,
-        reply=dict,
+        reply=Empty,
         secret_path=("token",),
     )
     async def kill_session(self, call: Call, token: str) -> Answer:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from attrs import frozen
 
-from svcserver.kernel.envelope import Envelope
+from svcserver.kernel.envelope import Empty, Envelope
 from svcserver.kernel.refusals import Missing
 from svcserver.kernel.shapes import OrEmpty
 from svcserver.metagame.accounts.directory import Directory
@@ -52,7 +52,7 @@ class LookupRoutes:
         "GET",
         "/account/api/public/account/<account_id>",
         access=Access.OPTIONAL_TOKEN,
-        reply=wire.PublicAccount | dict,
+        reply=wire.PublicAccount | Empty,
     )
     async def account(self, call: Call, account_id: str) -> Answer:
         """One account; ``{}`` when unknown or without a token."""
@@ -83,7 +83,7 @@ class LookupRoutes:
         "GET",
         "/account/api/public/account/<account_id>/externalAuths",
         access=Access.NONE,
-        reply=dict,
+        reply=Empty,
     )
     async def external_auths(self, call: Call, account_id: str) -> Answer:
         """External logins of an account; always empty."""

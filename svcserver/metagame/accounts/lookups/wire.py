@@ -8,7 +8,7 @@ from typing import Annotated, NotRequired, TypedDict
 
 from attrs import field, frozen
 
-from svcserver.kernel.json import Json
+from svcserver.kernel.envelope import Empty
 from svcserver.kernel.shapes import (
     Lenient,
     Skipping,
@@ -34,14 +34,14 @@ class PublicAccount(TypedDict):
 
     id: str
     displayName: str
-    externalAuths: dict[str, Json]
+    externalAuths: Empty
 
 
 class OwnAccount(TypedDict):
     """The caller's own record; ``id`` is left out for a game server alone."""
 
     id: NotRequired[str]
-    displayName: str | dict[str, Json]
+    displayName: str | Empty
     name: str
     lastName: str
     email: str
@@ -162,7 +162,7 @@ def public(account: Account) -> PublicAccount:
     return {"id": account.id, "displayName": account.username, "externalAuths": {}}
 
 
-def own_record(account_id: str | None, name: str | dict[str, Json], at: float) -> OwnAccount:
+def own_record(account_id: str | None, name: str | Empty, at: float) -> OwnAccount:
     """The caller's own record at ``at`` (epoch seconds); most values are fixed."""
     now = iso(at)
     record: OwnAccount = {

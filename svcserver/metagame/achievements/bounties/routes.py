@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from attrs import field, frozen
 
@@ -29,7 +29,7 @@ class BountyRoutes:
     acting: Acting
     game_data: Mapping[str, Json] = field(factory=wire.load_game_data)
 
-    @routes.row("GET", "/bounty/game-data", access=Access.TOKEN, reply=Envelope[dict[str, Any]])
+    @routes.row("GET", "/bounty/game-data", access=Access.TOKEN, reply=Envelope[wire.BountyRules])
     async def fixed(self, call: Call) -> Answer:
         """Slots and token ids."""
         return Answer(200, self.game_data)

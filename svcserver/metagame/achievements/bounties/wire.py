@@ -10,7 +10,7 @@ from attrs import field, frozen
 from svcserver.kernel import datafiles, json
 from svcserver.kernel.envelope import envelope
 from svcserver.kernel.json import Json
-from svcserver.kernel.shapes import Itself, Lenient, Name, Skipping, WholeNumber
+from svcserver.kernel.shapes import AsSent, Itself, Lenient, Name, Skipping, WholeNumber
 from svcserver.metagame.achievements.bounties.rules import AccountBoard, Bounty, in_order
 
 PACKAGE, FILE = "svcserver.metagame.achievements.bounties", "game_data.json"
@@ -30,7 +30,7 @@ class BountyWish:
     bounty_id: Name
     slot_index: Lenient[WholeNumber | None] = None
     update_version: Lenient[WholeNumber] = 0
-    drafted_timestamp: Json = None
+    drafted_timestamp: AsSent = None
     sent: Itself = field(factory=dict)
 
     def bounty(self, now: str) -> Bounty:
@@ -45,7 +45,7 @@ class BountyUpdate:
     """Bounties to add or replace by id; others stay. A draft replaces the stored one."""
 
     bounties: Skipping[BountyWish] | None = ()
-    draft_data: Lenient[dict[str, Any] | None] = None
+    draft_data: Lenient[dict[str, AsSent] | None] = None
 
     def draft(self) -> bytes | None:
         """The draft to store."""
@@ -62,18 +62,26 @@ class BountyIds:
 class DraftData(TypedDict):
     """The draft from which players choose bounties."""
 
-    current_draft_choices: list[Any]
-    previous_draft_selections: list[Any]
+    current_draft_choices: list[AsSent]
+    previous_draft_selections: list[AsSent]
     bronze_count: int
     silver_count: int
     gold_count: int
 
 
+class BountyRules(TypedDict):
+    """The settings of bounties; further members are the game client's own."""
+
+    max_slots: int
+    bounty_token_id: str
+    premium_bounty_token_id: str
+
+
 class BountyBoard(TypedDict):
     """The board; daily and weekly drafts are there only with fixed progression."""
 
-    bounties: list[dict[str, Any]]
-    draft_data: DraftData | dict[str, Any]
+    bounties: list[dict[str, AsSent]]
+    draft_data: DraftData | dict[str, AsSent]
     draft_data_daily: NotRequired[DraftData]
     draft_data_weekly: NotRequired[DraftData]
 

@@ -8,7 +8,7 @@ from attrs import frozen
 
 from svcserver.kernel.envelope import envelope
 from svcserver.kernel.json import Fragment
-from svcserver.kernel.shapes import Count, camel_case, spelled
+from svcserver.kernel.shapes import AsSent, Count, camel_case, spelled
 
 
 @spelled(camel_case)
@@ -16,14 +16,14 @@ from svcserver.kernel.shapes import Count, camel_case, spelled
 class BreadcrumbSave:
     """The whole list, stored as sent; ``updateVersion`` must rise."""
 
-    breadcrumbs: list[Any]
+    breadcrumbs: list[AsSent]
     update_version: Count
 
 
 class BreadcrumbList(TypedDict):
     """The whole list, as sent."""
 
-    breadcrumbs: list[Any]
+    breadcrumbs: list[AsSent]
     updateVersion: int
 
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from attrs import frozen
 
-from svcserver.kernel.envelope import Envelope, envelope
+from svcserver.kernel.envelope import Empty, Envelope, envelope
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.accounts import recorded
@@ -61,7 +61,7 @@ class CooldownRoutes:
         access=Access.TOKEN,
         real_only=True,
         game_server=True,
-        reply=dict,
+        reply=Empty,
     )
     async def start(self, call: Call, user_id: str, cooldown_id: str) -> Answer:
         """Start one now; one-time ids of more than a day ago are dropped."""

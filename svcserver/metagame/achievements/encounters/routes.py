@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from attrs import frozen
 
-from svcserver.kernel.envelope import Envelope
-from svcserver.kernel.json import Json
+from svcserver.kernel.envelope import NOTHING, Envelope
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.achievements.encounters import wire
 from svcserver.metagame.achievements.encounters.acts import EncounterActs
@@ -54,7 +53,7 @@ class EncounterRoutes:
         "/encountered-content/<character_id>",
         access=Access.TOKEN,
         body=Late[Encounter],
-        reply=Envelope[dict[str, Json]],
+        reply=NOTHING,
     )
     async def add(self, call: Call[Late[Encounter]], character_id: str) -> Answer:
         """Add one; a repeat changes nothing."""

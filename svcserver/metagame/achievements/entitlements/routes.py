@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from attrs import frozen
 
+from svcserver.kernel.envelope import Empty
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.accounts import recorded
@@ -56,7 +57,7 @@ class EntitlementRoutes:
         access=Access.TOKEN,
         real_only=True,
         game_server=True,
-        reply=dict,
+        reply=Empty,
     )
     async def revoke(self, call: Call, user_id: str, entitlement: str) -> Answer:
         """Revoke; fine when not owned."""

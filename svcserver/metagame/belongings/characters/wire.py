@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict
 
 from attrs import frozen
 
-from svcserver.kernel.json import Fragment
+from svcserver.kernel.json import Fragment, Json
 from svcserver.kernel.shapes import (
     CountOrDigits,
     Late,
@@ -42,15 +42,15 @@ class CharacterReply(TypedDict):
 
     accountId: str
     createdDate: str
-    data: Fragment
+    data: str
     id: str
     lastModifiedDate: str
     name: str
     updateVersion: int
 
 
-def show(character: Character) -> CharacterReply:
-    """The wire form of a character."""
+def show(character: Character) -> dict[str, Json]:
+    """The ``CharacterReply``, with the document's text as it is stored."""
     return {
         "accountId": character.account_id,
         "createdDate": short_date(character.created_at),

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from svcserver.kernel import json
 from svcserver.kernel.envelope import envelope
-from svcserver.kernel.shapes import TextWithNul
+from svcserver.kernel.shapes import AsSent, TextWithNul
 from svcserver.metagame.belongings.documents import shallow_object
 from svcserver.metagame.belongings.loadouts.rules import (
     ACCOUNT_SLOTS,
@@ -31,8 +31,8 @@ class SlotCounts(TypedDict):
 class LoadoutPayload(SlotCounts):
     """Every saved slot, the persistent part, and the counts."""
 
-    loadouts: list[dict[str, Any]]
-    persistent: dict[str, Any]
+    loadouts: list[dict[str, AsSent]]
+    persistent: dict[str, AsSent]
     active_index: int
     needs_migration: bool
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from attrs import frozen
 
+from svcserver.kernel.shapes import Opaque
 from svcserver.metagame.access.credentials import CREDENTIALS
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.openapi import document
 from svcserver.web.routes import NO_STORE, Answer, Row, bare
 
 TITLE = "svc-metagame"
+ApiDocument = Annotated[dict[str, Any], Opaque("An OpenAPI 3.1 document.")]
 
 
 def describe(rows: Iterable[Row], version: str) -> dict[str, Any]:
@@ -32,7 +34,7 @@ class ApiDocumentRoutes:
         "GET",
         "/svc/api/DashboardOpenApi",
         access=Access.ADMIN_KEY,
-        reply=dict[str, Any],
+        reply=ApiDocument,
         quiet=True,
     )
     async def read(self, call: Call) -> Answer:

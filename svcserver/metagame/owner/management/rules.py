@@ -26,13 +26,13 @@ class Instance:
     """A running game server; ``kind`` and ``started_at`` as the deploy server says it."""
 
     id: str
-    kind: object
+    kind: str | None
     title: str
     map: str
     behemoth: str | None
     players: int
-    max_players: object
-    started_at: object
+    max_players: int | None
+    started_at: str | None
 
 
 @frozen

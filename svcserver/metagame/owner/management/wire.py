@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from svcserver.kernel.json import Json
 from svcserver.kernel.times import iso
 from svcserver.metagame.owner.management.rules import Instance, Status
 from svcserver.metagame.play.matches import Sent
@@ -23,13 +22,13 @@ class InstanceReply(TypedDict):
     """A running game server."""
 
     id: str
-    kind: Json
+    kind: str | None
     title: str
     map: str
     behemoth: str | None
     players: int
-    maxPlayers: Json
-    startedAt: Json
+    maxPlayers: int | None
+    startedAt: str | None
 
 
 class ServerStatusReply(TypedDict):

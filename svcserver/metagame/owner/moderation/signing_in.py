@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, NotRequired, TypedDict
 
 from attrs import field, frozen
 
+from svcserver.kernel.envelope import Empty
 from svcserver.kernel.headers import ACCOUNT_KEY
 from svcserver.kernel.refusals import Unauthenticated
 from svcserver.kernel.roles import Role
@@ -102,7 +103,7 @@ class SignInRoutes:
         """Who is signed in."""
         return Answer(200, _who(call), NO_STORE)
 
-    @routes.row("DELETE", PATH, reply=dict)
+    @routes.row("DELETE", PATH, reply=Empty)
     async def sign_out(self, call: Call) -> Answer:
         """End the session."""
         request = call.request
@@ -137,7 +138,7 @@ class SignInRoutes:
         key = await self.ways.set_key(call.caller.name, call.player, on=call.body.on)
         return Answer(200, {"key": key}, NO_STORE)
 
-    @routes.row("POST", "/svc/api/DashboardSecondFactor", body=FactorWish, reply=dict)
+    @routes.row("POST", "/svc/api/DashboardSecondFactor", body=FactorWish, reply=Empty)
     async def second_factor(self, call: Call[FactorWish]) -> Answer:
         """Begin or end to ask for the code of a second factor at each sign-in."""
         sent = call.body

@@ -8,6 +8,7 @@ from attrs import frozen
 
 from svcserver.board.board import Board
 from svcserver.board.quota import Quota
+from svcserver.kernel.envelope import Empty
 from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.owner.passports import wire
 from svcserver.metagame.owner.passports.acts import PassportActs
@@ -52,7 +53,7 @@ class PassportRoutes:
         return Answer(200, await self.acts.passport(call.player), NO_STORE)
 
     @routes.row(
-        "POST", "/launcher/new-key", access=Access.ACCOUNT_KEY, body=wire.NewKeyWish, reply=dict
+        "POST", "/launcher/new-key", access=Access.ACCOUNT_KEY, body=wire.NewKeyWish, reply=Empty
     )
     async def new_key(self, call: Call[wire.NewKeyWish]) -> Answer:
         """Give the account the key that its player has made; the old one no longer works."""

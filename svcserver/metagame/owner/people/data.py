@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from sqlalchemy import ColumnElement, Connection, Table, delete, or_, select
 
 from svcserver.db.tables import METADATA
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.json import Json
+
+Cell = str | int | float | bool | None
+
+
+class AccountExport(TypedDict):
+    """All that is kept of an account: rows by table, each with its columns by name."""
+
+    account: str
+    exportedAt: str
+    tables: dict[str, list[dict[str, Cell]]]
+
 
 # the columns of each table that name an account; where one of them does, the row goes with it
 OF_ACCOUNT: Mapping[str, tuple[str, ...]] = {
@@ -70,7 +80,7 @@ class TooLarge(Exception):
     """There is more than can be handed out at once."""
 
 
-def exported(tx: Connection, account_id: AccountId) -> dict[str, list[dict[str, Json]]]:
+def exported(tx: Connection, account_id: AccountId) -> dict[str, list[dict[str, Cell]]]:
     """All rows of the account by table, without secrets; raises TooLarge."""
     found, size = {}, 0
     for table, rows in _rows(tx, account_id):
@@ -111,11 +121,11 @@ def _rows(tx: Connection, account_id: AccountId) -> Iterator[tuple[Table, Column
     yield tables["accounts"], tables["accounts"].c.id == account_id
 
 
-def _shown(value: Any) -> Json:
+def _shown(value: Any) -> Cell:
     if isinstance(value, bytes):
         try:
             return value.decode()
         except UnicodeDecodeError:
             return base64.b64encode(value).decode()
-    shown: Json = value
+    shown: Cell = value
     return shown

@@ -5,7 +5,7 @@ Every row takes a helper's key: whoever may not is refused by the rules, and so 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, TypedDict, TypeVar
+from typing import Annotated, ClassVar, TypedDict, TypeVar
 
 from attrs import frozen
 from twisted.logger import Logger
@@ -21,6 +21,7 @@ from svcserver.metagame.accounts.sessions import Sessions
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.owner.moderation.rules import MAX_REASON, Staff
 from svcserver.metagame.owner.moderation.store import Ended
+from svcserver.metagame.owner.people.data import AccountExport
 from svcserver.metagame.owner.people.store import Keyed, PersonWork, Removed
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
@@ -71,7 +72,7 @@ class Deleted(TypedDict):
     """Whose account was deleted, and all that was kept of it."""
 
     Username: str
-    Export: dict[str, Any]
+    Export: AccountExport
 
 
 @frozen
@@ -94,7 +95,7 @@ class HandlingActs:
         act = self._work(staff, who).merge_notes(to)
         return await self._do(staff, "merge notes", who, reason, act)
 
-    async def export(self, staff: Staff, who: str, reason: str) -> dict[str, Any]:
+    async def export(self, staff: Staff, who: str, reason: str) -> AccountExport:
         """All that is kept of an account."""
         return await self._do(staff, "export", who, reason, self._work(staff, who).export())
 
@@ -154,7 +155,7 @@ class HandlingRoutes:
         reply: Merged = {"Username": source.username, "To": target.username, "Moved": moved}
         return Answer(200, reply, NO_STORE)
 
-    @routes.row("POST", "/svc/api/DashboardExport", body=AccountWish, reply=dict)
+    @routes.row("POST", "/svc/api/DashboardExport", body=AccountWish, reply=AccountExport)
     async def export(self, call: Call[AccountWish]) -> Answer:
         """All that is kept of an account, without secrets."""
         found = await self.acts.export(_staff(call), call.body.account, call.body.reason)
@@ -164,5 +165,5 @@ class HandlingRoutes:
     async def delete(self, call: Call[AccountWish]) -> Answer:
         """Delete an account for ever; the reply holds the only copy of what was kept of it."""
         gone = await self.acts.delete(_staff(call), call.body.account, call.body.reason)
-        reply: Deleted = {"Username": gone.account.username, "Export": dict(gone.export)}
+        reply: Deleted = {"Username": gone.account.username, "Export": gone.export}
         return Answer(200, reply, NO_STORE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from attrs import field, frozen
 from sqlalchemy import (
@@ -24,7 +23,6 @@ from sqlalchemy import (
 from svcserver.db.tables import METADATA
 from svcserver.db.upsert import Upsert
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.json import Json
 from svcserver.kernel.refusals import Conflict
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.audit import Act, Trace
@@ -34,7 +32,7 @@ from svcserver.metagame.accounts.sanctions import SANCTIONS, Kind, SqlSanctions
 from svcserver.metagame.accounts.store import ACCOUNT_KEYS, ACCOUNTS, SqlAccounts, fold
 from svcserver.metagame.owner.moderation.rules import Staff, person
 from svcserver.metagame.owner.moderation.store import Ended
-from svcserver.metagame.owner.people.data import TooLarge, erase, exported
+from svcserver.metagame.owner.people.data import AccountExport, TooLarge, erase, exported
 from svcserver.metagame.owner.people.rules import (
     Listed,
     Order,
@@ -154,7 +152,7 @@ class Removed:
     """A deleted account: all that was kept of it, without secrets."""
 
     account: Account
-    export: Mapping[str, Json] = field(repr=False)
+    export: AccountExport = field(repr=False)
     ended: Ended
 
 
@@ -192,10 +190,10 @@ class PersonWork:
 
         return act
 
-    def export(self) -> Act[dict[str, Json]]:
+    def export(self) -> Act[AccountExport]:
         """All that is kept of the account, without secrets."""
 
-        def act(tx: Connection, trace: Trace) -> dict[str, Json]:
+        def act(tx: Connection, trace: Trace) -> AccountExport:
             return self._exported(tx, self._owned(tx, trace))
 
         return act
@@ -223,9 +221,9 @@ class PersonWork:
         trace.target = account.username
         return account
 
-    def _exported(self, tx: Connection, account: Account) -> dict[str, Json]:
+    def _exported(self, tx: Connection, account: Account) -> AccountExport:
         try:
-            tables: Any = exported(tx, account.id)
+            tables = exported(tx, account.id)
         except TooLarge:
             too_much = "this account has more than can be handed out"
             raise Conflict(too_much, code="too_large") from None

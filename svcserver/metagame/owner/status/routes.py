@@ -6,15 +6,16 @@ Spec: 1 §4 Status, heartbeat, fixed replies.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from attrs import frozen
 
 from svcserver.kernel import json
-from svcserver.kernel.envelope import Envelope
+from svcserver.kernel.envelope import Empty, Envelope
 from svcserver.metagame.owner.announcements.rules import Announcement, in_language
 from svcserver.metagame.owner.build import Build
 from svcserver.metagame.owner.status import wire
+from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import MISC_ROUTES, Settings
 from svcserver.web.routes import EMPTY_OBJECT, NO_CONTENT, Answer, bare
@@ -68,12 +69,12 @@ class FixedReplyRoutes:
 
     routes: ClassVar[Routes] = Routes(bare)
 
-    @routes.row("POST", "/event", access=Access.NONE, reply=dict)
+    @routes.row("POST", "/event", access=Access.NONE, reply=Empty)
     async def event(self, call: Call) -> Answer:
         """Telemetry sink. Spec: 1 §6.2."""
         return Answer(200, EMPTY_OBJECT)
 
-    @routes.row("POST", "/account/migrate", access=Access.TOKEN, reply=dict)
+    @routes.row("POST", "/account/migrate", access=Access.TOKEN, reply=wire.Migrated)
     async def migrate(self, call: Call) -> Answer:
         """There is nothing to migrate; ``{}`` would make the client poll for ever."""
         return Answer(200, wire.MIGRATED)
@@ -96,43 +97,45 @@ class FixedReplyRoutes:
         """The message of the day's trigger; there is none."""
         return NO_CONTENT
 
-    @routes.row("GET", "/playertreatments/<user_id>", access=Access.TOKEN, reply=dict)
+    @routes.row("GET", "/playertreatments/<user_id>", access=Access.TOKEN, reply=wire.Treatments)
     async def treatments(self, call: Call, user_id: str) -> Answer:
         """The test cohort of a player, the same for all."""
         return Answer(200, wire.TREATMENTS)
 
-    @routes.row("GET", "/eventstats/", access=Access.TOKEN, reply=dict)
+    @routes.row("GET", "/eventstats/", access=Access.TOKEN, reply=wire.EventStats)
     async def event_stats(self, call: Call) -> Answer:
         return Answer(200, wire.NO_STATS)
 
-    @routes.row("GET", "/all/", access=Access.TOKEN, reply=Envelope[dict[str, Any]])
+    @routes.row("GET", "/all/", access=Access.TOKEN, reply=Envelope[wire.Mailbox])
     async def mailbox(self, call: Call) -> Answer:
         """An empty mailbox."""
-        return Answer(200, wire.NO_MAIL)
+        return enveloped(wire.NO_MAIL)
 
     @routes.row(
         "GET",
         "/game_tuning/seasonal_event_schedule",
         access=Access.NONE,
-        reply=Envelope[dict[str, Any]],
+        reply=Envelope[wire.Schedule],
     )
     async def schedule(self, call: Call) -> Answer:
         """No scheduled events."""
-        return Answer(200, wire.NO_EVENTS)
+        return enveloped(wire.NO_EVENTS)
 
     @routes.row(
-        "GET", "/game_tuning/huntpass_xp_config", access=Access.NONE, reply=Envelope[dict[str, Any]]
+        "GET", "/game_tuning/huntpass_xp_config", access=Access.NONE, reply=Envelope[wire.HuntPass]
     )
     async def hunt_pass_xp(self, call: Call) -> Answer:
         """How much experience a hunt gives the hunt pass."""
-        return Answer(200, wire.HUNT_PASS_XP)
+        return enveloped(wire.HUNT_PASS_XP)
 
-    @routes.row("GET", "/creator", access=Access.TOKEN, reply=dict)
+    @routes.row("GET", "/creator", access=Access.TOKEN, reply=wire.Creator)
     async def creator(self, call: Call) -> Answer:
         """The supported creator; always none."""
         return Answer(200, wire.CREATOR)
 
-    @routes.row("POST", "/inventory/<character_id>/<change_list>", access=Access.TOKEN, reply=dict)
+    @routes.row(
+        "POST", "/inventory/<character_id>/<change_list>", access=Access.TOKEN, reply=wire.Moved
+    )
     async def migrate_items(self, call: Call, character_id: str, change_list: str) -> Answer:
         """There are no items to migrate."""
         return Answer(200, wire.MOVED_ITEMS)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
-from svcserver.kernel.envelope import envelope
+from svcserver.kernel.envelope import Empty
 
 WELCOME = {
     "en": "Welcome to {name}!",
@@ -36,16 +36,80 @@ StatusBanner = TypedDict(  # the functional form, because of the hyphen
     },
 )
 
-MIGRATED = {"migration_failed": False, "migration_finished": True}
-TREATMENTS = {"treatments": ["CohortTreatment.Dojo.B"]}
-NO_STATS: dict[str, list[Any]] = {"stats": []}
-NO_MAIL = envelope({"messages": []})
-NO_EVENTS = envelope({"ScheduledItems": []})
-HUNT_PASS_XP = envelope(
-    {
-        "EventConfigs": [],
-        "GlobalConfig": {"DifficultyBias": 1, "GlobalMultiplier": 1, "MaxXPAwarded": 200},
-    }
-)
-CREATOR = {"expirationDate": "2099-01-01T01:00:00.041Z", "slug": "NONE", "success": True}
-MOVED_ITEMS = {"code": None, "message": ""}
+
+class Migrated(TypedDict):
+    """Where the move of an account to the launcher's accounts stands."""
+
+    migration_failed: bool
+    migration_finished: bool
+
+
+class Treatments(TypedDict):
+    """The test cohorts of a player."""
+
+    treatments: list[str]
+
+
+class EventStats(TypedDict):
+    """Statistics of a seasonal event; there are none."""
+
+    stats: list[Empty]
+
+
+class Mailbox(TypedDict):
+    """Messages to a player; there are none."""
+
+    messages: list[Empty]
+
+
+class Schedule(TypedDict):
+    """Scheduled events; there are none."""
+
+    ScheduledItems: list[Empty]
+
+
+class HuntPassLimits(TypedDict):
+    """How the experience of a hunt is counted."""
+
+    DifficultyBias: float
+    GlobalMultiplier: float
+    MaxXPAwarded: float
+
+
+class HuntPass(TypedDict):
+    """How much experience a hunt gives the hunt pass; no event changes it."""
+
+    EventConfigs: list[Empty]
+    GlobalConfig: HuntPassLimits
+
+
+class Creator(TypedDict):
+    """The supported creator."""
+
+    expirationDate: str
+    slug: str
+    success: bool
+
+
+class Moved(TypedDict):
+    """An envelope without payload."""
+
+    code: None
+    message: str
+
+
+MIGRATED: Migrated = {"migration_failed": False, "migration_finished": True}
+TREATMENTS: Treatments = {"treatments": ["CohortTreatment.Dojo.B"]}
+NO_STATS: EventStats = {"stats": []}
+NO_MAIL: Mailbox = {"messages": []}
+NO_EVENTS: Schedule = {"ScheduledItems": []}
+HUNT_PASS_XP: HuntPass = {
+    "EventConfigs": [],
+    "GlobalConfig": {"DifficultyBias": 1, "GlobalMultiplier": 1, "MaxXPAwarded": 200},
+}
+CREATOR: Creator = {
+    "expirationDate": "2099-01-01T01:00:00.041Z",
+    "slug": "NONE",
+    "success": True,
+}
+MOVED_ITEMS: Moved = {"code": None, "message": ""}

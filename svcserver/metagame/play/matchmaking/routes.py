@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from attrs import frozen
 
+from svcserver.kernel.envelope import Empty
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.shapes import Late, OrEmpty
 from svcserver.metagame.play.matchmaking import wire
@@ -56,13 +57,13 @@ class MatchmakingRoutes:
         found = await self.acts.poll(call.player)
         return Answer(200, wire.show_standing(call.player, *found, self.settings.target_changelist))
 
-    @routes.row("DELETE", "/candidate", access=TOKEN, when=_cancels, reply=dict)
+    @routes.row("DELETE", "/candidate", access=TOKEN, when=_cancels, reply=Empty)
     async def cancel(self, call: Call) -> Answer:
         """Cancel; a party leader's cancel is the party's. Off unless MATCHMAKING_CANCEL=1."""
         await self.acts.cancel(call.player)
         return Answer(200, EMPTY_OBJECT)
 
-    @routes.row("DELETE", "/candidate/leave", access=TOKEN, when=_cancels, reply=dict)
+    @routes.row("DELETE", "/candidate/leave", access=TOKEN, when=_cancels, reply=Empty)
     async def leave(self, call: Call) -> Answer:
         """Only the caller leaves."""
         await self.acts.leave(call.player)
@@ -80,12 +81,12 @@ class MatchmakingRoutes:
         """Echo who is expected."""
         return Answer(200, {"expectedPlayerIds": list(call.body.player_ids)})
 
-    @routes.row("POST", "/candidate/player/register", access=TOKEN, reply=dict)
+    @routes.row("POST", "/candidate/player/register", access=TOKEN, reply=Empty)
     async def register(self, call: Call) -> Answer:
         """Nothing to register."""
         return Answer(200, EMPTY_OBJECT)
 
-    @routes.row("GET", "/candidate/regions", access=TOKEN, reply=dict)
+    @routes.row("GET", "/candidate/regions", access=TOKEN, reply=wire.RegionsReply)
     async def regions(self, call: Call) -> Answer:
         """The one region, with the ping address of QOS_TARGET_URL."""
         return Answer(200, wire.show_regions(self.settings.qos_target_url))

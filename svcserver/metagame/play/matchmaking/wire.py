@@ -6,10 +6,11 @@ from typing import NotRequired, TypedDict
 
 from attrs import frozen
 
+from svcserver.kernel.envelope import Empty
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
 from svcserver.kernel.launch_requests import ISLAND, LaunchRequest, check
-from svcserver.kernel.shapes import Lenient, TextWithNul, camel_case, spelled
+from svcserver.kernel.shapes import AsSent, Lenient, TextWithNul, camel_case, spelled
 from svcserver.metagame.play.matches import Entry, State
 
 PERIOD_MS = 10_000
@@ -36,7 +37,7 @@ class CandidateWish:
 class AliveWish:
     """The expected players."""
 
-    player_ids: Lenient[tuple[Json, ...]] = ()
+    player_ids: Lenient[tuple[AsSent, ...]] = ()
 
 
 class JoinReply(TypedDict):
@@ -65,7 +66,7 @@ class StandingReply(TypedDict):
     candidateStatusPeriodMillis: int
     gameMode: str
     huntId: str
-    playerStates: dict[str, dict[str, Json]]
+    playerStates: dict[str, Empty]
     serverInfo: NotRequired[GameServerInfo]
     status: str
     statusDuration: float
@@ -75,7 +76,24 @@ class StandingReply(TypedDict):
 class AliveReply(TypedDict):
     """The expected players, as sent."""
 
-    expectedPlayerIds: list[Json]
+    expectedPlayerIds: list[AsSent]
+
+
+class Regions(TypedDict):
+    """How often the client pings what."""
+
+    maxPingingStepTime: float
+    pingCount: int
+    pingFrequency: float
+    regionUrls: list[str]
+
+
+class RegionsReply(TypedDict):
+    """The one region, in an envelope whose code is a number."""
+
+    code: int
+    message: str
+    payload: Regions
 
 
 def show_joined(entry: Entry) -> JoinReply:
@@ -112,9 +130,9 @@ def show_standing(
     return reply | {"status": state.value, "statusDuration": 0.0, "statusReason": None}
 
 
-def show_regions(target: str) -> dict[str, Json]:
+def show_regions(target: str) -> RegionsReply:
     """The reply with the one region."""
-    payload: dict[str, Json] = {
+    payload: Regions = {
         "maxPingingStepTime": 3,
         "pingCount": PINGS,
         "pingFrequency": 0.25,

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from attrs import frozen
 
+from svcserver.kernel.envelope import Empty
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden
 from svcserver.metagame.rows import Access, Call, Routes
@@ -84,7 +85,7 @@ class FriendRoutes:
         "GET",
         "/friends/api/public/list/<namespace>/<user_id>/recentPlayers",
         access=Access.NONE,
-        reply=list,
+        reply=list[Empty],
         when=MISC_ROUTES,
     )
     async def recent_players(self, call: Call, namespace: str, user_id: str) -> Answer:

@@ -7,8 +7,7 @@ from typing import ClassVar
 from attrs import frozen
 from twisted.logger import Logger
 
-from svcserver.kernel.envelope import Envelope
-from svcserver.kernel.json import Json
+from svcserver.kernel.envelope import NOTHING, Envelope
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.shapes import OrEmpty
 from svcserver.metagame.replies import enveloped
@@ -58,7 +57,7 @@ class GuildRoutes:
         "/guild/validate",
         access=Access.PLAYER,
         body=OrEmpty[wire.GuildWish],
-        reply=Envelope[dict[str, Json]],
+        reply=NOTHING,
     )
     async def validate(self, call: Call[wire.GuildWish]) -> Answer:
         """Whether the caller could found a guild of that name; creates nothing."""
@@ -83,7 +82,7 @@ class GuildRoutes:
         made = await self.acts.found(sent.leader_account_id, sent.name, sent.nameplate)
         return Answer(200, wire.show(*made, self.acts.limits.max_members))
 
-    @routes.row("DELETE", "/guild/player", access=Access.PLAYER, reply=Envelope[dict[str, Json]])
+    @routes.row("DELETE", "/guild/player", access=Access.PLAYER, reply=NOTHING)
     async def leave(self, call: Call) -> Answer:
         """Leave; the leader cannot."""
         await self.acts.remove(call.player, call.player)
@@ -93,16 +92,14 @@ class GuildRoutes:
         "DELETE",
         "/guild/player/<account_id>",
         access=Access.PLAYER,
-        reply=Envelope[dict[str, Json]],
+        reply=NOTHING,
     )
     async def kick(self, call: Call, account_id: str) -> Answer:
         """Remove a member; naming oneself is leaving."""
         await self.acts.remove(call.player, account_id)
         return ACK
 
-    @routes.row(
-        "PUT", "/guild/invite/<account_id>", access=Access.PLAYER, reply=Envelope[dict[str, Json]]
-    )
+    @routes.row("PUT", "/guild/invite/<account_id>", access=Access.PLAYER, reply=NOTHING)
     async def invite(self, call: Call, account_id: str) -> Answer:
         """Invite; Leader or Officer."""
         await self.acts.invite(call.player, account_id)
@@ -112,16 +109,14 @@ class GuildRoutes:
         "POST",
         "/guild/invite/accept/<invite_id>",
         access=Access.PLAYER,
-        reply=Envelope[dict[str, Json]],
+        reply=NOTHING,
     )
     async def accept(self, call: Call, invite_id: str) -> Answer:
         """Join as Member."""
         await self.acts.accept(call.player, invite_id)
         return ACK
 
-    @routes.row(
-        "DELETE", "/guild/invite/<invite_id>", access=Access.PLAYER, reply=Envelope[dict[str, Json]]
-    )
+    @routes.row("DELETE", "/guild/invite/<invite_id>", access=Access.PLAYER, reply=NOTHING)
     async def decline(self, call: Call, invite_id: str) -> Answer:
         """Decline an invite, which ends it."""
         await self.acts.decline(call.player, invite_id)
@@ -131,16 +126,14 @@ class GuildRoutes:
         "PUT",
         "/guild/rank/<account_id>/<rank>",
         access=Access.PLAYER,
-        reply=Envelope[dict[str, Json]],
+        reply=NOTHING,
     )
     async def set_rank(self, call: Call, account_id: str, rank: str) -> Answer:
         """Change a member's rank; ``leader`` hands the guild over."""
         await self.acts.set_rank(call.player, account_id, rank)
         return ACK
 
-    @routes.row(
-        "DELETE", "/guild/<guild_id>", access=Access.PLAYER, reply=Envelope[dict[str, Json]]
-    )
+    @routes.row("DELETE", "/guild/<guild_id>", access=Access.PLAYER, reply=NOTHING)
     async def disband(self, call: Call, guild_id: str) -> Answer:
         """Disband the caller's own guild."""
         await self.acts.disband(call.player, guild_id)
@@ -159,7 +152,7 @@ class GuildStubRoutes:
     async def mine(self, call: Call) -> Answer:
         return NO_CONTENT
 
-    @routes.row("GET", "/guild/invite/player", access=Access.TOKEN, reply=Envelope[dict[str, Json]])
+    @routes.row("GET", "/guild/invite/player", access=Access.TOKEN, reply=Envelope[wire.NoInvites])
     async def invites(self, call: Call) -> Answer:
         """An empty list, in the envelope only."""
         return enveloped({"invites": []})

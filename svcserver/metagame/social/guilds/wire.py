@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypedDict
 
 from attrs import field, frozen
 
+from svcserver.kernel.envelope import Empty
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.shapes import Or, TextWithNul, sent_as
 from svcserver.metagame.social.guilds.rules import Guild, Invite, Member
@@ -58,6 +59,12 @@ class GuildInvite(TypedDict):
     guild_id: str
     guild_name: str
     inviter_account_id: str
+
+
+class NoInvites(TypedDict):
+    """The invites while guilds are switched off."""
+
+    invites: list[Empty]
 
 
 class GuildInvites(TypedDict):

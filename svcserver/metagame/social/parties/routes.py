@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from attrs import frozen
 
+from svcserver.kernel.envelope import Empty
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
 from svcserver.kernel.refusals import Refusal
@@ -51,7 +52,7 @@ class PartyRoutes:
         return Answer(200, {"invitations": [] if me is None else await self._invites(me)})
 
     @routes.row(
-        "PUT", "/party/invite", access=PLAYER, body=OrEmpty[wire.PartyInviteWish], reply=dict
+        "PUT", "/party/invite", access=PLAYER, body=OrEmpty[wire.PartyInviteWish], reply=Empty
     )
     async def invite(self, call: Call[wire.PartyInviteWish]) -> Answer:
         """Invite into the caller's own party, whatever party the body names."""
@@ -71,7 +72,7 @@ class PartyRoutes:
         return await self._party(await self.acts.accept(call.player, invite_id))
 
     @routes.row(
-        "DELETE", "/party/invite", access=PLAYER, body=OrEmpty[wire.PartyInviteEnd], reply=dict
+        "DELETE", "/party/invite", access=PLAYER, body=OrEmpty[wire.PartyInviteEnd], reply=Empty
     )
     async def drop_invite(self, call: Call[wire.PartyInviteEnd]) -> Answer:
         """Decline an invite, or withdraw one that the caller sent; always 200."""
@@ -80,25 +81,25 @@ class PartyRoutes:
         await self.acts.drop_invite(call.player, named, sent.recipient_player_id)
         return OK
 
-    @routes.row("DELETE", "/party/member", access=PLAYER, reply=dict)
+    @routes.row("DELETE", "/party/member", access=PLAYER, reply=Empty)
     async def leave(self, call: Call) -> Answer:
         """Leave; the client sends it at every login."""
         await self.acts.leave(call.player)
         return OK
 
-    @routes.row("DELETE", "/party/member/<member_id>", access=PLAYER, reply=dict)
+    @routes.row("DELETE", "/party/member/<member_id>", access=PLAYER, reply=Empty)
     async def kick(self, call: Call, member_id: str) -> Answer:
         """Remove a member; naming oneself is leaving."""
         await self.acts.kick(call.player, member_id)
         return OK
 
-    @routes.row("PUT", "/party/member/promote/<member_id>", access=PLAYER, reply=dict)
+    @routes.row("PUT", "/party/member/promote/<member_id>", access=PLAYER, reply=Empty)
     async def promote(self, call: Call, member_id: str) -> Answer:
         """Make another member the leader."""
         await self.acts.promote(call.player, member_id)
         return OK
 
-    @routes.row("DELETE", "/party/leader/<leader_id>", access=PLAYER, reply=dict)
+    @routes.row("DELETE", "/party/leader/<leader_id>", access=PLAYER, reply=Empty)
     async def drop_leader(self, call: Call, leader_id: str) -> Answer:
         """Reading the party drops a leader unheard for two minutes; otherwise ignored."""
         await self.acts.refresh(call.player)

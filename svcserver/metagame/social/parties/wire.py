@@ -7,9 +7,9 @@ from typing import Annotated, TypedDict
 
 from attrs import frozen
 
+from svcserver.kernel.envelope import Empty
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.json import Json
-from svcserver.kernel.shapes import First, Lenient, Or, Skipping, camel_case, spelled
+from svcserver.kernel.shapes import AsSent, First, Lenient, Or, Skipping, camel_case, spelled
 from svcserver.metagame.social.parties.rules import Invite, Party, PartyCandidate
 
 SOLO_CANDIDATE = "SOLO_CANDIDATE"
@@ -25,7 +25,7 @@ class PartyPoll:
     """What the client says of itself; nothing of it is read."""
 
     build_id: Lenient[str] = ""
-    feature_overrides: Lenient[list[Json] | None] = None
+    feature_overrides: Lenient[list[AsSent] | None] = None
 
 
 @spelled(camel_case)
@@ -65,7 +65,17 @@ class PartyInvite(TypedDict):
     sendingPlayerId: str
     partyId: str
     sendingPlatform: str
-    sendingDisplayName: Json
+    sendingDisplayName: str | Empty
+
+
+class MemberState(TypedDict):
+    """A member of a party; a name is ``{}`` where nobody has the id."""
+
+    playerId: str
+    isMemberOfCandidate: bool
+    platform: str
+    displayName: str | Empty
+    consoleSessionId: None
 
 
 class PartyReply(TypedDict, total=False):
@@ -74,7 +84,7 @@ class PartyReply(TypedDict, total=False):
     partyId: str
     leaderPlayerId: str
     playerIds: list[str]
-    playerStates: list[dict[str, Json]]
+    playerStates: list[MemberState]
     candidateState: str | None
     candidateId: str | None
     playerHuntId: str | None
@@ -100,7 +110,10 @@ class PartyInviteReply(TypedDict):
     To: str
 
 
-def show_invite(invite: Invite, name: Json) -> PartyInvite:
+Names = Mapping[AccountId, str | Empty]
+
+
+def show_invite(invite: Invite, name: str | Empty) -> PartyInvite:
     """Exactly five keys."""
     return {
         "recipientPlayerId": invite.recipient,
@@ -111,7 +124,7 @@ def show_invite(invite: Invite, name: Json) -> PartyInvite:
     }
 
 
-def show_solo(party: Party, names: Mapping[AccountId, Json], stub: bool) -> PartyReply:
+def show_solo(party: Party, names: Names, stub: bool) -> PartyReply:
     """Exactly seven keys; the client needs the placeholder candidate to start alone."""
     return {
         "candidateId": SOLO_CANDIDATE if stub else None,
@@ -124,9 +137,7 @@ def show_solo(party: Party, names: Mapping[AccountId, Json], stub: bool) -> Part
     }
 
 
-def show(
-    party: Party, names: Mapping[AccountId, Json], candidate: PartyCandidate | None
-) -> PartyReply:
+def show(party: Party, names: Names, candidate: PartyCandidate | None) -> PartyReply:
     """Exactly eight keys, members in join order."""
     matched = candidate.members if candidate is not None else frozenset()
     return {
@@ -141,7 +152,7 @@ def show(
     }
 
 
-def show_member(one: AccountId, names: Mapping[AccountId, Json], matched: bool) -> dict[str, Json]:
+def show_member(one: AccountId, names: Names, matched: bool) -> MemberState:
     """One entry of ``playerStates``."""
     return {
         "playerId": one,

@@ -6,8 +6,7 @@ from typing import ClassVar
 
 from attrs import frozen
 
-from svcserver.kernel.envelope import Envelope
-from svcserver.kernel.json import Json
+from svcserver.kernel.envelope import NOTHING, Envelope
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.shapes import OrEmpty
 from svcserver.metagame.replies import enveloped
@@ -17,7 +16,6 @@ from svcserver.metagame.social.slayerlinks.acts import SlayerLinkActs
 from svcserver.web.routes import EMPTY_OBJECT, Answer
 
 PLAYER = Access.PLAYER
-NOTHING = Envelope[dict[str, Json]]
 
 
 def refuse(status: int, refusal: Refusal) -> Answer:

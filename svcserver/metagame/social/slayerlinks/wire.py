@@ -7,10 +7,11 @@ from typing import Annotated, TypedDict
 
 from attrs import frozen
 
+from svcserver.kernel.envelope import Empty
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
 from svcserver.kernel.readers import reader
-from svcserver.kernel.shapes import As, First, Lenient, Skipping, whole
+from svcserver.kernel.shapes import As, AsSent, First, Lenient, Skipping, whole
 from svcserver.kernel.times import iso
 from svcserver.metagame.social.slayerlinks.rules import (
     INVITE_HOURS,
@@ -55,7 +56,7 @@ class SlayerInviteAnswer:
     link_id: Lenient[str | None] = None
     invite_id: Lenient[str | None] = None
     slot: Lenient[Slot | None] = None
-    action_source: Json = None
+    action_source: AsSent = None
 
 
 @frozen
@@ -67,7 +68,7 @@ class SlayerInviteWish:
     action: Lenient[Action | None] = None
     link_id: Lenient[str | None] = None
     invite_id: Lenient[str | None] = None
-    action_source: Json = None
+    action_source: AsSent = None
 
 
 def reply_of(sent: SlayerInviteAnswer | SlayerInviteWish) -> Reply:
@@ -82,7 +83,7 @@ class SlayerLinkEnd:
 
     account_id: Anybody = None
     slot: AnySlot = None
-    delete_pair: Json = None
+    delete_pair: AsSent = None
 
 
 def which_link(
@@ -120,7 +121,7 @@ class SlayerLink(TypedDict):
     slot: int
     ends: str
     link_id: str
-    prize_pool: list[Json]
+    prize_pool: list[Empty]
 
 
 class SlayerInvites(TypedDict):
