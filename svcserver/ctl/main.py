@@ -33,6 +33,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "audit": ("moderation", "audit"),
     "passport": ("passports", "passport"),
     "status": ("status_command", "status"),
+    "drain": ("maintenance", "drain"),
+    "update": ("maintenance", "update"),
     "restart": ("restart", "restart"),
     "upgrade": ("restart", "upgrade"),
     "doctor": ("doctor.command", "doctor"),

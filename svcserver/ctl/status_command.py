@@ -14,6 +14,7 @@ from rich.text import Text
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.http_get import get_json
 from svcserver.ctl.output import Failed, Out, fail
+from svcserver.stack.components import metagame_url
 
 EVERY_S = 2.0
 KEY = "x-svc-user-api-key"
@@ -47,8 +48,7 @@ def status(host: Host, out: Out, watch: bool, key: str | None) -> None:
 
 def look(host: Host, key: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The server status, and the health where BACKEND_HEALTH is on and the key an admin's."""
-    variables = host.variables("metagame")
-    base = f"http://{variables.get('BIND_HOST') or '127.0.0.1'}:{variables.get('PORT', '61000')}"
+    base = metagame_url(host.variables("metagame"))
     said = get_json(base, "/svc/api/ServerStatus", {KEY: key}, "the metagame")
     if said.get("limited"):
         fail("the metagame does not know the key; give --key with an account key")

@@ -180,7 +180,7 @@ class Metagame:
         self.about = Build.of(settings)
         self.health, self.shown, self.counters = Health(), DashboardState(), Counters()
         players = OnlinePlayers(settings, self.online, self.matches)
-        shared = self.directory, self.shown, self.health
+        shared = self.directory, self.shown, self.health, self.audit, self.deploy
         self.desk = Desk(settings, ledger, board, clock, now, players, *shared)
         self._join()
 

@@ -16,12 +16,17 @@ KEPT = ("PATH", "HOME", "LANG", "TZ")
 """The variables that a child inherits: an exported PORT must not reach all of them."""
 
 
-def dashboard(variables: Mapping[str, str]) -> str:
-    """The address of the owner's page, from the metagame's variables."""
+def metagame_url(variables: Mapping[str, str]) -> str:
+    """Where this machine reaches the metagame, from its variables."""
     host = variables.get("BIND_HOST") or "127.0.0.1"
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared only
     host = f"[{host}]" if ":" in host else host
-    return f"http://{host}:{variables.get('PORT') or '61000'}/svc/dashboard"
+    return f"http://{host}:{variables.get('PORT') or '61000'}"
+
+
+def dashboard(variables: Mapping[str, str]) -> str:
+    """The address of the owner's page, from the metagame's variables."""
+    return f"{metagame_url(variables)}/svc/dashboard"
 
 
 class BadHost(Exception):

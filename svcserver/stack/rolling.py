@@ -14,6 +14,7 @@ from twisted.logger import Logger
 
 from svcserver.kernel import json
 from svcserver.kernel.processes import started_at
+from svcserver.kernel.system import epoch
 from svcserver.stack.children import Children
 
 log = Logger()
@@ -28,6 +29,7 @@ class Running:
     started: int
     rolled: int
     well: bool  # how the last rolling restart ended
+    begun: float = 0.0  # epoch seconds; the stack may begin again in the same process
 
 
 def read(folder: Path) -> Running | None:
@@ -35,7 +37,8 @@ def read(folder: Path) -> Running | None:
     try:
         said = json.parse((folder / STATE_FILE).read_bytes())
         pid, started, rolled = (int(said[name]) for name in ("pid", "started", "rolled"))
-        found = Running(pid, started, rolled, bool(said["well"]))
+        begun = float(said.get("begun", 0.0))
+        found = Running(pid, started, rolled, bool(said["well"]), begun)
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return found if started_at(found.pid) == found.started else None
@@ -49,6 +52,7 @@ class Rolling(Service):
     children: Children
     folder: Path
     _well: bool = field(default=True, init=False)
+    _begun: float = field(factory=epoch, init=False)
 
     def startService(self) -> None:
         Service.startService(self)
@@ -84,6 +88,7 @@ class Rolling(Service):
             "started": started_at(mine) or 0,
             "rolled": self.children.rolled,
             "well": self._well,
+            "begun": self._begun,
         }
         path = self.folder / STATE_FILE
         fresh = path.with_suffix(".new")

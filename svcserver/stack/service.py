@@ -20,6 +20,7 @@ from svcserver.stack.backups import BackupSettings, Nightly
 from svcserver.stack.children import Children
 from svcserver.stack.components import BadHost, Component, components, dashboard, environment
 from svcserver.stack.rolling import Rolling
+from svcserver.stack.wishes import begin_again, wishes
 from svcserver.stack.workers import WORKER_FILE, read, spread, workers
 from svcserver.web.metrics import Figure, show_figures
 from svcserver.web.serving import TopService, top_service
@@ -80,7 +81,6 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     # directly, since our own lines are written with a delay and the order should show
     write = kept.write
     passed = environment(os.environ)
-    data = Path(options.settings.data_dir or config)
     children = Children(
         reactor,
         options.components,
@@ -92,6 +92,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     )
     children.setServiceParent(top)
     Rolling(reactor, children, config).setServiceParent(top)
+    wishes(reactor, data, begin_again).setServiceParent(top)
     if (at := options.backups.at) is not None:
         Nightly(reactor, config, data, at, passed, write).setServiceParent(top)
     show_figures(top, reactor, "stack", options.settings.metrics_port, figures(children))

@@ -478,6 +478,17 @@ async def test_of_two_announcements_both_processes_show_the_same(both: Both) -> 
     assert len(await audited(both, "announce")) == 2 * ROUNDS
 
 
+@isolates("owner/maintenance: switch")
+@on_two_metagames
+async def test_of_two_switches_of_maintenance_mode_each_leaves_its_row(both: Both) -> None:
+    for _ in range(ROUNDS):
+        said = await at_once(
+            *(both.call("POST", f"{API}/DashboardDrain", body={"On": True}, at=at) for at in (0, 1))
+        )
+        assert statuses(said) == [200, 200]
+    assert len(await audited(both, "drain on")) == 2 * ROUNDS
+
+
 # -- acts of one account, which do not look like it --------------------------------
 
 

@@ -39,6 +39,7 @@ PAGES = (
     "guilds",
     "chat",
     "moderation",
+    "machine",
     "audit",
     "log",
 )

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 from twisted.application.service import IService
 from twisted.internet.interfaces import IReactorTime
 
 from svcserver.board.board import Board
 from svcserver.db.ledger import Ledger
 from svcserver.metagame.access.readlimit import DASHBOARD_READS, ReadLimit
+from svcserver.metagame.accounts.audit import Audit
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.belongings.shop.catalogue import load as load_catalogue
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
@@ -22,10 +23,13 @@ from svcserver.metagame.owner.dashboard.routes import DashboardRoutes
 from svcserver.metagame.owner.dashboard.state import DashboardState
 from svcserver.metagame.owner.health.rules import Health
 from svcserver.metagame.owner.live import LivePages
+from svcserver.metagame.owner.maintenance.acts import Maintenance, maintenance_watch
+from svcserver.metagame.owner.maintenance.routes import MaintenanceRoutes
 from svcserver.metagame.owner.management.acts import OnlinePlayers, StatusReports
 from svcserver.metagame.owner.people.acts import PeopleActs, Seen, seen_watch
 from svcserver.metagame.owner.people.routes import PeopleRoutes
 from svcserver.metagame.owner.titles import Titles
+from svcserver.metagame.play.deploy_client import DeployClient
 from svcserver.metagame.settings import Settings
 from svcserver.web.eventstream import EventStreams
 from svcserver.web.routes import Feature
@@ -44,11 +48,19 @@ class Desk:
     directory: Directory
     shown: DashboardState
     health: Health
+    audit: Audit
+    deploy: DeployClient
+    maintenance: Maintenance = field(init=False)
+
+    @maintenance.default
+    def _maintenance(self) -> Maintenance:
+        return Maintenance(self.board, self.audit, self.deploy, self.players.online, self.now)
 
     def features(self, reports: StatusReports) -> Iterator[Feature]:
         """The page, its reads, its streams, and people."""
         limit = ReadLimit(self.board, DASHBOARD_READS)
         yield DashboardPageRoutes()
+        yield MaintenanceRoutes(self.maintenance)
         acts = DashboardActs(self.ledger, self._given)
         yield DashboardRoutes(self.shown, acts, self.now, limit)
         watched = self.health if self.settings.backend_health else None
@@ -69,3 +81,4 @@ class Desk:
         spots = Spots(self.players.all, self.directory, titles, city)
         yield feed_watch(reactor, self.shown.feed, spots, self.now)
         yield seen_watch(reactor, Seen(self.ledger, self.players.online))
+        yield maintenance_watch(self.maintenance, reactor)

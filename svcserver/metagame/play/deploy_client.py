@@ -58,14 +58,15 @@ class DeployClient:
 
     async def game_servers(self) -> list[dict[str, Any]]:
         """The records of ``GET /gameservers``; no answer within 2 s is an empty list."""
-        return await self._listed() or []
+        return await self.listed() or []
 
     async def ports(self) -> set[int] | None:
         """The UDP ports of the running game servers; None when the deploy server does not say."""
-        listed = await self._listed()
+        listed = await self.listed()
         return None if listed is None else {one["port"] for one in listed if "port" in one}
 
-    async def _listed(self) -> list[dict[str, Any]] | None:
+    async def listed(self) -> list[dict[str, Any]] | None:
+        """The records; None when the deploy server does not say."""
         try:
             status, said = await self._ask("GET", "/gameservers", LIST_TIMEOUT_S)
         except Failed:

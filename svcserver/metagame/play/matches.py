@@ -124,6 +124,10 @@ class MatchBook(Protocol):
     @property
     def now(self) -> float: ...
 
+    @property
+    def draining(self) -> bool:
+        """Whether no new hunt may begin."""
+
     def new_id(self) -> str: ...
 
     def match(self, match_id: str) -> Match | None: ...
@@ -155,6 +159,11 @@ class MatchBook(Protocol):
         """Whose launch was the last to get that server."""
 
     def put_on(self, server: Server, match: Match) -> None: ...
+
+
+def takes_a_port(wish: LaunchRequest) -> bool:
+    """Whether it needs a game server of its own: a hunt or a tutorial, no city or dojo."""
+    return wish.names_a_map or not is_world(wish)
 
 
 def is_world(wish: LaunchRequest) -> bool:

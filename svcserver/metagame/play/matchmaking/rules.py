@@ -20,6 +20,7 @@ from svcserver.metagame.play.matches import (
     Server,
     State,
     is_world,
+    takes_a_port,
 )
 from svcserver.metagame.play.matchmaking.launches import Launches
 from svcserver.metagame.social.parties.rules import PartyCandidate
@@ -52,7 +53,13 @@ class Matchmaker:
             return self._join_party(player, wish, group)
         return self._join_alone(player, wish)
 
+    def _may_begin(self, wish: LaunchRequest) -> None:
+        """Raise where maintenance mode lets no new hunt begin."""
+        if takes_a_port(wish) and self.book.draining:
+            raise Malformed("no new hunts: the server is about to restart")
+
     def _join_alone(self, player: AccountId, wish: LaunchRequest) -> Entry:
+        self._may_begin(wish)
         self._leave(player)
         if wish.names_a_map or is_world(wish):
             match = self._match(wish, [player], expects=False)
@@ -120,6 +127,8 @@ class Matchmaker:
         members = self._on_the_same_server(leader, group) if world else list(group.members)
         if members == [leader] and world:
             return self._join_alone(leader, wish)
+        if not world:
+            self._may_begin(wish)
         for member in members:
             self._leave(member)
         match = self._match(wish, members, expects=not world)
@@ -185,6 +194,10 @@ class Matchmaker:
         """Whether the deploy server should be asked now; closes a queue that is due."""
         now = self.book.now
         if match.state is not State.MATCHING or match.is_asking(now) or not match.players:
+            return False
+        if match.takes_a_port and self.book.draining:
+            self._close(match)
+            self._fail(match)
             return False
         if match.queued:
             if now - match.joined_at <= GROUP_WAIT_S:

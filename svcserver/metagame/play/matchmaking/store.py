@@ -14,6 +14,7 @@ from svcserver.board.kinds import Kind
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.signals import PartyChanged
 from svcserver.kernel.times import DAY_S
+from svcserver.metagame.play.drain import is_draining
 from svcserver.metagame.play.matches import Entry, Match, Sent, Server, State
 from svcserver.metagame.play.matchmaking.launches import Launches
 from svcserver.metagame.play.matchmaking.rules import ASKED_S, FORGET_S, Matchmaker
@@ -139,6 +140,10 @@ class BoardMatches:
     @property
     def now(self) -> float:
         return self.sheet.now
+
+    @property
+    def draining(self) -> bool:
+        return is_draining(self.sheet)
 
     def new_id(self) -> str:
         return self.sheet.new_id()

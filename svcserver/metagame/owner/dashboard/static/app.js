@@ -13,6 +13,7 @@ import { guilds } from "./guilds.js";
 import { health } from "./health.js";
 import { invites } from "./invites.js";
 import { log } from "./log.js";
+import { machine } from "./machine.js";
 import { moderation } from "./moderation.js";
 import { overview } from "./overview.js";
 
@@ -20,7 +21,7 @@ import { overview } from "./overview.js";
 const PAGES = [
   ["overview", "Overview", overview, "overview"], ["health", "Health", health, "health"], ["accounts", "Accounts", accounts],
   ["invites", "Invites", invites], ["guilds", "Guilds", guilds], ["chat", "Chat", chat, "chat"],
-  ["moderation", "Moderation", moderation], ["audit", "Audit", audit], ["log", "Log", log, "log"],
+  ["moderation", "Moderation", moderation], ["machine", "Machine", machine], ["audit", "Audit", audit], ["log", "Log", log, "log"],
 ];
 
 const at = (id) => document.getElementById(id);

@@ -1,0 +1,147 @@
+"""``svcctl drain`` and ``svcctl update``: empty the server before it is stopped or restarted."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from svcserver.ctl.as_owner import Owner, owner_of
+from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.output import Failed, Out, fail
+from svcserver.stack import rolling
+
+ROUTE = "DashboardDrain"
+LOOK_S = 2.0
+PATIENCE_S = 120.0  # for the stack to come back
+WAIT = click.option("--wait", is_flag=True, help="Return once it is so.")
+
+
+@click.group()
+def drain() -> None:
+    """Let no new hunt begin; those under way end by themselves."""
+
+
+@drain.command("on")
+@click.option("--then", type=click.Choice(["stop", "restart"]), help="What svc-stack does then.")
+@click.option("--nobody-online", is_flag=True, help="Wait for players to leave, not only hunts.")
+@click.option("--reason", default="", help="Why; it stands in the audit log.")
+@WAIT
+@about_a_host
+def drain_on(
+    host: Host, out: Out, then: str | None, nobody_online: bool, reason: str, wait: bool
+) -> None:
+    """Refuse new hunts; whoever waits for one is told so."""
+    owner = owner_of(host)
+    body = {"On": True, "Then": then or "", "Reason": reason, "Until": _until(nobody_online)}
+    said = owner.act(ROUTE, body)
+    if wait:
+        said = _until_empty(owner, said)
+    out.data(said)
+    out.say(*_lines(said))
+
+
+@drain.command("off")
+@about_a_host
+def drain_off(host: Host, out: Out) -> None:
+    """Let hunts begin again."""
+    said = owner_of(host).act(ROUTE, {"On": False})
+    out.data(said)
+    out.say(*_lines(said))
+
+
+@drain.command("status")
+@about_a_host
+def drain_status(host: Host, out: Out) -> None:
+    """Whether new hunts begin, how many run, and who is online."""
+    said = owner_of(host).read(ROUTE)
+    out.data(said)
+    out.say(*_lines(said))
+
+
+@click.group()
+def update() -> None:
+    """Bring a running host to the version that is installed now."""
+
+
+@update.command("when-empty")
+@click.option("--nobody-online", is_flag=True, help="Wait for players to leave, not only hunts.")
+@click.option("--reason", default="update", help="Why; it stands in the audit log.")
+@WAIT
+@about_a_host
+def when_empty(host: Host, out: Out, nobody_online: bool, reason: str, wait: bool) -> None:
+    """Restart the whole svc-stack once no hunt runs; until then no new hunt begins.
+
+    svcctl drain off ends the wait.
+    """
+    folder = host.folder or Path()
+    before = rolling.read(folder)
+    if before is None:
+        fail(
+            f"no svc-stack runs in {folder.absolute()}; run svcctl drain on --wait, then restart"
+            " your services, as with systemctl restart 'svc-*', then svcctl drain off"
+        )
+    body = {"On": True, "Then": "restart", "Reason": reason, "Until": _until(nobody_online)}
+    owner = owner_of(host)
+    said = owner.act(ROUTE, body)
+    if wait:
+        _until_restarted(owner, folder, before.begun)
+    out.data({**said, "restarted": wait})
+    out.say("the stack has been restarted" if wait else "the stack restarts once it is empty")
+    if not wait:
+        out.say(*_lines(said))
+
+
+def _until(nobody_online: bool) -> str:
+    return "nobody" if nobody_online else "no hunt"
+
+
+def _until_empty(owner: Owner, said: dict[str, Any]) -> dict[str, Any]:
+    while not said["empty"]:
+        time.sleep(LOOK_S)
+        said = owner.read(ROUTE)
+        if said["drain"] is None:
+            fail("somebody has ended maintenance mode meanwhile")
+    return said
+
+
+def _until_restarted(owner: Owner, folder: Path, begun: float) -> None:
+    """Wait for a stack that began later; fails where it does not come back."""
+    acts_since: float | None = None
+    while True:
+        time.sleep(LOOK_S)
+        now, said = rolling.read(folder), _standing(owner)
+        if now is not None and now.begun > begun and said is not None:
+            return
+        if said is not None and said["drain"] is not None:
+            acts_since = None
+        elif acts_since is None:
+            acts_since = time.monotonic()
+        elif time.monotonic() - acts_since > PATIENCE_S:
+            fail("the stack has not been restarted; look at its lines, and at svcctl audit")
+
+
+def _standing(owner: Owner) -> dict[str, Any] | None:
+    """How maintenance mode stands; None while the metagame does not answer."""
+    try:
+        said: dict[str, Any] = owner.read(ROUTE)
+    except Failed:
+        return None
+    return said
+
+
+def _lines(said: dict[str, Any]) -> list[str]:
+    drain = said["drain"]
+    hunts = "nobody says how many" if said["hunts"] is None else str(said["hunts"])
+    there = f"hunts running: {hunts}; players online: {said['playersOnline']}"
+    if drain is None:
+        return ["new hunts may begin", there]
+    then = {"": "", "stop": "; then the stack stops", "restart": "; then the stack restarts"}
+    until = "nobody is online" if drain["until"] == "nobody" else "no hunt runs"
+    return [
+        f"no new hunt begins, since {drain['since']} by {drain['by']}",
+        f"waits until {until}{then[drain['then']]}",
+        "empty" if said["empty"] else there,
+    ]

@@ -1,0 +1,57 @@
+// What runs: maintenance mode, and game servers one by one.
+
+import { read, send } from "./api.js";
+import { act, ask } from "./dialog.js";
+import { button, card, el, head } from "./dom.js";
+import { count, exactly } from "./words.js";
+
+const EVERY_MS = 5_000;
+
+export async function machine(root, live) {
+  const drain = el("div", { class: "stack" });
+  root.replaceChildren(head("Machine", "Maintenance mode, and game servers one by one."), drain);
+  const look = async () => {
+    const said = await read("DashboardDrain");
+    if (live.shown()) drain.replaceChildren(maintenance(said, live));
+  };
+  await look();
+  const round = setInterval(() => {
+    if (!live.shown()) return clearInterval(round);
+    look().catch(() => {}); // the banner says that the server does not answer
+  }, EVERY_MS);
+}
+
+function maintenance(said, live) {
+  const one = said.drain;
+  const hunts = said.hunts === null ? "nobody says how many hunts run" : `${count(said.hunts, "hunt")} running`;
+  const there = `${hunts}, ${count(said.playersOnline, "player")} online`;
+  if (!one) {
+    return card("Maintenance", [button("Let no new hunt begin", () => begin(live))],
+      el("p", { class: "muted" }, `New hunts may begin: ${there}.`));
+  }
+  const then = { "": "nothing more", stop: "the stack stops", restart: "the stack restarts" }[one.then];
+  return card("Maintenance", [button("End it", () => end(live))],
+    el("dl", { class: "facts inside" },
+      el("dt", {}, "No new hunt since"), el("dd", {}, `${exactly(one.since)}, by ${one.by}`),
+      el("dt", {}, "Waits until"), el("dd", {}, one.until === "nobody" ? "nobody is online" : "no hunt runs"),
+      el("dt", {}, "Then"), el("dd", {}, then),
+      el("dt", {}, "Now"), el("dd", {}, said.empty ? "empty" : there)));
+}
+
+async function begin(live) {
+  const given = await ask({
+    title: "Let no new hunt begin?", confirm: "Begin",
+    text: "Hunts under way end by themselves; whoever asks for a new one is refused until you end this.",
+    fields: [
+      { name: "then", label: "Once it is empty", options: [["", "do nothing more"], ["restart", "restart the stack"], ["stop", "stop the stack"]] },
+      { name: "until", label: "Empty means", options: [["no hunt", "no hunt runs"], ["nobody", "nobody is online"]] },
+      { name: "reason", label: "Reason", optional: true, longest: 256 }],
+  });
+  if (given && await act(() => send("DashboardDrain", { On: true, Then: given.then, Until: given.until, Reason: given.reason }),
+    () => "No new hunt begins")) live.again();
+}
+
+async function end(live) {
+  const given = await ask({ title: "Let hunts begin again?", confirm: "Let them" });
+  if (given && await act(() => send("DashboardDrain", { On: false }), () => "New hunts may begin")) live.again();
+}

@@ -1,0 +1,1 @@
+"""Maintenance mode: no new hunts, and what is done once the server is empty."""

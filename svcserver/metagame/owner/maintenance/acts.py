@@ -1,0 +1,156 @@
+"""Maintenance mode is switched, looked at, and acted upon once the server is empty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from attrs import define, field, frozen
+from sqlalchemy import Connection
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+from svcserver.board.board import Board, Sheet
+from svcserver.db.ledger import ACROSS
+from svcserver.kernel import stack_wish
+from svcserver.kernel.every import Every
+from svcserver.kernel.refusals import Conflict
+from svcserver.metagame.accounts.audit import Audit, Entry, Trace
+from svcserver.metagame.play.deploy_client import DeployClient
+from svcserver.metagame.play.drain import DRAIN, ONLY, Drain, Then, Until
+from svcserver.metagame.play.presence.store import Online
+
+log = Logger()
+
+EVERY_S = 2.0
+EMPTY_S = 10.0  # so long empty: a launch that was under way is known of by then
+STARTED_S = 600.0  # the stack has said something so long before us at most: its start
+WORLDS = ("city", "dojo")  # kinds of game servers that never end
+
+
+@frozen
+class Order:
+    """Maintenance mode as asked for."""
+
+    then: Then = Then.NOTHING
+    until: Until = Until.NO_HUNT
+    reason: str = ""
+
+
+@frozen
+class Standing:
+    """Maintenance mode, and who is still there; ``hunts`` None: the deploy server does not say."""
+
+    drain: Drain | None
+    hunts: int | None
+    players: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether what is waited for is so."""
+        nobody = self.players == 0
+        wants_nobody = self.drain is not None and self.drain.until is Until.NOBODY
+        return self.hunts == 0 and (nobody or not wants_nobody)
+
+
+@define(eq=False)
+class Maintenance:
+    """Maintenance mode of the whole server; the stack's wishes lie in ``folder``."""
+
+    board: Board
+    audit: Audit
+    deploy: DeployClient
+    online: Online
+    now: Callable[[], float]
+    folder: Path = field(factory=Path.cwd)
+    _started_at: float = field(init=False)
+    _empty_since: float | None = field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._started_at = self.now() - STARTED_S
+
+    async def switch(self, by: str, order: Order | None) -> Standing:
+        """Begin it, or with None end it; raises Conflict where no stack could act."""
+        before = await self._current()
+        entry = Entry(by, "drain on" if order else "drain off", "", order.reason if order else "")
+
+        def act(_: Connection, trace: Trace) -> None:
+            trace.before = _described(before)
+            if order is None:
+                return
+            if order.then and not stack_wish.has_stack(self.folder, self._started_at):
+                raise Conflict(
+                    "no svc-stack runs this server, so nothing here can stop or restart it: "
+                    "drain without that, and act once it is empty",
+                    code="no_stack",
+                )
+            trace.after = {"then": order.then.value, "until": order.until.value}
+
+        # it is on the board: recorded first, so that no change goes unrecorded
+        await self.audit.write(entry, act, ACROSS)
+
+        def put(sheet: Sheet) -> None:
+            if order is None:
+                sheet.drop(DRAIN, ONLY)
+            else:
+                made = Drain(by, sheet.now, order.then, order.until, order.reason)
+                sheet.put(DRAIN, ONLY, made)
+
+        await self.board.act(put)
+        log.info("{by}: {what}", by=by, what=entry.action)
+        return await self.standing()
+
+    async def standing(self) -> Standing:
+        """How it stands now."""
+        drain, listed = await self._current(), await self.deploy.listed()
+        hunts = None
+        if listed is not None:
+            hunts = sum(1 for one in listed if one.get("kind") not in WORLDS)
+        elif not self.deploy.address:
+            hunts = 0  # there is no deploy server, so no hunt
+        return Standing(drain, hunts, await self.online.count())
+
+    def look(self) -> Deferred[None]:
+        """Act if the server has been empty for ``EMPTY_S``, as maintenance mode says."""
+        return Deferred.fromCoroutine(self._look())
+
+    async def _look(self) -> None:
+        drain = await self._current()
+        if drain is None or not drain.then:
+            self._empty_since = None
+            return
+        if not (await self.standing()).is_empty:
+            self._empty_since = None
+            return
+        now = self.now()
+        if self._empty_since is None:
+            self._empty_since = now
+        if now - self._empty_since < EMPTY_S:
+            return
+        self._empty_since = None
+
+        def mine(sheet: Sheet) -> bool:
+            if sheet.get(DRAIN, ONLY) != drain:
+                return False  # another worker acts, or somebody has changed their mind
+            sheet.drop(DRAIN, ONLY)
+            return True
+
+        if await self.board.act(mine, near=[(DRAIN, ONLY)]):
+            log.info("the server is empty: {then}, as {by} wanted", then=drain.then, by=drain.by)
+            try:
+                stack_wish.wish(self.folder, drain.then.value, now)
+            except OSError as why:
+                log.error("the stack cannot be told: {why}", why=why.strerror)
+
+    async def _current(self) -> Drain | None:
+        return await self.board.act(lambda sheet: sheet.get(DRAIN, ONLY), near=[(DRAIN, ONLY)])
+
+
+def _described(drain: Drain | None) -> dict[str, object] | None:
+    return None if drain is None else {"then": drain.then.value, "until": drain.until.value}
+
+
+def maintenance_watch(maintenance: Maintenance, clock: IReactorTime) -> Every:
+    """The service that looks every ``EVERY_S``."""
+    return Every(clock, EVERY_S, maintenance.look, "the look whether the server is empty")

@@ -1,0 +1,43 @@
+"""The routes of maintenance mode, for the dashboard and ``svcctl drain``. Direct callers only."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from attrs import frozen
+
+from svcserver.kernel.roles import Role
+from svcserver.metagame.owner.maintenance import wire
+from svcserver.metagame.owner.maintenance.acts import Maintenance
+from svcserver.metagame.replies import BAD_JSON, worded
+from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.web.routes import NO_STORE, Answer
+
+
+@frozen
+class MaintenanceRoutes:
+    """Read and switch maintenance mode."""
+
+    routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY)
+    maintenance: Maintenance
+
+    @routes.row(
+        "GET", "/svc/api/DashboardDrain", role=Role.HELPER, reply=wire.DrainReply, quiet=True
+    )
+    async def standing(self, call: Call) -> Answer:
+        """Whether new hunts begin, how many run, and who is online."""
+        return Answer(200, wire.show(await self.maintenance.standing()), NO_STORE)
+
+    @routes.row(
+        "POST",
+        "/svc/api/DashboardDrain",
+        body=wire.DrainWish,
+        reply=wire.DrainReply,
+        bad_json=BAD_JSON,
+    )
+    async def switch(self, call: Call[wire.DrainWish]) -> Answer:
+        """Let no new hunt begin, and act once the server is empty; or end that."""
+        order = call.body.order()
+        return Answer(
+            200, wire.show(await self.maintenance.switch(call.caller.name, order)), NO_STORE
+        )

@@ -1,0 +1,77 @@
+"""Request and reply shapes of maintenance mode."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypedDict
+
+from attrs import frozen
+
+from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.shapes import pascal_case, spelled, text
+from svcserver.kernel.times import iso
+from svcserver.metagame.owner.maintenance.acts import Order, Standing
+from svcserver.metagame.owner.moderation.rules import MAX_REASON
+from svcserver.metagame.play.drain import Then, Until
+
+Word = Annotated[str, text(0, 16)]
+
+
+@spelled(pascal_case)
+@frozen
+class DrainWish:
+    """On or off; ``Then`` stop or restart, once (``Until``) no hunt runs, or nobody is online."""
+
+    on: bool
+    then: Word = ""
+    until: Word = "no hunt"
+    reason: Annotated[str, text(0, MAX_REASON)] = ""
+
+    def order(self) -> Order | None:
+        """What is asked for, None for an end; raises Malformed."""
+        if not self.on:
+            return None
+        try:
+            return Order(Then(self.then), Until(self.until), self.reason)
+        except ValueError:
+            raise Malformed(
+                "Then is stop, restart or empty, and Until is no hunt or nobody", code="bad_request"
+            ) from None
+
+
+class DrainEntry(TypedDict):
+    """By whom and since when no new hunts begin, and what is done then."""
+
+    by: str
+    since: str
+    then: str
+    until: str
+    reason: str
+
+
+class DrainReply(TypedDict):
+    """Maintenance mode, null where it is off; ``hunts`` is null where nobody says how many run."""
+
+    drain: DrainEntry | None
+    hunts: int | None
+    playersOnline: int
+    empty: bool
+
+
+def show(standing: Standing) -> DrainReply:
+    """The reply."""
+    drain = standing.drain
+    shown: DrainEntry | None = None
+    if drain is not None:
+        shown = {
+            "by": drain.by,
+            "since": iso(drain.since),
+            "then": drain.then.value,
+            "until": drain.until.value,
+            "reason": drain.reason,
+        }
+    return {
+        "drain": shown,
+        "hunts": standing.hunts,
+        "playersOnline": standing.players,
+        "empty": standing.is_empty,
+    }

@@ -1,0 +1,46 @@
+"""Maintenance mode: no new hunts begin, those under way end. On the board: one for all workers."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from attrs import frozen
+
+from svcserver.board.board import Sheet
+from svcserver.board.kinds import Kind
+
+ONLY = ""  # the key of the only entry
+
+
+class Then(StrEnum):
+    """What is done once the server is empty."""
+
+    NOTHING = ""
+    STOP = "stop"
+    RESTART = "restart"
+
+
+class Until(StrEnum):
+    """What is waited for: that no hunt runs, or that nobody is online either."""
+
+    NO_HUNT = "no hunt"
+    NOBODY = "nobody"
+
+
+@frozen
+class Drain:
+    """Maintenance mode as somebody of the staff switched it on; ``since`` in epoch seconds."""
+
+    by: str
+    since: float
+    then: Then = Then.NOTHING
+    until: Until = Until.NO_HUNT
+    reason: str = ""
+
+
+DRAIN = Kind("drain", Drain)
+
+
+def is_draining(sheet: Sheet) -> bool:
+    """Whether no new hunt may begin."""
+    return sheet.get(DRAIN, ONLY) is not None

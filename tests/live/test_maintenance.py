@@ -1,0 +1,88 @@
+"""Maintenance mode on a whole host: players who wait, a hunt that ends, a stack that begins anew.
+
+Why processes: the stack replaces itself, and game servers are its children's children.
+"""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from svcserver.stack import rolling
+from tests.ctl.command import svcctl
+from tests.ctl.hosts import demo_host, said, stack, value
+from tests.support.processes import Service, bearer, eventually, register
+from tests.support.proves import proves
+
+pytestmark = pytest.mark.live
+
+HUNT = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": "Hunt_B"}
+READY = {**HUNT, "playerHuntId": "CR19_PlayerHunt_Escalation_Randall_Easy"}
+
+
+class Town:
+    """The metagame of a running stack, as players see it."""
+
+    def __init__(self, folder: Path) -> None:
+        port = int(value(folder, "metagame", "PORT"))
+        self.metagame = Service("svc-metagame", folder, {}, port)
+
+    def player(self, name: str) -> dict[str, str]:
+        return register(self.metagame, name)
+
+    def join(self, player: dict[str, str], wish: dict[str, str]) -> int:
+        return self.metagame.ask("POST", "/candidate/join", wish, bearer(player))[0]
+
+    def status(self, player: dict[str, str]) -> Any:
+        return orjson.loads(self.metagame.ask("GET", "/candidate/status", None, bearer(player))[1])
+
+
+def leave(port: int) -> None:
+    """The one player of a simulated hunt comes and goes, which ends it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wire:
+        wire.settimeout(0.25)
+        for word in (b"svc hello Ann", b"svc goodbye Ann"):
+
+            def answered(word: bytes = word) -> bool:
+                wire.sendto(word, ("127.0.0.1", port))
+                try:
+                    return bool(wire.recv(2048))
+                except (TimeoutError, ConnectionRefusedError):  # it is still starting
+                    return False
+
+            eventually(answered)
+
+
+# slow: a stack of five processes, started twice
+@proves("svcctl drain, update when-empty", "svc-stack: begins anew with the code of then")
+def test_an_update_waits_for_the_last_hunt_and_refuses_new_ones(tmp_path: Path) -> None:
+    folder = demo_host(tmp_path / "host")
+    with stack(folder) as process:
+        eventually(lambda: "stack ready: " in said(folder))
+        before, town = rolling.read(folder), Town(folder)
+        assert before is not None
+        ann, bob, cleo, *others = (town.player(f"player_{number}") for number in range(6))
+        for one in (ann, *others):
+            assert town.join(one, READY) == 200
+        hunting = eventually(lambda: town.status(ann).get("serverInfo"))
+        assert town.join(bob, HUNT) == 200  # he waits for others
+        ran = svcctl("update", "when-empty", "--config", folder, "--json")
+        assert ran.status == 0, ran.err
+        assert (ran.data["drain"]["then"], ran.data["hunts"]) == ("restart", 1)
+        assert town.status(bob)["status"] == "FAILED"
+        assert town.join(cleo, HUNT) == 400
+        assert "serverInfo" in town.status(ann)
+        assert rolling.read(folder) == before
+        leave(hunting["port"])
+        eventually(lambda: said(folder).count("stack ready: ") == 2)
+        after = rolling.read(folder)
+        assert after is not None and after.begun > before.begun
+        assert after.pid == process.pid  # systemd, or a container, sees one process
+        assert town.join(cleo, HUNT) == 200
+        ran = svcctl("drain", "on", "--then", "stop", "--config", folder, "--json")
+        assert ran.status == 0, ran.err
+        assert process.wait(60) == 0

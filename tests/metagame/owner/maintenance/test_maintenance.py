@@ -1,0 +1,162 @@
+"""Maintenance mode: who switches it, how it stands, and what is done once the server is empty."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel import stack_wish
+from svcserver.kernel.recent import RECENT
+from svcserver.kernel.roles import Role
+from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.metagame.owner.maintenance.acts import EMPTY_S, maintenance_watch
+from tests.metagame.play.matchmaking.base import Reply
+from tests.support.browser import Page
+from tests.support.game import START, Game
+from tests.support.proves import proves
+
+PATH = "/svc/api/DashboardDrain"
+
+
+class GameServers:
+    """Stands for treq: the deploy server's list of what runs, or no answer at all."""
+
+    def __init__(self) -> None:
+        self.kinds: list[str] | None = ["city"]
+
+    def request(self, method: str, url: str, **_: Any) -> Deferred[Any]:
+        assert (method, url) == ("GET", "http://127.0.0.1:61001/gameservers")
+        if self.kinds is None:
+            return fail(ConnectionRefusedError())
+        records = [
+            {"id": kind, "map": kind, "kind": kind, "expectedPlayers": [], "port": 8000}
+            for kind in self.kinds
+        ]
+        return succeed(Reply(200, {"servers": records}))
+
+
+class MaintenanceTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.deploy = GameServers()
+        self.game = Game(self, http=self.deploy)
+        self.olga = self.game.player("Olga", admin=True)
+        self.made = self.game.parts.desk.maintenance
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.made.folder = self.folder = Path(scratch.name)
+        self.clock = Clock()
+        self.watch = maintenance_watch(self.made, self.clock)
+        self.watch.startService()
+        self.addCleanup(self.watch.stopService)
+
+    def stack_runs(self) -> None:
+        recent = self.folder / RECENT
+        recent.write_text("[metagame] ready\n")
+        os.utime(recent, (START, START))
+
+    def switch(self, on: bool = True, key: str = "", **more: str) -> Page:
+        return self.game.browse("POST", PATH, json={"On": on, **more}, key=key or self.olga.key)
+
+    def standing(self) -> Any:
+        return self.game.browse("GET", PATH, key=self.olga.key).json
+
+    def wait(self, seconds: int) -> None:
+        for _ in range(seconds):
+            self.game.clock.advance(1)
+            self.clock.advance(1)
+
+    def wished(self) -> str | None:
+        return stack_wish.take(self.folder, self.game.clock.seconds())
+
+    @proves("POST DashboardDrain", "GET DashboardDrain")
+    def test_it_is_switched_on_and_off_and_stands_in_the_audit_log(self) -> None:
+        self.assertEqual(
+            self.standing(), {"drain": None, "hunts": 0, "playersOnline": 0, "empty": True}
+        )
+        page = self.switch(Reason="new version")
+        self.assertEqual(page.json["drain"]["by"], "Olga")
+        self.assertEqual(page.json["drain"]["reason"], "new version")
+        self.deploy.kinds = ["city", "hunt", "dojo"]
+        self.assertEqual((self.standing()["hunts"], self.standing()["empty"]), (1, False))
+        self.assertIsNone(self.switch(on=False).json["drain"])
+        rows = self.game.browse("GET", "/svc/api/DashboardAudit", key=self.olga.key).json["rows"]
+        self.assertEqual([one["action"] for one in rows], ["drain off", "drain on"])
+        self.assertEqual(rows[1]["reason"], "new version")
+
+    @proves("maintenance mode: once the server is empty the stack stops or restarts")
+    def test_the_stack_is_told_once_the_last_hunt_has_ended(self) -> None:
+        self.stack_runs()
+        self.deploy.kinds = ["city", "hunt"]
+        self.assertEqual(self.switch(Then="restart").status, 200)
+        self.wait(60)
+        self.assertIsNone(self.wished())
+        self.deploy.kinds = None  # it does not answer: nobody knows whether a hunt runs
+        self.wait(60)
+        self.assertIsNone(self.wished())
+        self.deploy.kinds = ["city"]
+        self.wait(int(EMPTY_S) - 1)
+        self.assertIsNone(self.wished())
+        self.wait(4)
+        self.assertEqual(self.wished(), "restart")
+        self.assertIsNone(self.standing()["drain"])
+        self.wait(60)
+        self.assertIsNone(self.wished())
+
+    def test_it_waits_for_those_online_where_that_was_wanted(self) -> None:
+        self.stack_runs()
+        ann = self.game.player("Ann_1")
+        beat = {"map": "cora_jamima", "state": "island"}
+        self.game.browse("POST", "/heartbeat", json=beat, token=ann.token)
+        self.switch(Then="stop", Until="nobody")
+        self.wait(60)
+        self.assertIsNone(self.wished())
+        self.wait(60)  # the last heartbeat counts for 90 s
+        self.assertEqual(self.wished(), "stop")
+
+    def test_who_changes_their_mind_is_heard(self) -> None:
+        self.stack_runs()
+        self.switch(Then="restart")
+        self.wait(5)
+        self.switch(on=False)
+        self.wait(60)
+        self.assertIsNone(self.wished())
+
+    def test_where_no_stack_runs_nothing_can_act(self) -> None:
+        page = self.switch(Then="restart")
+        self.assertEqual((page.status, page.json["error"]), (409, "no_stack"))
+        self.assertIsNone(self.standing()["drain"])
+        self.assertEqual(self.switch().status, 200)
+
+    def test_who_may_not_and_what_makes_no_sense(self) -> None:
+        moderator = self.game.player("Mo")
+        self.game.ledger.run(lambda tx: SqlAccounts(tx).set_role(moderator.id, Role.MODERATOR))
+        self.assertEqual(self.switch(key=moderator.key).status, 403)
+        page = self.game.browse("GET", PATH, key=moderator.key)
+        self.assertEqual(page.status, 200)
+        for wrong in ({"Then": "explode"}, {"Until": "never"}):
+            self.assertEqual(self.switch(**wrong).status, 400)
+
+
+class WishTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name)
+
+    def test_a_wish_is_taken_once_and_not_when_it_is_old_or_strange(self) -> None:
+        stack_wish.wish(self.folder, "restart", 1000.0)
+        self.assertEqual(stack_wish.take(self.folder, 1001.0), "restart")
+        self.assertIsNone(stack_wish.take(self.folder, 1001.0))
+        stack_wish.wish(self.folder, "restart", 1000.0)
+        self.assertIsNone(stack_wish.take(self.folder, 2000.0))
+        file = self.folder / stack_wish.WISH_FILE
+        for odd in (b"", b"{", b"[]", b'{"wish":"explode","at":1000}', b'{"wish":[],"at":"x"}'):
+            file.write_bytes(odd)
+            self.assertIsNone(stack_wish.take(self.folder, 1000.0))
+            self.assertFalse(file.exists())
