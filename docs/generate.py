@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import orjson
 import protocol
 from twisted.internet.task import Clock
 
@@ -77,10 +78,10 @@ def http(document: Json) -> str:
 
 
 def _operation(method: str, path: str, operation: Json) -> str:
-    body = operation.get("requestBody", {}).get("content", {})
-    sent = _links(next(iter(body.values()))["schema"]) if body else ""
-    reply = operation["responses"]["2XX"].get("content", {})
-    got = _links(next(iter(reply.values()))["schema"]) if reply else ""
+    body = next(iter(operation.get("requestBody", {}).get("content", {}).values()), {})
+    sent = _links(body["schema"]) if body else ""
+    reply = next(iter(operation["responses"]["2XX"].get("content", {}).values()), {})
+    got = _links(reply["schema"]) if reply else ""
     lines = [f"### {method.upper()} {path}", "", operation["summary"], ""]
     lines.append(f"`{operation['operationId']}`. {operation['description']}")
     asked = [one["name"] for one in operation["parameters"] if one["in"] == "query"]
@@ -90,7 +91,20 @@ def _operation(method: str, path: str, operation: Json) -> str:
         lines.append(f"Body: {sent}.")
     if got:
         lines.append(f"Answer: {got}.")
+    for title, content in (("sent", body), ("answered", reply)):
+        if "example" in content:
+            lines += [
+                "",
+                f"```{{code-block}} json\n:caption: {title}",
+                "",
+                _indented(content),
+                "```",
+            ]
     return "\n".join([*lines, ""])
+
+
+def _indented(content: Json) -> str:
+    return orjson.dumps(content["example"], option=orjson.OPT_INDENT_2).decode()
 
 
 def _links(schema: Json) -> str:

@@ -48,16 +48,24 @@ class Credentials:
 
 
 def document(
-    rows: Iterable[Row], title: str, version: str, credentials: Credentials | None = None
+    rows: Iterable[Row],
+    title: str,
+    version: str,
+    credentials: Credentials | None = None,
+    examples: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Schema:
-    """The whole document; rows that share a path share its entry."""
+    """The whole document; rows that share a path share its entry.
+
+    ``examples`` holds by the name of a row bodies that were ``sent`` and ``answered``.
+    """
     credentials = credentials or Credentials()
     schemas: dict[str, Schema] = {}
     paths: dict[str, Schema] = {}
     rows = sorted(rows, key=lambda one: (one.path, one.method))
     names = operation_names(rows)
     for row in rows:
-        found = operation(row, names[row.name], schemas, credentials)
+        shown = (examples or {}).get(row.name, {})
+        found = operation(row, names[row.name], schemas, credentials, shown)
         paths.setdefault(template(row.path), {})[row.method.lower()] = found
     return {
         "openapi": "3.1.0",
@@ -88,12 +96,19 @@ def operation_names(rows: Sequence[Row]) -> dict[str, str]:
     return found
 
 
-def operation(row: Row, name: str, schemas: dict[str, Schema], credentials: Credentials) -> Schema:
+def operation(
+    row: Row,
+    name: str,
+    schemas: dict[str, Schema],
+    credentials: Credentials,
+    examples: Mapping[str, Any] | None = None,
+) -> Schema:
     """The operation object of a row; the named shapes it uses are added to ``schemas``."""
     success: Schema = {"description": "Success."}
+    examples = examples or {}
     if row.reply is not None:
         kind = _MEDIA.get(row.reply, "application/json")
-        success["content"] = {kind: {"schema": schema(row.reply, schemas)}}
+        success["content"] = {kind: _content(schema(row.reply, schemas), examples, "answered")}
     found: Schema = {
         "operationId": name,
         "tags": [tag(row)],
@@ -109,9 +124,14 @@ def operation(row: Row, name: str, schemas: dict[str, Schema], credentials: Cred
         | refusals(credentials.failures.get(row.access, "")),
     }
     if row.body is not None:
-        shape = schema(row.body, schemas)
-        found["requestBody"] = {"content": {"application/json": {"schema": shape or _ANY_BODY}}}
+        shape = schema(row.body, schemas) or _ANY_BODY
+        content = _content(shape, examples, "sent")
+        found["requestBody"] = {"content": {"application/json": content}}
     return found
+
+
+def _content(shape: Schema, examples: Mapping[str, Any], which: str) -> Schema:
+    return {"schema": shape} | ({"example": examples[which]} if which in examples else {})
 
 
 def tag(row: Row) -> str:

@@ -18,6 +18,7 @@ from svcserver.web.front import FinishedRequest
 from svcserver.web.openapi import Credentials, operation
 from svcserver.web.response import encode_body
 from svcserver.web.routes import Row
+from tests.support import examples
 
 JSON = "application/json"
 ENOUGH = 10  # successes of a row in one process; the bodies after these say little new
@@ -37,11 +38,13 @@ class Described:
         row, answer = done.row, done.answer
         if row is None or answer is None or not 200 <= done.status < 300:
             return
+        if examples.RECORDED is not None and not self.odd:
+            examples.RECORDED.note(row.name, done.request.body, answer)
         _compared[row.name] += 1
         if _compared[row.name] > ENOUGH:
             return
         if row.name not in self._rules:
-            self._rules[row.name] = _rules(row)
+            self._rules[row.name] = rules_of(row)
         sent, answered = self._rules[row.name]
         if sent is not None and not self.odd:
             self._compare(sent, done.request.body, f"what is sent to {row.name}")
@@ -56,7 +59,7 @@ class Described:
         self.faults += [f"{what}: {one.message}" for one in rules.iter_errors(value)]
 
 
-def _rules(row: Row) -> tuple[Any, Any]:
+def rules_of(row: Row) -> tuple[Any, Any]:
     """For the body that is sent and for the one that is answered; None where any will do."""
     schemas: dict[str, Any] = {}
     said = operation(row, row.name, schemas, Credentials())

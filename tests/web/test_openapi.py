@@ -11,14 +11,19 @@ from attrs import has
 from openapi_spec_validator import validate
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.datafiles import read
 from svcserver.kernel.envelope import Envelope
+from svcserver.metagame.owner.dashboard import document
 from svcserver.metagame.owner.dashboard.document import describe
 from svcserver.metagame.owner.dashboard.wire import JoinWish
 from svcserver.web.openapi import schema, template
+from tests.support.described import rules_of
 from tests.support.game import Game
 from tests.support.proves import proves
 
 STRING = {"type": "string"}
+EXAMPLES = read(str(document.__package__), document.EXAMPLES)
+RECORD_AGAIN = "record the examples again: see tests/support/examples.py"
 
 
 def references(value: Any) -> set[str]:
@@ -100,6 +105,21 @@ class DocumentTests(SynchronousTestCase):
         search = self.said["paths"]["/svc/api/DashboardSearch"]["get"]
         wanted = {"name": "Text", "in": "query", "schema": STRING}
         self.assertEqual(search["parameters"], [wanted])
+
+    def test_examples_have_the_shapes_of_their_rows(self) -> None:
+        for row in self.rows:
+            for which, value in EXAMPLES.get(row.name, {}).items():
+                rules = dict(zip(("sent", "answered"), rules_of(row), strict=True))[which]
+                faults = [one.message for one in rules.iter_errors(value)] if rules else []
+                self.assertEqual(faults, [], f"{row.name}: {RECORD_AGAIN}")
+
+    def test_nearly_every_body_has_an_example_and_no_example_is_of_a_row_that_is_gone(self) -> None:
+        other = Game(self, ESCALATION_MODE="real").door.rows
+        named = {row.name for row in (*self.rows, *other)}
+        self.assertEqual(EXAMPLES.keys() - named, set(), RECORD_AGAIN)
+        bodies = [row.name for row in self.rows if row.body is not None]
+        shown = [name for name in bodies if "sent" in EXAMPLES.get(name, {})]
+        self.assertGreater(len(shown), 0.9 * len(bodies), RECORD_AGAIN)
 
     def test_what_the_game_sends_to_others_of_its_players_is_described(self) -> None:
         social = ("/party", "/guild", "/slayerlink/", "/candidate/", "/heartbeat", "/svc/api/")

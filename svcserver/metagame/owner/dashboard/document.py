@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from attrs import frozen
 
+from svcserver.kernel.datafiles import read
 from svcserver.kernel.shapes import Opaque
 from svcserver.metagame.access.credentials import CREDENTIALS
 from svcserver.metagame.rows import Access, Call, Routes
@@ -15,11 +16,12 @@ from svcserver.web.routes import NO_STORE, Answer, Row, bare
 
 TITLE = "svc-metagame"
 ApiDocument = Annotated[dict[str, Any], Opaque("An OpenAPI 3.1 document.")]
+EXAMPLES = "examples.json"  # what the rows were sent and answered when the tests ran
 
 
 def describe(rows: Iterable[Row], version: str) -> dict[str, Any]:
     """The document of these rows."""
-    return document(rows, TITLE, version, CREDENTIALS)
+    return document(rows, TITLE, version, CREDENTIALS, read(str(__package__), EXAMPLES))
 
 
 @frozen
