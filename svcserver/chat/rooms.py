@@ -138,12 +138,14 @@ class Rooms:
     ) -> int:
         """Deliver a line to every occupant for which ``hears`` is true; returns how many.
 
-        Occupants who use the same address of the room get the same bytes.
+        Occupants who use the same address of the room get the same bytes. The speaker is the last
+        one: who hears an own line knows that it has left for all, should the process end now.
         """
         inner = stanza.element("body", stanza.text(body))
         frames: dict[str, bytes] = {}
         count = 0
-        for other in list(self._rooms.get(occupant.room.key, {}).values()):
+        listeners = [one for one in self.occupants(occupant.room.key) if one is not occupant]
+        for other in (*listeners, occupant):
             if not hears(other):
                 continue
             address = other.room.address

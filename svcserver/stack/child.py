@@ -2,28 +2,59 @@
 
 On Linux it asks the kernel to end this process with the stack: a stack that is killed by
 SIGKILL must not leave children behind that hold its ports.
+
+With ``--prepared`` it imports the service and reads its settings, which is most of the work of a
+start, says so, and waits for a byte on its standard input: until then the one before may serve.
 """
 
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import signal
 import sys
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
+PREPARED = "--prepared"  # before the other words, and the line that says so
 
 
 def main() -> None:
     """Replace this process by ``twistd --nodaemon --pidfile= ARGUMENTS``."""
     os.setsid()  # Ctrl-C is for the stack, which stops its children in order
     end_with_parent()
-    twistd = Path(sys.executable).with_name("twistd")
-    os.execv(  # noqa: S606 - an argument list, no shell
-        sys.executable,
-        [sys.executable, str(twistd), "--nodaemon", "--pidfile=", *sys.argv[1:]],
-    )
+    words = sys.argv[1:]
+    twistd = [str(Path(sys.executable).with_name("twistd")), "--nodaemon", "--pidfile="]
+    if words[0] != PREPARED:
+        os.execv(sys.executable, [sys.executable, *twistd, *words])  # noqa: S606 - no shell
+    del words[0]
+    run = prepare(*words)
+    sys.stdout.write(f"{PREPARED}\n")
+    sys.stdout.flush()
+    if not os.read(sys.stdin.fileno(), 1):
+        sys.exit(0)  # it is not wanted after all
+    sys.argv = [*twistd, *words]
+    run()
+
+
+def prepare(plugin: str, *options: str) -> Callable[[], None]:
+    """Import what the service needs, check its settings, and give ``twistd``'s function.
+
+    Ends the process where no start can go well.
+    """
+    gc.disable()  # nothing of this is garbage, and a metagame looks for it by itself
+    module = import_module(f"svcserver.{plugin.removeprefix('svc-')}.service")
+    asked = module.Options()
+    asked.parseOptions(list(options))
+    if asked.environ.get("CHAT", "").strip() == "1":
+        import_module("svcserver.metagame.chat_ports")
+    run: Callable[[], None] = import_module("twisted.scripts.twistd").run
+    import_module("twisted.internet.reactor")
+    gc.enable()
+    return run
 
 
 def end_with_parent() -> None:

@@ -14,6 +14,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from twisted.runner.procmon import ProcessMonitor
 
+from svcserver.stack.child import PREPARED
 from svcserver.stack.components import Component
 from svcserver.stack.lines import Lines
 
@@ -26,12 +27,27 @@ Write = Callable[[str], object]  # never waits, never fails
 
 
 class Child(ProcessProtocol):
-    """Passes a child's output and end on to the monitor."""
+    """Passes a child's output and end on to the monitor.
 
-    def __init__(self, name: str, monitor: Children) -> None:
-        self.name, self.monitor = name, monitor
+    One with ``prepared`` only waits at first: that fires with True once it could take over, and
+    with False where it ended before.
+    """
+
+    def __init__(
+        self, name: str, monitor: Children, prepared: Deferred[bool] | None = None
+    ) -> None:
+        self.name, self.monitor, self.prepared = name, monitor, prepared
         self.out, self.err = Lines(self._line), Lines(self._line)
         self.last = ""
+
+    def take_over(self) -> bool:
+        """Let it start now; False where it has ended meanwhile."""
+        transport: Any = self.transport
+        if self.prepared is None or not self.prepared.called or transport.pid is None:
+            return False
+        self.prepared = None
+        transport.write(b"\n")
+        return True
 
     def outReceived(self, data: bytes) -> None:
         self.out.feed(data)
@@ -42,11 +58,19 @@ class Child(ProcessProtocol):
     def processEnded(self, reason: Failure) -> None:
         self.out.end()
         self.err.end()
-        self.monitor.ended(self.name, self.last, reason)
+        if self.prepared is None:
+            self.monitor.ended(self.name, self.last, reason)
+        elif not self.prepared.called:
+            self.prepared.callback(False)
 
     def _line(self, line: str) -> None:
         self.last = line or self.last
-        self.monitor.heard(self.name, line)
+        if self.prepared is None:
+            self.monitor.heard(self.name, line)
+        elif line == PREPARED and not self.prepared.called:
+            self.prepared.callback(True)
+        else:
+            self.monitor.write(f"[{self.name}] {line}\n")
 
 
 class Children(ProcessMonitor):
@@ -84,6 +108,7 @@ class Children(ProcessMonitor):
         self._deadline: Any = None
         self._gone: dict[str, Deferred[None]] = {}
         self._readiness: dict[str, Deferred[None]] = {}
+        self._successor: Child | None = None  # it waits for the end of the one before
         self.rolled = 0  # how many rolling restarts are over
         self._rolling = False
 
@@ -98,6 +123,7 @@ class Children(ProcessMonitor):
         super().stopService()
         self._processes = processes
         self._quiet()
+        self._drop_successor()
         return Deferred.fromCoroutine(self._stop(running))
 
     async def _stop(self, names: Sequence[str]) -> None:
@@ -118,7 +144,7 @@ class Children(ProcessMonitor):
         try:
             for one in self.wanted:
                 if well and self.running and one.kind in ROLLED and one.name in self.protocols:
-                    well = await self._again(one.name)
+                    well = await self._again(one)
         finally:
             self._rolling = False
         self.rolled += 1
@@ -126,7 +152,14 @@ class Children(ProcessMonitor):
             self.log.info("rolling restart over: every component is back")
         return well
 
-    async def _again(self, name: str) -> bool:
+    async def _again(self, one: Component) -> bool:
+        name = one.name
+        if not await self._prepare(one):
+            self.log.error(
+                "{name} is left as it is: a new one does not even start; look at its lines",
+                name=name,
+            )
+            return False
         self.log.info("{name} is restarted", name=name)
         back: Deferred[None] = Deferred()
         self._readiness[name] = back
@@ -143,13 +176,41 @@ class Children(ProcessMonitor):
             return False
         return True
 
+    async def _prepare(self, one: Component) -> bool:
+        """Start the process that is to follow, up to where it needs what the one before holds."""
+        prepared: Deferred[bool] = Deferred()
+        process, child = self._processes[one.name], Child(one.name, self, prepared)
+        words = one.successor
+        self._successor = child
+        try:
+            self._reactor.spawnProcess(child, words[0], words, env=process.env, path=process.cwd)
+            well = await prepared.addTimeout(READY_S, self._clock)
+        except (OSError, defer.TimeoutError):
+            well = False
+        if well and self.running and one.name in self.protocols:
+            return True
+        self._drop_successor()
+        return False
+
+    def _drop_successor(self) -> None:
+        """End the one that waits, if any."""
+        successor, self._successor = self._successor, None
+        transport: Any = None if successor is None else successor.transport
+        if transport is not None and transport.pid is not None:
+            transport.signalProcess("KILL")
+
     def startProcess(self, name: str) -> None:
         if name in self.protocols or not self.running:
             return
-        process, child = self._processes[name], Child(name, self)
         self.starts += 1
-        self.protocols[name] = child  # type: ignore[assignment]  # the base class wants its own
         self.timeStarted[name] = self._clock.seconds()
+        successor = self._successor
+        if successor is not None and successor.name == name and successor.take_over():
+            self._successor = None
+            self.protocols[name] = successor  # type: ignore[assignment]  # as below
+            return
+        process, child = self._processes[name], Child(name, self)
+        self.protocols[name] = child  # type: ignore[assignment]  # the base class wants its own
         try:
             self._reactor.spawnProcess(
                 child, process.args[0], process.args, env=process.env, path=process.cwd

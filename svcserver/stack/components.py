@@ -8,6 +8,8 @@ from pathlib import Path
 
 from attrs import field, frozen
 
+from svcserver.stack.child import PREPARED
+
 ORDER = ("metagame", "deploy", "content", "allowlist", "gateway", "relay")
 """Each needs only those before it; stopped in the reverse order."""
 
@@ -53,9 +55,18 @@ class Component:
     @property
     def command(self) -> list[str]:
         """The command line of its process."""
-        plugin = f"svc-{self.kind}"
+        return self._command()
+
+    @property
+    def successor(self) -> list[str]:
+        """That of a process that waits until it is told to go on (``stack/child.py``)."""
+        return self._command(PREPARED)
+
+    def _command(self, *first: str) -> list[str]:
         options = ["--env-file", str(self.env_file)]
-        return [sys.executable, "-m", "svcserver.stack.child", plugin, *options]
+        return [
+            sys.executable, "-m", "svcserver.stack.child", *first, f"svc-{self.kind}", *options
+        ]  # fmt: skip
 
 
 def components(folder: Path, *, with_relay: bool = False) -> list[Component]:

@@ -6,12 +6,14 @@ class Options(ServiceOptions):
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from twisted.application.service import ServiceMaker
 from twisted.python import usage
+from twisted.python.reflect import namedAny
 
 from svcserver.kernel.settings import BadSetting, load, with_env_file
 
@@ -41,6 +43,20 @@ class ServiceOptions(usage.Options):
         return ()
 
 
+class _Door(ServiceMaker):
+    """Looks for no garbage while the modules are imported: there is none, and each look costs."""
+
+    @property
+    def options(self) -> Any:
+        on = gc.isenabled()
+        gc.disable()
+        try:
+            return namedAny(self.module).Options
+        finally:
+            if on:
+                gc.enable()
+
+
 def plugin(name: str, about: str) -> ServiceMaker:
     """The ``twistd`` command ``svc-NAME``, whose Options and makeService are in its service.py."""
-    return ServiceMaker(f"svc-{name}", f"svcserver.{name}.service", about, f"svc-{name}")
+    return _Door(f"svc-{name}", f"svcserver.{name}.service", about, f"svc-{name}")

@@ -23,6 +23,16 @@ class Spawned:
     obedient: bool = True
     signals: list[str] = field(factory=list)
     gone: bool = False
+    written: bytes = b""
+
+    @property
+    def pid(self) -> int | None:
+        """As a process has one."""
+        return None if self.gone else 1
+
+    def write(self, data: bytes) -> None:
+        """On its standard input."""
+        self.written += data
 
     @property
     def name(self) -> str:

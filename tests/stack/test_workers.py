@@ -8,6 +8,7 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.settings import BadSetting
+from svcserver.stack.child import PREPARED
 from svcserver.stack.children import READY_S, Children
 from svcserver.stack.components import Component, components
 from svcserver.stack.service import Options
@@ -100,15 +101,29 @@ class RollingTests(SynchronousTestCase):
         self.reactor.advance(0)
         return self.reactor.spawned[-1]
 
+    def ready(self) -> None:
+        """The newest process can take over."""
+        self.reactor.advance(0)
+        self.assertEqual(self.reactor.spawned[-1].arguments[3], PREPARED)
+        self.reactor.spawned[-1].says(PREPARED)
+
+    def roll(self) -> Deferred[bool]:
+        return Deferred.fromCoroutine(self.children.roll())
+
     def test_one_after_the_other_comes_back_new(self) -> None:
-        over = Deferred.fromCoroutine(self.children.roll())
-        first, second, content, gateway = self.reactor.spawned
+        over = self.roll()
+        first, second, content, gateway = self.reactor.spawned[:4]
+        self.assertEqual(first.signals, [])  # it serves until another can take over
+        self.ready()
         self.assertEqual((first.signals, second.signals), (["TERM"], []))
-        self.assertEqual(self.last().name, "metagame-1")
-        self.assertEqual(second.signals, [])
+        self.assertEqual((self.last().name, self.last().written), ("metagame-1", b"\n"))
+        self.assertEqual(len(self.reactor.spawned), 5)
         self.last().says("metagame ready")
+        self.assertEqual(second.signals, [])
+        self.ready()
         self.assertEqual((second.signals, content.signals), (["TERM"], []))
         self.last().says("metagame ready")
+        self.ready()
         self.last().says("content ready")
         self.assertTrue(self.successResultOf(over))
         self.assertEqual((gateway.signals, self.children.rolled), ([], 1))
@@ -117,10 +132,42 @@ class RollingTests(SynchronousTestCase):
         self.assertEqual(self.reactor.getDelayedCalls(), [])
 
     def test_one_that_does_not_come_back_leaves_the_others_alone(self) -> None:
-        over = Deferred.fromCoroutine(self.children.roll())
+        over = self.roll()
+        self.ready()
         self.last()
         self.reactor.advance(READY_S + self.children.killTime)
         self.assertFalse(self.successResultOf(over))
         self.assertEqual(self.reactor.spawned[1].signals, [])
-        again = Deferred.fromCoroutine(self.children.roll())
+        again = self.roll()
         self.assertNoResult(again)
+
+    def test_a_version_that_does_not_even_start_leaves_the_one_that_serves(self) -> None:
+        over = self.roll()
+        self.last().says("svc-metagame: PORT must be a whole number")
+        self.last().ends(1)
+        self.assertFalse(self.successResultOf(over))
+        self.assertEqual(self.reactor.spawned[0].signals, [])
+        over = self.roll()
+        slow = self.last()
+        self.reactor.advance(READY_S)
+        self.assertFalse(self.successResultOf(over))
+        self.assertEqual((slow.signals, self.reactor.spawned[0].signals), (["KILL"], []))
+        self.assertEqual(self.reactor.getDelayedCalls(), [])
+
+    def test_one_that_has_died_while_it_waited_is_started_the_usual_way(self) -> None:
+        self.reactor.spawned[0].obedient = False
+        over = self.roll()
+        self.ready()
+        self.last().ends(1)
+        self.reactor.spawned[0].ends()
+        self.assertNotIn(PREPARED, self.last().arguments)
+        self.last().says("metagame ready")
+        self.assertNoResult(over)
+
+    def test_a_stop_ends_the_one_that_waits(self) -> None:
+        over = self.roll()
+        waits = self.last()
+        self.successResultOf(self.children.stopService())
+        self.assertEqual((waits.signals, self.successResultOf(over)), (["KILL"], False))
+        self.reactor.advance(120)
+        self.assertEqual(self.reactor.getDelayedCalls(), [])

@@ -107,6 +107,7 @@ class ChatClient:
             f"ws://127.0.0.1:{port}//", protocols=["xmpp"], reactor=self.reactor
         )
         factory.protocol = ChatProtocol
+        factory.setProtocolOptions(openHandshakeTimeout=ANSWER_S)  # a restart may come between
         endpoint = TCP4ClientEndpoint(self.reactor, "127.0.0.1", port, timeout=10)
         try:
             self._wire = await endpoint.connect(factory)

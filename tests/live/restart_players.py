@@ -1,0 +1,264 @@
+"""Players who stay while the metagame is restarted or killed, each behind a relay of their own.
+
+For tests of restarts: in a process of its own they register, sit down in rooms of the chat, ask
+and talk for a while, and come back whenever their chat ends. Then they compare what they were
+told with what the host holds and with what each of them heard. Prints ``ready`` once all are
+there, and one JSON object at the end.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import click
+from attrs import asdict, define, field
+from twisted.internet.defer import Deferred
+from twisted.internet.task import react
+from twisted.logger import globalLogBeginner
+
+from svcserver.ctl.host import find
+from svcserver.ctl.play.chain import Chain
+from svcserver.ctl.play.chat_client import ChatClient, ChatProtocol
+from svcserver.ctl.play.crowd import gather
+from svcserver.ctl.play.evening import source_of
+from svcserver.ctl.play.failed import PlayFailed
+from svcserver.ctl.play.player import Player, pause
+from svcserver.ctl.play.wire import Wire
+from svcserver.kernel import json
+from svcserver.kernel.descriptors import raise_file_limit
+from svcserver.kernel.secrets import hex_token
+from svcserver.relay.relaying import RelayService
+
+IN_A_ROOM = 20
+AT_ONCE = 16
+SETTLE_S = 5.0  # after the last line
+BACK_S = 0.3  # before a player whose chat has ended comes again
+MATERIAL = "MAT_SCALE_FLAME"
+ACTS = ("beat", "beat", "read", "read", "earn", "earn", "save", "log_in")
+
+
+@define
+class Report:
+    """What the players saw."""
+
+    requests: int = 0
+    failed: Counter[str] = field(factory=Counter)  # requests and upgrades, by what was seen
+    slowest_s: float = 0.0
+    lines: int = 0
+    told: int = 0  # lines that came back to their speaker
+    deliveries: int = 0
+    doubled: int = 0
+    lost: int = 0  # of lines that the speaker was told of
+    came_back: int = 0  # chats that ended, and began again
+    not_kept: int = 0  # players of whom the host does not hold what it has acknowledged
+
+
+@define
+class Line:
+    """A line of the chat: who had to hear it when it was said, and who did how often."""
+
+    speaker: Person
+    wanted: dict[Person, object]  # each with its connection
+    heard: Counter[Person] = field(factory=Counter)
+
+
+@define(eq=False)
+class Person:
+    """One player with relay, requests and chat."""
+
+    player: Player
+    relay: RelayService
+    town: Town
+    room: str
+    resource: str = field(factory=lambda: f"V2:svc:WIN::{hex_token(32)}")
+    chat: ChatClient | None = None
+    joined: bool = False
+    earned: int = 0
+
+    @property
+    def connection(self) -> Any:
+        """That of the chat, while we are in the room; else None."""
+        wire = None if self.chat is None else self.chat._wire
+        here = self.joined and wire is not None and not wire.ended
+        return wire if here and wire.state == ChatProtocol.STATE_OPEN else None
+
+    async def arrive(self) -> None:
+        await self.player.register()
+        await self.player.log_in()
+        await self.player.load()
+
+    async def asks(self) -> None:
+        """Requests at random moments until the evening is over."""
+        town, clock = self.town, self.town.reactor
+        while not town.over:
+            await pause(clock, random.uniform(0, 2 * town.pause_s))
+            began, act = clock.seconds(), random.choice(ACTS)
+            try:
+                await getattr(self, act, getattr(self.player, act, None))()
+            except PlayFailed as why:
+                town.report.failed[f"{act}: {why}"[:200]] += 1
+            town.report.requests += 1
+            town.report.slowest_s = max(town.report.slowest_s, clock.seconds() - began)
+
+    async def beat(self) -> None:
+        await self.player.beat("/Game/Maps/city")
+
+    async def read(self) -> None:
+        found = (await self.player.wire.ask("GET", "/character")).json
+        if found[0]["updateVersion"] != self.player.version:
+            raise PlayFailed("metagame", "an acknowledged save is gone")
+
+    async def earn(self) -> None:
+        wish = {
+            "characterId": self.player.character,
+            "transactionId": str(uuid4()),
+            "addStackedItems": [{"catalogId": MATERIAL, "quantity": 1}],
+            "source": "Hunt",
+        }
+        await self.player.wire.ask("POST", "/inventory", json=wish)
+        self.earned += 1
+
+    async def talks(self) -> None:
+        """In the room, speaking now and then; back again whenever the chat has ended."""
+        town, first = self.town, True
+        while not town.over:
+            self.joined = False
+            try:
+                await self._come()
+            except PlayFailed as why:
+                never = self.chat is None or self.chat._wire is None
+                if never or "the upgrade" in str(why):
+                    town.report.failed[f"chat: {why}"[:200]] += 1
+            else:
+                town.report.came_back += not first
+                first, self.joined = False, True
+                town.arrived()
+            while self.connection is not None and not town.over:
+                await pause(town.reactor, random.uniform(0, 2 * town.silence_s))
+                if self.connection is not None and not town.over:
+                    town.say(self)
+            await pause(town.reactor, random.uniform(0, 2 * BACK_S))
+
+    async def _come(self) -> None:
+        chat = ChatClient(self.town.reactor, self.player, partial(self.town.heard, self))
+        chat.resource, self.chat = self.resource, chat
+        await chat.log_in()
+        await chat.enter(self.room)
+
+    async def kept(self) -> bool:
+        """Whether a new login reads what was acknowledged."""
+        player = self.player
+        await player.log_in()
+        [character] = (await player.wire.ask("GET", "/character")).json
+        path = f"/inventory/{player.account}/{player.character}"
+        held = (await player.wire.ask("GET", path)).json["stackedItems"]
+        found = sum(one["quantity"] for one in held if one["catalogId"] == MATERIAL)
+        saved = character["data"], character["updateVersion"]
+        return (*saved, found) == (player.data, player.version, self.earned)
+
+
+@define(eq=False)
+class Town:
+    """All players. ``strict``: a line must also reach those whose chat ended just after it."""
+
+    reactor: Any
+    chain: Chain
+    pause_s: float
+    silence_s: float
+    strict: bool
+    people: list[Person] = field(factory=list)
+    report: Report = field(factory=Report)
+    over: bool = False
+    _lines: dict[str, Line] = field(factory=dict)
+    _all_there: Deferred[None] = field(factory=Deferred)
+
+    async def live(self, count: int, seconds: float) -> Report:
+        for number in range(count):
+            relay = RelayService(self.reactor, self.chain.gateway, bind=source_of(number))
+            relay.startService()
+            wire = Wire(self.reactor, f"http://127.0.0.1:{relay.port}")
+            player = Player(self.reactor, wire, f"P{number}_{hex_token(4)}")
+            self.people.append(Person(player, relay, self, f"City-{number // IN_A_ROOM}"))
+        await gather([one.arrive() for one in self.people], AT_ONCE)
+        talking = [Deferred.fromCoroutine(one.talks()) for one in self.people]
+        await self._all_there
+        click.echo("ready")
+        asking = [Deferred.fromCoroutine(one.asks()) for one in self.people]
+        await pause(self.reactor, seconds)
+        self.over = True
+        for done in (*talking, *asking):
+            await done
+        await pause(self.reactor, SETTLE_S)
+        self._count()
+        kept = await gather([one.kept() for one in self.people], AT_ONCE)
+        self.report.not_kept = kept.count(False)
+        for one in self.people:
+            await one.player.wire.close()
+            await one.relay.stopService()
+        return self.report
+
+    def arrived(self) -> None:
+        if all(one.joined for one in self.people) and not self._all_there.called:
+            self._all_there.callback(None)
+
+    def say(self, speaker: Person) -> None:
+        text = f"line {len(self._lines)}"
+        wanted = {
+            one: one.connection
+            for one in self.people
+            if one.room == speaker.room and one.connection is not None
+        }
+        self._lines[text] = Line(speaker, wanted)
+        assert speaker.chat is not None
+        speaker.chat.say(speaker.room, text)
+
+    def heard(self, listener: Person, text: str) -> None:
+        if text in self._lines:
+            self._lines[text].heard[listener] += 1
+
+    def _count(self) -> None:
+        report = self.report
+        for one in self._lines.values():
+            report.lines += 1
+            report.deliveries += one.heard.total()
+            report.doubled += sum(times > 1 for times in one.heard.values())
+            if one.heard[one.speaker]:
+                report.told += 1
+                report.lost += sum(
+                    not one.heard[who]
+                    for who, connection in one.wanted.items()
+                    if self.strict or who.connection is connection
+                )
+
+
+@click.command("restart-players")
+@click.argument("folder", type=Path)
+@click.option("--players", type=int)
+@click.option("--seconds", type=float)
+@click.option("--pause-seconds", type=float, default=1.0)
+@click.option("--silence-seconds", type=float, default=4.0)
+@click.option("--strict", is_flag=True)
+def main(
+    folder: Path,
+    players: int,
+    seconds: float,
+    pause_seconds: float,
+    silence_seconds: float,
+    strict: bool,
+) -> None:
+    """In a process of its own."""
+    globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
+    raise_file_limit()
+    chain = Chain.of(find(str(folder), None))
+
+    async def work(reactor: Any) -> None:
+        town = Town(reactor, chain, pause_seconds, silence_seconds, strict)
+        report = await town.live(players, seconds)
+        click.echo(json.dump(asdict(report)).decode())
+
+    react(lambda reactor: Deferred.fromCoroutine(work(reactor)))

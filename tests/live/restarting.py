@@ -1,0 +1,79 @@
+"""An evening on a whole host whose metagame is restarted or killed meanwhile."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from tests.ctl.hosts import PATIENCE_S, demo_host, run, said, stack
+from tests.live.test_stack import pid_of
+from tests.support import prestarted
+from tests.support.processes import eventually
+
+AWAY = re.compile(r"the metagame is back after ([\d.]+) s")
+MARGIN_S = 5.0  # of the evening, after the last harm
+
+
+def rolled(folder: Path) -> None:
+    """Restarted as an owner does."""
+    done = run("restart", "--rolling", "--config", folder)
+    assert done.returncode == 0, done.stderr + said(folder)
+
+
+def killed(folder: Path) -> None:
+    """Ended by the kernel; the stack starts it again."""
+    pid = pid_of(folder, "metagame")
+    assert pid is not None, said(folder)[-2000:]
+    os.kill(pid, signal.SIGKILL)
+
+
+def host(folder: Path, **gateway: str) -> Path:
+    """A demo host that lets one machine play a town."""
+    demo_host(folder)
+    with (folder / "gateway.env").open("a") as file:
+        file.writelines(f"{name}={value}\n" for name, value in gateway.items())
+    return folder
+
+
+def evening(
+    folder: Path,
+    players: int,
+    seconds: float,
+    harm: Callable[[Path], None],
+    every_s: float,
+    *words: str,
+) -> dict[str, Any]:
+    """What the players saw, with ``harm`` done to the running host again and again."""
+    with stack(folder), tempfile.TemporaryFile("w+b") as out, tempfile.TemporaryFile("w+b") as err:
+        eventually(lambda: "stack ready" in said(folder), PATIENCE_S)
+        line = [str(folder), "--players", str(players), "--seconds", str(seconds), *words]
+        program = "tests.live.restart_players:main"
+        process = prestarted.start(
+            line, os.environ, folder, out.fileno(), err.fileno(), program=program
+        )
+
+        def printed(file: Any) -> bytes:
+            return os.pread(file.fileno(), 1 << 20, 0)
+
+        try:
+            eventually(lambda: b"ready" in printed(out) or process.poll() is not None, PATIENCE_S)
+            assert process.poll() is None, printed(err)
+            end, harms = time.monotonic() + seconds - MARGIN_S, 0
+            while time.monotonic() + every_s < end:
+                time.sleep(every_s)
+                harm(folder)
+                harms += 1
+            assert process.wait(seconds + PATIENCE_S) == 0, printed(err)
+        finally:
+            process.kill()
+        report: dict[str, Any] = orjson.loads(printed(out).splitlines()[-1])
+        away = [float(one) for one in AWAY.findall(said(folder))]
+        return report | {"harms": harms, "away_s": away}
