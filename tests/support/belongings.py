@@ -25,6 +25,12 @@ class Owner:
         page = game.browse("GET", "/character", token=player.token)
         return cls(game, player, page.json[0]["id"])
 
+    def another(self) -> Owner:
+        """The same player's next character."""
+        token = self.player.token
+        page = self.game.browse("PUT", "/character", json={"name": "Next"}, token=token)
+        return Owner(self.game, self.player, page.json["id"])
+
     def transact(self, **sent: Any) -> Page:
         """POST /inventory for the character; ``characterId`` may be overruled."""
         body = {"characterId": self.character, **sent}

@@ -260,6 +260,17 @@ class ItemLogTests(Bounded):
         self.assertIn(len(held), range(3, 8))  # each counts 512 and more
         self.assertEqual(self.logged(bob.character), ["kept"])
 
+    def test_the_characters_of_an_account_share_its_bound(self) -> None:
+        self.start(ITEM_LOG_MAX_BYTES="4000")
+        bob, second = Owner.of(self.game, "Bob_1"), self.ann.another()
+        self.earn(bob, "kept")
+        self.earn(self.ann, *"abcdef")
+        self.earn(second, *"ghijkl")
+        held = self.logged(self.ann.character) + self.logged(second.character)
+        self.assertEqual(held, list("abcdefghijkl")[-len(held) :])
+        self.assertIn(len(held), range(3, 8))
+        self.assertEqual(self.logged(bob.character), ["kept"])
+
     def test_a_recent_repeat_is_still_told(self) -> None:
         self.start(ITEM_LOG_MAX_BYTES="4000")
         self.earn(self.ann, *"abcdef")

@@ -25,7 +25,7 @@ from svcserver.metagame.belongings.items import (
 )
 
 MOST = Size(20_000, 8 << 20)
-LOG_BYTES = 64 << 20  # of the item log, per character
+LOG_BYTES = 64 << 20  # of the item log, per account
 
 
 class By(StrEnum):

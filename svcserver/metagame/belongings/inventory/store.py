@@ -76,7 +76,7 @@ ITEM_LOG = Table(
 
 LOG_DAYS = 90
 LOG_ROW = 512  # bytes that a row of the log counts besides its texts, with its share of the indexes
-LOG_PARTS = 8  # a log is cut about so often while as much as it may hold is added
+LOG_PARTS = 8  # an account's log is cut about so often while as much as it may hold is added
 
 _C, _S, _I, _L = CHARACTERS.c, ITEM_STACKS.c, ITEM_INSTANCES.c, ITEM_LOG.c
 _Z = INVENTORY_SIZES.c
@@ -126,18 +126,20 @@ _HELD = union_all(
     select(_S.catalog_id).where(_S.character_id == bindparam("character")),
     select(_I.catalog_id).where(_I.character_id == bindparam("character")),
 )
-_LOGGED = (  # newest first: the bytes up to and with this row
+_ITS = _OWNER.scalar_subquery()
+_OF_OWNER = _L.character_id.in_(select(_C.id).where(_C.account_id == _ITS))
+_LOGGED = (  # of all characters of the account, newest first: the bytes up to and with this row
     select(
         _L.id,
         func.sum(LOG_ROW + func.length(_L.changes) + func.coalesce(func.length(_L.answer), 0))
         .over(order_by=_L.id.desc())
         .label("bytes"),
     )
-    .where(_L.character_id == bindparam("character"))
+    .where(_OF_OWNER)
     .subquery()
 )
 _CUT = delete(ITEM_LOG).where(
-    _L.character_id == bindparam("character"),
+    _OF_OWNER,
     _L.id
     <= select(func.max(_LOGGED.c.id)).where(_LOGGED.c.bytes > bindparam("most")).scalar_subquery(),
 )
@@ -166,7 +168,7 @@ _PUT_SIZE = Upsert.into(INVENTORY_SIZES)
 
 @frozen
 class SqlInventory:
-    """``rules.Inventory`` on an open transaction; the item log is kept to ``log_bytes``."""
+    """``rules.Inventory`` on an open transaction; an account's item log is kept to ``log_bytes``."""
 
     tx: Connection
     log_bytes: int = LOG_BYTES
@@ -297,7 +299,7 @@ def active_character(tx: Connection, account_id: AccountId) -> CharacterId | Non
 
 
 def cut_log(tx: Connection, character_id: CharacterId, most: int) -> int:
-    """Delete the oldest log rows of a character that has more than so many bytes of them."""
+    """Delete the oldest log rows of a character's account that has more than so many bytes."""
     return tx.execute(_CUT, {"character": character_id, "most": most}).rowcount
 
 
