@@ -71,13 +71,22 @@ def _act(
             "sanction": None if after is None else dict(described(after) or {}),
         }
     )
-    out.say(f"{done.account.username} {outcome}")
+    with_it = "" if after is None or not after.networks else f", with {', '.join(after.networks)}"
+    out.say(f"{done.account.username} {outcome}{with_it}")
 
 
-def _impose(host: Host, out: Out, kind: Kind, name: str, texts: tuple[str, str, str]) -> None:
+def _impose(
+    host: Host,
+    out: Out,
+    kind: Kind,
+    name: str,
+    texts: tuple[str, str, str],
+    *,
+    addresses: bool = False,
+) -> None:
     lasts, reason, note = texts
     try:
-        wish = order(reason, note, lasts)
+        wish = order(reason, note, lasts, addresses=addresses)
     except Refusal as why:
         fail(why.message)
 
@@ -101,11 +110,14 @@ def _reason(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command()
 @click.argument("name")
+@click.option("--addresses", is_flag=True, help="From where it has logged in, too.")
 @_sanction
 @about_a_host
-def ban(host: Host, out: Out, name: str, lasts: str, reason: str, note: str) -> None:
+def ban(
+    host: Host, out: Out, name: str, addresses: bool, lasts: str, reason: str, note: str
+) -> None:
     """Keep an account out; whoever plays with it is out within a second."""
-    _impose(host, out, Kind.BAN, name, (lasts, reason, note))
+    _impose(host, out, Kind.BAN, name, (lasts, reason, note), addresses=addresses)
 
 
 @click.command()

@@ -37,13 +37,7 @@ from svcserver.metagame.accounts.audit import Audit
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.eventlog import EventLog
-from svcserver.metagame.accounts.invites.acts import InviteActs
-from svcserver.metagame.accounts.invites.routes import InviteRoutes
-from svcserver.metagame.accounts.login.acts import LoginActs
-from svcserver.metagame.accounts.login.routes import LoginRoutes
-from svcserver.metagame.accounts.lookups.routes import LookupRoutes
-from svcserver.metagame.accounts.management.acts import AccountActs
-from svcserver.metagame.accounts.management.routes import AccountManagementRoutes
+from svcserver.metagame.accounts.features import account_features
 from svcserver.metagame.accounts.registration import Registration
 from svcserver.metagame.accounts.sessions import Sessions, session_watch
 from svcserver.metagame.achievements.bounties.acts import BountyActs
@@ -208,20 +202,10 @@ class Metagame:
         yield from self._owner()
 
     def _accounts(self) -> Iterator[Feature]:
-        login = LoginActs(self.directory, self.tokens, self.counters, self.directory.by_id)
-        yield LoginRoutes(self.settings, self.directory, login)
-        yield LookupRoutes(self.settings, self.directory, self.now)
-        acts = AccountActs(
-            self.ledger,
-            self.tokens,
-            self.registration,
-            self.now,
-            self.audit,
-            self.news.renamed,
-            also_rename=(rename_characters,),
+        shared = self.settings, self.board, self.directory, self.tokens, self.counters, self.audit
+        return account_features(
+            *shared, self.registration, self.news.renamed, also_rename=(rename_characters,)
         )
-        yield AccountManagementRoutes(acts, ReadLimit(self.board))
-        yield InviteRoutes(InviteActs(self.ledger, self.audit))
 
     def _belongings(self) -> Iterator[Feature]:
         settings, ledger, now = self.settings, self.ledger, self.now

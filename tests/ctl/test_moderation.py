@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+import time
+from contextlib import closing
 
 from tests.ctl.command import Ran
 from tests.ctl.test_accounts import HostCase
@@ -29,6 +32,21 @@ class ModerationTests(HostCase):
         self.assertEqual(self.ctl("unban", "Alpha").out, "Alpha may log in again\n")
         again = self.ctl("unban", "Alpha")
         self.assertEqual((again.status, again.line), (1, "svcctl: Alpha: Alpha is not banned"))
+
+    @proves("a ban by addresses")
+    def test_a_ban_with_the_addresses(self) -> None:
+        path = str(self.folder / "svc.db")
+        with closing(sqlite3.connect(path)) as tx, tx:
+            [(who,)] = tx.execute("SELECT id FROM accounts WHERE username = 'Alpha'")
+            row = (who, "203.0.113.7", int(time.time()))
+            tx.execute("INSERT INTO account_networks VALUES (?, ?, ?)", row)
+        ran = self.ctl("ban", "Alpha", "--addresses", "--json")
+        self.assertEqual(ran.data["sanction"]["networks"], ["203.0.113.7"])
+        ran = self.ctl("ban", "Alpha", "--addresses")
+        self.assertEqual(ran.out, "Alpha is banned until you lift it, with 203.0.113.7\n")
+        self.ctl("unban", "Alpha")
+        with closing(sqlite3.connect(path)) as tx:
+            self.assertEqual(list(tx.execute("SELECT * FROM banned_networks")), [])
 
     @proves("svcctl mute, unmute, kick")
     def test_a_mute_and_a_kick(self) -> None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
-from attrs import define, frozen
+from attrs import define
 
-from svcserver.http.crosssite import is_loopback
-from svcserver.http.peers import vouched_address
-from svcserver.kernel.headers import ACCOUNT_KEY, GAME_SERVER_KEY, GATEWAY
+from svcserver.kernel.headers import ACCOUNT_KEY, GAME_SERVER_KEY
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden, Refusal, Unauthenticated
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.acting import check_owner
 from svcserver.metagame.access.attempts import WrongAdminKeys
+from svcserver.metagame.access.origin import Origin, is_own_address
 from svcserver.metagame.access.staff_sessions import PAGE_HEADER, StaffSessions, ticket_of
 from svcserver.metagame.access.tokens import InvalidToken, Tokens
 from svcserver.metagame.rows import NOBODY, Access, Call, Caller, Row
@@ -71,38 +69,6 @@ class KeyRing(Protocol):
     def staff_of_key(self, key: str) -> Awaitable[Opened | None]: ...
 
     def knows_game_server(self, key: str) -> Awaitable[bool]: ...
-
-
-@frozen
-class Origin:
-    """Decides whether a request is local, and which player's address it came from."""
-
-    settings: Settings
-    is_own_address: Callable[[str], bool]
-
-    def is_local(self, request: HttpRequest) -> bool:
-        """A direct caller on this machine, or one in GAMESERVER_ALLOW_FROM. Spec: 1 §5.5."""
-        # any Host is fine: the key proves a game server, whatever name its owner gave this machine
-        if request.proxied or request.foreign() not in ("", "host"):
-            return False
-        peer = request.peer
-        return (
-            is_loopback(peer)
-            or peer in self.settings.gameserver_allow_from
-            or self.is_own_address(peer)
-        )
-
-    def player_address(self, request: HttpRequest) -> str:
-        """The right-most X-Forwarded-For entry where the gateway vouches for it, else empty."""
-        sent = request.headers.getRawHeaders(b"x-forwarded-for")
-        if not sent:
-            return ""
-        return vouched_address(
-            request.peer,
-            [one.decode("latin-1") for one in sent],
-            secret=self.settings.gateway_secret,
-            offered=request.header(GATEWAY),
-        )
 
 
 @define
@@ -382,19 +348,3 @@ def guarded(gate: Gate, observers: Sequence[Observer]) -> FrontDoor:
 
 def _caller_of(account: Holder) -> Caller:
     return Caller(account.id, admin=account.is_admin, name=account.username, role=account.role)
-
-
-def is_own_address(address: str) -> bool:
-    """Whether this machine has the address, so that a request from it is local.
-
-    Asks the kernel which source address it would use; nothing is sent. Binding would succeed
-    for any address where the host allows it (net.ipv4.ip_nonlocal_bind).
-    """
-    try:
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((address, 9))
-            own: str = probe.getsockname()[0]
-    except OSError:
-        return False
-    return own.partition("%")[0] == address.partition("%")[0]

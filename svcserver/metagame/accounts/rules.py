@@ -105,8 +105,13 @@ def open_for(mode: str | None) -> str:
     if mode not in MODES:
         raise ServerFault("REGISTRATION_MODE is not set to NONE, INVITECODE or OPEN")
     if mode == "NONE":
-        raise Malformed("registration is closed", code="registration_closed")
+        raise closed()
     return mode
+
+
+def closed() -> Malformed:
+    """The refusal where nobody may register."""
+    return Malformed("registration is closed", code="registration_closed")
 
 
 def register(

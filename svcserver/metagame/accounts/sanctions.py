@@ -21,6 +21,7 @@ from sqlalchemy import (
 
 from svcserver.db.tables import METADATA
 from svcserver.kernel.ids import AccountId
+from svcserver.metagame.accounts.networks import SqlNetworks
 
 FOREVER = 253_402_300_800  # epoch seconds: the year 10000
 
@@ -34,13 +35,17 @@ class Kind(StrEnum):
 
 @frozen
 class Sanction:
-    """A ban or a mute: why, by whom, from when, until when (epoch seconds); ``note`` is private."""
+    """A ban or a mute: why, by whom, from when, until when (epoch seconds); ``note`` is private.
+
+    ``networks`` are kept out as long as a ban holds.
+    """
 
     reason: str
     note: str
     made_by: str
     made_at: int
     ends_at: int
+    networks: tuple[str, ...] = ()
 
     def holds(self, now: float) -> bool:
         """Whether it has not ended yet."""
@@ -81,7 +86,10 @@ class SqlSanctions:
     def find(self, account_id: AccountId, kind: Kind) -> Sanction | None:
         """The account's newest of that kind, which may have ended."""
         row = self.tx.execute(_ONE, {"holder": account_id, "wanted": kind.value}).first()
-        return None if row is None else _sanction(row)
+        if row is None:
+            return None
+        held = SqlNetworks(self.tx).kept_out_with([account_id]) if kind is Kind.BAN else {}
+        return _sanction(row, held.get(account_id, ()))
 
     def put(self, account_id: AccountId, kind: Kind, sanction: Sanction) -> None:
         """Add one, in place of the one before."""
@@ -98,16 +106,33 @@ class SqlSanctions:
                 "ends_at": sanction.ends_at,
             },
         )
+        if sanction.networks:
+            SqlNetworks(self.tx).ban(account_id, sanction.networks, sanction.ends_at)
 
     def drop(self, account_id: AccountId, kind: Kind) -> None:
         """Lift it, if there is one."""
         self.tx.execute(_DROP, {"holder": account_id, "wanted": kind.value})
+        if kind is Kind.BAN:
+            SqlNetworks(self.tx).lift(account_id)
+
+    def networks_of(self, account_id: AccountId, now: float) -> tuple[str, ...]:
+        """From where the account has logged in of late."""
+        return tuple(SqlNetworks(self.tx).of(account_id, now))
 
     def running(self, now: float, count: int) -> list[tuple[AccountId, Kind, Sanction]]:
         """Up to ``count`` that have not ended, the newest first."""
-        rows = self.tx.execute(_ALL, {"now": int(now), "count": count})
-        return [(row.account_id, Kind(row.kind), _sanction(row)) for row in rows]
+        rows = self.tx.execute(_ALL, {"now": int(now), "count": count}).all()
+        banned = [row.account_id for row in rows if row.kind == Kind.BAN.value]
+        held = SqlNetworks(self.tx).kept_out_with(banned)
+        return [
+            (
+                row.account_id,
+                kind := Kind(row.kind),
+                _sanction(row, held.get(row.account_id, ()) if kind is Kind.BAN else ()),
+            )
+            for row in rows
+        ]
 
 
-def _sanction(row: Any) -> Sanction:
-    return Sanction(row.reason, row.note, row.made_by, row.made_at, row.ends_at)
+def _sanction(row: Any, networks: tuple[str, ...]) -> Sanction:
+    return Sanction(row.reason, row.note, row.made_by, row.made_at, row.ends_at, networks)

@@ -11,7 +11,8 @@ from twisted.web.http_headers import Headers
 
 from svcserver.kernel.counters import Counted
 from svcserver.metagame.access.attempts import TRIES, TRIES_S
-from svcserver.metagame.access.gate import GAME_SERVER_KEY, Origin, is_own_address
+from svcserver.metagame.access.gate import GAME_SERVER_KEY
+from svcserver.metagame.access.origin import Origin, is_own_address
 from svcserver.metagame.rows import Access
 from svcserver.web.front import UNPROVEN_BODY
 from svcserver.web.request import HttpRequest

@@ -14,6 +14,7 @@ from svcserver.metagame.access.tokens import InvalidToken
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.login.acts import LoginActs
+from svcserver.metagame.accounts.networks import Networks
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.sessions import CLOCKS_DIFFER_S, EVERY_S, session_watch
 from svcserver.metagame.accounts.store import SqlAccounts
@@ -113,9 +114,12 @@ class EndingTests(SessionCase):
         self.end(self.ann.id)
         self.assertEqual(self.status(between), 401)
 
+    def networks(self) -> Networks:
+        return Networks(self.game.ledger, self.game.clock.seconds)
+
     def test_a_look_at_a_key_that_a_new_one_overtakes_earns_no_token(self) -> None:
         slow = SlowLook(self.game.parts.directory)
-        acts = LoginActs(slow, self.game.parts.tokens, Counters())
+        acts = LoginActs(slow, self.game.parts.tokens, Counters(), self.networks())
         asked = Deferred.fromCoroutine(acts.log_in(self.ann.key))
         self.game.ledger.run(lambda tx: SqlAccounts(tx).replace_key(self.ann.id, "UUK_new"))
         self.end(self.ann.id)
@@ -124,7 +128,7 @@ class EndingTests(SessionCase):
 
     def test_a_login_that_an_end_without_a_new_key_overtakes_is_looked_at_again(self) -> None:
         slow = SlowLook(self.game.parts.directory)
-        acts = LoginActs(slow, self.game.parts.tokens, Counters())
+        acts = LoginActs(slow, self.game.parts.tokens, Counters(), self.networks())
         asked = Deferred.fromCoroutine(acts.log_in(self.ann.key))
         self.end(self.ann.id)
         slow.found()

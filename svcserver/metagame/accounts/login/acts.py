@@ -9,6 +9,7 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.access.tokens import Tokens, is_usable
 from svcserver.metagame.accounts.directory import Directory
+from svcserver.metagame.accounts.networks import Networks
 
 TRIES = 3  # look-ups of a key, when the account's sessions are ended meanwhile
 
@@ -20,14 +21,18 @@ class LoginActs:
     directory: Directory
     tokens: Tokens
     counters: Counters
+    networks: Networks
     by_id: bool = False
 
-    async def log_in(self, key: str) -> tuple[str, AccountId]:
-        """A token and its account; raises Malformed for an unknown key."""
+    async def log_in(self, key: str, network: str = "") -> tuple[str, AccountId]:
+        """A token and its account; raises Malformed for an unknown key, and where one is banned.
+
+        ``network``: from where, as ``kernel.networks`` has it; empty for this machine.
+        """
         if self.by_id:
             found = (self.tokens.sign(key), key) if await self._may_enter(key) else None
         else:
-            found = await self._by_key(key) if key else None
+            found = await self._by_key(key, network) if key else None
         if found is None:
             self.counters.add(Counted.FAILED_LOGINS, "account_key")
             raise Malformed("not a known account key")
@@ -36,12 +41,14 @@ class LoginActs:
     async def _may_enter(self, account_id: AccountId) -> bool:
         return is_usable(account_id) and not await self.directory.is_banned(account_id)
 
-    async def _by_key(self, key: str) -> tuple[str, AccountId] | None:
+    async def _by_key(self, key: str, network: str) -> tuple[str, AccountId] | None:
         for _ in range(TRIES):
             asked_at = self.tokens.now()
             account = await self.directory.account_of_key(key)
             if account is None or asked_at < account.banned_until:
                 break  # a client knows one refusal of a log-in, whatever the reason
+            if not await self.networks.admit(account, network):
+                break
             # when a later epoch is known, this read may have seen a key replaced since: read again
             if self.tokens.epochs.learn(account.id, account.tokens_not_before):
                 return self.tokens.sign(account.id, asked_at), account.id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from attrs import frozen
@@ -17,6 +18,7 @@ from svcserver.metagame.accounts.login.acts import LoginActs
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import Settings
+from svcserver.web.request import HttpRequest
 from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
 
 log = Logger()
@@ -30,6 +32,7 @@ class LoginRoutes:
     settings: Settings
     directory: Directory
     acts: LoginActs
+    network_of: Callable[[HttpRequest], str]
 
     @routes.row(
         "POST",
@@ -44,7 +47,8 @@ class LoginRoutes:
             log.warn("No login method configured! Set AUTH_MODE=APIKEY")
             call.request.hopeless = True
             await Deferred()  # the contract: never an answer
-        return Answer(200, wire.show_login(*await self.acts.log_in(call.body.exchange_code)))
+        found = await self.acts.log_in(call.body.exchange_code, self.network_of(call.request))
+        return Answer(200, wire.show_login(*found))
 
     @routes.row(
         "GET", "/account/api/oauth/verify", access=Access.OPTIONAL_TOKEN, reply=wire.VerifyReply

@@ -15,6 +15,7 @@ from svcserver.kernel.signals import Renamed, Signal
 from svcserver.metagame.access.tokens import Tokens
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.audit import Audit, Entry, Trace
+from svcserver.metagame.accounts.networks import Networks
 from svcserver.metagame.accounts.registration import Registration
 from svcserver.metagame.accounts.rules import Account, NewAccount
 from svcserver.metagame.accounts.store import SqlAccounts
@@ -37,6 +38,7 @@ class AccountActs:
     registration: Registration
     now: Callable[[], float]
     audit: Audit
+    networks: Networks
     renamed: Signal[Renamed] = field(factory=Signal)
     also_rename: Sequence[Also] = ()
 
@@ -52,9 +54,14 @@ class AccountActs:
         await self.registration.set(mode)
         log.info("registration is now {mode}", mode=mode)
 
-    async def register(self, name: str, code: str | None) -> NewAccount:
-        """A new account with its key, as the registration mode allows it."""
+    async def register(self, name: str, code: str | None, network: str = "") -> NewAccount:
+        """A new account with its key, as the registration mode allows it.
+
+        It is closed for a ``network`` (see ``kernel.networks``) that a ban keeps out.
+        """
         mode = rules.open_for(await self.registration.mode())
+        if await self.networks.keeps_out(network):
+            raise rules.closed()
 
         def work(tx: Connection) -> NewAccount:
             return rules.register(SqlAccounts(tx), mode, name, code, self.now())

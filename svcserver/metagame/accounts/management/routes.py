@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from attrs import frozen
@@ -16,6 +17,7 @@ from svcserver.metagame.accounts.management.acts import AccountActs
 from svcserver.metagame.accounts.recorded import by_staff
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
+from svcserver.web.request import HttpRequest
 from svcserver.web.routes import NO_STORE, Answer, bare
 
 ADMIN = Access.ADMIN_KEY
@@ -33,6 +35,7 @@ class AccountManagementRoutes:
     routes: ClassVar[Routes] = Routes(bare)
     acts: AccountActs
     reads: ReadLimit
+    network_of: Callable[[HttpRequest], str]
 
     @routes.row(
         "GET", "/svc/api/RegistrationStatus", access=Access.NONE, reply=wire.ModeReply, public=True
@@ -66,7 +69,8 @@ class AccountManagementRoutes:
     async def register(self, call: Call[wire.RegisterWish]) -> Answer:
         """A new account; the reply holds the only copy of its key."""
         name = rules.username(call.body.username)
-        created = await self.acts.register(name, call.body.invite_code)
+        network = self.network_of(call.request)
+        created = await self.acts.register(name, call.body.invite_code, network)
         return Answer(200, {"UUK": created.key})
 
     @routes.row(

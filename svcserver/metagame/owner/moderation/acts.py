@@ -32,7 +32,11 @@ class ModerationActs:
 
     async def ban(self, staff: Staff, who: str, asked: Order) -> Done:
         """Ban an account; it is out of the game within a second."""
-        return await self._do(staff, "ban", who, asked.reason, self._work(staff, who).ban(asked))
+        act = self._work(staff, who).ban(asked)
+        # others who came from the same addresses are out with it
+        return await self._do(
+            staff, "ban", who, asked.reason, act, ACROSS if asked.addresses else None
+        )
 
     async def unban(self, staff: Staff, who: str, reason: str) -> Done:
         return await self._do(staff, "unban", who, reason, self._work(staff, who).lift(Kind.BAN))
@@ -86,8 +90,8 @@ class ModerationActs:
         if scope is None:
             scope = OneAccount(await self._id_of(who))
         done = await self.audit.write(Entry(staff.name, action, who, reason), act, scope)
-        if done.ended is not None:
-            await self.sessions.tell(done.ended.account_id, done.ended.not_before)
+        for one in done.ended:
+            await self.sessions.tell(one.account_id, one.not_before)
         log.info("{actor}: {action} {name}", actor=staff.name, action=action, name=who)
         return done
 

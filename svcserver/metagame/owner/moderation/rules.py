@@ -38,6 +38,8 @@ class Sanctions(Protocol):
 
     def drop(self, account_id: AccountId, kind: Kind) -> None: ...
 
+    def networks_of(self, account_id: AccountId, now: float) -> tuple[str, ...]: ...
+
 
 @frozen
 class Staff:
@@ -49,11 +51,15 @@ class Staff:
 
 @frozen
 class Order:
-    """A ban or a mute as asked for; ``seconds`` is None for one without an end."""
+    """A ban or a mute as asked for; ``seconds`` is None for one without an end.
+
+    ``addresses``: a ban keeps out from where the account has logged in of late, too.
+    """
 
     reason: str = ""
     note: str = ""
     seconds: int | None = None
+    addresses: bool = False
 
 
 @frozen
@@ -65,7 +71,7 @@ class Change:
     after: Sanction | None
 
 
-def order(reason: str, note: str, lasts: str) -> Order:
+def order(reason: str, note: str, lasts: str, *, addresses: bool = False) -> Order:
     """An order from its texts; ``lasts`` like ``7d``, empty for ever. Raises Malformed."""
     if len(reason) > MAX_REASON or len(note) > MAX_NOTE:
         raise Malformed(
@@ -78,7 +84,7 @@ def order(reason: str, note: str, lasts: str) -> Order:
             " up to ten years",
             code="bad_request",
         )
-    return Order(reason.strip(), note.strip(), seconds)
+    return Order(reason.strip(), note.strip(), seconds, addresses)
 
 
 def person(people: People, who: str) -> Account:
@@ -108,7 +114,8 @@ def impose(
     check_may_handle(staff, account)
     before = _holding(sanctions, account, kind, at)
     ends_at = FOREVER if asked.seconds is None else int(at) + asked.seconds
-    after = Sanction(asked.reason, asked.note, staff.name, int(at), ends_at)
+    networks = sanctions.networks_of(account.id, at) if asked.addresses else ()
+    after = Sanction(asked.reason, asked.note, staff.name, int(at), ends_at, networks)
     sanctions.put(account.id, kind, after)
     return Change(account, before, after)
 
@@ -148,6 +155,7 @@ def described(sanction: Sanction | None) -> Mapping[str, object] | None:
         "by": sanction.made_by,
         "since": iso(sanction.made_at),
         "until": None if sanction.ends_at >= FOREVER else iso(sanction.ends_at),
+        "networks": [*sanction.networks],
     }
 
 

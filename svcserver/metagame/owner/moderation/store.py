@@ -10,7 +10,9 @@ from sqlalchemy import Connection
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
 from svcserver.kernel.roles import Role
+from svcserver.metagame.access.tokens import LIFETIME_S
 from svcserver.metagame.accounts.audit import Act, Trace
+from svcserver.metagame.accounts.networks import AGAIN_S, SqlNetworks
 from svcserver.metagame.accounts.rules import Account, end_sessions
 from svcserver.metagame.accounts.sanctions import Kind, SqlSanctions
 from svcserver.metagame.accounts.store import SqlAccounts
@@ -28,11 +30,11 @@ class Ended:
 
 @frozen
 class Done:
-    """What an act of staff has done; ``ended`` where it ended sessions."""
+    """What an act of staff has done; ``ended``: whose sessions, the account's own first."""
 
     account: Account
     change: Change | None = None
-    ended: Ended | None = None
+    ended: tuple[Ended, ...] = ()
 
 
 @frozen
@@ -44,11 +46,12 @@ class StaffWork:
     now: Callable[[], float]
 
     def ban(self, asked: Order) -> Act[Done]:
-        """Ban, and end every session."""
+        """Ban, and end every session, also those of others whom the ban keeps out."""
 
         def act(tx: Connection, trace: Trace) -> Done:
             done = self._impose(tx, trace, Kind.BAN, asked)
-            return Done(done.account, done, self._end(tx, done.account))
+            others = [self._end(tx, one) for one in self._kept_out_too(tx, done)]
+            return Done(done.account, done, (self._end(tx, done.account), *others))
 
         return act
 
@@ -78,7 +81,7 @@ class StaffWork:
         def act(tx: Connection, trace: Trace) -> Done:
             account = self._person(tx, trace)
             rules.check_may_handle(self.staff, account)
-            return Done(account, None, self._end(tx, account))
+            return Done(account, None, (self._end(tx, account),))
 
         return act
 
@@ -104,6 +107,15 @@ class StaffWork:
         change = rules.impose(SqlSanctions(tx), self.staff, account, kind, asked, at)
         trace.before, trace.after = rules.described(change.before), rules.described(change.after)
         return change
+
+    def _kept_out_too(self, tx: Connection, done: Change) -> list[Account]:
+        """Players who may be logged in from one of the ban's networks."""
+        if done.after is None or not done.after.networks:
+            return []
+        since = self.now() - LIFETIME_S - AGAIN_S
+        near = SqlNetworks(tx).near(done.after.networks, since)
+        found = SqlAccounts(tx).find_all(one for one in near if one != done.account.id)
+        return [one for one in found.values() if one.role is Role.PLAYER]
 
     def _end(self, tx: Connection, account: Account) -> Ended:
         return Ended(account.id, end_sessions(SqlAccounts(tx), account.id, self.now()))

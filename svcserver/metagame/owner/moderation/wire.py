@@ -41,6 +41,18 @@ class SanctionWish:
 
 @spelled(pascal_case)
 @frozen
+class BanWish(SanctionWish):
+    """The same, and whether to keep out from where the account has logged in of late."""
+
+    addresses: bool = False
+
+    def order(self) -> Order:
+        """The value that the rules take; raises Malformed for a length of time that is none."""
+        return order(self.reason, self.note, self.for_, addresses=self.addresses)
+
+
+@spelled(pascal_case)
+@frozen
 class PersonWish:
     """The account by name or id, and why."""
 
@@ -59,13 +71,17 @@ class RoleWish:
 
 
 class SanctionEntry(TypedDict):
-    """A ban or a mute; ``until`` is null for one without an end."""
+    """A ban or a mute; ``until`` is null for one without an end.
+
+    ``networks``: the addresses that a ban keeps out, of IPv6 the /64.
+    """
 
     reason: str
     note: str
     by: str
     since: str
     until: str | None
+    networks: list[str]
 
 
 class PersonReply(TypedDict):

@@ -25,7 +25,9 @@ class AccountExport(TypedDict):
 # the columns of each table that name an account; where one of them does, the row goes with it
 OF_ACCOUNT: Mapping[str, tuple[str, ...]] = {
     "account_keys": ("account_id",),
+    "account_networks": ("account_id",),
     "account_seen": ("account_id",),
+    "banned_networks": ("account_id",),
     "blocks": ("blocker", "blocked"),
     "bounties": ("account_id",),
     "bounty_drafts": ("account_id",),

@@ -45,6 +45,7 @@ class HeldSanction(TypedDict):
     by: str
     since: str
     until: str | None
+    networks: list[str]
 
 
 class PersonView(TypedDict):

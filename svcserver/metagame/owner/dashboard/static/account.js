@@ -47,6 +47,7 @@ function sanction(kind, word, undo, one, live) {
   const until = held.until ? `until ${exactly(held.until)}` : "without an end";
   return [el("dt", {}, word), el("dd", {}, `${until}, by ${held.by}${held.reason ? `: ${held.reason}` : ""} `,
     held.note ? el("p", { class: "muted small" }, held.note) : null,
+    held.networks.length ? el("p", { class: "muted small mono" }, `with ${held.networks.join(", ")}`) : null,
     button(undo, () => lift({ Kind: kind, UserId: one.id, Username: one.name }, live)))];
 }
 

@@ -3,7 +3,7 @@
 import { read, send } from "./api.js";
 import { act, ask } from "./dialog.js";
 import { badge, button, card, el, head, nothing, person, table } from "./dom.js";
-import { lift } from "./people.js";
+import { lift, withIt } from "./people.js";
 import { count, exactly } from "./words.js";
 
 export async function moderation(root, live) {
@@ -11,7 +11,7 @@ export async function moderation(root, live) {
   if (!live.shown()) return;
   const rows = held.sanctions.map((one) => [
     person(one.Username, one.UserId),
-    badge(one.Kind === "ban" ? "banned" : "muted", one.Kind === "ban" ? "accent" : ""),
+    el("span", {}, badge(one.Kind === "ban" ? "banned" : "muted", one.Kind === "ban" ? "accent" : ""), withIt(one.Sanction)),
     one.Sanction.reason || "–", one.Sanction.note || "–", one.Sanction.by,
     one.Sanction.until ? exactly(one.Sanction.until) : "no end",
     el("div", { class: "actions" }, button(one.Kind === "ban" ? "Unban" : "Unmute", () => lift(one, live)))]);

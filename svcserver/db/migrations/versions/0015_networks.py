@@ -1,0 +1,19 @@
+"""From which networks accounts log in, and which of them a ban keeps out."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0015"
+down_revision = "0014"
+
+
+def upgrade() -> None:
+    """Create both tables."""
+    for table, time in (("account_networks", "at"), ("banned_networks", "ends_at")):
+        op.create_table(
+            table,
+            sa.Column("account_id", sa.String(64), primary_key=True),
+            sa.Column("network", sa.String(64), primary_key=True),
+            sa.Column(time, sa.BigInteger, nullable=False),
+        )
+        op.create_index(f"ix_{table}_network", table, ["network"])

@@ -1,0 +1,73 @@
+"""From where a request comes: this machine, a player's address, its network. Spec: 1 §5.5."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+from attrs import frozen
+
+from svcserver.http.crosssite import is_loopback
+from svcserver.http.peers import vouched_address
+from svcserver.kernel.headers import GATEWAY
+from svcserver.kernel.networks import network_of
+from svcserver.metagame.settings import Settings
+from svcserver.web.request import HttpRequest
+
+
+@frozen
+class Origin:
+    """Decides whether a request is local, and which player's address it came from."""
+
+    settings: Settings
+    is_own_address: Callable[[str], bool]
+
+    def is_local(self, request: HttpRequest) -> bool:
+        """A direct caller on this machine, or one in GAMESERVER_ALLOW_FROM. Spec: 1 §5.5."""
+        # any Host is fine: the key proves a game server, whatever name its owner gave this machine
+        if request.proxied or request.foreign() not in ("", "host"):
+            return False
+        peer = request.peer
+        return (
+            is_loopback(peer)
+            or peer in self.settings.gameserver_allow_from
+            or self.is_own_address(peer)
+        )
+
+    def player_address(self, request: HttpRequest) -> str:
+        """The right-most X-Forwarded-For entry where the gateway vouches for it, else empty."""
+        sent = request.headers.getRawHeaders(b"x-forwarded-for")
+        if not sent:
+            return ""
+        return vouched_address(
+            request.peer,
+            [one.decode("latin-1") for one in sent],
+            secret=self.settings.gateway_secret,
+            offered=request.header(GATEWAY),
+        )
+
+    def network(self, request: HttpRequest) -> str:
+        """From which network a player calls (``kernel.networks``); empty for this machine's own.
+
+        Through the gateway by the address that it vouches for, else by the peer's.
+        """
+        address, peer = self.player_address(request), request.peer
+        if not address and not request.proxied:
+            address = "" if is_loopback(peer) or self.is_own_address(peer) else peer
+        return network_of(address) if address else ""
+
+
+def is_own_address(address: str) -> bool:
+    """Whether this machine has the address, so that a request from it is local.
+
+    Asks the kernel which source address it would use; nothing is sent. Binding would succeed
+    for any address where the host allows it (net.ipv4.ip_nonlocal_bind).
+    """
+    try:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((address, 9))
+            own: str = probe.getsockname()[0]
+    except OSError:
+        return False
+    return own.partition("%")[0] == address.partition("%")[0]

@@ -1,0 +1,156 @@
+"""A ban that keeps out the addresses of an account, too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.web.http_headers import Headers
+
+from svcserver.metagame.access.origin import Origin
+from svcserver.metagame.access.tokens import LIFETIME_S
+from svcserver.metagame.accounts.networks import AGAIN_S, KEPT_S, MOST, SqlNetworks
+from svcserver.web.request import HttpRequest
+from tests.metagame.owner.moderation.test_moderation import TOKEN, StaffCase
+from tests.support.browser import Page
+from tests.support.game import Game, Player
+from tests.support.proves import proves
+
+SECRET = "s" * 32
+HOME, CAFE = "203.0.113.7", "2001:db8:1:2::7"
+
+
+class AddressTests(StaffCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.game = Game(self, GATEWAY_SECRET=SECRET)
+        self.olga = self.game.player("Olga", admin=True)
+        self.ann, self.bob = self.game.player("Ann_1"), self.game.player("Bob_1")
+
+    def through_gateway(self, address: str, path: str, **sent: Any) -> Page:
+        headers = {"X-Forwarded-For": address, "x-svc-gateway": SECRET}
+        return self.game.browse("POST", path, json=sent, headers=headers)
+
+    def comes(self, player: Player, address: str) -> int:
+        """The status of a log-in from there."""
+        return self.through_gateway(address, TOKEN, exchange_code=player.key).status
+
+    def known(self, player: Player) -> list[str]:
+        now = self.game.clock.seconds()
+        return self.game.ledger.run(lambda tx: SqlNetworks(tx).of(player.id, now))
+
+    def ban(self, **sent: Any) -> Page:
+        return self.do(self.olga, "Ban", "Ann_1", Addresses=True, **sent)
+
+    @proves("a ban by addresses")
+    def test_nobody_comes_from_there_until_it_ends(self) -> None:
+        self.comes(self.ann, HOME), self.comes(self.ann, CAFE)
+        page = self.ban(For="2h")
+        networks = [HOME, "2001:db8:1:2::/64"]
+        self.assertEqual(sorted(page.json["Sanction"]["networks"]), sorted(networks))
+        self.assertEqual(self.rows()[0]["after"]["networks"], page.json["Sanction"]["networks"])
+        for address in (HOME, "2001:db8:1:2:ffff::1", f"::ffff:{HOME}"):
+            self.assertEqual(self.comes(self.bob, address), 400, address)
+        self.assertEqual(self.comes(self.bob, "203.0.113.8"), 200)
+        self.assertEqual(self.comes(self.bob, "2001:db8:1:3::7"), 200)
+        unknown = {"exchange_code": "UUK_" + "0" * 48}
+        refused = self.through_gateway(HOME, TOKEN, exchange_code=self.bob.key)
+        self.assertEqual(refused.body, self.through_gateway(HOME, TOKEN, **unknown).body)
+        self.game.clock.advance(7_200)
+        self.assertEqual(self.comes(self.bob, HOME), 200)
+
+    @proves("a ban by addresses")
+    def test_whoever_is_logged_in_from_there_is_out_and_staff_is_not(self) -> None:
+        staff = self.game.player("Mona", admin=True)
+        cleo = self.game.player("Cleo")
+        for one in (self.ann, self.bob, staff):
+            self.comes(one, HOME)
+        self.comes(cleo, CAFE)
+        self.ban()
+        playing = [one.name for one in (self.ann, self.bob, staff, cleo) if self.plays(one)]
+        self.assertEqual(playing, ["Mona", "Cleo"])
+        self.assertEqual(self.comes(staff, HOME), 200)
+        self.game.clock.advance(1)
+        self.assertEqual(self.comes(self.bob, CAFE), 200)
+
+    def test_who_was_there_long_ago_plays_on(self) -> None:
+        self.comes(self.bob, HOME)
+        self.game.clock.advance(LIFETIME_S + AGAIN_S + 1)
+        self.comes(self.ann, HOME), self.comes(self.bob, CAFE)
+        bob = self.game.parts.tokens.sign(self.bob.id)
+        self.ban()
+        self.assertEqual(self.game.browse("GET", "/accountinfo", token=bob).status, 200)
+
+    @proves("a ban by addresses")
+    def test_nobody_registers_from_there(self) -> None:
+        self.comes(self.ann, HOME)
+        self.ban()
+        page = self.through_gateway(HOME, "/svc/api/Register", Username="Ann_2")
+        self.assertEqual((page.status, page.json["error"]), (400, "registration_closed"))
+        page = self.through_gateway(CAFE, "/svc/api/Register", Username="Ann_2")
+        self.assertEqual(page.status, 200)
+
+    def test_an_end_or_another_ban_lets_them_in_again(self) -> None:
+        self.comes(self.ann, HOME)
+        self.ban()
+        self.assertEqual(self.comes(self.bob, HOME), 400)
+        self.do(self.olga, "Ban", "Ann_1")
+        self.assertEqual(self.comes(self.bob, HOME), 200)
+        self.ban()
+        self.assertEqual(self.comes(self.bob, HOME), 400)
+        self.do(self.olga, "Unban", "Ann_1")
+        self.assertEqual(self.comes(self.bob, HOME), 200)
+
+    def test_a_mute_keeps_nobody_out(self) -> None:
+        self.comes(self.ann, HOME)
+        self.ban()
+        self.do(self.olga, "Mute", "Ann_1")
+        self.do(self.olga, "Unmute", "Ann_1")
+        self.assertEqual(self.comes(self.bob, HOME), 400)
+        listed = self.game.browse("GET", "/svc/api/DashboardSanctions", key=self.olga.key)
+        self.assertEqual(
+            [one["Sanction"]["networks"] for one in listed.json["sanctions"]], [[HOME]]
+        )
+
+    def test_only_addresses_that_the_gateway_vouches_for_count(self) -> None:
+        forged = {"X-Forwarded-For": HOME, "x-svc-gateway": "t" * 32}
+        self.game.browse("POST", TOKEN, json={"exchange_code": self.ann.key}, headers=forged)
+        self.log_in(self.ann)
+        self.assertEqual(self.known(self.ann), [])
+        self.assertEqual(self.ban().json["Sanction"]["networks"], [])
+        self.assertEqual(self.comes(self.bob, HOME), 200)
+
+    def test_the_newest_of_a_month_are_kept(self) -> None:
+        for number in range(MOST + 4):
+            self.comes(self.ann, f"203.0.113.{number}")
+            self.game.clock.advance(1)
+        newest = [f"203.0.113.{number}" for number in range(MOST + 3, 3, -1)]
+        self.assertEqual(self.known(self.ann), newest)
+        self.game.clock.advance(KEPT_S)
+        self.assertEqual(self.known(self.ann), [])
+        self.comes(self.ann, HOME)
+        self.assertEqual(self.known(self.ann), [HOME])
+
+    def test_a_log_in_from_a_known_address_writes_nothing(self) -> None:
+        self.comes(self.ann, HOME)
+        begun = self.game.clock.seconds()
+        self.game.clock.advance(AGAIN_S - 1)
+        self.comes(self.ann, HOME)
+        seen = self.game.ledger.run(lambda tx: SqlNetworks(tx).near([HOME], begun))
+        self.assertEqual(seen, [])
+        self.game.clock.advance(2)
+        self.comes(self.ann, HOME)
+        seen = self.game.ledger.run(lambda tx: SqlNetworks(tx).near([HOME], begun))
+        self.assertEqual(seen, [self.ann.id])
+
+    def test_a_peer_that_is_not_this_machine_counts_by_itself(self) -> None:
+        origin = Origin(self.game.settings, lambda address: address == "100.64.0.1")
+        for peer, network in (
+            ("100.64.0.9", "100.64.0.9"),
+            ("fd7a:115c::9", "fd7a:115c::/64"),
+            ("100.64.0.1", ""),
+            ("127.0.0.1", ""),
+        ):
+            asked = HttpRequest("POST", b"/", b"", Headers(), peer)
+            self.assertEqual(origin.network(asked), network)
+        told = Headers({b"x-forwarded-for": [b"203.0.113.7"]})
+        self.assertEqual(origin.network(HttpRequest("POST", b"/", b"", told, "100.64.0.9")), "")
