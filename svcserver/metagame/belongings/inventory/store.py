@@ -168,7 +168,7 @@ _PUT_SIZE = Upsert.into(INVENTORY_SIZES)
 
 @frozen
 class SqlInventory:
-    """``rules.Inventory`` on an open transaction; an account's item log is kept to ``log_bytes``."""
+    """``rules.Inventory`` on an open transaction; an account's log is kept to ``log_bytes``."""
 
     tx: Connection
     log_bytes: int = LOG_BYTES
