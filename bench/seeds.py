@@ -48,6 +48,7 @@ def main() -> None:
     count, file = int(sys.argv[1]), Path(sys.argv[2])
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     gc.freeze()  # what was imported stays
+    gc.set_threshold(50_000, 20, 20)  # a run ends before what it throws away fills the memory
     known = file.read_text().splitlines() if file.exists() else []
     done = {one.split()[0] for one in known}
     for seed in range(1, count + 1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from functools import cache
 from typing import Any, Generic, TypeVar
 
@@ -72,4 +73,5 @@ def decode(data: bytes, shape: type[T]) -> T:
 def _converter() -> Any:
     from cattrs.preconf.orjson import make_converter  # the memory board never needs it
 
-    return make_converter()
+    # sets in one order: two processes write the same value as the same bytes
+    return make_converter(unstruct_collection_overrides={Set: sorted})

@@ -76,7 +76,7 @@ class EngineSheet(OpenSheet):
 
     def __init__(self, loaded: Loaded, values: Values, ids: list[str]) -> None:
         super().__init__(loaded.now, ids)
-        self.read: set[Key] = set()
+        self.read: dict[Key, None] = {}  # in the order of the reading
         self.missing = Missing()
         self._loaded, self._values = loaded, values
 
@@ -85,7 +85,7 @@ class EngineSheet(OpenSheet):
         if at in self.written:
             found: T | None = self.written[at]
             return found
-        self.read.add(at)
+        self.read[at] = None
         if at not in self._loaded.entries:
             self.missing.entries[at] = None
             if len(self.missing.entries) >= PHANTOMS:

@@ -201,7 +201,7 @@ class ValkeyBoard:
 
     def _learn(self, near: tuple[Key, ...], sheet: EngineSheet) -> None:
         """Remember what was read beside ``near``, to bring it in one go the next time."""
-        beside = tuple(sheet.read.difference(near))
+        beside = tuple(one for one in sheet.read if one not in near)
         known = self._habits.get(near[0])
         if len(beside) <= HABIT_KEYS and (beside or known) and known != beside:
             self._habits[near[0]] = beside

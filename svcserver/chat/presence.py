@@ -79,7 +79,7 @@ class Presences:
     def _audience(self, person: Person) -> list[tuple[Session, Status]]:
         """The sessions, with status, of friends without a block between."""
         found: list[tuple[Session, Status]] = []
-        for account in person.about.friends:
+        for account in sorted(person.about.friends):
             friend = self.people.get(account)
             if friend is None or account.lower() == person.account.lower():
                 continue

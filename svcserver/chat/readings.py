@@ -49,7 +49,7 @@ class Readings:
             before, person.about, person.read_at = person.about, about, self.clock.seconds()
             person.kept = number
             # the read may come before the signal of the change, which then finds nothing to do
-            for other in before.friends - about.friends:
+            for other in sorted(before.friends - about.friends):
                 self.friendships.end(person.account, other)
 
         def failed(why: Failure) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random  # for the type; the numbers come from the kernel
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Any
 
 from attrs import define, field, frozen
@@ -21,7 +22,7 @@ from twisted.python.failure import Failure
 from svcserver.edge.parking import Parking
 from svcserver.edge.upstream import Connection, Pool
 from svcserver.edge.verdicts import Unreachable
-from svcserver.kernel.system import generator
+from svcserver.kernel.system import generator, token_hex
 
 log = Logger()
 
@@ -56,13 +57,16 @@ class Spread:
     members: list[Member]
     parking: Parking
     random: random.Random = field(factory=generator)  # no secret hangs on it
+    # of this process only, so that nobody can aim at a worker
+    _key: bytes = field(factory=lambda: bytes.fromhex(token_hex(16)), init=False, repr=False)
 
     def take(self, *, fresh: bool = False) -> Connection | Deferred[Connection]:
         return self._first(self._drawn(), fresh)
 
     def near(self, token: bytes) -> Near:
         """The same for the player who has this token."""
-        return Near(self, hash(token))  # of this process only, so that nobody can aim at a worker
+        digest = blake2b(token, digest_size=8, key=self._key).digest()
+        return Near(self, int.from_bytes(digest, "big"))
 
     def give_back(self, connection: Connection) -> None:
         connection.pool.give_back(connection)

@@ -100,6 +100,7 @@ def metagame_environ(name: str = "metagame") -> dict[str, str]:
         "STORE": "free",
         "GUILDS": "1",
         "SAVE_HISTORY_KEEP": "20",
+        "SERVER_VERSION": "simulated",  # the same bytes from every installation
         "LOG_REQUESTS": "0",
     }
 

@@ -74,8 +74,9 @@ def add_defaults(
     """Store the missing defaults; returns all of the account's entitlements."""
     before = rights.all(account_id)
     held = with_defaults(before, defaults, at)
-    for name in held.keys() - before.keys():
-        rights.keep(account_id, held[name])
+    for name, one in held.items():
+        if name not in before:
+            rights.keep(account_id, one)
     return held
 
 

@@ -286,7 +286,7 @@ class _Instances:
 
     before: dict[str, Instance] = field(factory=dict)
     put: dict[str, Instance] = field(factory=dict)
-    dropped: set[str] = field(factory=set)
+    dropped: dict[str, None] = field(factory=dict)
     changes: dict[str, object] = field(factory=dict)
     oddities: list[str] = field(factory=list)
 
@@ -321,7 +321,7 @@ class _Instances:
             and gone.version < before.version
         ):
             raise Conflict("a newer version of the item is stored")
-        self.dropped.add(gone.instance_id)
+        self.dropped[gone.instance_id] = None
 
     def growth(self) -> Size:
         """By how much the instanced items grow; negative where they shrink."""
@@ -330,7 +330,7 @@ class _Instances:
             return grown
         for one in self.put.values():
             grown += one.size
-        for name in self.dropped | self.put.keys():
+        for name in self.dropped.keys() | self.put.keys():
             if name in self.before:
                 grown -= self.before[name].size
         return grown
