@@ -8,7 +8,7 @@ SIDE_BY_SIDE := -n auto --dist loadfile --no-loadscope-reorder
 # a process that a test starts would otherwise compile all its modules again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-fast doctor trial check bench bench-chat bench-edge docs prove sbom format launcher deb image release test-packages
+.PHONY: run test test-fast seeds other-python doctor trial check bench bench-chat bench-edge docs prove sbom format launcher deb image release test-packages
 
 run: $(VENV)/run.stamp
 	@$(BIN)/svcctl demo $(if $(ONCE),--once)
@@ -19,6 +19,12 @@ test: $(VENV)/dev.stamp
 
 test-fast: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not live and not packages"
+
+seeds: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -s tests/sim/test_seeds.py
+
+other-python: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.other_python
 
 doctor: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.workplace

@@ -1,38 +1,50 @@
-"""The same simulation in two processes.
+"""The same simulation in several processes, and with another Python.
 
 Why processes: equal hashes in two interpreters are the point.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.other_python import OTHER, version_of
+from tests.sim.hashes import WORLDS
+from tests.support import requirements
+
 ROOT = Path(__file__).parents[2]
 
 
-def in_a_process(hash_seed: str, *words: str) -> dict[str, object]:
-    """``svcctl simulate --json`` with this PYTHONHASHSEED."""
+@cache
+def hashes(python: str, hash_seed: str) -> list[str]:
+    """What this interpreter makes of all worlds with this PYTHONHASHSEED."""
     done = subprocess.run(
-        [sys.executable, "-m", "svcserver.ctl.main", "simulate", "--json", *words],
+        [python, "-m", "tests.sim.hashes"],
         cwd=ROOT,
-        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)},
         capture_output=True,
+        text=True,
         timeout=300,
         check=False,
     )
-    said: dict[str, object] = json.loads(done.stdout)
-    return said
+    if done.returncode:
+        raise AssertionError(done.stderr[-2000:])
+    return done.stdout.splitlines()
 
 
 class ProcessTests(SynchronousTestCase):
     def test_equal_seeds_give_equal_bytes_in_two_processes(self) -> None:
-        words = ("--days", "0.003", "--players", "5", "--seed", "11", "--faults")
-        one, other = (in_a_process(number, *words) for number in ("1", "4711"))
-        self.assertEqual(one["hash"], other["hash"])
-        self.assertEqual((one["violations"], one["seed"]), (0, 11))
+        one, other = (hashes(sys.executable, number) for number in ("1", "4711"))
+        self.assertEqual(one, other)
+        self.assertEqual([line.split()[1] for line in one], ["0"] * len(WORLDS))
+
+    def test_equal_seeds_give_equal_bytes_with_another_python(self) -> None:
+        if not OTHER.exists():
+            raise requirements.skip("another-python", "`make other-python` has made no .venv/other")
+        self.assertNotEqual(version_of(str(OTHER)), version_of(sys.executable))
+        self.assertEqual(hashes(str(OTHER), "1"), hashes(sys.executable, "4711"))

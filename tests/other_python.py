@@ -1,0 +1,75 @@
+"""Makes ``.venv/other``: what an owner runs, with another Python of this machine.
+
+    make other-python
+
+``tests/live/test_simulation.py`` simulates with both. Without another Python that is new enough
+it says so and makes nothing.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / ".venv" / "other"
+OTHER = FOLDER / "bin" / "python"
+LOCKS = ("build.lock", "run.lock")
+OLDEST, NEWEST = 11, 14  # of Python 3
+
+
+def version_of(python: str) -> str:
+    """``3.13``; empty where it does not run, or cannot make environments."""
+    asked = "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"
+    try:
+        done = subprocess.run(
+            [python, "-c", asked], capture_output=True, text=True, timeout=20, check=False
+        )
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def candidates() -> Iterator[str]:
+    """Where Pythons are, the newest first."""
+    pyenv = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
+    for minor in range(NEWEST, OLDEST - 1, -1):
+        name = f"python3.{minor}"
+        if found := shutil.which(name):
+            yield found
+        yield from sorted(glob.glob(f"{pyenv}/versions/3.{minor}.*/bin/{name}"))
+
+
+def main() -> int:
+    """See the module."""
+    ours = "{}.{}".format(*sys.version_info[:2])
+    if OTHER.exists():
+        return 0
+    for python in candidates():
+        version = version_of(python)
+        if version and version != ours:
+            return install(python, version)
+    print(f"there is no other Python than {ours} here; what needs one is skipped")
+    return 0
+
+
+def install(python: str, version: str) -> int:
+    """Make the environment; a folder that is half made goes again."""
+    print(f"installing the pinned dependencies for Python {version} into {FOLDER} (once)")
+    locks = [word for lock in LOCKS for word in ("-r", str(ROOT / "requirements" / lock))]
+    pip = [str(OTHER), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    made = subprocess.run([python, "-m", "venv", str(FOLDER)], check=False).returncode
+    made = made or subprocess.run([*pip, "--require-hashes", *locks], check=False).returncode
+    if made:
+        shutil.rmtree(FOLDER, ignore_errors=True)
+        print(f"the dependencies cannot be installed for Python {version} here")
+    return made
+
+
+if __name__ == "__main__":
+    sys.exit(main())
