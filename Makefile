@@ -8,7 +8,7 @@ SIDE_BY_SIDE := -n auto --dist loadfile --no-loadscope-reorder
 # a process that a test starts would otherwise compile all its modules again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-fast seeds other-python doctor trial check bench bench-chat bench-edge docs prove sbom format launcher deb image release test-packages
+.PHONY: run test test-fast seeds other-python doctor trial check bench bench-chat bench-edge docs prove sbom format launcher pictures deb image release test-packages
 
 run: $(VENV)/run.stamp
 	@$(BIN)/svcctl demo $(if $(ONCE),--once)
@@ -51,6 +51,9 @@ bench-edge: $(VENV)/dev.stamp
 
 docs: $(VENV)/dev.stamp
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build
+
+pictures: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.live.players_pictures
 
 launcher: $(VENV)/dev.stamp
 	$(BIN)/python packaging/launcher/build.py

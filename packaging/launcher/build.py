@@ -3,7 +3,8 @@
     python packaging/launcher/build.py [DIST]
 
 Only the storeys that the launcher stands on are packed. The one file holds the pinned
-dependencies of this platform; for Windows it is built on Windows.
+dependencies, and what is compiled of them for this machine and for each of ``PYTHONS`` on Linux
+and Windows: such files have the Python and the system in their names, so they lie side by side.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
+from itertools import product
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,6 +24,14 @@ HERE = Path(__file__).resolve().parent
 STOREYS = ("kernel", "http", "edge", "relay", "launcher")
 LEFT_OUT = ("relay/service.py", "relay/settings.py", "edge/joining.py")  # of the host's programs
 BUNDLE = "svc-launcher.pyz"
+LOCK = ROOT / "requirements" / "launcher.lock"
+WINDOWS_LOCK = ROOT / "requirements" / "launcher-windows.lock"  # what the key store there needs
+COMPILED = ("cffi", "cryptography", "httptools", "orjson", "zope-interface")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+SYSTEMS = (
+    ("manylinux2014_x86_64", "manylinux_2_17_x86_64", "manylinux_2_28_x86_64"),
+    ("win_amd64",),
+)  # a player's PC, by the names of wheels
 
 
 def lay_out(source: Path) -> None:
@@ -60,13 +71,37 @@ def build_wheel(source: Path, dist: Path) -> Path:
 def build_bundle(wheel: Path, dist: Path, work: Path) -> Path:
     """The one file, in ``dist``: the pinned dependencies, then the wheel."""
     site = work / "site"
-    lock = ROOT / "requirements" / "launcher.lock"
-    run("pip", "install", "-q", "--require-hashes", "--target", site, "-r", lock)
+    run("pip", "install", "-q", "--require-hashes", "--target", site, "-r", LOCK)
+    run("pip", "install", "-q", "--require-hashes", "--target", site, "-r", WINDOWS_LOCK)
     run("pip", "install", "-q", "--no-deps", "--target", site, wheel)
+    add_compiled(site, work)
     bundle = dist / BUNDLE
     entry = ("-c", "svc-launcher", "-o", bundle)
     run("shiv", "--site-packages", site, *entry, "-p", "/usr/bin/env python3", "--reproducible")
     return bundle
+
+
+def add_compiled(site: Path, work: Path) -> None:
+    """What is compiled, for the other Pythons and systems, beside what is in ``site``."""
+    wanted = work / "compiled.lock"
+    texts = re.split(r"(?m)^(?=[a-z0-9-]+==)", LOCK.read_text())
+    wanted.write_text("".join(one for one in texts if one.partition("==")[0] in COMPILED))
+    for number, (python, system) in enumerate(product(PYTHONS, SYSTEMS)):
+        wheels = work / f"wheels{number}"
+        tags = [word for tag in system for word in ("--platform", tag)]
+        which = ("--python-version", python, "--implementation", "cp", *tags)
+        only = ("--no-deps", "--only-binary=:all:", "--require-hashes")
+        run("pip", "download", "-q", *only, *which, "-d", wheels, "-r", wanted)
+        for one in sorted(wheels.glob("*.whl")):
+            unpack_compiled(one, site)
+
+
+def unpack_compiled(wheel: Path, site: Path) -> None:
+    """The libraries in ``wheel``; all else is in ``site`` already, the same for every system."""
+    with zipfile.ZipFile(wheel) as packed:
+        for name in packed.namelist():
+            if name.endswith((".so", ".pyd", ".dll")) and not (site / name).exists():
+                packed.extract(name, site)
 
 
 def run(module: str, *words: object) -> None:

@@ -9,7 +9,7 @@ import struct
 import subprocess
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,13 +24,17 @@ COMMAND = "{folder}/game.py -server={server} -AUTH_PASSWORD={key} -out={folder}/
 
 def picture(red: int, green: int, blue: int, width: int = 640, height: int = 360) -> bytes:
     """A PNG with a soft gradient."""
+
+    def colour(x: int, y: int) -> tuple[int, int, int]:
+        return red * (x + y) // (width + height), green * y // height, blue * x // width
+
+    return bitmap(colour, width, height)
+
+
+def bitmap(colour: Callable[[int, int], tuple[int, int, int]], width: int, height: int) -> bytes:
+    """A PNG of these colours."""
     rows = b"".join(
-        b"\0"
-        + b"".join(
-            bytes((red * (x + y) // (width + height), green * y // height, blue * x // width))
-            for x in range(width)
-        )
-        for y in range(height)
+        b"\0" + b"".join(bytes(colour(x, y)) for x in range(width)) for y in range(height)
     )
 
     def chunk(kind: bytes, data: bytes) -> bytes:

@@ -1,6 +1,7 @@
 """The launcher's page in a real browser, as the live tests see a player before it.
 
-Pictures are left in ``_artefacts/launcher``, or where ``SVC_PICTURES`` says (``make pictures``).
+Pictures are left in ``_artefacts/launcher``, or where ``SVC_PICTURES`` says; those of the players'
+pages are made by ``make pictures``.
 """
 
 from __future__ import annotations

@@ -85,6 +85,25 @@ def test_nothing_packed_imports_what_is_not(built: tuple[Path, Path]) -> None:
                 assert {f"{path}.py", f"{path}/__init__.py"} & set(modules), (module, found)
 
 
+def test_the_one_file_holds_what_is_compiled_for_each_python_and_system(
+    built: tuple[Path, Path],
+) -> None:
+    """A file built here was once of no use to a friend on Windows, or with a newer Python."""
+    with zipfile.ZipFile(built[1]) as packed:
+        names = {one.removeprefix("site-packages/") for one in packed.namelist()}
+    for library in (
+        "_cffi_backend",
+        "httptools/parser/parser",
+        "httptools/parser/url_parser",
+        "orjson/orjson",
+    ):
+        for python in ("311", "312", "313", "314"):
+            assert f"{library}.cpython-{python}-x86_64-linux-gnu.so" in names
+            assert f"{library}.cp{python}-win_amd64.pyd" in names
+    assert {f"cryptography/hazmat/bindings/_rust.{one}" for one in ("abi3.so", "pyd")} <= names
+    assert "win32ctypes/core/__init__.py" in names  # the key store of Windows
+
+
 def test_every_module_is_imported_without_what_windows_lacks(
     built: tuple[Path, Path], tmp_path: Path
 ) -> None:

@@ -1,0 +1,184 @@
+"""Takes the pictures of ``docs/players`` (``make pictures``): the real page before a real host.
+
+    python -m tests.live.players_pictures [FOLDER]
+
+The host and the player are made for it and are gone afterwards. What is not the same on every
+machine, such as addresses and folders, is replaced by what a player would see.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from attrs import frozen
+from playwright.sync_api import Browser, Page, expect
+
+from svcserver.launcher.keystore import IN_FILE, IN_STORE
+from tests.live.players_host import (
+    COMMAND,
+    bitmap,
+    invite,
+    launcher,
+    link_of,
+    players_host,
+    running,
+)
+from tests.live.players_page import LOOKS, Visit, chromium
+
+FOLDER = Path(__file__).parents[2] / "docs" / "players" / "pictures"
+WIDE, NARROW = {"width": 880, "height": 700}, {"width": 390, "height": 780}
+SIZES = {"light": WIDE, "dark": WIDE, "phone": NARROW}
+NAMES = {"light": "Robin", "dark": "Kim_7", "phone": "Juno"}
+LAST = "5-playing"
+HERO_PX = 512  # down to where the news begins
+NEWS = [
+    {
+        "date": "2026-11-20T18:00:00Z",
+        "title": "Hunt on Friday",
+        "body": "We meet in the city at eight. Bring potions: the big one is back.",
+    },
+    {
+        "date": "2026-11-12T18:00:00Z",
+        "title": "The host has moved",
+        "body": "It is in Ann's cellar now, and twice as fast. You need to do nothing.",
+    },
+]
+REPLACE = """(pairs) => {
+    const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walk.nextNode()) for (const [from, to] of pairs) {
+        const node = walk.currentNode;
+        if (node.data.includes(from)) node.data = node.data.replaceAll(from, to);
+    }
+}"""
+
+
+def evening(width: int = 1200, height: int = 420) -> bytes:
+    """Hills under an evening sky, in few colours, so that the pictures stay small."""
+    hills = [
+        ((52, 78, 98), 0.52, 90.0, 0.11),
+        ((36, 60, 76), 0.64, 61.0, 0.09),
+        ((20, 38, 50), 0.80, 47.0, 0.07),
+    ]
+
+    def ridge(x: int, middle: float, step: float, rise: float) -> float:
+        wave = math.sin(x / step) + 0.5 * math.sin(x / step * 2.3 + 1) + 0.2 * math.sin(x / 9)
+        return height * (middle - rise * wave)
+
+    def colour(x: int, y: int) -> tuple[int, int, int]:
+        found = (226 - y // 30 * 9, 168 - y // 30 * 8, 118 - y // 30 * 3)
+        if math.hypot(x - width * 0.72, y - height * 0.36) < height * 0.11:
+            found = (250, 222, 168)
+        for hill, middle, step, rise in hills:
+            if y > ridge(x, middle, step, rise):
+                found = hill
+        return found
+
+    return bitmap(colour, width, height)
+
+
+@frozen
+class Shot:
+    """Takes pictures of one player's page in one look."""
+
+    page: Page
+    look: str
+    folder: Path
+    replaced: list[tuple[str, str]]
+
+    def take(self, name: str, height: int = 0) -> None:
+        """One picture, from the top down to the end of the page, or as high as is enough."""
+        if self.look == "phone" and name != LAST:
+            return  # one shows that the page fits
+        self.page.mouse.move(0, 0)
+        self.page.evaluate("document.activeElement?.blur()")
+        self.page.evaluate(REPLACE, self.replaced)
+        size = SIZES[self.look]
+        whole = self.page.evaluate("document.querySelector('.foot').getBoundingClientRect().bottom")
+        self.page.screenshot(
+            path=self.folder / f"{name}-{self.look}.png",
+            animations="disabled",
+            full_page=True,
+            clip={"x": 0, "y": 0, "width": size["width"], "height": height or whole + 24},
+        )
+
+
+@contextmanager
+def host(folder: Path) -> Iterator[Path]:
+    """A host with news, a picture and a friend who is online."""
+    made = players_host(folder / "host", "Friday Hunts", big=24 << 20)
+    (made / "branding" / "evening.png").write_bytes(evening())
+    (made / "news.json").write_text(json.dumps(NEWS))
+    with running(made):
+        yield made
+
+
+def walk(browser: Browser, host: Path, home: Path, look: str, folder: Path) -> None:
+    """From the invite to playing, with a picture at each step."""
+    text = invite(host)
+    with launcher(home, "--print-link") as process:
+        made = browser.new_context(locale="en-GB", **{**LOOKS[look], "viewport": SIZES[look]})
+        page = made.new_page()
+        page.goto(link_of(process))
+        port = re.findall(r"port=(\d+)", text)[0]
+        shown = [
+            (f"127.0.0.1:{port}", "play.example.org"),
+            (str(home / "launcher" / "games"), "/home/bo/games"),
+            (f"127-0-0-1-{port}", "play-example-org"),
+            (IN_FILE, IN_STORE),
+        ]
+        player, shot = Visit(page, home, look), Shot(page, look, folder, shown)
+        example = re.sub(r"host=[^&]*&port=\d+", "host=play.example.org&port=443", text)
+        page.get_by_label("Your invite").fill(example)
+        shot.take("1-invite")
+        page.get_by_label("Your invite").fill(text)
+        player.press("Open the invite")
+        player.reads("these words stand for")
+        shot.take("2-words")
+        player.press("They match, go on")
+        page.get_by_label("Your name on this host").fill(NAMES[look])
+        shot.take("3-name")
+        player.press("Make my account")
+        expect(page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
+        expect(page.locator("img.picture")).to_be_visible()
+        player.set_limit(3.0)
+        page.get_by_text("Settings", exact=True).click()
+        player.press(re.compile("^Download"))
+        expect(page.locator(".bar p")).to_contain_text("seconds left")
+        page.wait_for_timeout(3000)  # some of it is there
+        shot.take("4-download", HERO_PX)
+        play(player, shot)
+        made.close()
+
+
+def play(player: Visit, shot: Shot) -> None:
+    """Wait for the files, start the game, and look around."""
+    page = player.page
+    expect(page.get_by_role("button", name="Play")).to_be_visible(timeout=60_000)
+    player.set_command(COMMAND)
+    page.get_by_text("Settings", exact=True).click()
+    player.press("Play")
+    player.reads("You are playing as")
+    expect(page.locator(".people")).to_contain_text(NAMES[shot.look], timeout=60_000)
+    shot.take(LAST)
+    player.press("End the game")
+
+
+def main() -> None:
+    """Take all of them."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as work, host(Path(work)) as made, chromium() as browser:
+        for look in LOOKS:
+            walk(browser, made, Path(work) / look, look, folder)
+    print(f"the pictures are in {folder}")
+
+
+if __name__ == "__main__":
+    main()
