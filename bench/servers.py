@@ -34,7 +34,12 @@ def free_port() -> int:
 
 @contextmanager
 def running(
-    command: list[str], port: int, log: Path, environ: dict[str, str], core: int = SERVER_CORE
+    command: list[str],
+    port: int,
+    log: Path,
+    environ: dict[str, str],
+    core: int = SERVER_CORE,
+    start_s: float = START_S,
 ) -> Iterator[int]:
     """Start a server pinned to its core; its pid once it listens; end it afterwards."""
     with log.open("wb") as out:
@@ -45,15 +50,15 @@ def running(
             env={**os.environ, **environ},
         )
     try:
-        _wait_for(port, process, log)
+        _wait_for(port, process, log, start_s)
         yield process.pid
     finally:
         process.terminate()
         process.wait(timeout=30)
 
 
-def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + START_S
+def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path, start_s: float) -> None:
+    deadline = time.monotonic() + start_s
     while time.monotonic() < deadline and process.poll() is None:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:

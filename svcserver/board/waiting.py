@@ -19,9 +19,13 @@ def unwaited(done: Deferred[Any]) -> None:
 
     Where live state cannot be reached the engine's connection says so, once.
     """
-    if done.called and not done.paused and not isinstance(done.result, Failure):
-        return  # done, and well: on the board in memory nearly always
-    done.addErrback(_unless_away)
+    if not _done_well(done):
+        done.addErrback(_unless_away)
+
+
+def _done_well(done: Deferred[Any]) -> bool:
+    """Whether it has its result already: on the board in memory nearly always."""
+    return done.called and not done.paused and not isinstance(done.result, Failure)
 
 
 def _unless_away(why: Failure) -> None:
@@ -31,6 +35,8 @@ def _unless_away(why: Failure) -> None:
 
 def dispensable(done: Deferred[T], instead: T) -> Deferred[T]:
     """What an act gives, or ``instead`` where live state cannot be reached."""
+    if _done_well(done):
+        return done
 
     def without(why: Failure) -> T:
         why.trap(Unavailable)

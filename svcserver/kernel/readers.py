@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 import cattrs
 from attrs import NOTHING, Attribute, Factory, fields, has
@@ -33,6 +33,8 @@ _NAMES = {str: "a text", int: "a whole number", bool: "true or false"}
 def reader(shape: Any) -> Callable[[Json], Any]:
     """A function from parsed JSON to an instance of ``shape``; it raises Malformed."""
     hook = _hook(shape)
+    if getattr(hook, "__defaults__", None):  # one of ours that needs no type: every body's
+        return cast(Callable[[Json], Any], hook)
     return lambda value: hook(value, shape)
 
 
@@ -176,7 +178,7 @@ def _object(shape: type[Any]) -> Read:
     text = f"lambda value, get: shape({', '.join(parts)})"
     make = eval(text, names)  # noqa: S307 - of our own class alone
 
-    def read(value: Json, _: Any) -> Any:
+    def read(value: Json, _: Any = None) -> Any:
         if type(value) is not dict:
             raise Unfit("an object")
         try:

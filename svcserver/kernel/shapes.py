@@ -24,7 +24,6 @@ from typing import (
     Final,
     Generic,
     TypeVar,
-    cast,
     get_args,
 )
 
@@ -142,7 +141,8 @@ def whole(low: int = -MAX_WHOLE, high: int = MAX_WHOLE, *, digits: int = 0) -> A
             if value is None:
                 raise Unfit(wanted)
         if low <= value <= high:
-            return cast(int, value)
+            found: int = value
+            return found
         raise Unfit(wanted)
 
     shown: Schema = {"type": "integer"}
@@ -180,11 +180,24 @@ def text(shortest: int, longest: int | None = None) -> As:
     return As(read, {"type": "string"})
 
 
+def _any_text(value: Json, _: Any) -> str:
+    if type(value) is str:
+        return value
+    raise Unfit("a text")
+
+
+def _text_or(default: Any) -> Read:
+    def read(value: Json, _: Any) -> Any:
+        return value if type(value) is str else default
+
+    return read
+
+
 WholeNumber = Annotated[int, whole()]
 Count = Annotated[int, whole(0)]
 CountOrDigits = Annotated[int, whole(0, digits=MAX_DIGITS)]
 Name = Annotated[str, text_where(is_name, "an id of 1 to 128 characters")]
-TextWithNul = Annotated[str, text_where(lambda text: True, "a text")]
+TextWithNul = Annotated[str, As(_any_text, {"type": "string"})]
 """For texts in which NUL is allowed: those that stay inside JSON, or are only looked up."""
 
 
@@ -197,6 +210,8 @@ class LenientMark(Mark):
     @staticmethod
     def otherwise(read: Read, default: Any) -> Read:
         """As ``read``, but ``default`` in place of a value that does not fit."""
+        if read is _any_text:
+            return _text_or(default)
 
         def lenient(value: Json, _: Any) -> Any:
             try:
@@ -269,7 +284,10 @@ class OrEmptyMark(Mark):
     """How a value marked ``OrEmpty`` is read and described."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
-        return lambda value, _: read(value if type(value) is dict else {}, _)
+        def read_object(value: Json, kind: Any = None) -> Any:
+            return read(value if type(value) is dict else {}, kind)
+
+        return read_object
 
 
 class ItselfMark(Mark):

@@ -23,14 +23,14 @@ T = TypeVar("T")
 class Signal(Generic[T]):
     """Calls every listener synchronously, in the order of connection."""
 
-    _listeners: list[Callable[[T], None]] = field(factory=list, init=False)
+    listeners: list[Callable[[T], None]] = field(factory=list, init=False)
 
     def connect(self, listener: Callable[[T], None]) -> None:
-        self._listeners.append(listener)
+        self.listeners.append(listener)
 
     def send(self, news: T) -> None:
         """Call every listener. One that raises is a defect, and ends the call."""
-        for listener in self._listeners:
+        for listener in self.listeners:
             listener(news)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, ClassVar, Generic
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 from typing_extensions import TypeVar
 
 from svcserver.kernel.ids import AccountId
@@ -55,7 +55,7 @@ class Caller(web.Caller):
 NOBODY = Caller()
 
 
-@frozen
+@define(eq=False)  # not frozen: one is made for every request
 class Call(web.Call[B, Caller], Generic[B]):
     """A handler's argument: the proven caller, the request, and its body in the row's shape."""
 
@@ -77,6 +77,11 @@ class Row(web.Row):
     public: bool = False  # management routes the gateway lets through
     signs_in: bool = False  # a key without its second factor is enough: the route asks for that
     role: Role = Role.OWNER  # of an admin key: the least that is enough
+
+    @property
+    def hides(self) -> bool:
+        """``real only`` hides it."""
+        return self.real_only
 
 
 class Routes(web.Routes[Row]):

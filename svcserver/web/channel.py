@@ -131,8 +131,9 @@ class Channel(Connection):
         if 0 < length <= min(len(self.waiting), FAIR, front.max_json):
             # the body is here: an early refusal would save nothing, and match the route twice
             request.body, self.waiting = self.waiting[:length], self.waiting[length:]
-            self._hold(length)
             self._ask(asked, request)
+            if self._request is request:  # what is answered at once need not count
+                self._hold(length)
             return
         refusal = front.early(request, asked.length)
         if refusal is not None:

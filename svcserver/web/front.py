@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import MethodType
 from typing import Any, Protocol, TypeVar
 
-from attrs import define, field
+from attrs import define, field, frozen
 from klein import Klein
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
@@ -22,7 +23,7 @@ from werkzeug.routing import Map, MapAdapter, RuleFactory
 from svcserver.kernel import json
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Refusal, TooLarge
-from svcserver.kernel.system import elapsed
+from svcserver.kernel.system import system
 from svcserver.web import bodies
 from svcserver.web.coroutines import start_coroutine
 from svcserver.web.request import HttpRequest
@@ -111,6 +112,15 @@ def _app() -> Klein:
     return app
 
 
+@frozen(eq=False)
+class Mounted:
+    """A row with what each of its requests needs."""
+
+    row: Row
+    run: Callable[..., Any]  # its endpoint on the Klein app
+    hides: bool
+
+
 @define
 class FrontDoor:
     """All rows of a service on one Klein app, behind the gate.
@@ -130,7 +140,8 @@ class FrontDoor:
     nobody: Caller = NOBODY
     app: Klein = field(factory=_app, init=False)
     rows: list[Row] = field(factory=list, init=False)
-    _table: RouteTable = field(factory=RouteTable, init=False)
+    _table: RouteTable[Mounted] = field(factory=RouteTable, init=False)
+    _elapsed: Callable[[], float] = field(factory=lambda: system().elapsed, init=False)
 
     def mount(self, *features: Feature) -> FrontDoor:
         """Bind every row of the features whose switch is on."""
@@ -141,10 +152,11 @@ class FrontDoor:
         return self
 
     def _mount(self, row: Row, feature: Feature) -> None:
-        self._table.add(row)
-        self.rows.append(row)
         bind = self.app.route(row.path, methods=[row.method], endpoint=row.name)
         bind(self._endpoint(row, MethodType(row.handler, feature)))
+        run = partial(self.app.endpoints[row.name], None)
+        self._table.add(row, Mounted(row, run, row.hides))
+        self.rows.append(row)
 
     def _endpoint(self, row: Row, handler: Callable[..., Any]) -> Callable[..., Any]:
         gate, shape, call = self.gate, row.body, self.call
@@ -175,17 +187,17 @@ class FrontDoor:
 
         It is observed like any other answer: a request refused here never reaches ``answer``.
         """
-        started = elapsed()
+        started = self._elapsed()
         try:
-            found = self._table.match(request.method, request.path)
+            found = self._found(request)
         except BadPath as why:
             return self._observed_early(None, request, started, self.page(400, why))
         too_long = length is not None and length > self.max_json
-        if found is None or not self.gate.exists(found[0], found[1]):
+        if found is None:
             in_vain = length is None or length > UNPROVEN_BODY
             answer = self.unmatched(request) if in_vain else None
             return self._observed_early(None, request, started, answer)
-        row = found[0]
+        row = found[0].row
         answer = self.page(413, None) if too_long else self.gate.early(row, request, length)
         return self._observed_early(row, request, started, answer)
 
@@ -193,27 +205,35 @@ class FrontDoor:
         self, row: Row | None, request: HttpRequest, started: float, answer: Answer | None
     ) -> Answer | None:
         if answer is not None:
-            self._observed(answer, row, request, {"caller": self.nobody}, started)
+            self._note(answer, row, request, {"caller": self.nobody}, started)
         return answer
+
+    def _found(self, request: HttpRequest) -> tuple[Mounted, Parameters] | None:
+        """The row that exists for whom the path names; raises BadPath."""
+        found = self._table.match(request.method, request.path)
+        if found is not None and found[0].hides:
+            return found if self.gate.exists(found[0].row, found[1]) else None
+        return found
 
     def answer(self, request: HttpRequest) -> Answer | Deferred[Answer]:
         """Answer one request. Never fails, except with CancelledError."""
-        started = elapsed()
+        started = self._elapsed()
         seen: dict[str, Any] = {"caller": self.nobody}
         try:
-            found = self._table.match(request.method, request.path)
+            found = self._found(request)
         except BadPath as why:
             return self._observed(self.page(400, why), None, request, seen, started)
-        if found is None or not self.gate.exists(found[0], found[1]):
+        if found is None:
             return self._observed(self.unmatched(request), None, request, seen, started)
-        row, parameters = found
-        execute: Any = self.app.execute_endpoint  # typed for IRequest, passes any request on
+        mounted, parameters = found
+        row = mounted.row
         try:
-            asked: Answer | Deferred[Answer] = execute(row.name, request, seen, **parameters)
+            asked: Answer | Deferred[Answer] = mounted.run(request, seen, **parameters)
         except Exception as why:
             asked = self._refusal(why, row, request)
         if isinstance(asked, Answer):
-            return self._observed(asked, row, request, seen, started)
+            self._note(asked, row, request, seen, started)
+            return asked
         asked.addErrback(self._refused, row, request)
         asked.addBoth(self._seen, row, request, seen, started)
         return asked
@@ -244,8 +264,9 @@ class FrontDoor:
         self, answer: Answer | Failure, row: Row, request: HttpRequest, seen: Any, started: float
     ) -> Answer | Failure:
         if isinstance(answer, Answer):
-            return self._observed(answer, row, request, seen, started)
-        self._note(None, row, request, seen, started)
+            self._note(answer, row, request, seen, started)
+        else:
+            self._note(None, row, request, seen, started)
         return answer
 
     def _observed(
@@ -263,7 +284,7 @@ class FrontDoor:
         started: float,
     ) -> None:
         status = 0 if answer is None else answer.status
-        took, address = elapsed() - started, self.gate.address(request)
+        took, address = self._elapsed() - started, self.gate.address(request)
         caller: Caller = seen["caller"]
         done = FinishedRequest(request, row, caller, status, took, address, answer is None, answer)
         for observe in self.observers:

@@ -76,17 +76,18 @@ class RequestLog:
         marked = ""
         for name, value in marks.items():
             marked += f" {name}={value}"
-        omitted = self._refusals.take_omitted()
+        omitted = self._refusals.omitted and self._refusals.take_omitted()
         message = f"{method} {path}{marked} {status} {ms}ms{via}"
         who = self.who(done)
         if who:
             message += f" by={who}"
         if omitted:
             message += f" omitted={omitted}"
+        time = iso(self.now())
         if not self.lines.as_json:
-            return f"{iso(self.now())} info web.requestlog: {message}\n"
+            return f"{time} info web.requestlog: {message}\n"
         fields = {
-            "time": iso(self.now()),
+            "time": time,
             "level": "info",
             "namespace": __name__,
             "message": message,

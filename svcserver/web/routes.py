@@ -16,7 +16,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, Generic, Protocol
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 from typing_extensions import TypeVar
 
 from svcserver.kernel.json import Json
@@ -50,7 +50,7 @@ B = TypeVar("B", default=Any)
 C = TypeVar("C", bound=Caller, default=Any)
 
 
-@frozen
+@define(eq=False)  # not frozen: one is made for every request
 class Call(Generic[B, C]):
     """What a handler gets: the proven caller, the request, and its body in the row's shape."""
 
@@ -92,6 +92,11 @@ class Row:
     def name(self) -> str:
         """The endpoint name: unique, and what an operator reads."""
         return f"{self.method} {self.path}"
+
+    @property
+    def hides(self) -> bool:
+        """Whether it may not exist for whom the path names, which the gate decides."""
+        return False
 
     @property
     def parameters(self) -> list[str]:

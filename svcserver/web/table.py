@@ -8,7 +8,7 @@ static segment of another method never hides a parameter of this one.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic, TypeVar
 from urllib.parse import unquote
 
 from attrs import define, field
@@ -16,6 +16,7 @@ from attrs import define, field
 from svcserver.web.request import without_nul
 from svcserver.web.routes import Row
 
+T = TypeVar("T")
 Parameters = dict[str, str]
 _LEAF = ""
 _ANY = "<>"
@@ -26,41 +27,41 @@ class BadPath(ValueError):
 
 
 @define
-class RouteTable:
-    """Built once from the mounted rows."""
+class RouteTable(Generic[T]):
+    """Built once from the mounted rows; ``T`` is what a request of a row finds."""
 
-    _fixed: dict[tuple[str, bytes], Row] = field(factory=dict, init=False)
+    _fixed: dict[tuple[str, bytes], T] = field(factory=dict, init=False)
     _tries: dict[str, dict[str, Any]] = field(factory=dict, init=False)
 
-    def add(self, row: Row) -> None:
+    def add(self, row: Row, found: T) -> None:
         """Mount ``row``; a second row of the same shape is a defect."""
         segments = [segment for segment in row.path.split("/") if segment]
         if "<" not in row.path:
             key = (row.method, b"/" + "/".join(segments).lower().encode())
             if key in self._fixed:
                 raise ValueError(f"{row.name} is mounted twice")
-            self._fixed[key] = row
+            self._fixed[key] = found
         node = self._tries.setdefault(row.method, {})
         for segment in segments:
             node = node.setdefault(_ANY if segment.startswith("<") else segment.lower(), {})
         if _LEAF in node:
             raise ValueError(f"{row.name} is mounted twice")
-        node[_LEAF] = row
+        node[_LEAF] = found, row.parameters
 
-    def match(self, method: str, path: bytes) -> tuple[Row, Parameters] | None:
-        """The row and its decoded parameters; raises BadPath for a broken encoding."""
+    def match(self, method: str, path: bytes) -> tuple[T, Parameters] | None:
+        """What the row finds, and its decoded parameters; raises BadPath for a broken encoding."""
         if method == "HEAD":
             method = "GET"
-        row = self._fixed.get((method, path))
-        if row is not None:
-            return row, {}
+        fixed = self._fixed.get((method, path))
+        if fixed is not None:
+            return fixed, {}
         folded = path.lower()
-        row = self._fixed.get((method, folded[:-1] if folded.endswith(b"/") else folded))
-        if row is not None:
-            return row, {}
+        fixed = self._fixed.get((method, folded[:-1] if folded.endswith(b"/") else folded))
+        if fixed is not None:
+            return fixed, {}
         return self._match_parameters(method, path)
 
-    def _match_parameters(self, method: str, path: bytes) -> tuple[Row, Parameters] | None:
+    def _match_parameters(self, method: str, path: bytes) -> tuple[T, Parameters] | None:
         trie = self._tries.get(method)
         if trie is None or not path.startswith(b"/"):
             return None
@@ -70,18 +71,19 @@ class RouteTable:
         found = _walk(trie, segments, 0)
         if found is None:
             return None
-        row, values = found
+        (leaf, names), values = found
         try:
             decoded = [_decode(value) for value in values]
         except UnicodeDecodeError as why:
             raise BadPath("a path parameter is not UTF-8") from why
-        return row, dict(zip(row.parameters, decoded, strict=True))
+        return leaf, dict(zip(names, decoded, strict=True))
 
 
-def _walk(node: dict[str, Any], segments: list[str], at: int) -> tuple[Row, list[str]] | None:
+def _walk(node: dict[str, Any], segments: list[str], at: int) -> tuple[Any, list[str]] | None:
+    """The leaf below ``node`` with the values of its parameters."""
     if at == len(segments):
-        row = node.get(_LEAF)
-        return None if row is None else (row, [])
+        leaf = node.get(_LEAF)
+        return None if leaf is None else (leaf, [])
     segment = segments[at]
     if not segment:
         return None
@@ -98,6 +100,8 @@ def _walk(node: dict[str, Any], segments: list[str], at: int) -> tuple[Row, list
 
 
 def _decode(segment: str) -> str:
+    if "%" not in segment and segment.isascii() and "\0" not in segment:
+        return segment
     text = unquote(segment, encoding="utf-8", errors="strict")
     if not text.isascii():
         text = unquote(segment.encode("latin-1"), encoding="utf-8", errors="strict")

@@ -16,6 +16,7 @@ from svcserver.gateway.policy import (
     rule,
 )
 from svcserver.http.heads import METHODS
+from svcserver.web.routes import Row
 from svcserver.web.table import BadPath, RouteTable
 from tests.gateway.test_policy import PIECES, dressed
 from tests.support.game import Game
@@ -50,10 +51,10 @@ class SpellingTests(SynchronousTestCase):
     """What the metagame would read as a closed route never gets past the gateway."""
 
     def setUp(self) -> None:
-        self.table = RouteTable()
+        self.table: RouteTable[Row] = RouteTable()
         self.closed = []
         for row in Game(self).door.rows:
-            self.table.add(row)
+            self.table.add(row, row)
             if is_under(row.path.lower(), MANAGEMENT) and not row.public:
                 self.closed.append(row.path)
 

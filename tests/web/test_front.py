@@ -16,7 +16,7 @@ from svcserver.metagame.replies import coded
 from svcserver.metagame.rows import NOBODY, Access, Call, Routes
 from svcserver.web.front import UNPROVEN_BODY, FinishedRequest, FrontDoor
 from svcserver.web.request import HttpRequest
-from svcserver.web.routes import Answer, bare
+from svcserver.web.routes import Answer, Row, bare
 from svcserver.web.table import BadPath, RouteTable
 from tests.support.browser import Browser
 from tests.support.game import GAME_SERVER_KEY, Game
@@ -289,9 +289,9 @@ class _NoHeaders:
 class TableTests(SynchronousTestCase):
     @given(st.binary(max_size=60))
     def test_any_path_is_matched_or_not_but_never_an_accident(self, path: bytes) -> None:
-        table = RouteTable()
+        table: RouteTable[Row] = RouteTable()
         for row in Example.routes.rows:
-            table.add(row)
+            table.add(row, row)
         try:
             table.match("GET", b"/thing/" + path)
         except BadPath as why:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
-from attrs import define
+from attrs import define, field
 
+from svcserver.kernel.cache import BoundedCache
 from svcserver.kernel.headers import ACCOUNT_KEY, GAME_SERVER_KEY
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden, Refusal, Unauthenticated
@@ -15,7 +16,7 @@ from svcserver.metagame.access.acting import check_owner
 from svcserver.metagame.access.attempts import WrongAdminKeys
 from svcserver.metagame.access.origin import Origin, is_own_address
 from svcserver.metagame.access.staff_sessions import PAGE_HEADER, StaffSessions, ticket_of
-from svcserver.metagame.access.tokens import InvalidToken, Tokens
+from svcserver.metagame.access.tokens import MAX_KNOWN, Claims, InvalidToken, Tokens
 from svcserver.metagame.rows import NOBODY, Access, Call, Caller, Row
 from svcserver.metagame.settings import Settings
 from svcserver.web.front import UNPROVEN_BODY, BareError, FrontDoor, Observer, PageError
@@ -82,6 +83,15 @@ class Gate:
     attempts: WrongAdminKeys
     staff: StaffSessions
     refused_try: Callable[[str, str], Awaitable[None]]  # records who tried which row
+    _bearers: BoundedCache[bytes, tuple[Claims, Caller]] = field(
+        factory=lambda: BoundedCache(MAX_KNOWN), init=False, repr=False
+    )
+    """Players by their Authorization as sent; expiry and epoch are looked at every time."""
+    _develops: bool = field(init=False)
+
+    @_develops.default
+    def _is_for_development(self) -> bool:
+        return self.settings.login == "NONE"
 
     @classmethod
     def of(
@@ -103,6 +113,8 @@ class Gate:
 
     def address(self, request: HttpRequest) -> str:
         """The player's address when the request came through the gateway."""
+        if not request.headers.hasHeader(b"x-forwarded-for"):
+            return ""
         return self.origin.player_address(request)
 
     def unmatched(self, request: HttpRequest) -> Answer:
@@ -138,28 +150,31 @@ class Gate:
 
     async def admit(self, row: Row, request: HttpRequest, parameters: Mapping[str, str]) -> Caller:
         """The proven caller; raises the documented refusal."""
-        self._undisguised(request)
-        caller = await self._prove(row, request)
-        named = parameters.get("user_id", "")
-        if (row.own or row.game_server) and self.settings.real_progression(named):
-            check_owner(row, caller, named)
+        access = row.access
+        if self._develops:
+            self._undisguised(request)
+        if access is Access.NONE:
+            caller = NOBODY
+        elif access in _BY_TOKEN and not request.headers.hasHeader(GAME_SERVER_KEY):
+            caller = self._bearer(request)
+        else:
+            caller = await self._prove(row, request)
+        if row.own or row.game_server:
+            named = parameters.get("user_id", "")
+            if self.settings.real_progression(named):
+                check_owner(row, caller, named)
         return caller
 
     def _undisguised(self, request: HttpRequest) -> None:
-        if self.settings.login == "NONE" and request.proxied:
+        if self._develops and request.proxied:
             raise Forbidden("a development server takes no proxied request")
 
     async def _prove(self, row: Row, request: HttpRequest) -> Caller:
         access = row.access
-        if access is Access.TOKEN:
-            if not request.headers.hasHeader(GAME_SERVER_KEY):
-                return self._bearer(request)
-            return await self._token(request)
-        if access is Access.NONE:
-            return NOBODY
         if access is Access.ADMIN_KEY:
             return await self._admin_key(request, row.role, row.name, signs_in=row.signs_in)
         prove: dict[str, Callable[[HttpRequest], Awaitable[Caller]]] = {
+            Access.TOKEN: self._token,
             Access.PLAYER: self._player,
             Access.OPTIONAL_TOKEN: self._optional_token,
             Access.ACCOUNT_KEY: self._account_key,
@@ -199,13 +214,24 @@ class Gate:
         return Caller(account, game_server=True, bearer=forwarded)
 
     def _bearer(self, request: HttpRequest) -> Caller:
-        header = request.header(b"authorization") or ""
-        if header[:7].lower() != "bearer ":
+        sent = request.headers.getRawHeaders(b"authorization")
+        if sent is None or len(sent) != 1:
             raise Unauthenticated("no player token")
         try:
-            return Caller(self.tokens.verify(header[7:]), bearer=header[7:])
+            claims, caller = self._bearers.get(sent[0]) or self._read_bearer(sent[0])
+            self.tokens.check(claims)
         except InvalidToken:
             raise Unauthenticated("not a valid player token") from None
+        return caller
+
+    def _read_bearer(self, sent: bytes) -> tuple[Claims, Caller]:
+        header = sent.decode("utf-8", "replace")
+        if header[:7].lower() != "bearer ":
+            raise Unauthenticated("no player token")
+        claims = self.tokens.claims(header[7:])
+        read = claims, Caller(claims.account_id, bearer=header[7:])
+        self._bearers.put(sent, read)
+        return read
 
     def _optional(self, request: HttpRequest) -> Caller:
         try:
@@ -331,6 +357,9 @@ class Gate:
         if offered.account is not None and await self.keys.account_of_id(offered.account):
             return offered
         return NOBODY
+
+
+_BY_TOKEN = (Access.TOKEN, Access.PLAYER)
 
 
 def guarded(gate: Gate, observers: Sequence[Observer]) -> FrontDoor:

@@ -32,7 +32,7 @@ class CannotSign(Exception):
 
 
 @frozen
-class _Claims:
+class Claims:
     """The claims of a token that are used; times in epoch seconds."""
 
     account_id: AccountId
@@ -50,7 +50,7 @@ class Tokens:
     now: Callable[[], float]
     keys: Keys = field(factory=Keys)
     epochs: Epochs = field(factory=Epochs)
-    _known: BoundedCache[str, _Claims] = field(
+    _known: BoundedCache[str, Claims] = field(
         factory=lambda: BoundedCache(MAX_KNOWN), init=False, repr=False
     )
 
@@ -86,21 +86,31 @@ class Tokens:
         return max(int(at), self.epochs.not_before(account_id))
 
     def verify(self, token: str) -> AccountId:
-        """The account of the token; raises InvalidToken.
+        """The account of the token; raises InvalidToken."""
+        claims = self.claims(token)
+        self.check(claims)
+        return claims.account_id
 
-        Its expiry and the account's epoch are checked on every call, the signature once.
+    def claims(self, token: str) -> Claims:
+        """What the token says, its signature checked once; raises InvalidToken.
+
+        Whoever keeps it asks ``check`` at every use.
         """
-        known = None if buggify("tokens: not in the cache") else self._known.get(token)
+        known = self._known.get(token)
         if known is None:
             known = self._decode(token)
-            self._known.put(token, known)
-        if not known.expires > self.now():
-            raise InvalidToken
-        if not known.issued_at >= self.epochs.not_before(known.account_id):
-            raise InvalidToken
-        return known.account_id
+            if not buggify("tokens: not kept in the cache"):
+                self._known.put(token, known)
+        return known
 
-    def _decode(self, token: str) -> _Claims:
+    def check(self, claims: Claims) -> None:
+        """Raise InvalidToken where the token has expired or its account's sessions were ended."""
+        if not claims.expires > self.now():
+            raise InvalidToken
+        if not claims.issued_at >= self.epochs.not_before(claims.account_id):
+            raise InvalidToken
+
+    def _decode(self, token: str) -> Claims:
         if len(token) > MAX_TOKEN:
             raise InvalidToken
         try:
@@ -112,7 +122,7 @@ class Tokens:
             raise InvalidToken
         if not expires > self.now() or not _seconds(claims.get("nbf", 0)) <= self.now():
             raise InvalidToken
-        return _Claims(account_id, _seconds(claims.get("iat", 0)), expires)
+        return Claims(account_id, _seconds(claims.get("iat", 0)), expires)
 
     def _checked(self, token: str, kid: object) -> dict[str, Any]:
         """The claims; raises unless one of our keys signed them."""

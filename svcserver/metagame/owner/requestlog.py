@@ -25,5 +25,8 @@ def _account(done: FinishedRequest) -> str:
     return found or ""
 
 
+_BY_GAME_SERVER, _BY_OTHERS = {"gs": 1}, {"gs": 0}
+
+
 def _by_game_server(done: FinishedRequest) -> Mapping[str, int]:
-    return {"gs": int(done.request.has_header(GAME_SERVER_KEY))}
+    return _BY_GAME_SERVER if done.request.has_header(GAME_SERVER_KEY) else _BY_OTHERS

@@ -14,6 +14,7 @@ from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import Answer, bare
 
 MAX_MAP = 512
+_NEXT_BEAT = Answer(200, wire.NEXT_BEAT, content_type="text/plain; charset=utf-8")
 
 
 @frozen
@@ -31,8 +32,9 @@ class PresenceRoutes:
         if account_id is not None:
             map_path, state = call.body.map[:MAX_MAP], call.body.state[:MAX_MAP]
             await self.online.hear(account_id, map_path, state)
-            self.heard.send(Heard(account_id, map_path, state))
-        return Answer(200, wire.NEXT_BEAT, content_type="text/plain; charset=utf-8")
+            if self.heard.listeners:
+                self.heard.send(Heard(account_id, map_path, state))
+        return _NEXT_BEAT
 
     @routes.row(
         "GET", "/svc/api/PublicOnlineStats", access=Access.ACCOUNT_KEY, reply=wire.OnlineCount

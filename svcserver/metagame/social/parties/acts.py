@@ -37,7 +37,8 @@ class PartyActs:
         """The caller's party or a party of one; a sign of life."""
         work = self.parties.act(lambda parties: parties.standing(parties.poll(me)), near(me))
         standing = await work
-        self.heard.send(Heard(me))
+        if self.heard.listeners:
+            self.heard.send(Heard(me))
         return standing
 
     async def names(self, account_ids: Sequence[AccountId]) -> Mapping[AccountId, str]:
