@@ -22,46 +22,15 @@ class AccountExport(TypedDict):
     tables: dict[str, list[dict[str, Cell]]]
 
 
-# the columns of each table that name an account; where one of them does, the row goes with it
-OF_ACCOUNT: Mapping[str, tuple[str, ...]] = {
-    "account_keys": ("account_id",),
-    "account_networks": ("account_id",),
-    "account_seen": ("account_id",),
-    "banned_networks": ("account_id",),
+# A row goes with the account that its ``account_id`` names, or with the character of its
+# ``character_id``; a table that names accounts otherwise says here by which columns.
+BY_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "blocks": ("blocker", "blocked"),
-    "bounties": ("account_id",),
-    "bounty_drafts": ("account_id",),
-    "cooldowns": ("account_id",),
-    "dashboard_access": ("account_id",),
-    "entitlements": ("account_id",),
-    "escalation_seasons": ("account_id",),
     "friendships": ("account_low", "account_high"),
     "guild_invites": ("account_id", "inviter_id"),
-    "guild_members": ("account_id",),
-    "hunt_passes": ("account_id",),
-    "latest_hunts": ("account_id",),
-    "passport_imports": ("account_id",),
-    "progression_events": ("account_id",),
-    "progression_last_grants": ("account_id",),
-    "progression_objectives": ("account_id",),
-    "progression_tracks": ("account_id",),
-    "purchase_tokens": ("account_id",),
-    "sanctions": ("account_id",),
     "slayer_invites": ("sender_id", "recipient_id"),
     "slayer_links": ("account_id", "other_id"),
 }
-OF_CHARACTER = (
-    "breadcrumbs",
-    "character_saves",
-    "encountered_content",
-    "inventory_sizes",
-    "item_instances",
-    "item_log",
-    "item_stacks",
-    "loadout_elements",
-    "loadout_saves",
-    "loadouts",
-)
 # the audit log keeps what staff did, and a deleted account's epoch ends its tokens
 OF_NOBODY = (
     "announcements",
@@ -107,6 +76,18 @@ def erase(tx: Connection, account_id: AccountId) -> int:
     )
 
 
+def account_columns(table: Table) -> tuple[str, ...]:
+    """The columns that name the account whose row it is; none in a table that is nobody's."""
+    if table.name in OF_NOBODY:
+        return ()
+    return BY_COLUMNS.get(table.name, ("account_id",) if "account_id" in table.c else ())
+
+
+def is_of_character(table: Table) -> bool:
+    """Whether a row goes with a character, and names no account."""
+    return "character_id" in table.c and not account_columns(table)
+
+
 def _rows(tx: Connection, account_id: AccountId) -> Iterator[tuple[Table, ColumnElement[bool]]]:
     """Each table with what is the account's there; those that others refer to come last."""
     tables = METADATA.tables
@@ -114,11 +95,12 @@ def _rows(tx: Connection, account_id: AccountId) -> Iterator[tuple[Table, Column
     mine = list(
         tx.execute(select(characters.c.id).where(characters.c.account_id == account_id)).scalars()
     )
-    for name in OF_CHARACTER:
-        yield tables[name], tables[name].c.character_id.in_(mine)
-    for name, columns in OF_ACCOUNT.items():
-        if name in tables:
-            yield tables[name], or_(*(tables[name].c[one] == account_id for one in columns))
+    for table in tables.values():
+        columns = account_columns(table)
+        if is_of_character(table):
+            yield table, table.c.character_id.in_(mine)
+        elif columns and table is not characters:
+            yield table, or_(*(table.c[one] == account_id for one in columns))
     yield characters, characters.c.account_id == account_id
     yield tables["accounts"], tables["accounts"].c.id == account_id
 
