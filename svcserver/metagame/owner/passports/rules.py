@@ -100,14 +100,21 @@ def unseal(text: bytes) -> Passport:
         if not isinstance(said, dict) or said.get("format") != FORMAT:
             raise Malformed(BAD)
         key = _text(said, "key")
-        raw = base64.b64decode(_text(said, "body"), validate=True)
-        signature = base64.b64decode(_text(said, "signature"), validate=True)
+        raw, signature = (_decoded(_text(said, name)) for name in ("body", "signature"))
         if not is_public_text(key):
             raise Malformed(BAD)
         Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)).verify(signature, _PREFIX + raw)
         return _read(key, json.read(raw))
     except (json.BadJson, binascii.Error, InvalidSignature, ValueError):
         raise Malformed(BAD) from None
+
+
+def _decoded(text: str) -> bytes:
+    """Base64, spelled in the one right way: the last character may have bits that say nothing."""
+    raw = base64.b64decode(text, validate=True)
+    if base64.b64encode(raw) != text.encode():
+        raise Malformed(BAD)
+    return raw
 
 
 def _read(key: str, body: Any) -> Passport:

@@ -63,6 +63,12 @@ _IMPORTED = select(IMPORTS.c.account_id).where(
     IMPORTS.c.key == bindparam("signer"), IMPORTS.c.subject == bindparam("whose")
 )
 _NOTE = insert(IMPORTS)
+# as acts of one account are kept apart (docs/contributors/transactions.md): they may be playing
+_LOCK = (
+    select(ACCOUNTS.c.id)
+    .where(ACCOUNTS.c.id == bindparam("account"))
+    .with_for_update(key_share=True)
+)
 _SET_NOTES = (
     update(ACCOUNTS).where(ACCOUNTS.c.id == bindparam("account")).values(notes=bindparam("wanted"))
 )
@@ -184,6 +190,7 @@ def _noted(tx: Connection, passport: Passport, name: str, at: float) -> Account:
     account = SqlAccounts(tx).named(name) or SqlAccounts(tx).find(name)
     if account is None:
         raise Missing(f"no account is called {name}")
+    tx.execute(_LOCK, {"account": account.id})
     if tx.execute(_TRUSTED, {"wanted": passport.signer}).first() is None:
         raise Forbidden(f"the host that signed it is not trusted: passport trust {passport.signer}")
     if tx.execute(_IMPORTED, {"signer": passport.signer, "whose": passport.subject}).first():

@@ -79,6 +79,13 @@ class PassportTests(SynchronousTestCase):
             text = json.dump({**passport, "body": base64.b64encode(changed).decode()})
             with self.assertRaises(Malformed):
                 rules.unseal(text)
+        file = json.dump(passport)
+        self.assertEqual(rules.unseal(file).username, "Ann_1")
+        for at in range(len(file)):
+            for bit in (1, 4):
+                changed = file[:at] + bytes([file[at] ^ bit]) + file[at + 1 :]
+                with self.assertRaises(Malformed, msg=f"{at}: {changed[at : at + 1]!r}"):
+                    rules.unseal(changed)
         for name, value in (
             ("key", "0" * 64),
             ("signature", "AAAA"),

@@ -1,0 +1,112 @@
+"""A passport counts once, however many take it in at the same moment; on both databases."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, select
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.db import migrations
+from svcserver.db.engine import database_url, is_sqlite, make_engine
+from svcserver.db.transaction import transact
+from svcserver.kernel.refusals import Conflict
+from svcserver.metagame.accounts.audit import Entry, Refused, Trace, audited
+from svcserver.metagame.accounts.rules import register
+from svcserver.metagame.accounts.store import ACCOUNTS, SqlAccounts
+from svcserver.metagame.owner.passports.rules import Carried, Passport, Taken, Terms
+from svcserver.metagame.owner.passports.store import IMPORTS, take_in, trust
+from tests.support.game import settings
+from tests.support.postgres import fresh_database
+
+NAMES = ("Bob_1", "Cy_1")
+SIGNER = "a" * 64
+
+
+class Once:
+    """What holds on both."""
+
+    make: Callable[[Any], Engine]
+    assertEqual: Any
+    assertIsInstance: Any
+    assertFalse: Any
+    addCleanup: Any
+
+    def ready(self) -> Engine:
+        """A database with two accounts, that trusts Ann's host."""
+        engine = self.make()
+        self.addCleanup(engine.dispose)
+        migrations.upgrade(engine)
+        for name in NAMES:
+            transact(
+                engine,
+                lambda tx, name=name: register(SqlAccounts(tx), "OPEN", name, None, time.time()),
+            )
+        transact(engine, lambda tx: trust(SIGNER, "Olga", time.time)(tx, Trace()))
+        return engine
+
+    def take(self, engine: Engine, name: str, subject: str) -> Taken:
+        """As ``svcctl passport import`` does it."""
+        characters = [Carried("Ann", '{"level":7}')]
+        passport = Passport(SIGNER, subject, "Ann_1", "h", {}, characters, notes=70)
+        act = take_in(passport, name, {}, Terms.of(settings()), time.time)
+        return transact(engine, audited(Entry("owner", "passport import", name), time.time, act))
+
+    def test_one_of_many_imports_at_the_same_moment_counts(self) -> None:
+        engine = self.ready()
+        for subject in ("s1", "s2", "s3"):
+            together = threading.Barrier(4)
+
+            def run(name: str, subject: str = subject, together: Any = together) -> Taken:
+                together.wait(30)
+                return self.take(engine, name, subject)
+
+            with ThreadPoolExecutor(4) as threads:
+                started = [threads.submit(run, name) for name in NAMES * 2]
+            failures = [one.exception() for one in started]
+            self.assertEqual(failures.count(None), 1, failures)
+            for why in failures:
+                if why is not None:
+                    self.assertIsInstance(why, Refused)
+                    self.assertIsInstance(why.why, Conflict)
+        with engine.connect() as tx:
+            rows = tx.execute(select(IMPORTS.c.subject, IMPORTS.c.account_id)).all()
+            notes = dict(tx.execute(select(ACCOUNTS.c.id, ACCOUNTS.c.notes)).all())
+        self.assertEqual(sorted(row[0] for row in rows), ["s1", "s2", "s3"])
+        winners = {row[1] for row in rows}
+        self.assertEqual({name for name, held in notes.items() if held == 70}, winners)
+
+
+class SqliteTests(Once, SynchronousTestCase):
+    def make(self) -> Engine:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        return make_engine(database_url(f"sqlite:///{folder.name}/svc.db"))
+
+
+@pytest.mark.live
+class PostgresTests(Once, SynchronousTestCase):
+    def make(self) -> Engine:
+        return make_engine(database_url(fresh_database()))
+
+    def test_it_waits_for_what_the_player_is_doing(self) -> None:
+        """The running server locks the account for each of the player's own acts."""
+        engine = self.ready()
+        assert not is_sqlite(engine)
+        with ThreadPoolExecutor(1) as threads:
+            with engine.begin() as playing:
+                playing.execute(
+                    select(ACCOUNTS.c.id)
+                    .where(ACCOUNTS.c.username == NAMES[0])
+                    .with_for_update(key_share=True)
+                )
+                taking: Future[Taken] = threads.submit(self.take, engine, NAMES[0], "s1")
+                time.sleep(0.5)
+                self.assertFalse(taking.done())
+            self.assertEqual(taking.result(30).characters, 1)
