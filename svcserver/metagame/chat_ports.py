@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import jwt
 from attrs import field, frozen
@@ -16,6 +16,7 @@ from twisted.logger import Logger
 
 from svcserver.board.board import Board, Sheet
 from svcserver.board.kinds import Kind
+from svcserver.board.telling import also_hear, everywhere
 from svcserver.board.waiting import at_once, unwaited
 from svcserver.chat.ports import About, BadToken
 from svcserver.chat.rooms import Occupant
@@ -54,7 +55,6 @@ from svcserver.metagame.social.friends.store import BLOCKS, SqlFriends
 from svcserver.metagame.social.guilds.store import SqlGuilds
 from svcserver.metagame.social.parties.store import LiveParties
 
-N = TypeVar("N")
 log = Logger()
 
 MAX_KNOWN = 65_536  # accounts whose party is remembered
@@ -182,22 +182,13 @@ def chat_part(
     news.party_changed.connect(server.on_party_changed)  # every process sends these two
     news.sessions_ended.connect(server.on_sessions_ended)
     everywhere(board, news.guild_changed, GuildChanged, server.on_guild_changed)
-    everywhere(board, news.renamed, Renamed, server.on_renamed)
+    also_hear(board, news.renamed, Renamed, server.on_renamed)  # the metagame tells it
     everywhere(board, news.friend_accepted, FriendAccepted, server.on_friend_accepted)
     everywhere(board, news.unfriended, Unfriended, server.on_unfriended)
     everywhere(board, news.blocked, Blocked, server.on_blocked)
     said_once(board, news.announced, server.on_announced)
     board.when_missed(server.look_at_all)
     return chat
-
-
-def everywhere(board: Board, signal: Signal[N], kind: type[N], hear: Callable[[N], None]) -> None:
-    """``hear`` what is sent here and, on a board that others share, in their processes."""
-    if not board.shared:
-        signal.connect(hear)
-        return
-    board.listen(kind, hear)
-    signal.connect(lambda one: unwaited(board.act(lambda sheet: sheet.tell(one))))
 
 
 SAID = Kind("announced", tuple[int, int], lives_s=MOST_S)

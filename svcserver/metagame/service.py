@@ -16,6 +16,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.web.client import Agent, HTTPConnectionPool
 
 from svcserver.board.board import Board
+from svcserver.board.telling import everywhere
 from svcserver.board.waiting import unwaited
 from svcserver.db.ledger import Ledger
 from svcserver.db.transaction import transact
@@ -23,7 +24,7 @@ from svcserver.kernel.counters import Counters
 from svcserver.kernel.datafiles import needed_by
 from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
-from svcserver.kernel.signals import News, PartyChanged
+from svcserver.kernel.signals import News, PartyChanged, Renamed
 from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.access.attempts import WrongAdminKeys
 from svcserver.metagame.access.epochs import EpochMoved, Epochs
@@ -186,6 +187,9 @@ class Metagame:
         news.blocked.connect(lambda one: unwaited(parties.part(one.by, one.whom)))
         hunts = HuntLog(self.ledger, self.now)
         news.sent_to_hunt.connect(lambda one: unwaited(hunts.note(one)))
+        everywhere(self.board, news.renamed, Renamed, self.directory.known.hear)
+        news.sessions_ended.connect(lambda one: self.directory.known.forget(one.account_id))
+        self.board.when_missed(self.directory.known.forget_all)
         self.board.listen(EpochMoved, self.epochs.hear)
         self.board.listen(PartyChanged, news.party_changed.send)
         news.sessions_ended.connect(lambda one: unwaited(parties.leave(one.account_id)))

@@ -1,7 +1,7 @@
 """Look-ups of accounts and keys for the gate and for other features.
 
 Changes that others make to the database (``svcctl``) show within a second: only checks of
-game-server keys are cached, for that long.
+game-server keys are cached, for that long, and names, which only a metagame changes (``names.py``).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from svcserver.db.ledger import Ledger
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.secrets import fingerprint
 from svcserver.metagame.accounts.dashboard_access import SqlDashboardAccess
+from svcserver.metagame.accounts.names import KnownNames
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.sanctions import Kind, SqlSanctions
 from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
@@ -49,11 +50,16 @@ class Directory:
     now: Callable[[], float]
     launched: LaunchedServers
     by_id: bool = False
+    known: KnownNames = field(init=False)
     _game_servers: TTLCache[str, bool] = field(init=False, repr=False)
 
     @_game_servers.default
     def _nothing(self) -> TTLCache[str, bool]:
         return TTLCache(MAX_REMEMBERED, REMEMBER_S, self.now)
+
+    @known.default
+    def _no_names(self) -> KnownNames:
+        return KnownNames(self.now)
 
     def account_of_key(self, key: str) -> Deferred[Account | None]:
         """The holder of an account key."""
@@ -115,6 +121,21 @@ class Directory:
         """The existing accounts among these ids."""
         wanted = list(account_ids)
         return self.ledger.read(lambda tx: SqlAccounts(tx).find_all(wanted))
+
+    def names(self, account_ids: Iterable[AccountId]) -> Deferred[dict[AccountId, str]]:
+        """The usernames of the existing accounts among these ids."""
+        asked, changes = list(account_ids), self.known.changes
+        known = self.known.among(asked)
+        missing = [one for one in asked if one not in known]
+        if not missing:
+            return succeed(known)
+
+        def keep(found: dict[AccountId, Account]) -> dict[AccountId, str]:
+            names = {one: account.username for one, account in found.items()}
+            self.known.keep(names, changes)
+            return known | names
+
+        return self.accounts(missing).addCallback(keep)
 
     def knows_game_server(self, key: str) -> Deferred[bool]:
         """Whether the game-server key is registered, or that of a running game server."""

@@ -106,17 +106,17 @@ class Spots:
     async def look(self) -> dict[str, Spot]:
         """Everybody online, by name."""
         found = await self.online()
-        names = await self.directory.accounts(beat.account_id for beat, _ in found)
+        names = await self.directory.names(beat.account_id for beat, _ in found)
         spots = {}
         for beat, sent in found:
-            account = names.get(beat.account_id)
-            if account is None:
+            name = names.get(beat.account_id)
+            if name is None:
                 continue
             hunt, title = "", ""
             if sent is not None:
                 hunt = f"{sent.hunt_id} {sent.server.port}"
                 title = self.titles.get(sent.hunt_id, "")
-            spots[account.username] = Spot(place(beat.map, beat.state, self.city_map), hunt, title)
+            spots[name] = Spot(place(beat.map, beat.state, self.city_map), hunt, title)
         return spots
 
 

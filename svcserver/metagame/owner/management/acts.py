@@ -92,13 +92,11 @@ class StatusReports:
 
     async def _everybody(self) -> Status:
         beats = await self.online.all()
-        names = await self.directory.accounts(beat.account_id for beat in beats)
+        names = await self.directory.names(beat.account_id for beat in beats)
         known = [self._whereabouts(beat) for beat in beats if beat.account_id in names]
         placed = await self.instances.place(known)
         players = [
-            PlayerStatus(
-                names[one.account_id].username, one.where, placed.of_player.get(one.account_id)
-            )
+            PlayerStatus(names[one.account_id], one.where, placed.of_player.get(one.account_id))
             for one in known
         ]
         players.sort(key=lambda player: player.name.lower())

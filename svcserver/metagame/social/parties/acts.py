@@ -43,8 +43,8 @@ class PartyActs:
 
     async def names(self, account_ids: Sequence[AccountId]) -> Mapping[AccountId, str]:
         """Display names, empty for an account that is gone."""
-        found = await self.directory.accounts(account_ids) if account_ids else {}
-        return {one: found[one].username if one in found else "" for one in account_ids}
+        found = await self.directory.names(account_ids)
+        return {one: found.get(one, "") for one in account_ids}
 
     async def invites(self, me: AccountId) -> list[Invite]:
         """The caller's pending invites, but for those of somebody blocked."""

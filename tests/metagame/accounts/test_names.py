@@ -1,0 +1,99 @@
+"""Names that are kept in memory: what spares the database, and what makes them untrue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.signals import Renamed
+from svcserver.metagame.accounts.names import KEPT_S, MOST, KnownNames
+from tests.support.game import Game, Player
+
+
+class NamesTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.game = Game(self)
+        self.ann, self.bob = self.game.player("Ann_1"), self.game.player("Bob_1")
+        self.directory = self.game.parts.directory
+        self.reads = 0
+        read = self.directory.ledger.read
+
+        def counted(work: Any) -> Any:
+            self.reads += 1
+            return read(work)
+
+        self.patch(self.directory.ledger, "read", counted)
+
+    def names(self, *players: Player) -> list[str]:
+        found = self.successResultOf(self.directory.names([one.id for one in players]))
+        return [found.get(AccountId(one.id), "") for one in players]
+
+    def rename(self, player: Player, name: str) -> None:
+        admin = self.game.player("Olga", admin=True)
+        sent = {"UserId": player.id, "NewUsername": name}
+        page = self.game.browse("POST", "/svc/api/RenameUser", key=admin.key, json=sent)
+        self.assertEqual(page.status, 200, page.body)
+
+    def test_only_who_is_not_known_is_read(self) -> None:
+        self.assertEqual(self.names(self.ann), ["Ann_1"])
+        self.assertEqual(self.names(self.ann, self.bob), ["Ann_1", "Bob_1"])
+        self.assertEqual(self.reads, 2)
+        self.assertEqual(self.names(self.bob, self.ann), ["Bob_1", "Ann_1"])
+        self.assertEqual(self.reads, 2)
+
+    def test_polls_of_a_party_ask_the_database_for_nothing(self) -> None:
+        page = self.game.browse("POST", "/party", token=self.ann.token, json={})
+        self.reads = 0
+        again = self.game.browse("POST", "/party", token=self.ann.token, json={})
+        self.assertEqual((again.status, again.json, self.reads), (200, page.json, 0))
+
+    def test_a_new_name_shows_at_once(self) -> None:
+        self.names(self.ann)
+        self.rename(self.ann, "Ada_1")
+        self.assertEqual(self.names(self.ann), ["Ada_1"])
+
+    def test_one_who_is_unknown_is_asked_for_again(self) -> None:
+        found = self.successResultOf(self.directory.names(["nobody"]))
+        self.assertEqual((found, self.reads), ({}, 1))
+        self.successResultOf(self.directory.names(["nobody"]))
+        self.assertEqual(self.reads, 2)
+
+    def test_an_account_whose_sessions_end_may_be_gone(self) -> None:
+        self.names(self.ann)
+        ended = self.game.parts.sessions.end(self.ann.id)
+        self.successResultOf(Deferred.fromCoroutine(ended))
+        self.reads = 0
+        self.assertEqual((self.names(self.ann), self.reads), (["Ann_1"], 1))
+
+    def test_what_others_wrote_without_telling_is_believed_after_a_minute(self) -> None:
+        self.names(self.ann)
+        self.game.clock.advance(KEPT_S)
+        self.names(self.ann)
+        self.assertEqual(self.reads, 2)
+
+
+class KnownTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.known = KnownNames(lambda: 0.0)
+
+    def test_a_read_during_which_a_name_changed_is_not_kept(self) -> None:
+        before = self.known.changes
+        self.known.hear(Renamed("a", "Ada"))
+        self.known.keep({"a": "Ann"}, before)
+        self.assertEqual(self.known.among(["a"]), {})
+        self.known.keep({"a": "Ada"}, self.known.changes)
+        self.assertEqual(self.known.among(["a", "b"]), {"a": "Ada"})
+
+    def test_nothing_is_kept_when_news_may_have_been_missed(self) -> None:
+        before = self.known.changes
+        self.known.keep({"a": "Ann"}, before)
+        self.known.forget_all()
+        self.known.keep({"b": "Bob"}, before)
+        self.assertEqual(self.known.among(["a", "b"]), {})
+
+    def test_there_is_a_bound(self) -> None:
+        self.known.keep({str(number): "x" for number in range(MOST + 10)}, 0)
+        self.assertLessEqual(len(self.known.among(map(str, range(MOST + 10)))), MOST)
