@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import distributions
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import click
@@ -33,6 +34,7 @@ from svcserver.kernel import json
 from svcserver.kernel.digits import whole_in
 from svcserver.kernel.redaction import OTHER, redact
 from svcserver.kernel.settings import secret, strong_secret, variables
+from svcserver.stack.alerts.channels import MOST, PATTERN, Channel
 from svcserver.stack.backups import BackupSettings
 from svcserver.stack.service import Settings as Stack
 
@@ -74,7 +76,7 @@ def contents(host: Host, folder: Path, lines: int) -> Iterator[tuple[str, str]]:
     """Name and text of each part; one that cannot be had says why."""
     yield "doctor.json", told(lambda: [as_data(one) for one in examine(host, folder)])
     yield "versions.json", told(versions)
-    for name in (*SHAPES, "stack"):
+    for name in (*SHAPES, "stack", *alert_files(folder)):
         if (folder / f"{name}.env").is_file():
             yield f"settings/{name}.env", "\n".join(shown(host, name)) + "\n"
     yield "log.txt", last_lines(folder / LOG, lines)
@@ -103,7 +105,9 @@ def versions() -> dict[str, object]:
 
 def shown(host: Host, name: str) -> Iterator[str]:
     """The lines of an env file, without comments, secrets, and names that nobody knows."""
-    known = set(STACK) if name == "stack" else {x for one in SHAPES[name] for x in variables(one)}
+    known = (
+        set(STACK) if name == "stack" else {x for one in shapes_of(name) for x in variables(one)}
+    )
     try:
         values = host.variables(name)
     except Failed as why:
@@ -114,11 +118,21 @@ def shown(host: Host, name: str) -> Iterator[str]:
         yield f"{variable}={OTHER if hidden and text else _URL_USER.sub(OTHER + '@', text)}"
 
 
+def shapes_of(name: str) -> tuple[type[Any], ...]:
+    """What reads the file of a component, or of a way to be told; nothing for any other."""
+    return (Channel,) if name.startswith("alert-") else tuple(SHAPES.get(name, ()))
+
+
+def alert_files(folder: Path) -> list[str]:
+    """The names of the files that say who is told of what."""
+    return sorted(one.stem for one in folder.glob(PATTERN))[:MOST]
+
+
 def is_secret(name: str, variable: str) -> bool:
     """Whether the setting may hold a secret: by its reader, or by its name."""
     readers = {
         field.metadata["name"]: field.metadata["read"]
-        for shape in SHAPES.get(name, ())
+        for shape in shapes_of(name)
         for field in fields(shape)
     }
     return readers.get(variable) in (secret, strong_secret) or bool(_SECRET_NAME.search(variable))
@@ -132,7 +146,7 @@ def secrets_of(host: Host, folder: Path) -> set[str]:
             found |= lines_of(path.read_bytes())
         except OSError:  # the doctor's part names it, and nothing of it is shown
             continue
-    for name in (*SHAPES, "stack"):
+    for name in (*SHAPES, "stack", *alert_files(folder)):
         if not (folder / f"{name}.env").is_file():
             continue
         try:

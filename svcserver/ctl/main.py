@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "audit": ("moderation", "audit"),
     "passport": ("passports", "passport"),
     "status": ("status_command", "status"),
+    "alerts": ("alerts", "alerts"),
     "drain": ("maintenance", "drain"),
     "update": ("maintenance", "update"),
     "restart": ("restart", "restart"),

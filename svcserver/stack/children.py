@@ -100,6 +100,7 @@ class Children(ProcessMonitor):
         self.wanted, self.write, self.environ = list(wanted), write, dict(environ)
         self.folder, self.dashboard = folder, dashboard
         self.end = end  # ends the stack, where starting again is in vain
+        self.when_ended: Callable[[str], object] = lambda name: None  # told of ends by itself
         self.complete = False  # all have been ready once
         self.ready: set[str] = set()
         self.starts = 0
@@ -237,6 +238,8 @@ class Children(ProcessMonitor):
             gone.callback(None)
         if not self.running:
             return
+        if name not in self._readiness:
+            self.when_ended(name)
         how = describe(reason)
         if not was_ready and not self.complete and BAD_SETTING.match(last):
             self.log.error(

@@ -10,12 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from attrs import frozen
+from twisted.application.service import IService, MultiService
 from twisted.python import usage
 
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.recent import RECENT, Recent
 from svcserver.kernel.settings import BadSetting, env, folder, load, with_env_file
 from svcserver.kernel.settings import port as port_number
+from svcserver.kernel.system import epoch
+from svcserver.stack.alerts.facts import metagame_rounds
+from svcserver.stack.alerts.posting import Posting
+from svcserver.stack.alerts.rules import Alert, What
+from svcserver.stack.alerts.watching import HostWatch, alert_rounds
 from svcserver.stack.backups import BackupSettings, Nightly
 from svcserver.stack.children import Children
 from svcserver.stack.components import BadHost, Component, components, dashboard, environment
@@ -92,11 +98,33 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     )
     children.setServiceParent(top)
     Rolling(reactor, children, config).setServiceParent(top)
-    wishes(reactor, data, begin_again).setServiceParent(top)
+    _owners_eyes(reactor, config, data, children, passed).setServiceParent(top)
     if (at := options.backups.at) is not None:
         Nightly(reactor, config, data, at, passed, write).setServiceParent(top)
     show_figures(top, reactor, "stack", options.settings.metrics_port, figures(children))
     return top
+
+
+def _owners_eyes(
+    reactor: Any, config: Path, data: Path, children: Children, environ: dict[str, str]
+) -> IService:
+    posting = Posting(reactor, config, environ)
+    names = tuple(one.name for one in children.wanted)
+    watch = HostWatch(config, data, names, lambda: children.ready, posting.tell)
+    children.when_ended = watch.ended
+
+    def test() -> None:
+        posting.tell(Alert(What.TEST, "the dashboard's", "It arrives.", epoch()))
+
+    made = MultiService()
+    for part in (
+        posting,
+        alert_rounds(reactor, watch, posting),
+        metagame_rounds(reactor, config, watch),
+        wishes(reactor, data, begin_again, test),
+    ):
+        part.setServiceParent(made)
+    return made
 
 
 def give_up(reactor: Any) -> None:

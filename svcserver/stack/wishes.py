@@ -1,4 +1,4 @@
-"""Ends the stack, or begins it anew, once a metagame in maintenance mode wishes it."""
+"""Does what a metagame wishes: ends the stack, begins it anew, or tries the alerts."""
 
 from __future__ import annotations
 
@@ -20,12 +20,20 @@ log = Logger()
 EVERY_S = 2.0
 
 
-def wishes(reactor: Any, folder: Path, again: Callable[[], object]) -> IService:
+def wishes(
+    reactor: Any,
+    folder: Path,
+    again: Callable[[], object],
+    test_alerts: Callable[[], object] = lambda: None,
+) -> IService:
     """The service that looks for wishes in ``folder``; ``again`` lets the end be a beginning."""
 
     def look() -> None:
         wished = stack_wish.take(folder, epoch())
         if wished is None:
+            return
+        if wished == "test alerts":
+            test_alerts()
             return
         log.info("the server is empty and the stack is to {wish}: it stops", wish=wished)
         if wished == "restart":

@@ -62,10 +62,18 @@ class BundleTests(HostCase):
         change(self.folder, "metagame", "MY_OWN_WORD", "a word nobody knows")
         change(self.folder, "deploy", "GAMESERVER_ARGS", "-server -password=swordfish-12")
         change(self.folder, "deploy", "METAGAME_API_KEY", QUOTED)
-        secrets = self.secrets()
+        ways = {
+            "URL": "https://hooks.example/9f8e7d",
+            "TOKEN": "t0ken-of-a-room",
+            "MAIL_USER": "me",
+        }
+        lines = [f"{name}={text}" for name, text in {"FORM": "json", **ways}.items()]
+        (self.folder / "alert-phone.env").write_text("\n".join(lines))
+        secrets = self.secrets() | {ways["URL"], ways["TOKEN"]}
         (self.folder / "stack.log").write_text("".join(f"seen: {one}!\n" for one in secrets))
         with mock.patch("svcserver.ctl.bundle.look", return_value={"said": sorted(secrets)}):
             parts = self.made()
+        self.assertIn("FORM=json\n", parts["settings/alert-phone.env"])
         for name, text in parts.items():
             for one in (*secrets, "swordfish", "a word nobody knows"):
                 if one in text:  # the assertion would print the secret

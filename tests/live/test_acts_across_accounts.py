@@ -478,7 +478,7 @@ async def test_of_two_announcements_both_processes_show_the_same(both: Both) -> 
     assert len(await audited(both, "announce")) == 2 * ROUNDS
 
 
-@isolates("owner/maintenance: switch")
+@isolates("owner/maintenance: record")
 @on_two_metagames
 async def test_of_two_switches_of_maintenance_mode_each_leaves_its_row(both: Both) -> None:
     for _ in range(ROUNDS):

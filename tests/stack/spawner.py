@@ -34,6 +34,9 @@ class Spawned:
         """On its standard input."""
         self.written += data
 
+    def closeStdin(self) -> None:
+        """Nothing follows."""
+
     @property
     def name(self) -> str:
         """The component."""

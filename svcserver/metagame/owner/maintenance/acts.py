@@ -15,8 +15,8 @@ from svcserver.board.board import Board, Sheet
 from svcserver.db.ledger import ACROSS
 from svcserver.kernel import stack_wish
 from svcserver.kernel.every import Every
-from svcserver.kernel.refusals import Conflict
-from svcserver.metagame.accounts.audit import Audit, Entry, Trace
+from svcserver.kernel.refusals import Conflict, Unavailable
+from svcserver.metagame.accounts.audit import Act, Audit, Entry, Trace
 from svcserver.metagame.play.deploy_client import DeployClient
 from svcserver.metagame.play.drain import DRAIN, ONLY, Drain, Then, Until
 from svcserver.metagame.play.presence.store import Online
@@ -87,8 +87,7 @@ class Maintenance:
                 )
             trace.after = {"then": order.then.value, "until": order.until.value}
 
-        # it is on the board: recorded first, so that no change goes unrecorded
-        await self.audit.write(entry, act, ACROSS)
+        await self.record(entry, act)  # it is on the board: no change goes unrecorded
 
         def put(sheet: Sheet) -> None:
             if order is None:
@@ -100,6 +99,26 @@ class Maintenance:
         await self.board.act(put)
         log.info("{by}: {what}", by=by, what=entry.action)
         return await self.standing()
+
+    async def test_alerts(self, by: str) -> None:
+        """Let the stack send a test to every channel; raises Conflict without a stack."""
+
+        def act(_: Connection, __: Trace) -> None:
+            if not stack_wish.has_stack(self.folder, self._started_at):
+                raise Conflict(
+                    "no svc-stack runs this server; svcctl alerts test NAME sends one",
+                    code="no_stack",
+                )
+
+        await self.record(Entry(by, "test alerts"), act)
+        try:
+            stack_wish.wish(self.folder, "test alerts", self.now())
+        except OSError as why:
+            raise Unavailable(f"the stack cannot be told: {why.strerror}", code="disk") from why
+
+    async def record(self, entry: Entry, act: Act[None]) -> None:
+        """Leave a row in the audit log, a refusal's too."""
+        await self.audit.write(entry, act, ACROSS)
 
     async def standing(self) -> Standing:
         """How it stands now."""

@@ -57,6 +57,15 @@ class DrainReply(TypedDict):
     empty: bool
 
 
+class AskedReply(TypedDict):
+    """The stack was asked; how it goes its lines say."""
+
+    asked: bool
+
+
+ASKED: AskedReply = {"asked": True}
+
+
 def show(standing: Standing) -> DrainReply:
     """The reply."""
     drain = standing.drain

@@ -142,6 +142,18 @@ class MaintenanceTests(SynchronousTestCase):
         for wrong in ({"Then": "explode"}, {"Until": "never"}):
             self.assertEqual(self.switch(**wrong).status, 400)
 
+    @proves("POST DashboardAlertTest")
+    def test_alerts_are_tried_by_the_stack(self) -> None:
+        def ask() -> Page:
+            return self.game.browse("POST", "/svc/api/DashboardAlertTest", key=self.olga.key)
+
+        self.assertEqual((ask().status, ask().json["error"]), (409, "no_stack"))
+        self.stack_runs()
+        self.assertEqual(ask().status, 200)
+        self.assertEqual(self.wished(), "test alerts")
+        self.made.folder = self.folder / RECENT  # no folder at all
+        self.assertEqual(ask().status, 409)
+
 
 class WishTests(SynchronousTestCase):
     def setUp(self) -> None:

@@ -1,4 +1,4 @@
-// What runs: maintenance mode, and game servers one by one.
+// What runs: maintenance mode, and who is told when something is wrong.
 
 import { read, send } from "./api.js";
 import { act, ask } from "./dialog.js";
@@ -9,7 +9,7 @@ const EVERY_MS = 5_000;
 
 export async function machine(root, live) {
   const drain = el("div", { class: "stack" });
-  root.replaceChildren(head("Machine", "Maintenance mode, and game servers one by one."), drain);
+  root.replaceChildren(head("Machine", "Maintenance mode, and who is told when something is wrong."), drain, alerts());
   const look = async () => {
     const said = await read("DashboardDrain");
     if (live.shown()) drain.replaceChildren(maintenance(said, live));
@@ -36,6 +36,12 @@ function maintenance(said, live) {
       el("dt", {}, "Waits until"), el("dd", {}, one.until === "nobody" ? "nobody is online" : "no hunt runs"),
       el("dt", {}, "Then"), el("dd", {}, then),
       el("dt", {}, "Now"), el("dd", {}, said.empty ? "empty" : there)));
+}
+
+function alerts() {
+  const test = () => act(() => send("DashboardAlertTest", {}), () => "The stack sends a test to every channel; its lines say how it went");
+  return card("Alerts", [button("Send a test", test)],
+    el("p", { class: "muted" }, "Webhooks and mail when something is wrong; svcctl alerts add makes a channel."));
 }
 
 async function begin(live) {

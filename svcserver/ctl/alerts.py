@@ -1,0 +1,169 @@
+"""``svcctl alerts``: who is told when something is wrong with the host, and whether it arrives."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.host_creation import write_private
+from svcserver.ctl.output import Out, fail
+from svcserver.kernel.settings import BadSetting, load, parse_env_file
+from svcserver.kernel.system import token_hex
+from svcserver.stack.alerts.channels import FORMS, NAME, Channel, all_of, path_of, read
+from svcserver.stack.alerts.delivering import NotDelivered, deliver
+from svcserver.stack.alerts.rules import Alert, What
+
+DEADLINE_S = 40  # of one delivery, whatever the receiver does
+TRY_AGAIN = 75
+MOST_ALERT = 64 * 1024  # bytes
+
+
+@click.group()
+def alerts() -> None:
+    """Be told by webhook or mail when something is wrong with the host."""
+
+
+@alerts.command("list")
+@about_a_host
+def show(host: Host, out: Out) -> None:
+    """Every channel: its form, what it is about, and its quiet hours."""
+    found, wrong = all_of(_folder(host))
+    rows = []
+    for one in found:
+        channel = one.channel
+        about = ",".join(kind.value for kind in channel.about) or "everything"
+        quiet = channel.quiet
+        hours = f"{quiet.begin:%H:%M}-{quiet.end:%H:%M}" if quiet is not None else ""
+        signed = channel.signing_secret is not None
+        rows.append([one.name, channel.form, about, hours, "signed" if signed else ""])
+        out.data(
+            {
+                "name": one.name,
+                "form": channel.form,
+                "about": [kind.value for kind in channel.about],
+                "quiet": hours or None,
+                "signed": signed,
+                "private": channel.private,
+            }
+        )
+    out.table(["channel", "form", "about", "quiet", ""], rows)
+    if not found:
+        out.say("nobody is told of anything; see svcctl alerts add --help")
+    if wrong:
+        fail("; ".join(wrong))
+
+
+@alerts.command("add")
+@click.argument("name")
+@click.option("--form", type=click.Choice(FORMS), required=True)
+@click.option("--url", required=True, help="https://...; for mail smtp:// or smtps://HOST.")
+@click.option("--set", "more", multiple=True, metavar="KEY=VALUE", help="QUIET=23:00-07:00 ...")
+@about_a_host
+def add(host: Host, out: Out, name: str, form: str, url: str, more: tuple[str, ...]) -> None:
+    """Make the file alert-NAME.env; docs/owners/alerts.md names its lines."""
+    folder = _folder(host)
+    if not NAME.match(name):
+        fail(f"{name[:40]!r} is no name: small letters, digits and -, at most 32")
+    text = "\n".join([f"FORM={form}", f"URL={url}", *more, ""])
+    try:
+        load(Channel, parse_env_file(text))
+        write_private(path_of(folder, name), text)
+    except BadSetting as why:
+        fail(str(why))
+    except FileExistsError:
+        fail(f"{path_of(folder, name)} is there already; change or remove it")
+    except OSError as why:
+        fail(f"{path_of(folder, name)} cannot be written: {why.strerror}")
+    out.data({"name": name, "file": str(path_of(folder, name))})
+    out.say(f"made {path_of(folder, name)}; try it with svcctl alerts test {name}")
+
+
+@alerts.command("test")
+@click.argument("name")
+@about_a_host
+def test(host: Host, out: Out, name: str) -> None:
+    """Send a test to a channel now, whatever its quiet hours."""
+    alert = Alert(What.TEST, "svcctl's", "It arrives: this channel works.", time.time())
+    began = time.monotonic()
+    channel, sender = _channel(host, name), _name_of(host)
+    try:
+        with _limit():
+            deliver(channel, alert, sender, token_hex(16))
+    except NotDelivered as why:
+        fail(f"{name}: {why}")
+    seconds = round(time.monotonic() - began, 3)
+    out.data({"name": name, "delivered": True, "seconds": seconds})
+    out.say(f"{name}: delivered in {seconds} s")
+
+
+@alerts.command("deliver", hidden=True)
+@click.argument("name")
+@about_a_host
+def deliver_one(host: Host, out: Out, name: str) -> None:
+    """Bring the alert of the standard input to a channel; status 75: try again."""
+    try:
+        said = json.loads(sys.stdin.buffer.read(MOST_ALERT))
+        alert, number = _alert(said["alert"]), str(said["number"])
+    except (ValueError, KeyError, TypeError):
+        fail("this is no alert")
+    channel, sender = _channel(host, name), _name_of(host)
+    try:
+        with _limit():
+            deliver(channel, alert, sender, number)
+    except NotDelivered as why:
+        click.echo(str(why), err=True)
+        sys.exit(TRY_AGAIN if why.again else 1)
+    out.data({"name": name, "delivered": True})
+
+
+def _alert(said: Any) -> Alert:
+    subject, text = str(said["subject"])[:100], str(said["text"])[:1000]
+    return Alert(What(said["what"]), subject, text, float(said["at"]), bool(said["over"]))
+
+
+def _folder(host: Host) -> Path:
+    if host.folder is None:
+        fail("alerts are of a whole host; give its folder with --config DIR")
+    return host.folder
+
+
+def _channel(host: Host, name: str) -> Channel:
+    if not NAME.match(name):
+        fail(f"{name[:40]!r} is no channel's name")
+    try:
+        return read(path_of(_folder(host), name))
+    except BadSetting as why:
+        fail(str(why))
+
+
+def _name_of(host: Host) -> str:
+    return host.variables("metagame").get("SERVER_NAME") or socket.gethostname()
+
+
+@contextmanager
+def _limit() -> Iterator[None]:
+    """A receiver that drips its answer holds nobody up: the wait ends like any that is too long."""
+    if not hasattr(signal, "SIGALRM"):
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, _too_long)
+    signal.alarm(DEADLINE_S)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _too_long(*_: object) -> None:
+    raise TimeoutError("the receiver does not answer")

@@ -1,0 +1,1 @@
+"""Tells the owner what is wrong with the host, by webhook and mail."""

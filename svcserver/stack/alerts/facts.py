@@ -1,0 +1,130 @@
+"""Asks over loopback how many requests failed, and how many were refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+from twisted.application.service import IService
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.web.client import Agent, readBody
+from twisted.web.http_headers import Headers
+
+from svcserver.kernel import json
+from svcserver.kernel.every import Every
+from svcserver.kernel.settings import parse_env_file
+from svcserver.stack.alerts.rules import What
+from svcserver.stack.alerts.watching import HostWatch
+from svcserver.stack.components import metagame_url
+
+log = Logger()
+EVERY_S = 60.0
+ANSWER_S = 5.0
+FEWEST, FAILED_SHARE = 20, 0.05  # requests of a minute, and the share of them that may fail
+MOST_REFUSED = 600  # a minute: ten a second, which no evening of friends makes
+HEALTH = "/svc/api/BackendHealth"
+_REFUSED = re.compile(
+    r"svc_\w+_(?:refusals|throttled|evicted_connections|failed_logins)_total(?:\{[^}]*\})? (\S+)\Z"
+)
+
+
+def errors_of(said: Any) -> str | None:
+    """What is wrong with the last minute's requests, by the health route's answer."""
+    match said:
+        case {"requests": {"completed": int(all_of), "serverErrors": int(failed)}}:
+            if all_of >= FEWEST and failed >= FAILED_SHARE * all_of:
+                return f"{failed} of {all_of} requests of the last minute failed (5xx)."
+    return None
+
+
+def refused_in(page: str) -> float:
+    """How many were ever refused, by a page of figures; what is no number counts as none."""
+    total = 0.0
+    for line in page.splitlines():
+        found = _REFUSED.match(line)
+        if found is not None:
+            try:
+                total += float(found[1])
+            except ValueError:
+                continue
+    return total
+
+
+@define(eq=False)
+class Facts:
+    """What services say of themselves; ``agent`` asks over HTTP."""
+
+    reactor: Any
+    agent: Any
+    folder: Path
+    watch: HostWatch
+    _refused: dict[str, float] = field(factory=dict, init=False)
+
+    def look(self) -> Deferred[None]:
+        """Ask, and tell what is new."""
+        return Deferred.fromCoroutine(self._look())
+
+    async def _look(self) -> None:
+        metagame, gateway = (_variables(self.folder / f"{one}.env") for one in PLACES)
+        now = self.watch.now()
+        key = _key(self.folder)
+        if key and (said := await self._get(metagame_url(metagame) + HEALTH, key)) is not None:
+            try:
+                wrong = errors_of(json.parse(said))
+            except json.BadJson:
+                wrong = None
+            self.watch.see(What.ERRORS, "metagame", wrong, now)
+        for name, variables in zip(PLACES, (metagame, gateway), strict=True):
+            port = variables.get("METRICS_PORT", "")
+            if not port.isdigit():
+                continue
+            page = await self._get(f"http://127.0.0.1:{port}/metrics")
+            if page is not None:
+                refused = refused_in(page.decode("utf-8", "replace"))
+                self.watch.see(What.ATTACK, name, self._attack(name, refused), now)
+
+    def _attack(self, name: str, refused: float) -> str | None:
+        before = self._refused.get(name)
+        self._refused[name] = refused
+        fresh = 0.0 if before is None else refused - before  # less than none: it has restarted
+        if fresh < MOST_REFUSED:
+            return None
+        return f"It refused {fresh:.0f} requests and connections within a minute."
+
+    async def _get(self, url: str, key: str = "") -> bytes | None:
+        headers = Headers({"x-svc-user-api-key": [key]} if key else {})
+        asked = self.agent.request(b"GET", url.encode(), headers)
+        try:
+            reply = await asked.addTimeout(ANSWER_S, self.reactor)
+            body = await readBody(reply).addTimeout(ANSWER_S, self.reactor)
+        except Exception as why:  # down, silent or cut: another look is told of that
+            log.debug("no figures from {url}: {why}", url=url, why=repr(why))
+            return None
+        return bytes(body) if reply.code == 200 else None
+
+
+PLACES = ("metagame", "gateway")
+
+
+def _variables(path: Path) -> Mapping[str, str]:
+    try:
+        return parse_env_file(path.read_text("utf-8-sig"))
+    except (OSError, UnicodeDecodeError):
+        return {}
+
+
+def _key(folder: Path) -> str:
+    try:
+        return (folder / "owner.key").read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def metagame_rounds(reactor: Any, folder: Path, watch: HostWatch) -> IService:
+    """The service that asks every ``EVERY_S``."""
+    facts = Facts(reactor, Agent(reactor, connectTimeout=ANSWER_S), folder, watch)
+    return Every(reactor, EVERY_S, facts.look, "asking services for their figures")

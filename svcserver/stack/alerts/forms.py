@@ -1,0 +1,87 @@
+"""An alert as each kind of receiver wants it."""
+
+from __future__ import annotations
+
+import hmac
+from email.message import EmailMessage
+from email.utils import formatdate
+from urllib.parse import quote
+
+from attrs import field, frozen
+
+from svcserver.kernel import json
+from svcserver.kernel.secrets import Secret
+from svcserver.kernel.times import iso
+from svcserver.stack.alerts.channels import Channel
+from svcserver.stack.alerts.rules import Alert
+
+SIGNATURE = "X-Svc-Signature"
+TRANSACTION = "X-Svc-Transaction"
+
+
+@frozen
+class Sent:
+    """A request to a webhook; ``path`` follows the address, where the form wants one."""
+
+    method: str
+    path: str
+    headers: dict[str, str] = field(repr=False)
+    body: bytes
+
+
+def request(alert: Alert, host: str, channel: Channel, number: str) -> Sent:
+    """The request of a webhook; equal ``number``, equal alert: a receiver may drop the second."""
+    line = f"{host}: {alert.title}. {alert.text}"
+    method, path, headers = "POST", "", {"Content-Type": "application/json", TRANSACTION: number}
+    if channel.form == "discord":
+        body = json.dump({"content": line[:2000], "allowed_mentions": {"parse": []}})
+    elif channel.form == "matrix":
+        room = quote(channel.room, safe="")
+        method, path = "PUT", f"/_matrix/client/v3/rooms/{room}/send/m.room.message/{number}"
+        body = json.dump({"msgtype": "m.text", "body": line})
+    elif channel.form == "ntfy":
+        headers["Content-Type"] = "text/plain; charset=utf-8"
+        headers["Title"] = _ascii(f"{host}: {alert.title}")
+        headers["Priority"] = "3" if alert.over else "4"
+        body = alert.text.encode()
+    else:
+        body = json.dump(as_object(alert, host))
+    if channel.token is not None:
+        headers["Authorization"] = f"Bearer {channel.token.reveal()}"
+    if channel.signing_secret is not None:
+        headers[SIGNATURE] = signature(channel.signing_secret, alert.at, body)
+    return Sent(method, path, headers, body)
+
+
+def as_object(alert: Alert, host: str) -> dict[str, object]:
+    """The generic form, and what ``svcctl alerts deliver`` reads."""
+    return {
+        "host": host,
+        "what": alert.what.value,
+        "subject": alert.subject,
+        "title": alert.title,
+        "text": alert.text,
+        "at": iso(alert.at),
+        "over": alert.over,
+    }
+
+
+def signature(secret: Secret, at: float, body: bytes) -> str:
+    """``t=SECONDS,v1=HEX``: HMAC-SHA256 over the time, a dot and the body."""
+    stamp = str(int(at))
+    made = hmac.new(secret.reveal().encode(), stamp.encode() + b"." + body, "sha256")
+    return f"t={stamp},v1={made.hexdigest()}"
+
+
+def mail(alert: Alert, host: str, channel: Channel) -> EmailMessage:
+    """The alert as a mail."""
+    made = EmailMessage()
+    made["Subject"] = f"{host}: {alert.title}"
+    made["From"], made["To"] = channel.mail_from, ", ".join(channel.mail_to)
+    made["Date"] = formatdate(alert.at)
+    made.set_content(f"{alert.text}\n\n{iso(alert.at)}\n")
+    return made
+
+
+def _ascii(text: str) -> str:
+    return "".join(one if " " <= one <= "~" else "?" for one in text)

@@ -1,0 +1,206 @@
+"""Sends alerts from the stack: a process for each try, so that no receiver holds anything up."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+from twisted.application.service import Service
+from twisted.internet.error import ProcessExitedAlready
+from twisted.internet.protocol import ProcessProtocol
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from svcserver.kernel import json
+from svcserver.kernel.system import epoch, token_hex
+from svcserver.stack.alerts.channels import Channel, Named, all_of
+from svcserver.stack.alerts.rules import Alert, Held, What
+
+log = Logger()
+AGAIN_S = (10.0, 60.0, 300.0, 1800.0)  # between tries; then it is given up
+LONGEST_S = 45.0  # of one try
+MOST_WAITING = 50  # alerts of a channel
+TRY_AGAIN = 75  # the exit status that says so
+
+
+class _Try(ProcessProtocol):
+    """Hands an alert over and hears how it went."""
+
+    def __init__(self, said: bytes, over: Callable[[int, str], None]) -> None:
+        self.name = "alert"
+        self._said, self._over, self._words = said, over, b""
+
+    def connectionMade(self) -> None:
+        wire: Any = self.transport
+        wire.write(self._said)
+        wire.closeStdin()
+
+    def errReceived(self, data: bytes) -> None:
+        self._words = (self._words + data)[-500:]
+
+    def processEnded(self, reason: Failure) -> None:
+        status = getattr(reason.value, "exitCode", None)
+        words = self._words.decode("utf-8", "replace").strip()
+        self._over(TRY_AGAIN if status is None else int(status), words or "it took too long")
+
+
+@define(eq=False)
+class Line:
+    """What waits for one channel; one try at a time."""
+
+    named: Named
+    post: Posting
+    held: Held = field(factory=Held)
+    _waiting: deque[Alert] = field(factory=deque, init=False)
+    _tries: int = field(default=0, init=False)
+    _number: str = field(default="", init=False)
+    _process: Any = field(default=None, init=False)
+    _timer: Any = field(default=None, init=False)
+
+    @property
+    def channel(self) -> Channel:
+        """Where it leads."""
+        return self.named.channel
+
+    def take(self, alert: Alert) -> None:
+        """Send it, or keep it until the quiet hours end."""
+        if not self.channel.wants(alert.what):
+            return
+        if self.is_quiet() and alert.what is not What.TEST:
+            self.held.keep(alert)
+            return
+        self._queue(alert)
+
+    def is_quiet(self) -> bool:
+        """Whether its quiet hours hold now."""
+        quiet = self.channel.quiet
+        return quiet is not None and quiet.holds(datetime.fromtimestamp(epoch()).time())
+
+    def wake(self) -> None:
+        """Send what the quiet hours have kept, once they are over."""
+        if not self.is_quiet():
+            for alert in self.held.release():
+                self._queue(alert)
+
+    def _queue(self, alert: Alert) -> None:
+        if len(self._waiting) >= MOST_WAITING:
+            log.warn("too many alerts wait for {name}: one is left out", name=self.named.name)
+            return
+        self._waiting.append(alert)
+        if self._process is None and self._timer is None:
+            self._begin()
+
+    def _begin(self) -> None:
+        self._timer = None
+        if not self._waiting:
+            return
+        self._number = self._number or token_hex(16)
+        said = json.dump({"alert": _plain(self._waiting[0]), "number": self._number})
+        try:
+            self._process = self.post.spawn(_Try(said, self._over), self.named.name)
+        except OSError as why:
+            self._over(TRY_AGAIN, why.strerror or "it cannot be started")
+            return
+        self._timer = self.post.reactor.callLater(LONGEST_S, self._kill)
+
+    def _kill(self) -> None:
+        self._timer = None
+        try:
+            self._process.signalProcess("KILL")
+        except ProcessExitedAlready:
+            log.debug("the try has just ended")
+
+    def _over(self, status: int, words: str) -> None:
+        self._process = None
+        self._cancel()
+        alert = self._waiting[0]
+        if status == TRY_AGAIN and self._tries < len(AGAIN_S):
+            wait = AGAIN_S[self._tries]
+            self._tries += 1
+            text = "alert not delivered to {name}: {why}; again in {wait:.0f} s"
+            log.warn(text, name=self.named.name, why=words, wait=wait)
+            if self.post.running:
+                self._timer = self.post.reactor.callLater(wait, self._begin)
+            return
+        self._waiting.popleft()
+        self._tries, self._number = 0, ""
+        if status == 0:
+            log.info("told {name}: {title}", name=self.named.name, title=alert.title)
+        else:
+            text = "alert not delivered to {name}: {why}; given up: {title}"
+            log.error(text, name=self.named.name, why=words, title=alert.title)
+        if self.post.running:
+            self._begin()
+
+    def end(self) -> None:
+        """Send nothing more."""
+        self._cancel()
+        if self._process is not None:
+            self._kill()
+
+    def _cancel(self) -> None:
+        timer, self._timer = self._timer, None
+        if timer is not None and timer.active():
+            timer.cancel()
+
+
+@define(eq=False, slots=False)
+class Posting(Service):
+    """Every channel of the host; their files are read at each alert."""
+
+    reactor: Any
+    folder: Path
+    environ: Mapping[str, str]
+    _lines: dict[str, Line] = field(factory=dict, init=False)
+
+    def tell(self, alert: Alert) -> None:
+        """Send it wherever it is wanted."""
+        for line in self._current():
+            line.take(alert)
+
+    def look(self) -> None:
+        """Send what quiet hours have kept."""
+        for line in self._lines.values():
+            line.wake()
+
+    def _current(self) -> list[Line]:
+        found, wrong = all_of(self.folder)
+        for fault in wrong:
+            log.error("an alert is not sent: {wrong}", wrong=fault)
+        names = {one.name for one in found}
+        for gone in [name for name in self._lines if name not in names]:
+            self._lines.pop(gone).end()
+        for one in found:
+            if one.name in self._lines:
+                self._lines[one.name].named = one
+            else:
+                self._lines[one.name] = Line(one, self)
+        return list(self._lines.values())
+
+    def spawn(self, protocol: ProcessProtocol, name: str) -> Any:
+        """Start a try; raises OSError."""
+        words = ["alerts", "deliver", name, "--config", str(self.folder)]
+        command = [sys.executable, "-m", "svcserver.ctl.main", *words]
+        return self.reactor.spawnProcess(
+            protocol, command[0], command, env=dict(self.environ), path=str(self.folder)
+        )
+
+    def stopService(self) -> None:
+        Service.stopService(self)
+        for line in self._lines.values():
+            line.end()
+
+
+def _plain(alert: Alert) -> dict[str, object]:
+    return {
+        "what": alert.what.value,
+        "subject": alert.subject,
+        "text": alert.text,
+        "at": alert.at,
+        "over": alert.over,
+    }

@@ -1,0 +1,126 @@
+"""Looks at the host from the stack: its children, disk, certificate and backups."""
+
+from __future__ import annotations
+
+import shutil
+from collections import deque
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+from twisted.application.service import IService
+
+from svcserver.kernel import backups
+from svcserver.kernel.every import Every
+from svcserver.kernel.settings import parse_env_file
+from svcserver.kernel.system import epoch
+from svcserver.stack.alerts.posting import Posting
+from svcserver.stack.alerts.rules import Alert, Faults, What
+
+EVERY_S = 15.0
+DOWN_S = 45.0  # not ready for so long: a restart takes less
+LOOP_S = 600.0
+LOOPS = 3  # ends within LOOP_S
+LOW_SHARE, LOW_BYTES = 0.05, 1 << 30  # of the disk that are free
+SOON_S = 30 * 86_400.0  # before the certificate ends
+CERTIFICATE_EVERY_S = 3600.0
+
+
+@define(eq=False)
+class HostWatch:
+    """What is wrong with the host; ``ready`` names the components that serve."""
+
+    folder: Path
+    data: Path
+    wanted: tuple[str, ...]
+    ready: Callable[[], set[str]]
+    tell: Callable[[Alert], object]
+    now: Callable[[], float] = epoch
+    faults: Faults = field(factory=Faults)
+    _away_since: dict[str, float] = field(factory=dict, init=False)
+    _ends: dict[str, deque[float]] = field(factory=dict, init=False)
+    _certificate: tuple[float, float | None] | None = field(default=None, init=False)
+
+    def ended(self, name: str) -> None:
+        """A component has ended by itself."""
+        self._ends.setdefault(name, deque(maxlen=LOOPS)).append(self.now())
+
+    def look(self) -> None:
+        """Tell what is new."""
+        now = self.now()
+        for what, subject, wrong in self._found(now):
+            self.see(what, subject, wrong, now)
+
+    def see(self, what: What, subject: str, wrong: str | None, now: float) -> None:
+        """Tell this, if it is new."""
+        alert = self.faults.see(what, subject, wrong, now)
+        if alert is not None:
+            self.tell(alert)
+
+    def _found(self, now: float) -> Iterator[tuple[What, str, str | None]]:
+        ready = self.ready()
+        for name in self.wanted:
+            yield What.LOOP, name, self._loops(name, now)
+            yield What.DOWN, name, self._away(name, name in ready, now)
+        yield What.DISK, "the host's", self._disk()
+        yield What.CERTIFICATE, "the gateway's", self._ending(now)
+        known = backups.read(self.data)
+        yield What.BACKUP, "the host's", known.wrong(now) if known is not None else None
+
+    def _away(self, name: str, is_ready: bool, now: float) -> str | None:
+        if is_ready:
+            self._away_since.pop(name, None)
+            return None
+        since = self._away_since.setdefault(name, now)
+        if now - since < DOWN_S:
+            return None
+        return f"It has not been ready for {now - since:.0f} s; look at the stack's lines."
+
+    def _loops(self, name: str, now: float) -> str | None:
+        ends = self._ends.get(name)
+        if ends is None or len(ends) < LOOPS or now - ends[0] > LOOP_S:
+            return None
+        return f"It has ended {LOOPS} times within {LOOP_S / 60:.0f} minutes."
+
+    def _disk(self) -> str | None:
+        try:
+            found = shutil.disk_usage(self.data)
+        except OSError as why:
+            return f"The host's folder cannot be looked at: {why.strerror}."
+        if found.free >= LOW_BYTES and found.free >= LOW_SHARE * found.total:
+            return None
+        return f"{found.free >> 20} MB of {found.total >> 20} MB are free."
+
+    def _ending(self, now: float) -> str | None:
+        if self._certificate is None or now - self._certificate[0] >= CERTIFICATE_EVERY_S:
+            self._certificate = now, certificate_end(self.folder)
+        end = self._certificate[1]
+        if end is None or end - now > SOON_S:
+            return None
+        day = datetime.fromtimestamp(end, UTC).date()
+        return f"It ends on {day}; svcctl cert next, and new invites, see docs/owners/hosting."
+
+
+def certificate_end(folder: Path) -> float | None:
+    """When the gateway's certificate ends (epoch seconds); None without one that can be read."""
+    from cryptography import x509  # a stack without a gateway needs none of it
+
+    try:
+        settings = parse_env_file((folder / "gateway.env").read_text("utf-8-sig"))
+        path = folder / settings.get("GATEWAY_CERT", "gateway-cert.pem")
+        found = x509.load_pem_x509_certificate(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found.not_valid_after_utc.timestamp()
+
+
+def alert_rounds(reactor: Any, watch: HostWatch, posting: Posting) -> IService:
+    """The service that looks every ``EVERY_S``."""
+
+    def look() -> None:
+        watch.look()
+        posting.look()
+
+    return Every(reactor, EVERY_S, look, "the look at the host for alerts")

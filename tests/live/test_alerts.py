@@ -1,0 +1,126 @@
+"""Webhooks of a running host, one of them to a receiver that hangs.
+
+Why processes: children die, and each try is a process with a deadline.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from svcserver.stack.alerts import posting
+from svcserver.stack.alerts.watching import LOOPS
+from tests.ctl.command import svcctl
+from tests.ctl.hosts import demo_host, said, stack
+from tests.live.test_stack import pid_of
+from tests.support.processes import eventually
+from tests.support.proves import proves
+
+pytestmark = pytest.mark.live
+SECRET = "of-the-receiver"
+
+
+class Heard(BaseHTTPRequestHandler):
+    """Keeps what it is sent."""
+
+    kept: list[tuple[dict[str, str], bytes]]
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.kept.append((dict(self.headers.items()), body))
+        self.send_response(self.server.status)  # type: ignore[attr-defined]
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None: ...
+
+
+@contextmanager
+def receiver(status: int = 204) -> Iterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
+    kept: list[tuple[dict[str, str], bytes]] = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Here", (Heard,), {"kept": kept}))
+    server.status = status  # type: ignore[attr-defined]
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/hook", kept
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@contextmanager
+def hanging() -> Iterator[str]:
+    """Takes connections, and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/hook"
+
+
+def add(folder: Path, name: str, url: str, *more: str) -> None:
+    words = [word for line in ("PRIVATE=1", *more) for word in ("--set", line)]
+    ran = svcctl("alerts", "add", name, "--form", "json", "--url", url, *words, "--config", folder)
+    assert ran.status == 0, ran.err
+
+
+# slow: a stack of five processes, one of which is killed again and again
+@proves("alerts: a receiver that hangs holds nobody up", "svcctl alerts")
+def test_a_receiver_that_hangs_holds_up_neither_the_stack_nor_the_others(tmp_path: Path) -> None:
+    folder = demo_host(tmp_path / "host")
+    with receiver() as (url, kept), hanging() as silent:
+        add(folder, "good", url, f"SIGNING_SECRET={SECRET}")
+        add(folder, "silent", silent)
+        ran = svcctl("alerts", "list", "--config", folder)
+        assert ran.status == 0 and url not in ran.out + ran.err and SECRET not in ran.out
+        with stack(folder) as process:
+            eventually(lambda: "stack ready: " in said(folder))
+            for number in range(1, LOOPS + 1):
+                pid = eventually(lambda: pid_of(folder, "allowlist"))
+                os.kill(pid, signal.SIGKILL)
+                eventually(lambda number=number: said(folder).count("allowlist ended ") >= number)
+            headers, body = eventually(lambda: kept and kept[0])
+            told = json.loads(body)
+            assert (told["what"], told["subject"]) == ("loop", "allowlist")
+            stamp, _, signed = headers["X-Svc-Signature"].removeprefix("t=").partition(",v1=")
+            wanted = hmac.new(SECRET.encode(), f"{stamp}.".encode() + body, "sha256")
+            assert hmac.compare_digest(wanted.hexdigest(), signed)
+            eventually(lambda: "alert not delivered to silent: the receiver does not answer"
+                       in said(folder))  # fmt: skip
+            assert posting.LONGEST_S < 60
+            began = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == -signal.SIGTERM
+            assert time.monotonic() - began < posting.LONGEST_S
+        assert url not in said(folder) and silent not in said(folder)
+
+
+@proves("svcctl alerts")
+def test_the_test_command_says_whether_it_arrives(tmp_path: Path) -> None:
+    folder = demo_host(tmp_path / "host")
+    with receiver() as (url, kept):
+        add(folder, "good", url)
+        ran = svcctl("alerts", "test", "good", "--config", folder, "--json")
+        assert ran.status == 0 and ran.data["delivered"], ran.err
+        assert json.loads(kept[0][1])["what"] == "test"
+        public = folder / "alert-good.env"
+        public.write_text(public.read_text().replace("PRIVATE=1", ""))
+        assert "PRIVATE=1" in svcctl("alerts", "test", "good", "--config", folder).line
+        assert len(kept) == 1
+    with receiver(status=500) as (url, _):
+        add(folder, "bad", url)
+        ran = svcctl("alerts", "test", "bad", "--config", folder)
+        assert ran.line == "svcctl: bad: the receiver answered 500"
+    assert svcctl("alerts", "test", "../metagame", "--config", folder).status == 1
+    again = ("alerts", "add", "bad", "--form", "json", "--url", "https://x", "--config", folder)
+    assert "already" in svcctl(*again).line

@@ -1,0 +1,88 @@
+"""Errors that rise and attacks, by what services say of themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest import mock
+
+from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel import json
+from svcserver.stack.alerts import facts as module
+from svcserver.stack.alerts.facts import ANSWER_S, Facts, errors_of, refused_in
+from tests.support.proves import proves
+
+PAGE = """# HELP svc_gateway_refusals_total x
+svc_gateway_refusals_total{reason="host"} %d
+svc_gateway_evicted_connections_total 5.0
+svc_gateway_refusals_created{reason="host"} 1.79e9
+svc_gateway_connections 900.0
+svc_gateway_throttled_total{reason="x"} nonsense
+"""
+
+
+class Said:
+    """An answer; its body is read by ``readBody``, which the test replaces."""
+
+    def __init__(self, code: int, body: bytes) -> None:
+        self.code, self.body = code, body
+
+
+class FactsTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        scratch = TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        folder = Path(scratch.name)
+        (folder / "metagame.env").write_text("PORT=61000\nBIND_HOST=0.0.0.0\n")
+        (folder / "gateway.env").write_text("METRICS_PORT=9100\n")
+        (folder / "owner.key").write_text("UUK_x\n")
+        self.clock, self.watch = Clock(), mock.Mock()
+        self.answers: dict[str, Any] = {}
+        self.keys: list[Any] = []
+        self.patch(module, "readBody", lambda reply: succeed(reply.body))
+        self.facts = Facts(self.clock, self, folder, self.watch)
+
+    def request(self, method: bytes, url: bytes, headers: Any) -> Deferred[Any]:
+        self.keys.append(headers.getRawHeaders("x-svc-user-api-key"))
+        found = self.answers.get(url.decode())
+        if isinstance(found, Deferred):
+            return found
+        return succeed(found) if found else fail(ConnectionRefusedError())
+
+    def seen(self) -> list[tuple[str, str, bool]]:
+        self.watch.see.reset_mock()
+        looked = self.facts.look()
+        self.clock.advance(ANSWER_S), self.clock.advance(ANSWER_S)
+        self.successResultOf(looked)
+        calls = [one.args for one in self.watch.see.call_args_list]
+        return [(what.value, name, wrong is not None) for what, name, wrong, _ in calls]
+
+    @proves("alerts: errors rising, under attack")
+    def test_what_fails_and_what_is_refused(self) -> None:
+        health = {"requests": {"completed": 100, "serverErrors": 4}}
+        url = "http://127.0.0.1:61000/svc/api/BackendHealth"
+        self.answers[url] = Said(200, json.dump(health))
+        self.answers["http://127.0.0.1:9100/metrics"] = Said(200, (PAGE % 1_000_000).encode())
+        quiet = [("errors", "metagame", False), ("attack", "gateway", False)]
+        self.assertEqual(self.seen(), quiet)
+        health["requests"]["serverErrors"] = 5
+        self.answers[url] = Said(200, json.dump(health))
+        self.answers["http://127.0.0.1:9100/metrics"] = Said(200, (PAGE % 1_000_600).encode())
+        loud = [("errors", "metagame", True), ("attack", "gateway", True)]
+        self.assertEqual(self.seen(), loud)
+        self.answers["http://127.0.0.1:9100/metrics"] = Said(200, (PAGE % 3).encode())  # restarted
+        self.assertEqual(self.seen()[1], quiet[1])
+        self.assertEqual(self.keys[:2], [["UUK_x"], None])  # nobody else gets the key
+
+    def test_who_is_silent_or_strange_is_believed_nothing(self) -> None:
+        self.assertEqual(self.seen(), [])
+        self.answers["http://127.0.0.1:9100/metrics"] = Deferred(lambda _: None)
+        self.answers["http://127.0.0.1:61000/svc/api/BackendHealth"] = Said(404, b"")
+        self.assertEqual(self.seen(), [])
+        for odd in (None, [], {"requests": 3}, {"requests": {"completed": "x"}}):
+            self.assertIsNone(errors_of(odd))
+        self.assertEqual(refused_in(PAGE % 7), 12.0)

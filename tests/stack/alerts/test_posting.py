@@ -1,0 +1,160 @@
+"""The stack notices, tells each channel by a process of its own, and tries again."""
+
+from __future__ import annotations
+
+from datetime import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest import mock
+
+from attrs import evolve
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel import backups
+from svcserver.kernel.backups import Backup, Backups
+from svcserver.stack.alerts import posting as posting_module
+from svcserver.stack.alerts import watching
+from svcserver.stack.alerts.posting import AGAIN_S, LONGEST_S, MOST_WAITING, TRY_AGAIN, Posting
+from svcserver.stack.alerts.rules import Alert, What
+from svcserver.stack.alerts.watching import DOWN_S, LOOP_S, LOOPS, HostWatch
+from tests.stack.spawner import Spawner
+from tests.support.proves import proves
+
+NOW = 1_790_000_000.0
+DOWN = Alert(What.DOWN, "gateway", "gone", NOW)
+
+
+class PostingTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        scratch = TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name)
+        self.reactor = Spawner()
+        self.posting = Posting(self.reactor, self.folder, {"PATH": "/bin"})
+        self.posting.startService()
+        self.channel("phone")
+
+    def channel(self, name: str, more: str = "") -> None:
+        path = self.folder / f"alert-{name}.env"
+        path.write_text(f"FORM=json\nURL=https://x/y\n{more}\n")
+
+    @proves("alerts: retried, and given up at last")
+    def test_it_is_tried_again_and_given_up_at_last(self) -> None:
+        self.posting.tell(DOWN)
+        for wait in AGAIN_S:
+            self.reactor.spawned[-1].ends(TRY_AGAIN)
+            tries = len(self.reactor.spawned)
+            self.reactor.advance(wait - 1)
+            self.assertEqual(len(self.reactor.spawned), tries)
+            self.reactor.advance(1)
+        self.reactor.spawned[-1].ends(TRY_AGAIN)
+        self.reactor.advance(90_000)
+        self.assertEqual(len(self.reactor.spawned), 1 + len(AGAIN_S))
+        self.assertEqual(self.reactor.getDelayedCalls(), [])
+
+    def test_what_cannot_be_cured_by_time_is_not_tried_again(self) -> None:
+        self.posting.tell(DOWN)
+        self.reactor.spawned[0].ends(1)
+        self.reactor.advance(90_000)
+        self.assertEqual(len(self.reactor.spawned), 1)
+
+    @proves("alerts: a receiver that hangs holds nobody up")
+    def test_a_receiver_that_hangs_is_left_and_the_other_channel_is_told(self) -> None:
+        self.channel("pager")
+        self.posting.tell(DOWN)
+        hangs, works = self.reactor.spawned
+        works.ends(0)
+        self.reactor.advance(LONGEST_S)
+        self.assertEqual(hangs.signals, ["KILL"])
+        for _ in range(2 * MOST_WAITING):  # its list is bounded
+            self.posting.tell(DOWN)
+            self.reactor.spawned[-1].ends(0)
+        self.posting.stopService()
+        self.assertEqual(self.reactor.getDelayedCalls(), [])
+
+    def test_one_after_the_other_and_a_channel_that_went_is_not_told(self) -> None:
+        self.posting.tell(DOWN)
+        self.posting.tell(evolve(DOWN, subject="deploy"))
+        self.assertEqual(len(self.reactor.spawned), 1)
+        self.reactor.spawned[0].ends(0)
+        self.assertEqual(len(self.reactor.spawned), 2)
+        (self.folder / "alert-phone.env").unlink()
+        self.posting.tell(DOWN)
+        self.reactor.advance(90_000)
+        self.assertEqual(len(self.reactor.spawned), 2)
+
+    @proves("alerts: quiet hours")
+    def test_quiet_hours_end(self) -> None:
+        self.channel("phone", "QUIET=00:00-12:00")
+        moment = mock.Mock()
+        self.patch(posting_module, "datetime", moment)
+        hour = moment.fromtimestamp.return_value.time
+        hour.return_value = time(3)
+        self.posting.tell(DOWN)
+        self.posting.look()
+        self.assertEqual(self.reactor.spawned, [])
+        hour.return_value = time(12)
+        self.posting.look()
+        self.assertEqual(len(self.reactor.spawned), 1)
+
+
+class WatchTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        scratch = TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name)
+        self.ready, self.told, self.now = {"metagame", "gateway"}, [], NOW
+        names = ("metagame", "gateway")
+        self.watch = HostWatch(
+            self.folder, self.folder, names, lambda: self.ready, self.tell, lambda: self.now
+        )
+        self.patch(watching.shutil, "disk_usage", lambda _: mock.Mock(free=1 << 40, total=1 << 41))
+
+    def tell(self, alert: Alert) -> None:
+        self.told.append((alert.what, alert.subject, alert.over))
+
+    def after(self, seconds: float) -> list[object]:
+        self.now += seconds
+        self.watch.look()
+        told, self.told = self.told, []
+        return told
+
+    @proves("alerts: down, restarted in a loop, disk low, certificate ending, backup failed")
+    def test_what_is_down_and_comes_back(self) -> None:
+        self.assertEqual(self.after(0), [])
+        self.ready.discard("gateway")
+        self.assertEqual(self.after(1), [])
+        self.assertEqual(self.after(DOWN_S), [(What.DOWN, "gateway", False)])
+        self.assertEqual(self.after(60), [])
+        self.ready.add("gateway")
+        self.assertEqual(self.after(60), [(What.DOWN, "gateway", True)])
+
+    def test_a_loop(self) -> None:
+        for _ in range(LOOPS - 1):
+            self.watch.ended("gateway")
+        self.assertEqual(self.after(1), [])
+        self.watch.ended("gateway")
+        self.assertEqual(self.after(1), [(What.LOOP, "gateway", False)])
+        self.assertEqual(self.after(LOOP_S), [(What.LOOP, "gateway", True)])
+
+    def test_a_disk_that_fills_up(self) -> None:
+        free = [1 << 20]
+        self.patch(watching.shutil, "disk_usage", lambda _: mock.Mock(free=free[0], total=1 << 41))
+        self.assertEqual(self.after(1), [(What.DISK, "the host's", False)])
+        free[0] = 1 << 40
+        self.assertEqual(self.after(1), [(What.DISK, "the host's", True)])
+
+    def test_a_backup_that_was_damaged(self) -> None:
+        one = Backup("/b/x", NOW, 5, "ab", proven=NOW)
+        backups.write(self.folder, Backups([one], NOW))
+        self.assertEqual(self.after(1), [])
+        backups.write(self.folder, Backups([evolve(one, fault="it is damaged")], NOW))
+        self.assertEqual(self.after(1), [(What.BACKUP, "the host's", False)])
+
+    def test_a_certificate_that_ends_soon(self) -> None:
+        ends = [NOW + 90 * 86_400.0]
+        self.patch(watching, "certificate_end", lambda _: ends[0])
+        self.assertEqual(self.after(1), [])
+        ends[0] = NOW + 20 * 86_400.0
+        self.assertEqual(self.after(1), [])  # it is read once an hour
+        self.assertEqual(self.after(3_600), [(What.CERTIFICATE, "the gateway's", False)])

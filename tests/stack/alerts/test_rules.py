@@ -1,0 +1,156 @@
+"""What is news, when it is kept back, and what each receiver is sent."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from datetime import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.secrets import Secret
+from svcserver.kernel.settings import BadSetting
+from svcserver.stack.alerts import forms
+from svcserver.stack.alerts.channels import Channel, all_of, path_of, read
+from svcserver.stack.alerts.delivering import NotDelivered, checked_address, deliver, is_public
+from svcserver.stack.alerts.rules import REPEAT_S, Alert, Faults, Held, Quiet, What
+from tests.support.proves import proves
+
+DOWN = Alert(What.DOWN, "gateway", "It has not been ready for 60 s.", 1_790_000_000.0)
+OVER = Alert(What.DOWN, "gateway", "All is well again.", 1_790_000_100.0, over=True)
+URL = Secret("https://hooks.example/secret-path")
+
+
+class FaultTests(SynchronousTestCase):
+    @proves("alerts: once when it begins, once a day, and at its end")
+    def test_a_fault_is_told_when_it_begins_each_day_and_at_its_end(self) -> None:
+        faults = Faults()
+        self.assertIsNone(faults.see(What.DOWN, "gateway", None, 0.0))
+        first = faults.see(What.DOWN, "gateway", "gone", 1.0)
+        assert first is not None
+        self.assertEqual((first.title, first.text), ("gateway is down", "gone"))
+        self.assertIsNone(faults.see(What.DOWN, "gateway", "gone", 2.0))
+        self.assertIsNotNone(faults.see(What.DOWN, "deploy", "gone", 2.0))
+        self.assertIsNotNone(faults.see(What.DOWN, "gateway", "gone", 1.0 + REPEAT_S))
+        over = faults.see(What.DOWN, "gateway", None, 3.0 + REPEAT_S)
+        assert over is not None
+        self.assertEqual((over.over, over.title), (True, "gateway is down: over"))
+        self.assertIsNone(faults.see(What.DOWN, "gateway", None, 4.0 + REPEAT_S))
+
+    @proves("alerts: quiet hours")
+    def test_quiet_hours_keep_it_back_and_a_fault_that_ended_wakes_nobody(self) -> None:
+        held = Held()
+        held.keep(DOWN), held.keep(Alert(What.DISK, "the host's", "x", 1.0))
+        held.keep(OVER)
+        self.assertEqual([one.what for one in held.release()], [What.DISK])
+        self.assertEqual(held.release(), [])
+        held.keep(OVER)  # it began before the quiet hours, and was told then
+        self.assertEqual(held.release(), [OVER])
+        small = Held(most=2)
+        for number in range(9):
+            small.keep(Alert(What.DOWN, str(number), "x", 1.0))
+        self.assertEqual(len(small.release()), 2)
+
+    @given(st.times(), st.times(), st.times())
+    def test_outside_quiet_hours_is_inside_their_complement(
+        self, begin: time, end: time, now: time
+    ) -> None:
+        if begin != end:
+            one, other = Quiet(begin, end), Quiet(end, begin)
+            self.assertNotEqual(one.holds(now), other.holds(now))
+
+
+class FormTests(SynchronousTestCase):
+    @proves("alerts: json, discord, matrix, ntfy, mail, signed")
+    def test_each_receiver_gets_what_it_understands(self) -> None:
+        def body(form: str, **more: object) -> tuple[forms.Sent, str]:
+            sent = forms.request(DOWN, "Hearth", Channel(form=form, url=URL, **more), "n1")
+            return sent, sent.body.decode()
+
+        sent, text = body("json")
+        said = json.loads(text)
+        self.assertEqual((said["what"], said["subject"], said["over"]), ("down", "gateway", False))
+        self.assertEqual(said["at"], "2026-09-21T14:13:20.000Z")
+        sent, text = body("discord")
+        self.assertEqual(json.loads(text)["allowed_mentions"], {"parse": []})
+        sent, text = body("matrix", room="!abc:example.org", token=Secret("word"))
+        where = "/_matrix/client/v3/rooms/%21abc%3Aexample.org/send/m.room.message/n1"
+        self.assertEqual((sent.method, sent.path), ("PUT", where))
+        self.assertEqual(sent.headers["Authorization"], "Bearer word")
+        sent, text = body("ntfy")
+        self.assertEqual((sent.headers["Title"], text), ("Hearth: gateway is down", DOWN.text))
+        mail = forms.mail(
+            DOWN, "Hearth", Channel(form="mail", url=URL, mail_from="a@b.c", mail_to=("d@e.f",))
+        )
+        self.assertEqual(mail["Subject"], "Hearth: gateway is down")
+        sent, text = body("json", signing_secret=Secret("k"))
+        wanted = hmac.new(b"k", b"1790000000." + text.encode(), "sha256").hexdigest()
+        self.assertEqual(sent.headers[forms.SIGNATURE], f"t=1790000000,v1={wanted}")
+
+    def test_a_hosts_name_writes_no_header_of_its_own(self) -> None:
+        sent = forms.request(DOWN, "a\r\nX-Evil: 1", Channel(form="ntfy", url=URL), "n")
+        self.assertNotIn("\n", sent.headers["Title"])
+
+    def test_no_secret_is_shown(self) -> None:
+        channel = Channel(form="json", url=URL, token=Secret("word"), signing_secret=Secret("key"))
+        shown = repr(channel) + repr(forms.request(DOWN, "h", channel, "n"))
+        for word in ("secret-path", "word", "'key'"):
+            self.assertNotIn(word, shown)
+
+
+class AddressTests(SynchronousTestCase):
+    @proves("alerts: to public addresses only unless allowed")
+    def test_only_the_public_internet_is_asked(self) -> None:
+        inside = (
+            "127.0.0.1", "10.1.2.3", "192.168.0.9", "169.254.169.254", "100.64.0.1", "0.0.0.0",
+            "224.0.0.1", "::1", "fe80::1%eth0", "fd00::1", "::ffff:127.0.0.1", "2002:7f00:1::",
+            "2001:0:0:0::1", "nonsense", "",
+        )  # fmt: skip
+        for one in inside:
+            self.assertFalse(is_public(one), one)
+        for one in ("9.9.9.9", "2620:fe::fe", "::ffff:9.9.9.9"):
+            self.assertTrue(is_public(one), one)
+        why = self.assertRaises(NotDelivered, checked_address, "127.0.0.1", 80, private=False)
+        self.assertFalse(why.again)
+        self.assertEqual(checked_address("127.0.0.1", 80, private=True), "127.0.0.1")
+
+    def test_an_address_that_makes_no_sense_is_no_retry(self) -> None:
+        for url in ("http://9.9.9.9/", "ftp://x/", "https://", "https://x:99999999/", "nothing"):
+            channel = Channel(form="json", url=Secret(url))
+            why = self.assertRaises(NotDelivered, deliver, channel, DOWN, "h", "n")
+            self.assertFalse(why.again, url)
+        mail = Channel(form="mail", url=Secret("smtp://127.0.0.1:1"), private=True)
+        self.assertFalse(self.assertRaises(NotDelivered, deliver, mail, DOWN, "h", "n").again)
+
+
+class ChannelTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        scratch = TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name)
+
+    def test_the_lines_of_its_file(self) -> None:
+        lines = "FORM=ntfy\nURL=https://x/y\nABOUT=down, backup\nQUIET=23:00-7:00\n"
+        path_of(self.folder, "phone").write_text(lines)
+        (self.folder / "alert-Bad Name.env").write_text(lines)
+        (self.folder / "alert-broken.env").write_text("FORM=pigeon\n")
+        found, wrong = all_of(self.folder)
+        [phone] = found
+        self.assertEqual((phone.name, phone.channel.about), ("phone", (What.DOWN, What.BACKUP)))
+        self.assertEqual(phone.channel.quiet, Quiet(time(23), time(7)))
+        self.assertFalse(phone.channel.wants(What.DISK))
+        self.assertTrue(phone.channel.wants(What.TEST))
+        self.assertEqual(len(wrong), 2)
+
+    def test_what_makes_no_sense_is_said_in_one_line(self) -> None:
+        path = path_of(self.folder, "x")
+        for line in ("QUIET=25:00-1:00", "QUIET=nights", "ABOUT=weather", "FORM=x"):
+            path.write_text(f"FORM=json\nURL=https://x\n{line}\n")
+            why = self.assertRaises(BadSetting, read, path)
+            self.assertTrue(str(why).startswith("alert-x.env: "), why)
+        path.write_bytes(b"\xff\xfe")
+        self.assertRaises(BadSetting, read, path)
