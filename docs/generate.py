@@ -140,7 +140,7 @@ def _shape(name: str, shape: Json) -> Iterator[str]:
 
 
 def metrics(code: Path) -> str:
-    """Every figure that a ``METRICS_PORT`` shows: the entries of the house's tables of them."""
+    """Every figure that a ``METRICS_PORT`` shows: the entries of the services' tables of them."""
     found: dict[str, tuple[str, str]] = {}
     for file in sorted(code.rglob("*.py")):
         for name, says in _figures(ast.parse(file.read_text(encoding="utf-8"))):

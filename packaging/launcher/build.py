@@ -2,7 +2,7 @@
 
     python packaging/launcher/build.py [DIST]
 
-Only the storeys that the launcher stands on are packed. The one file holds the pinned
+Only the packages that the launcher stands on are packed. The one file holds the pinned
 dependencies, and what is compiled of them for this machine and for each of ``PYTHONS`` on Linux
 and Windows: such files have the Python and the system in their names, so they lie side by side.
 """
@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
-STOREYS = ("kernel", "http", "edge", "relay", "launcher")
+PACKAGES = ("kernel", "http", "edge", "relay", "launcher")
 LEFT_OUT = ("relay/service.py", "relay/settings.py", "edge/joining.py")  # of the host's programs
 BUNDLE = "svc-launcher.pyz"
 LOCK = ROOT / "requirements" / "launcher.lock"
@@ -40,9 +40,9 @@ def lay_out(source: Path) -> None:
     package.mkdir(parents=True)
     for name in ("__init__.py", "py.typed"):
         shutil.copy(ROOT / "svcserver" / name, package)
-    for storey in STOREYS:
+    for one in PACKAGES:
         ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / "svcserver" / storey, package / storey, ignore=ignored)
+        shutil.copytree(ROOT / "svcserver" / one, package / one, ignore=ignored)
     for name in LEFT_OUT:
         (package / name).unlink()
     shutil.copy(ROOT / "LICENSE", source)

@@ -17,10 +17,10 @@ from twisted.application.service import Service
 from twisted.internet.defer import Deferred, fail
 from twisted.python.failure import Failure
 
-from svcserver.db.crew import Crew, Job, Run
 from svcserver.db.faults import Faults
 from svcserver.db.ledger import ACROSS, Across, OneAccount, Scope, Work
 from svcserver.db.postgres_runs import LATER, AccountLock, AccountRuns, ReadRuns, SingleRuns
+from svcserver.db.thread_pool import Job, Run, ThreadPool
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.refusals import Unavailable
 
@@ -55,18 +55,18 @@ class PostgresLedger(Service):
         pool: Any = engine.pool
         connections = pool.size()
         some = max(1, connections // READERS_OF)
-        self._readers = self._crew("database-read", some, ReadRuns())
-        self._together = self._crew("database-write", some, AccountRuns(self._again, lock))
+        self._readers = self._pool("database-read", some, ReadRuns())
+        self._together = self._pool("database-write", some, AccountRuns(self._again, lock))
         rest = max(1, connections - 2 * some)
-        self._singles = self._crew("database-single", rest, SingleRuns(self._again, lock))
+        self._singles = self._pool("database-single", rest, SingleRuns(self._again, lock))
         event.listen(engine, "connect", _prepare)
         engine.dispose()  # connections of the start, whose migrations may take longer
 
     def startService(self) -> None:
         """Start the threads; each connects with its first work."""
         Service.startService(self)
-        for crew in self._crews():
-            crew.start()
+        for pool in self._pools():
+            pool.start()
 
     def stopService(self) -> Deferred[None]:
         """Finish what was accepted, then close; the reactor does not wait for it."""
@@ -83,11 +83,11 @@ class PostgresLedger(Service):
         whole = isinstance(scope, Across) or not self._locks
         return self._submit(Job(self._singles if whole else self._together, work, scope))
 
-    def _crews(self) -> tuple[Crew, ...]:
+    def _pools(self) -> tuple[ThreadPool, ...]:
         return self._readers, self._together, self._singles
 
-    def _crew(self, name: str, count: int, run: Run) -> Crew:
-        return Crew(name, count, self._engine, run, self._reactor, self._delivered)
+    def _pool(self, name: str, count: int, run: Run) -> ThreadPool:
+        return ThreadPool(name, count, self._engine, run, self._reactor, self._delivered)
 
     def _again(self) -> None:
         self._reactor.callFromThread(self._counters.add, Counted.RERUN_TRANSACTIONS)
@@ -106,7 +106,7 @@ class PostgresLedger(Service):
     def _begin(self, job: Job) -> None:
         if (turn := _turn(job)) is not None:
             self._turns.setdefault(turn, deque())
-        job.crew.take(job)
+        job.pool.take(job)
 
     def _delivered(self, outcomes: list[tuple[Job, Any]]) -> None:
         for job, result in outcomes:
@@ -139,8 +139,8 @@ class PostgresLedger(Service):
 
     def _close(self) -> None:
         try:
-            for crew in self._crews():
-                crew.stop()
+            for pool in self._pools():
+                pool.stop()
             self._engine.dispose()
         finally:
             self._reactor.callFromThread(self._tell_closed)

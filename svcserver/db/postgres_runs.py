@@ -1,6 +1,6 @@
 """How PostgreSQL runs jobs: reads in one snapshot, accounts' writes in one transaction.
 
-A run is called in a thread of a crew with that thread's connection.
+A run is called in a thread of a pool with that thread's connection.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from psycopg import pq
 from sqlalchemy import ARRAY, Column, Select, String, any_, bindparam, select
 from twisted.python.failure import Failure
 
-from svcserver.db.crew import Job, Outcomes
 from svcserver.db.fast_execute import Plans
 from svcserver.db.ledger import OneAccount
 from svcserver.db.pipeline import Command, Failed, Gone, Pipeline, Unsure
 from svcserver.db.pipelined import DIALECT, Spoilt, together
+from svcserver.db.thread_pool import Job, Outcomes
 from svcserver.db.transaction import Tries
 
 LATER: Final = object()  # the outcome of a job that must be run by itself

@@ -88,7 +88,7 @@ class Serving:
         return SSL.Connection(self.context, None)
 
 
-class Door(TLSMemoryBIOFactory):
+class TlsFactory(TLSMemoryBIOFactory):
     """TLS in front of a factory; ``admit(address)`` may turn a client away without a word."""
 
     protocol = ServingTLS

@@ -21,7 +21,7 @@ from twisted.web.client import Agent, HTTPConnectionPool
 
 from svcserver.edge.certificate import BadCertificate, Pair, check_pair, read_pair
 from svcserver.edge.connections import ChannelFactory
-from svcserver.edge.tls import Door, server_context
+from svcserver.edge.tls import TlsFactory, server_context
 from svcserver.gateway.feed import Feed
 from svcserver.gateway.join_page import join_page
 from svcserver.gateway.limits import ConnectionCounts, NetworkBuckets, Spending
@@ -166,10 +166,10 @@ def passed_socket(reactor: Any) -> Any:
         endpoint: Any = serverFromString(reactor, "systemd:domain=INET:index=0")
     except IndexError:
         return None
-    with socket.socket(fileno=os.dup(endpoint.fileno)) as door:
-        if door.family not in (socket.AF_INET, socket.AF_INET6):
+    with socket.socket(fileno=os.dup(endpoint.fileno)) as passed:
+        if passed.family not in (socket.AF_INET, socket.AF_INET6):
             raise OSError("the socket that was handed over is not for TCP")
-        endpoint.addressFamily = door.family
+        endpoint.addressFamily = passed.family
     return endpoint
 
 
@@ -197,7 +197,7 @@ class TlsListener(Service):
     def startService(self) -> None:
         """Start listening; a failure ends the process."""
         Service.startService(self)
-        door = Door(
+        secured = TlsFactory(
             server_context(self.pair),
             self.factory,
             lambda addr: self.policy.admit(peer_of(addr)),
@@ -205,7 +205,7 @@ class TlsListener(Service):
         )
         host, port = self.settings.bind, self.settings.port
         try:
-            self._port = self._listen(door, host, port)
+            self._port = self._listen(secured, host, port)
         except (CannotListenError, OSError) as why:
             reason = getattr(why, "socketError", why)
             raise SystemExit(
@@ -220,12 +220,12 @@ class TlsListener(Service):
         at = self._port.getHost()
         return f"[{at.host}]:{at.port}" if ":" in at.host else f"{at.host}:{at.port}"
 
-    def _listen(self, door: Any, host: str, port: int) -> Any:
+    def _listen(self, secured: Any, host: str, port: int) -> Any:
         passed = passed_socket(self.reactor)
         if passed is None:
-            return self.reactor.listenTCP(port, door, backlog=1024, interface=host)
+            return self.reactor.listenTCP(port, secured, backlog=1024, interface=host)
         outcome: list[Any] = []
-        passed.listen(door).addBoth(outcome.append)  # an open socket is adopted at once
+        passed.listen(secured).addBoth(outcome.append)  # an open socket is adopted at once
         if isinstance(outcome[0], Failure):
             outcome[0].raiseException()
         return outcome[0]

@@ -1,4 +1,4 @@
-"""Serves the page on loopback: a small HTTP server over the house's one reading of HTTP."""
+"""Serves the page on loopback: a small HTTP server over the services' own reading of HTTP."""
 
 from __future__ import annotations
 

@@ -338,7 +338,7 @@ class PlainListener(Service):
 
 
 class Admitting(ChannelFactory):
-    """Asks the policy before it takes a connection, as ``edge.tls.Door`` does."""
+    """Asks the policy before it takes a connection, as ``edge.tls.TlsFactory`` does."""
 
     def buildProtocol(self, addr: Any) -> Any:
         """None closes the connection."""

@@ -108,26 +108,26 @@ class ServiceTests(SynchronousTestCase):
     )
     def test_it_listens_on_loopback_and_stops_cleanly(self) -> None:
         reactor = MemoryReactorClock()
-        house = service.makeService(self.options(), reactor)
-        start(house)
+        top = service.makeService(self.options(), reactor)
+        start(top)
         [(port, _, _, host)] = reactor.tcpServers
         self.assertEqual((host, port), ("127.0.0.1", 61005))
-        stopped = house.stopService()
+        stopped = top.stopService()
         reactor.advance(NOTICE_S)
         self.successResultOf(stopped)
         self.assertIn('"event":"stop"', (self.folder / "audit.log").read_text())
 
     def test_metrics_listen_on_loopback_where_they_are_wanted(self) -> None:
         reactor = MemoryReactorClock()
-        house = service.makeService(self.options(METRICS_PORT="61905"), reactor)
-        start(house)
+        top = service.makeService(self.options(METRICS_PORT="61905"), reactor)
+        start(top)
         port, site, _, host = reactor.tcpServers[-1]
         self.assertEqual((host, port), ("127.0.0.1", 61905))
         page = self.successResultOf(StubTreq(site.resource).get("http://127.0.0.1/metrics"))
         text = self.successResultOf(page.text())
         self.assertIn("svc_allowlist_open_addresses 0.0", text)
         self.assertIn("svc_allowlist_last_run_failed 0.0", text)
-        stopped = house.stopService()
+        stopped = top.stopService()
         reactor.advance(NOTICE_S)
         self.successResultOf(stopped)
 

@@ -18,12 +18,14 @@ class KindTests(SynchronousTestCase):
             assert room is not None, name
             self.assertEqual((room.kind, room.id), (name, "7" if kind.hyphen else ""))
 
-    def test_only_members_may_enter_the_rooms_of_parties_and_guilds(self) -> None:
+    def test_only_members_may_enter_a_room_that_is_not_for_everyone(self) -> None:
         people = People(ToldGame(parties={account(1): "7"}))
         person = people.arrive(account(1), About("Ann", guild="8"), 0.0)
         mine = {"Party-7", "Guild-8"}
-        for name in ("Party-7", "Party-8", "Guild-7", "Guild-8", "City-7", "Hunt-8", "General"):
-            room = room_of(name, "muc.h", "h")
-            assert room is not None
-            may = name in mine or not name.startswith(("Party", "Guild"))
-            self.assertIs(people.member(person, room), may, name)
+        for name, kind in KINDS.items():
+            for number in (7, 8):
+                room = room_of(f"{name}-{number}" if kind.hyphen else name, "muc.h", "h")
+                assert room is not None, name
+                may = kind.mine is None or f"{name}-{number}" in mine
+                self.assertIs(people.member(person, room), may, name)
+            self.assertEqual(kind.mine is not None, any(one.startswith(name) for one in mine))

@@ -120,10 +120,10 @@ class StartTests(ServiceCase):
     @proves("settings of the content server")
     def test_it_listens_everywhere_it_is_told(self) -> None:
         reactor = MemoryReactorClock()
-        house = service.makeService(self.options(BIND_HOST="127.0.0.1,100.64.0.9"), reactor)
-        start(house)
+        top = service.makeService(self.options(BIND_HOST="127.0.0.1,100.64.0.9"), reactor)
+        start(top)
         self.assertEqual([one[3] for one in reactor.tcpServers], ["127.0.0.1", "100.64.0.9"])
-        stopped = house.stopService()
+        stopped = top.stopService()
         reactor.advance(NOTICE_S)
         self.successResultOf(stopped)
 
@@ -167,8 +167,8 @@ class StartTests(ServiceCase):
     @proves("METRICS_PORT of the content server")
     def test_metrics_listen_on_loopback_where_they_are_wanted(self) -> None:
         reactor = MemoryReactorClock()
-        house = service.makeService(self.options(METRICS_PORT="61902"), reactor)
-        start(house)
+        top = service.makeService(self.options(METRICS_PORT="61902"), reactor)
+        start(top)
         port, site, _, host = reactor.tcpServers[-1]
         self.assertEqual((host, port), ("127.0.0.1", 61902))
         stub = StubTreq(site.resource)
@@ -177,6 +177,6 @@ class StartTests(ServiceCase):
         self.assertIn("svc_content_downloads_running 0.0", text)
         self.assertIn("svc_content_bytes_sent_total 0.0", text)
         self.assertEqual(self.successResultOf(stub.get("http://127.0.0.1/x")).code, 404)
-        stopped = house.stopService()
+        stopped = top.stopService()
         reactor.advance(NOTICE_S)
         self.successResultOf(stopped)

@@ -48,8 +48,8 @@ class Attacked:
         case.patch(os, "environ", {**environ, "METRICS_PORT": str(SHOWN)})
         options, self.case, self.reactor = service.Options(), case, MemoryReactorClock()
         options.parseOptions([])
-        self.house = service.makeService(options, self.reactor)
-        self.house.privilegedStartService()
+        self.top = service.makeService(options, self.reactor)
+        self.top.privilegedStartService()
 
     def send(self, raw: bytes, peer: str = "127.0.0.1") -> bytes:
         """What is answered on a connection of its own."""
@@ -102,7 +102,7 @@ class FiguresTests(SynchronousTestCase):
         )
         counts = {f'refusals_total{{reason="{why}"}}': 1 for why in ("host", "401", "404")}
         counts['refusals_total{reason="unreadable"}'] = 1
-        unread = attacked.house.counters  # the bound on unread answers counts there, too
+        unread = attacked.top.counters  # the bound on unread answers counts there, too
         [factory] = [one[1] for one in attacked.reactor.tcpServers if one[0] != SHOWN]
         self.assertIs(factory.unread.counters, unread)
         self.assertLessEqual(factory.unread.most, MAX_UNREAD)
@@ -163,8 +163,8 @@ class FiguresTests(SynchronousTestCase):
             "SVC_RELAY_GATEWAY_PORT": "443",
         }
         attacked = Attacked(self, relay, environ)
-        attacked.house.startService()
-        self.addCleanup(attacked.house.stopService)
+        attacked.top.startService()
+        self.addCleanup(attacked.top.stopService)
         asked = attacked.statuses(ask(b"GET /x", PAGE), ask(b"GET /x", REBOUND))
         self.assertEqual(asked, [403, 403])
         said = [line for line in attacked.shown().splitlines() if "refusals_total{" in line]

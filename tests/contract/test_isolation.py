@@ -11,9 +11,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 import svcserver.metagame
 
-HOUSE = Path(svcserver.metagame.__file__).parent
-PAGE = HOUSE.parents[1] / "docs" / "contributors" / "transactions.md"
-TESTS = HOUSE.parents[1] / "tests"
+PACKAGE = Path(svcserver.metagame.__file__).parent
+PAGE = PACKAGE.parents[1] / "docs" / "contributors" / "transactions.md"
+TESTS = PACKAGE.parents[1] / "tests"
 PASSES_ON = {"accounts/data.py", "accounts/eventlog.py"}  # each is the way of one account
 OF_ONE_ACCOUNT = {"data", "events", "log"}
 
@@ -53,8 +53,8 @@ def scope_of(call: ast.Call) -> str:
 def in_code() -> dict[str, str]:
     """The scope of each act, as ``folder: method``."""
     found = {}
-    for file in sorted(HOUSE.rglob("*.py")):
-        place = str(file.relative_to(HOUSE))
+    for file in sorted(PACKAGE.rglob("*.py")):
+        place = str(file.relative_to(PACKAGE))
         if place in PASSES_ON:
             continue
         for method, call in writes(ast.parse(file.read_text("utf-8"))):

@@ -1,4 +1,4 @@
-"""No regular expression of the house takes more than linear time, whatever a stranger sends.
+"""No regular expression of ours takes more than linear time, whatever a stranger sends.
 
 Every pattern gets texts made from itself that make a bad one backtrack: what it repeats, again
 and again, with an end that does not fit. A pattern of quadratic time needs a second or more of

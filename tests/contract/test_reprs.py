@@ -27,7 +27,7 @@ HARMLESS = {
 
 
 def classes() -> Iterator[type[Any]]:
-    """Every attrs class of the house."""
+    """Every attrs class of the package."""
     for module in walk_packages(svcserver.__path__, "svcserver."):
         if ".migrations." in module.name:
             continue

@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 import svcserver
 
-HOUSE = Path(svcserver.__file__).parent
+PACKAGE = Path(svcserver.__file__).parent
 THE_MACHINES = {
     "time": {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "sleep", "localtime"},
     "random": None,
@@ -68,8 +68,8 @@ def asked(tree: ast.AST) -> Iterator[str]:
 class SourcesTests(SynchronousTestCase):
     def test_nothing_asks_the_machine_for_time_or_chance(self) -> None:
         found = set()
-        for file in sorted(HOUSE.rglob("*.py")):
-            place = str(file.relative_to(HOUSE))
+        for file in sorted(PACKAGE.rglob("*.py")):
+            place = str(file.relative_to(PACKAGE))
             if not place.startswith(ELSEWHERE):
                 found |= {
                     f"{place}: {one}"

@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 import svcserver.metagame
 
-HOUSE = Path(svcserver.metagame.__file__).parent
+PACKAGE = Path(svcserver.metagame.__file__).parent
 OF_THE_MOMENT = {"now", "_at", "time", "new_id", "token_hex", "token_urlsafe", "new_invite_code"}
 WAYS_IN = {"read", "write", "noted", "write_or_record"}  # of Ledger and EventLog
 
@@ -89,10 +89,10 @@ def asks_the_moment(value: ast.AST) -> bool:
 
 def functions() -> Iterator[tuple[Path, ast.AST]]:
     """Every function of the metagame."""
-    for file in sorted(HOUSE.rglob("*.py")):
+    for file in sorted(PACKAGE.rglob("*.py")):
         for one in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield file.relative_to(HOUSE), one
+                yield file.relative_to(PACKAGE), one
 
 
 class TransactionTests(SynchronousTestCase):

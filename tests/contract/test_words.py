@@ -63,6 +63,6 @@ class WordTests(SynchronousTestCase):
         self.assertEqual(words('"""Reads heads. Spec: 2 §7 Gateway."""\nx = "Bad Gateway"'), [])
 
     def test_the_storeys_below_the_services_know_none(self) -> None:
-        for storey in ("http", "web"):
-            for path in sorted((ROOT / storey).rglob("*.py")):
+        for package in ("http", "web"):
+            for path in sorted((ROOT / package).rglob("*.py")):
                 self.assertEqual(words(path.read_text()), [], str(path.relative_to(ROOT)))

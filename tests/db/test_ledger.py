@@ -313,7 +313,7 @@ class PostgresLedgerTests(SqliteLedgerTests):
 
     def test_the_threads_are_bounded_and_so_are_the_connections(self) -> None:
         ledger: Any = self.ledger
-        self.assertEqual([len(crew.threads) for crew in ledger._crews()], [2, 2, 4])
+        self.assertEqual([len(pool.threads) for pool in ledger._pools()], [2, 2, 4])
         pool: Any = self.engine.pool
         self.assertEqual((pool.size(), pool._max_overflow), (8, 0))
 

@@ -17,7 +17,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.edge.certificate import make_pair
 from svcserver.edge.prompt import is_one_record
-from svcserver.edge.tls import Door, server_context
+from svcserver.edge.tls import TlsFactory, server_context
 
 CONTEXT = server_context(make_pair(["localhost"]))
 
@@ -37,7 +37,7 @@ class Session:
 
     def __init__(self) -> None:
         factory = Factory.forProtocol(Heard)
-        self.server: Any = Door(CONTEXT, factory, lambda _: True, Clock()).buildProtocol(
+        self.server: Any = TlsFactory(CONTEXT, factory, lambda _: True, Clock()).buildProtocol(
             IPv4Address("TCP", "127.0.0.1", 4444)
         )
         self.wire = StringTransport()

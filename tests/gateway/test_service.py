@@ -220,17 +220,17 @@ class StartTests(SynchronousTestCase):
         self.assertEqual(self.options(**files).pair, read_pair(*map(Path, files.values())))
 
     def start(self, reactor: Any, **changes: str) -> TopService:
-        house = makeService(self.options(**changes), reactor)
-        start(house)
-        return house
+        top = makeService(self.options(**changes), reactor)
+        start(top)
+        return top
 
     @proves("gateway: TLS 1.2 or newer, self-signed, GATEWAY_BIND and GATEWAY_PORT")
     def test_it_listens_where_it_is_told_and_stops(self) -> None:
         reactor = MemoryReactorClock()
-        house = self.start(reactor, GATEWAY_BIND="127.0.0.1", GATEWAY_PORT="8443")
+        top = self.start(reactor, GATEWAY_BIND="127.0.0.1", GATEWAY_PORT="8443")
         [(port, *_, host)] = reactor.tcpServers
         self.assertEqual((host, port), ("127.0.0.1", 8443))
-        self.successResultOf(house.stopService())
+        self.successResultOf(top.stopService())
         self.assertEqual(reactor.getDelayedCalls(), [])
 
     def test_figures_are_shown_where_the_owner_wants_them(self) -> None:

@@ -37,8 +37,8 @@ def on_windows(name, globals=None, *rest, **more):
 
 builtins.__import__, sys.platform = on_windows, "win32"
 count = 0
-for storey in ("kernel", "http", "edge", "relay", "launcher"):
-    package = importlib.import_module(f"svcserver.{storey}")
+for package_name in ("kernel", "http", "edge", "relay", "launcher"):
+    package = importlib.import_module(f"svcserver.{package_name}")
     for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         importlib.import_module(found.name)
         count += 1
@@ -63,13 +63,13 @@ def clean(tmp_path: Path) -> dict[str, str]:
     return {"PATH": path, "HOME": home, "SVC_LAUNCHER_HOME": home, "SHIV_ROOT": home}
 
 
-def test_the_wheel_holds_the_launchers_storeys_alone(built: tuple[Path, Path]) -> None:
+def test_the_wheel_holds_the_launchers_packages_alone(built: tuple[Path, Path]) -> None:
     with zipfile.ZipFile(built[0]) as packed:
         names = packed.namelist()
-    storeys = {
+    packages = {
         one.split("/")[1] for one in names if one.count("/") > 1 and one[:10] == "svcserver/"
     }
-    assert storeys == {"kernel", "http", "edge", "relay", "launcher"}
+    assert packages == {"kernel", "http", "edge", "relay", "launcher"}
     for wanted in ("launcher/static/main.js", "edge/data/words.json", "py.typed"):
         assert f"svcserver/{wanted}" in names
     assert not [one for one in names if one.startswith("twisted/")]

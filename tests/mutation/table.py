@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-HOUSE = ROOT / "svcserver"
+PACKAGE = ROOT / "svcserver"
 
 # what decides, wherever it stands, is named so
 RULES = frozenset(
@@ -24,7 +24,7 @@ ALSO = {
     "board": {"quota"},
     "kernel": {"redaction", "sampling", "throttle", "times"},
 }
-LEFT_OUT = HOUSE / "ctl"  # what it does shows in the exit status and the words of a command
+LEFT_OUT = PACKAGE / "ctl"  # what it does shows in the exit status and the words of a command
 
 # Tests outside a file's own folder that must notice, too.
 ELSEWHERE = {
@@ -42,14 +42,14 @@ def targets() -> dict[str, list[str]]:
 
 
 def _files() -> Iterator[Path]:
-    for path in HOUSE.rglob("*.py"):
+    for path in PACKAGE.rglob("*.py"):
         names = RULES | ALSO.get(path.parent.name, frozenset())
         if path.stem in names and LEFT_OUT not in path.parents:
             yield path
 
 
 def _tests(file: Path) -> list[str]:
-    place = file.parent.relative_to(HOUSE)
+    place = file.parent.relative_to(PACKAGE)
     also = ELSEWHERE.get(place.as_posix())
     while not any((ROOT / "tests" / place).glob("test_*.py")):
         place = place.parent

@@ -14,7 +14,7 @@ from tests.support.proves import proves
 
 SCANNER = (
     ROOT / ".venv" / "prove" / "bin" / "sslyze"
-)  # in a house of its own: requirements/prove.lock
+)  # in an environment of its own: requirements/prove.lock
 MINUTES = 5
 OLD = [f"{version}_cipher_suites" for version in ("ssl_2_0", "ssl_3_0", "tls_1_0", "tls_1_1")]
 LOOKS = "certinfo sslv2 sslv3 tlsv1 tlsv1_1 tlsv1_2 tlsv1_3 compression early_data openssl_ccs"

@@ -188,20 +188,20 @@ class StartTests(SynchronousTestCase):
         options.settings, options.warnings = self.settings(SVC_RELAY_PORT="61011"), []
         options.target = TARGET
         reactor = MemoryReactorClock()
-        house = makeService(options, reactor)
-        start(house)
+        top = makeService(options, reactor)
+        start(top)
         self.assertEqual(reactor.tcpServers[0][0], 61011)
-        self.successResultOf(house.stopService())
+        self.successResultOf(top.stopService())
 
     @proves("METRICS_PORT of every service, on loopback only")
     def test_figures_are_shown_on_loopback_where_the_owner_wants_them(self) -> None:
         options, reactor = Options(), MemoryReactorClock()
         options.settings, options.warnings = self.settings(METRICS_PORT="61907"), []
         options.target = TARGET
-        house = makeService(options, reactor)
-        start(house)
+        top = makeService(options, reactor)
+        start(top)
         port, site, _, host = reactor.tcpServers[0]
         self.assertEqual((host, port), ("127.0.0.1", 61907))
         page = self.successResultOf(StubTreq(site.resource).get("http://127.0.0.1/metrics"))
         self.assertIn("svc_relay_connections 0.0", self.successResultOf(page.text()))
-        self.successResultOf(house.stopService())
+        self.successResultOf(top.stopService())

@@ -65,9 +65,9 @@ async def joined_metagame(folder: Path, **environ: str) -> AsyncIterator[Joined]
     options.environ = environment
     threshold = gc.get_threshold()
     with chdir(folder):  # a database in memory keeps its live state where the process stands
-        house = makeService(options, reactor)
-        house.privilegedStartService()
-        house.startService()
+        top = makeService(options, reactor)
+        top.privilegedStartService()
+        top.startService()
     pool = HTTPConnectionPool(reactor, persistent=False)
     try:
         yield Joined(
@@ -76,7 +76,7 @@ async def joined_metagame(folder: Path, **environ: str) -> AsyncIterator[Joined]
         )
     finally:
         await pool.closeCachedConnections()
-        await maybeDeferred(house.stopService)
+        await maybeDeferred(top.stopService)
         gc.unfreeze()
         gc.set_threshold(*threshold)
 

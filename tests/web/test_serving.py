@@ -42,13 +42,13 @@ class InTurnTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.told: list[str] = []
         self.parts = [Part(name, self.told) for name in ("cellar", "kitchen", "door")]
-        self.house = OrderedServices()
+        self.top = OrderedServices()
         for part in self.parts:
-            part.setServiceParent(self.house)
-        start(self.house)
+            part.setServiceParent(self.top)
+        start(self.top)
 
     def test_a_part_stops_when_all_after_it_have_ended(self) -> None:
-        gone = self.house.stopService()
+        gone = self.top.stopService()
         for told in (["door"], ["door", "kitchen"], ["door", "kitchen", "cellar"]):
             self.assertEqual(self.told, told)
             self.assertNoResult(gone)
@@ -56,7 +56,7 @@ class InTurnTests(SynchronousTestCase):
         self.successResultOf(gone)
 
     def test_one_that_fails_is_logged_and_keeps_nobody(self) -> None:
-        gone = self.house.stopService()
+        gone = self.top.stopService()
         self.parts[2].stopped.errback(OSError("no"))
         for part in self.parts[1::-1]:
             part.stopped.callback(None)
@@ -133,7 +133,7 @@ class TakenTests(SynchronousTestCase):
 
         self.patch(self.reactor, "listenTCP", listen)
 
-    def house(self) -> MultiService:
+    def top(self) -> MultiService:
         made = MultiService()
         factory = HttpFactory(Slow(), self.reactor)
         Listening(self.reactor, "game", 61000, "127.0.0.1", factory).setServiceParent(made)
@@ -145,7 +145,7 @@ class TakenTests(SynchronousTestCase):
         for port, variable in ((61000, "PORT or BIND_HOST"), (61900, "METRICS_PORT")):
             self.taken = port
             with capturedLogs() as events:
-                caught = self.assertRaises(SystemExit, start, self.house())
+                caught = self.assertRaises(SystemExit, start, self.top())
             line = f"svc-game: Could not listen on 127.0.0.1:{port}: in use; change {variable},"
             self.assertTrue(str(caught).startswith(line), str(caught))
             self.assertEqual(events, [])
@@ -153,5 +153,5 @@ class TakenTests(SynchronousTestCase):
     def test_each_says_ready_by_its_own_name(self) -> None:
         self.taken = 0
         with capturedLogs() as events:
-            start(self.house())
+            start(self.top())
         self.assertEqual([one["name"] for one in events], ["game", "game-metrics"])

@@ -1,4 +1,4 @@
-"""The doors: one ``twistd`` command per service, nothing else."""
+"""One ``twistd`` command per service, nothing else."""
 
 from svcserver.web.options import plugin
 

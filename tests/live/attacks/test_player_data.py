@@ -1,4 +1,4 @@
-"""One player stores and reads as much as the house lets it; nobody else waits for that.
+"""One player stores and reads as much as the server lets it; nobody else waits for that.
 
 Why processes: memory and the wait of others are the service's own.
 """

@@ -11,7 +11,7 @@ from tests.support.proves import proves
 
 
 class Roster:
-    """An empty house with some invites; ``asked`` is every code that was looked up."""
+    """No accounts, and some invites; ``asked`` is every code that was looked up."""
 
     def __init__(self, *invites: Invite, spendable: bool = True, account: Account | None = None):
         self.spendable, self.account = spendable, account

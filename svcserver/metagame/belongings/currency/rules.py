@@ -1,6 +1,6 @@
 """Balances: fixed values, overlaid by what is held.
 
-Spec: 1 §2 Currency sheet, §4 balance, reconcile. ``data/currencies.json`` holds the 52 keys in
+Spec: 1 §2 Currency table, §4 balance, reconcile. ``data/currencies.json`` holds the 52 keys in
 their order.
 """
 

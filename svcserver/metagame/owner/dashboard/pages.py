@@ -69,7 +69,7 @@ class DashboardPageRoutes:
     kept: Mapping[str, Answer] = field(factory=read_files)
 
     @routes.row("GET", "/", access=Access.NONE, reply=Page, quiet=True)
-    async def door(self, call: Call) -> Answer:
+    async def root(self, call: Call) -> Answer:
         """Sends a browser that calls directly to the page; for everybody else nothing is here."""
         request = call.request
         wanted = (request.header(b"accept") or "").lower()

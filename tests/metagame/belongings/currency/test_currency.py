@@ -36,7 +36,7 @@ class CurrencyTests(SynchronousTestCase):
         change = update(ACCOUNTS).where(ACCOUNTS.c.id == self.ann.player.id).values(notes=notes)
         self.game.ledger.run(lambda tx: tx.execute(change))
 
-    @proves("thing: Currency sheet")
+    @proves("thing: Currency table")
     def test_the_plain_list_has_52_keys_in_their_order(self) -> None:
         balances = self.balance()
         keys = list(balances)
@@ -52,7 +52,7 @@ class CurrencyTests(SynchronousTestCase):
         worth = {key: one for key, one in balances.items() if one}
         self.assertEqual(worth, {"CURRENCY_WEAPON_TOKEN": 25, "id_currency_weapon_token": 25})
 
-    @proves("thing: Currency sheet")
+    @proves("thing: Currency table")
     def test_held_stacks_show_in_both_spellings_and_nothing_else_moves(self) -> None:
         self.set_notes(7)
         before = self.balance()
@@ -146,7 +146,7 @@ class CurrencyTests(SynchronousTestCase):
 
 
 class DataTests(SynchronousTestCase):
-    @proves("thing: Currency sheet")
+    @proves("thing: Currency table")
     def test_a_bad_file_is_refused_with_its_name(self) -> None:
         good = datafiles.read(rules.PACKAGE, rules.FILE)
         for change in (

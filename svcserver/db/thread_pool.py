@@ -22,7 +22,7 @@ from svcserver.db.pipelined import MAX_LIST
 class Job:
     """Work that was accepted; see ``Ledger.write``."""
 
-    crew: Crew
+    pool: ThreadPool
     work: Work[Any]
     scope: Scope
     done: Deferred[Any] = field(factory=Deferred)
@@ -32,7 +32,7 @@ Outcomes = list[tuple[Job, Any]]
 
 
 class Run(Protocol):
-    """How a crew runs jobs, at most ``most`` at once; called in its threads."""
+    """How a pool runs jobs, at most ``most`` at once; called in its threads."""
 
     @property
     def most(self) -> int: ...
@@ -40,7 +40,7 @@ class Run(Protocol):
     def __call__(self, pipeline: Pipeline, plans: Plans, batch: list[Job]) -> Outcomes: ...
 
 
-class Crew:
+class ThreadPool:
     """``count`` threads, each with a connection."""
 
     def __init__(
