@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PureWindowsPath
+from types import ModuleType
 from typing import Any
 
 from hypothesis import given
@@ -23,7 +27,7 @@ from svcserver.launcher.host_news import (
 )
 from svcserver.launcher.listing import LONGEST_BUILD, BadListing, is_safe, read_listing
 from svcserver.launcher.places import places_of
-from svcserver.launcher.scheme import LinuxScheme, WindowsScheme
+from svcserver.launcher.scheme import LinuxScheme, WindowsScheme, scheme_of
 from tests.launcher.around import manifest, new_folder
 
 ANY_JSON = st.recursive(
@@ -173,7 +177,62 @@ class Registered:
         self.keys.pop(key, None)
 
 
+class Winreg(ModuleType):
+    """The module of Windows, as far as it is used, over the same registry in memory."""
+
+    HKEY_CURRENT_USER, REG_SZ = 7, 1
+
+    def __init__(self) -> None:
+        super().__init__("winreg")
+        self.kept = Registered()
+
+    @contextmanager
+    def CreateKey(self, hive: int, key: str) -> Iterator[str]:
+        assert hive == self.HKEY_CURRENT_USER
+        yield key
+
+    def SetValueEx(self, key: str, name: str, _: int, kind: int, value: str) -> None:
+        assert kind == self.REG_SZ
+        self.kept.set(key, name, value)
+
+    def QueryValue(self, _: int, key: str) -> str:
+        value = self.kept.get(key)
+        if value is None:
+            raise FileNotFoundError(key)
+        return value
+
+    def DeleteKey(self, _: int, key: str) -> None:
+        if key not in self.kept.keys:
+            raise FileNotFoundError(key)
+        if any(other.startswith(key + "\\") for other in self.kept.keys):
+            raise PermissionError(key)
+        del self.kept.keys[key]
+
+
 class SchemeTests(SynchronousTestCase):
+    def test_on_windows_the_users_registry_is_used_through_its_module(self) -> None:
+        module = Winreg()
+        self.patch(sys, "modules", {**sys.modules, "winreg": module})
+        self.patch(sys, "argv", [r"C:\Users\Bo Bo\svc-launcher.pyz"])
+        self.patch(sys, "executable", r"C:\Python\python.exe")
+        places = places_of("win32", {}, r"C:\Users\Bo Bo")
+        scheme = scheme_of("win32", places)
+        scheme.remove()
+        scheme.add()
+        written = module.kept.written
+        scheme.add()
+        self.assertEqual(module.kept.written, written)
+        command = module.kept.get(r"Software\Classes\svc\shell\open\command")
+        assert command is not None
+        self.assertTrue(command.startswith('"C:\\Python\\python.exe" "'), command)
+        self.assertTrue(command.endswith('svc-launcher.pyz" "%1"'), command)
+        module.kept.set(r"Software\Classes\svc\shell\other", "", "of another program")
+        with self.assertRaises(OSError):
+            scheme.remove()
+        module.DeleteKey(7, r"Software\Classes\svc\shell\other")
+        scheme.remove()
+        self.assertEqual([key for key in module.kept.keys if "svc" in key], [])
+
     def test_windows_opens_links_and_forgets_it_again(self) -> None:
         registry = Registered()
         registry.set(r"Software\Classes\other", "", "kept")

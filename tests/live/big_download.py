@@ -2,90 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import queue
 import random
-import re
-import subprocess
-import threading
 import time
 from pathlib import Path
 
-from attrs import define, field
+from attrs import define
 
-from tests.live.players_host import LAUNCHER
+from tests.live.players_terminal import Player
 from tests.support.big_files import Served, host_of, sha256
-from tests.support.processes import free_port
 
 IN_FLIGHT = 48 << 20  # bytes in the sockets and pieces of four connections, which a kill costs
-
-
-@define
-class Player:
-    """A launcher in a terminal, without a browser."""
-
-    home: Path
-    process: subprocess.Popen[str] = field(init=False)
-    said: queue.Queue[str] = field(factory=queue.Queue, init=False)
-    _reader: threading.Thread = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        environ = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(self.home),
-            "SVC_LAUNCHER_HOME": str(self.home),
-            "SVC_RELAY_PORT": str(free_port()),
-            "PYTHONUNBUFFERED": "1",
-        }
-        self.process = subprocess.Popen(
-            [LAUNCHER, "--key-file", "--no-links", "--no-browser"],
-            env=environ,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.said.put(line)
-
-    def say(self, line: str) -> None:
-        """Type a line."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-
-    def hears(self, wanted: str, patience_s: float = 120.0) -> None:
-        """Wait until the launcher says it."""
-        until = time.monotonic() + patience_s
-        while wanted not in self.said.get(timeout=max(0.1, until - time.monotonic())):
-            pass
-
-    def most_memory(self) -> int:
-        """The most bytes that were resident at once."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        found = re.search(r"VmHWM:\s+(\d+) kB", status)
-        assert found is not None
-        return int(found[1]) * 1024
-
-    def kill(self) -> None:
-        """As a power cut does it, as far as a process can tell."""
-        self.process.kill()
-        self.end()
-
-    def end(self) -> None:
-        """Wait for its end, and for the last of what it says."""
-        self.process.wait(60)
-        self._reader.join(60)
-        for pipe in (self.process.stdin, self.process.stdout):
-            assert pipe is not None
-            try:
-                pipe.close()
-            except BrokenPipeError:
-                continue  # a line that the killed launcher has not read
 
 
 @define

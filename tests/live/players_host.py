@@ -102,20 +102,33 @@ def metagame(host: Path) -> str:
     return f"http://127.0.0.1:{value(host, 'metagame', 'PORT')}"
 
 
-@contextmanager
-def launcher(home: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """A launcher with a clean home; ``link_of`` finds its page."""
-    home.mkdir(exist_ok=True)
-    environ = {
+def environ_of(home: Path) -> dict[str, str]:
+    """What a launcher finds in its environment, with all its files below ``home``."""
+    return {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
         "SVC_LAUNCHER_HOME": str(home / "launcher"),
         "SVC_RELAY_PORT": str(free_port()),
         "PYTHONUNBUFFERED": "1",
     }
+
+
+def start_again(home: Path, *words: str) -> str:
+    """A second start beside a launcher that runs, as a click on a link makes it; what it says."""
+    command = [LAUNCHER, "--key-file", "--print-link", *words]
+    ran = subprocess.run(
+        command, env=environ_of(home), capture_output=True, text=True, timeout=60, check=True
+    )
+    return ran.stdout
+
+
+@contextmanager
+def launcher(home: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """A launcher with a clean home; ``link_of`` finds its page."""
+    home.mkdir(exist_ok=True)
     process = subprocess.Popen(
         [LAUNCHER, "--key-file", *words],
-        env=environ,
+        env=environ_of(home),
         cwd=home,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

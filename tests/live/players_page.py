@@ -35,12 +35,12 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
-    """The browser; skips the test where it is not installed."""
+def chromium(*switches: str) -> Iterator[Browser]:
+    """The browser, with ``switches`` of its own; skips the test where it is not installed."""
     if not Path(CHROMIUM).exists():
         raise skip("chromium", "chromium is not installed")
     with sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", *switches])
         yield started
         started.close()
 

@@ -15,7 +15,15 @@ from playwright.sync_api import Browser, expect
 
 from svcserver.launcher import words
 from tests.ctl.hosts import run
-from tests.live.players_host import invite, launcher, link_of, players_host, running
+from tests.launcher.around import invite_text
+from tests.live.players_host import (
+    invite,
+    launcher,
+    link_of,
+    players_host,
+    running,
+    start_again,
+)
 from tests.live.players_page import LOOKS, chromium, visit
 from tests.support.processes import eventually
 
@@ -125,6 +133,43 @@ def test_a_page_of_another_origin_gets_nothing(browser: Browser, tmp_path: Path)
         page.evaluate(posting, own + "api/join")
         made.close()
     assert not (tmp_path / "launcher/state/hosts.json").exists()
+
+
+def test_a_name_that_is_pointed_at_this_pc_gets_nothing(tmp_path: Path) -> None:
+    """Not even with the link's token: the name's owner could read what the page reads."""
+    pointed = "--host-resolver-rules=MAP evil.example 127.0.0.1"
+    with chromium(pointed) as browser, launcher(tmp_path, "--print-link") as process:
+        link = link_of(process)
+        evil = link.replace("127.0.0.1", "evil.example")
+        page = browser.new_page()
+        answer = page.goto(evil)
+        assert answer is not None and answer.status == 403
+        asking = """async (token) => {
+            const sent = { method: "POST", body: JSON.stringify({ token }) };
+            return [(await fetch("/api/enter", sent)).status, (await fetch("/api/state")).status];
+        }"""
+        assert page.evaluate(asking, link.partition("#")[2]) == [403, 403]
+        page.goto(link)  # the token has not been used up
+        expect(page.get_by_label("Your invite")).to_be_visible()
+
+
+def test_an_invite_that_is_clicked_is_shown_by_the_launcher_that_runs(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """The system starts the launcher with the link; a second one hands it over and ends."""
+    with visit(browser, tmp_path) as seen:
+        seen.reads("Hunt with your friends")
+        assert "runs already" in start_again(tmp_path, invite_text())
+        seen.reads("Before you tell the host anything")
+
+
+def test_the_page_ends_the_launcher(browser: Browser, tmp_path: Path) -> None:
+    with launcher(tmp_path, "--print-link") as process:
+        page = browser.new_page()
+        page.goto(link_of(process))
+        page.get_by_role("button", name="Close the launcher").click()
+        expect(page.locator("main")).to_contain_text("The launcher has ended")
+        assert process.wait(30) == 0
 
 
 def test_two_hosts_and_one_that_restarts(browser: Browser, host: Path, tmp_path: Path) -> None:

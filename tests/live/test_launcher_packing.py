@@ -6,8 +6,10 @@ Why processes: what was packed runs in an interpreter without this checkout.
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -15,6 +17,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.live.players_host import COMMAND, invite, players_host, running
+from tests.live.players_terminal import Player
+from tests.support.processes import eventually
+from tests.support.requirements import skip
 
 pytestmark = pytest.mark.live
 
@@ -127,42 +134,82 @@ def test_every_module_is_imported_without_what_windows_lacks(
     assert parsed == "True"
 
 
-def test_the_one_file_runs_in_a_clean_python(built: tuple[Path, Path], tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True, timeout=300)
-    python = str(tmp_path / "venv" / "bin" / "python")
-    for words in (("--help",), ("--no-browser", "--key-file", "--no-links")):
-        ran = subprocess.run(
-            [python, str(built[1]), *words],
-            env=clean(tmp_path),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-        assert ran.returncode == 0, ran.stderr
-    assert "Say help for all words." in ran.stdout
+def plain_python(folder: Path) -> str:
+    """A Python with nothing installed."""
+    made = [sys.executable, "-m", "venv", "--without-pip", str(folder)]
+    subprocess.run(made, check=True, timeout=300)
+    return str(folder / "bin" / "python")
 
 
-def test_the_wheel_runs_beside_its_pinned_dependencies(
-    built: tuple[Path, Path], tmp_path: Path
-) -> None:
-    """They are the ones in this environment; the one file brings its own."""
-    site = tmp_path / "site"
-    with zipfile.ZipFile(built[0]) as packed:
-        packed.extractall(site)
-    program = "import svcserver.launcher.main as m; print(m.__file__); m.main(['remove'])"
+def by_pipx(wheel: Path, folder: Path) -> str:
+    """The program that ``pipx install`` makes of the wheel."""
+    pipx = shutil.which("pipx")
+    if pipx is None:
+        raise skip("pipx", "pipx is not installed")
+    environ = {
+        **os.environ,
+        "PIPX_HOME": str(folder / "pipx"),
+        "PIPX_BIN_DIR": str(folder / "bin"),
+        "PIPX_DEFAULT_PYTHON": sys.executable,
+    }
+    command = [pipx, "install", str(wheel)]
     ran = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**clean(tmp_path), "PYTHONPATH": str(site)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
+        command, env=environ, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.startswith(str(site))
+    return str(folder / "bin" / "svc-launcher")
+
+
+def play_in_the_terminal(player: Player, join: str, name: str) -> None:
+    """From the invite to the game and back, in the words that the help names."""
+    player.say(join)
+    player.hears("Are these the owner's words? Say agree.")
+    player.say("agree")
+    player.hears("choose your name")
+    player.say("name no good")
+    player.hears("A name has 3 to 16 letters")
+    player.say(f"name {name}")
+    player.hears("are to be downloaded. Say get.")
+    player.say(f"set runner {sys.executable}")
+    player.say(f"set command {COMMAND}")
+    player.hears("played.json")
+    player.say("get")
+    player.hears("everything is here. Say play.")
+    player.say("play")
+    player.hears(f"you are playing as {name}.")
+    [game] = (player.home / "games").iterdir()
+    eventually((game / "played.json").exists)
+    player.say("news")
+    player.hears("Hunt on Friday")
+    player.say("hunter")
+    player.hears(f"{name}  guild: none")
+    player.say("stop")
+    player.hears("Say play")
+    player.say("quit")
+    player.end()
+    assert player.process.returncode == 0
+    [key] = json.loads((player.home / "state" / "keys.json").read_text()).values()
+    assert key not in "".join(player.heard)
+
+
+def test_the_one_file_and_the_wheel_play_in_a_clean_python(
+    built: tuple[Path, Path], tmp_path: Path
+) -> None:
+    wheel, bundle = built
+    host = players_host(tmp_path / "host", "Friday Hunts")
+    commands = {
+        "one_file": [plain_python(tmp_path / "plain"), str(bundle)],
+        "by_pipx": [by_pipx(wheel, tmp_path / "installed")],
+    }
+    with running(host):
+        for name, command in commands.items():
+            home = tmp_path / name
+            home.mkdir()
+            player = Player(home, command, {"SHIV_ROOT": str(home / "shiv")})
+            try:
+                play_in_the_terminal(player, invite(host), name.title())
+            finally:
+                player.process.kill()
 
 
 def test_the_recipe_for_windows_names_what_is_there() -> None:

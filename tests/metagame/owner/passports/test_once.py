@@ -51,10 +51,10 @@ class Once:
         transact(engine, lambda tx: trust(SIGNER, "Olga", time.time)(tx, Trace()))
         return engine
 
-    def take(self, engine: Engine, name: str, subject: str) -> Taken:
+    def take(self, engine: Engine, name: str, subject: str, notes: int = 70) -> Taken:
         """As ``svcctl passport import`` does it."""
         characters = [Carried("Ann", '{"level":7}')]
-        passport = Passport(SIGNER, subject, "Ann_1", "h", {}, characters, notes=70)
+        passport = Passport(SIGNER, subject, "Ann_1", "h", {}, characters, notes=notes)
         act = take_in(passport, name, {}, Terms.of(settings()), time.time)
         return transact(engine, audited(Entry("owner", "passport import", name), time.time, act))
 
@@ -106,7 +106,7 @@ class PostgresTests(Once, SynchronousTestCase):
                     .where(ACCOUNTS.c.username == NAMES[0])
                     .with_for_update(key_share=True)
                 )
-                taking: Future[Taken] = threads.submit(self.take, engine, NAMES[0], "s1")
+                taking: Future[Taken] = threads.submit(self.take, engine, NAMES[0], "s1", 0)
                 time.sleep(0.5)
                 self.assertFalse(taking.done())
             self.assertEqual(taking.result(30).characters, 1)

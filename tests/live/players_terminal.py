@@ -1,0 +1,94 @@
+"""A launcher in a terminal, without a browser, as the live tests type into it."""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from attrs import define, field
+
+from tests.live.players_host import LAUNCHER
+from tests.support.processes import free_port
+
+
+@define
+class Player:
+    """The launcher's process, and what it says; ``command`` starts it."""
+
+    home: Path
+    command: Sequence[str] = (LAUNCHER,)
+    more: Mapping[str, str] = field(factory=dict)  # of the environment
+    process: subprocess.Popen[str] = field(init=False)
+    said: queue.Queue[str] = field(factory=queue.Queue, init=False)
+    heard: list[str] = field(factory=list, init=False)
+    _reader: threading.Thread = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        environ = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "SVC_LAUNCHER_HOME": str(self.home),
+            "SVC_RELAY_PORT": str(free_port()),
+            "PYTHONUNBUFFERED": "1",
+            **self.more,
+        }
+        self.process = subprocess.Popen(
+            [*self.command, "--key-file", "--no-links", "--no-browser"],
+            env=environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said.put(line)
+
+    def say(self, line: str) -> None:
+        """Type a line."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def hears(self, wanted: str, patience_s: float = 120.0) -> None:
+        """Wait until the launcher says it."""
+        until = time.monotonic() + patience_s
+        line = ""
+        while wanted not in line:
+            try:
+                line = self.said.get(timeout=max(0.1, until - time.monotonic()))
+            except queue.Empty:
+                raise AssertionError(f"{wanted!r} was not said after {self.heard[-5:]}") from None
+            self.heard.append(line)
+
+    def most_memory(self) -> int:
+        """The most bytes that were resident at once."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        found = re.search(r"VmHWM:\s+(\d+) kB", status)
+        assert found is not None
+        return int(found[1]) * 1024
+
+    def kill(self) -> None:
+        """As a power cut does it, as far as a process can tell."""
+        self.process.kill()
+        self.end()
+
+    def end(self) -> None:
+        """Wait for its end, and for the last of what it says."""
+        self.process.wait(60)
+        self._reader.join(60)
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            try:
+                pipe.close()
+            except BrokenPipeError:
+                continue  # a line that the killed launcher has not read
