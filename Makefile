@@ -54,6 +54,7 @@ docs: $(VENV)/dev.stamp
 
 pictures: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.live.players_pictures
+	$(BIN)/python -m tests.live.owners_pictures
 
 launcher: $(VENV)/dev.stamp
 	$(BIN)/python packaging/launcher/build.py

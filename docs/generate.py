@@ -7,6 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import orjson
@@ -16,6 +17,8 @@ from twisted.internet.task import Clock
 from svcserver.board.memory import MemoryBoard
 from svcserver.ctl.keys import new_signing_keys
 from svcserver.kernel.settings import load
+from svcserver.metagame.accounts.actions import ACTIONS
+from svcserver.metagame.accounts.audit import MAX_SHOWN
 from svcserver.metagame.owner.dashboard.document import describe
 from svcserver.metagame.service import Metagame
 from svcserver.metagame.settings import Settings
@@ -154,6 +157,35 @@ def metrics(code: Path) -> str:
             "",
             "| figure | of | what it counts |",
             "|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+def audit() -> str:
+    """Every event of the audit log: the columns of a row, and what each act leaves there."""
+    rows = [
+        f"| `{name}` | {one.says} | {one.target} | {one.before} | {one.after} |"
+        for name, one in sorted(ACTIONS.items())
+    ]
+    return "\n".join(
+        [
+            "# Audit events",
+            "",
+            *wrap(
+                "Written from the code: what `svcctl audit --json` prints and the dashboard's page"
+                " shows. Each row is an object with `id`, `at` (UTC), `actor` (an account, or"
+                " `svcctl:` and the user of the machine), `action`, `target`, `reason`, `before`"
+                " and `after` (objects, null where there is nothing to say, cut beyond"
+                f" {MAX_SHOWN} characters) and `refused` (why nothing was done, null where it was)."
+                " An act that has no name here, and a try for which the account's role is not"
+                " enough, stand there as method and path of their route.",
+                100,
+            ),
+            "",
+            "| action | what was done | target | before | after |",
+            "|---|---|---|---|---|",
             *rows,
             "",
         ]

@@ -1,6 +1,7 @@
 """A game client as far as the launcher sees one: started with arguments, plays until ended.
 
 It logs in at its server with the key, loads its character, beats, and writes down what it saw.
+With ``-hunt=ID`` it then goes on that hunt.
 """
 
 import json
@@ -29,6 +30,13 @@ beat = json.dumps({"map": "city", "session_id": "1"}).encode()
 ask("POST", "/heartbeat", beat, **bearer)
 with open(given["out"], "w", encoding="utf-8") as file:
     json.dump({"account": login["account_id"], "characters": characters}, file)
+if "hunt" in given:
+    wish = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": given["hunt"]}
+    time.sleep(6)  # some time in the city
+    ask("POST", "/candidate/join", json.dumps(wish).encode(), **bearer)
+    while ask("GET", "/candidate/status", **bearer)["status"] != "IN_PROGRESS":
+        time.sleep(1)
+    beat = json.dumps({"map": "cora_jamima", "state": "island", "session_id": "1"}).encode()
 while True:
     time.sleep(5)
     ask("POST", "/heartbeat", beat, **bearer)

@@ -2,202 +2,33 @@
 
 Pictures of every page are left in ``_artefacts/dashboard``: light, dark, and as on a phone.
 
-Why processes: a browser asks while the server is frozen and killed.
+Why processes: the browser is a process, and keeps asking while a test waits for it.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
-import orjson
 import pytest
-from attrs import define, field
-from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
+from playwright.sync_api import Browser, Route, expect
 
-from svcserver.kernel.settings import parse_env_file
-from tests.chat.sockets import Talker
-from tests.ctl.command import new_host
-from tests.support.processes import Service, bearer, eventually, free_port, register
+from tests.live.dashboard_page import (
+    PAGES,
+    SIZES,
+    Host,
+    browser,
+    here,
+    log_in_again,
+    open_account,
+    visit,
+)
+from tests.support.processes import bearer, eventually
 from tests.support.proves import proves
-from tests.support.requirements import skip
+
+__all__ = ["browser", "here"]  # fixtures
 
 pytestmark = pytest.mark.live
-
-CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
-PICTURES = Path(__file__).parents[2] / "_artefacts" / "dashboard"
-PAGES = (
-    "overview",
-    "health",
-    "accounts",
-    "invites",
-    "guilds",
-    "chat",
-    "moderation",
-    "machine",
-    "audit",
-    "log",
-)
-NAMES = ("Ann_1", "Bertram", "Cleo", "Dragonfly_77", "Eve", "Falk")
-
-
-@define
-class Host:
-    """A public host with a few players, whose metagame runs."""
-
-    service: Service
-    folder: Path
-    players: list[dict[str, str]] = field(factory=list)
-    talkers: list[Talker] = field(factory=list)
-
-    @property
-    def key(self) -> str:
-        """The owner's."""
-        return (self.folder / "owner.key").read_text().strip()
-
-    def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
-        """One request that must go well."""
-        status, said = self.service.ask(method, path, body, headers)
-        assert 200 <= status < 300, (path, status, said)
-        return orjson.loads(said) if said else None
-
-    def admin(self, method: str, route: str, body: Any = None) -> Any:
-        """The same, as the owner."""
-        return self.call(method, f"/svc/api/{route}", body, **{"x-svc-user-api-key": self.key})
-
-
-@contextmanager
-def host(folder: Path) -> Iterator[Host]:
-    """Players online, in a hunt, in guilds, in chat, with saves."""
-    new_host(folder)
-    port, chat = free_port(), free_port()
-    environ = {
-        "PORT": str(port),
-        "CHAT_PORT": str(chat),
-        "REGISTRATION_MODE": "OPEN",
-        "BACKEND_HEALTH": "1",
-        "CHAT": "1",
-        "GUILDS": "1",
-        "SERVER_NAME": "Evening Hunters",
-        "NODE_ENV": "",
-    }
-    arguments = ["--env-file", str(folder / "metagame.env")]
-    service = Service("svc-metagame", folder, environ, port, arguments)
-    service.start()
-    here = Host(service, folder)
-    try:
-        here.players = [register(service, name) for name in NAMES]
-        populate(here, chat)
-        yield here
-    finally:
-        for talker in here.talkers:
-            talker.wire.close()
-        service.stop()
-
-
-def populate(here: Host, chat: int) -> None:
-    """Something to see on every page."""
-    maps = ("city_01_persistent", "city_01_persistent", "LoginMenu", "cora_jamima", "cora_jamima")
-    for player, where in zip(here.players, maps, strict=False):
-        here.call("POST", "/heartbeat", {"map": where, "state": "island"}, **bearer(player))
-    ann = here.players[0]
-    [one] = here.call("GET", "/character", **bearer(ann))
-    for version in range(1, 12):
-        data = {"level": 10 + version, "bag": {"potions": version % 4}, "weapon": "axe"}
-        if version > 6:
-            data["weapon"] = "bow"
-        save = {"characterId": one["id"], "data": json.dumps(data), "updateVersion": version}
-        here.call("POST", "/character", save, **bearer(ann))
-    for flask in ("FL_HEALING_DEFAULT", "FL_SPEED"):
-        slot = {"data": json.dumps({"flask": flask})}
-        here.call("POST", f"/loadout/{ann['id']}/{one['id']}/0", slot, **bearer(ann))
-    server = parse_env_file((here.folder / "deploy.env").read_text())["METAGAME_API_KEY"]
-    for player, name in zip(here.players[:2], ("Lanterns", "RedAxes"), strict=True):
-        here.call(
-            "POST", "/guild/validate", {"name": name, "nameplate": name[:3]}, **bearer(player)
-        )
-        body = {"leader_account_id": player["id"], "name": name, "nameplate": name[:3]}
-        here.call("POST", "/guild", body, **{"x-svc-gameserver-apikey": server})
-    here.admin("POST", "RegisterInviteCode", {"NewInviteCode": "OPEN-EVENING", "Uses": 5})
-    for player, name in zip(here.players[:4], NAMES, strict=False):
-        talker = Talker(chat, player["id"], name).log_in(player["token"])
-        talker.join("General")
-        here.talkers.append(talker)
-    here.talkers[0].join("Trade")
-
-
-@pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
-    with host(tmp_path_factory.mktemp("dashboard") / "host") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if not Path(CHROMIUM).exists():
-        raise skip("chromium", "chromium is not installed")
-    with sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
-
-
-@define
-class Visit:
-    """A page, and everything it complained of or asked for."""
-
-    page: Page
-    address: str
-    faults: list[str] = field(factory=list)
-    asked: list[str] = field(factory=list)
-
-    def go(self, name: str) -> None:
-        """Open one of its pages from the navigation."""
-        self.page.get_by_role("link", name=name, exact=True).click()
-        expect(self.page.get_by_role("heading", level=1)).to_have_text(name)
-
-    def button(self, name: str) -> None:
-        """Press one."""
-        self.page.get_by_role("button", name=name, exact=True).first.click()
-
-    def confirm(self, name: str) -> None:
-        """Answer the question."""
-        self.page.get_by_role("dialog").get_by_role("button", name=name, exact=True).click()
-
-    def told(self, text: str) -> None:
-        """The page says what was done."""
-        expect(self.page.locator("#says")).to_contain_text(text)
-
-    def sign_in(self, key: str) -> None:
-        """With a key that is one."""
-        self.page.get_by_label("Admin key").fill(key)
-        self.button("Sign in")
-        expect(self.page.locator("#server-name")).to_have_text("Evening Hunters")
-
-
-@contextmanager
-def visit(browser: Browser, here: Host, **context: Any) -> Iterator[Visit]:
-    """Visit the dashboard; a fault in the console fails the test."""
-    address = f"http://127.0.0.1:{here.service.port}"
-    made = browser.new_context(locale="en-GB", timezone_id="Europe/Berlin", **context)
-    page = made.new_page()
-    page.set_default_timeout(20_000)
-    seen = Visit(page, address)
-    page.on("console", lambda said: seen.faults.append(said.text) if said.type == "error" else None)
-    page.on("pageerror", lambda why: seen.faults.append(str(why)))
-    page.on("request", lambda sent: seen.asked.append(sent.url))
-    page.goto(f"{address}/svc/dashboard")
-    try:
-        yield seen
-    finally:
-        made.close()
-    assert [one for one in seen.faults if "Failed to load resource" not in one] == []
-    assert [url for url in seen.asked if not url.startswith(address)] == []
 
 
 def test_only_an_admins_key_opens_the_page_and_nothing_keeps_it(
@@ -264,29 +95,6 @@ def test_an_invite_is_made_shown_and_revoked(browser: Browser, here: Host) -> No
         expect(seen.page.get_by_role("row").filter(has_text=made)).to_have_count(0)
         left = here.admin("GET", "InviteCodes")["InviteCodes"]
         assert made not in [one["inviteCode"] for one in left]
-
-
-def log_in_again(here: Host, number: int) -> None:
-    """As a player does who was logged off."""
-    player = here.players[number]
-    said = here.call("POST", "/account/api/oauth/token", {"exchange_code": player["key"]})
-    player["token"] = said["access_token"]
-    beat = {"map": "city_01_persistent", "state": "island"}
-    here.call("POST", "/heartbeat", beat, **bearer(player))
-    here.talkers[number].wire.close()
-    chat = int(here.service.environ["CHAT_PORT"])
-    talker = Talker(chat, player["id"], NAMES[number]).log_in(player["token"])
-    for room in ("General", "Trade"):
-        talker.join(room)
-    here.talkers[number] = talker
-
-
-def open_account(seen: Visit, name: str) -> None:
-    seen.go("Accounts")
-    seen.page.get_by_label("Search accounts").fill(name[1:].upper())
-    expect(seen.page.locator("tbody").get_by_role("row")).to_have_count(1)
-    seen.page.get_by_role("link", name=name, exact=True).click()
-    expect(seen.page.get_by_role("heading", level=1)).to_have_text(name)
 
 
 def test_saves_are_compared_and_rolled_back(browser: Browser, here: Host) -> None:
@@ -409,7 +217,8 @@ def test_guilds_chat_and_log(browser: Browser, here: Host) -> None:
         expect(room).to_contain_text("Ann_1, Bertram")
         seen.go("Log")
         seen.page.get_by_label("Only lines with").fill("DashboardSession")
-        expect(seen.page.get_by_role("log")).to_contain_text("DashboardSession gs=0 401")
+        expect(seen.page.get_by_role("log")).to_contain_text("POST /svc/api/DashboardSession gs=0")
+        expect(seen.page.get_by_role("log")).not_to_contain_text("GET /svc/api/DashboardSession")
         seen.page.get_by_label("Only lines with").fill("UUK_")
         expect(seen.page.get_by_role("log")).to_contain_text("No line like that")
         seen.go("Guilds")
@@ -462,35 +271,13 @@ def an_hour(route: Route) -> None:
     route.fulfill(content_type="text/event-stream", body=f"data: {said}\n\n")
 
 
-SIZES = {"desktop": (1280, 860), "phone": (390, 844)}
-UNNAMED = """() => [...document.querySelectorAll('button, a, input, select')]
-  .filter((one) => one.checkVisibility())
-  .filter((one) => !(one.textContent.trim() || one.getAttribute('aria-label')
-    || (one.id && document.querySelector(`label[for="${one.id}"]`))))
-  .map((one) => one.outerHTML)"""
-WIDER = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
-
-
 @pytest.mark.parametrize("colours", ["light", "dark"])
 @pytest.mark.parametrize("size", list(SIZES))
 def test_every_page_fits_names_its_controls_and_is_pictured(
     browser: Browser, here: Host, size: str, colours: str
 ) -> None:
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    width, height = SIZES[size]
-    shape: dict[str, Any] = {
-        "viewport": {"width": width, "height": height},
-        "color_scheme": colours,
-        "device_scale_factor": 2 if size == "phone" else 1,
-    }
-    with visit(browser, here, **shape) as seen:
-        page = seen.page
-
-        def picture(name: str) -> None:
-            assert page.evaluate(WIDER) <= 0, name
-            assert page.evaluate(UNNAMED) == [], name
-            page.screenshot(path=PICTURES / f"{size}-{colours}-{name}.png")
-
+    with visit(browser, here, size, colours) as seen:
+        page, picture = seen.page, seen.picture
         picture("sign-in")
         page.route("**/svc/api/DashboardEvents?page=health", an_hour)
         seen.sign_in(here.key)

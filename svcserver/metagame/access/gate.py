@@ -313,7 +313,8 @@ class Gate:
         if found is None:
             raise Unauthenticated("not a known account key")
         if found.plays_only:
-            raise Unauthenticated("this account has another key for the dashboard: use that one")
+            why = "this account has another key for the dashboard: use that one"
+            raise Unauthenticated(why, code="another_key")
         if found.second_factor and not signs_in:
             raise Unauthenticated("this account has a second factor: sign in to the dashboard")
         return self._not_banned(found.account)

@@ -58,7 +58,8 @@ def changes(before: Mapping[str, Spot], after: Mapping[str, Spot]) -> list[tuple
 
 
 def _act(was: Spot | None, spot: Spot) -> str:
-    if was is not None and was.where is spot.where and (was.hunt == spot.hunt or not spot.hunt):
+    same = was is not None and was.where is spot.where
+    if was is not None and same and (was.hunt == spot.hunt or "" in (was.hunt, spot.hunt)):
         return ""
     if spot.where is Place.HUNT:
         return f"began a hunt: {spot.title}" if spot.title else "began a hunt"

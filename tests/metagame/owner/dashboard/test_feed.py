@@ -38,7 +38,9 @@ class ChangesTests(SynchronousTestCase):
     def test_nothing_is_told_twice(self) -> None:
         for spot in (CITY, HUNT, MENU):
             self.assertEqual(changes({"Ada": spot}, {"Ada": spot}), [])
-        self.assertEqual(changes({"Ada": HUNT}, {"Ada": Spot(Place.HUNT)}), [])
+        known_later = Spot(Place.HUNT)
+        self.assertEqual(changes({"Ada": HUNT}, {"Ada": known_later}), [])
+        self.assertEqual(changes({"Ada": known_later}, {"Ada": HUNT}), [])
 
 
 class FeedTests(SynchronousTestCase):

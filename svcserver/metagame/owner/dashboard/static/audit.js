@@ -5,12 +5,14 @@ import { badge, button, card, el, head, nothing, person, table } from "./dom.js"
 import { show } from "./dialog.js";
 import { exactly } from "./words.js";
 
+const OF_NOBODY = /guild|invite|registration|announce|drain|roll back|game-server|passport trust/; // the target is no account
+
 export async function audit(root, live) {
   const box = (name, label) => el("input", { type: "search", id: `audit-${name}`, class: "search", placeholder: label, maxlength: 64, autocomplete: "off", "aria-label": label });
   const actor = box("actor", "Only by"), target = box("target", "Only on");
   const place = el("div", {});
   root.replaceChildren(head("Audit", "Every act of staff and every refused try; nobody can change it."),
-    el("form", { class: "actions", submit: (event) => { event.preventDefault(); look().catch(failed); } }, actor, target,
+    el("form", { class: "tools", submit: (event) => { event.preventDefault(); look().catch(failed); } }, actor, target,
       el("button", { type: "submit" }, "Show")), place);
   const failed = (why) => place.replaceChildren(card(null, [], nothing(why.message)));
   const wanted = (more) => ({ actor: actor.value.trim(), target: target.value.trim(), ...more });
@@ -27,7 +29,7 @@ export async function audit(root, live) {
 function rows(found) {
   return table("Audit log", [["When"], ["Who"], ["What"], ["On"], ["Why", "wide-only"], ["", "end"]], found.map((one) => [
     exactly(one.at), linked(one.actor), el("span", {}, one.action, " ", one.refused ? badge("refused", "accent") : ""),
-    linked(one.target), one.reason || "–",
+    OF_NOBODY.test(one.action) ? one.target || "–" : linked(one.target), one.reason || "–",
     el("div", { class: "actions" }, button("Details", () => details(one)))]));
 }
 

@@ -27,7 +27,7 @@ export function chart(title, unit, names) {
   const begin = () => new uPlot({
     width: Math.max(240, place.clientWidth), height: HIGH, legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
     scales: { x: { time: true }, y: { range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
-    axes: [axis({ values: (_, ticks) => ticks.map((one, at) => named(one, ticks, at)) }),
+    axes: [axis({ size: 32, values: (_, ticks) => ticks.map((one, at) => named(one, ticks, at)) }),
       axis({ size: 52, values: (_, ticks) => ticks.map((one) => short(one)) })],
     series: [{}, ...names.map((name, at) => ({ label: name, stroke: () => colour(COLOURS[at]), width: 1.75, points: { show: false },
       fill: names.length === 1 ? () => `${colour(COLOURS[0])}22` : undefined }))],

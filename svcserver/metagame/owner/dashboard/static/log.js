@@ -5,7 +5,8 @@ import { card, el, head, nothing } from "./dom.js";
 
 const KEPT = 1000;
 const LEVELS = ["debug", "info", "warn", "error", "critical"];
-const OWN = /\/svc\/(dashboard|api\/Dashboard)\S* gs=0 200/; // this page looking at itself
+// this page looking at itself; what it changes is shown
+const OWN = /GET \/svc\/(dashboard\S* |api\/(Dashboard\w+|InviteCodes|Guilds|SaveHistory|Progression)\S* gs=0 (200|304)|api\/DashboardSession gs=0 401)/;
 const OF = /^\[([a-z0-9-]+)\] /;
 const READABLE = /^(\S+Z) (debug|info|warn|error|critical) (\S+): (.*)$/;
 

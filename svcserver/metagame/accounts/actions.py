@@ -1,0 +1,76 @@
+"""What the audit log calls each act of staff, and what its rows hold; docs/generate.py shows it.
+
+A route of staff without a name here stands in the log as method and path, as does a try that was
+refused because the account's role is not enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import frozen
+
+
+@frozen
+class Action:
+    """What was done, what ``target`` names, and what ``before`` and ``after`` hold."""
+
+    says: str
+    target: str = "the account"
+    before: str = ""
+    after: str = ""
+
+
+_SANCTION = "reason, note, by, since, until, networks"
+_INVITE = "the first group of the code"
+_NOTHING = "nothing"
+ACTIONS: Mapping[str, Action] = {
+    "ban": Action("banned; its sessions have ended", before=_SANCTION, after=_SANCTION),
+    "unban": Action("let in again", before=_SANCTION),
+    "mute": Action("muted in the chat", before=_SANCTION, after=_SANCTION),
+    "unmute": Action("may write again", before=_SANCTION),
+    "kick": Action("logged off"),
+    "role": Action("given another role", before="role", after="role"),
+    "new key": Action("given another key; its sessions have ended"),
+    "merge notes": Action(
+        "its notes given to another account",
+        before="both accounts' notes",
+        after="both accounts' notes",
+    ),
+    "export": Action("all that is kept of it handed out"),
+    "delete": Action("deleted with all that is its own", before="id", after="rows deleted"),
+    "rename": Action("renamed", before="username", after="username"),
+    "player token": Action("a player token taken for it", target="the account, or its id"),
+    "create account": Action("made from the command line", after="id, role"),
+    "roll back": Action("a character's save made the newest again", target="the character's id"),
+    "roll back loadout": Action("its loadouts likewise", target="the character's id"),
+    "disband guild": Action("disbanded", target="the guild"),
+    "create invite": Action("an invite code made", target=_INVITE),
+    "put invite": Action("a chosen invite code made or changed", target=_INVITE),
+    "revoke invite": Action("an invite code taken back", target=_INVITE),
+    "registration mode": Action(
+        "who may register changed", target=_NOTHING, before="mode", after="mode"
+    ),
+    "announce": Action(
+        "announced to everybody",
+        target=_NOTHING,
+        before="text, by, since, until, restartAt",
+        after="text, by, since, until, restartAt",
+    ),
+    "announce end": Action("what was announced ended", target=_NOTHING, before="as announce"),
+    "drain on": Action("new hunts refused until the server is empty", target=_NOTHING),
+    "drain off": Action("hunts begin again", target=_NOTHING),
+    "test alerts": Action("a message sent to everybody who is told of troubles", target=_NOTHING),
+    "sign in": Action("a session of the dashboard begun"),
+    "sign out": Action("a session of the dashboard ended"),
+    "dashboard key": Action(
+        "a key for the dashboard alone made or ended", before="ownKey", after="ownKey"
+    ),
+    "second factor": Action(
+        "a second factor begun or ended", before="secondFactor", after="secondFactor"
+    ),
+    "add game-server key": Action("a key for game servers made", target=_NOTHING),
+    "revoke game-server key": Action("a key for game servers ended", target=_NOTHING),
+    "passport trust": Action("passports of another host trusted", target="the host's key"),
+    "passport import": Action("a passport imported", target="the account"),
+}

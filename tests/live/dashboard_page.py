@@ -1,0 +1,252 @@
+"""The owner's page in a real browser before a metagame with players, for the live tests of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from attrs import define, field
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from svcserver.kernel.settings import parse_env_file
+from tests.chat.sockets import Talker
+from tests.ctl.command import new_host
+from tests.live.players_page import chromium
+from tests.support.processes import Service, bearer, free_port, register
+
+PICTURES = Path(__file__).parents[2] / "_artefacts" / "dashboard"
+PAGES = (
+    "overview",
+    "health",
+    "accounts",
+    "invites",
+    "guilds",
+    "chat",
+    "moderation",
+    "machine",
+    "audit",
+    "log",
+)
+SIZES = {"desktop": (1280, 860), "phone": (390, 844)}
+UNNAMED = """() => [...document.querySelectorAll('button, a, input, select')]
+  .filter((one) => one.checkVisibility())
+  .filter((one) => !(one.textContent.trim() || one.getAttribute('aria-label')
+    || (one.id && document.querySelector(`label[for="${one.id}"]`))))
+  .map((one) => one.outerHTML)"""
+WIDER = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+NAMES = ("Ann_1", "Bertram", "Cleo", "Dragonfly_77", "Eve", "Falk")
+
+
+@define
+class Host:
+    """A public host with a few players, whose metagame runs."""
+
+    service: Service
+    folder: Path
+    players: list[dict[str, str]] = field(factory=list)
+    talkers: list[Talker] = field(factory=list)
+
+    @property
+    def key(self) -> str:
+        """The owner's."""
+        return (self.folder / "owner.key").read_text().strip()
+
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
+        """One request that must go well."""
+        status, said = self.service.ask(method, path, body, headers)
+        assert 200 <= status < 300, (path, status, said)
+        return orjson.loads(said) if said else None
+
+    def admin(self, method: str, route: str, body: Any = None) -> Any:
+        """The same, as the owner."""
+        return self.call(method, f"/svc/api/{route}", body, **{"x-svc-user-api-key": self.key})
+
+
+@contextmanager
+def host(folder: Path) -> Iterator[Host]:
+    """Players online, in a hunt, in guilds, in chat, with saves."""
+    new_host(folder)
+    port, chat = free_port(), free_port()
+    environ = {
+        "PORT": str(port),
+        "CHAT_PORT": str(chat),
+        "REGISTRATION_MODE": "OPEN",
+        "BACKEND_HEALTH": "1",
+        "CHAT": "1",
+        "GUILDS": "1",
+        "SERVER_NAME": "Evening Hunters",
+        "NODE_ENV": "",
+    }
+    arguments = ["--env-file", str(folder / "metagame.env")]
+    service = Service("svc-metagame", folder, environ, port, arguments)
+    service.start()
+    here = Host(service, folder)
+    try:
+        here.players = [register(service, name) for name in NAMES]
+        populate(here, chat)
+        yield here
+    finally:
+        for talker in here.talkers:
+            talker.wire.close()
+        service.stop()
+
+
+def populate(here: Host, chat: int) -> None:
+    """Something to see on every page."""
+    maps = ("city_01_persistent", "city_01_persistent", "LoginMenu", "cora_jamima", "cora_jamima")
+    for player, where in zip(here.players, maps, strict=False):
+        here.call("POST", "/heartbeat", {"map": where, "state": "island"}, **bearer(player))
+    ann = here.players[0]
+    [one] = here.call("GET", "/character", **bearer(ann))
+    for version in range(1, 12):
+        data = {"level": 10 + version, "bag": {"potions": version % 4}, "weapon": "axe"}
+        if version > 6:
+            data["weapon"] = "bow"
+        save = {"characterId": one["id"], "data": json.dumps(data), "updateVersion": version}
+        here.call("POST", "/character", save, **bearer(ann))
+    for flask in ("FL_HEALING_DEFAULT", "FL_SPEED"):
+        slot = {"data": json.dumps({"flask": flask})}
+        here.call("POST", f"/loadout/{ann['id']}/{one['id']}/0", slot, **bearer(ann))
+    server = parse_env_file((here.folder / "deploy.env").read_text())["METAGAME_API_KEY"]
+    for player, name in zip(here.players[:2], ("Lanterns", "RedAxes"), strict=True):
+        here.call(
+            "POST", "/guild/validate", {"name": name, "nameplate": name[:3]}, **bearer(player)
+        )
+        body = {"leader_account_id": player["id"], "name": name, "nameplate": name[:3]}
+        here.call("POST", "/guild", body, **{"x-svc-gameserver-apikey": server})
+    here.admin("POST", "RegisterInviteCode", {"NewInviteCode": "OPEN-EVENING", "Uses": 5})
+    for player, name in zip(here.players[:4], NAMES, strict=False):
+        talker = Talker(chat, player["id"], name).log_in(player["token"])
+        talker.join("General")
+        here.talkers.append(talker)
+    here.talkers[0].join("Trade")
+
+
+@define
+class Visit:
+    """A page, and everything it complained of or asked for."""
+
+    page: Page
+    address: str
+    look: str
+    faults: list[str] = field(factory=list)
+    asked: list[str] = field(factory=list)
+
+    def go(self, name: str) -> None:
+        """Open one of its pages from the navigation."""
+        self.page.get_by_role("link", name=name, exact=True).click()
+        expect(self.page.get_by_role("heading", level=1)).to_have_text(name)
+
+    def button(self, name: str) -> None:
+        """Press one."""
+        self.page.get_by_role("button", name=name, exact=True).first.click()
+
+    def confirm(self, name: str) -> None:
+        """Answer the question."""
+        self.page.get_by_role("dialog").get_by_role("button", name=name, exact=True).click()
+
+    def told(self, text: str) -> None:
+        """The page says what was done."""
+        expect(self.page.locator("#says")).to_contain_text(text)
+
+    def answer(self, confirm: str, **fields: str) -> None:
+        """Fill in the question's fields by their labels' beginnings, and confirm."""
+        box = self.page.get_by_role("dialog")
+        for label, value in fields.items():
+            place = box.locator("input, select").and_(box.get_by_label(re.compile(f"^{label}")))
+            if place.evaluate("(one) => one.tagName") == "SELECT":
+                place.select_option(value)
+            else:
+                place.fill(value)
+        self.confirm(confirm)
+
+    def fact(self, name: str) -> Locator:
+        """What an account's page says of it."""
+        return self.page.locator(f"dt:text-is('{name}') + dd")
+
+    def picture(self, name: str) -> None:
+        """Keep how it looks; it fits, every control has a name, and axe finds nothing."""
+        assert self.page.evaluate(WIDER) <= 0, name
+        assert self.page.evaluate(UNNAMED) == [], name
+        PICTURES.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=PICTURES / f"{self.look}-{name}.png")
+        found = Axe().run(self.page)
+        assert found.violations_count == 0, f"{name}: {found.generate_report()}"
+
+    def sign_in(self, key: str) -> None:
+        """With a key that is one."""
+        self.page.get_by_label("Admin key").fill(key)
+        self.button("Sign in")
+        expect(self.page.locator("#server-name")).to_have_text("Evening Hunters")
+
+
+@contextmanager
+def visit(
+    browser: Browser, here: Host, size: str = "desktop", colours: Any = "light"
+) -> Iterator[Visit]:
+    """Visit the dashboard; a fault in the console fails the test."""
+    width, height = SIZES[size]
+    context: dict[str, Any] = {
+        "viewport": {"width": width, "height": height},
+        "color_scheme": colours,
+        "device_scale_factor": 2 if size == "phone" else 1,
+    }
+    address = f"http://127.0.0.1:{here.service.port}"
+    made = browser.new_context(locale="en-GB", timezone_id="Europe/Berlin", **context)
+    page = made.new_page()
+    page.set_default_timeout(20_000)
+    seen = Visit(page, address, f"{size}-{colours}")
+    page.on("console", lambda said: seen.faults.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda why: seen.faults.append(str(why)))
+    page.on("request", lambda sent: seen.asked.append(sent.url))
+    page.goto(f"{address}/svc/dashboard")
+    try:
+        yield seen
+    finally:
+        made.close()
+    assert [one for one in seen.faults if "Failed to load resource" not in one] == []
+    assert [url for url in seen.asked if not url.startswith(address)] == []
+
+
+def log_in_again(here: Host, number: int) -> None:
+    """As a player does who was logged off."""
+    player = here.players[number]
+    said = here.call("POST", "/account/api/oauth/token", {"exchange_code": player["key"]})
+    player["token"] = said["access_token"]
+    beat = {"map": "city_01_persistent", "state": "island"}
+    here.call("POST", "/heartbeat", beat, **bearer(player))
+    here.talkers[number].wire.close()
+    chat = int(here.service.environ["CHAT_PORT"])
+    talker = Talker(chat, player["id"], NAMES[number]).log_in(player["token"])
+    for room in ("General", "Trade"):
+        talker.join(room)
+    here.talkers[number] = talker
+
+
+def open_account(seen: Visit, name: str) -> None:
+    seen.go("Accounts")
+    seen.page.get_by_label("Search accounts").fill(name[1:].upper())
+    expect(seen.page.locator("tbody").get_by_role("row")).to_have_count(1)
+    seen.page.get_by_role("link", name=name, exact=True).click()
+    expect(seen.page.get_by_role("heading", level=1)).to_have_text(name)
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    """The host of a file's tests."""
+    with host(tmp_path_factory.mktemp("dashboard") / "host") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """The browser of a file's tests."""
+    with chromium() as started:
+        yield started

@@ -1,0 +1,196 @@
+"""Takes the tour of ``docs/owners/first-evening.md`` and its pictures (``make pictures``).
+
+    python -m tests.live.owners_pictures [FOLDER]
+
+An owner with nothing but svcserver answers the three questions of ``svcctl up``, signs in to the
+dashboard and invites a friend; the friend opens the invite, plays, and goes on a hunt. Each step is
+timed. The host takes the usual ports, 443 among them: where those are not free, or not ours to
+take, ``unshare -rn sh -c 'ip link set lo up && make pictures'`` has them all to itself.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from attrs import define, field
+from playwright.sync_api import Browser, Page, expect
+
+from svcserver.kernel.settings import parse_env_file
+from svcserver.sim.gameclient import HUNTS
+from tests.ctl.hosts import SVCCTL, change
+from tests.live.players_host import COMMAND, GAME, launcher, link_of
+from tests.live.players_page import Visit, chromium
+
+FOLDER = Path(__file__).parents[2] / "docs" / "owners" / "pictures"
+SIZE = {"width": 1080, "height": 720}
+PATIENCE_S = 240
+NAME, OWNER, FRIEND = "Friday Hunts", "Olga", "Robin"
+ANSWERS = f"public\n127.0.0.1\n{OWNER}\n"
+READY = re.compile(r"^Your host runs", re.MULTILINE)
+REPLACE = """(pairs) => {
+    const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walk.nextNode()) for (const [from, to] of pairs) {
+        const node = walk.currentNode;
+        if (node.data.includes(from)) node.data = node.data.replaceAll(from, to);
+    }
+}"""
+
+
+@define
+class Tour:
+    """The steps so far, each with the seconds it took."""
+
+    folder: Path
+    steps: list[tuple[str, float]] = field(factory=list)
+    _begun: float = field(factory=time.monotonic, init=False)
+
+    def step(self, name: str) -> None:
+        """What was done since the last step."""
+        now = time.monotonic()
+        self.steps.append((name, now - self._begun))
+        self._begun = now
+
+    def take(self, page: Page, name: str) -> None:
+        """One picture, in which the host has an address as an owner's would have."""
+        page.mouse.move(0, 0)
+        page.evaluate(REPLACE, [("127.0.0.1", "play.example.org")])
+        page.screenshot(path=self.folder / f"{name}.png", animations="disabled")
+
+    def told(self) -> str:
+        """A line a step, and the sum."""
+        lines = [f"{seconds:6.1f} s  {name}" for name, seconds in self.steps]
+        return "\n".join([*lines, f"{sum(one for _, one in self.steps):6.1f} s  in all"])
+
+
+@contextmanager
+def up(host: Path, answers: str = "") -> Iterator[str]:
+    """``svcctl up`` until Ctrl-C; gives what it has printed when all runs."""
+    printed = host.with_name("card.txt")
+    with printed.open("wb") as out:
+        process = subprocess.Popen(
+            [SVCCTL, "up", str(host)],
+            stdin=subprocess.PIPE,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            cwd=host.parent,
+            env={"PATH": os.environ["PATH"], "HOME": str(host.parent), "LANG": "C.UTF-8"},
+        )
+        assert process.stdin is not None
+        process.stdin.write(answers.encode())
+        process.stdin.close()
+        try:
+            deadline = time.monotonic() + PATIENCE_S
+            while not READY.search(printed.read_text("utf-8", "replace")):
+                assert process.poll() is None, printed.read_text("utf-8", "replace")
+                assert time.monotonic() < deadline, "the host is not ready"
+                time.sleep(0.1)
+            time.sleep(0.5)  # the rest of the card
+            yield printed.read_text("utf-8", "replace")
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(PATIENCE_S)
+
+
+def put_game(host: Path) -> None:
+    """A name, and the game's files for friends: here a stand-in that goes on a hunt."""
+    (host / "game").mkdir(exist_ok=True)
+    (host / "game" / "game.py").write_bytes(GAME.read_bytes())
+    (host / "game" / "data.pak").write_bytes(os.urandom(4 << 20))
+    made = [SVCCTL, "content", "manifest", "--config", str(host)]
+    subprocess.run(made, check=True, stdout=subprocess.DEVNULL)
+    change(host, "metagame", "SERVER_NAME", NAME)
+
+
+def sign_in(browser: Browser, host: Path) -> Page:
+    """The dashboard, as the owner sees it."""
+    port = parse_env_file((host / "metagame.env").read_text())["PORT"]
+    page = browser.new_context(locale="en-GB", viewport=SIZE).new_page()
+    page.goto(f"http://127.0.0.1:{port}/svc/dashboard")
+    page.get_by_label("Admin key").fill((host / "owner.key").read_text().strip())
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("table").or_(page.locator(".nothing")).first).to_be_visible()
+    return page
+
+
+def invite(page: Page, tour: Tour) -> str:
+    """A join string for the friend, made in the dashboard."""
+    page.get_by_role("link", name="Invites", exact=True).click()
+    page.get_by_role("button", name="New invite").first.click()
+    page.get_by_role("dialog").get_by_role("button", name="Make it").click()
+    text = page.get_by_role("dialog").locator(".join")
+    expect(text).to_contain_text("svc://join")
+    found = text.inner_text()
+    tour.take(page, "2-invite")
+    page.get_by_role("dialog").get_by_role("button", name="Close").click()
+    return found
+
+
+@contextmanager
+def friend(browser: Browser, home: Path, join: str, tour: Tour) -> Iterator[Visit]:
+    """Somebody who opens the invite, and plays."""
+    with launcher(home, "--print-link") as process:
+        made = browser.new_context(locale="en-GB", viewport=SIZE)
+        player = Visit(made.new_page(), home, "light")
+        player.page.goto(link_of(process))
+        player.join(join)
+        player.register(FRIEND)
+        tour.step("the friend opens the invite, compares the words, takes a name")
+        player.download()
+        tour.step("the friend downloads the game")
+        player.set_command(f"{COMMAND} -hunt={HUNTS[0]}")
+        player.page.get_by_text("Settings", exact=True).click()
+        player.press("Play")
+        player.reads("You are playing as")
+        yield player
+        player.press("End the game")
+        made.close()
+
+
+def evening(browser: Browser, host: Path, tour: Tour) -> None:
+    """From the empty folder to the first hunt."""
+    with up(host, ANSWERS):
+        tour.step("svcctl up, its three questions answered, until all runs")
+    put_game(host)
+    tour.step("stopped, a name for the server, the game's files listed")
+    with up(host):
+        tour.step("svcctl up again")
+        page = sign_in(browser, host)
+        tour.take(page, "1-overview")
+        tour.step("the dashboard, signed in")
+        join = invite(page, tour)
+        tour.step("an invite for a friend")
+        with friend(browser, host.with_name("friend"), join, tour):
+            page.get_by_role("link", name="Overview", exact=True).click()
+            feed = page.locator(".feed")
+            expect(feed).to_contain_text(f"{FRIEND} began a hunt", timeout=60_000)
+            expect(page.locator(".list").first).to_contain_text("Hunt")
+            tour.step("the friend's first hunt, seen in the dashboard")
+            tour.take(page, "3-first-hunt")
+            page.get_by_role("link", name=FRIEND).first.click()
+            expect(page.get_by_role("heading", level=1)).to_have_text(FRIEND)
+            tour.take(page, "4-friend")
+        page.context.close()
+
+
+def main() -> None:
+    """Take the tour."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as work, chromium() as browser:
+        tour = Tour(folder)
+        evening(browser, Path(work) / "my-host", tour)
+    print(tour.told())
+    print(f"the pictures are in {folder}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,220 @@
+"""Every act on people from the owner's page, in a real browser, and what staff may do there.
+
+Why processes: the browser is a process, and keeps asking while a test waits for it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.hashes import SHA1
+from cryptography.hazmat.primitives.twofactor.totp import TOTP
+from playwright.sync_api import Browser, expect
+
+from tests.chat.sockets import Talker
+from tests.live.dashboard_page import WIDER, Host, browser, here, open_account, visit
+from tests.support.processes import bearer, register
+from tests.support.proves import proves
+
+__all__ = ["browser", "here"]  # fixtures
+
+pytestmark = pytest.mark.live
+
+SPILLS = """(room) => [...room.querySelectorAll('*')]
+  .filter((one) => one.getBoundingClientRect().right > room.getBoundingClientRect().right + 1)
+  .map((one) => one.outerHTML)"""
+
+
+def code_of(secret: str) -> str:
+    made = TOTP(base64.b32decode(secret), 6, SHA1(), 30)  # noqa: S303 - RFC 6238
+    return made.generate(time.time()).decode()
+
+
+def log_in(here: Host, key: str) -> int:
+    return here.service.ask("POST", "/account/api/oauth/token", {"exchange_code": key})[0]
+
+
+@proves("POST DashboardKick", "POST DashboardBan", "POST DashboardUnban")
+def test_a_player_is_kicked_banned_and_let_in_again(browser: Browser, here: Host) -> None:
+    player = register(here.service, "Noisy")
+    with visit(browser, here) as seen:
+        seen.sign_in(here.key)
+        open_account(seen, "Noisy")
+        seen.button("Kick")
+        seen.answer("Kick", Reason="shouting")
+        seen.told("Noisy is logged off")
+        assert here.service.ask("GET", "/accountinfo", None, bearer(player))[0] == 401
+        assert log_in(here, player["key"]) == 200
+        seen.button("Ban")
+        seen.answer("Ban", For="7d", Reason="again", Note="third time", Its="yes")
+        seen.told("Noisy is banned")
+        assert log_in(here, player["key"]) == 400
+        expect(seen.fact("Banned")).to_contain_text("again")
+        expect(seen.fact("Banned")).to_contain_text("third time")
+        seen.picture("banned")
+        seen.go("Accounts")
+        row = seen.page.get_by_role("row").filter(has_text="Noisy")
+        expect(row).to_contain_text("banned")
+        seen.go("Moderation")
+        row = seen.page.get_by_role("row").filter(has_text="Noisy")
+        row.get_by_role("button", name="Unban").click()
+        seen.answer("Unban")
+        seen.told("Noisy may log in again")
+        assert log_in(here, player["key"]) == 200
+
+
+@proves("POST DashboardNewKey", "POST DashboardMergeNotes")
+def test_a_lost_key_and_the_notes_of_a_lost_account(browser: Browser, here: Host) -> None:
+    player = register(here.service, "Forgetful")
+    with visit(browser, here) as seen:
+        seen.sign_in(here.key)
+        open_account(seen, "Forgetful")
+        seen.button("Merge notes")
+        seen.answer("Give", Name="Falk")
+        expect(seen.page.locator("#says .bad")).to_contain_text("has no notes")
+        seen.button("New key")
+        seen.answer("Make it", Reason="lost")
+        key = seen.page.get_by_role("dialog").locator(".join").inner_text()
+        seen.confirm("Close")
+        assert (log_in(here, player["key"]), log_in(here, key)) == (400, 200)
+
+
+@proves("POST DashboardExport", "POST DashboardDelete")
+def test_an_account_is_handed_out_and_deleted(browser: Browser, here: Host, tmp_path: Path) -> None:
+    player = register(here.service, "Leaving")
+    with visit(browser, here) as seen:
+        seen.sign_in(here.key)
+        open_account(seen, "Leaving")
+        with seen.page.expect_download() as got:
+            seen.button("Export")
+        got.value.save_as(tmp_path / "export.json")
+        assert json.loads((tmp_path / "export.json").read_text())["account"] == "Leaving"
+        seen.button("Delete")
+        seen.answer("Delete", Write="leaving")
+        expect(seen.page.locator("#says .bad")).to_contain_text("nothing was deleted")
+        seen.button("Delete")
+        with seen.page.expect_download() as got:
+            seen.answer("Delete", Write="Leaving", Reason="asked for it")
+        assert got.value.suggested_filename == "Leaving.json"
+        seen.told("Leaving is deleted")
+        expect(seen.page.get_by_role("heading", level=1)).to_have_text("Accounts")
+        assert log_in(here, player["key"]) == 400
+
+
+@proves("POST DashboardRole", "who of the staff may do what")
+def test_a_helper_reads_and_is_told_what_is_not_allowed(browser: Browser, here: Host) -> None:
+    player = register(here.service, "Hal_9")
+    with visit(browser, here) as seen:
+        seen.sign_in(here.key)
+        open_account(seen, "Hal_9")
+        seen.button("Role")
+        seen.answer("Change", Role="helper")
+        seen.told("Hal_9 is now helper")
+    with visit(browser, here) as seen:
+        seen.sign_in(player["key"])
+        expect(seen.page.locator("#who")).to_have_text("Hal_9 (helper)")
+        open_account(seen, "Bertram")
+        seen.button("Kick")
+        seen.answer("Kick")
+        expect(seen.page.locator("#says .bad")).to_contain_text("moderator")
+        seen.go("Audit")
+        row = seen.page.get_by_role("row").filter(has_text="Hal_9").filter(has_text="kick")
+        expect(row).to_contain_text("refused")
+
+
+@proves("POST DashboardOwnKey", "POST DashboardSecondFactor", "GET DashboardAccess")
+def test_a_key_of_its_own_and_a_second_factor(browser: Browser, here: Host) -> None:
+    player = register(here.service, "Careful")
+    here.admin("POST", "DashboardRole", {"Account": "Careful", "Role": "moderator"})
+    with visit(browser, here) as seen:
+        seen.sign_in(player["key"])
+        seen.button("My access")
+        seen.confirm("Make a key for the dashboard")
+        expect(seen.page.get_by_role("heading", name="Your key for the dashboard")).to_be_visible()
+        key = seen.page.get_by_role("dialog").locator(".join").inner_text()
+        seen.confirm("Close")
+        seen.button("My access")
+        seen.confirm("Add a second factor")
+        box = seen.page.get_by_role("dialog")
+        expect(box.get_by_role("img")).to_be_visible()
+        secret = box.locator(".join").inner_text()
+        seen.picture("second-factor")
+        used = code_of(secret)
+        seen.answer("Add it", Code=used)
+        seen.told("Signing in asks for a code from now on")
+        seen.button("Sign out")
+        for offered, said in ((player["key"], "another key"), (key, "write its code")):
+            seen.page.get_by_label("Admin key").fill(offered)
+            seen.button("Sign in")
+            expect(seen.page.get_by_role("alert")).to_contain_text(said)
+        seen.page.get_by_label("Code of your second factor").fill(used)
+        seen.button("Sign in")  # one that was used opens nothing
+        expect(seen.page.get_by_role("alert")).to_contain_text("write its code")
+        while (fresh := code_of(secret)) == used:
+            seen.page.wait_for_timeout(1_000)
+        seen.page.get_by_label("Code of your second factor").fill(fresh)
+        seen.button("Sign in")
+        expect(seen.page.locator("#who")).to_have_text("Careful (moderator)")
+        assert log_in(here, player["key"]) == 200  # it still plays
+
+
+def test_back_leads_to_the_same_search_and_names_are_links(browser: Browser, here: Host) -> None:
+    with visit(browser, here) as seen:
+        page = seen.page
+        seen.sign_in(here.key)
+        page.get_by_role("table", name="Players online").get_by_role("link", name="Ann_1").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Ann_1")
+        open_account(seen, "Dragonfly_77")
+        page.go_back()
+        expect(page.get_by_label("Search accounts")).to_have_value("RAGONFLY_77")
+        expect(page.locator("tbody").get_by_role("row")).to_have_count(1)
+        page.get_by_label("Search accounts").fill("")
+        page.get_by_role("button", name="Role", exact=True).click()
+        expect(page.locator("tbody").get_by_role("row").first).to_contain_text("owner")
+        page.get_by_role("button", name="Last seen", exact=True).click()
+        expect(page.locator("tbody").get_by_role("row").last).to_contain_text("never")
+        seen.go("Chat")
+        page.get_by_role("listitem").get_by_role("link", name="Bertram").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Bertram")
+        seen.go("Guilds")
+        page.get_by_role("row").filter(has_text="Lanterns").get_by_role("link").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Ann_1")
+
+
+def test_the_log_is_asked_for_one_player(browser: Browser, here: Host) -> None:
+    with visit(browser, here) as seen:
+        register(here.service, "Loud")
+        seen.sign_in(here.key)
+        seen.go("Log")
+        lines = seen.page.get_by_role("log")
+        seen.page.get_by_label("Only of this player").fill("Loud")
+        seen.page.keyboard.press("Tab")
+        expect(lines).to_contain_text("registered Loud")
+        expect(lines).not_to_contain_text("Bertram")
+        seen.page.get_by_label("Only of this player").fill("")
+        expect(lines).not_to_contain_text("DashboardEvents")
+
+
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+def test_a_full_chat_room_fits(browser: Browser, here: Host, size: str) -> None:
+    chat, full = int(here.service.environ["CHAT_PORT"]), []
+    for number in range(22):
+        name = f"{size}_{number}"
+        player = register(here.service, name)
+        talker = Talker(chat, player["id"], name).log_in(player["token"])
+        talker.join("General")
+        full.append(talker)
+    with visit(browser, here, size) as seen:
+        seen.sign_in(here.key)
+        seen.go("Chat")
+        room = seen.page.get_by_role("listitem").filter(has_text="General")
+        expect(room).to_contain_text(f"{size}_2")
+        assert seen.page.evaluate(WIDER) <= 0
+        assert room.evaluate(SPILLS) == []
+        seen.picture("chat-full")
+    for talker in full:
+        talker.wire.close()
