@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,31 +24,36 @@ STEPS = st.lists(
 )
 
 
+def follow(case: SynchronousTestCase, live: Any, steps: list[tuple[str, str, float]]) -> None:
+    """Do the steps on the board and on a list of times; both say the same."""
+    quota, now = Quota.of("two", LIMIT, WINDOW_S), 0.0
+    model: defaultdict[str, list[float]] = defaultdict(list)
+    for step, who, passed in steps:
+        now += passed
+        model[who] = taken = [at for at in model[who] if at > now - WINDOW_S]
+        free = len(taken) < LIMIT
+        if step == "take":
+            found = live.do(lambda sheet, who=who: quota.take(sheet, who), now)
+            case.assertEqual(found, now if free else None)
+            taken += [now] * free
+        elif step == "wait":
+            waits = live.do(lambda sheet, who=who: quota.take_or_wait(sheet, who), now)
+            case.assertEqual(waits, 0.0 if free else taken[0] + WINDOW_S - now)
+            taken += [now] * free
+        elif step == "full":
+            full = live.do(lambda sheet, who=who: quota.is_full(sheet, who), now)
+            case.assertEqual(full, not free)
+        else:
+            at = taken[-1] if taken and step == "give back" else -1.0
+            live.do(lambda sheet, who=who, at=at: quota.give_back(sheet, who, at), now)
+            if at in taken:
+                taken.remove(at)
+
+
 class QuotaMachineTests(SynchronousTestCase):
     @settings(max_examples=100, deadline=None)
     @given(STEPS)
     def test_it_is_a_list_of_the_times_within_the_window(
         self, steps: list[tuple[str, str, float]]
     ) -> None:
-        live, quota, now = TestBoard(), Quota.of("two", LIMIT, WINDOW_S), 0.0
-        model: defaultdict[str, list[float]] = defaultdict(list)
-        for step, who, passed in steps:
-            now += passed
-            model[who] = taken = [at for at in model[who] if at > now - WINDOW_S]
-            free = len(taken) < LIMIT
-            if step == "take":
-                found = live.do(lambda sheet, who=who: quota.take(sheet, who), now)
-                self.assertEqual(found, now if free else None)
-                taken += [now] * free
-            elif step == "wait":
-                waits = live.do(lambda sheet, who=who: quota.take_or_wait(sheet, who), now)
-                self.assertEqual(waits, 0.0 if free else taken[0] + WINDOW_S - now)
-                taken += [now] * free
-            elif step == "full":
-                full = live.do(lambda sheet, who=who: quota.is_full(sheet, who), now)
-                self.assertEqual(full, not free)
-            else:
-                at = taken[-1] if taken and step == "give back" else -1.0
-                live.do(lambda sheet, who=who, at=at: quota.give_back(sheet, who, at), now)
-                if at in taken:
-                    taken.remove(at)
+        follow(self, TestBoard(), steps)

@@ -21,8 +21,6 @@ from tests.support.valkey import EngineBoard
 
 pytestmark = pytest.mark.live
 
-pytestmark = pytest.mark.live
-
 
 class OnEngine(test_memory.Base):
     def make_live(self) -> EngineBoard:

@@ -44,8 +44,8 @@ class SeenMatch:
 class Seen:
     """The acts of ``Matchmaker``; without ``now`` at the time of the act before."""
 
-    def __init__(self, cooldown_s: float = 0.0) -> None:
-        self.live = TestBoard()
+    def __init__(self, cooldown_s: float = 0.0, live: Callable[[], Any] = TestBoard) -> None:
+        self.live = live()
         self.matches = LiveMatches(self.live.board, cooldown_s, asked_s=1e9)  # the asker lives
         self._known: dict[str, Any] = {}
 

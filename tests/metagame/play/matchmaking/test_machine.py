@@ -5,6 +5,7 @@ Both say the same after every step. Spec: 1 §3 Matchmaking candidate.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from attrs import frozen
@@ -19,6 +20,7 @@ from svcserver.metagame.play.matches import Match, Server, State
 from svcserver.metagame.play.matchmaking.rules import Matchmaker
 from tests.metagame.play.matchmaking.live import Seen
 from tests.metagame.play.matchmaking.model import Launches, PlainMatchmaker
+from tests.support.live import TestBoard
 from tests.support.proves import proves
 
 COOLDOWN_S = 60.0
@@ -40,9 +42,12 @@ PARTY = Party("party", "a", ("a", "b", "c"))
 class QueueMachine(RuleBasedStateMachine):
     """Queued once, expected once, never more than four a hunt; one party that hunts together."""
 
+    make_live: Callable[..., Any] = TestBoard
+
     def __init__(self) -> None:
         super().__init__()
-        self.seen, self.model = Seen(COOLDOWN_S), PlainMatchmaker(Launches(COOLDOWN_S))
+        self.seen = Seen(COOLDOWN_S, type(self).make_live)
+        self.model = PlainMatchmaker(Launches(COOLDOWN_S))
         self.now = 0.0
         self.ports = 8000
         self.named: dict[str, str] = {}  # the model's name of each match and candidate

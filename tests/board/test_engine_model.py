@@ -1,0 +1,87 @@
+"""The board on the model of Valkey, every sheet run twice: parties, queues and quotas at random.
+
+The same machines as in memory, against the same plain models; on a real engine parties run in
+``test_valkey.py``; ``tests/sim/test_valkey.py`` shows that the model answers as the real one.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+from hypothesis import given, settings
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.board.board import Sheet
+from svcserver.board.kinds import Kind
+from tests.board import test_memory
+from tests.board.test_quota_machine import STEPS, follow
+from tests.metagame.play.matchmaking.test_machine import QueueMachine
+from tests.metagame.social.parties.test_machine import PartyMachine
+from tests.support.engine_model import OnModel
+
+NOTES = Kind("notes_on_the_model", int)
+
+
+class Base(test_memory.Base):
+    def make_live(self) -> OnModel:
+        return OnModel()
+
+
+class ActTests(Base, test_memory.ActTests):
+    pass
+
+
+class LifeTests(Base, test_memory.LifeTests):
+    pass
+
+
+class NewsTests(Base, test_memory.NewsTests):
+    pass
+
+
+class QuotaTests(SynchronousTestCase):
+    @settings(max_examples=40, deadline=None)
+    @given(STEPS)
+    def test_a_quota_is_a_list_of_the_times_within_the_window(
+        self, steps: list[tuple[str, str, float]]
+    ) -> None:
+        follow(self, OnModel(), steps)
+
+
+class Parties(PartyMachine):
+    make_live = OnModel
+
+
+class Queues(QueueMachine):
+    make_live = OnModel
+
+
+PartiesTests, QueuesTests = Parties.TestCase, Queues.TestCase
+PartiesTests.settings = settings(max_examples=15, stateful_step_count=40, deadline=None)
+QueuesTests.settings = settings(max_examples=10, stateful_step_count=30, deadline=None)
+
+
+class TwiceTests(Base):
+    def test_every_act_that_reads_and_writes_runs_twice(self) -> None:
+        runs: list[int | None] = []
+
+        def work(sheet: Sheet) -> None:
+            runs.append(sheet.get(NOTES, "a"))
+            sheet.put(NOTES, "a", 1)
+
+        self.live.do(work)
+        self.assertEqual(self.live.engine.refusals, 1)
+        self.assertEqual(self.live.board.conflicts, 1)
+        self.assertGreaterEqual(runs.count(None), 2)
+        self.assertEqual(self.live.do(lambda sheet: sheet.get(NOTES, "a")), 1)
+
+    def test_work_that_gives_another_answer_is_caught(self) -> None:
+        numbers = count()
+
+        def work(sheet: Sheet) -> Any:
+            sheet.get(NOTES, "a")
+            sheet.put(NOTES, "a", next(numbers))
+
+        with self.assertRaises(AssertionError):
+            self.live.do(work)

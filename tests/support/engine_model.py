@@ -1,0 +1,165 @@
+"""The board on the model of Valkey, asked without a network; every sheet runs twice.
+
+What ``TestBoard`` is in memory: the first commit of each act that compares something is refused, as
+if another process had been faster, so its work runs again and must give, write and tell the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import hiredis
+from attrs import define, field
+from twisted.internet.defer import Deferred, succeed
+
+from svcserver.board.board import Key, Sheet, Work
+from svcserver.board.engine import Pushed
+from svcserver.board.scripts import COMMIT, LOAD, Script
+from svcserver.board.valkey import ANY, ValkeyBoard
+from svcserver.board.waiting import at_once
+from svcserver.board.wire import Argument, EngineError
+from svcserver.kernel.refusals import Refusal
+from svcserver.sim.clock import World
+from svcserver.sim.network import Network
+from svcserver.sim.valkey import SimValkey
+
+T = TypeVar("T")
+REFUSED = [1]  # the reply of COMMIT where the first key is not as it was read
+
+
+@define(eq=False)
+class Wire:
+    """What the model keeps of a connection: where it pushes news."""
+
+    push: Callable[[bytes], None]
+
+    def send(self, data: bytes) -> None:
+        self.push(data)
+
+
+@define(eq=False, slots=False)
+class ModelEngine:
+    """An ``Engine``; ``refusals`` counts the commits that were refused."""
+
+    model: SimValkey
+    refusals: int = field(default=0, init=False)
+    _again: bool = field(default=False, init=False)  # the act's first commit has been refused
+    _pushed: Pushed | None = field(default=None, init=False)
+    _wire: Any = field(init=False)
+    space = "0"
+
+    def __attrs_post_init__(self) -> None:
+        self._wire = Wire(self._push)
+        self.model.wires[self._wire] = None
+        for script in (LOAD, COMMIT):
+            self.command("SCRIPT", "LOAD", script.text)
+
+    def _push(self, data: bytes) -> None:
+        _, channel, text = _read(data)
+        assert self._pushed is not None
+        self._pushed(channel, text)
+
+    def command(self, *command: Argument) -> Any:
+        words = [one if isinstance(one, bytes) else str(one).encode() for one in command]
+        return _read(self.model.answer(self._wire, words))
+
+    def ask(self, *command: Argument) -> Deferred[Any]:
+        return succeed(self.command(*command))
+
+    def run(self, script: Script, keys: list[bytes], arguments: list[bytes]) -> Deferred[Any]:
+        if script is COMMIT:
+            compares = any(one != ANY for one in arguments[: 4 * len(keys) : 4])
+            self._again = compares and not self._again
+            if self._again:
+                self.refusals += 1
+                return succeed(REFUSED)
+        return self.ask("EVALSHA", script.sha, len(keys), *keys, *arguments)
+
+    def subscribe(self, channel: bytes) -> None:
+        self.command("SUBSCRIBE", channel)
+
+    def hear(self, pushed: Pushed, joined: Callable[[], None], lost: Callable[[], None]) -> None:
+        self._pushed = pushed
+        joined()
+
+    def seconds(self) -> float:
+        return self.model.world.now
+
+    def pause(self, seconds: float) -> Deferred[None]:
+        return succeed(None)
+
+
+def _read(reply: bytes) -> Any:
+    reader = hiredis.Reader(protocolError=EngineError, replyError=EngineError)
+    reader.feed(reply)
+    found = reader.gets()
+    if isinstance(found, EngineError):
+        raise found
+    return found
+
+
+@define(eq=False)
+class Runs:
+    """What each complete run of one act's work gave: all of them must be equal."""
+
+    work: Work[Any]
+    seen: list[str] = field(factory=list)
+
+    def __call__(self, sheet: Sheet) -> Any:
+        own: Any = sheet
+        try:
+            result = self.work(sheet)
+        except Refusal as why:
+            self._note(own, f"{type(why).__name__}: {why.message}")
+            raise
+        self._note(own, f"{result!r} {own.written!r} {own.news!r}")
+        return result
+
+    def _note(self, sheet: Any, said: str) -> None:
+        if not sheet.missing:  # else it has not seen all that it asked for
+            self.seen.append(said)
+
+    def check(self) -> None:
+        assert len(set(self.seen)) <= 1, self.seen
+
+
+class ModelBoard(ValkeyBoard):
+    """Compares the runs of each act."""
+
+    def act(self, work: Work[T], near: Any = ()) -> Deferred[T]:
+        runs = Runs(work)
+
+        def check(given: Any) -> Any:
+            runs.check()
+            return given
+
+        near_keys: tuple[Key, ...] = tuple(near)
+        return ValkeyBoard.act(self, runs, near_keys).addBoth(check)
+
+
+class OnModel:
+    """As ``TestBoard``; ``now`` is the model's time, from which its entries end."""
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.world = World(1)
+        model = SimValkey(self.world, Network(self.world, lambda *_: None))
+        model.start()
+        self._begin, self._start, self._now = self.world.now, now, now
+        self.engine = ModelEngine(model)
+        self.board = ModelBoard(self.engine, lambda engine_s: self.now)
+
+    @property
+    def now(self) -> float:
+        return self._now
+
+    @now.setter
+    def now(self, value: float) -> None:
+        self._now = value  # as it was given, or fractions of it would be lost
+        self.world.now = max(self.world.now, self._begin + value - self._start)
+
+    def do(self, work: Work[T], now: float | None = None) -> T:
+        """The result of ``work``, at ``now`` if that is given."""
+        if now is not None:
+            self.now = now
+        return at_once(self.board.act(work))
