@@ -46,19 +46,21 @@ class ModelEngine:
     refusals: int = field(default=0, init=False)
     _again: bool = field(default=False, init=False)  # the act's first commit has been refused
     _pushed: Pushed | None = field(default=None, init=False)
+    _news: list[bytes] = field(factory=list, init=False)  # on their way
     _wire: Any = field(init=False)
     space = "0"
 
     def __attrs_post_init__(self) -> None:
-        self._wire = Wire(self._push)
+        self._wire = Wire(self._news.append)
         self.model.wires[self._wire] = None
         for script in (LOAD, COMMIT):
             self.command("SCRIPT", "LOAD", script.text)
 
-    def _push(self, data: bytes) -> None:
-        _, channel, text = _read(data)
-        assert self._pushed is not None
-        self._pushed(channel, text)
+    def _deliver(self) -> None:
+        while self._news:
+            _, channel, text = _read(self._news.pop(0))
+            assert self._pushed is not None
+            self._pushed(channel, text)
 
     def command(self, *command: Argument) -> Any:
         words = [one if isinstance(one, bytes) else str(one).encode() for one in command]
@@ -74,7 +76,9 @@ class ModelEngine:
             if self._again:
                 self.refusals += 1
                 return succeed(REFUSED)
-        return self.ask("EVALSHA", script.sha, len(keys), *keys, *arguments)
+        done = self.ask("EVALSHA", script.sha, len(keys), *keys, *arguments)
+        self._deliver()
+        return done
 
     def subscribe(self, channel: bytes) -> None:
         self.command("SUBSCRIBE", channel)
