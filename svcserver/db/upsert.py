@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 from sqlalchemy import Connection, Table, func
-from sqlalchemy.dialects import postgresql, sqlite
-
-_DIALECTS: Mapping[str, Any] = {"sqlite": sqlite, "postgresql": postgresql}
 
 
 @frozen
 class Upsert:
-    """Prebuilt for both back-ends; ``put`` takes rows by column names."""
+    """Built once for the back-end it is first used on; ``put`` takes rows by column names.
 
-    statements: Mapping[str, Any]
+    ``kept`` and ``kept_for_null`` are names of columns; see ``into``.
+    """
+
+    table: Table
+    kept: Collection[str]
+    kept_for_null: Collection[str]
+    _statements: dict[str, Any] = field(factory=dict, init=False, repr=False)
 
     @classmethod
     def into(
@@ -26,21 +29,36 @@ class Upsert:
 
         It also keeps those of ``kept_for_null`` for which None is put.
         """
-        return cls({name: _of(one, table, kept, kept_for_null) for name, one in _DIALECTS.items()})
+        return cls(table, kept, kept_for_null)
 
     def put(self, tx: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
         """Insert or overwrite each row; every row has the same columns."""
         if found := list(rows):
-            tx.execute(self.statements[tx.dialect.name], found)
+            tx.execute(self.statement(tx.dialect.name), found)
+
+    def statement(self, dialect: str) -> Any:
+        """The one statement for a back-end: what is known of it is known by its identity."""
+        made = self._statements.get(dialect)
+        return made if made is not None else self._statements.setdefault(dialect, self._of(dialect))
+
+    def _of(self, dialect: str) -> Any:
+        put, keys = _insert(dialect)(self.table), list(self.table.primary_key)
+        changed: dict[str, Any] = {
+            one.name: func.coalesce(put.excluded[one.name], one)
+            if one.name in self.kept_for_null
+            else put.excluded[one.name]
+            for one in self.table.c
+            if one not in keys and one.name not in self.kept
+        }
+        return put.on_conflict_do_update(index_elements=keys, set_=changed)
 
 
-def _of(dialect: Any, table: Table, kept: Collection[str], kept_for_null: Collection[str]) -> Any:
-    put, keys = dialect.insert(table), list(table.primary_key)
-    changed: dict[str, Any] = {
-        one.name: func.coalesce(put.excluded[one.name], one)
-        if one.name in kept_for_null
-        else put.excluded[one.name]
-        for one in table.c
-        if one not in keys and one.name not in kept
-    }
-    return put.on_conflict_do_update(index_elements=keys, set_=changed)
+def _insert(dialect: str) -> Callable[[Table], Any]:
+    """The back-end's own INSERT; each takes megabytes to import, and a host has one of them."""
+    if dialect == "sqlite":
+        from sqlalchemy.dialects.sqlite import insert
+
+        return insert
+    from sqlalchemy.dialects.postgresql import insert as insert_there
+
+    return insert_there

@@ -41,7 +41,7 @@ def open_database(name: str, settings: Settings) -> Engine:
     """Migrate and prepare the database; it blocks, since no request may come before."""
     engine = make_engine(settings.database_url, settings.database_connections)
     try:
-        new = migrations.upgrade(engine)
+        new = migrations.upgrade_apart(engine)
         moved = transact(engine, move_queued_keys)
         transact(engine, lambda tx: _note_key(tx, settings))
     except BadDatabase as why:

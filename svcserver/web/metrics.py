@@ -9,26 +9,19 @@ one series a reason: ``svc_content_refusals_total{reason="host"}``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from attrs import define, frozen
-from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 from twisted.application.service import IService
 from twisted.internet.defer import Deferred
-from twisted.web.resource import Resource
-from twisted.web.server import Site
 
-from svcserver.kernel.counters import MEANINGS, Counted, Counters
+from svcserver.kernel.counters import Counted, Counters
 from svcserver.web.front import FinishedRequest
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
 from svcserver.web.serving import Listening, TopService
 from svcserver.web.site import HttpHandler
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @frozen
@@ -40,60 +33,6 @@ class Figure:
     counts: bool = False
 
 
-@define(eq=False, slots=False)
-class Figures(Collector):
-    """The Prometheus collector of a service's figures and counters."""
-
-    name: str
-    figures: Mapping[str, Figure]
-    counters: Counters
-
-    def collect(self) -> Iterable[Metric]:
-        for name, figure in self.figures.items():
-            kind = CounterMetricFamily if figure.counts else GaugeMetricFamily
-            yield kind(name, figure.meaning, value=figure.read())
-        for counted, meaning in MEANINGS.items():
-            family = CounterMetricFamily(f"svc_{self.name}_{counted}", meaning, labels=["reason"])
-            for reason, count in self.counters.by_reason(counted).items():
-                family.add_metric([reason], count)
-            yield family
-
-
-class MetricsPage(Resource):
-    """``GET /metrics``."""
-
-    isLeaf = True
-
-    def __init__(self, figures: Figures) -> None:
-        super().__init__()
-        self._registry = CollectorRegistry()
-        self._registry.register(figures)
-        ProcessCollector(registry=self._registry)
-
-    def render_GET(self, request: Any) -> bytes:
-        if _foreign(request):
-            request.setResponseCode(403)
-            return b""
-        if request.path != b"/metrics":
-            request.setResponseCode(404)
-            return b""
-        request.setHeader("content-type", CONTENT_TYPE)
-        return generate_latest(self._registry)
-
-
-def _foreign(request: Any) -> str:
-    peer = request.getClientAddress().host
-    return HttpRequest("GET", request.path, b"", request.requestHeaders, peer).foreign()
-
-
-class _QuietSite(Site):
-    """A Site without an access log line per scrape."""
-
-    noisy = False
-
-    def log(self, request: Any) -> None: ...
-
-
 @frozen
 class CountingRefusals:
     """An observer that counts 4xx answers by reason or status, and 429s by row."""
@@ -101,6 +40,8 @@ class CountingRefusals:
     counters: Counters
 
     def __call__(self, done: FinishedRequest) -> None:
+        if done.status < 400:
+            return
         limit = done.row.name if done.row else ""
         count_refusal(self.counters, done.request, done.status, limit)
 
@@ -160,8 +101,11 @@ def metrics(
     counters: Counters,
 ) -> IService:
     """The listener of METRICS_PORT; add it after the service's own listener."""
+    # the library and Twisted's own server, which nothing else of a service needs
+    from svcserver.web.metrics_page import Figures, MetricsPage, QuietSite
+
     page = MetricsPage(Figures(name, figures, counters))
-    site = _QuietSite(page, reactor=reactor)
+    site = QuietSite(page, reactor=reactor)
     site.displayTracebacks = False
     listening: IService = Listening(
         reactor,

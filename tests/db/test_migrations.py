@@ -42,6 +42,20 @@ class Migrations:
             context = MigrationContext.configure(tx, opts={"compare_type": False})
             self.assertEqual(compare_metadata(context, METADATA), [])
 
+    def test_a_child_brings_a_service_s_database_up_to_date(self) -> None:
+        engine = self.engine()
+        self.assertTrue(migrations.upgrade_apart(engine))
+        self.assertFalse(migrations.upgrade_apart(engine))
+        with engine.connect() as tx:
+            self.assertEqual(migrations.present_revision(tx), migrations.revisions()[-1])
+
+    def test_where_the_child_fails_the_service_does_it_by_itself(self) -> None:
+        engine = self.engine()
+        self.patch(migrations, "_in_a_child", lambda engine: None)  # type: ignore[attr-defined]
+        self.assertTrue(migrations.upgrade_apart(engine))
+        with engine.connect() as tx:
+            self.assertEqual(migrations.present_revision(tx), migrations.revisions()[-1])
+
     def of_newer(self, *changes: str) -> Engine:
         """A database as a newer version has left it."""
         engine = self.engine()

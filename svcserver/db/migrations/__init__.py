@@ -56,6 +56,38 @@ def upgrade(engine: Engine, revision: str = "head") -> bool:
         ) from why
 
 
+def upgrade_apart(engine: Engine) -> bool:
+    """As ``upgrade``, for a service: where there is something to do a child process does it.
+
+    Alembic would stay in memory, ten megabytes for one minute of a host's life. What the child
+    cannot do is tried again here, and said.
+    """
+    if is_sqlite(engine):
+        if not _is_file(engine.url.database or ""):
+            return upgrade(engine)  # in memory: a child would have a database of its own
+        _make_private(engine.url.database or "")
+    try:
+        with transaction(engine) as tx:
+            found = present_revision(tx)
+    except SQLAlchemyError:
+        return upgrade(engine)  # which says what is wrong
+    engine.dispose()
+    if found is None or (found in revisions() and found != revisions()[-1]):
+        _in_a_child(engine)
+    upgrade(engine)
+    return found is None
+
+
+def _in_a_child(engine: Engine) -> None:
+    child = os.fork()
+    if child == 0:
+        try:
+            upgrade(engine)
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+
+
 def newer_revision(tx: Connection) -> str | None:
     """The database's revision where this version does not know it."""
     found = present_revision(tx)
@@ -90,13 +122,17 @@ def unfit(tx: Connection) -> str | None:
     return None
 
 
+def _is_file(database: str) -> bool:
+    return database not in ("", ":memory:") and not database.startswith("file:")
+
+
 def _make_private(file: str) -> None:
     """Make a file that is not there yet, for us alone; SQLite would let everybody read it.
 
     One that an older version left readable for others becomes private, and so do its
     write-ahead log and shared memory.
     """
-    if file in ("", ":memory:") or file.startswith("file:"):
+    if not _is_file(file):
         return
     with suppress(OSError):  # if it cannot be made, opening it says why
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

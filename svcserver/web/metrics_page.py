@@ -1,0 +1,73 @@
+"""The page that Prometheus reads; imported where METRICS_PORT is set (``web/metrics.py``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from attrs import define
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from twisted.web.resource import Resource
+from twisted.web.server import Site
+
+from svcserver.kernel.counters import MEANINGS, Counters
+from svcserver.web.metrics import Figure
+from svcserver.web.request import HttpRequest
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@define(eq=False, slots=False)
+class Figures(Collector):
+    """The Prometheus collector of a service's figures and counters."""
+
+    name: str
+    figures: Mapping[str, Figure]
+    counters: Counters
+
+    def collect(self) -> Iterable[Metric]:
+        for name, figure in self.figures.items():
+            kind = CounterMetricFamily if figure.counts else GaugeMetricFamily
+            yield kind(name, figure.meaning, value=figure.read())
+        for counted, meaning in MEANINGS.items():
+            family = CounterMetricFamily(f"svc_{self.name}_{counted}", meaning, labels=["reason"])
+            for reason, count in self.counters.by_reason(counted).items():
+                family.add_metric([reason], count)
+            yield family
+
+
+class MetricsPage(Resource):
+    """``GET /metrics``."""
+
+    isLeaf = True
+
+    def __init__(self, figures: Figures) -> None:
+        super().__init__()
+        self._registry = CollectorRegistry()
+        self._registry.register(figures)
+        ProcessCollector(registry=self._registry)
+
+    def render_GET(self, request: Any) -> bytes:
+        if _foreign(request):
+            request.setResponseCode(403)
+            return b""
+        if request.path != b"/metrics":
+            request.setResponseCode(404)
+            return b""
+        request.setHeader("content-type", CONTENT_TYPE)
+        return generate_latest(self._registry)
+
+
+def _foreign(request: Any) -> str:
+    peer = request.getClientAddress().host
+    return HttpRequest("GET", request.path, b"", request.requestHeaders, peer).foreign()
+
+
+class QuietSite(Site):
+    """A Site without an access log line per scrape."""
+
+    noisy = False
+
+    def log(self, request: Any) -> None: ...

@@ -1,0 +1,30 @@
+"""What a metagame that has just made its database does not keep in memory.
+
+Why processes: what another test has imported would be there already.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.live
+
+NEVER = ("alembic", "mako", "sqlalchemy.dialects.postgresql", "prometheus_client")
+LOOK = f"""
+import sys
+import svcserver.metagame.service
+from svcserver.db import migrations
+from svcserver.db.engine import database_url, make_engine
+print(migrations.upgrade_apart(make_engine(database_url(sys.argv[1]))))
+print([one for one in {NEVER!r} if one in sys.modules])
+"""
+
+
+def test_what_only_made_the_database_or_is_for_another_is_not_in_memory(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", LOOK, f"sqlite:///{tmp_path}/new.db"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert ran.stdout.split() == ["True", "[]"]
