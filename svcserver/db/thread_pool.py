@@ -16,6 +16,7 @@ from svcserver.db.fast_execute import Plans
 from svcserver.db.ledger import Scope, Work
 from svcserver.db.pipeline import Pipeline
 from svcserver.db.pipelined import MAX_LIST
+from svcserver.kernel.events import after_events
 
 
 @define(eq=False)
@@ -69,7 +70,7 @@ class ThreadPool:
         """Queue a job; those of one turn of the reactor wake a thread once."""
         self._gathered.append(job)
         if len(self._gathered) == 1:
-            self._reactor.callLater(0, self._hand_over)
+            after_events(self._reactor, self._hand_over)
 
     def stop(self) -> None:
         """End the threads, which have nothing to do any more; waits for that."""

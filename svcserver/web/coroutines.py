@@ -1,17 +1,19 @@
 """Runs a coroutine: its result at once where it never waits, else a Deferred.
 
 Most handlers finish without waiting; making a Deferred of each would cost more than
-such a handler itself.
+such a handler itself. For one that waits Twisted's own way takes ten calls and a context.
 """
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Generator
-from functools import partial
-from types import coroutine
-from typing import Any, TypeVar
+from collections.abc import Coroutine
+from typing import Any, Generic, TypeVar
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+log = Logger()
 
 T = TypeVar("T")
 
@@ -19,31 +21,45 @@ T = TypeVar("T")
 def start_coroutine(work: Coroutine[Any, Any, T]) -> T | Deferred[T]:
     """What ``work`` returns without waiting, else a Deferred of it.
 
-    Raises what ``work`` raises before its first wait.
+    Raises what ``work`` raises before its first wait. Cancelling the Deferred cancels what
+    ``work`` waits for.
     """
     try:
         waits_for = work.send(None)
     except StopIteration as done:
         result: T = done.value
         return result
-    return Deferred.fromCoroutine(_rest(work, waits_for))
+    return _Waiting(work, waits_for).done
 
 
-@coroutine
-def _rest(work: Coroutine[Any, Any, T], waits_for: Deferred[Any]) -> Generator[Any, Any, T]:
-    """The rest of ``work`` after its first wait: passes on each awaited result or exception.
+class _Waiting(Generic[T]):
+    """A coroutine that waits for a Deferred, and goes on when that has its result."""
 
-    The first step has been taken already, so ``fromCoroutine`` gets this and not ``work``.
-    """
-    while True:
+    __slots__ = ("_waits_for", "_work", "done")
+
+    def __init__(self, work: Coroutine[Any, Any, T], waits_for: Deferred[Any]) -> None:
+        self._work, self._waits_for = work, waits_for
+        self.done: Deferred[T] = Deferred(self._cancel)
+        waits_for.addBoth(self._go_on)
+
+    def _cancel(self, done: Deferred[T]) -> None:
+        self._waits_for.cancel()
+
+    def _go_on(self, result: Any) -> None:
+        """Take the next step: the Deferred that is waited for gives its result or raises."""
         try:
-            sent = yield waits_for
+            if isinstance(result, Failure):
+                waits_for = result.throwExceptionIntoGenerator(self._work)
+            else:
+                waits_for = self._work.send(None)
+        except StopIteration as over:
+            if not self.done.called:
+                self.done.callback(over.value)
         except Exception as why:
-            resume = partial(work.throw, why)
+            if not self.done.called:
+                self.done.errback()
+            elif not isinstance(why, CancelledError):
+                log.failure("a cancelled request failed later")
         else:
-            resume = partial(work.send, sent)
-        try:
-            waits_for = resume()
-        except StopIteration as done:
-            result: T = done.value
-            return result
+            self._waits_for = waits_for
+            waits_for.addBoth(self._go_on)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import errno
 import select
+from threading import Thread
+from time import monotonic
 from typing import Any
 
 from attrs import define, field
 from twisted.internet.main import CONNECTION_DONE
+from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.kernel.events import shorten, turn
+from svcserver.kernel.events import Bell, Later, after_events, shorten, turn
 
 BROKEN = ValueError("a connection broke")
 
@@ -65,8 +68,8 @@ class Reactor:
         self._selectables = {n: kept for n, kept in self._selectables.items() if kept is not one}
 
 
-def one_turn(reactor: Any, timeout: float | None = 1.5) -> Any:
-    turn(reactor, (Connection,), timeout)
+def one_turn(reactor: Any, timeout: float | None = 1.5, later: Later | None = None) -> Any:
+    turn(reactor, (Connection,), Later() if later is None else later, timeout)
     return reactor
 
 
@@ -105,12 +108,117 @@ class TurnTests(SynchronousTestCase):
     def test_only_an_epoll_reactor_changes(self) -> None:
         class EPollReactor:
             doIteration: Any = None
+            callFromThread: Any = None
+
+            def __init__(self) -> None:
+                self._internalReaders: set[Any] = set()
+                self.read: list[Any] = []
+                self.addReader = self.read.append
 
         class SelectReactor(EPollReactor):
             pass
 
         ours, another = EPollReactor(), SelectReactor()
         shorten(ours)
+        shorten(ours)  # again changes nothing
         shorten(another)
-        self.assertTrue(callable(ours.doIteration))
-        self.assertIsNone(another.doIteration)
+        self.assertTrue(callable(ours.doIteration) and callable(ours.callFromThread))
+        self.assertEqual((len(ours.read), ours._internalReaders), (1, set(ours.read)))
+        self.assertEqual((another.doIteration, another.callFromThread), (None, None))
+        ours.read[0].connectionLost(None)
+
+
+class LaterTests(SynchronousTestCase):
+    """What follows the events of a turn."""
+
+    def setUp(self) -> None:
+        self.done: list[str] = []
+        self.later = Later()
+
+    def test_it_is_called_once_all_events_are_handled(self) -> None:
+        class Asking(Connection):
+            def doRead(self) -> None:
+                test.later.append((test.done.append, ("followed",)))
+                test.done.append("read")
+
+        test = self
+        both = {1: Asking(), 2: Asking()}
+        events = [(1, select.EPOLLIN), (2, select.EPOLLIN)]
+        turn(Reactor(both, events), (Asking,), self.later, 1.5)
+        self.assertEqual(self.done, ["read", "read", "followed", "followed"])
+
+    def test_what_a_timer_asked_for_is_called_before_a_wait_that_is_then_none(self) -> None:
+        self.later.append((self.done.append, ("followed",)))
+        self.assertEqual(one_turn(Reactor({}, []), 1.5, self.later).asked, [(0, 0)])
+        self.assertEqual(one_turn(Reactor({}, []), 1.5, self.later).asked, [(1.5, 0)])
+        self.assertEqual(self.done, ["followed"])
+
+    def test_one_that_fails_keeps_no_other_from_its_turn(self) -> None:
+        self.later.extend([({}.__getitem__, ("missing",)), (self.done.append, ("followed",))])
+        one_turn(Reactor({}, []), 1.5, self.later)
+        self.assertEqual((self.done, len(self.flushLoggedErrors(KeyError))), (["followed"], 1))
+
+    def test_one_that_asks_again_waits_for_the_next_turn(self) -> None:
+        def again() -> None:
+            self.done.append("once")
+            self.later.append((again, ()))
+
+        self.later.append((again, ()))
+        one_turn(Reactor({}, []), 1.5, self.later)
+        self.assertEqual(self.done, ["once", "once"])  # before the wait, and after the events
+
+    def test_another_reactor_makes_a_timer_of_it(self) -> None:
+        clock = Clock()
+        after_events(clock, self.done.append, "followed")
+        self.assertEqual(self.done, [])
+        clock.advance(0)
+        self.assertEqual(self.done, ["followed"])
+
+
+class BellTests(SynchronousTestCase):
+    """What other threads hand over to the reactor's."""
+
+    def setUp(self) -> None:
+        self.bell, self.done = Bell(), []
+        self.addCleanup(self.bell.connectionLost, None)
+
+    def rung(self) -> bool:
+        return bool(select.select([self.bell], [], [], 0)[0])
+
+    def test_calls_are_made_in_order_when_the_reactor_looks(self) -> None:
+        self.assertFalse(self.rung())
+        for number in range(3):
+            self.bell.call(self.done.append, number)
+        self.assertEqual((self.rung(), self.done), (True, []))
+        self.bell.doRead()
+        self.assertEqual((self.rung(), self.done), (False, [0, 1, 2]))
+        self.bell.doRead()  # though nobody has rung
+        self.assertEqual(self.done, [0, 1, 2])
+
+    def test_a_call_that_fails_keeps_no_other_from_being_made(self) -> None:
+        self.bell.call({}.__getitem__, "missing")
+        self.bell.call(self.done.append, object)
+        self.bell.doRead()
+        self.assertEqual((self.done, len(self.flushLoggedErrors(KeyError))), ([object], 1))
+
+    def test_a_call_that_rings_again_is_heard_in_the_next_turn(self) -> None:
+        self.bell.call(lambda: self.bell.call(self.done.append, "again"))
+        self.bell.doRead()
+        self.assertEqual((self.done, self.rung()), ([], True))
+        self.bell.doRead()
+        self.assertEqual(self.done, ["again"])
+
+    def test_no_call_of_many_threads_is_lost(self) -> None:
+        threads = [
+            Thread(target=lambda: [self.bell.call(self.done.append, 1) for _ in range(2_000)])
+            for _ in range(4)
+        ]
+        for one in threads:
+            one.start()
+        deadline = monotonic() + 60
+        while len(self.done) < 8_000 and monotonic() < deadline:
+            if select.select([self.bell], [], [], 1)[0]:
+                self.bell.doRead()
+        for one in threads:
+            one.join()
+        self.assertEqual(len(self.done), 8_000)

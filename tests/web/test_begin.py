@@ -52,6 +52,24 @@ class BeginTests(SynchronousTestCase):
         self.failureResultOf(work, CancelledError)
         self.assertTrue(waits[1].called)
 
+    def test_one_that_goes_on_when_cancelled_ends_unheard(self) -> None:
+        wait: Deferred[None] = Deferred()
+
+        async def stubborn(fails: bool) -> None:
+            try:
+                await Deferred[None]()
+            except CancelledError:
+                await wait
+            if fails:
+                raise KeyError("late")
+
+        works: list[Any] = [start_coroutine(stubborn(fails)) for fails in (False, True)]
+        for work in works:
+            work.cancel()
+            self.failureResultOf(work, CancelledError)
+        wait.callback(None)
+        self.assertEqual(len(self.flushLoggedErrors(KeyError)), 1)
+
     @given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=6))
     @settings(max_examples=60, deadline=None)
     def test_any_mix_of_waits_and_failures_adds_up(self, steps: list[tuple[bool, bool]]) -> None:
