@@ -44,6 +44,7 @@ def write() -> None:
         "http.md": http(api()),
         "chat.md": protocol.page(),
         "metrics.md": metrics(ROOT / "svcserver"),
+        "audit.md": audit(),
     }
     for name, text in pages.items():
         (FOLDER / name).write_text(text, encoding="utf-8")
