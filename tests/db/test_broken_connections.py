@@ -1,5 +1,7 @@
 """On a real PostgreSQL: connections that are cut at the worst moments, and what is then done.
 
+Once as the server ends them, and once as a line is cut, of which the server hears late: it goes on.
+
 Before its COMMIT was sent, work is undone for certain, so it is run again; after that nobody knows,
 so it is refused and never run twice.
 """
@@ -9,13 +11,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, text
 from twisted.internet.defer import Deferred
 
+from svcserver.db.engine import make_engine
+from svcserver.db.factory import ledger_for
 from svcserver.db.ledger import ACROSS, OneAccount, Scope
-from tests.db.test_isolation import COINS, NAMES, PostgresCase, earn
+from tests.db.test_isolation import COINS, NAMES, OWNERS, PostgresCase, earn
+from tests.support.forwarder import Forwarder
 
 DEADLINE_S = 20.0
 WAIT_FOR_US = "SELECT pg_advisory_xact_lock(7)"
@@ -57,16 +63,21 @@ class BrokenConnectionTests(PostgresCase):
             other.execute(text(what))
             yield other
 
+    def waiting(self, beside: Connection, before: int = 0) -> list[int]:
+        """The connections that wait, as soon as there is one more than ``before``."""
+        ends = time.monotonic() + DEADLINE_S
+        found: list[int] = []
+        while len(found) <= before and time.monotonic() < ends:
+            self.reactor.turn()
+            found = list(beside.execute(WAITING).scalars())
+            beside.rollback()
+        self.assertEqual(len(found), before + 1)
+        return found
+
     def cut(self) -> None:
         """The connection that waits."""
         with self.engines[1].connect() as beside:
-            ends = time.monotonic() + DEADLINE_S
-            found: list[int] = []
-            while not found and time.monotonic() < ends:
-                self.reactor.turn()
-                found = list(beside.execute(WAITING).scalars())
-                beside.rollback()
-            self.assertEqual(len(found), 1)
+            found = self.waiting(beside)
             beside.execute(CUT, {"pid": found[0]})
             while beside.execute(WAITING).scalars().all() == found:
                 beside.rollback()
@@ -126,3 +137,44 @@ class BrokenConnectionTests(PostgresCase):
             self.cut()
             self.assertEqual(self.runs, [])
         self.assertEqual((self.wait(asked), self.runs), ([1], [ME]))
+
+
+class CutLineTests(BrokenConnectionTests):
+    """The ledger's line is cut, and its server goes on with what it was asked for."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        made = self.engines[1].url
+        place = Path(str(made.query["host"])) / ".s.PGSQL.5432"
+        self.line = self.enterContext(Forwarder(place))
+        url = made.set(host="127.0.0.1", port=self.line.port, query={})
+        engine = make_engine(url, 4)
+        ledger = ledger_for(engine, self.reactor, counters=self.counters, accounts=OWNERS.c.id)
+        self.engines.insert(0, engine)
+        self.ledgers.insert(0, ledger)
+        ledger.startService()
+        self.left = 0  # connections that wait at the server, and whose client is gone
+
+    def waiting(self, beside: Connection, before: int = 0) -> list[int]:
+        return super().waiting(beside, self.left)
+
+    def cut(self) -> None:
+        with self.engines[1].connect() as beside:
+            self.waiting(beside)
+        self.left += 1
+        self.line.cut()
+        self.line.mend()
+
+    def assert_never_run_again(self, scope: Scope) -> None:
+        """What the server was committing when the line was cut is committed, once."""
+        with self.engines[1].begin() as tx:
+            tx.exec_driver_sql(AT_COMMIT)
+        with self.held(WAIT_FOR_US):
+            asked = self.ledgers[0].write(self.earning(ME), scope)
+            self.cut()
+            self.refused(asked)
+        ends = time.monotonic() + DEADLINE_S
+        while not self.coins(ME) and time.monotonic() < ends:
+            self.reactor.turn()
+        self.assertEqual((self.runs, self.coins(ME)), ([ME], 1))
+        self.assertEqual(self.wait(self.ledgers[0].write(self.earning(ME), scope)), [2])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from pathlib import Path
 from types import TracebackType
 
 from attrs import define, field
@@ -11,9 +12,9 @@ from attrs import define, field
 
 @define(eq=False)
 class Forwarder:
-    """Forwards connections on ``port`` to another port of this machine."""
+    """Forwards connections on ``port`` to another port of this machine, or to a Unix socket."""
 
-    to: int
+    to: int | Path
     port: int = 0
     _listening: socket.socket | None = None
     _open: set[socket.socket] = field(factory=set)
@@ -57,8 +58,15 @@ class Forwarder:
                 return
             threading.Thread(target=self._forward, args=(near,), daemon=True).start()
 
+    def _connect(self) -> socket.socket:
+        if isinstance(self.to, int):
+            return socket.create_connection(("127.0.0.1", self.to))
+        far = socket.socket(socket.AF_UNIX)
+        far.connect(str(self.to))
+        return far
+
     def _forward(self, near: socket.socket) -> None:
-        with near, socket.create_connection(("127.0.0.1", self.to)) as far:
+        with near, self._connect() as far:
             with self._lock:
                 if self._cut:
                     return
