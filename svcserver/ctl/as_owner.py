@@ -25,13 +25,20 @@ class Owner:
 
     def read(self, route: str, **query: str) -> Any:
         """What ``GET /svc/api/ROUTE`` says; fails with one line."""
-        asked = "&".join(f"{name}={quote(value, safe='')}" for name, value in query.items())
-        path = f"/svc/api/{route}" + (f"?{asked}" if asked else "")
-        return get_json(self.base, path, self.headers, WHAT)
+        return get_json(self.base, _path(route, query), self.headers, WHAT)
+
+    def find(self, route: str, **query: str) -> Any:
+        """The same; None where there is no such thing."""
+        return get_json(self.base, _path(route, query), self.headers, WHAT, (404,))
 
     def act(self, route: str, body: dict[str, Any]) -> Any:
         """What ``POST /svc/api/ROUTE`` says; fails with one line."""
         return post_json(self.base, f"/svc/api/{route}", self.headers, body, WHAT)
+
+
+def _path(route: str, query: dict[str, str]) -> str:
+    asked = "&".join(f"{name}={quote(value, safe='')}" for name, value in query.items())
+    return f"/svc/api/{route}" + (f"?{asked}" if asked else "")
 
 
 def owner_of(host: Host) -> Owner:

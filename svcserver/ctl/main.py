@@ -16,7 +16,9 @@ import click
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "up": ("up", "up"),
     "init": ("init", "init"),
-    "account": ("people", "account"),
+    "account": ("as_owner_commands", "account"),
+    "guild": ("as_owner_commands", "guild"),
+    "registration": ("as_owner_commands", "registration"),
     "gameserver-key": ("accounts", "gameserver_key"),
     "invite": ("accounts", "invite"),
     "db": ("database_copy", "db"),

@@ -1,0 +1,78 @@
+"""What the dashboard does to players, by ``svcctl`` on a metagame that runs, with ``--json``.
+
+Why processes: the commands ask the metagame over its port, each in a process as an owner starts it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.ctl.command import Ran, svcctl
+from tests.live.dashboard_page import Host, host
+from tests.support.processes import bearer
+from tests.support.proves import proves
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    """A metagame with players, saves and guilds."""
+    with host(tmp_path_factory.mktemp("acts") / "host") as running:
+        port = f"PORT={running.service.port}\n"
+        with (running.folder / "metagame.env").open("a") as file:
+            file.write(port)
+        yield running
+
+
+def ctl(here: Host, *words: object) -> Any:
+    """The object that it prints."""
+    ran: Ran = svcctl(*map(str, words), "--json", "--config", here.folder)
+    assert ran.status == 0, ran.err
+    return json.loads(ran.out)
+
+
+def refused(here: Host, *words: object) -> str:
+    ran: Ran = svcctl(*map(str, words), "--config", here.folder)
+    assert ran.status == 1, ran.out
+    return ran.line
+
+
+@proves("svcctl account show, rename, saves, rollback")
+def test_a_player_is_shown_renamed_and_brought_back_to_a_save(here: Host) -> None:
+    assert ctl(here, "account", "show", "ann_1")["where"] == "city"
+    rows = ctl(here, "account", "saves", "Ann_1")["Characters"][0]["CharacterVersions"]
+    version = rows[2]["Version"]
+    said = ctl(here, "account", "rollback", "Ann_1", version, "--kick")
+    assert (said["RolledBackTo"], said["kicked"]) == (version, True)
+    assert here.service.ask("GET", "/character", None, bearer(here.players[0]))[0] == 401
+    loadouts = ctl(here, "account", "rollback", "Ann_1", 2, "--loadouts")
+    assert loadouts["RolledBackTo"] == 2
+    assert ctl(here, "account", "rename", "Falk", "Falke")["Username"] == "Falke"
+    assert refused(here, "account", "rename", "Falke", "Eve").endswith("this name")
+    assert refused(here, "account", "show", "Nobody").endswith("no account is called Nobody")
+    assert "no such character" in refused(here, "account", "rollback", "Ann_1", 1, "--character=x")
+
+
+@proves("svcctl account grant, revoke, seed")
+def test_entitlements_and_tracks(here: Host) -> None:
+    ctl(here, "account", "grant", "Eve", "gift", "--hours", 12)
+    assert ctl(here, "account", "revoke", "Eve", "gift")["Revoked"]
+    assert not ctl(here, "account", "revoke", "Eve", "gift")["Revoked"]
+    assert ctl(here, "account", "seed", "Eve", "grandfather")["Mode"] == "grandfather"
+
+
+@proves("svcctl registration, guild")
+def test_registration_and_guilds(here: Host) -> None:
+    assert ctl(here, "registration")["RegistrationMode"] == "OPEN"
+    assert ctl(here, "registration", "invitecode")["RegistrationMode"] == "INVITECODE"
+    assert {one["name"] for one in ctl(here, "guild", "list")["guilds"]} == {"Lanterns", "RedAxes"}
+    assert ctl(here, "guild", "disband", "RedAxes")["Members"] == 1
+    assert [one["name"] for one in ctl(here, "guild", "list")["guilds"]] == ["Lanterns"]
+    audit = svcctl("audit", "--json", "--config", here.folder).out.splitlines()
+    names = [json.loads(line)["action"] for line in audit]
+    assert names[:2] == ["disband guild", "registration mode"]
