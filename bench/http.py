@@ -58,7 +58,7 @@ async def yardstick(server: Server, players: int, seconds: float) -> Run:
 
         return send
 
-    run = await measure([operation(wire) for wire in wires], server[1], seconds)
+    run = await measure([operation(wire) for wire in wires], (server[1],), seconds)
     for wire in wires:
         wire.close()
     return run
@@ -69,7 +69,7 @@ async def bare_writes(name: str, server: Server, players: int, seconds: float) -
     cast = [Player(server[0], random.Random(n)) for n in range(players)]
     for player in cast:
         await player.sit_down()
-    run = await measure([player.operation(name) for player in cast], server[1], seconds)
+    run = await measure([player.operation(name) for player in cast], (server[1],), seconds)
     for player in cast:
         player.leave()
     return run
@@ -85,7 +85,7 @@ async def scenario(name: str, server: Server, players: int, seconds: float) -> R
     if name == CROWD:
         run = await crowd(cast, server[1], seconds)
     else:
-        run = await measure([player.operation(name) for player in cast], server[1], seconds)
+        run = await measure([player.operation(name) for player in cast], (server[1],), seconds)
     run.lost = sum([await player.lost() for player in cast])
     for player in cast:
         player.leave()

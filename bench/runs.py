@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 
 from attrs import define, field
 
+from bench.meters import cpu_s
 from bench.players import SESSION_S, Player, timeline
 
 WARM_S = 0.5
@@ -61,7 +60,7 @@ class Runs:
 class _Watch:
     """What happened between two moments."""
 
-    pid: int
+    pids: tuple[int, ...]
     taken: list[float] = field(factory=list)
     errors: int = 0
     on: bool = False
@@ -75,21 +74,24 @@ class _Watch:
     async def stretch(self, seconds: float) -> Run:
         await asyncio.sleep(WARM_S)
         self.on = True
-        cpu, own, began = _cpu_s(self.pid), time.process_time(), time.perf_counter()
+        cpu, own, began = self._cpu_s(), time.process_time(), time.perf_counter()
         await asyncio.sleep(seconds)
         self.on = False
         wall = time.perf_counter() - began
-        cpu, own = _cpu_s(self.pid) - cpu, time.process_time() - own
+        cpu, own = self._cpu_s() - cpu, time.process_time() - own
         self.over = True
         self.taken.sort()
         count = max(1, len(self.taken))
         at = [1000 * self.taken[int(count * part) - 1] if self.taken else 0 for part in (0.5, 0.99)]
         return Run(count / wall, at[0], at[1], self.errors, own / wall, 1e6 * cpu / count)
 
+    def _cpu_s(self) -> float:
+        return sum(map(cpu_s, self.pids))
 
-async def measure(operations: Sequence[Operation], pid: int, seconds: float) -> Run:
-    """Every player in a closed loop for ``seconds``."""
-    watch = _Watch(pid)
+
+async def measure(operations: Sequence[Operation], pids: tuple[int, ...], seconds: float) -> Run:
+    """Every player in a closed loop for ``seconds``; ``pids`` are the server's."""
+    watch = _Watch(pids)
 
     async def play(operation: Operation) -> None:
         while not watch.over:
@@ -105,7 +107,7 @@ async def measure(operations: Sequence[Operation], pid: int, seconds: float) -> 
 
 async def crowd(cast: Sequence[Player], pid: int, seconds: float) -> Run:
     """Every player at a client's own pace, somewhere in its session; late counts as slow."""
-    watch = _Watch(pid)
+    watch = _Watch((pid,))
 
     async def play(player: Player) -> None:
         rng = player.rng
@@ -129,8 +131,3 @@ async def crowd(cast: Sequence[Player], pid: int, seconds: float) -> Run:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     return run
-
-
-def _cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

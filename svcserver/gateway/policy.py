@@ -39,7 +39,11 @@ REPEATABLE = frozenset(
         TOKEN,
         HEARTBEAT,
         "/character",  # a save: marked as repeated, it is answered as it was the first time
+        "/inventory",  # by its transactionId; without one the metagame refuses the second
+        "/login",
+        "/party",  # a poll
         "/party/status",
+        "/reconcile",
         "/candidate/player/alive",
         "/slayerlink/availability",
     ]

@@ -6,7 +6,9 @@ from typing import ClassVar
 
 from attrs import frozen
 
+from svcserver.kernel.headers import REPEATED
 from svcserver.kernel.ids import AccountId
+from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.belongings.inventory.acts import InventoryActs
@@ -52,6 +54,8 @@ class InventoryRoutes:
         """Run one inventory transaction; the answer comes after it is on disk."""
         owner, sent, size = self._owner(call), call.body.read(), len(call.request.body)
         deal, by = sent.transaction(), _by(call)
+        if deal.transaction_id is None and call.request.has_header(REPEATED):
+            raise Unavailable("this transaction may have been made: it has no transactionId")
         return Answer(200, await self.acts.transact(owner, sent.character_id, deal, by, size))
 
     @routes.row(

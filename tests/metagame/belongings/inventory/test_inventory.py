@@ -6,8 +6,10 @@ from sqlalchemy import func, select
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.headers import REPEATED
 from svcserver.metagame.belongings.inventory.store import ITEM_LOG, forget_old
 from tests.support.belongings import Owner
+from tests.support.browser import Page
 from tests.support.game import GAME_SERVER_KEY, Game
 from tests.support.proves import proves
 
@@ -42,6 +44,29 @@ class Case(SynchronousTestCase):
         statement = select(*columns).order_by(ITEM_LOG.c.id)
         rows = self.game.ledger.run(lambda tx: tx.execute(statement).all())
         return [tuple(row) for row in rows]
+
+
+class RepeatedTests(Case):
+    """What the gateway sent again, because the metagame ended before it had answered."""
+
+    def again(self, **sent: Any) -> Page:
+        item = {"catalogId": "ORE", "quantity": 3}
+        body = {"characterId": self.ann.character, "addStackedItems": [item], **sent}
+        marks, token = {REPEATED.decode(): "1"}, self.ann.player.token
+        return self.game.browse("POST", "/inventory", json=body, token=token, headers=marks)
+
+    def test_a_transaction_with_its_id_is_answered_as_the_first_time_and_counts_once(self) -> None:
+        first = self.ann.add("ORE", 3, transactionId="t-1")
+        self.assertEqual((self.again(transactionId="t-1").json, first.status), (first.json, 200))
+        held = [{"catalogId": "ORE", "quantity": 3}]
+        self.assertEqual(self.ann.inventory()["stackedItems"], held)
+        self.assertEqual(self.again(transactionId="t-2").status, 200)  # the first never came
+
+    def test_one_without_is_not_made_again(self) -> None:
+        self.ann.add("ORE", 3)
+        self.assertEqual(self.again().status, 503)
+        held = [{"catalogId": "ORE", "quantity": 3}]
+        self.assertEqual(self.ann.inventory()["stackedItems"], held)
 
 
 class ReadTests(Case):

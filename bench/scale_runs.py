@@ -1,0 +1,184 @@
+"""What ``bench.scale`` measures: live state, requests, chat and the gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import uvloop
+from attrs import frozen
+
+from bench import edge_servers
+from bench.chat_client import Chatter, Login, Place
+from bench.chat_runs import Talk, arrivals, departure, percentile
+from bench.chat_servers import FAST, Server, _players
+from bench.heads import varied
+from bench.meters import cpu_s, wrk
+from bench.players import Player
+from bench.postgres import Engine as Database
+from bench.postgres import engine as database
+from bench.runs import Run, measure
+from bench.servers import free_port, metagame
+from svcserver.ctl.keys import new_signing_keys
+from tests.support.valkey import Instance
+
+ROOM = "City-1"
+CALM_RATE = 30.0  # lines a second
+PLAYERS = 16
+CONNECTIONS = 50
+
+
+@frozen
+class Workers:
+    """Metagames on one PostgreSQL and one engine of live state."""
+
+    ports: list[int]
+    pids: list[int]
+    chats: list[int]  # ports
+    database: Database
+    engine: Instance
+
+    @property
+    def engine_pid(self) -> int:
+        """The process of the engine."""
+        assert self.engine.process is not None
+        return self.engine.process.pid
+
+
+@contextmanager
+def workers(folder: Path, count: int) -> Iterator[Workers]:
+    """So many, with a chat each."""
+    keys, engine = new_signing_keys(), Instance.make()
+    engine.start()
+    with ExitStack() as stack:
+        stack.callback(engine.end)
+        beside = stack.enter_context(database())
+        chats = [free_port() for _ in range(count)]
+        common = {
+            "DATABASE_URL": beside.instance.database(),
+            "LIVE_URL": engine.url,
+            "AUTH_SIGNING_PRIVKEY_B64": keys.private,
+            "AUTH_SIGNING_PUBKEY_B64": keys.public,
+            "CHAT": "1",
+            "CHAT_MESSAGE_RATE": FAST,
+        }
+        found = []
+        for number, chat in enumerate(chats):
+            more = {"METRICS_PORT": str(beside.metrics_port)} if number == 0 else {}
+            environ = {**common, "CHAT_PORT": str(chat), **more}
+            found.append(stack.enter_context(metagame(folder, f"worker{number}", **environ)))
+        ports, pids = [port for port, _ in found], [pid for _, pid in found]
+        yield Workers(ports, pids, chats, beside, engine)
+
+
+# -- requests -------------------------------------------------------------------
+
+
+@frozen
+class Mixed:
+    """A mix of players' requests; microseconds of CPU for one."""
+
+    per_second: float
+    workers_us: float
+    database_us: float
+    engine_us: float
+    failed: int
+
+    @property
+    def per_cpu(self) -> float:
+        """Requests for each second that the workers computed."""
+        return 1e6 / self.workers_us
+
+
+def mixed(some: Workers, count: int, seconds: float) -> Mixed:
+    """Players of the first ``count`` workers, in a closed loop."""
+    ports, pids = some.ports[:count], tuple(some.pids[:count])
+    engine = cpu_s(some.engine_pid)
+    name = f"{count} workers"
+    run = some.database.watch(name, seconds, lambda: uvloop.run(_mix(ports, pids, seconds)))
+    requests = max(1.0, run.per_second * (seconds + 0.5))
+    engine_us = 1e6 * (cpu_s(some.engine_pid) - engine) / requests
+    lost = run.errors + run.lost
+    return Mixed(run.per_second, run.server_us, some.database.us[name][-1], engine_us, lost)
+
+
+async def _mix(ports: Sequence[int], pids: tuple[int, ...], seconds: float) -> Run:
+    cast = [Player(ports[n % len(ports)], random.Random(n)) for n in range(PLAYERS)]
+    await asyncio.gather(*(one.arrive() for one in cast))
+    run = await measure([one.operation("mix") for one in cast], pids, seconds)
+    run.lost = sum(await asyncio.gather(*(one.lost() for one in cast)))
+    for one in cast:
+        one.leave()
+    return run
+
+
+# -- the chat -------------------------------------------------------------------
+
+
+@frozen
+class Heard:
+    """A room that talks for a while."""
+
+    per_cpu: float  # deliveries for each second that the processes of the chat computed
+    engine_us: float  # of the engine for one line
+    p99_ms: float
+    lost: int
+
+
+def logins(some: Workers) -> list[Login]:
+    """A thousand players."""
+    return asyncio.run(_players(some.ports[0]))
+
+
+def of(some: Workers, known: list[Login], count: int) -> list[Server]:
+    """The first ``count`` chats."""
+    return [
+        Server("ours", some.pids[n], Place(some.chats[n], "//", "svc.local"), known, some.ports[n])
+        for n in range(count)
+    ]
+
+
+async def heard(
+    servers: list[Server], listeners: int, seconds: float, rate: float = 0.0, engine: int = 0
+) -> Heard:
+    """A room of so many over these processes: in a closed loop, or at ``rate`` lines a second."""
+    each, clients = listeners // len(servers), list[Chatter]()
+    for number, server in enumerate(servers):
+        clients += await arrivals(server, number * each, each)
+    for client in clients:
+        await client.join(ROOM)
+    await asyncio.sleep(1.0)
+    pids = [one.pid for one in servers]
+
+    def used() -> float:
+        return sum(map(cpu_s, pids))
+
+    theirs, ours, began = cpu_s(engine) if engine else 0.0, used(), time.perf_counter()
+    talk = Talk(clients, bool(rate), began + seconds)
+    for client in clients:
+        client.sink = talk.ears.counter(talk.paced, talk.more)
+    await talk.run(rate)
+    ours, theirs = used() - ours, (cpu_s(engine) if engine else 0.0) - theirs
+    await departure(clients)
+    p99 = percentile(talk.ears.taken, 0.99) / 1e6
+    per_line = 1e6 * theirs / max(1, talk.said)
+    return Heard(talk.ears.heard / max(ours, 0.01), per_line, p99, talk.awaited)
+
+
+# -- the gateway ------------------------------------------------------------------
+
+
+def gateway_us(folder: Path, seconds: float) -> float:
+    """CPU of the gateway for a request of players whose heads differ."""
+    with ExitStack() as stack:
+        behind = stack.enter_context(edge_servers.upstream(folder, edge_servers.prepare(folder)))
+        server = stack.enter_context(edge_servers.gateway("ours", folder, behind))
+        url = f"https://127.0.0.1:{server.port}/svc-status"
+        script = varied(folder, server.port)
+        seen: Any = wrk(server.pid, url, CONNECTIONS, seconds, script=script)
+    return 1e6 / float(seen.per_cpu)
