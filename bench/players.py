@@ -83,6 +83,7 @@ class Player:
 
     port: int
     rng: random.Random
+    name: str = ""
     key: str = field(default="", repr=False)
     token: str = field(default="", repr=False)
     account: str = ""
@@ -99,8 +100,8 @@ class Player:
     async def arrive(self) -> None:
         """Register, log in, and read the first character."""
         self._wire = await connect(self.port)
-        name = "b" + secrets.token_hex(5)
-        said = await self._ask("POST", "/svc/api/Register", {"Username": name})
+        self.name = "b" + secrets.token_hex(5)
+        said = await self._ask("POST", "/svc/api/Register", {"Username": self.name})
         self.key = said["UUK"]
         status, body = await self._wire.send(self._login())
         assert status == 200, body

@@ -66,17 +66,21 @@ class Table:
 
 def on_the_reactor(work: Callable[[], Awaitable[None]]) -> None:
     """Run it to its end; the reactor runs once a process."""
+    failed: list[bool] = []
 
     def over(result: Any) -> None:
         if result is not None:
+            failed.append(True)
             result.printTraceback(file=sys.stderr)
         reactor.stop()
 
     def begin() -> None:
-        Deferred.fromCoroutine(work()).addErrback(over).addCallback(over)  # type: ignore[arg-type]
+        Deferred.fromCoroutine(work()).addBoth(over)  # type: ignore[arg-type]
 
     reactor.callWhenRunning(begin)
     reactor.run()
+    if failed:
+        raise SystemExit(1)
 
 
 async def live_state(table: Table, parts: list[str]) -> None:
@@ -100,7 +104,7 @@ async def live_state(table: Table, parts: list[str]) -> None:
             used = int(said.partition("used_memory:")[2].split()[0]) / 2**20
             table.add(f"memory of the engine for {ACCOUNTS:,} accounts", f"{used:,.0f} MB")
     finally:
-        await engine.stopService()
+        engine.stopService()
         instance.end()
 
 
@@ -205,7 +209,7 @@ def chat(table: Table, folder: Path, asked: argparse.Namespace) -> None:
     """Four processes against one."""
     seconds, full, calm = asked.seconds, dict[str, list[Any]](), dict[str, list[Any]]()
     with ours(folder) as alone, workers(folder, 4) as some:
-        known, pid = logins(some), some.engine_pid
+        known, pid = logins(some.ports[0], 1_000), some.engine_pid
         four, single = of(some, known, 4), of(some, known, 1)
         kinds = (
             ("100, one process in memory", [alone], 100, 0),

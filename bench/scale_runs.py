@@ -16,7 +16,7 @@ from attrs import frozen
 from bench import edge_servers
 from bench.chat_client import Chatter, Login, Place
 from bench.chat_runs import Talk, arrivals, departure, percentile
-from bench.chat_servers import FAST, Server, _players
+from bench.chat_servers import FAST, Server
 from bench.heads import varied
 from bench.meters import cpu_s, wrk
 from bench.players import Player
@@ -27,9 +27,10 @@ from bench.servers import free_port, metagame
 from svcserver.ctl.keys import new_signing_keys
 from tests.support.valkey import Instance
 
+AT_ONCE = 25  # who register, or enter a room
 ROOM = "City-1"
 CALM_RATE = 30.0  # lines a second
-PLAYERS = 16
+PLAYERS = 16  # of a worker: what they ask at once shares round trips and commits
 CONNECTIONS = 50
 
 
@@ -108,7 +109,7 @@ def mixed(some: Workers, count: int, seconds: float) -> Mixed:
 
 
 async def _mix(ports: Sequence[int], pids: tuple[int, ...], seconds: float) -> Run:
-    cast = [Player(ports[n % len(ports)], random.Random(n)) for n in range(PLAYERS)]
+    cast = [Player(ports[n % len(ports)], random.Random(n)) for n in range(PLAYERS * len(ports))]
     await asyncio.gather(*(one.arrive() for one in cast))
     run = await measure([one.operation("mix") for one in cast], pids, seconds)
     run.lost = sum(await asyncio.gather(*(one.lost() for one in cast)))
@@ -130,9 +131,18 @@ class Heard:
     lost: int
 
 
-def logins(some: Workers) -> list[Login]:
-    """A thousand players."""
-    return asyncio.run(_players(some.ports[0]))
+def logins(port: int, count: int) -> list[Login]:
+    """So many players of a metagame, registered some at once."""
+
+    async def all_of_them() -> list[Login]:
+        cast = [Player(port, random.Random(n)) for n in range(count)]
+        for first in range(0, count, AT_ONCE):
+            await asyncio.gather(*(one.arrive() for one in cast[first : first + AT_ONCE]))
+            for one in cast[first : first + AT_ONCE]:
+                one.leave()
+        return [Login(one.account, one.token, one.name) for one in cast]
+
+    return asyncio.run(all_of_them())
 
 
 def of(some: Workers, known: list[Login], count: int) -> list[Server]:
@@ -150,8 +160,8 @@ async def heard(
     each, clients = listeners // len(servers), list[Chatter]()
     for number, server in enumerate(servers):
         clients += await arrivals(server, number * each, each)
-    for client in clients:
-        await client.join(ROOM)
+    for first in range(0, listeners, AT_ONCE):
+        await asyncio.gather(*(one.join(ROOM) for one in clients[first : first + AT_ONCE]))
     await asyncio.sleep(1.0)
     pids = [one.pid for one in servers]
 

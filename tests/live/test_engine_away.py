@@ -18,6 +18,7 @@ import pytest
 from attrs import define, field
 
 from svcserver.kernel.refusals import Unavailable
+from tests.live.test_workers import sabotaged
 from tests.support.processes import Service, bearer, eventually, metagame, register
 from tests.support.valkey import Instance
 
@@ -119,6 +120,7 @@ class Player:
     known: dict[str, str]
     character: str = ""
     version: int = 0
+    patience_s: float = 20.0
 
     def begin(self) -> Player:
         _, body = self.service.ask("GET", "/character", headers=bearer(self.known))
@@ -149,7 +151,9 @@ class Player:
         }
 
     def _ask(self, method: str, path: str, body: object) -> tuple[int, str | None]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.service.port, timeout=20)
+        connection = http.client.HTTPConnection(
+            "127.0.0.1", self.service.port, timeout=self.patience_s
+        )
         with closing(connection):
             head = {"Content-Type": "application/json", **bearer(self.known)}
             sent = None if body is None else orjson.dumps(body)
@@ -181,3 +185,45 @@ def test_only_what_lives_on_it_is_refused_and_all_is_back_in_three_seconds(
         assert time.monotonic() - returned < BACK_S
         assert ann.untouched() == well
         assert "Traceback" not in service.log
+
+
+NOTHING_DISPENSABLE = """
+from svcserver.board import waiting
+waiting.dispensable = lambda done, instead: done
+"""
+
+
+def test_where_nothing_is_dispensable_a_heartbeat_fails_too(tmp_path: Path) -> None:
+    """The sabotage: acts that are done without live state wait for it like all others."""
+    changed = sabotaged(tmp_path, NOTHING_DISPENSABLE)
+    with killed() as away, metagame(tmp_path, LIVE_URL=away.url, **changed) as service:
+        ann = Player(service, register(service, "Ann_1")).begin()
+        eventually(lambda: ann.live()["party"][0] == 200)
+        away.go()
+        assert ann.untouched()["heartbeat"] == Unavailable.status
+
+
+def test_an_engine_that_does_not_come_back_is_noticed(tmp_path: Path) -> None:
+    """The sabotage: what is measured after the return."""
+    with cut_off() as away, metagame(tmp_path, LIVE_URL=away.url) as service:
+        ann = Player(service, register(service, "Ann_1")).begin()
+        eventually(lambda: ann.live()["party"][0] == 200)
+        away.go()
+        with pytest.raises(AssertionError):
+            eventually(lambda: ann.live()["party"][0] == 200, BACK_S)
+
+
+NO_DEADLINE = "from svcserver.board import wire\nwire.DEADLINE_S = 1e9\n"
+
+
+def test_without_a_deadline_an_engine_that_is_cut_off_holds_up_players(tmp_path: Path) -> None:
+    """The sabotage: an answer of the engine is waited for as long as it takes."""
+    changed = sabotaged(tmp_path, NO_DEADLINE)
+    with cut_off() as away, metagame(tmp_path, LIVE_URL=away.url, **changed) as service:
+        ann = Player(service, register(service, "Ann_1")).begin()
+        eventually(lambda: ann.live()["party"][0] == 200)
+        away.go()
+        ann.patience_s = 4.0
+        with pytest.raises(TimeoutError):
+            ann.live()
+        away.come_back()  # else its stop would wait, too

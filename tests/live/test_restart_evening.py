@@ -1,4 +1,4 @@
-"""Players who ask and talk while the single metagame is restarted, and killed: they notice nothing.
+"""Players who ask and talk while metagames are restarted, and killed: they notice nothing.
 
 Two hundred of them for two minutes: ``tests/prove/test_restarts.py``.
 
@@ -7,12 +7,20 @@ Why processes: the metagame is killed under a whole host.
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import pytest
 
+from svcserver.ctl.blueprint import Scale
+from tests.ctl.hosts import demo_host
 from tests.live.restarting import evening, host, killed, rolled
+from tests.live.test_workers_stack import Host
+from tests.support.postgres import fresh_database
+from tests.support.valkey import fresh_url
 
 pytestmark = pytest.mark.live
 
@@ -29,6 +37,25 @@ def test_players_notice_nothing(harm: Callable[[Path], None], tmp_path: Path) ->
     assert report["harms"] >= 1
     assert report["came_back"] >= PLAYERS, report
     assert report["told"] > PLAYERS, report
+
+
+def test_nobody_notices_the_kill_of_a_worker(tmp_path: Path) -> None:
+    """Nor is anything lost that was acknowledged; who talks there comes back by another."""
+    folder = tmp_path / "host"
+    demo_host(folder, Scale(2, fresh_database(), fresh_url()))
+    with (folder / "gateway.env").open("a") as file:
+        file.write("GATEWAY_PARK_MS=0\n")  # the other serves at once
+    killing = count()
+
+    def harm(_: Path) -> None:
+        workers = Host(folder).workers()
+        os.kill(workers[next(killing) % len(workers)], signal.SIGKILL)
+
+    report = evening(folder, PLAYERS, 30.0, harm, 12.0)
+    assert report["failed"] == {}, report
+    assert (report["doubled"], report["lost"], report["not_kept"]) == (0, 0, 0), report
+    assert report["harms"] == 2
+    assert report["came_back"] >= PLAYERS // 2, report
 
 
 def test_without_parking_they_do(tmp_path: Path) -> None:
