@@ -21,6 +21,7 @@ from attrs import frozen
 from playwright.sync_api import Browser, Page, expect
 
 from svcserver.launcher.keystore import IN_FILE, IN_STORE
+from tests.live.players_friends import Friend
 from tests.live.players_host import (
     COMMAND,
     bitmap,
@@ -119,9 +120,9 @@ def host(folder: Path) -> Iterator[Path]:
         yield made
 
 
-def walk(browser: Browser, host: Path, home: Path, look: str, folder: Path) -> None:
+def walk(browser: Browser, ann: Friend, home: Path, look: str, folder: Path) -> None:
     """From the invite to playing, with a picture at each step."""
-    text = invite(host)
+    text = invite(ann.host)
     with launcher(home, "--print-link") as process:
         made = browser.new_context(locale="en-GB", **{**LOOKS[look], "viewport": SIZES[look]})
         page = made.new_page()
@@ -153,6 +154,7 @@ def walk(browser: Browser, host: Path, home: Path, look: str, folder: Path) -> N
         expect(page.locator(".bar p")).to_contain_text("seconds left")
         page.wait_for_timeout(3000)  # some of it is there
         shot.take("4-download", HERO_PX)
+        ann.beat("city")
         play(player, shot)
         made.close()
 
@@ -175,8 +177,9 @@ def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as work, host(Path(work)) as made, chromium() as browser:
+        ann = Friend(made, "Ann")
         for look in LOOKS:
-            walk(browser, made, Path(work) / look, look, folder)
+            walk(browser, ann, Path(work) / look, look, folder)
     print(f"the pictures are in {folder}")
 
 

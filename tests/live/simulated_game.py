@@ -26,7 +26,7 @@ form = {"grant_type": "exchange_code", "exchange_code": given["AUTH_PASSWORD"]}
 login = ask("POST", "/account/api/oauth/token", urllib.parse.urlencode(form).encode())
 bearer = {"Authorization": f"Bearer {login['access_token']}", "Content-Type": "application/json"}
 characters = ask("GET", "/character", **bearer)
-beat = json.dumps({"map": "city", "session_id": "1"}).encode()
+beat = json.dumps({"state": "city", "session_id": "1"}).encode()
 ask("POST", "/heartbeat", beat, **bearer)
 with open(given["out"], "w", encoding="utf-8") as file:
     json.dump({"account": login["account_id"], "characters": characters}, file)

@@ -11,11 +11,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 from playwright.sync_api import Browser, expect
 
+from svcserver.edge.invite import decode
+from svcserver.kernel.secrets import Secret
 from svcserver.launcher import words
-from tests.ctl.hosts import run
+from svcserver.launcher.host_list import joined
+from svcserver.launcher.key_files import write_key_file
+from tests.ctl.hosts import demo_host, run
 from tests.launcher.around import invite_text
+from tests.live.players_friends import Friend
 from tests.live.players_host import (
     invite,
     launcher,
@@ -151,6 +157,44 @@ def test_a_name_that_is_pointed_at_this_pc_gets_nothing(tmp_path: Path) -> None:
         assert page.evaluate(asking, link.partition("#")[2]) == [403, 403]
         page.goto(link)  # the token has not been used up
         expect(page.get_by_label("Your invite")).to_be_visible()
+
+
+def test_a_friend_the_own_hunter_and_a_passport_for_another_host(
+    browser: Browser, host: Path, tmp_path: Path
+) -> None:
+    """With the key of another PC; the passport is taken in by a host that trusts this one."""
+    bo, ann = Friend(host, "Bo_0"), Friend(host, "Ann_0")
+    bo.meets(ann)
+    ann.beat("city")
+    bo.save("Ranger")
+    record = evolve(joined(decode(invite(host)), None), username="Bo_0")
+    file = write_key_file(tmp_path / "usb", record, Secret(bo.key))
+    with visit(browser, tmp_path / "home", "dark") as seen:
+        seen.page.get_by_text("I have played there before, on another PC").click()
+        seen.page.get_by_label("Key file of another PC").fill(str(file))
+        seen.press("Bring my key")
+        seen.reads("You are Bo_0")
+        people = seen.page.locator(".people")
+        expect(people).to_contain_text("Ann_0friendin the city")
+        expect(people).to_contain_text(words.MEET["city"])
+        seen.page.get_by_text("Characters and their saves").click()
+        expect(seen.page.locator("dl", has_text="Ranger").last).to_contain_text(":")
+        seen.picture("12-hunter")
+        seen.press("Save my passport")
+        seen.reads("Your passport has been written to")
+        [passport] = seen.home.glob("svc-passport-*.json")
+    other = demo_host(tmp_path / "other")
+    signer = json.loads(run("passport", "key", "--json", "--config", host).stdout)["key"]
+    for line in (
+        ("account", "create", "Bo_2"),
+        ("passport", "trust", signer),
+        ("passport", "import", passport, "Bo_2"),
+    ):
+        ran = run(*line, "--config", other)
+        assert ran.returncode == 0, ran.stderr
+    assert "1 characters" in ran.stdout
+    again = run("passport", "import", passport, "Bo_2", "--config", other)
+    assert again.returncode == 1 and "has been imported before" in again.stderr
 
 
 def test_an_invite_that_is_clicked_is_shown_by_the_launcher_that_runs(

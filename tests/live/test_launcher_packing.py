@@ -5,7 +5,6 @@ Why processes: what was packed runs in an interpreter without this checkout.
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import re
@@ -14,7 +13,11 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -213,12 +216,41 @@ def test_the_one_file_and_the_wheel_play_in_a_clean_python(
 
 
 def test_the_recipe_for_windows_names_what_is_there() -> None:
-    """It is checked here, and run by nobody of us."""
-    tree = ast.parse((PACKING / "svc-launcher.spec").read_text())
-    texts = {one.value for one in ast.walk(tree) if isinstance(one, ast.Constant)}
-    assert "svcserver.launcher.main" in texts and "start.py" in texts
-    assert (PACKING / "start.py").is_file()
-    assert (ROOT / "svcserver" / "launcher" / "main.py").is_file()
+    """It is run here with a PyInstaller that only listens, and for real by nobody of us."""
+    told: dict[str, Any] = {}
+
+    def listen(name: str) -> Any:
+        def made(*given: Any, **named: Any) -> Any:
+            told[name] = (given, named)
+            return SimpleNamespace(pure=(), scripts=(), binaries=(), datas=())
+
+        return made
+
+    packages: list[str] = []
+    hooks: Any = ModuleType("PyInstaller.utils.hooks")
+    hooks.collect_data_files = lambda package: packages.append(package) or []
+    hooks.collect_submodules = lambda package: packages.append(package) or [package]
+    names = {name: listen(name) for name in ("Analysis", "PYZ", "EXE", "COLLECT")}
+    recipe = compile((PACKING / "svc-launcher.spec").read_text(), "spec", "exec")
+    with mock.patch.dict(sys.modules, {"PyInstaller.utils.hooks": hooks}):
+        exec(recipe, names)  # noqa: S102 - our own file
+    [[script]], analysis = told["Analysis"]
+    assert (PACKING / script).is_file()
+    for module in (*packages, *analysis["hiddenimports"]):
+        assert find_spec(module) is not None, module
+    modules = {one.partition(".")[0] for one in imported_by_the_launcher()}
+    assert {"twisted", "keyring"} <= modules
+    assert not modules & set(analysis["excludes"])
+    assert told["EXE"][1]["name"] == told["COLLECT"][1]["name"] == "svc-launcher"
+
+
+def imported_by_the_launcher() -> list[str]:
+    """Every module that is loaded once the launcher is."""
+    program = "import keyring, sys, svcserver.launcher.main; print(*sys.modules)"
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    return ran.stdout.split()
 
 
 def test_its_dependencies_are_among_those_of_the_whole() -> None:

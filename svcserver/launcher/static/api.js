@@ -35,7 +35,9 @@ async function call(method, path, body) {
     throw new Closed("gone");
   }
   if (answer.status === 403) throw new Closed("link");
-  return answer.json();
+  const said = await answer.json();
+  if (!answer.ok && !said.sentence) said.sentence = "The launcher cannot read that. Nothing was changed.";
+  return said;
 }
 
 export const state = () => call("GET", "/api/state");

@@ -1,0 +1,59 @@
+"""Players of a real host who need no launcher: they log in, make friends, save and beat."""
+
+from __future__ import annotations
+
+import json
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+
+from tests.ctl.hosts import run
+from tests.live.players_host import metagame
+
+
+@define
+class Friend:
+    """An account of the host's, logged in."""
+
+    host: Path
+    name: str
+    key: str = field(init=False, repr=False)
+    id: str = field(init=False)
+    token: str = field(init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        ran = run("account", "create", self.name, "--json", "--config", self.host)
+        assert ran.returncode == 0, ran.stderr
+        self.key = json.loads(ran.stdout)["key"]
+        form = {"grant_type": "exchange_code", "exchange_code": self.key}
+        said = self._ask("/account/api/oauth/token", urllib.parse.urlencode(form).encode(), {})
+        self.id, self.token = said["account_id"], said["access_token"]
+
+    def _ask(self, path: str, body: bytes, headers: dict[str, str], method: str = "POST") -> Any:
+        url = metagame(self.host) + path
+        sent = urllib.request.Request(url, body, headers, method=method)  # noqa: S310
+        with urllib.request.urlopen(sent, timeout=60) as answer:  # noqa: S310
+            return json.loads(answer.read() or b"null")
+
+    def send(self, method: str, path: str, said: Any = None) -> Any:
+        """As the game asks for it."""
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        return self._ask(path, json.dumps(said or {}).encode(), headers, method)
+
+    def save(self, name: str) -> None:
+        """A character of this name, saved once."""
+        character = self.send("PUT", "/character", {"name": name})["id"]
+        said = {"characterId": character, "data": '{"level":7}', "updateVersion": 1}
+        self.send("POST", "/character", said)
+
+    def meets(self, other: Friend) -> None:
+        """Both ask, so both are friends."""
+        self.send("POST", f"/friends/api/public/friends/{self.id}/{other.id}")
+        other.send("POST", f"/friends/api/public/friends/{other.id}/{self.id}")
+
+    def beat(self, state: str) -> None:
+        """Be online, in this place."""
+        self.send("POST", "/heartbeat", {"state": state, "session_id": "1"})
