@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.kernel.refusals import Malformed, Missing, Unauthenticated
+from svcserver.kernel.refusals import Conflict, Malformed, Missing, Unauthenticated
+from svcserver.kernel.roles import role_of
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.rules import Account, Invite, NewAccount
 from tests.support.proves import proves
@@ -18,18 +19,21 @@ class Roster:
         self.invites = {one.code: one for one in invites}
         self.asked: list[str] = []
         self.spent: list[str] = []
+        self.added: list[tuple[Account, str, float]] = []
+        self.renamed: list[tuple[str, str]] = []
+        self.taken: dict[str, str] = {}  # names, and whose
 
     def name_is_taken(self, username: str, but_for: str | None = None) -> bool:
-        return False
+        return self.taken.get(username, but_for) != but_for
 
     def find(self, account_id: str) -> Account | None:
         return self.account
 
     def add(self, account: Account, key: str, at: float) -> None:
-        pass
+        self.added.append((account, key, at))
 
     def rename(self, account_id: str, username: str) -> None:
-        pass
+        self.renamed.append((account_id, username))
 
     def invite(self, code: str) -> Invite | None:
         self.asked.append(code)
@@ -59,6 +63,9 @@ class CodeTests(SynchronousTestCase):
             roster = Roster(Invite("X", 1, False))
             self.assertRaises(Unauthenticated, self.spends, roster, code)
             self.assertEqual((roster.asked, roster.spent), ([], []))
+        for used_up in (Roster(), Roster(Invite("x", 0, False))):
+            refused = self.assertRaises(Unauthenticated, self.spends, used_up, "x")
+            self.assertEqual((refused.code, used_up.spent), ("invite_invalid", []))
         self.assertEqual(self.spends(Roster(Invite("x" * 128, 1, False)), "x" * 128), ["x" * 128])
 
     def test_a_code_whose_last_use_another_took_meanwhile_registers_nobody(self) -> None:
@@ -105,6 +112,60 @@ class CodeTests(SynchronousTestCase):
         self.assertNotIn("ABCD", repr(Invite("ABCD", 1, False)))
         self.assertEqual((account.is_admin, account.notes), (False, 0))
         self.assertEqual((account.tokens_not_before, account.banned_until), (0, 0))
+
+
+class NameTests(SynchronousTestCase):
+    def test_a_name_has_3_to_16_letters_digits_or_underscores(self) -> None:
+        for sent in ("Ann", "_9a", "x" * 16):
+            self.assertEqual(rules.username(f" {sent} "), sent)
+        for sent in ("", "An", "x" * 17, "An n", "Änn", "Ann\n1"):
+            refused = self.assertRaises(Malformed, rules.username, sent)
+            self.assertEqual(refused.code, "username_invalid")
+
+    def test_an_account_is_stored_as_it_is_returned(self) -> None:
+        roster = Roster()
+        made = rules.register(roster, "OPEN", "Ann", "no code", 7.5, is_admin=True)
+        self.assertEqual(roster.added, [(made.account, made.key, 7.5)])
+        self.assertEqual((made.account.username, made.account.is_admin), ("Ann", True))
+        self.assertEqual((roster.asked, roster.spent), ([], []), "open to all without a code")
+        self.assertFalse(rules.register(roster, "OPEN", "Bob", None, 0.0).account.is_admin)
+
+    def test_a_taken_name_costs_no_use_of_an_invite(self) -> None:
+        roster = Roster(Invite("x", 1, False))
+        roster.taken["Ann"] = "UID-other"
+        refused = self.assertRaises(Conflict, rules.register, roster, "INVITECODE", "Ann", "x", 0.0)
+        self.assertEqual(refused.code, "username_taken")
+        self.assertEqual((roster.spent, roster.added), ([], []))
+
+    def test_a_rename_shows_both_and_leaves_names_of_others_alone(self) -> None:
+        before = Account("UID-a", "Ann", notes=7)
+        roster = Roster(account=before)
+        roster.taken |= {"ann": "UID-a", "Bob": "UID-b"}
+        self.assertEqual(
+            rules.rename(roster, "UID-a", "ann"), (before, Account("UID-a", "ann", notes=7))
+        )
+        self.assertEqual(roster.renamed, [("UID-a", "ann")])
+        refused = self.assertRaises(Conflict, rules.rename, roster, "UID-a", "Bob")
+        self.assertEqual(refused.code, "username_taken")
+        for nobody, known in ((None, roster), ("UID-x", Roster())):
+            gone = self.assertRaises(Missing, rules.rename, known, nobody, "New")
+            self.assertEqual(gone.code, "not_found")
+        self.assertEqual(len(roster.renamed), 1)
+
+    def test_registration_is_open_closed_or_not_decided(self) -> None:
+        self.assertEqual(
+            [rules.open_for(one) for one in ("OPEN", "INVITECODE")], ["OPEN", "INVITECODE"]
+        )
+        refused = self.assertRaises(Malformed, rules.open_for, "NONE")
+        self.assertEqual(refused.code, "registration_closed")
+        for unset in (None, "", "open"):
+            fault = self.assertRaises(rules.ServerFault, rules.open_for, unset)
+            self.assertEqual(fault.status, 500)
+
+    def test_an_accounts_role_is_its_own_or_an_admins(self) -> None:
+        for role, admin, word in ((None, False, "player"), ("helper", False, "helper")):
+            self.assertEqual(Account("a", "Ann", admin, staff_role=role).role.word, word)
+        self.assertEqual(Account("a", "Ann", True).role, role_of(None, is_admin=True))
 
 
 class SessionEndTests(SynchronousTestCase):
