@@ -65,7 +65,7 @@ class KeyRing(Protocol):
 
     def account_of_id(self, account_id: AccountId) -> Awaitable[Holder | None]: ...
 
-    def staff_of_id(self, account_id: AccountId) -> Awaitable[Holder | None]: ...
+    def staff_of_id(self, account_id: AccountId) -> Awaitable[tuple[Holder, str] | None]: ...
 
     def staff_of_key(self, key: str) -> Awaitable[Opened | None]: ...
 
@@ -326,9 +326,13 @@ class Gate:
         ticket = ticket_of(request.header(b"cookie"), request.header(PAGE_HEADER))
         if ticket is None or not self.settings.login or not request.direct:
             return None
-        account_id = await self.staff.account_of(ticket)
-        found = None if account_id is None else await self.keys.staff_of_id(account_id)
-        return None if found is None or self.tokens.now() < found.banned_until else found
+        session = await self.staff.find(ticket)
+        found = None if session is None else await self.keys.staff_of_id(session.account_id)
+        if session is None or found is None:
+            return None
+        holder, ways = found
+        ended = ways != session.ways or self.tokens.now() < holder.banned_until
+        return None if ended else holder
 
     async def _holder(self, request: HttpRequest) -> Holder:
         if not self.settings.login:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from http.cookies import CookieError, SimpleCookie
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
-from svcserver.board.board import Board
+from svcserver.board.board import Board, Sheet
 from svcserver.board.kinds import Kind
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.secrets import fingerprint, hex_token
@@ -26,10 +26,14 @@ LONGEST = 4_096  # characters of a Cookie header that are looked at
 
 @frozen
 class StaffSession:
-    """Who signed in, and the account's epoch then: a later one ends the session."""
+    """Who signed in, and the account's epoch then: a later one ends the session.
+
+    ``ways`` says which key and second factor opened the dashboard then; others end it, too.
+    """
 
     account_id: AccountId
     not_before: int
+    ways: str
 
 
 SESSIONS = Kind("dashboard_sessions", StaffSession, lives_s=LIVES_S, most=1_000)
@@ -60,20 +64,31 @@ class StaffSessions:
     board: Board
     epochs: Epochs
 
-    async def begin(self, account_id: AccountId) -> Ticket:
+    async def begin(self, account_id: AccountId, ways: str) -> Ticket:
         """A session of the account."""
         ticket = Ticket(hex_token(64), hex_token(32))
-        session = StaffSession(account_id, self.epochs.not_before(account_id))
+        session = StaffSession(account_id, self.epochs.not_before(account_id), ways)
         await self.board.act(lambda sheet: sheet.put(SESSIONS, ticket.key, session))
         return ticket
 
-    async def account_of(self, ticket: Ticket) -> AccountId | None:
-        """Whose session it is, if it has not ended."""
+    async def keep(self, ticket: Ticket, ways: str) -> None:
+        """Let a session go on that has itself changed what opens the dashboard."""
+        key = ticket.key
+
+        def put(sheet: Sheet) -> None:
+            found = sheet.get(SESSIONS, key)
+            if found is not None:
+                sheet.put(SESSIONS, key, evolve(found, ways=ways))
+
+        await self.board.act(put, [(SESSIONS, key)])
+
+    async def find(self, ticket: Ticket) -> StaffSession | None:
+        """The session, if it has not ended; whether its ways are still those, the gate asks."""
         key = ticket.key
         found = await self.board.act(lambda sheet: sheet.get(SESSIONS, key), [(SESSIONS, key)])
         if found is None or self.epochs.not_before(found.account_id) > found.not_before:
             return None
-        return found.account_id
+        return found
 
     async def end(self, ticket: Ticket) -> None:
         """Sign out."""

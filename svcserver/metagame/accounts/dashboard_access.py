@@ -48,6 +48,13 @@ class DashboardAccess:
     factor: str | None = field(default=None, repr=False)
     step: int = 0
 
+    @property
+    def mark(self) -> str:
+        """Another one as soon as the key or the second factor is another; empty for neither."""
+        if self.key_hash is None and self.factor is None:
+            return ""
+        return fingerprint(f"{self.key_hash} {self.factor}")[:16]
+
 
 @frozen
 class SqlDashboardAccess:

@@ -70,17 +70,20 @@ class Directory:
     def account_of_id(self, account_id: AccountId) -> Deferred[Account | None]:
         return self.ledger.read(lambda tx: SqlAccounts(tx).find(account_id))
 
-    def staff_of_id(self, account_id: AccountId) -> Deferred[Account | None]:
-        """The account whose session it is, with its ban: one may begin while a ban commits."""
+    def staff_of_id(self, account_id: AccountId) -> Deferred[tuple[Account, str] | None]:
+        """The account whose session it is, and by which ways it opens the dashboard now.
 
-        def work(tx: Connection) -> Account | None:
-            account, ban = (
-                SqlAccounts(tx).find(account_id),
-                SqlSanctions(tx).find(account_id, Kind.BAN),
-            )
-            if account is None or ban is None:
-                return account
-            return evolve(account, banned_until=ban.ends_at)
+        With its ban: a session may begin while one commits.
+        """
+
+        def work(tx: Connection) -> tuple[Account, str] | None:
+            account = SqlAccounts(tx).find(account_id)
+            if account is None:
+                return None
+            ban = SqlSanctions(tx).find(account_id, Kind.BAN)
+            until = 0 if ban is None else ban.ends_at
+            ways = SqlDashboardAccess(tx).of(account_id).mark
+            return evolve(account, banned_until=until), ways
 
         return self.ledger.read(work)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, NotRequired, TypedDict
+from typing import Annotated, Any, ClassVar, NotRequired, TypedDict
 
 from attrs import field, frozen
 
@@ -14,6 +14,7 @@ from svcserver.kernel.shapes import pascal_case, spelled, text
 from svcserver.metagame.access.staff_sessions import (
     PAGE_HEADER,
     StaffSessions,
+    Ticket,
     set_cookie,
     ticket_of,
 )
@@ -94,7 +95,7 @@ class SignInRoutes:
             raise Unauthenticated("signing in takes the key")
         await self.ways.check(call.player, call.request.header(CODE_HEADER))
         await self.ways.note(call.caller.name, call.player, "sign in")
-        ticket = await self.staff.begin(call.player)
+        ticket = await self.staff.begin(call.player, (await self.ways.of(call.player)).mark)
         headers = {**NO_STORE, "Set-Cookie": set_cookie(ticket)}
         return Answer(200, {**_who(call), "Word": ticket.word}, headers)
 
@@ -106,9 +107,8 @@ class SignInRoutes:
     @routes.row("DELETE", PATH, reply=Empty)
     async def sign_out(self, call: Call) -> Answer:
         """End the session."""
-        request = call.request
         await self.ways.note(call.caller.name, call.player, "sign out")
-        ticket = ticket_of(request.header(b"cookie"), request.header(PAGE_HEADER))
+        ticket = _ticket(call)
         if ticket is None:
             return Answer(200, EMPTY_OBJECT, NO_STORE)
         await self.staff.end(ticket)
@@ -134,16 +134,31 @@ class SignInRoutes:
 
     @routes.row("POST", "/svc/api/DashboardOwnKey", body=OwnKeyWish, reply=OwnKey)
     async def own_key(self, call: Call[OwnKeyWish]) -> Answer:
-        """A fresh key for the dashboard; the account's own key only plays from then on."""
+        """A fresh key for the dashboard; the account's own key only plays from then on.
+
+        The account's other sessions end.
+        """
         key = await self.ways.set_key(call.caller.name, call.player, on=call.body.on)
+        await self._keep(call)
         return Answer(200, {"key": key}, NO_STORE)
 
     @routes.row("POST", "/svc/api/DashboardSecondFactor", body=FactorWish, reply=Empty)
     async def second_factor(self, call: Call[FactorWish]) -> Answer:
-        """Begin or end to ask for the code of a second factor at each sign-in."""
+        """Begin or end to ask for the code of a second factor; the other sessions end."""
         sent = call.body
         await self.ways.set_factor(call.caller.name, call.player, sent.secret or None, sent.code)
+        await self._keep(call)
         return Answer(200, EMPTY_OBJECT, NO_STORE)
+
+    async def _keep(self, call: Call[Any]) -> None:
+        """Let the session that has changed its own ways go on."""
+        ticket = _ticket(call)
+        if ticket is not None:
+            await self.staff.keep(ticket, (await self.ways.of(call.player)).mark)
+
+
+def _ticket(call: Call[Any]) -> Ticket | None:
+    return ticket_of(call.request.header(b"cookie"), call.request.header(PAGE_HEADER))
 
 
 def _who(call: Call) -> WhoIsIn:

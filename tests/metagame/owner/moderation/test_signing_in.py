@@ -11,6 +11,7 @@ from twisted.internet.defer import Deferred
 
 from svcserver.kernel.counters import Counted
 from svcserver.metagame.access.staff_sessions import LIVES_S, StaffSessions
+from svcserver.metagame.accounts.dashboard_access import DashboardAccess, SqlDashboardAccess
 from tests.metagame.owner.moderation.test_moderation import StaffCase
 from tests.support.browser import Page
 from tests.support.proves import proves
@@ -79,13 +80,33 @@ class SessionTests(StaffCase):
     def test_one_that_began_while_a_ban_was_committed_lets_nobody_in(self) -> None:
         self.do(self.olga, "Ban", "Mona", For="1h")
         sessions = self.game.parts.sessions
-        begun = StaffSessions(sessions.board, sessions.epochs).begin(self.mod.id)
+        begun = StaffSessions(sessions.board, sessions.epochs).begin(self.mod.id, "")
         ticket = self.successResultOf(Deferred.fromCoroutine(begun))
         cookie, self.word = f"{ticket.cookie}={ticket.secret}", ticket.word
         self.assertEqual(self.ask(cookie).status, 401)
         self.assertTrue(self.ask(cookie, path="/svc/api/ServerStatus").json["limited"])
         self.game.clock.advance(3_601)
         self.assertEqual(self.ask(cookie).status, 200)
+
+    def test_another_key_or_second_factor_ends_the_other_sessions(self) -> None:
+        def change(cookie: str, route: str, **sent: Any) -> int:
+            word = {"x-svc-dashboard": self.word, "Cookie": cookie}
+            path = f"/svc/api/Dashboard{route}"
+            return self.game.browse("POST", path, headers=word, json=sent).status
+
+        elsewhere, word = self.sign_in(self.mod.key), self.word
+        own = self.sign_in(self.mod.key)
+        self.assertEqual(change(own, "OwnKey", On=True), 200)
+        self.assertEqual(self.ask(own).status, 200)
+        self.assertEqual(self.ask(elsewhere, **{"x-svc-dashboard": word}).status, 401)
+        secret = self.ask(own, path="/svc/api/DashboardAccess").json["secret"]
+        code = TOTP(base64.b32decode(secret), 6, SHA1(), 30)  # noqa: S303 - RFC 6238
+        now = code.generate(int(self.game.clock.seconds())).decode()
+        self.assertEqual(change(own, "SecondFactor", Code=now, Secret=secret), 200)
+        self.assertEqual(self.ask(own).status, 200)
+        access = SqlDashboardAccess
+        self.game.ledger.run(lambda tx: access(tx).put(DashboardAccess(self.mod.id)))  # by svcctl
+        self.assertEqual(self.ask(own).status, 401)
 
     def test_a_wrong_one_is_no_session(self) -> None:
         name = self.sign_in(self.mod.key).partition("=")[0]
