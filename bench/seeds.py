@@ -15,6 +15,7 @@ from pathlib import Path
 from twisted.logger import globalLogBeginner
 
 from svcserver.sim.run import Result, Wish, simulate
+from svcserver.sim.shrink import command
 
 PLAYERS, SECONDS = 20, 3600.0
 
@@ -60,8 +61,7 @@ def main() -> None:
             out.write(known[-1] + "\n")
         if result.violations:
             print(f"seed {seed}: {result.violations[0]}")
-            again = f"svcctl simulate --seed {seed} --players {PLAYERS} --days {SECONDS / 86_400}"
-            print(again + (" --faults" if result.wish.faults else ""), flush=True)
+            print(command(result.wish), flush=True)
     print(summary(known))
 
 

@@ -13,9 +13,8 @@ from svcserver.sim import picture
 from svcserver.sim.recorded import recorded
 from svcserver.sim.run import Result, Wish, simulate
 from svcserver.sim.script import HOST, Step, script
-from svcserver.sim.shrink import shrunk
+from svcserver.sim.shrink import command, shrunk
 
-DAY_S = 86_400.0
 BAR = 1000  # steps of the progress bar
 
 
@@ -111,8 +110,7 @@ def write_timeline(file: Path, result: Result) -> None:
 def replay(out: Out, result: Result, *, shrink: bool) -> None:
     """How to see it again."""
     wish = result.wish
-    again = f"svcctl simulate --seed {wish.seed} --players {wish.players}"
-    again += f" --days {wish.seconds / DAY_S:g}" + (" --faults" if wish.faults else "")
+    again = command(wish)
     if not shrink:
         out.say(f"again: {again}", "the fewest steps that show it: the same with --shrink")
         return

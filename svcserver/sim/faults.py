@@ -85,9 +85,11 @@ def slow_commits(breaker: Breaker, dice: random.Random) -> None:
 
 def failing_statement(breaker: Breaker, dice: random.Random) -> None:
     """One of the next statements fails with an error of the disk, once or for a while."""
-    breaker.host.disk.fail_in = dice.randrange(0, 60)
-    breaker.host.disk.stays_bad = dice.random() < 0.5
-    breaker.mend(30.0, breaker.host.disk.mend)
+    disk = breaker.host.disk
+    disk.only_writes = dice.random() < 0.7
+    disk.fail_in = dice.randrange(0, 8 if disk.only_writes else 60)
+    disk.stays_bad = dice.random() < 0.7
+    breaker.mend(dice.uniform(20.0, 60.0), disk.mend)
 
 
 def full_disk(breaker: Breaker, dice: random.Random) -> None:

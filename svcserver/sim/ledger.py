@@ -23,6 +23,7 @@ from svcserver.db import migrations
 from svcserver.db.fast_execute import FastConnection, Plans
 from svcserver.db.ledger import ACROSS, Scope, Work
 from svcserver.db.sqlite import ENOUGH, MAX_WAITING, Outcome, Worker
+from svcserver.kernel.buggify import buggify
 from svcserver.kernel.refusals import Unavailable
 from svcserver.sim.clock import World
 
@@ -65,12 +66,14 @@ class Disk:
     slow_s: float = 0.0  # what a commit takes longer now
     fail_in: int = -1  # so many statements more succeed, then one fails
     stays_bad: bool = False  # and from then on the same statement each time, as on a bad sector
+    only_writes: bool = False  # what is read is in memory and does not fail
     on_commit: Callable[[], bool] | None = None  # asked after a commit: True kills the process
     engine: Engine = field(factory=_engine, init=False)
     raw: Any = field(init=False)
     digest: Any = field(factory=hashlib.sha256, init=False)
     commits: int = field(default=0, init=False)
     _bad: Any = field(default=None, init=False)  # the statement that fails each time
+    _job_left: int = field(default=0, init=False)  # writes until one of the present job fails
 
     def __attrs_post_init__(self) -> None:
         with self.engine.connect() as connection:
@@ -95,23 +98,41 @@ class Disk:
     @property
     def failing(self) -> bool:
         """Whether statements fail now or soon."""
-        return self.fail_in >= 0 or self._bad is not None
+        return self.fail_in >= 0 or self._bad is not None or self._job_left > 0
 
     def mend(self) -> None:
         """No statement fails from now on."""
-        self.fail_in, self.stays_bad, self._bad = -1, False, None
+        self.fail_in, self.stays_bad, self.only_writes, self._bad = -1, False, False, None
+
+    def failing_job(self, work: Work[T]) -> Work[T]:
+        """The same job, of which the second or third write fails, however often it is tried."""
+        number = self.world.weather.choice((2, 2, 3))
+
+        def failing(tx: Any) -> T:
+            self._job_left = number
+            try:
+                return work(tx)
+            finally:
+                self._job_left = 0
+
+        return failing
 
     def statement(self, which: Any) -> None:
         """One is about to run; raises when it is to fail."""
+        writes = getattr(which, "is_dml", False)
+        if writes and self._job_left > 0:
+            self._job_left -= 1
+            if not self._job_left:
+                raise _io_error()
+        if (self.fail_in < 0 and self._bad is None) or (self.only_writes and not writes):
+            return
         self.fail_in = max(-1, self.fail_in - 1)
         if self._bad is None and self.fail_in < 0:
             self._bad = which
         if self._bad is which:
             if not self.stays_bad:
                 self._bad = None
-            why = sqlite3.OperationalError("disk I/O error")
-            why.sqlite_errorname = "SQLITE_IOERR"
-            raise why
+            raise _io_error()
 
     def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         """What is committed, read past all code under test."""
@@ -121,6 +142,12 @@ class Disk:
     def lines(self) -> Iterator[str]:
         """The whole database as text."""
         return iter(self.raw.iterdump())
+
+
+def _io_error() -> sqlite3.OperationalError:
+    why = sqlite3.OperationalError("disk I/O error")
+    why.sqlite_errorname = "SQLITE_IOERR"
+    return why
 
 
 class _Failing(FastConnection):
@@ -162,6 +189,8 @@ class InlineWorker(Worker):
         """See ``Worker.submit``."""
         if self._stopped is not None or self._waiting >= MAX_WAITING:
             return fail(Unavailable("the database is busy", retry_after_s=1))
+        if self._writes and buggify("ledger: a write in the middle of a job fails"):
+            work = self._disk.failing_job(work)
         done: Deferred[T] = Deferred()
         self._waiting += 1
         self._gathered.append((done, work))

@@ -139,7 +139,7 @@ class Run:
         rate = self._rates.get(name)
         if rate is None:
             draw = random.Random(f"rare {self.wish.seed} {name}")  # noqa: S311
-            rate = self._rates[name] = draw.choice((0.0, 0.0, 0.002, 0.02))
+            rate = self._rates[name] = draw.choice((0.0, 0.0, 0.002, 0.02, 0.1))
         if rate and self.world.weather.random() < rate:
             self.rare[name] = self.rare.get(name, 0) + 1
             return True

@@ -7,10 +7,28 @@ from collections.abc import Callable
 
 from attrs import evolve
 
-from svcserver.sim.run import Result, simulate
+from svcserver.sim.run import Result, Wish, simulate
 from svcserver.sim.script import Step
 
 TRIES = 400
+DAY_S = 86_400.0
+
+
+def command(wish: Wish) -> str:
+    """What shows the run again."""
+    again = f"svcctl simulate --seed {wish.seed} --players {wish.players}"
+    return again + f" --days {wish.seconds / DAY_S:g}" + (" --faults" if wish.faults else "")
+
+
+def told(result: Result, steps: list[Step]) -> str:
+    """What is wrong, the fewest steps that show it, and how to see it again, for a test's end."""
+    wish, file = result.wish, f"seed-{result.wish.seed}.steps"
+    wrong = "\n".join(f"  {one.at:.0f} s {one}" for one in result.violations[:5])
+    lines = "\n".join(f"  {one.line()}" for one in steps)
+    again = (
+        f"again: {command(wish)}\nthese steps alone, from a file: {command(wish)} --steps {file}"
+    )
+    return f"seed {wish.seed}:\n{wrong}\nsteps:\n{lines}\n{again}"
 
 
 def shrunk(

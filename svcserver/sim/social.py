@@ -44,15 +44,19 @@ async def invite(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def gather(me: SimPlayer, dice: random.Random) -> None:
-    """Invite more people than a party has seats; all who are there accept."""
+    """Invite more people than a party has seats; all accept at the same instant."""
+    await poll_party(me, dice)
+    party = me.party
     there = [one for one in me.everybody if one is not me and one.token and not one.busy]
+    asked = []
     for other in dice.sample(there, min(5, len(there))):
-        await poll_party(me, dice)
-        wish = {"recipientPlayerId": other.account, "partyId": me.party}
+        wish = {"recipientPlayerId": other.account, "partyId": party}
         heard = await me.ask("PUT", "/party/invite", wish)
         if heard.status < 400 and other.token:
-            await other.ask("PUT", f"/party/invite/accept/{me.party}", {"partyId": me.party})
-            await poll_party(other, dice)
+            asked.append(other)
+    path, wish = f"/party/invite/accept/{party}", {"partyId": party}
+    await together(me, [other.ask("PUT", path, wish) for other in asked])
+    await together(me, [poll_party(other, dice) for other in asked if other.token])
 
 
 async def accept(me: SimPlayer, dice: random.Random) -> None:

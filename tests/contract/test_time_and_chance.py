@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,15 +12,29 @@ from twisted.trial.unittest import SynchronousTestCase
 import svcserver
 
 PACKAGE = Path(svcserver.__file__).parent
-THE_MACHINES = {
-    "time": {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "sleep", "localtime"},
+# what asks the machine, by module; None: everything of it
+THE_MACHINES: dict[str, set[str] | None] = {
+    "time": {
+        *("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns"),
+        *("process_time", "process_time_ns", "thread_time", "thread_time_ns", "clock_gettime"),
+        *("clock_gettime_ns", "sleep", "localtime", "gmtime", "ctime", "asctime", "strftime"),
+    },
     "random": None,
     "secrets": None,
-    "uuid": {"uuid1", "uuid4"},
-    "os": {"urandom", "getrandom"},
-    "datetime": {"now", "utcnow", "today"},
-    "date": {"today"},
+    "uuid": {"uuid1", "uuid4", "uuid6", "uuid7", "uuid8", "getnode"},
+    "os": {"urandom", "getrandom", "times"},
+    "datetime.datetime": {"now", "utcnow", "today"},
+    "datetime.date": {"today"},
+    "twisted.internet": {"reactor"},
+    "twisted.python.runtime": {"seconds"},
+    "sqlalchemy.func": {"now", "random", "current_timestamp", "strftime", "julianday", "unixepoch"},
 }
+# the database's own, in the text of a statement
+IN_SQL = re.compile(
+    r"\b(CURRENT_(TIMESTAMP|TIME|DATE)\b|(NOW|RANDOM|RANDOMBLOB|CLOCK_TIMESTAMP|GEN_RANDOM_UUID)\()"
+    r"|\b(DATETIME|STRFTIME|UNIXEPOCH|JULIANDAY)\([^)]*'now'",
+    re.IGNORECASE,
+)
 # programs that a simulated host has none of, or has its own in place of
 ELSEWHERE = (
     "ctl/",
@@ -31,10 +46,11 @@ ELSEWHERE = (
     "web/logwriter.py",  # a thread that writes the log
 )
 ALLOWED = {
+    "kernel/monotonic.py": {"twisted.internet.reactor"},  # of a service's own process
     "deploy/hunts.py": {"random.Random"},  # a type
     "edge/spread.py": {"random.Random"},
-    "edge/certificate.py": {"datetime.now"},  # a certificate's days
-    "gateway/service.py": {"datetime.now"},
+    "edge/certificate.py": {"datetime.datetime.now"},  # a certificate's days
+    "gateway/service.py": {"datetime.datetime.now"},
     "sim/clock.py": {"random.Random"},  # from the seed
     "sim/faults.py": {"random.Random"},
     "sim/player.py": {"random.Random"},
@@ -50,19 +66,50 @@ ALLOWED = {
 
 
 def asked(tree: ast.AST) -> Iterator[str]:
-    """What is taken from the machine, as ``module.name``."""
+    """What is taken from the machine, as ``module.name``, under whatever names it was imported."""
+    names = dict(imported(tree))
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            names = THE_MACHINES.get(node.value.id, set())
-            if names is None or node.attr in names:
-                yield f"{node.value.id}.{node.attr}"
-        elif isinstance(node, ast.ImportFrom) and node.module in THE_MACHINES:
-            names = THE_MACHINES[node.module]
-            yield from (
-                f"{node.module}.{one.name}"
-                for one in node.names
-                if names is None or one.name in names
-            )
+        if isinstance(node, ast.Attribute):
+            yield from taken(f"{spelled(node.value, names)}.{node.attr}")
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            for one in node.names:
+                yield from taken(f"{node.module}.{one.name}")
+        elif isinstance(node, ast.Call) and spelled(node.func, names).endswith("import_module"):
+            yield from ("import_module" for one in node.args if constant(one) in THE_MACHINES)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from (f"SQL: {one[0]}" for one in IN_SQL.finditer(node.value))
+
+
+def imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """What each name of the module stands for."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for one in node.names:
+                yield one.asname or one.name.partition(".")[0], one.name
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            for one in node.names:
+                yield one.asname or one.name, f"{node.module}.{one.name}"
+
+
+def spelled(node: ast.AST, names: dict[str, str]) -> str:
+    """``datetime.datetime`` for ``dt`` after ``from datetime import datetime as dt``."""
+    if isinstance(node, ast.Attribute):
+        return f"{spelled(node.value, names)}.{node.attr}"
+    return names.get(node.id, "") if isinstance(node, ast.Name) else ""
+
+
+def constant(node: ast.AST) -> object:
+    """The text that is written there."""
+    return node.value if isinstance(node, ast.Constant) else None
+
+
+def taken(name: str) -> Iterator[str]:
+    """The name, where it asks the machine."""
+    module, _, last = name.rpartition(".")
+    if module in THE_MACHINES:
+        wanted = THE_MACHINES[module]
+        if wanted is None or last in wanted:
+            yield name
 
 
 class SourcesTests(SynchronousTestCase):
@@ -79,7 +126,21 @@ class SourcesTests(SynchronousTestCase):
         self.assertEqual(found, set(), "take it from svcserver.kernel.system")
 
     def test_it_finds_what_it_looks_for(self) -> None:
-        said = "import time\nfrom uuid import uuid4\nx = time.time()\ny = secrets.choice('a')\n"
-        self.assertEqual(
-            sorted(asked(ast.parse(said))), ["secrets.choice", "time.time", "uuid.uuid4"]
-        )
+        for said, found in (
+            ("import time\nx = time.time()", "time.time"),
+            ("import time as clock\nx = clock.monotonic_ns()", "time.monotonic_ns"),
+            ("from time import perf_counter as p", "time.perf_counter"),
+            ("from uuid import uuid4", "uuid.uuid4"),
+            ("import secrets\nsecrets.choice('a')", "secrets.choice"),
+            ("import os as o\no.urandom(1)", "os.urandom"),
+            ("import datetime\ndatetime.datetime.now()", "datetime.datetime.now"),
+            ("from datetime import datetime as dt\ndt.now()", "datetime.datetime.now"),
+            ("from twisted.internet import reactor", "twisted.internet.reactor"),
+            ("from sqlalchemy import func as f\nf.now()", "sqlalchemy.func.now"),
+            ("from importlib import import_module as i\ni('time')", "import_module"),
+            ("x = 'UPDATE t SET at = CURRENT_TIMESTAMP'", "SQL: CURRENT_TIMESTAMP"),
+            ("x = \"SELECT strftime('%s', 'now')\"", "SQL: strftime('%s', 'now'"),
+        ):
+            self.assertEqual(list(asked(ast.parse(said))), [found], said)
+        for harmless in ("import time\ntime.struct_time", "x.time()", "from os import path"):
+            self.assertEqual(list(asked(ast.parse(harmless))), [], harmless)

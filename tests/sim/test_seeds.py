@@ -10,13 +10,12 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.sim.run import Result, Wish, simulate
-from svcserver.sim.shrink import shrunk
+from svcserver.sim.run import Wish, simulate
+from svcserver.sim.shrink import shrunk, told
 
 KEPT = Path(__file__).with_name("seeds.txt")
 FRESH_S = float(os.environ.get("SVC_SIM_SECONDS", "3"))
 SHRINK_S = 60.0
-DAY_S = 86_400
 
 
 def kept() -> Iterator[Wish]:
@@ -27,21 +26,11 @@ def kept() -> Iterator[Wish]:
             yield Wish(int(seed), int(players), float(seconds), faults == "faults")
 
 
-def told(result: Result) -> str:
-    """What is wrong, the fewest steps that show it, and how to see it again."""
-    wish = result.wish
-    again = f"svcctl simulate --seed {wish.seed} --players {wish.players} --days "
-    again += f"{wish.seconds / DAY_S:.6g}" + (" --faults" if wish.faults else "")
-    wrong = "\n".join(f"  {one.at:.0f} s {one}" for one in result.violations[:5])
-    steps = "\n".join(f"  {one.line()}" for one in shrunk(result, SHRINK_S))
-    return f"seed {wish.seed}:\n{wrong}\nsteps:\n{steps}\nagain: {again}"
-
-
 class SeedTests(SynchronousTestCase):
     def hold(self, wish: Wish) -> None:
         result = simulate(wish)
         if result.violations:
-            self.fail(told(result))
+            self.fail(told(result, shrunk(result, SHRINK_S)))
 
     def test_the_kept_seeds(self) -> None:
         for wish in kept():
