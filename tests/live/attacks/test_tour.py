@@ -1,0 +1,222 @@
+"""An attacker's tour of one host, as ``svcctl init`` makes it and ``svc-stack`` runs it.
+
+Each stop is small; the whole attack has a file of its own: docs/contributors/testing.md, "Attacks".
+What is shown here is that the settings of a new host defend it, and that while it is attacked
+somebody else is served about as on the idle host.
+
+Why processes: a whole host is attacked.
+"""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from attrs import define, field
+
+from svcserver.metagame.access.attempts import TRIES
+from tests.chat.sockets import Talker
+from tests.ctl.hosts import PATIENCE_S, change, demo_host, run, said, stack, value
+from tests.live.attacks.support import arrive, figures, median_s, over_tls, waits_s
+from tests.live.attacks.test_hunts import TUTORIAL
+from tests.live.attacks.test_redaction import TARGET
+from tests.live.attacks.test_web_pages import pages
+from tests.support.processes import ask, bearer, eventually, free_port, register
+
+pytestmark = [pytest.mark.live, pytest.mark.alone]  # how long others wait
+
+TIMES_IDLE, FLOOR_S = 15, 0.3  # the median wait of somebody else: times that at rest, or that
+STRANGER, NEWCOMER, PLAYER, THIEF = (f"127.0.6.{number}" for number in range(1, 5))
+Reply = tuple[int, bytes]
+
+
+@define
+class Toured:
+    """A running host: asked directly, or from any address through the gateway."""
+
+    folder: Path
+    metrics: int
+    players: dict[str, dict[str, str]] = field(factory=dict)
+
+    def port(self, component: str, name: str = "PORT") -> int:
+        return int(value(self.folder, component, name))
+
+    def ask(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    ) -> Reply:
+        """The metagame, as the owner does."""
+        return ask(self.port("metagame"), method, path, body, headers)
+
+    def player(self, name: str) -> dict[str, str]:
+        if name not in self.players:
+            self.players[name] = {**register(self, name), "name": name}
+        return self.players[name]
+
+    def public(
+        self, address: str, method: str, path: str, body: Any = None, **headers: str
+    ) -> Reply:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        line = http.client.HTTPSConnection(
+            "127.0.0.1",
+            self.port("gateway", "GATEWAY_PORT"),
+            timeout=60,
+            source_address=(address, 0),
+            context=context,
+        )
+        try:
+            data = None if body is None else orjson.dumps(body)
+            line.request(method, path, data, {"Content-Type": "application/json", **headers})
+            reply = line.getresponse()
+            return reply.status, reply.read()
+        finally:
+            line.close()
+
+    def newcomer_s(self) -> float:
+        """What somebody who has just come waits for a first answer."""
+        began = time.monotonic()
+        status, _ = self.public(NEWCOMER, "GET", "/svc/api/ServerStatus")
+        assert status == 200
+        return time.monotonic() - began
+
+    def unharmed(self, attack: Callable[[], object]) -> None:
+        """Somebody else waits little more than on the idle host while it is attacked."""
+        idle = median_s(self.newcomer_s)
+        with ThreadPoolExecutor(1) as beside:
+            running = beside.submit(attack)
+            waits = sorted(waits_s(self.newcomer_s, lambda: not running.done(), least=1))
+            running.result()
+        middle = waits[len(waits) // 2]
+        assert middle < max(TIMES_IDLE * idle, FLOOR_S), (idle, waits)
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toured]:
+    """What an owner gets, with figures."""
+    folder = demo_host(tmp_path_factory.mktemp("tour") / "host")
+    metrics = free_port()
+    change(folder, "gateway", "METRICS_PORT", str(metrics))
+    with stack(folder):
+        eventually(lambda: "stack ready" in said(folder), PATIENCE_S)
+        yield Toured(folder, metrics)
+
+
+def test_targets_full_of_tokens_cost_nobody_else_anything(host: Toured) -> None:
+    def attack() -> None:
+        with ThreadPoolExecutor(6) as crowd:
+            list(crowd.map(lambda _: host.public(STRANGER, "GET", TARGET.decode()), range(60)))
+
+    host.unharmed(attack)
+
+
+def test_what_is_refused_moves_a_figure(host: Toured) -> None:
+    series = 'svc_gateway_refusals_total{reason="admin_route"}'
+    before = figures(host.metrics).get(series, 0.0)
+    assert host.public(STRANGER, "GET", "/svc/api/InviteCodes")[0] == 403
+    assert figures(host.metrics)[series] == before + 1
+
+
+def test_a_players_hoard_ends_and_its_reads_wait_for_one_another(host: Toured) -> None:
+    ann = host.player("Ann_1")
+    signed = bearer(ann)
+    character = orjson.loads(host.public(PLAYER, "GET", "/character", **signed)[1])[0]["id"]
+
+    def add(first: int) -> int:
+        stacks = [{"catalogId": f"ITEM_{first + n}", "quantity": 1} for n in range(2_000)]
+        body = {"characterId": character, "addStackedItems": stacks}
+        return host.public(PLAYER, "POST", "/inventory", body, **signed)[0]
+
+    assert [add(2_000 * number) for number in range(11)] == [200] * 10 + [409]
+
+    def read(_: int) -> int:
+        return host.public(PLAYER, "GET", f"/inventory/{ann['id']}/{character}", **signed)[0]
+
+    def attack() -> None:
+        with ThreadPoolExecutor(8) as crowd:
+            assert set(crowd.map(read, range(24))) <= {200, 429}
+
+    host.unharmed(attack)
+
+
+def test_one_player_starts_one_game_server(host: Toured) -> None:
+    signed = bearer(host.player("Greedy_1"))
+    for _ in range(6):
+        assert host.public(PLAYER, "POST", "/candidate/join", TUTORIAL, **signed)[0] == 200
+
+    def hunts() -> int:
+        listed = orjson.loads(ask(host.port("deploy"), "GET", "/gameservers")[1])
+        return sum(one["kind"] != "city" for one in listed["servers"])
+
+    eventually(lambda: hunts() == 1)
+    time.sleep(1)  # a second one would have been started by now
+    assert hunts() == 1
+
+
+def test_no_web_page_reaches_what_trusts_this_machine(host: Toured) -> None:
+    for component, path, variable in (
+        ("deploy", "/gameservers", "PORT"),
+        ("metagame", "/svc/dashboard", "PORT"),
+        ("allowlist", "/status", "ALLOWLIST_PORT"),
+        ("gateway", "/metrics", "METRICS_PORT"),
+    ):
+        port = host.port(component, variable)
+        for name, sent in pages(port).items():
+            assert ask(port, "GET", path, None, sent)[0] == 403, (component, name)
+
+
+def test_bad_tokens_in_a_players_name_lock_nobody_out_of_the_chat(host: Toured) -> None:
+    bob = host.player("Bob_1")
+
+    def connect(address: str) -> Talker:
+        secret = value(host.folder, "gateway", "GATEWAY_SECRET")
+        vouched = f"X-Svc-Gateway: {secret}\r\nX-Forwarded-For: {address}\r\n"
+        return Talker(host.port("metagame", "CHAT_PORT"), bob["id"], bob["name"], more=vouched)
+
+    for number in range(12):
+        stranger = connect(f"2001:db8:0:{number}::1")
+        stranger.try_token("no.such.token")
+        stranger.wire.close()
+    player = connect("203.0.113.9").log_in(bob["token"])
+    player.wire.close()
+
+
+def test_idle_connections_keep_no_newcomer_out(host: Toured) -> None:
+    with ExitStack() as held:
+        for number in range(160):
+            raw = arrive(host.port("gateway", "GATEWAY_PORT"), f"127.0.7.{number % 4 + 1}")
+            held.enter_context(over_tls(raw))
+        host.unharmed(lambda: time.sleep(1))
+
+
+def test_a_new_key_ends_what_the_old_token_opened(host: Toured) -> None:
+    cat = host.player("Cat_1")
+    assert host.public(THIEF, "GET", "/accountinfo", **bearer(cat))[0] == 200
+    ran = run("account", "new-key", cat["name"], "--config", host.folder)
+    assert ran.returncode == 0, ran.stderr
+    eventually(lambda: host.public(THIEF, "GET", "/accountinfo", **bearer(cat))[0] == 401, 1.0)
+
+
+def test_guesses_of_admin_keys_are_throttled(host: Toured) -> None:
+    said = [
+        host.ask("GET", "/svc/api/InviteCodes", None, {"x-svc-user-api-key": f"UUK_{number:048x}"})
+        for number in range(TRIES + 5)
+    ]
+    assert [status for status, _ in said].count(429) >= 5
+
+
+def test_what_others_on_the_machine_must_not_read_is_private(host: Toured) -> None:
+    host.player("Ann_1")
+    public = {"gateway-cert.pem"}  # what players pin
+    secret = [*host.folder.rglob("*.env"), *host.folder.rglob("*.pem"), *host.folder.rglob("*.db*")]
+    assert len(secret) > 6
+    for path in secret:
+        if path.name not in public:
+            assert not path.stat().st_mode & 0o077, path
