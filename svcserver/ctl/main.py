@@ -19,6 +19,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "account": ("as_owner_commands", "account"),
     "guild": ("as_owner_commands", "guild"),
     "registration": ("as_owner_commands", "registration"),
+    "gameserver": ("gameservers", "gameserver"),
     "gameserver-key": ("accounts", "gameserver_key"),
     "invite": ("accounts", "invite"),
     "db": ("database_copy", "db"),

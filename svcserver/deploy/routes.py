@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from attrs import frozen
+from attrs import field, frozen
 from twisted.logger import Logger
 
 from svcserver.deploy import wire
 from svcserver.deploy.fleet import NoCapacity
+from svcserver.deploy.handling import Handling
 from svcserver.deploy.hunts import Unlaunchable
 from svcserver.deploy.supervisor import Supervisor
 from svcserver.kernel.redaction import printable
@@ -30,12 +31,22 @@ def refuse(status: int, refusal: Refusal) -> Answer:
     return Answer(status)
 
 
+def refuse_with_words(status: int, refusal: Refusal) -> Answer:
+    """A message wherever there is one, for the owner."""
+    return Answer(status, {"error": "refused", "message": refusal.message})
+
+
 @frozen
 class Deploy:
     """The routes that the metagame calls."""
 
     routes: ClassVar[Routes] = Routes(refuse)
     supervisor: Supervisor
+    handling: Handling = field(init=False)
+
+    @handling.default
+    def _handling(self) -> Handling:
+        return Handling(self.supervisor)
 
     @routes.row(
         "POST",
@@ -75,4 +86,41 @@ class Deploy:
         """Whether a key, named by its SHA-256, was made for a game server that lives."""
         asked = call.request.argument("sha256") or ""
         reply: wire.KeyReply = {"known": self.supervisor.knows_key(asked)}
+        return Answer(200, reply)
+
+    @routes.row(
+        "POST",
+        "/gameservers/handle",
+        access=LOCAL,
+        body=wire.HandlingWish,
+        reply=wire.Handled,
+        refuse=refuse_with_words,
+    )
+    async def handle(self, call: Call[wire.HandlingWish]) -> Answer:
+        """Start, stop or restart one, for the owner."""
+        match call.body.act:
+            case "start":
+                made: str | None = (await self.handling.start(call.body.kind)).id
+            case "restart":
+                made = (await self.handling.restart(call.body.id)).id
+            case "stop":
+                await self.handling.stop(call.body.id)
+                made = None
+            case _:
+                raise Malformed("Act is start, stop or restart")
+        reply: wire.Handled = {"id": made}
+        return Answer(200, reply)
+
+    @routes.row(
+        "GET",
+        "/gameservers/console",
+        access=LOCAL,
+        reply=wire.Console,
+        query=("id",),
+        refuse=refuse_with_words,
+    )
+    async def console(self, call: Call) -> Answer:
+        """The last lines that one has printed."""
+        lines = self.handling.console(call.request.argument("id") or "")
+        reply: wire.Console = {"lines": lines}
         return Answer(200, reply)

@@ -16,6 +16,8 @@ from twisted.logger import Logger
 
 from svcserver.deploy.adopted import adopt
 from svcserver.deploy.fleet import Fleet, MemoryGuard
+from svcserver.deploy.frozen import Freezes, freeze_watch
+from svcserver.deploy.handling import Handling
 from svcserver.deploy.hunts import HuntTable, Kind
 from svcserver.deploy.kept import KeptServers
 from svcserver.deploy.orphans import MARK, end_left_over, mark
@@ -80,7 +82,12 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     watch = Watch(reactor, supervisor, _at_boot(settings), tidy, top.lines.end)
     # listening comes first: only who holds the address may adopt or kill what an earlier run left
     fleet = OrderedServices()  # ending game servers still call the metagame, which then asks us
-    for part in (listening, watch):
+    parts = [listening, watch]
+    if settings.frozen_s:
+        freezes, servers = Freezes(settings.frozen_s), supervisor.fleet.servers
+        end = Handling(supervisor).freeze
+        parts.append(freeze_watch(reactor, freezes, servers.values, end))
+    for part in parts:
         part.setServiceParent(fleet)
     warn_at_start(options.warnings).setServiceParent(top)
     fleet.setServiceParent(top)

@@ -75,6 +75,7 @@ class Settings:
     hunt_startup_mb: str = env("GAMESERVER_HUNT_STARTUP_MB", default="")
     reservation_seconds: str = env("GAMESERVER_RESERVATION_SECONDS", default="60")
     startup_grace_ms: str = env("GAMESERVER_STARTUP_GRACE_MS", default="0")
+    frozen_s: int = env("GAMESERVER_FROZEN_SECONDS", whole(0, 3600), default=120, bad=Bad.WARN)
     ready_dir: str = env("GAMESERVER_READY_DIR", str.strip, default="")
 
     @property

@@ -30,6 +30,7 @@ IDLE_S = 50.0
 EMPTY_S = 1.0  # after the last goodbye
 MAX_NAMES = 64  # players present
 NO_PLAYERS = "NO_EXPECTED_PLAYERS"  # of a city: it stays
+PING = b"svc ping"
 HELLO, GOODBYE = b"svc hello ", b"svc goodbye "
 PERSISTENT_FROM = 8776  # such ports never end for want of players
 TICK_S = 0.25
@@ -120,6 +121,8 @@ def serve(line: CommandLine, wire: socket.socket) -> None:
             said, who = wire.recvfrom(2048)
         except TimeoutError:
             continue
+        if said == PING:
+            continue  # no player: the deploy server looks whether we are frozen
         heard = time.monotonic()
         guests.note(said, heard)
         name = line.map.partition("?")[0].rpartition("/")[2]

@@ -274,6 +274,19 @@ class Supervisor:
         folder = self.program.output
         return None if folder is None else Output(folder / f"{kind.value}-{port}.log")
 
+    def output_of(self, server: GameServer) -> Path | None:
+        """The file of what it prints."""
+        folder = self.program.output
+        return folder and folder / f"{server.launch.kind.value}-{server.port}.log"
+
+    def process_of(self, server_id: str) -> GameProcess | None:
+        """The process of a server that is known."""
+        return self._processes.get(server_id)
+
+    def want_no_more(self, kind: Kind) -> None:
+        """The watchdog lets a city or dojo be, until a player asks for it."""
+        self._wanted.pop(kind, None)
+
     def _on_end(self, process: GameProcess, how: str) -> None:
         for server_id, known in list(self._processes.items()):
             if known is process:

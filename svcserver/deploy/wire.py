@@ -8,7 +8,7 @@ from attrs import frozen
 
 from svcserver.deploy.fleet import GameServerRecord
 from svcserver.kernel.launch_requests import MAX_PLAYERS, LaunchRequest, check, is_match, is_player
-from svcserver.kernel.shapes import AtMost, TextWithNul, pascal_case, spelled, text_where
+from svcserver.kernel.shapes import AtMost, TextWithNul, pascal_case, spelled, text, text_where
 
 PlayerId = Annotated[str, text_where(is_player, "an account id")]
 
@@ -27,6 +27,28 @@ class LaunchWish:
     def checked(self) -> LaunchRequest:
         """The validated request; raises Malformed."""
         return check(self.game_mode, self.game_args, self.hunt_id, self.expected_players or ())
+
+
+@spelled(pascal_case)
+@frozen
+class HandlingWish:
+    """Start a kind (city, dojo), or stop or restart one game server."""
+
+    act: Annotated[str, text(1, 16)]
+    id: Annotated[str, text(0, 64)] = ""
+    kind: Annotated[str, text(0, 16)] = ""
+
+
+class Handled(TypedDict):
+    """It is done; the server that runs now, null after a stop."""
+
+    id: str | None
+
+
+class Console(TypedDict):
+    """The last lines that a game server has printed."""
+
+    lines: list[str]
 
 
 class HandedOut(TypedDict):

@@ -65,6 +65,7 @@ class AuditContract(SynchronousTestCase):
             "POST /svc/api/DashboardAnnouncement": {"Text": "Hunt night"},
             "POST /svc/api/DashboardDrain": {"On": True},
             "POST /svc/api/DashboardAlertTest": None,
+            "POST /svc/api/DashboardGameServer": {"Act": "start", "Kind": "city"},
             "POST /svc/api/DashboardSession": None,
             "DELETE /svc/api/DashboardSession": None,
             "POST /svc/api/DashboardOwnKey": {"On": False},

@@ -71,6 +71,7 @@ class DefaultTests(SynchronousTestCase):
             "hunt_startup_mb": "",
             "reservation_seconds": "60",
             "startup_grace_ms": "0",
+            "frozen_s": 120,
             "ready_dir": "",
         }
         self.assertEqual({one.name: getattr(found, one.name) for one in fields(Settings)}, wanted)

@@ -5,6 +5,9 @@ Why processes: the stack replaces itself, and game servers are its children's ch
 
 from __future__ import annotations
 
+import os
+import re
+import signal
 import socket
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,7 @@ import pytest
 
 from svcserver.stack import rolling
 from tests.ctl.command import svcctl
-from tests.ctl.hosts import demo_host, said, stack, value
+from tests.ctl.hosts import change, demo_host, said, stack, value
 from tests.support.processes import Service, bearer, eventually, register
 from tests.support.proves import proves
 
@@ -86,3 +89,38 @@ def test_an_update_waits_for_the_last_hunt_and_refuses_new_ones(tmp_path: Path) 
         ran = svcctl("drain", "on", "--then", "stop", "--config", folder, "--json")
         assert ran.status == 0, ran.err
         assert process.wait(60) == 0
+
+
+@proves(
+    "deploy: a game server that reads nothing any more is ended, a city or dojo started again",
+    "svcctl gameserver list, start, stop, restart, console",
+)
+def test_a_frozen_city_is_replaced_and_the_owner_handles_one(tmp_path: Path) -> None:
+    folder = demo_host(tmp_path / "host")
+    change(folder, "deploy", "GAMESERVER_FROZEN_SECONDS", "10")
+
+    def ctl(*words: str) -> Any:
+        ran = svcctl("gameserver", *words, "--config", folder, "--json")
+        assert ran.status == 0, ran.err
+        return ran.data
+
+    with stack(folder):
+        eventually(lambda: "stack ready: " in said(folder))
+        [city] = ctl("list")["servers"]
+        eventually(lambda: any("listening on" in one for one in ctl("console", "city")["lines"]))
+        pid = int(re.findall(r"started city \S+ pid (\d+)", said(folder))[-1])
+        os.kill(pid, signal.SIGSTOP)
+        eventually(lambda: "has read nothing for 10 s" in said(folder))
+        fresh = eventually(
+            lambda: [one for one in ctl("list")["servers"] if one["id"] != city["id"]]
+        )
+        assert (fresh[0]["kind"], fresh[0]["port"]) == ("city", city["port"])
+        again = ctl("restart", "city")["id"]
+        assert again not in (city["id"], fresh[0]["id"])
+        ctl("stop", again[:8])
+        assert ctl("list")["servers"] == []
+        assert ctl("start", "city")["id"]
+        assert (
+            "no game server is called"
+            in svcctl("gameserver", "stop", "hunt", "--config", folder).line
+        )

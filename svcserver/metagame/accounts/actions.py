@@ -61,6 +61,9 @@ ACTIONS: Mapping[str, Action] = {
     "drain on": Action("new hunts refused until the server is empty", target=_NOTHING),
     "drain off": Action("hunts begin again", target=_NOTHING),
     "test alerts": Action("a message sent to everybody who is told of troubles", target=_NOTHING),
+    "start game server": Action("the city or the dojo started", target="the kind"),
+    "stop game server": Action("a game server ended", target="its id"),
+    "restart game server": Action("the city or the dojo ended and started", target="its id"),
     "sign in": Action("a session of the dashboard begun"),
     "sign out": Action("a session of the dashboard ended"),
     "dashboard key": Action(

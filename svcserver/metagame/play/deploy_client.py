@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 from attrs import frozen
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from svcserver.kernel.launch_requests import LaunchRequest
+from svcserver.kernel.refusals import Conflict, Malformed, Missing, Refusal, Unavailable
 from svcserver.metagame.play.matches import Server
 
 log = Logger()
 
 LIST_TIMEOUT_S = 2.0
+HANDLE_TIMEOUT_S = 30.0  # one that is deaf is killed after ten seconds
+REFUSALS: dict[int, type[Refusal]] = {400: Malformed, 404: Missing, 409: Conflict}
 PATH = "/api/matchmaker/handle-matchmaking-for-player"
 
 
@@ -75,6 +79,34 @@ class DeployClient:
             case 200, {"servers": list(servers)}:
                 return [one for one in servers if _is_record(one)]
         return None
+
+    async def handle(self, act: str, server_id: str, kind: str) -> str | None:
+        """Start, stop or restart one; the id of what runs now. Raises Refusal in its words."""
+        body = {"Act": act, "Id": server_id, "Kind": kind}
+        said = await self._owners("POST", "/gameservers/handle", HANDLE_TIMEOUT_S, json=body)
+        match said:
+            case {"id": str(made)}:
+                return made
+        return None
+
+    async def console(self, server_id: str) -> list[str]:
+        """The last lines that a game server has printed; raises Refusal."""
+        path = f"/gameservers/console?id={quote(server_id, safe='')}"
+        match await self._owners("GET", path, LIST_TIMEOUT_S):
+            case {"lines": list(lines)}:
+                return [str(one) for one in lines]
+        return []
+
+    async def _owners(self, method: str, path: str, timeout_s: float, **sent: Any) -> object:
+        try:
+            status, said = await self._ask(method, path, timeout_s, **sent)
+        except Failed as why:
+            raise Unavailable("the deploy server does not answer", code="no_deploy") from why
+        if status == 200:
+            return said
+        words = str(said["message"]) if isinstance(said, dict) and "message" in said else ""
+        refusal = REFUSALS.get(status, Unavailable)
+        raise refusal(words or f"the deploy server answered {status}", code="refused")
 
     async def knows_launch_key(self, key_hash: str) -> bool:
         """Whether a living game server was launched with that key; no answer is a no."""

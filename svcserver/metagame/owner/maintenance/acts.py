@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from attrs import define, field, frozen
 from sqlalchemy import Connection
@@ -26,6 +27,7 @@ log = Logger()
 EVERY_S = 2.0
 EMPTY_S = 10.0  # so long empty: a launch that was under way is known of by then
 STARTED_S = 600.0  # the stack has said something so long before us at most: its start
+ACTS = ("start", "stop", "restart")  # on a game server
 WORLDS = ("city", "dojo")  # kinds of game servers that never end
 
 
@@ -115,6 +117,28 @@ class Maintenance:
             stack_wish.wish(self.folder, "test alerts", self.now())
         except OSError as why:
             raise Unavailable(f"the stack cannot be told: {why.strerror}", code="disk") from why
+
+    async def game_servers(self) -> list[dict[str, Any]]:
+        """The records of those that run; raises Unavailable where nobody says."""
+        listed = await self.deploy.listed()
+        if listed is None:
+            raise Unavailable("the deploy server does not answer", code="no_deploy")
+        return listed
+
+    async def handle(self, by: str, act: str, server_id: str, kind: str) -> str | None:
+        """Start, stop or restart one; the id of what runs now."""
+
+        def nothing(_: Connection, trace: Trace) -> None:
+            trace.after = {"id": server_id, "kind": kind}
+
+        # recorded first: what was begun stands there also where the answer never comes
+        entry = Entry(
+            by,
+            ("start game server", "stop game server", "restart game server")[ACTS.index(act)],
+            kind or server_id,
+        )
+        await self.record(entry, nothing)
+        return await self.deploy.handle(act, server_id, kind)
 
     async def record(self, entry: Entry, act: Act[None]) -> None:
         """Leave a row in the audit log, a refusal's too."""

@@ -47,3 +47,41 @@ class MaintenanceRoutes:
         """Send a test to everybody who is told when something is wrong."""
         await self.maintenance.test_alerts(call.caller.name)
         return Answer(200, wire.ASKED, NO_STORE)
+
+    @routes.row(
+        "GET",
+        "/svc/api/DashboardGameServers",
+        role=Role.HELPER,
+        reply=wire.GameServerList,
+        quiet=True,
+    )
+    async def game_servers(self, call: Call) -> Answer:
+        """The game servers that run."""
+        return Answer(200, wire.show_servers(await self.maintenance.game_servers()), NO_STORE)
+
+    @routes.row(
+        "POST",
+        "/svc/api/DashboardGameServer",
+        body=wire.GameServerWish,
+        reply=wire.HandledReply,
+        bad_json=BAD_JSON,
+    )
+    async def handle(self, call: Call[wire.GameServerWish]) -> Answer:
+        """Start, stop or restart one game server."""
+        sent, by = call.body, call.caller.name
+        made = await self.maintenance.handle(by, sent.act, sent.id, sent.kind)
+        reply: wire.HandledReply = {"id": made}
+        return Answer(200, reply, NO_STORE)
+
+    @routes.row(
+        "GET",
+        "/svc/api/DashboardConsole",
+        reply=wire.ConsoleReply,
+        query=("Id",),
+        quiet=True,
+    )
+    async def console(self, call: Call) -> Answer:
+        """The last lines that one game server has printed."""
+        lines = await self.maintenance.deploy.console(call.request.argument("Id") or "")
+        reply: wire.ConsoleReply = {"lines": lines}
+        return Answer(200, reply, NO_STORE)

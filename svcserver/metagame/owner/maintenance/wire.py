@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from attrs import frozen
 
 from svcserver.kernel.refusals import Malformed
-from svcserver.kernel.shapes import pascal_case, spelled, text
+from svcserver.kernel.shapes import pascal_case, spelled, text, text_where
 from svcserver.kernel.times import iso
-from svcserver.metagame.owner.maintenance.acts import Order, Standing
+from svcserver.metagame.owner.maintenance.acts import ACTS, Order, Standing
 from svcserver.metagame.owner.moderation.rules import MAX_REASON
 from svcserver.metagame.play.drain import Then, Until
 
@@ -55,6 +55,60 @@ class DrainReply(TypedDict):
     hunts: int | None
     playersOnline: int
     empty: bool
+
+
+@spelled(pascal_case)
+@frozen
+class GameServerWish:
+    """Start a kind (city, dojo), or stop or restart one by its id."""
+
+    act: Annotated[str, text_where(ACTS.__contains__, "start, stop or restart")]
+    id: Annotated[str, text(0, 64)] = ""
+    kind: Word = ""
+
+
+class GameServerEntry(TypedDict):
+    """A game server that runs."""
+
+    id: str
+    kind: str
+    port: int
+    map: str
+    startedAt: str | None
+
+
+class GameServerList(TypedDict):
+    """Those that run."""
+
+    servers: list[GameServerEntry]
+
+
+class HandledReply(TypedDict):
+    """What runs now in its place; null after a stop."""
+
+    id: str | None
+
+
+class ConsoleReply(TypedDict):
+    """The last lines that a game server has printed, without secrets."""
+
+    lines: list[str]
+
+
+def show_servers(records: list[dict[str, Any]]) -> GameServerList:
+    """The reply."""
+    return {
+        "servers": [
+            {
+                "id": one["id"],
+                "kind": str(one.get("kind") or ""),
+                "port": int(one.get("port") or 0),
+                "map": one["map"],
+                "startedAt": one.get("startedAt"),
+            }
+            for one in records
+        ]
+    }
 
 
 class AskedReply(TypedDict):

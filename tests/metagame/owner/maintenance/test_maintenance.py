@@ -29,8 +29,14 @@ class GameServers:
 
     def __init__(self) -> None:
         self.kinds: list[str] | None = ["city"]
+        self.asked: list[Any] = []
+        self.answer = Reply(200, {"id": "new"})
 
-    def request(self, method: str, url: str, **_: Any) -> Deferred[Any]:
+    def request(self, method: str, url: str, **sent: Any) -> Deferred[Any]:
+        path = url.removeprefix("http://127.0.0.1:61001")
+        if path != "/gameservers":
+            self.asked.append((method, path, sent.get("json")))
+            return succeed(self.answer)
         assert (method, url) == ("GET", "http://127.0.0.1:61001/gameservers")
         if self.kinds is None:
             return fail(ConnectionRefusedError())
@@ -153,6 +159,32 @@ class MaintenanceTests(SynchronousTestCase):
         self.assertEqual(self.wished(), "test alerts")
         self.made.folder = self.folder / RECENT  # no folder at all
         self.assertEqual(ask().status, 409)
+
+    @proves("GET DashboardGameServers", "POST DashboardGameServer", "GET DashboardConsole")
+    def test_one_game_server_is_handled_and_recorded(self) -> None:
+        def read(route: str) -> Page:
+            return self.game.browse("GET", f"/svc/api/{route}", key=self.olga.key)
+
+        def act(**body: str) -> Page:
+            path = "/svc/api/DashboardGameServer"
+            return self.game.browse("POST", path, json=body, key=self.olga.key)
+
+        [city] = read("DashboardGameServers").json["servers"]
+        self.assertEqual((city["id"], city["kind"], city["port"]), ("city", "city", 8000))
+        self.assertEqual(act(Act="restart", Id="city").json, {"id": "new"})
+        asked = {"Act": "restart", "Id": "city", "Kind": ""}
+        self.assertEqual(self.deploy.asked, [("POST", "/gameservers/handle", asked)])
+        rows = read("DashboardAudit").json["rows"]
+        self.assertEqual((rows[0]["action"], rows[0]["target"]), ("restart game server", "city"))
+        self.deploy.answer = Reply(409, {"error": "refused", "message": "a hunt is stopped"})
+        page = act(Act="restart", Id="city")
+        self.assertEqual((page.status, page.json["message"]), (409, "a hunt is stopped"))
+        self.assertEqual(act(Act="explode", Id="city").status, 400)
+        self.deploy.answer = Reply(200, {"lines": ["one", "two"]})
+        self.assertEqual(read("DashboardConsole?Id=a%26b").json, {"lines": ["one", "two"]})
+        self.assertEqual(self.deploy.asked[-1][1], "/gameservers/console?id=a%26b")
+        self.deploy.kinds = None
+        self.assertEqual(read("DashboardGameServers").status, 503)
 
 
 class WishTests(SynchronousTestCase):

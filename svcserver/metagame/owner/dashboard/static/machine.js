@@ -1,24 +1,38 @@
 // What runs: maintenance mode, and who is told when something is wrong.
 
 import { read, send } from "./api.js";
-import { act, ask } from "./dialog.js";
-import { button, card, el, head } from "./dom.js";
+import { act, ask, show } from "./dialog.js";
+import { button, card, el, head, nothing, table } from "./dom.js";
 import { count, exactly } from "./words.js";
 
 const EVERY_MS = 5_000;
 
 export async function machine(root, live) {
-  const drain = el("div", { class: "stack" });
-  root.replaceChildren(head("Machine", "Maintenance mode, and who is told when something is wrong."), drain, alerts());
+  const drain = el("div", { class: "stack" }), servers = el("div", { class: "stack" });
+  root.replaceChildren(head("Machine", "Maintenance mode, game servers one by one, and who is told when something is wrong."), drain, servers, alerts());
   const look = async () => {
     const said = await read("DashboardDrain");
-    if (live.shown()) drain.replaceChildren(maintenance(said, live));
+    const runs = await read("DashboardGameServers").catch((why) => {
+      if (why.status !== 503) throw why;
+      return null;
+    });
+    if (!live.shown()) return;
+    redraw(drain, said, () => maintenance(said, live));
+    redraw(servers, runs, () => gameServers(runs, live));
   };
   await look();
   const round = setInterval(() => {
     if (!live.shown()) return clearInterval(round);
     look().catch(() => {}); // the banner says that the server does not answer
   }, EVERY_MS);
+}
+
+/** Only what has changed is drawn anew: the keyboard's focus stays. */
+function redraw(place, said, draw) {
+  const text = JSON.stringify(said);
+  if (place.dataset.shown === text) return;
+  place.dataset.shown = text;
+  place.replaceChildren(draw());
 }
 
 function maintenance(said, live) {
@@ -60,4 +74,39 @@ async function begin(live) {
 async function end(live) {
   const given = await ask({ title: "Let hunts begin again?", confirm: "Let them" });
   if (given && await act(() => send("DashboardDrain", { On: false }), () => "New hunts may begin")) live.again();
+}
+
+/** Game servers, each with its acts; `said` is null where the deploy server does not answer. */
+function gameServers(said, live) {
+  if (!said) return card("Game servers", [], nothing("The deploy server does not answer."));
+  const missing = ["city", "dojo"].filter((kind) => !said.servers.some((one) => one.kind === kind));
+  const rows = said.servers.map((one) => [
+    one.kind, String(one.port), one.map, exactly(one.startedAt),
+    el("div", { class: "actions" },
+      button("Console", () => console_(one)),
+      ["city", "dojo"].includes(one.kind) ? button("Restart", () => handle(one, "restart", live)) : null,
+      button("Stop", () => handle(one, "stop", live)))]);
+  return card("Game servers", missing.map((kind) => button(`Start the ${kind}`, () => start(kind, live))), rows.length
+    ? table("Game servers", [["Kind"], ["Port"], ["Map", "wide-only"], ["Since", "wide-only"], ["", "end"]], rows)
+    : nothing("No game server runs."));
+}
+
+async function start(kind, live) {
+  if (await act(() => send("DashboardGameServer", { Act: "start", Kind: kind }), () => `The ${kind} runs`)) live.again();
+}
+
+async function handle(one, what, live) {
+  const given = await ask({
+    title: `${what === "stop" ? "Stop" : "Restart"} the ${one.kind} on port ${one.port}?`, confirm: what === "stop" ? "Stop" : "Restart",
+    text: "Whoever is on it loses the connection.", danger: true,
+  });
+  if (given && await act(() => send("DashboardGameServer", { Act: what, Id: one.id }), () => "Done")) live.again();
+}
+
+async function console_(one) {
+  await act(async () => {
+    const said = await read("DashboardConsole", { Id: one.id });
+    const lines = said.lines.length ? said.lines.join("\n") : "It has printed nothing.";
+    show(`${one.kind} on port ${one.port}`, true, el("pre", { class: "log", tabindex: "0" }, lines));
+  });
 }

@@ -1,0 +1,152 @@
+"""One game server started, stopped, restarted, read; and one that is frozen."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.deploy.fleet import GameServer
+from svcserver.deploy.frozen import LOOK_S, Freezes, freeze_watch, unread
+from svcserver.deploy.handling import LAST_LINES, Handling
+from svcserver.deploy.hunts import Kind, Launch
+from svcserver.deploy.service import front_door
+from svcserver.deploy.supervisor import KILL_AFTER_S, Program
+from svcserver.kernel.refusals import Conflict, Malformed, Missing
+from tests.deploy.test_supervisor import CITY, HUNT, SupervisorCase
+from tests.support.browser import Browser
+from tests.support.proves import proves
+
+
+class HandlingTests(SupervisorCase):
+    def setUp(self) -> None:
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.output = Path(scratch.name)
+        self.supervisor = self.make(program=Program("/srv/game", output=self.output))
+        self.handling = Handling(self.supervisor)
+        self.addCleanup(self.end_all)  # which closes the files of their output
+
+    def end_all(self) -> None:
+        for child in self.spawner.children:
+            if not child.process.over:
+                child.end()
+
+    @proves("svcctl gameserver list, start, stop, restart, console")
+    def test_a_stopped_city_stays_so_until_somebody_asks_for_it(self) -> None:
+        city = self.successResultOf(self.ask(self.supervisor, CITY))
+        stopping = Deferred.fromCoroutine(self.handling.stop(city.id))
+        self.successResultOf(stopping)
+        self.supervisor.watch()
+        self.assertEqual(self.supervisor.records(), [])
+        self.successResultOf(self.ask(self.supervisor, CITY))
+        self.assertEqual(len(self.supervisor.records()), 1)
+
+    def test_a_restarted_city_has_its_port_and_a_deaf_one_is_killed(self) -> None:
+        city = self.successResultOf(self.ask(self.supervisor, CITY))
+        self.spawner.children[0].deaf = True  # type: ignore[attr-defined]
+        again = Deferred.fromCoroutine(self.handling.restart(city.id))
+        self.assertNoResult(again)
+        self.clock.advance(KILL_AFTER_S)
+        fresh = self.successResultOf(again)
+        self.assertNotEqual(fresh.id, city.id)
+        self.assertEqual(fresh.port, city.port)
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_what_cannot_be_done_is_said(self) -> None:
+        hunt = self.successResultOf(self.ask(self.supervisor, HUNT))
+        for call, refusal in (
+            (self.handling.restart(hunt.id), Conflict),
+            (self.handling.start("hunt"), Malformed),
+            (self.handling.stop("nobody"), Missing),
+        ):
+            self.failureResultOf(Deferred.fromCoroutine(call), refusal)
+        self.assertRaises(Missing, self.handling.console, "nobody")
+        city = self.successResultOf(Deferred.fromCoroutine(self.handling.start("city")))
+        same = self.successResultOf(Deferred.fromCoroutine(self.handling.start("city")))
+        self.assertEqual(same.id, city.id)
+
+    def test_its_console_has_the_last_lines_without_secrets(self) -> None:
+        hunt = self.successResultOf(self.ask(self.supervisor, HUNT))
+        self.assertEqual(self.handling.console(hunt.id), [])
+        lines = [f"line {number}\x1b[31m" for number in range(9_000)]
+        file = self.output / f"hunt-{hunt.port}.log"
+        file.write_text("\n".join([*lines, "key " + "ab" * 32, "x" * 9_000]))
+        shown = self.handling.console(hunt.id)
+        self.assertEqual((len(shown), len(shown[-1])), (LAST_LINES, 1_000))
+        self.assertEqual(shown[-2], "key <redacted>")
+        self.assertNotIn("\x1b", "".join(shown))
+
+    def test_the_routes_answer_in_words(self) -> None:
+        browse = Browser(self, front_door(self.supervisor))
+        page = browse("POST", "/gameservers/handle", json={"Act": "start", "Kind": "city"})
+        self.assertEqual(page.status, 200)
+        page = browse("GET", f"/gameservers/console?id={page.json['id']}")
+        self.assertEqual(page.json, {"lines": []})
+        page = browse("POST", "/gameservers/handle", json={"Act": "stop", "Id": "nobody"})
+        self.assertEqual((page.status, page.json["message"]), (404, "no such game server runs"))
+        self.assertEqual(browse("POST", "/gameservers/handle", json={"Act": "x"}).status, 400)
+
+
+def server(name: str, port: int) -> GameServer:
+    return GameServer(name, port, Launch(Kind.CITY, "/Game/Maps/x"), 1, 0.0)
+
+
+class FrozenTests(SynchronousTestCase):
+    @proves(
+        "deploy: a game server that reads nothing any more is ended, a city or dojo started again"
+    )
+    def test_what_only_grows_is_frozen_and_what_comes_and_goes_lives(self) -> None:
+        freezes, lives, frozen = Freezes(60.0), server("lives", 1), server("frozen", 2)
+        named = []
+        for number in range(30):
+            waiting = {1: 500 if number % 5 else 100, 2: 100 * number + 1}
+            named += [
+                (one.id, number * LOOK_S)
+                for one in freezes.look([lives, frozen], waiting, number * LOOK_S)
+            ]
+        self.assertEqual(named[0], ("frozen", 60.0))
+        self.assertEqual({name for name, _ in named}, {"frozen"})
+
+    def test_a_long_hitch_is_forgiven(self) -> None:
+        freezes, one = Freezes(60.0), server("a", 1)
+        for at in range(0, 60, 5):
+            self.assertEqual(freezes.look([one], {1: at + 1}, at), [])
+        self.assertEqual(freezes.look([one], {}, 60.0), [])
+        self.assertEqual(freezes.look([one], {1: 10}, 61.0), [])
+
+    def test_the_kernels_table(self) -> None:
+        head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when"
+        line = "  12: 00000000:2249 00000000:0000 07 00000000:00000A00 00:00000000 00000000"
+        wide = "  13: 00000000000000000000000000000000:2249 0:0 07 00000000:00000001 00:0"
+        self.assertEqual(
+            unread([f"{head}\n{line}\n", f"{head}\n{wide}\nnonsense\n\n"]), {8777: 2561}
+        )
+
+    @given(st.text())
+    def test_a_strange_table_is_no_error(self, text: str) -> None:
+        unread([text])
+
+    def test_the_watch_ends_it_and_pings_all(self) -> None:
+        clock, ended, pinged = Clock(), [], []
+        one = server("a", 8777)
+        grows = iter(range(1, 100))
+        line = "h\n1: 0:2249 0:0 07 0:{:X} 0"
+        watch = freeze_watch(
+            clock,
+            Freezes(20.0),
+            lambda: [one],
+            ended.append,
+            lambda: [line.format(next(grows))],
+            pinged.append,
+        )
+        watch.startService()
+        clock.pump([LOOK_S] * 5)
+        self.assertEqual((ended, pinged), ([one], [8777] * 5))
+        watch.stopService()
+        self.assertEqual(clock.getDelayedCalls(), [])
