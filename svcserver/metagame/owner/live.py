@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
-from svcserver.kernel import json
+from svcserver.kernel import backups, json
 from svcserver.kernel.recent import RECENT, Follower
 from svcserver.kernel.times import iso
 from svcserver.metagame.owner.dashboard import wire
@@ -33,6 +33,7 @@ class LivePages:
     reports: StatusReports
     health: Health | None
     now: Callable[[], float]
+    folder: Path = field(factory=Path.cwd)  # where the stack starts us, and keeps what it knows
 
     def look(self, page: str) -> Look | None:
         """The look at a page from its beginning; None where the page is not live."""
@@ -61,10 +62,23 @@ class LivePages:
             "status": status,
             "startedAt": iso(self.reports.started_at),
             "health": self._figures(),
+            "backup": self._backup(),
             "feed": [
                 {"number": one.number, "at": iso(one.at), "who": [*one.who], "what": one.what}
                 for one in self.shown.feed.newest(LINES)
             ],
+        }
+
+    def _backup(self) -> Any:
+        """What is known of the host's backups."""
+        known = backups.read(self.folder)
+        if known is None:
+            return None
+        newest = known.newest
+        return {
+            "madeAt": None if newest is None else iso(newest.made),
+            "provenAt": None if known.proven is None else iso(known.proven),
+            "wrong": known.wrong(self.now()),
         }
 
     def _figures(self) -> Any:
@@ -95,8 +109,7 @@ class LivePages:
         return look
 
     def _log_from_start(self) -> Callable[[], Awaitable[Any]]:
-        # the stack starts us in the folder where it keeps it
-        every = Follower(Path.cwd() / RECENT, self.reports.started_at)
+        every = Follower(self.folder / RECENT, self.reports.started_at)
         last = -1
 
         async def look() -> Any:

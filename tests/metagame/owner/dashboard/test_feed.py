@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from pathlib import Path
 from typing import Any, cast
 
+from attrs import evolve
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel import backups
+from svcserver.kernel.backups import Backup, Backups
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
 from svcserver.metagame.owner.dashboard.feed import KEPT, Feed, Spot, changes
 from svcserver.metagame.owner.dashboard.live import EVENTS
@@ -102,6 +107,25 @@ class LivePageTests(SynchronousTestCase):
         self.assertEqual(self.shown("log"), {"fresh": True, "lines": []})
         self.assertIsNone(self.shown("beat"))
         self.assertIsNone(self.pages.look("nowhere"))
+
+    @proves("svcctl backup: a damaged one is noticed")
+    def test_the_overview_says_when_a_backup_was_proven_and_what_is_wrong_with_one(self) -> None:
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        folder, now = Path(scratch.name), self.game.clock.seconds()
+        self.pages = evolve(self.pages, folder=folder)
+        self.assertIsNone(self.shown("overview")["backup"])
+        one = Backup("/b/one.tar.gz", now, 5, "ab", proven=now)
+        backups.write(folder, Backups([one], now))
+        at = self.shown("overview")["backup"]["provenAt"]
+        self.assertEqual(
+            self.shown("overview")["backup"], {"madeAt": at, "provenAt": at, "wrong": None}
+        )
+        backups.write(folder, Backups([evolve(one, fault="it is damaged")], now))
+        self.assertEqual(self.shown("overview")["backup"]["wrong"], "one.tar.gz: it is damaged")
+        self.game.clock.advance(3 * 86_400)
+        backups.write(folder, Backups([one], now))
+        self.assertIn("two days", self.shown("overview")["backup"]["wrong"])
 
     @proves("GET DashboardEvents")
     def test_the_route_wants_a_page_and_a_reader_of_events(self) -> None:

@@ -14,7 +14,7 @@ export function place(where) {
 
 export function overview(root) {
   root.replaceChildren(head("Overview", "Asking the server…"));
-  return ({ status, startedAt, health, feed }) => redraw(root, top(status, startedAt), tiles(status, health),
+  return ({ status, startedAt, health, backup, feed }) => redraw(root, top(status, startedAt), tiles(status, health, backup),
     el("div", { class: "columns" }, players(status), el("div", { class: "stack" }, instances(status), evening(feed))));
 }
 
@@ -40,12 +40,23 @@ function tile(name, value, note, bad = false) {
     el("dd", { class: "note" }, note));
 }
 
-function tiles(status, health) {
+function backedUp({ madeAt, provenAt, wrong }) {
+  if (wrong) return tile("Backup", "Look at it", wrong, true);
+  if (provenAt) return tile("Backup", `Proven ${hour(provenAt)}`, `by an evening played on it, ${exactly(provenAt)}`);
+  return madeAt ? tile("Backup", `Made ${hour(madeAt)}`, "not yet proven") : tile("Backup", "–", "none yet");
+}
+
+function hour(iso) {
+  return new Date(iso).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
+}
+
+function tiles(status, health, backup) {
   const shown = [
     tile("Players online", String(status.playersOnline), "heard in the last 90 s"),
     tile("Instances", String(status.instances.length), count(status.instances.filter((one) => one.kind === "hunt").length, "hunt")),
     tile("Registration", { OPEN: "Open", INVITECODE: "By code", NONE: "Closed" }[status.registration] ?? "–", "who may join"),
   ];
+  if (backup) shown.push(backedUp(backup));
   if (health) {
     const seen = health.requests;
     shown.push(
