@@ -115,6 +115,27 @@ def test_owners_see_and_reach_the_players_of_every_worker(tmp_path: Path) -> Non
                 assert f"line {other}" in one.hear("<body>")
 
 
+def test_a_new_name_shows_at_every_worker_at_once(tmp_path: Path) -> None:
+    with workers(tmp_path, fresh_url()) as both:
+        ann, olga = register(both.one, "Ann_1"), register(both.one, "Olga")
+        file = env_file(tmp_path, both)
+        assert svcctl("account", "promote", "Olga", "--env-file", file).status == 0
+        key = {"x-svc-user-api-key": olga["key"]}
+
+        def shown(service: Service) -> bytes:
+            status, said = service.ask("POST", "/party", {}, bearer(ann))
+            assert status == 200
+            return said
+
+        for service in (both.one, both.other):
+            assert b"Ann_1" in shown(service)  # and is kept there from now on
+        wish = {"UserId": ann["id"], "NewUsername": "Ada_1"}
+        assert both.one.ask("POST", "/svc/api/RenameUser", wish, key)[0] == 200
+        for service in (both.one, both.other):
+            eventually(lambda s=service: b"Ada_1" in shown(s), AT_MOST_S)
+        assert b"Ann_1" not in shown(both.one) + shown(both.other)
+
+
 def test_a_lockout_holds_at_every_worker(tmp_path: Path) -> None:
     with ExitStack() as stack:
         both, ports = stack.enter_context(chatting(tmp_path, LOG_LEVEL="info"))
