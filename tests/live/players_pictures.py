@@ -101,7 +101,9 @@ class Shot:
         self.page.evaluate("document.activeElement?.blur()")
         self.page.evaluate(REPLACE, self.replaced)
         size = SIZES[self.look]
-        whole = self.page.evaluate("document.querySelector('.foot').getBoundingClientRect().bottom")
+        whole = self.page.evaluate(
+            "scrollTo(0, 0), document.querySelector('.foot').getBoundingClientRect().bottom"
+        )
         self.page.screenshot(
             path=self.folder / f"{name}-{self.look}.png",
             animations="disabled",
