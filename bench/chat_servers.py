@@ -117,18 +117,18 @@ class Server:
 
 
 @contextmanager
-def ours(folder: Path, rate: str = FAST) -> Iterator[Server]:
+def ours(folder: Path, rate: str = FAST, count: int = PLAYERS) -> Iterator[Server]:
     """The metagame with its chat; logins are players with tokens it signed."""
     chat = free_port()
     with metagame(folder, CHAT="1", CHAT_PORT=str(chat), CHAT_MESSAGE_RATE=rate) as (port, pid):
-        logins = asyncio.run(_players(port))
+        logins = asyncio.run(_players(port, count))
         yield Server("ours", pid, Place(chat, "//", "svc.local"), logins, port)
 
 
-async def _players(port: int) -> list[Login]:
+async def _players(port: int, count: int) -> list[Login]:
     wire, found = await connect(port), []
     dice = random.Random(1)
-    for _ in range(PLAYERS):
+    for _ in range(count):
         name = f"b{dice.getrandbits(40):010x}"
         body = json.dumps({"Username": name}).encode()
         _, said = await wire.send(request("POST", "/svc/api/Register", body))

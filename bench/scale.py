@@ -1,6 +1,6 @@
 """Several processes against one, in one run: live state, requests, chat, and what a crowd needs.
 
-    python -m bench.scale [--seconds 3] [--rounds 2] [--parts polls,accounts,workers,chat,crowd]
+    python -m bench.scale [--seconds 3] [--rounds 2] [--parts polls,accounts,workers]
 
 What counts is CPU: all processes of a round share a core, and the generator has another. Rounds
 alternate; figures are medians. Ends with 1 when a floor is missed.
@@ -42,6 +42,7 @@ reactor: Any = twisted_reactor
 ACCOUNTS, ACTS_A_SECOND = 100_000, 15_000
 ACTS = 20_000  # measured
 POLL_US, TWO, AT_100, AT_1000, LATER_MS = 100.0, 0.85, 0.60, 0.85, 5.0
+ROOM, HALL = 100, 1_000
 CROWD = 100_000
 FULL = 0.7  # of a core that is planned with
 LINES_A_PLAYER = 1 / 60  # a second, in a room of 100
@@ -206,44 +207,52 @@ def median(found: list[Any], name: str) -> float:
 
 
 def chat(table: Table, folder: Path, asked: argparse.Namespace) -> None:
-    """Four processes against one."""
-    seconds, full, calm = asked.seconds, dict[str, list[Any]](), dict[str, list[Any]]()
-    with ours(folder) as alone, workers(folder, 4) as some:
-        known, pid = logins(some.ports[0], 1_000), some.engine_pid
-        four, single = of(some, known, 4), of(some, known, 1)
-        kinds = (
-            ("100, one process in memory", [alone], 100, 0),
-            ("100, four processes", four, 100, pid),
-            ("1,000, one process", single, 1_000, pid),
-            ("1,000, four processes", four, 1_000, pid),
-        )
+    """Four processes against one, in a room of a hundred."""
+    full, calm = dict[str, list[Any]](), dict[str, list[Any]]()
+    with ours(folder, count=ROOM) as alone, workers(folder, 4) as some:
+        known, pid = logins(some.ports[0], ROOM), some.engine_pid
+        kinds = {"one process in memory": [alone], "four processes": of(some, known, 4)}
         for _ in range(asked.rounds):
-            for name, servers, listeners, engine in kinds:
-                run = uvloop.run(heard(servers, listeners, seconds, engine=engine))
+            for name, servers in kinds.items():
+                run = uvloop.run(heard(servers, ROOM, asked.seconds, engine=pid))
                 full.setdefault(name, []).append(run)
-                if listeners == 100:
-                    paced = uvloop.run(heard(servers, listeners, seconds, CALM_RATE, engine))
-                    calm.setdefault(name, []).append(paced)
-    for name, runs in full.items():
-        table.add(
-            f"room of {name}",
-            f"{median(runs, 'per_cpu'):,.0f} deliveries a CPU second; engine "
-            f"{median(runs, 'engine_us'):.0f} us a line; lost {sum(run.lost for run in runs)}",
-        )
-    names = list(full)
-    for room, least, one, other in (("100", AT_100, *names[:2]), ("1,000", AT_1000, *names[2:])):
-        ratio = median(full[other], "per_cpu") / median(full[one], "per_cpu")
-        table.add(
-            f"four processes at {room}, of one's", f"{ratio:.0%}", f"{least:.0%}", ratio >= least
-        )
-    one_ms, four_ms = (median(calm[name], "p99_ms") for name in names[:2])
-    later = four_ms - one_ms
-    said = f"{one_ms:.1f} ms, {four_ms:.1f} ms"
+                run = uvloop.run(heard(servers, ROOM, asked.seconds, CALM_RATE, pid))
+                calm.setdefault(name, []).append(run)
+    compared(table, full, ROOM, AT_100)
+    one_ms, four_ms = (median(runs, "p99_ms") for runs in calm.values())
+    said, good = f"{one_ms:.1f} ms, {four_ms:.1f} ms", four_ms - one_ms <= LATER_MS
     table.add(
-        "p99 at 30 lines a second to 100: one, four", said, f"+{LATER_MS:.0f} ms", later <= LATER_MS
+        f"p99 at {CALM_RATE:.0f} lines a second: one, four", said, f"+{LATER_MS:.0f} ms", good
     )
-    table.costs["line to 100"] = 100 / median(full[names[1]], "per_cpu") * 1e6
-    table.costs["line in the engine"] = median(full[names[1]], "engine_us")
+    _, four = full.values()
+    table.costs["line to 100"] = ROOM / median(four, "per_cpu") * 1e6
+    table.costs["line in the engine"] = median(four, "engine_us")
+
+
+def hall(table: Table, folder: Path, asked: argparse.Namespace) -> None:
+    """The same in a room of a thousand, which only processes on an engine have."""
+    full = dict[str, list[Any]]()
+    with workers(folder, 4) as some:
+        known, pid = logins(some.ports[0], HALL), some.engine_pid
+        for _ in range(asked.rounds):
+            for name, count in (("one process", 1), ("four processes", 4)):
+                servers = of(some, known, count)
+                run = uvloop.run(heard(servers, HALL, asked.seconds, engine=pid))
+                full.setdefault(name, []).append(run)
+    compared(table, full, HALL, AT_1000)
+
+
+def compared(table: Table, full: dict[str, list[Any]], room: int, least: float) -> None:
+    """What one process and four deliver in a room of so many."""
+    for name, runs in full.items():
+        said = f"{median(runs, 'per_cpu'):,.0f} deliveries a CPU second"
+        if name != "one process in memory":
+            said += f"; engine {median(runs, 'engine_us'):.0f} us a line"
+        said += f"; {sum(run.lines for run in runs):,} lines, lost {sum(run.lost for run in runs)}"
+        table.add(f"room of {room:,}, {name}", said)
+    one, four = (median(runs, "per_cpu") for runs in full.values())
+    ratio = four / one
+    table.add(f"room of {room:,}: four, of one's", f"{ratio:.0%}", f"{least:.0%}", ratio >= least)
 
 
 # -- what a crowd needs -------------------------------------------------------------
@@ -273,6 +282,7 @@ def crowd(table: Table, folder: Path, asked: argparse.Namespace) -> None:
 PARTS: dict[str, Callable[[Table, Path, argparse.Namespace], None]] = {
     "workers": requests,
     "chat": chat,
+    "hall": hall,
     "crowd": crowd,
 }
 
@@ -280,7 +290,7 @@ PARTS: dict[str, Callable[[Table, Path, argparse.Namespace], None]] = {
 def main() -> None:
     """Measure and print the tables."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--parts", default="polls,accounts,workers,chat,crowd")
+    options.add_argument("--parts", default="polls,accounts,workers,chat,hall,crowd")
     options.add_argument("--seconds", type=float, default=3.0)
     options.add_argument("--rounds", type=int, default=2)
     asked = options.parse_args()

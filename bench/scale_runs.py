@@ -129,6 +129,7 @@ class Heard:
     engine_us: float  # of the engine for one line
     p99_ms: float
     lost: int
+    lines: int
 
 
 def logins(port: int, count: int) -> list[Login]:
@@ -177,7 +178,7 @@ async def heard(
     await departure(clients)
     p99 = percentile(talk.ears.taken, 0.99) / 1e6
     per_line = 1e6 * theirs / max(1, talk.said)
-    return Heard(talk.ears.heard / max(ours, 0.01), per_line, p99, talk.awaited)
+    return Heard(talk.ears.heard / max(ours, 0.01), per_line, p99, talk.awaited, talk.said)
 
 
 # -- the gateway ------------------------------------------------------------------

@@ -15,7 +15,7 @@ from svcserver.ctl.keys import new_signing_keys
 
 SERVER_CORE = 0
 LOAD_CORE = 1
-START_S = 30.0
+START_S = 90.0  # where much else runs
 _CORES = os.sched_getaffinity(0)  # as we were started, before the generator pins itself
 
 

@@ -48,13 +48,13 @@ def row_of(count: int, kind: int) -> int:
     raise AssertionError("no free ports in a row")
 
 
-def demo_host(folder: Path, scale: Scale | None = None) -> Path:
+def demo_host(folder: Path, scale: Scale | None = None, owner: str = "owner") -> Path:
     """A demo host that disturbs no other."""
     workers = scale.workers if scale is not None else 0
     tcp = row_of(14 + EACH * workers, socket.SOCK_STREAM)
     udp = row_of(8, socket.SOCK_DGRAM)
     ports = Ports(tcp, tcp + 1, tcp + 2, tcp + 3, tcp + 4, tcp + 5, tcp + 6, udp, udp + 7)
-    create_host(folder, "127.0.0.1", "owner", ports=ports, demo=True, scale=scale)
+    create_host(folder, "127.0.0.1", owner, ports=ports, demo=True, scale=scale)
     if workers > 1:
         with (folder / "stack.env").open("a") as file:
             file.write(f"WORKER_PORTS={tcp + 14}\n")

@@ -1,0 +1,90 @@
+"""What a log-in costs does not grow with those who are there already."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.chat.ports import About
+from svcserver.chat.server import SHARED_OCCUPANTS, ChatServer
+from tests.chat.test_workers import Base
+from tests.chat.town import Town, account
+
+FEW, MANY = 20, 400
+SLACK = 1.02  # a longer number takes a step more
+
+
+def steps(work: Callable[[], object]) -> int:
+    """How many operations of Python's it takes."""
+    found = 0
+
+    def note(frame: Any, event: str, what: Any) -> Any:
+        nonlocal found
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        found += event == "opcode"
+        return note
+
+    before = sys.gettrace()
+    sys.settrace(note)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return found
+
+
+def fill(town: Town, count: int) -> None:
+    """So many players, from the eleventh on."""
+    for number in range(11, 11 + count):
+        town.game.people[account(number)] = About(f"Player{number}")
+        town.bound(number)
+
+
+def connects(town: Town, number: int) -> int:
+    """What one more costs, its friends and all."""
+    return steps(lambda: town.bound(number).session.end("bye"))
+
+
+class AloneTests(SynchronousTestCase):
+    def cost(self, crowd: int) -> int:
+        town = Town()
+        connects(town, 1)
+        fill(town, crowd)
+        return connects(town, 2)
+
+    def test_a_log_in_among_many_takes_as_many_steps_as_among_few(self) -> None:
+        self.assertLess(self.cost(MANY), self.cost(FEW) * SLACK)
+
+    def test_one_look_at_every_session_would_be_seen(self) -> None:
+        """The sabotage."""
+        plain = ChatServer.connect
+
+        def connect(server: ChatServer, *rest: Any) -> Any:
+            assert not [one for one in server._sessions.values() if one.account == account(1)]
+            return plain(server, *rest)
+
+        self.patch(ChatServer, "connect", connect)
+        self.assertGreater(self.cost(MANY), self.cost(FEW) * SLACK)
+
+
+class SharedTests(Base):
+    def cost(self, crowd: int) -> int:
+        self.setUp()
+        connects(self.here, 1)
+        for town in (self.here, self.there):
+            fill(town, crowd // 2)
+        return connects(self.here, 2)
+
+    def test_nor_does_it_grow_over_several_processes(self) -> None:
+        self.assertLess(self.cost(MANY), self.cost(FEW) * SLACK)
+
+    def test_a_room_of_several_processes_has_a_thousand_occupants(self) -> None:
+        self.assertEqual(SHARED_OCCUPANTS, 1_000)
+        self.here.server.rooms.max_occupants = self.there.server.rooms.max_occupants = 2
+        self.in_room(self.here, 1), self.in_room(self.there, 2)
+        for town in (self.here, self.there):
+            [said] = town.bound(3).join("General")
+            self.assertIn('type="error"', said)
