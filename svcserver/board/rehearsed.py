@@ -27,7 +27,7 @@ class NotEncodable(AssertionError):
 
 
 class RehearsedBoard(MemoryBoard):
-    """See above; it costs twice as much, and more for the encoding."""
+    """A ``MemoryBoard`` that runs every work twice and copies every value through its encoding."""
 
     def _run(self, work: Work[T], now: float) -> tuple[T, MemorySheet]:
         ids: list[str] = []

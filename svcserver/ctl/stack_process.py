@@ -11,13 +11,12 @@ from typing import Any
 from attrs import define, field
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ProcessExitedAlready
-from twisted.internet.protocol import ProcessProtocol
 from twisted.python.failure import Failure
 
 from svcserver.ctl.play.failed import PlayFailed
 from svcserver.kernel import json
 from svcserver.stack.components import environment
-from svcserver.stack.lines import Lines
+from svcserver.stack.lines import LinesAndEnd
 
 START_S = 120.0
 STOP_S = 60.0
@@ -56,7 +55,7 @@ class Stack:
         command = ["-m", "svcserver.stack.child", "svc-stack", "--config", str(self.folder)]
         self.running = True
         self._process = self.reactor.spawnProcess(
-            _Listening(self),
+            LinesAndEnd(self.heard, self.ended),
             sys.executable,
             [sys.executable, *command],
             env=environment(os.environ),
@@ -97,23 +96,6 @@ class Stack:
             self._process.signalProcess(name)
         except ProcessExitedAlready:
             self.running = False
-
-
-class _Listening(ProcessProtocol):
-    def __init__(self, stack: Stack) -> None:
-        self._stack = stack
-        self._out, self._err = Lines(stack.heard), Lines(stack.heard)
-
-    def outReceived(self, data: bytes) -> None:
-        self._out.feed(data)
-
-    def errReceived(self, data: bytes) -> None:
-        self._err.feed(data)
-
-    def processEnded(self, reason: Failure) -> None:
-        self._out.end()
-        self._err.end()
-        self._stack.ended(reason)
 
 
 def plain(line: str) -> str:

@@ -42,7 +42,7 @@ class PipelinedConnection:
     def execute(self, statement: Any, parameters: Any = None) -> Any:
         """As ``Connection.execute``, with every row fetched."""
         many = isinstance(parameters, list)
-        sets = [_even(one) for one in parameters] if many else [_even(parameters or {})]
+        sets = [_padded(one) for one in parameters] if many else [_padded(parameters or {})]
         plan = self._plans.of(statement, sets[0], DIALECT) if sets else None
         commands = None if plan is None or (many and plan.row) else _commands(plan, sets)
         if plan is None or commands is None:
@@ -157,8 +157,12 @@ def _whose(runs: Sequence[_Run], at: int) -> _Run:
     return runs[-1]
 
 
-def _even(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """With lists as long as a power of two: one value more often says the same of an IN."""
+def _padded(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """With each list padded by its last value to a power of two in length.
+
+    An ``IN`` means the same with a value repeated, and then few statements differ in length, so
+    that their plans are reused.
+    """
     lists = {name: value for name, value in given.items() if type(value) is list and value}
     if not lists:
         return given

@@ -13,7 +13,6 @@ from attrs import define, field, frozen
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ProcessExitedAlready
-from twisted.internet.protocol import ProcessProtocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -22,7 +21,7 @@ from svcserver.kernel.every import Every
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import comma_list, env, off_unless_1, on_unless_0, secret, whole
 from svcserver.kernel.system import epoch
-from svcserver.stack.lines import Lines
+from svcserver.stack.lines import LinesAndEnd
 
 log = Logger()
 LOOK_S = 60.0
@@ -65,26 +64,6 @@ def due(now: datetime, at: time, tried: datetime | None) -> bool:
     if last > now:
         last -= timedelta(days=1)
     return tried is None or tried < last
-
-
-class _Run(ProcessProtocol):
-    """Passes on what the process prints, and how it ends."""
-
-    def __init__(self, tell: Callable[[str], None], over: Callable[[Failure], None]) -> None:
-        self.name = "backup"
-        self._out, self._err = Lines(tell), Lines(tell)
-        self._over = over
-
-    def outReceived(self, data: bytes) -> None:
-        self._out.feed(data)
-
-    def errReceived(self, data: bytes) -> None:
-        self._err.feed(data)
-
-    def processEnded(self, reason: Failure) -> None:
-        self._out.end()
-        self._err.end()
-        self._over(reason)
 
 
 @define(eq=False, slots=False)
@@ -140,7 +119,7 @@ class Nightly(Service):
     def _start(self) -> None:
         words = ["backup", "nightly", "--config", str(self.folder)]
         command = [sys.executable, "-m", "svcserver.ctl.main", *words]
-        run = _Run(self._said, self._over)
+        run = LinesAndEnd(self._said, self._over)
         log.info("the nightly backup begins")
         try:
             self._running = self.reactor.spawnProcess(

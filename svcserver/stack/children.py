@@ -9,14 +9,13 @@ from typing import Any
 from twisted.internet import defer
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ProcessDone
-from twisted.internet.protocol import ProcessProtocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 from twisted.runner.procmon import ProcessMonitor
 
 from svcserver.stack.child import PREPARED
 from svcserver.stack.components import Component
-from svcserver.stack.lines import Lines
+from svcserver.stack.lines import LinesAndEnd
 
 READY = re.compile(r"\bready\b")
 ROLLED = ("metagame", "content")  # a deploy server would end hunts, a gateway connections
@@ -26,7 +25,7 @@ READY_S = 60.0  # how long the next component waits for this one
 Write = Callable[[str], object]  # never waits, never fails
 
 
-class Child(ProcessProtocol):
+class Child(LinesAndEnd):
     """Passes a child's output and end on to the monitor.
 
     One with ``prepared`` only waits at first: that fires with True once it could take over, and
@@ -37,7 +36,7 @@ class Child(ProcessProtocol):
         self, name: str, monitor: Children, prepared: Deferred[bool] | None = None
     ) -> None:
         self.name, self.monitor, self.prepared = name, monitor, prepared
-        self.out, self.err = Lines(self._line), Lines(self._line)
+        super().__init__(self._line, self._ended)
         self.last = ""
 
     def take_over(self) -> bool:
@@ -49,15 +48,7 @@ class Child(ProcessProtocol):
         transport.write(b"\n")
         return True
 
-    def outReceived(self, data: bytes) -> None:
-        self.out.feed(data)
-
-    def errReceived(self, data: bytes) -> None:
-        self.err.feed(data)
-
-    def processEnded(self, reason: Failure) -> None:
-        self.out.end()
-        self.err.end()
+    def _ended(self, reason: Failure) -> None:
         if self.prepared is None:
             self.monitor.ended(self.name, self.last, reason)
         elif not self.prepared.called:

@@ -98,14 +98,14 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     )
     children.setServiceParent(top)
     Rolling(reactor, children, config).setServiceParent(top)
-    _owners_eyes(reactor, config, data, children, passed).setServiceParent(top)
+    _alerting(reactor, config, data, children, passed).setServiceParent(top)
     if (at := options.backups.at) is not None:
         Nightly(reactor, config, data, at, passed, write).setServiceParent(top)
     show_figures(top, reactor, "stack", options.settings.metrics_port, figures(children))
     return top
 
 
-def _owners_eyes(
+def _alerting(
     reactor: Any, config: Path, data: Path, children: Children, environ: dict[str, str]
 ) -> IService:
     posting = Posting(reactor, config, environ)
