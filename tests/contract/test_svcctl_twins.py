@@ -18,6 +18,7 @@ TWINS = {
     "POST /svc/api/DashboardDelete": "account delete",
     "POST /svc/api/DashboardDrain": "drain on",
     "POST /svc/api/DashboardExport": "account export",
+    "POST /svc/api/DashboardGameServer": "gameserver restart",
     "POST /svc/api/DashboardKick": "kick",
     "POST /svc/api/DashboardMergeNotes": "account merge-notes",
     "POST /svc/api/DashboardMute": "mute",

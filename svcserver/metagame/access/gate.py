@@ -173,6 +173,8 @@ class Gate:
         access = row.access
         if access is Access.ADMIN_KEY:
             return await self._admin_key(request, row.role, row.name, signs_in=row.signs_in)
+        if access is Access.ADMIN_OR_GAME_SERVER:
+            return await self._admin_or_game_server(request, row.name)
         prove: dict[str, Callable[[HttpRequest], Awaitable[Caller]]] = {
             Access.TOKEN: self._token,
             Access.PLAYER: self._player,
@@ -181,7 +183,6 @@ class Gate:
             Access.DIRECT: self._direct,
             Access.REGISTERED: self._registered,
             Access.GAME_SERVER: self._game_server_alone,
-            Access.ADMIN_OR_GAME_SERVER: self._admin_or_game_server,
         }
         return await prove[access](request)
 
@@ -194,9 +195,9 @@ class Gate:
     async def _optional_token(self, request: HttpRequest) -> Caller:
         return self._optional(request)
 
-    async def _admin_or_game_server(self, request: HttpRequest) -> Caller:
+    async def _admin_or_game_server(self, request: HttpRequest, row: str) -> Caller:
         if request.has_header(ACCOUNT_KEY):
-            return await self._admin_key(request)
+            return await self._admin_key(request, row=row)
         return await self._game_server_alone(request)
 
     async def _token(self, request: HttpRequest) -> Caller:
