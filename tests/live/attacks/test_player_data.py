@@ -5,6 +5,7 @@ Why processes: memory and the wait of others are the service's own.
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +26,10 @@ pytestmark = [
 REQUESTS, EACH = 60, 3_000  # the audit's: 180,000 stacks, then
 HELD = 20_000  # INVENTORY_MAX_ITEMS as an owner gets it
 READERS, ROUNDS = 8, 6
-MOST, FLOOR_S = 200, 0.5  # the longest wait: times the idle one, or that; it was 3,000 times
+# somebody else's waits, in times the idle one, or seconds: the longest was 3,000 times, and then
+# nearly all were; the longest alone says little where many processes share few cores
+MOST, FLOOR_S = 200, 0.5
+USUAL, USUAL_FLOOR_S = 60, 0.4  # the clients are threads of this test, which share a core
 
 
 class Hoarder:
@@ -69,6 +73,12 @@ def login_s(service: Service, player: dict[str, str]) -> float:
     return time.monotonic() - began
 
 
+def assert_served(waits: list[float], idle: float) -> None:
+    """Nobody waited long, and most waited little more than on the idle host."""
+    assert max(waits) < max(MOST * idle, FLOOR_S), (idle, waits)
+    assert statistics.median(waits) < max(USUAL * idle, USUAL_FLOOR_S), (idle, waits)
+
+
 def test_a_hoard_ends_at_the_bound_and_reading_it_keeps_nobody_waiting(service: Service) -> None:
     hoarder, other = Hoarder(service), register(service, "Other")
     idle = median_s(lambda: login_s(service, other))
@@ -89,7 +99,7 @@ def test_a_hoard_ends_at_the_bound_and_reading_it_keeps_nobody_waiting(service: 
         )
         for one in reads:
             one.result()
-    assert max(waits) < max(MOST * idle, FLOOR_S), f"{waits} while the hoard was read, idle {idle}"
+    assert_served(waits, idle)
 
 
 def test_more_reads_at_once_than_a_game_needs_are_put_off(service: Service) -> None:
@@ -104,7 +114,7 @@ def test_more_reads_at_once_than_a_game_needs_are_put_off(service: Service) -> N
         )
         statuses = [one.result()[0] for one in reads]
     assert set(statuses) <= {200, 429}
-    assert max(waits) < max(MOST * idle, FLOOR_S), f"{waits} while 64 reads waited, idle {idle}"
+    assert_served(waits, idle)
 
 
 def test_a_day_of_writes_ends_for_one_account_alone(tmp_path: Path) -> None:
