@@ -3,8 +3,8 @@
     python packaging/image.py [DIST]
 
 Needs mmdebstrap and buildah, as root or as a user with subordinate ids. The image is left in
-the local store as ``svcserver:VERSION`` and in DIST as an archive for ``podman load``. Two
-builds of a commit on the same state of Debian are equal byte for byte.
+the local store as ``localhost/svcserver:VERSION`` and in DIST as an archive for ``podman
+load``. Two builds of a commit on the same state of Debian are equal byte for byte.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def install(package: Path, system: Path) -> None:
 
 def commit(system: Path, archive: Path) -> str:
     """The image of that system, in the local store and in ``archive``; its name."""
-    name = f"svcserver:{version()}"
+    name = f"localhost/svcserver:{version()}"  # docker and podman would add other domains
     made = run("buildah", "from", "scratch").strip()
     try:
         run("buildah", "add", made, system, "/")

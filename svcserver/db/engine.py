@@ -23,7 +23,8 @@ _PRAGMAS = (
     "foreign_keys=ON",
 )
 
-_PATIENCE = {
+_POSTGRESQL = {
+    "client_encoding": "utf8",  # a database made in the locale C would answer with plain bytes
     "connect_timeout": 10,  # seconds
     "keepalives_idle": 30,  # a server that has vanished is noticed within a minute
     "keepalives_interval": 10,
@@ -75,7 +76,7 @@ def make_engine(url: URL, connections: int = CONNECTIONS) -> Engine:
         pool_size=connections,
         max_overflow=0,
         pool_pre_ping=True,
-        connect_args=_PATIENCE,
+        connect_args=_POSTGRESQL,
     )
 
 

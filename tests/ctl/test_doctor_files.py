@@ -171,6 +171,16 @@ class DatabaseTests(DoctorCase):
         [line] = [one for one in self.wrong() if "max_connections" in one]
         self.assertIn("4 times DATABASE_CONNECTIONS=40", line)
 
+    @pytest.mark.live
+    def test_a_database_that_does_not_keep_every_text(self) -> None:
+        where = fresh_database("TEMPLATE template0 ENCODING 'SQL_ASCII' LOCALE 'C'")
+        engine = make_engine(database_url(where))
+        migrations.upgrade(engine)
+        engine.dispose()
+        self.plant("metagame", "DATABASE_URL", where)
+        [line] = [one for one in self.wrong() if "encoding" in one]
+        self.assertIn("its encoding is SQL_ASCII", line)
+
     def test_several_workers_that_cannot_share(self) -> None:
         (self.folder / "stack.env").write_text("WORKERS=2\n")
         self.finds("WORKERS=2: DATABASE_URL in metagame.env is SQLite", "set a postgresql://")

@@ -17,7 +17,7 @@ bin=$(echo /usr/lib/postgresql/*/bin)
 cd /var/lib/postgresql/data
 if [ ! -e PG_VERSION ]; then
     printf %s "$POSTGRES_PASSWORD" > /tmp/password
-    "$bin/initdb" -D . -U "$POSTGRES_USER" --pwfile /tmp/password -A scram-sha-256
+    "$bin/initdb" -D . -U "$POSTGRES_USER" -E UTF8 --pwfile /tmp/password -A scram-sha-256
     echo "host all all all scram-sha-256" >> pg_hba.conf
     echo "CREATE DATABASE $POSTGRES_DB;" | "$bin/postgres" --single -D . postgres
 fi

@@ -12,11 +12,13 @@ from tests.packages.support import PATIENCE_S, run
 
 pytestmark = pytest.mark.packages
 
+LOW_PORTS = "net.ipv4.ip_unprivileged_port_start=443"  # docker's default, not podman's
+
 
 @pytest.fixture
 def container(image: str) -> Iterator[str]:
     name = f"svc-test-{os.getpid()}"
-    hardened = ("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL")
+    hardened = ("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--sysctl", LOW_PORTS)
     run("podman", "run", "-d", "--name", name, *hardened, "-e", "SVC_PUBLIC_HOST=127.0.0.1", image)
     try:
         until(name, "gateway ready", times=1)

@@ -86,6 +86,8 @@ class Game:
         self.clock.advance(START)
         self.settings = settings(**environ)
         self.ledger = ledger or InstantLedger()
+        if ledger is None:
+            test.addCleanup(self.ledger.free)
         now = self.clock.seconds
         self.board = RehearsedBoard(now)
         self.parts = Metagame(self.settings, self.ledger, self.board, self.clock, now, http)

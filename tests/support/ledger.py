@@ -33,14 +33,18 @@ _pipelined_plans = Plans(MAX_LIST)
 
 
 class InstantLedger:
-    """Every table of every imported feature, empty."""
+    """Every table of every imported feature, empty.
+
+    ``free`` ends its use; without it that is when the garbage collector finds it.
+    """
 
     def __init__(self) -> None:
         if os.environ.get("SVC_TEST_DATABASE") == "postgresql":
             self.engine, self._pipeline = _emptied()
-            weakref.finalize(self, _free.append, (self.engine, self._pipeline))
+            self.free = weakref.finalize(self, _free.append, (self.engine, self._pipeline))
         else:
             self.engine = _in_memory()
+            self.free = weakref.finalize(self, self.engine.dispose)
 
     def read(self, work: Work[T]) -> Deferred[T]:
         """See ``Ledger.read``."""

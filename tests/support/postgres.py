@@ -61,12 +61,12 @@ class Instance:
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def database(self) -> str:
-        """The URL of an empty database of its own."""
+    def database(self, options: str = "") -> str:
+        """The URL of an empty database of its own, made with these options."""
         name = f"svc_{os.getpid()}_{next(_numbers)}"
         admin = create_engine(self._url("postgres"), isolation_level="AUTOCOMMIT")
         with admin.connect() as connection:
-            connection.execute(text(f"CREATE DATABASE {name}"))
+            connection.execute(text(f"CREATE DATABASE {name} {options}"))
         admin.dispose()
         return self._url(name)
 
@@ -87,9 +87,9 @@ class Instance:
             raise AssertionError(done.stderr.decode(errors="replace"))
 
 
-def fresh_database() -> str:
-    """The URL of an empty database; skips where PostgreSQL is not installed."""
-    return _shared().database()
+def fresh_database(options: str = "") -> str:
+    """The URL of an empty database, made with these; skips where PostgreSQL is not installed."""
+    return _shared().database(options)
 
 
 @lru_cache(maxsize=1)

@@ -110,7 +110,7 @@ def _content(case: Case, tx: Connection) -> Iterator[Finding]:
         yield Finding("database", what, cure)
         return
     with suppress(BadSetting):  # ``workers`` says it
-        yield from _connections(case, tx, workers_of(case))
+        yield from _engine(case, tx, workers_of(case))
     yield from _accounts(case, SqlAccounts(tx))
     yield from _old_keys(case, tx)
     key = case.deploy.key if case.deploy is not None else None
@@ -139,10 +139,17 @@ def workers_of(case: Case) -> int:
     return load(Stack, stack_workers.read(file))[0].workers
 
 
-def _connections(case: Case, tx: Connection, metagames: int = 1) -> Iterator[Finding]:
-    """Whether PostgreSQL lets as many connect as will."""
+def _engine(case: Case, tx: Connection, metagames: int = 1) -> Iterator[Finding]:
+    """Whether PostgreSQL keeps every text, and lets as many connect as will."""
     if case.metagame is None or is_sqlite(tx.engine):
         return
+    encoding = tx.execute(text("SHOW server_encoding")).scalar_one()
+    if encoding != "UTF8":
+        yield Finding(
+            "database",
+            f"its encoding is {encoding}: names in other alphabets cannot be kept as they are",
+            "make one with ENCODING 'UTF8', and take the data there (svcctl db copy)",
+        )
     most, kept, others = (int(tx.execute(text(one)).scalar_one()) for one in _ASKED)
     each, left = case.metagame.database_connections, most - kept - others
     if metagames * each + OWNERS_CONNECTIONS > left:
