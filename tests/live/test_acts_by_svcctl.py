@@ -1,6 +1,6 @@
 """What the dashboard does to players, by ``svcctl`` on a metagame that runs, with ``--json``.
 
-Why processes: the commands ask the metagame over its port, each in a process as an owner starts it.
+Why processes: the commands ask a metagame over its port and wait for it, as in a terminal.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def frozen(here: Host) -> Iterator[None]:
 def says_that_it_is_away(seen: Visit) -> None:
     banner = seen.page.get_by_role("alert").filter(has_text="The server does not answer.")
     expect(banner).to_be_visible(timeout=PATIENCE_MS)
-    expect(banner).to_have_text(re.compile(r"Last heard \d+ s ago, trying again\."))
+    expect(banner).to_have_text(re.compile(r"Last heard \d+\ss ago, trying again\."))
 
 
 def is_back(seen: Visit) -> None:

@@ -35,7 +35,7 @@ export function forget() {
 }
 
 function say() {
-  at("away-since").textContent = `${Math.round((Date.now() - heardAt) / 1000)} s`;
+  at("away-since").textContent = `${Math.round((Date.now() - heardAt) / 1000)}\u00a0s`;
 }
 
 function tick() {
