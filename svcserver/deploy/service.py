@@ -33,7 +33,7 @@ from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
 from svcserver.kernel.settings import whole
 from svcserver.web.front import FrontDoor, Observer
 from svcserver.web.local import LocalGate
-from svcserver.web.metrics import CountingRefusals, Figure, show_figures
+from svcserver.web.metrics import CountingRequests, Figure, show_figures
 from svcserver.web.options import ServiceOptions
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
@@ -64,7 +64,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     settings = options.settings
     top = top_service(reactor, production=settings.production, level=settings.log_level)
     supervisor = supervise(settings, reactor, options.environ)
-    refusals = CountingRefusals(top.counters)
+    refusals = CountingRequests(top.counters)
     door = front_door(supervisor, refusals, traces=not settings.production)
     listening = Listening(
         reactor,

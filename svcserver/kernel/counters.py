@@ -11,6 +11,8 @@ from enum import StrEnum
 
 from attrs import define, field
 
+from svcserver.kernel.request_times import RequestTimes
+
 MOST_REASONS = 64  # of one kind; a reason is a word of ours, and never what a stranger sent
 OTHER = "other"  # where the reasons beyond that are counted
 
@@ -38,8 +40,12 @@ MEANINGS: Mapping[Counted, str] = {
 
 @define
 class Counters:
-    """Counts that only grow, of one process; not for use from several threads."""
+    """Counts that only grow, of one process; not for use from several threads.
 
+    ``times`` are kept where METRICS_PORT shows them.
+    """
+
+    times: RequestTimes | None = field(default=None, init=False)
     _counts: dict[Counted, dict[str, int]] = field(init=False)
     _watched: dict[tuple[Counted, str], Callable[[], int]] = field(factory=dict, init=False)
 

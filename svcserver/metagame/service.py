@@ -125,7 +125,7 @@ from svcserver.metagame.social.slayerlinks.routes import SlayerLinkRoutes
 from svcserver.metagame.social.slayerlinks.store import cancel_between
 from svcserver.web import serving
 from svcserver.web.front import FrontDoor, Observer
-from svcserver.web.metrics import CountingRefusals
+from svcserver.web.metrics import CountingRequests
 from svcserver.web.options import ServiceOptions
 from svcserver.web.routes import Feature
 from svcserver.web.site import HttpFactory
@@ -301,7 +301,7 @@ class Metagame:
 
     def front_door(self, *observers: Observer) -> FrontDoor:
         """The front door with all rows; a broken data file ends the start."""
-        settings, observers = self.settings, (*observers, CountingRefusals(self.counters))
+        settings, observers = self.settings, (*observers, CountingRequests(self.counters))
         if settings.backend_health:
             observers = (*observers, Counting(self.health.requests, self.now))
         observers = (*observers, *captures(settings, self.now))

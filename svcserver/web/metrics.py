@@ -17,6 +17,7 @@ from twisted.application.service import IService
 from twisted.internet.defer import Deferred
 
 from svcserver.kernel.counters import Counted, Counters
+from svcserver.kernel.request_times import RequestTimes
 from svcserver.web.front import FinishedRequest
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
@@ -34,12 +35,14 @@ class Figure:
 
 
 @frozen
-class CountingRefusals:
-    """An observer that counts 4xx answers by reason or status, and 429s by row."""
+class CountingRequests:
+    """An observer that counts 4xx answers by reason or status, 429s by row, and times of all."""
 
     counters: Counters
 
     def __call__(self, done: FinishedRequest) -> None:
+        if self.counters.times is not None and not done.aborted:
+            self.counters.times.note(done.row.name if done.row else "", done.status, done.seconds)
         if done.status < 400:
             return
         limit = done.row.name if done.row else ""
@@ -101,6 +104,7 @@ def metrics(
     counters: Counters,
 ) -> IService:
     """The listener of METRICS_PORT; add it after the service's own listener."""
+    counters.times = counters.times or RequestTimes()
     # the library and Twisted's own server, which nothing else of a service needs
     from svcserver.web.metrics_page import Figures, MetricsPage, QuietSite
 

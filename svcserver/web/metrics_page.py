@@ -7,7 +7,12 @@ from typing import Any
 
 from attrs import define
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 from twisted.web.resource import Resource
 from twisted.web.server import Site
@@ -36,6 +41,19 @@ class Figures(Collector):
             for reason, count in self.counters.by_reason(counted).items():
                 family.add_metric([reason], count)
             yield family
+        yield from self._times()
+
+    def _times(self) -> Iterable[Metric]:
+        if self.counters.times is None:
+            return
+        family = HistogramMetricFamily(
+            f"svc_{self.name}_request_seconds",
+            "How long requests took, by route and status.",
+            labels=["route", "status"],
+        )
+        for (route, status), one in self.counters.times.series.items():
+            family.add_metric([route, str(status)], one.cumulated(), one.seconds)
+        yield family
 
 
 class MetricsPage(Resource):

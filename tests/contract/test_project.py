@@ -63,6 +63,7 @@ class PackageTests(SynchronousTestCase):
                 shutil.copytree(ROOT / name, source / name, ignore=ignored)
             for name in ("pyproject.toml", "setup.cfg", "README.md", "LICENSE"):
                 shutil.copy(ROOT / name, source)
+            shutil.copytree(ROOT / "docs" / "host", source / "docs" / "host")
             command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder]
             subprocess.run(
                 [*command, "--no-build-isolation", str(source)],
@@ -75,6 +76,8 @@ class PackageTests(SynchronousTestCase):
                 names = set(packed.namelist())
         for wanted in ("twisted/plugins/svcserver_plugins.py", "svcserver/py.typed"):
             self.assertIn(wanted, names)
+        board = "data/share/svcserver/grafana.json"
+        self.assertTrue(any(name.endswith(board) for name in names), board)
         for kind in (
             "svcserver/**/data/*.json",
             "svcserver/db/migrations/versions/*.py",
