@@ -6,6 +6,7 @@ Why processes: descriptors and the wait of a newcomer are the gateway's own.
 from __future__ import annotations
 
 import ssl
+import statistics
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from tests.live.attacks.support import arrive, figures, newcomer_s, over_tls
+from tests.live.attacks.support import arrive, figures, median_s, newcomer_s, over_tls
 from tests.live.edge_host import Host, running
 from tests.live.test_gateway_abuse import all_gone, many_files
 from tests.support.processes import free_port
@@ -23,6 +24,7 @@ pytestmark = [pytest.mark.live, pytest.mark.alone]  # seconds that newcomers wai
 ADDRESSES, EACH = 16, 128  # what an owner's gateway takes in all, and of one address
 ASK = b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 AT_MOST_S = 1.0
+TIMES_IDLE, FLOOR_S = 15, 0.25  # what most newcomers wait: times that at an idle host, or that
 EVICTED = "svc_gateway_evicted_connections_total{"
 
 
@@ -40,9 +42,11 @@ def crowd(host: Host, held: ExitStack) -> Iterator[ssl.SSLSocket]:
 def test_a_newcomer_is_served_while_idle_connections_fill_the_gateway(tmp_path: Path) -> None:
     port = free_port()
     with many_files(), running(tmp_path, METRICS_PORT=str(port)) as host, ExitStack() as held:
+        idle = median_s(lambda: newcomer_s(host))
         first, *_, last = crowd(host, held)
         waits = [newcomer_s(host, f"127.0.2.{number}") for number in range(1, 21)]
         assert max(waits) < AT_MOST_S
+        assert statistics.median(waits) < max(TIMES_IDLE * idle, FLOOR_S), (idle, waits)
         last.sendall(ASK)
         assert last.recv(4096).startswith(b"HTTP/1.1 200 ")  # the others are still there
         assert all_gone([first])  # which had been idle longest
