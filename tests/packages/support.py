@@ -17,6 +17,7 @@ from tests.support import requirements
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 900
+LONGEST_BUILD_S = 3600
 EARLIER = Path(__file__).parent / "data" / "svcserver-0.1.0-py3-none-any.whl"
 SUITE = "bookworm"
 ARCHIVE = ("PIP_INDEX_URL", "PIP_CERT", "PIP_DEFAULT_TIMEOUT")  # how this machine reaches Python's
@@ -30,7 +31,7 @@ def need(*programs: str) -> None:
         raise requirements.skip("packages", f"{' '.join(missing) or 'root'} is missing")
 
 
-def run(*words: object, **environ: str) -> str:
+def run(*words: object, patience_s: float = PATIENCE_S, **environ: str) -> str:
     """The output of a command that must go well."""
     command = [str(word) for word in words]
     ran = subprocess.run(
@@ -39,7 +40,7 @@ def run(*words: object, **environ: str) -> str:
         env={**os.environ, **environ},
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=patience_s,
         check=False,
     )
     assert ran.returncode == 0, f"{command}\n{ran.stdout}{ran.stderr}"
@@ -48,7 +49,7 @@ def run(*words: object, **environ: str) -> str:
 
 def build(script: str, folder: Path) -> str:
     """What a script of packaging/ says that built something into ``folder``."""
-    return run(sys.executable, ROOT / "packaging" / script, folder)
+    return run(sys.executable, ROOT / "packaging" / script, folder, patience_s=LONGEST_BUILD_S)
 
 
 class System:
