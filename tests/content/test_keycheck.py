@@ -7,6 +7,7 @@ from twisted.internet.defer import CancelledError, Deferred
 
 from svcserver.content import keycheck
 from svcserver.content.keycheck import KeyCheck, Player
+from svcserver.kernel.counters import Counted
 from svcserver.kernel.refusals import Unauthenticated, Unavailable
 from tests.content.support import ANN, BOB, DeskCase
 from tests.support.proves import proves
@@ -46,6 +47,10 @@ class KeyCheckTests(DeskCase):
             self.clock.advance(1)
             self.failureResultOf(self.who(key), Unauthenticated)
             self.assertEqual(len(self.metagame.asked), 2)
+        # each try counts for an owner under attack, wherever the answer came from; no key is none
+        self.failureResultOf(self.who(None), Unauthenticated)
+        counted = self.keys.counters.by_reason(Counted.FAILED_LOGINS)
+        self.assertEqual(counted, {"account_key": 6})
 
     @proves("key check through the metagame, both caches", "limit: Content auth cache")
     def test_with_zero_seconds_accepted_keys_are_asked_about_every_time(self) -> None:
