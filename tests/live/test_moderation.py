@@ -16,7 +16,16 @@ from svcserver.chat import stanza
 from tests.chat.sockets import Talker
 from tests.ctl.command import svcctl
 from tests.live.attacks.test_sessions import HUNT, deploy_server
-from tests.support.processes import Service, bearer, eventually, free_port, metagame, register
+from tests.support.joined import FREE, Beside, beside_a_metagame
+from tests.support.processes import (
+    Answering,
+    Service,
+    bearer,
+    eventually,
+    free_port,
+    metagame,
+    register,
+)
 from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
@@ -115,9 +124,51 @@ def test_a_mute_during_a_whisper(tmp_path: Path) -> None:
         one.wire.close(), other.wire.close()
 
 
+SECRET = "s" * 32
+
+
+@proves("a ban by addresses")
+@beside_a_metagame(CHAT="1", CHAT_PORT=FREE, GATEWAY_SECRET=SECRET)
+def test_a_ban_of_addresses_reaches_whoever_plays_from_there(service: Beside) -> None:
+    eventually(lambda: "chat: listening on" in service.log)
+    file = service.folder / "ban.env"
+    file.write_text(f"DATABASE_URL={service.environ['DATABASE_URL']}\n")
+
+    def comes(name: str, address: str) -> dict[str, str]:
+        """A player who logs in through the gateway."""
+        player = register(service, name)
+        through = {"X-Forwarded-For": address, "x-svc-gateway": SECRET}
+        key = {"exchange_code": player["key"]}
+        status, said = service.ask("POST", "/account/api/oauth/token", key, through)
+        return {**player, "token": orjson.loads(said)["access_token"]} if status == 200 else {}
+
+    ann, bob = comes("Ann_1", "2001:db8:1:2::7"), comes("Bob_1", "2001:db8:1:2::8")
+    cleo = comes("Cleo", "2001:db8:1:3::7")
+    talkers = [
+        Talker(service.port("CHAT_PORT"), one["id"], name).log_in(one["token"])
+        for one, name in ((bob, "Bob_1"), (cleo, "Cleo"))
+    ]
+
+    def banned() -> bool:  # where Ann logs in from is noted behind her answer
+        ran = svcctl("ban", "Ann_1", "--addresses", "--json", "--env-file", file)
+        assert ran.status == 0, ran.err
+        return bool(ran.data["sanction"]["networks"] == ["2001:db8:1:2::/64"])
+
+    eventually(banned)
+    began = time.monotonic()
+    assert "not-authorized" in talkers[0].hear("stream:error")
+    eventually(lambda: _status(service, ann) == _status(service, bob) == 401, AT_MOST_S)
+    assert time.monotonic() - began < AT_MOST_S
+    assert _status(service, cleo) == 200
+    assert comes("Dora", "2001:db8:1:2:ffff::1") == {}
+    talkers[1].join("General")
+    for one in talkers:
+        one.wire.close()
+
+
 def _log_in(service: Service, key: str) -> tuple[int, bytes]:
     return service.ask("POST", "/account/api/oauth/token", {"exchange_code": key})
 
 
-def _status(service: Service, player: dict[str, str]) -> int:
+def _status(service: Answering, player: dict[str, str]) -> int:
     return service.ask("GET", "/accountinfo", headers=bearer(player))[0]
