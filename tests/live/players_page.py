@@ -35,14 +35,24 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 
 @contextmanager
-def chromium(*switches: str) -> Iterator[Browser]:
-    """The browser, with ``switches`` of its own; skips the test where it is not installed."""
+def chromium() -> Iterator[Browser]:
+    """The browser; skips the test where it is not installed."""
     if not Path(CHROMIUM).exists():
         raise skip("chromium", "chromium is not installed")
     with sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", *switches])
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield started
         started.close()
+
+
+@contextmanager
+def beside(browser: Browser, *switches: str) -> Iterator[Browser]:
+    """Another browser of the same kind, with ``switches`` of its own."""
+    started = browser.browser_type.launch(
+        executable_path=CHROMIUM, args=["--no-sandbox", *switches]
+    )
+    yield started
+    started.close()
 
 
 @define

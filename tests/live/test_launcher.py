@@ -30,7 +30,7 @@ from tests.live.players_host import (
     running,
     start_again,
 )
-from tests.live.players_page import LOOKS, chromium, visit
+from tests.live.players_page import LOOKS, beside, chromium, visit
 from tests.support.processes import eventually
 
 pytestmark = pytest.mark.live
@@ -141,13 +141,13 @@ def test_a_page_of_another_origin_gets_nothing(browser: Browser, tmp_path: Path)
     assert not (tmp_path / "launcher/state/hosts.json").exists()
 
 
-def test_a_name_that_is_pointed_at_this_pc_gets_nothing(tmp_path: Path) -> None:
+def test_a_name_that_is_pointed_at_this_pc_gets_nothing(browser: Browser, tmp_path: Path) -> None:
     """Not even with the link's token: the name's owner could read what the page reads."""
     pointed = "--host-resolver-rules=MAP evil.example 127.0.0.1"
-    with chromium(pointed) as browser, launcher(tmp_path, "--print-link") as process:
+    with beside(browser, pointed) as other, launcher(tmp_path, "--print-link") as process:
         link = link_of(process)
         evil = link.replace("127.0.0.1", "evil.example")
-        page = browser.new_page()
+        page = other.new_page()
         answer = page.goto(evil)
         assert answer is not None and answer.status == 403
         asking = """async (token) => {
