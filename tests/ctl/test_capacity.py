@@ -1,0 +1,86 @@
+"""What a hunt costs, and which limit comes first."""
+
+from __future__ import annotations
+
+import os
+from unittest import mock
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.ctl import capacity
+from svcserver.ctl.capacity import Cost, Left, Usage, cost_of, forecast, usage
+from svcserver.deploy.fleet import GameServer
+from svcserver.deploy.hunts import Kind, Launch
+from svcserver.deploy.kept import KeptServers
+from svcserver.deploy.service import KEPT
+from tests.ctl.test_accounts import HostCase
+from tests.support.proves import proves
+
+AMOUNTS = st.floats(0, 1e6)
+
+
+class ForecastTests(SynchronousTestCase):
+    @proves("svcctl capacity")
+    def test_the_limit_that_comes_first_stands_first(self) -> None:
+        cost = Cost(memory_mb=800, cores=0.5, measured=2)
+        for left, first, more in (
+            (Left(8_000, 50, 10.0, 90_000), "memory", 10),
+            (Left(80_000, 6, 10.0, 90_000), "ports", 6),
+            (Left(80_000, 50, 2.0, 90_000), "cores", 4),
+            (Left(80_000, 50, 99.0, 6), "disk", 3),
+            (Left(-500, 50, 99.0, 90_000), "memory", 0),
+        ):
+            found = forecast(cost, left)[0]
+            self.assertEqual((found.name, found.more), (first, more))
+
+    @given(AMOUNTS, st.integers(-5, 500), AMOUNTS, AMOUNTS, st.floats(0.1, 1e5), st.floats(0, 64))
+    def test_less_left_never_allows_more(
+        self, memory: float, ports: int, cores: float, disk: float, each: float, busy: float
+    ) -> None:
+        cost = Cost(each, busy, 1)
+        much = {one.name: one.more for one in forecast(cost, Left(memory, ports, cores, disk))}
+        half = Left(memory / 2, ports // 2, cores / 2, disk / 2)
+        for one in forecast(cost, half):
+            self.assertLessEqual(0, one.more)
+            self.assertLessEqual(one.more, max(0, much[one.name]))
+
+    def test_the_mean_of_those_that_were_there_both_times(self) -> None:
+        before = {1: Usage(100, 5.0), 2: Usage(100, 0.0)}
+        after = {1: Usage(200, 7.0), 2: Usage(400, 0.0), 3: Usage(9_000, 9.0)}
+        self.assertEqual(cost_of(before, after, 2.0), Cost(300, 0.5, 2))
+        self.assertIsNone(cost_of({}, after, 2.0))
+
+
+class CommandTests(HostCase):
+    @proves("svcctl capacity")
+    def test_running_hunts_are_measured_with_what_they_forked(self) -> None:
+        ours = os.getpgrp()  # this test's own processes stand for a hunt
+        with (
+            mock.patch.object(capacity, "SAMPLE_S", 0.05),
+            mock.patch.object(capacity, "_running", return_value=([ours], [])),
+        ):
+            ran = self.ctl("capacity", "--json")
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertEqual((ran.data["running"], ran.data["hunt"]["measured"]), (1, 1))
+        self.assertGreater(ran.data["hunt"]["memory_mb"], 1)
+        names = {one["name"] for one in ran.data["limits"]}
+        self.assertEqual(names, {"memory", "ports", "cores", "disk"})
+        self.assertEqual(usage([ours]).keys(), {ours})
+
+    def test_what_the_deploy_server_noted_and_still_runs(self) -> None:
+        kept, mine = KeptServers(self.folder / KEPT), os.getpid()
+        for name, kind in (("a", Kind.HUNT), ("b", Kind.CITY)):
+            kept.keep(GameServer(name, 8_770, Launch(kind, "/Game/Maps/x"), mine, 0.0))
+        self.assertEqual(capacity._running(self.folder), ([mine], [mine]))
+        with mock.patch.object(capacity, "started_at", return_value=1):  # another process by now
+            self.assertEqual(capacity._running(self.folder), ([], []))
+
+    @proves("svcctl capacity")
+    def test_without_a_hunt_the_settings_stand_in_and_it_says_so(self) -> None:
+        with mock.patch.object(capacity, "SAMPLE_S", 0.05):
+            ran = self.ctl("capacity")
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertIn("assumed: no hunt runs", ran.out)
+        self.assertIn("█", ran.out)
