@@ -23,6 +23,9 @@ from svcserver.kernel.headers import GATEWAY
 log = Logger()
 
 BACKLOG = 256 * 1024  # bytes unsent
+SHARED_BACKLOG = (
+    1024 * 1024
+)  # of several processes: who joins is shown a thousand occupants at once
 HELPING = 512  # bytes of one connection that are handled before others have their turn
 MAX_HEAD = 16 * 1024  # bytes of an upgrade request
 MAX_FRAGMENTS = 64
@@ -191,7 +194,7 @@ class ChatProtocol(WebSocketServerProtocol):
     def _room_for_more(self) -> bool:
         if self.choked or self.state != self.STATE_OPEN:
             return False
-        if unsent(self.transport) <= BACKLOG:
+        if unsent(self.transport) <= self.factory.backlog:
             return True
         self.choked = True
         if self.session is not None:
@@ -227,6 +230,7 @@ class ChatFactory(WebSocketServerFactory):
         super().__init__(protocols=[SUBPROTOCOL], reactor=clock)
         # not ``self.server``: autobahn sends that to every client as the Server header
         self.chat, self.clock = chat, clock
+        self.backlog = SHARED_BACKLOG if chat.board.shared else BACKLOG
         self.connections: dict[ChatProtocol, None] = {}  # the oldest first
         self.setProtocolOptions(
             webStatus=False,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from attrs import define, field
 
 from svcserver.chat.events import Seat
@@ -13,6 +15,7 @@ from svcserver.kernel.ids import AccountId
 class Ghost:
     """A session of another process, in our rooms: its own process sends it what it hears."""
 
+    elsewhere: ClassVar[bool] = True
     seat: Seat
     in_rooms: dict[str, Occupant] = field(factory=dict)
 

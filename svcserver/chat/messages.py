@@ -70,10 +70,8 @@ class Messages:
             told = self.together.say(occupant, _id(said), body, person.about.blocked_by)
             pause(session, told, lambda heard: None if heard else not_acceptable(session, said))
             return
-        rooms, blocked_by = self.rooms, person.about.blocked_by
-        count = rooms.say(
-            occupant, _id(said), body, lambda other: other.session.account not in blocked_by
-        )
+        rooms = self.rooms
+        count = rooms.say(occupant, _id(said), body, person.about.blocked_by)
         log.info(
             "message room={room} uid={uid} len={length} to={count}{blocked}",
             room=occupant.room.address,

@@ -5,8 +5,8 @@ Who may enter is decided in ``room_access``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Collection
+from typing import ClassVar, Protocol
 
 from attrs import define, field
 
@@ -23,6 +23,8 @@ HERE = "\0"  # a placeholder in a text; XML cannot carry it, so no client can ha
 
 class OccupantSession(Protocol):
     """What a room needs of a session."""
+
+    elsewhere: ClassVar[bool]  # another process sends it what it hears: we need not even word it
 
     @property
     def account(self) -> AccountId: ...
@@ -79,6 +81,7 @@ class Rooms:
     # room key -> account -> occupant
     _rooms: dict[str, dict[AccountId, Occupant]] = field(factory=dict, init=False)
     _nicks: dict[str, dict[str, AccountId]] = field(factory=dict, init=False)
+    _here: dict[str, tuple[Occupant, ...]] = field(factory=dict, init=False)  # as last looked for
 
     def conflict(self, room: Room, nick: str, account: AccountId) -> bool:
         """Whether another account has that nickname there."""
@@ -103,6 +106,7 @@ class Rooms:
         self._show_others(occupant)
         self._tell(occupant)
         occupants[session.account] = occupant
+        self._here.pop(room.key, None)
         self._nicks.setdefault(room.key, {})[nick] = session.account
         session.in_rooms[room.key] = occupant
         self._confirm(occupant)
@@ -120,10 +124,11 @@ class Rooms:
         del occupants[occupant.session.account]
         del nicks[occupant.nick]
         del occupant.session.in_rooms[key]
+        self._here.pop(key, None)
         if not occupants:
             del self._rooms[key], self._nicks[key]
         self._tell(occupant, *codes, gone=True)
-        if tell_leaver:
+        if tell_leaver and not occupant.session.elsewhere:
             said = occupant.presence(
                 occupant.room.address, occupant.session.jid, "110", *codes, gone=True
             )
@@ -134,19 +139,20 @@ class Rooms:
         occupant: Occupant,
         stanza_id: str | None,
         body: str,
-        hears: Callable[[Occupant], bool],
+        deaf: Collection[AccountId] = (),
     ) -> int:
-        """Deliver a line to every occupant for which ``hears`` is true; returns how many.
+        """Deliver a line to every occupant who is not ``deaf``; returns how many, wherever.
 
         Occupants who use the same address of the room get the same bytes. The speaker is the last
         one: who hears an own line knows that it has left for all, should the process end now.
         """
-        inner = stanza.element("body", stanza.text(body))
+        key, inner = occupant.room.key, stanza.element("body", stanza.text(body))
         frames: dict[str, bytes] = {}
-        count = 0
-        listeners = [one for one in self.occupants(occupant.room.key) if one is not occupant]
-        for other in (*listeners, occupant):
-            if not hears(other):
+        listeners = [one for one in self.here(key) if one is not occupant]
+        if not occupant.session.elsewhere:
+            listeners.append(occupant)
+        for other in listeners:
+            if other.session.account in deaf:
                 continue
             address = other.room.address
             frame = frames.get(address)
@@ -162,14 +168,23 @@ class Rooms:
                     )
                 )
             other.session.deliver(frame)
-            count += 1
-        return count
+        occupants = self._rooms.get(key, {})
+        return len(occupants) - sum(account in occupants for account in deaf)
+
+    def here(self, key: str) -> tuple[Occupant, ...]:
+        """Those whose sessions are in this process, the oldest first."""
+        found = self._here.get(key)
+        if found is None:
+            found = tuple(one for one in self.occupants(key) if not one.session.elsewhere)
+            if key in self._rooms:
+                self._here[key] = found
+        return found
 
     def announce(self, nick: str, body: str) -> int:
         """Deliver a line of the server's to everyone in a room; returns how many heard it."""
         inner, count = stanza.element("body", stanza.text(body)), 0
         for key in self.keys():
-            for one in self.occupants(key):
+            for one in self.here(key):
                 line = stanza.element(
                     "message",
                     inner,
@@ -195,18 +210,22 @@ class Rooms:
     # -- inside ------------------------------------------------------------
 
     def _show_others(self, occupant: Occupant) -> None:
+        if occupant.session.elsewhere:
+            return
         address, to = occupant.room.address, occupant.session.jid
         for other in self.occupants(occupant.room.key):
             if other.session.account != occupant.session.account:
                 occupant.session.deliver(text_frame(other.presence(address, to)))
 
     def _confirm(self, occupant: Occupant) -> None:
+        if occupant.session.elsewhere:
+            return
         said = occupant.presence(occupant.room.address, occupant.session.jid, "110")
         occupant.session.deliver(text_frame(said))
 
     def _tell(self, occupant: Occupant, *codes: str, gone: bool = False) -> None:
         wordings: dict[str, tuple[str, str]] = {}
-        for other in self.occupants(occupant.room.key):
+        for other in self.here(occupant.room.key):
             address = other.room.address
             if address not in wordings:
                 wordings[address] = occupant.wording(address, *codes, gone=gone)

@@ -7,6 +7,7 @@ stanza, the next ones are queued.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import ClassVar
 
 from attrs import define, field
 from twisted.logger import Logger
@@ -52,6 +53,7 @@ class Session:
     time on it at which the connection was made.
     """
 
+    elsewhere: ClassVar[bool] = False
     number: int
     wire: Wire
     address: str

@@ -337,9 +337,7 @@ class Workers:
         if occupant is None:
             return
         deaf = frozenset(news.deaf)
-        count = self.rooms.say(
-            occupant, news.id, news.body, lambda other: other.session.account not in deaf
-        )
+        count = self.rooms.say(occupant, news.id, news.body, deaf)
         if news.worker == self.name:
             log.info(
                 "message room={room} uid={uid} len={length} to={count}{blocked}",

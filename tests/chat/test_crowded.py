@@ -8,10 +8,14 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.chat.adapter import BACKLOG, SHARED_BACKLOG, ChatFactory
+from svcserver.chat.events import Seat
+from svcserver.chat.ghost import Ghost
+from svcserver.chat.names import room_of
 from svcserver.chat.ports import About
 from svcserver.chat.server import SHARED_OCCUPANTS, ChatServer
 from tests.chat.test_workers import Base
-from tests.chat.town import Town, account
+from tests.chat.town import DOMAIN, Client, Town, account, resource
 
 FEW, MANY = 20, 400
 SLACK = 1.02  # a longer number takes a step more
@@ -81,8 +85,37 @@ class SharedTests(Base):
     def test_nor_does_it_grow_over_several_processes(self) -> None:
         self.assertLess(self.cost(MANY), self.cost(FEW) * SLACK)
 
+    def crowd(self, count: int) -> Client:
+        """Somebody before a room with so many of another process."""
+        room = room_of("General", f"muc.{DOMAIN}", DOMAIN)
+        assert room is not None
+        for number in range(1_000, 1_000 + count):
+            jid = f"{account(number)}@{DOMAIN}/{resource(number)}"
+            seat = Seat(number, account(number), resource(number), jid, DOMAIN)
+            nick = f"A_long_name_{number}:{account(number)}:{resource(number)}"
+            self.here.server.rooms.enter(Ghost(seat), room, nick)
+        return self.here.bound(1)
+
     def test_a_room_of_several_processes_has_a_thousand_occupants(self) -> None:
-        self.assertEqual(SHARED_OCCUPANTS, 1_000)
+        ann = self.crowd(SHARED_OCCUPANTS - 1)
+        said = ann.join("General")
+        self.assertEqual(len(said), 1_000)
+        self.assertIn('code="110"', said[-1])
+        self.assertLess(sum(map(len, said)), SHARED_BACKLOG * 2 // 3)
+        self.assertGreater(sum(map(len, said)), BACKLOG)  # that of one process would end it
+        factory = ChatFactory(self.here.server, self.clock)
+        self.assertEqual(factory.backlog, SHARED_BACKLOG)
+        [said] = self.here.bound(2).join("General")
+        self.assertIn('type="error"', said)
+
+    def test_nothing_is_worded_for_those_of_other_processes(self) -> None:
+        ann = self.crowd(300)
+        few = steps(lambda: ann.join("General"))
+        [here] = self.here.server.rooms.here(next(iter(ann.session.in_rooms)))
+        self.assertIs(here.session, ann.session)
+        self.assertLess(steps(lambda: ann.say("General", "hello")), few / 10)
+
+    def test_one_more_than_a_room_takes_is_refused_by_each(self) -> None:
         self.here.server.rooms.max_occupants = self.there.server.rooms.max_occupants = 2
         self.in_room(self.here, 1), self.in_room(self.there, 2)
         for town in (self.here, self.there):
