@@ -10,6 +10,7 @@ from svcserver.sim.run import Moment, Result
 WIDTH, ROW, LEFT, TOP = 1100, 16, 90, 24
 COLOURS = {"away": "#e6e6e6", "city": "#7fb2d9", "hunt": "#d98e5f"}
 MOST = 96  # columns of the text
+COLUMNS = 1000  # of the picture
 
 
 def _kind(where: str) -> str:
@@ -56,21 +57,27 @@ def clock(seconds: float) -> str:
 def page(result: Result) -> str:
     """An HTML page: the SVG, and the summary below it."""
     facts = "".join(f"<li>{escape(one)}</li>" for one in summary(result))
+    broken = "".join(
+        f"<li>{clock(one.at)} {escape(', '.join(one.events))}</li>"
+        for one in _sampled(result.moments, COLUMNS)
+        if one.events
+    )
     return (
         "<!DOCTYPE html>\n<html lang=en><meta charset=utf-8><title>A simulated evening</title>"
         "<style>body{font:14px sans-serif;margin:2em}text{font:11px sans-serif}</style>"
-        f"<h1>Seed {result.wish.seed}</h1>{svg(result)}<ul>{facts}</ul></html>\n"
+        f"<h1>Seed {result.wish.seed}</h1>{svg(result)}<ul>{facts}</ul><ol>{broken}</ol></html>\n"
     )
 
 
 def svg(result: Result) -> str:
-    """A row of coloured pieces for each player; faults are red lines with their names."""
-    moments = _sampled(result.moments, 1000)
+    """A row of coloured pieces for each player; faults are numbered red lines with their names."""
+    moments = _sampled(result.moments, COLUMNS)
     end = max(result.moments[-1].at, 1.0)
     scale = (WIDTH - LEFT) / end
     height = TOP + ROW * result.wish.players + 60
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
+        'font-family="sans-serif" font-size="11">'
     ]
     for number in range(result.wish.players):
         y = TOP + ROW * number
@@ -82,13 +89,13 @@ def svg(result: Result) -> str:
                 f'height="{ROW - 3}" fill="{COLOURS[kind]}"><title>{kind}</title></rect>'
             )
     bottom = TOP + ROW * result.wish.players
-    for one in moments:
-        if one.events:
-            x = LEFT + one.at * scale
-            parts.append(
-                f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 8}" y2="{bottom + 6}" stroke="#c22">'
-                f"<title>{clock(one.at)} {escape(', '.join(one.events))}</title></line>"
-            )
+    for number, one in enumerate((one for one in moments if one.events), 1):
+        x = LEFT + one.at * scale
+        parts.append(
+            f'<text x="{x - 3:.1f}" y="{TOP - 12}" fill="#c22">{number}</text>'
+            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 8}" y2="{bottom + 6}" stroke="#c22">'
+            f"<title>{clock(one.at)} {escape(', '.join(one.events))}</title></line>"
+        )
     for hour in range(int(end // 3600) + 1):
         x = LEFT + hour * 3600 * scale
         parts.append(f'<text x="{x:.0f}" y="{bottom + 20}">{hour} h</text>')

@@ -227,6 +227,7 @@ class Run:
         self.history.parties.compared(shown)
         for player in self.players:
             Deferred.fromCoroutine(player.act("quit", random.Random(0)))  # noqa: S311
+        self._advance(self.world.now + 1.0)  # the timeline shows that they have gone
         self._advance(self.world.now + AWAY_S)
         self._advance(self.world.now + 1.0)
         uses = {f"CODE-{number // 4}": 8 for number in range(0, self.wish.players, 4)}
