@@ -1,12 +1,15 @@
 """What a request costs in processor instructions, which other load on the machine does not move.
 
     python -m bench.instructions [--rows heartbeat,save,...] [--checkout DIR] [--requests 200]
-                                 [--players 8] [--database URL]
+                                 [--players 8] [--database URL] [--bare]
 
 Runs the metagame of ``DIR`` (default: this checkout; another needs its own ``.venv``) under
 valgrind's callgrind (``apt-get install valgrind``), which counts every instruction of every
-thread. After a warm-up each row sends N requests, then 2 N; the difference by N is the cost of
-one, so that what happens by the clock cancels out. Prints a line of JSON for each row.
+thread outside the kernel. After a warm-up each row sends N requests ``PARTS`` times; the median
+part by N is the cost of one. What the process does by the clock is counted before, while nobody
+asks, and taken off. How many writes share a transaction depends on what else runs: with one
+player it is one. ``--bare`` measures ``twisted.web`` with a small answer instead.
+Prints a line of JSON for each row. A row takes five to twenty seconds of CPU.
 """
 
 from __future__ import annotations
@@ -22,22 +25,28 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from attrs import frozen
 
+from bench.client import Connection, connect, request
 from bench.players import Player
 from bench.servers import free_port, running
 from svcserver.ctl.keys import new_signing_keys
 
-ROWS = ("status", "heartbeat", "login", "balance", "character-read", "save", "inventory")
-ROWS += ("party", "mix")
+ROWS = (
+    *("status", "heartbeat", "login", "balance", "character-read", "save", "inventory"),
+    *("party", "mix"),
+)
 WARM = 40  # operations of each row before any is counted; the mix a whole session of each player
 SESSION = 60  # about as many steps as a session of the mix has
 START_S = 180.0
 PARTS = 5
+IDLE_S = 3.0
 
 
 @frozen
@@ -65,7 +74,21 @@ class Counter:
 
 
 @contextmanager
-def counted(checkout: Path, folder: Path, url: str) -> Iterator[tuple[int, Counter]]:
+def counted(
+    python: list[str], environ: dict[str, str], port: int, folder: Path
+) -> Iterator[Counter]:
+    """Run a Python program under callgrind; it listens on ``port``."""
+    callgrind = [
+        *("valgrind", "--tool=callgrind", "--instr-atstart=no"),
+        f"--callgrind-out-file={folder}/out",
+    ]
+    log, environ = folder / "counted.log", {"PYTHONHASHSEED": "0", **environ}
+    with running([*callgrind, *python], port, log, environ, start_s=START_S) as pid:
+        yield Counter(pid, folder)
+
+
+@contextmanager
+def metagame(checkout: Path, folder: Path, url: str) -> Iterator[tuple[int, Counter]]:
     """The port of that checkout's metagame, and its counter."""
     port, keys = free_port(), new_signing_keys()
     environ = {
@@ -76,18 +99,12 @@ def counted(checkout: Path, folder: Path, url: str) -> Iterator[tuple[int, Count
         "DATABASE_URL": url or f"sqlite:///{folder}/counted.db",
         "AUTH_SIGNING_PRIVKEY_B64": keys.private,
         "AUTH_SIGNING_PUBKEY_B64": keys.public,
-        "PYTHONHASHSEED": "0",
         "PYTHONPATH": str(checkout),
     }
     scripts = Path(sys.executable).parent if checkout == Path.cwd() else checkout / ".venv/bin"
-    callgrind = [
-        *("valgrind", "--tool=callgrind", "--instr-atstart=no"),
-        f"--callgrind-out-file={folder}/out",
-    ]
     twistd = [str(scripts / "twistd"), "--nodaemon", "--pidfile=", "svc-metagame"]
-    command = [*callgrind, str(scripts / "python"), *twistd]
-    with running(command, port, folder / "counted.log", environ, start_s=START_S) as pid:
-        yield port, Counter(pid, folder)
+    with counted([str(scripts / "python"), *twistd], environ, port, folder) as counter:
+        yield port, counter
 
 
 async def send(cast: list[Player], row: str, count: int) -> None:
@@ -111,14 +128,44 @@ async def count(port: int, counter: Counter, rows: list[str], players: int, requ
     counter.switch_on()
     for row in rows:
         await send(cast, row, SESSION * players if row == "mix" else WARM)
-        counter.take()
-        costs = []
-        for _ in range(PARTS):
-            await send(cast, row, requests)
-            costs.append(counter.take() / requests)
-        cost = statistics.median(costs)
-        said = {"row": row, "instructions": round(cost), "parts": [round(one) for one in costs]}
-        print(json.dumps(said), flush=True)
+        await parts(row, counter, requests, partial(send, cast, row))
+
+
+async def bare(port: int, counter: Counter, players: int, requests: int) -> None:
+    """Print what a small answer of twisted.web costs."""
+    wires = [await connect(port) for _ in range(players)]
+    ask = request("GET", "/svc-status")
+
+    async def send_bare(count: int) -> None:
+        left = iter(range(count))
+
+        async def play(wire: Connection) -> None:
+            for _ in left:
+                status, _body = await wire.send(ask)
+                assert status == 200
+
+        await asyncio.gather(*(play(wire) for wire in wires))
+
+    counter.switch_on()
+    await send_bare(WARM)
+    await parts("twisted.web", counter, requests, send_bare)
+
+
+async def parts(
+    row: str, counter: Counter, requests: int, play: Callable[[int], Awaitable[None]]
+) -> None:
+    """Print the median of some parts, and each of them."""
+    counter.take()
+    await asyncio.sleep(IDLE_S)
+    by_the_clock = counter.take() / IDLE_S
+    costs = []
+    for _ in range(PARTS):
+        began = time.monotonic()
+        await play(requests)
+        lasted = time.monotonic() - began
+        costs.append(round((counter.take() - by_the_clock * lasted) / requests))
+    said = {"row": row, "instructions": statistics.median(costs), "parts": costs}
+    print(json.dumps(said), flush=True)
 
 
 def main() -> None:
@@ -129,15 +176,21 @@ def main() -> None:
     options.add_argument("--requests", type=int, default=200)
     options.add_argument("--players", type=int, default=8)
     options.add_argument("--database", default="", help="a URL; default: a fresh SQLite file")
+    options.add_argument("--bare", action="store_true", help="twisted.web instead")
     asked = options.parse_args()
     if not shutil.which("valgrind"):
         raise SystemExit("apt-get install valgrind")
     os.environ.pop("PYTHONPATH", None)
     with tempfile.TemporaryDirectory() as name:
-        checkout, folder = asked.checkout.resolve(), Path(name)
-        with counted(checkout, folder, asked.database) as (port, counter):
-            rows = asked.rows.split(",")
-            asyncio.run(count(port, counter, rows, asked.players, asked.requests))
+        folder, sent = Path(name), (asked.players, asked.requests)
+        if asked.bare:
+            port = free_port()
+            program = ["-m", "bench.bare_twisted", str(port), str(folder / "requests.log")]
+            with counted([sys.executable, *program], {}, port, folder) as counter:
+                asyncio.run(bare(port, counter, *sent))
+            return
+        with metagame(asked.checkout.resolve(), folder, asked.database) as (port, counter):
+            asyncio.run(count(port, counter, asked.rows.split(","), *sent))
 
 
 if __name__ == "__main__":
