@@ -41,6 +41,12 @@ class QuotaTests(SynchronousTestCase):
         self.assertFalse(self.take(quota, "ann", 3.0), "only what was taken can be given back")
         self.live.do(lambda sheet: quota.give_back(sheet, "nobody", 1.0))
 
+    def test_giving_one_place_back_leaves_the_others_taken(self) -> None:
+        quota = Quota.of("two", 2, 10.0)
+        self.assertTrue(self.take(quota, "ann", 1.0) and self.take(quota, "ann", 2.0))
+        self.live.do(lambda sheet: quota.give_back(sheet, "ann", 1.0))
+        self.assertEqual([self.take(quota, "ann", 3.0) for _ in range(2)], [True, False])
+
     def test_a_place_is_kept_only_by_an_act_that_used_it(self) -> None:
         quota = Quota.of("one", 1, 10.0)
 

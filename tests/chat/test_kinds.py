@@ -29,3 +29,6 @@ class KindTests(SynchronousTestCase):
                 may = kind.mine is None or f"{name}-{number}" in mine
                 self.assertIs(people.member(person, room), may, name)
             self.assertEqual(kind.mine is not None, any(one.startswith(name) for one in mine))
+
+    def test_only_a_guild_is_read_anew_before_anybody_is_refused(self) -> None:
+        self.assertEqual([name for name, kind in KINDS.items() if kind.read], ["Guild"])

@@ -44,6 +44,14 @@ class CountingTests(Case):
             one.session.received(b"<iq/>")
         self.assertEqual((len(one.session._inbox), one.session._dropped), (128, 2))
 
+    def test_the_client_is_told_why_it_ends_and_what_waited_is_let_go(self) -> None:
+        for reason, code in (("size", 1009), ("replaced", 1000), ("timeout", None)):
+            one = Town().bound(1)
+            one.session.wait()
+            one.session.received(b"<iq/>")
+            one.session.end(reason)
+            self.assertEqual((one.wire.ended, one.session._inbox), ([code], []), reason)
+
     def test_room_messages_over_the_rate_get_their_error_up_to_a_bound_a_minute(self) -> None:
         self.patch(sessions, "MAX_REFUSED", 3)
         one = self.town.bound(1)
