@@ -146,10 +146,12 @@ MATCHMAKING_MODE=DEPLOYSERVER
 DEPLOYSERVER_URL=127.0.0.1:{ports.deploy}
 # the same in deploy.env; put your game's city here
 CITY_MAP={CITY_MAP}
+# requests, errors and answer times for svcctl status, the dashboard and alerts
+BACKEND_HEALTH=1
 {_chat(plan)}"""
     if plan.demo:
         text = text.replace("REGISTRATION_MODE=INVITECODE", "REGISTRATION_MODE=OPEN")
-        text += "BACKEND_HEALTH=1\nCHAT_PRESENCE=1\nSTORE=free\nGUILDS=1\n"
+        text += "CHAT_PRESENCE=1\nSTORE=free\nGUILDS=1\n"
     return text
 
 

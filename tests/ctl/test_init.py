@@ -57,9 +57,9 @@ class InitTests(SynchronousTestCase):
         settings, _ = load(MetagameSettings, self.values("metagame"))
         self.assertEqual(check_metagame(settings), [])
 
-    def test_old_saves_are_thinned_out(self) -> None:
+    def test_old_saves_are_thinned_out_and_health_is_watched(self) -> None:
         settings, _ = load(MetagameSettings, self.values("metagame"))
-        self.assertEqual(settings.save_history_keep, 100)
+        self.assertEqual((settings.save_history_keep, settings.backend_health), (100, True))
 
     @proves("svcctl init")
     def test_secrets_are_for_the_owner_alone(self) -> None:
