@@ -19,11 +19,12 @@ from svcserver.allowlist.persistence import Audit, StateFile
 from svcserver.allowlist.programs import FirewallError, Programs
 from svcserver.allowlist.routes import AllowlistHandler
 from svcserver.allowlist.settings import Settings
+from svcserver.kernel.counters import Figure
 from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
 from svcserver.kernel.system import epoch
 from svcserver.web.jsonlines import json_lines
-from svcserver.web.metrics import CountingHandler, Figure, show_figures
+from svcserver.web.metrics import CountingHandler, show_figures
 from svcserver.web.options import ServiceOptions
 from svcserver.web.serving import Listening, TopService, warn_at_start
 from svcserver.web.site import HttpFactory

@@ -24,12 +24,12 @@ from svcserver.content.routes import ContentHandler
 from svcserver.content.settings import Settings, check
 from svcserver.content.site import Sender
 from svcserver.content.streams import DownloadSlots
-from svcserver.kernel.counters import Counters
+from svcserver.kernel.counters import Counters, Figure
 from svcserver.kernel.every import Every
 from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.web.jsonlines import json_lines
-from svcserver.web.metrics import CountingHandler, Figure, show_figures
+from svcserver.web.metrics import CountingHandler, show_figures
 from svcserver.web.options import ServiceOptions
 from svcserver.web.serving import Listening, TopService, warn_at_start
 from svcserver.web.site import HttpFactory

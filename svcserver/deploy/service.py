@@ -26,6 +26,7 @@ from svcserver.deploy.readiness import Readiness
 from svcserver.deploy.routes import MAX_JSON, Deploy
 from svcserver.deploy.settings import Settings, check, numbers
 from svcserver.deploy.supervisor import WATCHDOG_S, Program, Supervisor
+from svcserver.kernel.counters import Figure
 from svcserver.kernel.datafiles import needed_by
 from svcserver.kernel.every import Every
 from svcserver.kernel.headers import GATEWAY
@@ -33,7 +34,7 @@ from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
 from svcserver.kernel.settings import whole
 from svcserver.web.front import FrontDoor, Observer
 from svcserver.web.local import LocalGate
-from svcserver.web.metrics import CountingRequests, Figure, show_figures
+from svcserver.web.metrics import CountingRequests, show_figures
 from svcserver.web.options import ServiceOptions
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer

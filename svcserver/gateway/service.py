@@ -30,10 +30,11 @@ from svcserver.gateway.proxy_policy import Gateway
 from svcserver.gateway.settings import AllowlistSettings, Settings
 from svcserver.gateway.upstreams import Upstreams, make_upstreams
 from svcserver.http.peers import peer_of
+from svcserver.kernel.counters import Figure
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.settings import BadSetting, load
 from svcserver.web.jsonlines import json_lines
-from svcserver.web.metrics import Figure, show_figures
+from svcserver.web.metrics import show_figures
 from svcserver.web.options import ServiceOptions
 from svcserver.web.serving import TopService, warn_at_start
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from svcserver.kernel.request_times import RequestTimes
 
@@ -36,6 +36,15 @@ MEANINGS: Mapping[Counted, str] = {
     Counted.DROPPED_LOG_LINES: "Log lines dropped: nobody read them, or there were too many.",
     Counted.RERUN_TRANSACTIONS: "Transactions run again: another got in between, on PostgreSQL.",
 }
+
+
+@frozen
+class Figure:
+    """One metric: its help text and how to read it; ``counts``: a counter instead of a gauge."""
+
+    meaning: str
+    read: Callable[[], float]
+    counts: bool = False
 
 
 @define

@@ -9,6 +9,7 @@ from attrs import define
 from twisted.application.service import Service
 from twisted.logger import LogLevel
 
+from svcserver.kernel.counters import Figure
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.system import epoch
 from svcserver.kernel.times import iso
@@ -16,7 +17,7 @@ from svcserver.relay.checking import verdict
 from svcserver.relay.relaying import PortBusy, RelayService, Target
 from svcserver.relay.settings import Settings, target_of
 from svcserver.web.logs import LogLines, standard_lines
-from svcserver.web.metrics import Figure, show_figures
+from svcserver.web.metrics import show_figures
 from svcserver.web.options import ServiceOptions
 from svcserver.web.serving import TopService, warn_at_start
 

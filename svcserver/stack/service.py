@@ -13,6 +13,7 @@ from attrs import frozen
 from twisted.application.service import IService, MultiService
 from twisted.python import usage
 
+from svcserver.kernel.counters import Figure
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.recent import RECENT, Recent
 from svcserver.kernel.settings import BadSetting, env, folder, load, with_env_file
@@ -28,7 +29,7 @@ from svcserver.stack.components import BadHost, Component, components, dashboard
 from svcserver.stack.rolling import Rolling
 from svcserver.stack.wishes import begin_again, wishes
 from svcserver.stack.workers import WORKER_FILE, read, spread, workers
-from svcserver.web.metrics import Figure, show_figures
+from svcserver.web.metrics import show_figures
 from svcserver.web.serving import TopService, top_service
 
 NAME = "svc-stack"

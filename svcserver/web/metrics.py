@@ -9,29 +9,20 @@ one series a reason: ``svc_content_refusals_total{reason="host"}``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from attrs import define, frozen
 from twisted.application.service import IService
 from twisted.internet.defer import Deferred
 
-from svcserver.kernel.counters import Counted, Counters
+from svcserver.kernel.counters import Counted, Counters, Figure
 from svcserver.kernel.request_times import RequestTimes
 from svcserver.web.front import FinishedRequest
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
 from svcserver.web.serving import Listening, TopService
 from svcserver.web.site import HttpHandler
-
-
-@frozen
-class Figure:
-    """One metric: its help text and how to read it; ``counts``: a counter instead of a gauge."""
-
-    meaning: str
-    read: Callable[[], float]
-    counts: bool = False
 
 
 @frozen

@@ -17,8 +17,7 @@ from prometheus_client.registry import Collector
 from twisted.web.resource import Resource
 from twisted.web.server import Site
 
-from svcserver.kernel.counters import MEANINGS, Counters
-from svcserver.web.metrics import Figure
+from svcserver.kernel.counters import MEANINGS, Counters, Figure
 from svcserver.web.request import HttpRequest
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from attrs import define, field
 
 from svcserver.board.waiting import unwaited
+from svcserver.kernel.counters import Figure
 from svcserver.metagame.owner.health.rules import Health
 from svcserver.metagame.play.presence.store import Online
-from svcserver.web.metrics import Figure
 
 
 @define
