@@ -46,7 +46,7 @@ class HostileTests(SynchronousTestCase):
         asked = HttpRequest(row.method, path.encode(), QUERY, sent, "127.0.0.1", body)
         answer: Any = self.game.door.answer  # an Answer, or a Deferred of one
         said: Answer = self.successResultOf(maybeDeferred(answer, asked))
-        away = said.status == 503 and said.json["error"] == "no_deploy"  # there is none here
+        away = said.status == 503 and "no_deploy" in str(said.body)  # there is none here
         self.assertTrue(said.status < 500 or away, (row.name, segment, said.body))
 
     @proves("never an unexpected 500, whatever is sent")
