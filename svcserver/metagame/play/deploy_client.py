@@ -101,7 +101,7 @@ class DeployClient:
         try:
             status, said = await self._ask(method, path, timeout_s, **sent)
         except Failed as why:
-            raise Unavailable("the deploy server does not answer", code="no_deploy") from why
+            raise Conflict("the deploy server does not answer", code="no_deploy") from why
         if status == 200:
             return said
         words = str(said["message"]) if isinstance(said, dict) and "message" in said else ""

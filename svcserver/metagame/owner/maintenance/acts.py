@@ -119,10 +119,10 @@ class Maintenance:
             raise Unavailable(f"the stack cannot be told: {why.strerror}", code="disk") from why
 
     async def game_servers(self) -> list[dict[str, Any]]:
-        """The records of those that run; raises Unavailable where nobody says."""
+        """The records of those that run; raises Conflict where nobody says."""
         listed = await self.deploy.listed()
         if listed is None:
-            raise Unavailable("the deploy server does not answer", code="no_deploy")
+            raise Conflict("the deploy server does not answer", code="no_deploy")
         return listed
 
     async def handle(self, by: str, act: str, server_id: str, kind: str) -> str | None:

@@ -184,7 +184,7 @@ class MaintenanceTests(SynchronousTestCase):
         self.assertEqual(read("DashboardConsole?Id=a%26b").json, {"lines": ["one", "two"]})
         self.assertEqual(self.deploy.asked[-1][1], "/gameservers/console?id=a%26b")
         self.deploy.kinds = None
-        self.assertEqual(read("DashboardGameServers").status, 503)
+        self.assertEqual(read("DashboardGameServers").status, 409)
 
 
 class WishTests(SynchronousTestCase):

@@ -13,7 +13,7 @@ export async function machine(root, live) {
   const look = async () => {
     const said = await read("DashboardDrain");
     const runs = await read("DashboardGameServers").catch((why) => {
-      if (why.status !== 503) throw why;
+      if (why.status !== 409) throw why;
       return null;
     });
     if (!live.shown()) return;
