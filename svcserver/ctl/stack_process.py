@@ -14,7 +14,6 @@ from twisted.internet.error import ProcessExitedAlready
 from twisted.python.failure import Failure
 
 from svcserver.ctl.play.failed import PlayFailed
-from svcserver.kernel import json
 from svcserver.stack.components import environment
 from svcserver.stack.lines import LinesAndEnd
 
@@ -30,7 +29,7 @@ def broken_of(line: str) -> PlayFailed:
     name, _, rest = line.partition(ENDED)
     how, _, last = rest.partition("): ")
     said = last.removesuffix("; the stack ends").partition("; again in ")[0]
-    return PlayFailed(name.rpartition(": ")[2], plain(said) or how)
+    return PlayFailed(name.rpartition(": ")[2], said or how)
 
 
 @define(eq=False)
@@ -96,17 +95,6 @@ class Stack:
             self._process.signalProcess(name)
         except ProcessExitedAlready:
             self.running = False
-
-
-def plain(line: str) -> str:
-    """The message of a log line, which may be JSON."""
-    try:
-        said = json.parse(line)
-    except json.BadJson:
-        return line
-    if not isinstance(said, dict):
-        return line
-    return str(said.get("message") or said.get("msg") or line)
 
 
 def _too_slow(result: Any, timeout: float | None) -> Any:

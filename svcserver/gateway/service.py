@@ -7,6 +7,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from attrs import define, field
@@ -83,7 +84,8 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         feed = make_feed(options.allowlist, settings.refresh_s, http, reactor)
     upstreams = upstreams_of(settings, reactor)
     policy = make_policy(settings, feed, reactor, upstreams)
-    policy.say, policy.counters = lines.say, top.counters
+    policy.say = partial(lines.say, Gateway.__module__)
+    policy.counters = top.counters
     listener = TlsListener(reactor, policy, options.pair, settings, upstreams)
     warn_at_start(options.warnings).setServiceParent(top)
     listener.setServiceParent(top)

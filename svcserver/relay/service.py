@@ -9,6 +9,7 @@ from attrs import define
 from twisted.application.service import Service
 from twisted.logger import LogLevel
 
+from svcserver.kernel import json
 from svcserver.kernel.counters import Figure
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.system import epoch
@@ -16,12 +17,13 @@ from svcserver.kernel.times import iso
 from svcserver.relay.checking import verdict
 from svcserver.relay.relaying import PortBusy, RelayService, Target
 from svcserver.relay.settings import Settings, target_of
-from svcserver.web.logs import LogLines, standard_lines
+from svcserver.web.logs import LogLines, line_head, standard_lines
 from svcserver.web.metrics import show_figures
 from svcserver.web.options import ServiceOptions
 from svcserver.web.serving import TopService, warn_at_start
 
 NAME = "svc-relay"
+SPACE = "svcserver.relay.proxy_policy"  # whose lines those of requests are
 
 
 class Options(ServiceOptions):
@@ -33,7 +35,10 @@ class Options(ServiceOptions):
     optParameters = [  # noqa: RUF012 - usage.Options wants it so
         ["invite", None, None, "An invite string, or the path of an invite file."]
     ]
-    optFlags = [["check", None, "Connect once, compare the certificate, say so and end."]]  # noqa: RUF012
+    optFlags = [  # noqa: RUF012 - usage.Options wants it so
+        ["check", None, "Connect once, compare the certificate, say so and end."],
+        ["json", None, "Log lines for machines: JSON, see docs/owners/logs.md."],
+    ]
     longdesc = "Forwards the local game to the server of an invite. Settings: docs/owners/relay.md"
 
     def check(self) -> list[str]:
@@ -69,8 +74,13 @@ class Guarded(Service):
 
 def say(lines: LogLines, text: str) -> None:
     """Write a request's line directly: an event of the logger would cost as much as the request."""
-    if lines.shows(LogLevel.info):
-        lines.keep(f"{iso(epoch())} info relay.policy: {text}\n")
+    if not lines.shows(LogLevel.info):
+        return
+    if lines.as_json:
+        line = line_head(epoch(), "info", SPACE, text)
+        lines.keep(json.dump(line).decode() + "\n")
+    else:
+        lines.keep(f"{iso(epoch())} info {SPACE.removeprefix('svcserver.')}: {text}\n")
 
 
 def makeService(options: Options, reactor: Any = None) -> TopService:
@@ -78,7 +88,9 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     if reactor is None:
         reactor = monotonic_reactor()
     settings = options.settings
-    lines = standard_lines(production=False, level=settings.log_level, clock=reactor)
+    lines = standard_lines(
+        production=bool(options["json"]), level=settings.log_level, clock=reactor
+    )
     top = TopService(lines)
     warn_at_start(options.warnings).setServiceParent(top)
     relay = RelayService(

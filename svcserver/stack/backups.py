@@ -75,7 +75,7 @@ class Nightly(Service):
     data: Path  # where the components run, and the state of the backups is kept
     at: time
     environ: Mapping[str, str]
-    write: Callable[[str], object]
+    write: Callable[[str, str], object]
     ended: Callable[[backups.Backups | None], object] = lambda state: None
     _rounds: Every = field(init=False)
     _began: float = 0.0
@@ -131,7 +131,7 @@ class Nightly(Service):
         self._insist = self.reactor.callLater(LONGEST_S, self._signal, "KILL")
 
     def _said(self, line: str) -> None:
-        self.write(f"[backup] {line}\n")
+        self.write("backup", line)
 
     def _over(self, reason: Failure) -> None:
         self._running = None

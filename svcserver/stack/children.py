@@ -16,13 +16,14 @@ from twisted.runner.procmon import ProcessMonitor
 from svcserver.stack.child import PREPARED
 from svcserver.stack.components import Component
 from svcserver.stack.lines import LinesAndEnd
+from svcserver.stack.printing import message_in
 
 READY = re.compile(r"\bready\b")
 ROLLED = ("metagame", "content")  # a deploy server would end hunts, a gateway connections
 # a line of kernel.settings.load, which names the variable: no later start can go better
 BAD_SETTING = re.compile(r"svc-[a-z]+: [A-Z][A-Z0-9_]+ (?!cannot)")
 READY_S = 60.0  # how long the next component waits for this one
-Write = Callable[[str], object]  # never waits, never fails
+Write = Callable[[str, str], object]  # a component and its line; never waits, never fails
 
 
 class Child(LinesAndEnd):
@@ -61,7 +62,7 @@ class Child(LinesAndEnd):
         elif line == PREPARED and not self.prepared.called:
             self.prepared.callback(True)
         else:
-            self.monitor.write(f"[{self.name}] {line}\n")
+            self.monitor.write(self.name, line)
 
 
 class Children(ProcessMonitor):
@@ -212,7 +213,7 @@ class Children(ProcessMonitor):
 
     def heard(self, name: str, line: str) -> None:
         """Take a line of a child; its first ``ready`` lets the next one start."""
-        self.write(f"[{name}] {line}\n")
+        self.write(name, line)
         if name not in self.ready and READY.search(line):
             self.ready.add(name)
             if (waiting := self._readiness.pop(name, None)) is not None:
@@ -231,7 +232,7 @@ class Children(ProcessMonitor):
             return
         if name not in self._readiness:
             self.when_ended(name)
-        how = describe(reason)
+        how, last = describe(reason), message_in(last)
         if not was_ready and not self.complete and BAD_SETTING.match(last):
             self.log.error(
                 "{name} ended before it was ready ({how}): {last}; the stack ends",

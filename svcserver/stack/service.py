@@ -26,6 +26,7 @@ from svcserver.stack.alerts.watching import HostWatch, alert_rounds
 from svcserver.stack.backups import BackupSettings, Nightly
 from svcserver.stack.children import Children
 from svcserver.stack.components import BadHost, Component, components, dashboard, environment
+from svcserver.stack.printing import Printer
 from svcserver.stack.rolling import Rolling
 from svcserver.stack.wishes import begin_again, wishes
 from svcserver.stack.workers import WORKER_FILE, read, spread, workers
@@ -56,7 +57,8 @@ class Options(usage.Options):
         ["config", "c", ".", "Folder with metagame.env, deploy.env and so on (svcctl init)."]
     ]
     optFlags = [  # noqa: RUF012 - usage.Options wants it so
-        ["with-relay", None, "Also start the relay, which belongs on players' machines."]
+        ["with-relay", None, "Also start the relay, which belongs on players' machines."],
+        ["json", None, "Print lines for machines: JSON, see docs/owners/logs.md."],
     ]
     longdesc = "The whole host from one folder. See docs/owners/install.md"
 
@@ -80,13 +82,14 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     """The stack as a service."""
     if reactor is None:
         reactor = monotonic_reactor()
-    top = top_service(reactor)
+    as_json = bool(options["json"])
+    top = top_service(reactor, production=as_json, service="stack")
     config = Path(options["config"]).absolute()
     data = options.settings.data_dir or config
     kept = Recent(data / RECENT, top.lines.out)
     top.lines.out = kept
     # directly, since our own lines are written with a delay and the order should show
-    write = kept.write
+    write = Printer(kept.write, as_json)
     passed = environment(os.environ)
     children = Children(
         reactor,

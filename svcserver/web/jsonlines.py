@@ -1,4 +1,4 @@
-"""Log lines of the smaller services: JSON, ``{"t", "level", "msg", ...}``.
+"""Log lines of the smaller services: always JSON, as in docs/owners/logs.md.
 
 Information goes to standard output, warnings and errors to standard error.
 """
@@ -13,32 +13,22 @@ from twisted.logger import LogLevel
 
 from svcserver.kernel import json
 from svcserver.kernel.system import epoch
-from svcserver.kernel.times import iso
-from svcserver.web.logs import LogLines, as_line, message_of, rank
+from svcserver.web.logs import LogLines, line_head
 from svcserver.web.logwriter import Out, writers
 
 
 @define
 class JsonLines(LogLines):
-    """A log observer; the named fields of an event become members beside ``msg``."""
+    """A log observer; the named fields of an event become members beside ``message``."""
 
     as_json: bool = True
     err: Out = field(factory=lambda: sys.stderr)
 
-    def _json(self, event: dict[str, Any]) -> str:
-        level = event.get("log_level", LogLevel.info)
-        line = {
-            "t": iso(event["log_time"]),
-            "level": "error" if rank(level) > 3 else level.name,
-            "msg": message_of(event),
-        }
-        return as_line(line, event)
-
-    def say(self, message: str, fields: dict[str, Any]) -> None:
+    def say(self, namespace: str, message: str, fields: dict[str, Any]) -> None:
         """Write an ``info`` line directly: an event of the logger would cost more than the line."""
         if self.shows(LogLevel.info):
-            line = {"t": iso(epoch()), "level": "info", "msg": message, **fields}
-            self.keep(json.dump(line).decode() + "\n")
+            line = line_head(epoch(), "info", namespace, message)
+            self.keep(json.dump({**line, **fields}).decode() + "\n")
 
     def write_now(self, line: str) -> None:
         self.flush()

@@ -1,4 +1,7 @@
-"""Log observers: readable lines, or one JSON object a line in production.
+"""Log observers: readable lines, or one JSON object a line.
+
+Every service writes that object with the members of ``line_head`` and the event's own fields;
+docs/owners/logs.md is the table of it.
 
 Lines are gathered and handed to the writer at most every ``FLUSH_S``; anything from ``warn`` on
 at once, so that the last lines of a crashing service are not lost.
@@ -57,6 +60,7 @@ class LogLines:
     _flushing: Any = field(default=None, init=False)
     clock: Any = None
     writers: list[LogWriter] = field(factory=list, kw_only=True)  # behind ``out``
+    service: str = field(default="", kw_only=True)  # named in JSON, where lines of several meet
 
     def __attrs_post_init__(self) -> None:
         for one in self.writers:
@@ -135,13 +139,25 @@ class LogLines:
         return f"{iso(event['log_time'])} {level} {space}: {text}\n"
 
     def _json(self, event: dict[str, Any]) -> str:
-        fields: dict[str, Any] = {
-            "time": iso(event["log_time"]),
-            "level": event.get("log_level", LogLevel.info).name,
-            "namespace": event.get("log_namespace", "-"),
-            "message": message_of(event),
-        }
-        return as_line(fields, event)
+        level = event.get("log_level", LogLevel.info).name
+        space = event.get("log_namespace", "-")
+        return as_line(
+            line_head(event["log_time"], level, space, message_of(event), self.service), event
+        )
+
+
+def line_head(
+    time: float, level: str, namespace: str, message: str, service: str = ""
+) -> dict[str, Any]:
+    """What every line of JSON begins with; ``service`` only where lines of several meet."""
+    named = {"service": service} if service else {}
+    return {
+        "time": iso(time),
+        "level": level,
+        **named,
+        "namespace": namespace,
+        "message": message,
+    }
 
 
 def as_line(line: dict[str, Any], event: dict[str, Any]) -> str:
@@ -166,11 +182,11 @@ def message_of(event: dict[str, Any]) -> str:
         text = pattern.format_map(event) if pattern is not None else formatEvent(event)
     except (KeyError, IndexError, ValueError, AttributeError, TypeError):
         text = formatEvent(event)
-    return _plain(text[:_BOUND])
+    return plain(text[:_BOUND])
 
 
-def _plain(text: str) -> str:
-    """Without control characters, which a terminal would obey, and lone surrogates."""
+def plain(text: str) -> str:
+    """``text`` without control characters, which a terminal would obey, and lone surrogates."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
@@ -182,7 +198,7 @@ def _value(value: Any) -> Any:
         return value
     if isinstance(value, int) and -_LARGEST <= value <= _LARGEST:
         return value
-    return _plain(str(value))
+    return plain(str(value))
 
 
 def trace_of(event: dict[str, Any]) -> str:
@@ -194,10 +210,14 @@ def trace_of(event: dict[str, Any]) -> str:
     return "\n" + text.encode("utf-8", "replace").decode()  # lone surrogates cannot be written
 
 
-def standard_lines(*, production: bool, level: str, clock: Any = None) -> LogLines:
+def standard_lines(
+    *, production: bool, level: str, clock: Any = None, service: str = ""
+) -> LogLines:
     """The observer of a service started by ``twistd``: standard output."""
     out, _, mine = writers()
-    return LogLines(out, as_json=production, level=level, clock=clock, writers=mine[:1])
+    return LogLines(
+        out, as_json=production, level=level, clock=clock, writers=mine[:1], service=service
+    )
 
 
 class LibraryLogs(logging.Handler):

@@ -18,7 +18,7 @@ from svcserver.kernel.sampling import LogSampler
 from svcserver.kernel.system import epoch
 from svcserver.kernel.times import iso
 from svcserver.web.front import FinishedRequest
-from svcserver.web.logs import LogLines
+from svcserver.web.logs import LogLines, line_head
 from svcserver.web.routes import logged_path
 
 log = Logger()
@@ -83,14 +83,10 @@ class RequestLog:
             message += f" by={who}"
         if omitted:
             message += f" omitted={omitted}"
-        time = iso(self.now())
         if not self.lines.as_json:
-            return f"{time} info web.requestlog: {message}\n"
+            return f"{iso(self.now())} info web.requestlog: {message}\n"
         fields = {
-            "time": time,
-            "level": "info",
-            "namespace": __name__,
-            "message": message,
+            **line_head(self.now(), "info", __name__, message),
             "method": method,
             "path": path,
             **marks,

@@ -66,10 +66,13 @@ class TopService(MultiService):
         return result
 
 
-def top_service(reactor: Any, *, production: bool = False, level: str = "info") -> TopService:
+def top_service(
+    reactor: Any, *, production: bool = False, level: str = "info", service: str = ""
+) -> TopService:
     """A top service that logs to standard output."""
     LibraryLogs.heard()
-    return TopService(standard_lines(production=production, level=level, clock=reactor))
+    lines = standard_lines(production=production, level=level, clock=reactor, service=service)
+    return TopService(lines)
 
 
 class OrderedServices(MultiService):

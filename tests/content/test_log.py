@@ -21,12 +21,13 @@ class LogTests(SynchronousTestCase):
     def test_a_line_has_time_level_message_and_its_fields(self) -> None:
         self.log.info("download", path="a\nb", bytes=7, complete=True, range=None)
         line = json.loads(self.out.getvalue())
-        self.assertRegex(line.pop("t"), r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\Z")
+        self.assertRegex(line.pop("time"), r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\Z")
         self.assertEqual(
             line,
             {
                 "level": "info",
-                "msg": "download",
+                "namespace": "svcserver.content.routes",
+                "message": "download",
                 "path": "a\\nb",  # as in readable lines: no terminal obeys it
                 "bytes": 7,
                 "complete": True,
@@ -40,7 +41,7 @@ class LogTests(SynchronousTestCase):
         self.log.error("broken")
         self.log.failure("defect", Failure(ZeroDivisionError("x")))
         levels = [json.loads(line)["level"] for line in self.err.getvalue().splitlines()]
-        self.assertEqual(levels, ["warn", "error", "error"])
+        self.assertEqual(levels, ["warn", "error", "critical"])
         self.assertEqual(self.out.getvalue(), "")
         self.assertIn("ZeroDivisionError", self.err.getvalue())
 

@@ -96,10 +96,10 @@ def demo_once(folder: Path, players: int = 2) -> subprocess.CompletedProcess[str
 
 
 @contextmanager
-def stack(folder: Path) -> Iterator[subprocess.Popen[Any]]:
+def stack(folder: Path, *words: str) -> Iterator[subprocess.Popen[Any]]:
     """A running ``svc-stack``; its output is in ``out.log``."""
     twistd = str(Path(sys.executable).with_name("twistd"))
-    command = [twistd, "--nodaemon", "--pidfile=", "svc-stack", "--config", str(folder)]
+    command = [twistd, "--nodaemon", "--pidfile=", "svc-stack", "--config", str(folder), *words]
     environ = {**os.environ, "PORT": "1", "DATABASE_URL": "sqlite:///of-the-stack.db"}
     with (folder / "out.log").open("wb") as out:
         process = subprocess.Popen(

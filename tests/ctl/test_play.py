@@ -19,7 +19,7 @@ from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.player import Player
 from svcserver.ctl.play.story import Story
 from svcserver.ctl.play.wire import ANSWER_S, Wire
-from svcserver.ctl.stack_process import ENDED, READY, broken_of, plain
+from svcserver.ctl.stack_process import ENDED, READY, broken_of
 
 
 def answering(status: int, body: bytes) -> Any:
@@ -170,9 +170,3 @@ class TellingTests(SynchronousTestCase):
         self.assertEqual(str(broken_of(line)), "deploy: svc-deploy: no")
         silent = line.replace("svc-deploy: no", "")
         self.assertEqual(str(broken_of(silent)), "deploy: status 1")
-
-    def test_a_log_line_is_told_in_plain_words(self) -> None:
-        self.assertEqual(plain('{"message":"no port"}'), "no port")
-        self.assertEqual(plain('{"msg":"no key"}'), "no key")
-        for odd in ("plain", '{"a":1}', "[1]", "", "{"):
-            self.assertEqual(plain(odd), odd)

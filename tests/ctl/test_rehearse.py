@@ -15,12 +15,12 @@ SERVED = Seen([], [], "1 online", "saves, and is served", saved=True)
 
 class LogLineTests(SynchronousTestCase):
     def test_a_warning_of_a_component_is_its_level_and_message(self) -> None:
-        line = '[metagame] {"level":"error","namespace":"a.b","message":"the disk is full","why":1}'
+        line = "[metagame] 2026-11-22T11:18:05.070Z error a.b: the disk is full"
         self.assertEqual(serious(line), "[metagame] error: the disk is full")
 
     def test_what_is_no_warning_is_left_out(self) -> None:
         for line in (
-            '[metagame] {"level":"info","message":"GET /character 200"}',
+            "[metagame] 2026-11-22T11:18:05.070Z info web.requestlog: GET /character 200",
             "[metagame] Traceback (most recent call last):",
             "2026-11-22T11:18:05.070Z info stack.children: stack ready: metagame",
             "",
@@ -28,7 +28,7 @@ class LogLineTests(SynchronousTestCase):
             self.assertEqual(serious(line), "", line)
 
     def test_the_doctors_own_look_at_the_chat_is_left_out(self) -> None:
-        line = '[metagame] {"level":"warn","namespace":"autobahn.x","message":"dropping"}'
+        line = "[metagame] 2026-11-22T11:18:05.070Z warn autobahn.x: dropping"
         self.assertEqual(serious(line), "")
 
     def test_a_refused_start_and_the_stacks_words_on_it_are_shown(self) -> None:

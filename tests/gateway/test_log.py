@@ -159,6 +159,6 @@ class LineTests(SynchronousTestCase):
         log.warn("careful")
         log.debug("never")
         found = json.loads(out.getvalue())
-        self.assertEqual((found["level"], found["msg"], found["ip"]), ("info", "request", "a"))
-        self.assertIn("t", found)
+        self.assertEqual((found["level"], found["message"], found["ip"]), ("info", "request", "a"))
+        self.assertIn("time", found)
         self.assertEqual(json.loads(errors.getvalue())["level"], LogLevel.warn.name)

@@ -137,7 +137,7 @@ class Content:
 
     def downloads(self) -> list[dict[str, Any]]:
         lines = [json.loads(line) for line in self.log.read_text().splitlines() if line[:1] == "{"]
-        return [line for line in lines if line.get("msg") == "download"]
+        return [line for line in lines if line.get("message") == "download"]
 
     def stop(self) -> None:
         if self.process.poll() is None:

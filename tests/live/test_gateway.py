@@ -226,12 +226,12 @@ def test_the_log_has_a_line_for_every_request_and_no_secret(host: Host) -> None:
 
     eventually(logged)
     [line] = logged()
-    assert (line["msg"], line["status"], line["ua"]) == ("request", 200, "tester")
+    assert (line["message"], line["status"], line["ua"]) == ("request", 200, "tester")
     assert line["target"] == "/logged?token=<redacted>"
     text = host.logs[0].read_text() + host.logs[1].read_text()
     assert SECRET not in text
     assert "hush" not in text
-    [ready] = [one for one in lines() if one["msg"] == "gateway ready"]
+    [ready] = [one for one in lines() if one["message"] == "gateway ready"]
     assert ready["fingerprint"] == host.pair.fingerprint
 
 

@@ -44,7 +44,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[
     with ExitStack() as running:
         with pytest.MonkeyPatch.context() as environ:  # the stack's own; a child sees its file
             environ.setenv("METRICS_PORT", str(ports["stack"]))
-            running.enter_context(stack(folder))
+            running.enter_context(stack(folder, "--json"))
         eventually(lambda: "stack ready: " in said(folder), 90)
         yield folder, ports
 
@@ -84,13 +84,12 @@ def test_figures_are_shown_on_loopback_only(host: tuple[Path, dict[str, int]]) -
 
 
 @proves("NODE_ENV=production: JSON logs")
-def test_in_production_every_line_is_json(host: tuple[Path, dict[str, int]]) -> None:
+def test_with_json_every_line_is_json_of_one_schema(host: tuple[Path, dict[str, int]]) -> None:
     folder, _ = host
-    lines = [one for one in said(folder).splitlines() if one.startswith("[")]
-    assert {one.partition("]")[0][1:] for one in lines} == set(OWN) - {"stack"}
+    lines = [json.loads(line) for line in said(folder).splitlines()]
+    assert {one["service"] for one in lines} == set(OWN)
     for line in lines:
-        fields = json.loads(line.partition("] ")[2])
-        assert {"level"} < set(fields), line
+        assert list(line)[:5] == ["time", "level", "service", "namespace", "message"], line
 
 
 @proves("svcctl doctor")

@@ -57,7 +57,7 @@ class NightlyTests(SynchronousTestCase):
             self.folder,
             time(4),
             {"PATH": "/bin"},
-            self.lines.append,
+            lambda name, line: self.lines.append(f"[{name}] {line}\n"),
             self.seen.append,
         )
         self.nightly.startService()

@@ -9,6 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.stack.children import READY_S, Children
 from svcserver.stack.components import Component
+from svcserver.stack.printing import Printer
 from svcserver.stack.service import figures
 from tests.stack.spawner import Spawned, Spawner
 from tests.support.proves import proves
@@ -22,7 +23,7 @@ class ChildrenTests(SynchronousTestCase):
         self.written: list[str] = []
         wanted = [Component(name, Path(f"/host/{name}.env")) for name in NAMES]
         self.children = Children(
-            self.reactor, wanted, self.written.append, {"PATH": "/bin"}, "/host"
+            self.reactor, wanted, Printer(self.written.append), {"PATH": "/bin"}, "/host"
         )
         self.children.startService()
 
@@ -39,7 +40,7 @@ class ChildrenTests(SynchronousTestCase):
         self.reactor.spawned[0].says("metagame ready on 127.0.0.1:61000")
         self.assertEqual(self.reactor.names, ["metagame", "deploy"])
         with capturedLogs() as events:
-            self.reactor.spawned[1].says('{"msg":"deploy ready"}')
+            self.reactor.spawned[1].says('{"message":"deploy ready"}')
             self.reactor.spawned[2].says("gateway ready")
         self.assertEqual(self.reactor.names, list(NAMES))
         said = [formatEvent(event) for event in events]

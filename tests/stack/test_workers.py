@@ -92,7 +92,7 @@ class RollingTests(SynchronousTestCase):
         wanted = [
             Component(name, Path(f"/host/{name}.env"), name.partition("-")[0]) for name in names
         ]
-        self.children = Children(self.reactor, wanted, lambda line: None, {}, "/host")
+        self.children = Children(self.reactor, wanted, lambda name, line: None, {}, "/host")
         self.children.startService()
         for at, name in enumerate(names):
             self.reactor.spawned[at].says(f"{name} ready")

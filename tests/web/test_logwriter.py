@@ -173,7 +173,7 @@ class LinesTests(SynchronousTestCase):
     def test_the_line_of_dropped_ones_is_in_the_form_of_the_others(self) -> None:
         writer = LogWriter(len)
         JsonLines(writer, err=writer, writers=[writer])
-        self.assertIn('"level":"warn","msg":"7 log lines were dropped', writer.told(7))
+        self.assertIn('"message":"7 log lines were dropped', writer.told(7))
         LogLines(writer, writers=[writer])
         self.assertIn("Z warn web.logs: 7 log lines were dropped: nobody", writer.told(7))
 

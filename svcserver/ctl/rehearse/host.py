@@ -41,8 +41,7 @@ TCP = ("metagame", "deploy", "content", "allowlist", "chat", "gateway", "relay")
 GAMES = 8  # UDP ports for game servers
 MAX_LOG = 6  # lines shown of a step
 _CHILD = re.compile(r"\[([\w-]+)\] (.*)")  # what svc-stack passes on of a component
-_OWN = re.compile(r"\S+ (?:warn|error|critical) (.*)")  # svc-stack's own words
-_LEVELS = ("warn", "error", "critical")
+_GRAVE = re.compile(r"\S+ (warn|error|critical) (\S+): (.*)")  # svc-stack's own have no name
 _KNOCK = "autobahn."  # logs a warning when the doctor looks who listens on the chat's port
 
 
@@ -271,15 +270,14 @@ def serious(line: str) -> str:
     """A line of svc-stack's log in short, where it is a warning or worse; else nothing."""
     child = _CHILD.match(line)
     if child is None:
-        own = _OWN.match(line)
-        return own[1] if own is not None else ""
-    try:
-        said = json.parse(child[2].encode())
-    except json.BadJson:
-        return line if child[2].startswith("svc-") else ""  # a refused start is plain text
-    if said.get("level") not in _LEVELS or str(said.get("namespace", "")).startswith(_KNOCK):
+        own = _GRAVE.match(line)
+        return f"{own[2]}: {own[3]}" if own is not None else ""
+    if child[2].startswith("svc-"):
+        return line  # a refused start is plain text
+    said = _GRAVE.match(child[2])
+    if said is None or said[2].startswith(_KNOCK):
         return ""
-    return f"[{child[1]}] {said['level']}: {said.get('message', '')}"
+    return f"[{child[1]}] {said[1]}: {said[3]}"
 
 
 def free_ports() -> Ports:

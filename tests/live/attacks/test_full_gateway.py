@@ -52,5 +52,8 @@ def test_a_newcomer_is_served_while_idle_connections_fill_the_gateway(tmp_path: 
         assert all_gone([first])  # which had been idle longest
         evicted = [n for name, n in figures(port).items() if name.startswith(EVICTED)]
         assert sum(evicted) >= 1
-    lines = [orjson.loads(line) for line in host.logs[0].read_text().splitlines() if "msg" in line]
-    assert [line["connections"] for line in lines if "gateway is full" in line["msg"]] == [2_048]
+    written = host.logs[0].read_text().splitlines()
+    lines = [orjson.loads(line) for line in written if "message" in line]
+    assert [line["connections"] for line in lines if "gateway is full" in line["message"]] == [
+        2_048
+    ]

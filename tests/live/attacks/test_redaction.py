@@ -55,7 +55,8 @@ def test_targets_full_of_beginnings_of_tokens_keep_no_newcomer_waiting(tmp_path:
         shown = figures(port)
         newcomer_s(host)  # whose line says how many were left out
         assert waited < max(TIMES_IDLE * idle, FLOOR_S), (idle, waited)
-    lines = [orjson.loads(line) for line in host.logs[0].read_text().splitlines() if "msg" in line]
+    written = host.logs[0].read_text().splitlines()
+    lines = [orjson.loads(line) for line in written if "message" in line]
     refused = [line for line in lines if line.get("status") == 429]
     assert 0 < len(refused) < 150
     omitted = sum(line.get("omitted", 0) for line in lines)

@@ -1,0 +1,79 @@
+"""How ``svc-stack`` prints a line of a component: readable for people, or as JSON for machines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from attrs import frozen
+
+from svcserver.kernel import json
+from svcserver.kernel.system import epoch
+from svcserver.web.logs import line_head, plain
+
+HEAD = ("time", "level", "service", "namespace", "message")
+_READABLE = re.compile(r"(\S+Z) (debug|info|warn|error|critical) (\S+): (.*)")
+
+
+def fields_of(line: str) -> dict[str, Any] | None:
+    """The members of a JSON line of a service; None for any other text."""
+    if not line.startswith("{"):
+        return None
+    try:
+        found = json.parse(line)
+    except json.BadJson:
+        return None
+    return found if isinstance(found, dict) and isinstance(found.get("message"), str) else None
+
+
+def message_in(line: str) -> str:
+    """What a line says, without the rest of its JSON."""
+    said = fields_of(line)
+    return line if said is None else str(said["message"])
+
+
+@frozen
+class Printer:
+    """Gives ``write`` each line that a component prints, in the one form that was asked for."""
+
+    write: Callable[[str], object]  # never waits, never fails
+    as_json: bool = False
+    now: Callable[[], float] = epoch
+
+    def __call__(self, name: str, line: str) -> None:
+        """Print a line of the component ``name``."""
+        self.write(self._for_machines(name, line) if self.as_json else _for_people(name, line))
+
+    def _for_machines(self, name: str, line: str) -> str:
+        said = fields_of(line)
+        if said is None:
+            found = _READABLE.fullmatch(line)
+            level, space, text = found.groups()[1:] if found else ("info", "-", line)
+            said = line_head(self.now(), level, space, plain(text))
+            if found:
+                said["time"] = found[1]
+        head = {one: name if one == "service" else said.get(one) for one in HEAD}
+        return json.dump({**head, **said, "service": name}).decode() + "\n"
+
+
+def _for_people(name: str, line: str) -> str:
+    said = fields_of(line)
+    if said is None:
+        return f"[{name}] {line}\n"
+    space = str(said.get("namespace", "-")).removeprefix("svcserver.")
+    message = said["message"]
+    text = f"{said.get('time', '-')} {said.get('level', 'info')} {space}: {message}"
+    for field, value in said.items():
+        if field not in HEAD and field != "traceback" and value not in (None, ""):
+            shown = _shown(value)
+            if shown not in message:  # most messages are made of the fields
+                text += f" {field}={shown}"
+    lines = [text, *str(said.get("traceback") or "").strip("\n").split("\n")]
+    return "".join(f"[{name}] {plain(one)}\n" for one in lines if one)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str) and value.isprintable() and " " not in value:
+        return value
+    return json.dump(value).decode()

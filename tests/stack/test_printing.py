@@ -1,0 +1,83 @@
+"""The lines of components as the stack prints them: for people, and with --json for machines."""
+
+from __future__ import annotations
+
+import orjson
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.times import iso
+from svcserver.stack.printing import Printer, message_in
+
+AT = "2026-11-22T11:18:05.070Z"
+REQUEST = orjson.dumps(
+    {
+        "time": AT,
+        "level": "info",
+        "namespace": "svcserver.gateway.proxy_policy",
+        "message": "request",
+        "ip": "203.0.113.9",
+        "status": 200,
+        "ua": "a b",
+        "reason": "",
+    }
+).decode()
+
+
+def printed(line: str, *, as_json: bool = False) -> list[str]:
+    found: list[str] = []
+    Printer(found.append, as_json, lambda: 0.0)("gateway", line)
+    return "".join(found).split("\n")[:-1]
+
+
+class ForPeopleTests(SynchronousTestCase):
+    def test_json_becomes_a_line_with_the_fields_that_the_message_lacks(self) -> None:
+        [line] = printed(REQUEST)
+        self.assertEqual(
+            line,
+            f'[gateway] {AT} info gateway.proxy_policy: request ip=203.0.113.9 status=200 ua="a b"',
+        )
+        [line] = printed('{"time":"t","level":"info","namespace":"x","message":"GET 200","s":200}')
+        self.assertEqual(line, "[gateway] t info x: GET 200")
+
+    def test_a_traceback_is_lines_of_the_same_component(self) -> None:
+        said = {"message": "broken", "level": "error", "traceback": "Traceback\n  at x\nE: y\n"}
+        first, *rest = printed(orjson.dumps(said).decode())
+        self.assertTrue(first.endswith(" error -: broken"))
+        self.assertEqual(rest, ["[gateway] Traceback", "[gateway]   at x", "[gateway] E: y"])
+
+    def test_what_is_no_line_of_ours_stays_as_it_is(self) -> None:
+        for odd in (f"{AT} info x: hello", "plain", '{"a":1}', '{"message":7}', "[1]", "", "{"):
+            self.assertEqual(printed(odd), [f"[gateway] {odd}"])
+            self.assertEqual(message_in(odd), odd)
+        self.assertEqual(message_in('{"message":"no port"}'), "no port")
+
+    @given(st.text(st.characters(), max_size=40))
+    @settings(max_examples=60, deadline=None)
+    def test_no_field_of_a_stranger_steers_a_terminal(self, text: str) -> None:
+        try:
+            line = orjson.dumps({"message": "m", "level": text, "ua": text}).decode()
+        except TypeError:  # a lone surrogate
+            return
+        [shown] = printed(line)
+        self.assertTrue(shown.isprintable())
+
+
+class ForMachinesTests(SynchronousTestCase):
+    def test_json_gains_the_component_s_name(self) -> None:
+        [line] = printed(REQUEST, as_json=True)
+        said = orjson.loads(line)
+        self.assertEqual(said, {**orjson.loads(REQUEST), "service": "gateway"})
+        self.assertEqual(list(said)[:5], ["time", "level", "service", "namespace", "message"])
+
+    def test_readable_and_plain_text_become_json_of_the_same_schema(self) -> None:
+        [line] = printed(f"{AT} warn relay.x: slow: 3 s", as_json=True)
+        wanted = {"time": AT, "level": "warn", "service": "gateway"}
+        self.assertEqual(
+            orjson.loads(line), {**wanted, "namespace": "relay.x", "message": "slow: 3 s"}
+        )
+        for odd in ("svc-gateway: PORT: no", '{"a":1}', "", "{"):
+            said = orjson.loads(printed(odd, as_json=True)[0])
+            self.assertEqual((said["time"], said["level"]), (iso(0.0), "info"))
+            self.assertEqual((said["namespace"], said["message"]), ("-", odd))
