@@ -1,7 +1,8 @@
 """The kinds of rooms, in a table. Spec: 2 §4 Chat, rooms.
 
-A new kind is a row here, and, where not everybody may enter, a method of
-``ports.Memberships`` that gives an account's room.
+A new kind is a row here. Where not everybody may enter, its row asks what the game keeps in
+memory through a method of ``ports.Memberships``, and what the game keeps in its database through
+a member of ``ports.About``.
 """
 
 from __future__ import annotations
@@ -13,27 +14,28 @@ from attrs import frozen
 from svcserver.chat.ports import About, Memberships
 from svcserver.kernel.ids import AccountId
 
-Mine = Callable[[Memberships, AccountId, About], str | None]
+MayEnter = Callable[[Memberships, AccountId, About, str], bool]
+"""Whether an account may be in the room with this id."""
 
 
 @frozen
-class Kind:
+class RoomKind:
     """How rooms of a kind are named, and who may enter.
 
-    ``mine`` gives the id of the one room of the kind that an account may enter; without it
-    all are open to everyone. ``read`` marks a ``mine`` that uses the cached ``About``: it is
-    re-read before anybody is refused.
+    Without ``may_enter`` every room of the kind is open to everyone. ``by_about`` marks one that
+    goes by the account's ``About``, which may be a second old: it is read again before anybody is
+    refused.
     """
 
-    mine: Mine | None = None
-    read: bool = False
+    may_enter: MayEnter | None = None
+    by_about: bool = False
     hyphen: bool = True  # between kind and id; without it the id may be missing
 
 
-KINDS: Mapping[str, Kind] = {
-    "City": Kind(),
-    "Hunt": Kind(),
-    "General": Kind(hyphen=False),
-    "Party": Kind(lambda memberships, account, about: memberships.party_of(account)),
-    "Guild": Kind(lambda memberships, account, about: about.guild, read=True),
+KINDS: Mapping[str, RoomKind] = {
+    "City": RoomKind(),
+    "Hunt": RoomKind(),
+    "General": RoomKind(hyphen=False),
+    "Party": RoomKind(lambda memberships, account, _, room: memberships.party_of(account) == room),
+    "Guild": RoomKind(lambda _, account, about, room: about.guild == room, by_about=True),
 }

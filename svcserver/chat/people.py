@@ -78,8 +78,8 @@ class People:
 
     def member(self, person: Person, room: Room) -> bool:
         """Whether the account may be in the room. Spec: 2 §4 Chat, rooms."""
-        mine = KINDS[room.kind].mine
-        return mine is None or mine(self.memberships, person.account, person.about) == room.id
+        may = KINDS[room.kind].may_enter
+        return may is None or may(self.memberships, person.account, person.about, room.id)
 
     def __len__(self) -> int:
         return len(self._people)

@@ -62,7 +62,7 @@ class RoomAccess:
             refuse_entry(session, address, nick, "not-allowed")
             return
         stranger = not self.people.member(person, room)
-        anew = stranger and (KINDS[room.kind].read or self.people.memberships.remembers)
+        anew = stranger and (KINDS[room.kind].by_about or self.people.memberships.remembers)
         self.readings.freshly(session, lambda: self._join(session, person, room, nick), anew=anew)
 
     def _join(self, session: Session, person: Person, room: Room, nick: str) -> None:
@@ -156,7 +156,7 @@ class RoomAccess:
                     self.leave(session, occupant, "evicted")
 
     def evict_strangers(self, room: Room) -> None:
-        if KINDS[room.kind].mine is None:
+        if KINDS[room.kind].may_enter is None:
             return
         for occupant in self.rooms.occupants(room.key):
             person = self.people.get(occupant.session.account)

@@ -10,6 +10,10 @@ from svcserver.chat.people import People
 from svcserver.chat.ports import About
 from tests.chat.town import ToldGame, account
 
+# in a room of each kind that is not for everyone; a new one adds its own here
+ABOUT, PARTIES = About("Ann", guild="8"), {account(1): "7"}
+MINE = {"Party-7", "Guild-8"}
+
 
 class KindTests(SynchronousTestCase):
     def test_a_room_is_named_after_each_kind(self) -> None:
@@ -19,16 +23,25 @@ class KindTests(SynchronousTestCase):
             self.assertEqual((room.kind, room.id), (name, "7" if kind.hyphen else ""))
 
     def test_only_members_may_enter_a_room_that_is_not_for_everyone(self) -> None:
-        people = People(ToldGame(parties={account(1): "7"}))
-        person = people.arrive(account(1), About("Ann", guild="8"), 0.0)
-        mine = {"Party-7", "Guild-8"}
+        people = People(ToldGame(parties=PARTIES))
+        person = people.arrive(account(1), ABOUT, 0.0)
         for name, kind in KINDS.items():
             for number in (7, 8):
                 room = room_of(f"{name}-{number}" if kind.hyphen else name, "muc.h", "h")
                 assert room is not None, name
-                may = kind.mine is None or f"{name}-{number}" in mine
+                may = kind.may_enter is None or f"{name}-{number}" in MINE
                 self.assertIs(people.member(person, room), may, name)
-            self.assertEqual(kind.mine is not None, any(one.startswith(name) for one in mine))
+            closed = kind.may_enter is not None
+            self.assertEqual(
+                closed, any(one.startswith(name) for one in MINE), f"give {name} a case"
+            )
 
-    def test_only_a_guild_is_read_anew_before_anybody_is_refused(self) -> None:
-        self.assertEqual([name for name, kind in KINDS.items() if kind.read], ["Guild"])
+    def test_what_goes_by_the_account_s_data_says_so_and_nothing_else_does(self) -> None:
+        game = ToldGame(parties=PARTIES)
+        for name, kind in KINDS.items():
+            may = kind.may_enter
+            answers = may is not None and {
+                any(may(game, account(1), one, room) for room in "78")
+                for one in (ABOUT, About("Ann"))
+            }
+            self.assertIs(kind.by_about, answers == {True, False}, name)

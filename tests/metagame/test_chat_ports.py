@@ -1,0 +1,52 @@
+"""What the game tells the chat of an account, and of who may be in which room."""
+
+from __future__ import annotations
+
+from svcserver.chat.ports import About, BadToken
+from svcserver.metagame.chat_ports import ChatGame, chat_game
+from tests.metagame.social.guilds.base import DAY, Base
+
+FRIENDS = "/friends/api/public/friends/"
+BLOCKS = "/friends/api/public/blocklist/"
+
+
+class ChatGameTests(Base):
+    def setUp(self) -> None:
+        super().setUp()
+        self.asks = self.chat_game(guilds=True)
+
+    def chat_game(self, *, guilds: bool) -> ChatGame:
+        parts = self.game.parts
+        return chat_game(parts.tokens, parts.ledger, parts.parties, parts.now, guilds)
+
+    def about(self, account: str, asks: ChatGame | None = None) -> About | None:
+        return self.successResultOf((asks or self.asks).about(account))
+
+    def test_a_new_account_is_a_name_and_nothing_else(self) -> None:
+        self.assertEqual(self.about(self.ann.id), About("Ann"))
+        self.assertIsNone(self.about("UID-nobody"))
+
+    def test_friends_and_blocks_are_seen_from_both_sides(self) -> None:
+        for one, other in ((self.ann, self.bob), (self.bob, self.ann)):
+            self.game.browse("POST", f"{FRIENDS}{one.id}/{other.id}", token=one.token)
+        self.game.browse("POST", f"{BLOCKS}{self.ann.id}/{self.cat.id}", token=self.ann.token)
+        friends, blocks = frozenset([self.bob.id]), frozenset([self.cat.id])
+        self.assertEqual(self.about(self.ann.id), About("Ann", friends=friends, blocks=blocks))
+        self.assertEqual(self.about(self.cat.id), About("Cat", blocked_by=frozenset([self.ann.id])))
+
+    def test_a_guild_is_told_while_there_are_guilds(self) -> None:
+        made = self.found(self.ann)
+        about = self.about(self.ann.id)
+        assert about is not None
+        self.assertEqual(about.guild, made)
+        self.assertEqual(self.about(self.ann.id, self.chat_game(guilds=False)), About("Ann"))
+
+    def test_a_token_says_whose_it_is_and_a_bad_one_why(self) -> None:
+        self.assertEqual(self.asks.account_of(self.ann.token), self.ann.id)
+        with self.assertRaises(BadToken) as bad:
+            self.asks.account_of("x")
+        self.assertEqual(str(bad.exception), "bad-token")
+        self.game.clock.advance(8 * DAY)
+        with self.assertRaises(BadToken) as bad:
+            self.asks.account_of(self.ann.token)
+        self.assertEqual(str(bad.exception), "expired")
