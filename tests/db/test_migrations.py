@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -28,6 +30,11 @@ class Migrations:
     """What holds on both back-ends."""
 
     make: Callable[[Any], Engine]
+    patch: Callable[[object, str, object], object]
+
+    def alone(self) -> None:
+        """As a service starts: whatever threads other tests have left."""
+        self.patch(migrations, "active_count", lambda: 1)
 
     def engine(self) -> Engine:
         engine = self.make()
@@ -43,15 +50,48 @@ class Migrations:
             self.assertEqual(compare_metadata(context, METADATA), [])
 
     def test_a_child_brings_a_service_s_database_up_to_date(self) -> None:
-        engine = self.engine()
+        engine, found = self.engine(), []
+        upgrade = migrations.upgrade
+
+        def told(engine: Engine) -> bool:
+            with engine.connect() as tx:
+                found.append(migrations.present_revision(tx))
+            return upgrade(engine)
+
+        self.alone()
+        self.patch(migrations, "upgrade", told)
         self.assertTrue(migrations.upgrade_apart(engine))
+        self.assertEqual(found, [migrations.revisions()[-1]])  # the child told its own process
         self.assertFalse(migrations.upgrade_apart(engine))
         with engine.connect() as tx:
             self.assertEqual(migrations.present_revision(tx), migrations.revisions()[-1])
 
+    def test_a_child_whose_end_is_told_nobody_is_waited_for_all_the_same(self) -> None:
+        engine = self.engine()
+        self.alone()
+        before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        try:
+            self.assertTrue(migrations.upgrade_apart(engine))
+        finally:
+            signal.signal(signal.SIGCHLD, before)
+
+    def test_no_child_is_made_beside_other_threads(self) -> None:
+        engine, done = self.engine(), Event()
+        made: list[Engine] = []
+        self.patch(migrations, "_in_a_child", made.append)
+        other = Thread(target=done.wait)
+        other.start()
+        try:
+            self.assertTrue(migrations.upgrade_apart(engine))
+        finally:
+            done.set()
+            other.join()
+        self.assertEqual(made, [])
+
     def test_where_the_child_fails_the_service_does_it_by_itself(self) -> None:
         engine = self.engine()
-        self.patch(migrations, "_in_a_child", lambda engine: None)  # type: ignore[attr-defined]
+        self.alone()
+        self.patch(migrations, "_in_a_child", lambda engine: None)
         self.assertTrue(migrations.upgrade_apart(engine))
         with engine.connect() as tx:
             self.assertEqual(migrations.present_revision(tx), migrations.revisions()[-1])

@@ -6,6 +6,7 @@ import os
 import stat
 from contextlib import suppress
 from pathlib import Path
+from threading import active_count
 
 from sqlalchemy import Connection, Engine, inspect, text
 from twisted.logger import Logger
@@ -60,7 +61,8 @@ def upgrade_apart(engine: Engine) -> bool:
     """As ``upgrade``, for a service: where there is something to do a child process does it.
 
     Alembic would stay in memory, ten megabytes for one minute of a host's life. What the child
-    cannot do is tried again here, and said.
+    cannot do is tried again here, and said. A process with other threads does it by itself: a
+    child would wait for ever for a lock that one of them held when it was made.
     """
     if is_sqlite(engine):
         if not _is_file(engine.url.database or ""):
@@ -72,7 +74,8 @@ def upgrade_apart(engine: Engine) -> bool:
     except SQLAlchemyError:
         return upgrade(engine)  # which says what is wrong
     engine.dispose()
-    if found is None or (found in revisions() and found != revisions()[-1]):
+    behind = found is None or (found in revisions() and found != revisions()[-1])
+    if behind and active_count() == 1:
         _in_a_child(engine)
     upgrade(engine)
     return found is None
@@ -85,7 +88,8 @@ def _in_a_child(engine: Engine) -> None:
             upgrade(engine)
         finally:
             os._exit(0)
-    os.waitpid(child, 0)
+    with suppress(ChildProcessError):  # whoever started us ignores SIGCHLD: it has ended
+        os.waitpid(child, 0)
 
 
 def newer_revision(tx: Connection) -> str | None:

@@ -8,7 +8,7 @@ from attrs import define, field, frozen
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 
-from svcserver.db.ledger import Ledger, OneAccount
+from svcserver.db.ledger import ACROSS, Ledger
 from svcserver.kernel.every import Every
 from svcserver.kernel.ids import AccountId
 from svcserver.metagame.accounts.store import SqlAccounts
@@ -66,8 +66,7 @@ class Seen:
         heard = {one.account_id: int(one.at) for one in beats}
         new = {one: at for one, at in heard.items() if self._kept.get(one) != at}
         if new:
-            # nobody's row is locked: no act judges by these
-            await self.ledger.write(lambda tx: SqlPeople(tx).keep_seen(new), OneAccount(""))
+            await self.ledger.write(lambda tx: SqlPeople(tx).keep_seen(new), ACROSS)
         self._kept = heard
 
 
