@@ -187,6 +187,7 @@ class Metagame:
         news.blocked.connect(lambda one: unwaited(parties.part(one.by, one.whom)))
         hunts = HuntLog(self.ledger, self.now)
         news.sent_to_hunt.connect(lambda one: unwaited(hunts.note(one)))
+        news.renamed.connect(self.directory.known.hear)  # here at once, also if telling fails
         everywhere(self.board, news.renamed, Renamed, self.directory.known.hear)
         news.sessions_ended.connect(lambda one: self.directory.known.forget(one.account_id))
         self.board.when_missed(self.directory.known.forget_all)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, fail
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.board.rehearsed import RehearsedBoard
 from svcserver.kernel.ids import AccountId
+from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.signals import Renamed
 from svcserver.metagame.accounts.names import KEPT_S, MOST, KnownNames
 from tests.support.game import Game, Player
@@ -73,6 +75,18 @@ class NamesTests(SynchronousTestCase):
         self.game.clock.advance(KEPT_S)
         self.names(self.ann)
         self.assertEqual(self.reads, 2)
+
+
+class AwayTests(SynchronousTestCase):
+    def test_a_new_name_shows_here_though_no_other_process_can_be_told(self) -> None:
+        self.patch(RehearsedBoard, "shared", True)
+        game = Game(self)
+        ann = game.player("Ann_1")
+        directory = game.parts.directory
+        self.successResultOf(directory.names([ann.id]))
+        self.patch(game.board, "act", lambda work, near=(): fail(Unavailable("away")))
+        game.parts.news.renamed.send(Renamed(ann.id, "Ada_1"))
+        self.assertEqual(directory.known.among([ann.id]), {})
 
 
 class KnownTests(SynchronousTestCase):
