@@ -15,6 +15,7 @@ PACKAGE = Path(svcserver.metagame.__file__).parent
 PAGE = PACKAGE.parents[1] / "docs" / "contributors" / "transactions.md"
 TESTS = PACKAGE.parents[1] / "tests"
 PASSES_ON = {"accounts/data.py", "accounts/eventlog.py"}  # each is the way of one account
+WHY = "docs/contributors/transactions.md"
 OF_ONE_ACCOUNT = {"data", "events", "log"}
 
 
@@ -93,13 +94,14 @@ def across(acts: dict[str, str]) -> set[str]:
 
 class IsolationTests(SynchronousTestCase):
     def test_every_write_says_its_scope(self) -> None:
-        self.assertEqual([act for act, scope in in_code().items() if not scope], [])
+        silent = [act for act, scope in in_code().items() if not scope]
+        self.assertEqual(silent, [], f"say OneAccount(...) or ACROSS; {WHY}")
 
     def test_the_page_has_a_reason_for_every_act_across_accounts(self) -> None:
-        self.assertEqual(across(on_the_page()), across(in_code()))
+        self.assertEqual(across(on_the_page()), across(in_code()), f"rows with a reason: {WHY}")
 
     def test_the_page_says_of_no_act_what_the_code_does_not(self) -> None:
         self.assertLessEqual(on_the_page().items(), in_code().items())
 
     def test_a_test_proves_each_act_of_the_page_and_names_no_other(self) -> None:
-        self.assertEqual(sorted(set(marks())), sorted(on_the_page()))
+        self.assertEqual(sorted(set(marks())), sorted(on_the_page()), f"@isolates marks: {WHY}")

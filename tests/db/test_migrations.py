@@ -47,7 +47,8 @@ class Migrations:
         migrations.upgrade(engine)
         with engine.connect() as tx:
             context = MigrationContext.configure(tx, opts={"compare_type": False})
-            self.assertEqual(compare_metadata(context, METADATA), [])
+            found = compare_metadata(context, METADATA)
+            self.assertEqual(found, [], "db/migrations/versions must make what a store.py declares")
 
     def test_a_child_brings_a_service_s_database_up_to_date(self) -> None:
         engine, found = self.engine(), []
